@@ -1,0 +1,124 @@
+"""Instants and durations: integers of microseconds, parsed strictly, printed one way.
+
+An `Instant` counts microseconds since 1970-01-01T00:00:00Z. Integers compare exactly, cost nothing, and mean the
+same on every engine; `datetime` appears only where people or time zones do.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import NewType
+
+from oncue.domain.errors import Invalid
+
+Instant = NewType("Instant", int)
+Duration = NewType("Duration", int)
+
+MICROSECOND = Duration(1)
+MILLISECOND = Duration(1_000)
+SECOND = Duration(1_000_000)
+MINUTE = Duration(60 * SECOND)
+HOUR = Duration(60 * MINUTE)
+DAY = Duration(24 * HOUR)
+
+NEVER = Instant(2**62)  # later than anything: what is held or paused is due then
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ONE = timedelta(microseconds=1)
+
+# Dates a schedule may name. The store can hold more; zones, calendars and people cannot be trusted beyond.
+FIRST_YEAR, LAST_YEAR = 1970, 2199
+
+
+def instant(moment: datetime) -> Instant:
+    """An aware datetime as an Instant."""
+    if moment.tzinfo is None:
+        raise ValueError("a naive datetime is not an instant: it has no time zone")
+    return Instant((moment - EPOCH) // _ONE)
+
+
+def moment(at: Instant) -> datetime:
+    """An Instant as an aware datetime in UTC."""
+    return EPOCH + timedelta(microseconds=at)
+
+
+def rfc3339(at: Instant) -> str:
+    """As the API prints it: UTC, milliseconds, `Z`."""
+    return moment(at).strftime("%Y-%m-%dT%H:%M:%S.") + f"{at // 1000 % 1000:03d}Z"
+
+
+_RFC3339 = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)", re.ASCII
+)
+
+
+def parse_instant(text: str, path: str = "") -> Instant:
+    """RFC 3339 with an offset, rounded *up* to the millisecond: what is due then is never early."""
+    found = _RFC3339.fullmatch(text)
+    if not found:
+        raise Invalid.of(
+            path, "bad_instant", f"{text[:40]!r} is not an RFC 3339 instant with an offset, like 2027-01-31T09:00:00Z"
+        )
+    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    try:
+        whole = datetime.fromisoformat(f"{year}-{month}-{day}T{hour}:{minute}:{second}{_offset(zone)}")
+        seconds = (whole - EPOCH) // timedelta(seconds=1)
+    except (ValueError, OverflowError) as wrong:
+        raise Invalid.of(path, "bad_instant", f"{text[:40]!r} is not a real instant: {wrong}") from None
+    if hour == "24" or not FIRST_YEAR <= int(year) <= LAST_YEAR:
+        raise Invalid.of(path, "bad_instant", f"{text[:40]!r} is outside the years {FIRST_YEAR} to {LAST_YEAR}")
+    nanoseconds = int((fraction or "").ljust(9, "0"))
+    return Instant(seconds * SECOND + -(-nanoseconds // 1_000_000) * MILLISECOND)
+
+
+def _offset(zone: str) -> str:
+    if zone in "Zz":
+        return "+00:00"
+    if int(zone[1:3]) > 23 or int(zone[4:6]) > 59:
+        raise ValueError(f"offset {zone} does not exist")
+    return zone
+
+
+_UNITS: dict[str, Duration] = {"ms": MILLISECOND, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": Duration(7 * DAY)}
+_SHORT = re.compile(r"(\d{1,12})(?:\.(\d{1,6}))?(ms|s|m|h|d|w)", re.ASCII)
+_ISO = re.compile(
+    r"P(?:(\d{1,6})W|(?:(\d{1,6})D)?(?:T(?=\d)(?:(\d{1,8})H)?(?:(\d{1,9})M)?(?:(\d{1,10})(?:\.(\d{1,6}))?S)?)?)", re.ASCII
+)
+LONGEST = Duration(3_660 * DAY)
+
+
+def parse_duration(text: str, path: str = "", *, least: Duration = MILLISECOND) -> Duration:
+    """`"250ms"`, `"30s"`, `"1.5h"`, `"7d"` or ISO 8601 (`"PT1H30M"`); no months or years, they have no fixed length."""
+    length = _short(text)
+    if length is None:
+        length = _iso(text)
+    if length is None:
+        raise Invalid.of(path, "bad_duration", f'{text[:40]!r} is not a duration like "250ms", "30s", "5m", "2h", "7d" or "PT1H"')
+    if not least <= length <= LONGEST:
+        raise Invalid.of(path, "bad_duration", f"{text[:40]!r} must be between {show_duration(least)} and {show_duration(LONGEST)}")
+    return length
+
+
+def _short(text: str) -> Duration | None:
+    found = _SHORT.fullmatch(text)
+    if not found:
+        return None
+    whole, fraction, unit = found.groups()
+    return Duration(int(whole) * _UNITS[unit] + int((fraction or "0").ljust(6, "0")) * _UNITS[unit] // 1_000_000)
+
+
+def _iso(text: str) -> Duration | None:
+    found = _ISO.fullmatch(text)
+    if not found or not any(found.groups()):
+        return None
+    weeks, days, hours, minutes, seconds, fraction = (int(group) if i < 5 and group else group or 0 for i, group in enumerate(found.groups()))
+    micros = int(str(fraction).ljust(6, "0")) if fraction else 0
+    return Duration(int(weeks) * 7 * DAY + int(days) * DAY + int(hours) * HOUR + int(minutes) * MINUTE + int(seconds) * SECOND + micros)
+
+
+def show_duration(length: Duration) -> str:
+    """The shortest exact spelling: 90 s is `90s`, an hour `1h`."""
+    for unit in ("w", "d", "h", "m", "s", "ms"):
+        if unit != "w" and length and length % _UNITS[unit] == 0:
+            return f"{length // _UNITS[unit]}{unit}"
+    return "0s" if not length else f"{length / MILLISECOND:g}ms"
