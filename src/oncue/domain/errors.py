@@ -47,9 +47,7 @@ class Invalid(OncueError):
 
     def under(self, prefix: str) -> Invalid:
         """The same problems seen from one level further out: `cron` becomes `schedule.cron`."""
-        return Invalid(
-            *(Problem(f"{prefix}.{p.path}" if p.path else prefix, p.code, p.message) for p in self.problems)
-        )
+        return Invalid(*(Problem(f"{prefix}.{p.path}" if p.path else prefix, p.code, p.message) for p in self.problems))
 
 
 @contextmanager

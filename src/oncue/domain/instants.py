@@ -47,9 +47,7 @@ def rfc3339(at: Instant) -> str:
     return moment(at).strftime("%Y-%m-%dT%H:%M:%S.") + f"{at // 1000 % 1000:03d}Z"
 
 
-_RFC3339 = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)", re.ASCII
-)
+_RFC3339 = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 
 def parse_instant(text: str, path: str = "") -> Instant:
@@ -82,7 +80,8 @@ def _offset(zone: str) -> str:
 _UNITS: dict[str, Duration] = {"ms": MILLISECOND, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": Duration(7 * DAY)}
 _SHORT = re.compile(r"(\d{1,12})(?:\.(\d{1,6}))?(ms|s|m|h|d|w)", re.ASCII)
 _ISO = re.compile(
-    r"P(?:(\d{1,6})W|(?:(\d{1,6})D)?(?:T(?=\d)(?:(\d{1,8})H)?(?:(\d{1,9})M)?(?:(\d{1,10})(?:\.(\d{1,6}))?S)?)?)", re.ASCII
+    r"P(?:(\d{1,6})W|(?:(\d{1,6})D)?(?:T(?=\d)(?:(\d{1,8})H)?(?:(\d{1,9})M)?(?:(\d{1,10})(?:\.(\d{1,6}))?S)?)?)",
+    re.ASCII,
 )
 LONGEST = Duration(3_660 * DAY)
 
@@ -93,9 +92,13 @@ def parse_duration(text: str, path: str = "", *, least: Duration = MILLISECOND) 
     if length is None:
         length = _iso(text)
     if length is None:
-        raise Invalid.of(path, "bad_duration", f'{text[:40]!r} is not a duration like "250ms", "30s", "5m", "2h", "7d" or "PT1H"')
+        raise Invalid.of(
+            path, "bad_duration", f'{text[:40]!r} is not a duration like "250ms", "30s", "5m", "2h", "7d" or "PT1H"'
+        )
     if not least <= length <= LONGEST:
-        raise Invalid.of(path, "bad_duration", f"{text[:40]!r} must be between {show_duration(least)} and {show_duration(LONGEST)}")
+        raise Invalid.of(
+            path, "bad_duration", f"{text[:40]!r} must be between {show_duration(least)} and {show_duration(LONGEST)}"
+        )
     return length
 
 
@@ -111,9 +114,18 @@ def _iso(text: str) -> Duration | None:
     found = _ISO.fullmatch(text)
     if not found or not any(found.groups()):
         return None
-    weeks, days, hours, minutes, seconds, fraction = (int(group) if i < 5 and group else group or 0 for i, group in enumerate(found.groups()))
+    weeks, days, hours, minutes, seconds, fraction = (
+        int(group) if i < 5 and group else group or 0 for i, group in enumerate(found.groups())
+    )
     micros = int(str(fraction).ljust(6, "0")) if fraction else 0
-    return Duration(int(weeks) * 7 * DAY + int(days) * DAY + int(hours) * HOUR + int(minutes) * MINUTE + int(seconds) * SECOND + micros)
+    return Duration(
+        int(weeks) * 7 * DAY
+        + int(days) * DAY
+        + int(hours) * HOUR
+        + int(minutes) * MINUTE
+        + int(seconds) * SECOND
+        + micros
+    )
 
 
 def show_duration(length: Duration) -> str:

@@ -1,0 +1,85 @@
+"""What an attempt's end means for its run: each function returns the one Settlement that says what to write."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from oncue.domain.ids import WorkerId
+from oncue.domain.instants import Duration, Instant
+from oncue.domain.job import Spec, decode_spec
+from oncue.domain.policy import Again, Dead, after_failure, after_loss
+from oncue.domain.run import Attempt, Claimed, Settlement, State, with_attempt
+
+LONGEST_ERROR = 4_000
+
+
+def succeeded(run: Claimed, worker: WorkerId, started_at: Instant, now: Instant, result: bytes | None) -> Settlement:
+    return Settlement(
+        run=run,
+        state=State.SUCCEEDED,
+        started_at=started_at,
+        ended_at=now,
+        failures=run.failures,
+        losses=run.losses,
+        result=result,
+        attempts=run.attempts,
+    )
+
+
+def failed(
+    run: Claimed,
+    spec: Spec,
+    worker: WorkerId,
+    started_at: Instant,
+    now: Instant,
+    *,
+    error_type: str,
+    error: str,
+    luck: float,
+    outcome: Literal["failed", "timed_out"] = "failed",
+    retry: bool = True,
+    asked: Duration | None = None,
+) -> Settlement:
+    """A visible failure. `retry=False` is a task's NoRetry; `asked` its RetryAfter."""
+    failures = run.failures + 1
+    decision = (
+        after_failure(spec.retry, spec.max_retries, failures, now, luck, asked)
+        if retry
+        else Dead("the task said not to retry")
+    )
+    return _unsuccessful(
+        run,
+        decision,
+        Attempt(run.attempt, worker, started_at, now, outcome, error_type, error[:LONGEST_ERROR]),
+        failures=failures,
+        losses=run.losses,
+    )
+
+
+def lost(run: Claimed, worker: WorkerId, claimed_at: Instant, now: Instant) -> Settlement:
+    """Its worker fell silent: a loss, whatever retries are left."""
+    losses = run.losses + 1
+    error = "the worker running it fell silent"
+    return _unsuccessful(
+        run,
+        after_loss(decode_spec(run.spec).on_lost, losses, now),
+        Attempt(run.attempt, worker, claimed_at, now, "lost", "WorkerLost", error),
+        failures=run.failures,
+        losses=losses,
+    )
+
+
+def _unsuccessful(run: Claimed, decision: Again | Dead, attempt: Attempt, *, failures: int, losses: int) -> Settlement:
+    again = isinstance(decision, Again)
+    return Settlement(
+        run=run,
+        state=State.WAITING if again else State.DEAD,
+        started_at=attempt.started_at,
+        ended_at=attempt.ended_at,
+        due=decision.due if isinstance(decision, Again) else None,
+        failures=failures,
+        losses=losses,
+        error_type=attempt.error_type,
+        error=attempt.error if isinstance(decision, Again) else f"{attempt.error} ({decision.reason})",
+        attempts=with_attempt(run.attempts, attempt),
+    )

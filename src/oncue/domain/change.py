@@ -1,0 +1,288 @@
+"""What users do to a job, as pure decisions: a snapshot in, a `JobChange` out, for an engine to apply in one guarded write.
+
+If the job moved on since the snapshot was read, nothing is written and the caller reads and decides again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from uuid import UUID
+
+import msgspec
+
+from oncue.domain.errors import Conflict, Invalid
+from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, occurrence_id
+from oncue.domain.instants import NEVER, Instant
+from oncue.domain.job import Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, encode_spec
+from oncue.domain.lane import Held
+from oncue.domain.ledger import Entry, Outcome
+from oncue.domain.planning import MOST_LATE, DueJob, planned_run
+from oncue.domain.policy import CatchUp, Overlap, expires_at
+from oncue.domain.run import NewRun, Trigger
+from oncue.domain.schedule import Schedule, last_occurrence, next_occurrence, occurrences
+
+MOST_AT_ONCE = 10_000
+
+
+class JobChange(msgspec.Struct, frozen=True):
+    """Everything one act does to one job. Applied whole, or not at all when a guard fails."""
+
+    job_id: JobId
+    uid: UserNumber
+    # guards: what was read. Of a one-shot only `withdraw`, `hold` and `release` are guarded: its runs are the definition
+    expect_version: int
+    expect_status: JobStatus
+    expect_floor: Instant | None = None  # None: whatever the cursor says
+    # the definition and its cursor after; None: as they are
+    job: Job | None = None
+    class_id: ClassId = ClassId(0)
+    cursor: Cursor | None = None
+    dissolve: bool = False  # definition and cursor go: what was recurring is a one-shot now
+    # runs
+    withdraw: tuple[RunId, ...] = ()  # each must still be waiting, untried, at `expect_version`
+    add: tuple[NewRun, ...] = ()  # one that exists already, in whatever state, is not added again
+    hold: tuple[RunId, ...] = ()  # each must still be waiting
+    release: tuple[RunId, ...] = ()
+    ledger: tuple[Entry, ...] = ()
+
+
+def first_cursor(schedule: Schedule, now: Instant) -> Cursor:
+    """Where a recurring job starts: nothing before `now` is owed."""
+    first = next_occurrence(schedule, now)
+    if first is None:
+        raise Invalid.of(
+            "schedule", "never_fires", "this schedule has no occurrence left: look at end_at and the years"
+        )
+    return Cursor(first, floor=now)
+
+
+def only_run(job: Job, class_id: ClassId, now: Instant, held: Held = Held.NO) -> NewRun:
+    """The run of a one-shot. It *is* the job: same id, and the definition travels with it."""
+    at = job.spec.schedule.at
+    wanted = now if at is None else at
+    return NewRun(
+        run_id=RunId(job.job_id),
+        job_id=job.job_id,
+        uid=job.uid,
+        class_id=class_id,
+        wanted=wanted,
+        nominal=wanted,
+        job_version=job.version,
+        lanes=job.lanes,
+        spec=encode_spec(job.spec),
+        payload=job.payload,
+        held=held,
+        expires_at=expires_at(job.spec.start_within, max(wanted, now)),
+    )
+
+
+def edit(snap: Snapshot, spec: Spec, payload: bytes | None, class_id: ClassId, now: Instant) -> JobChange:
+    """Takes effect for every occurrence that has not started."""
+    _still_open(snap.job)
+    job = msgspec.structs.replace(snap.job, spec=spec, payload=payload, version=snap.job.version + 1, updated_at=now)
+    if snap.cursor is None and snap.started:
+        raise Conflict("this job has started: a one-shot can be edited until then")
+    if not spec.schedule.recurring:
+        return _edit_to_one_shot(snap, job, class_id, now)
+    if snap.cursor is None:
+        return _one_shot_to_recurring(snap, job, class_id, now)
+    return _edit_recurring(snap, snap.cursor, job, class_id, now)
+
+
+def _edit_to_one_shot(snap: Snapshot, job: Job, class_id: ClassId, now: Instant) -> JobChange:
+    held = Held.PAUSED if job.status is JobStatus.PAUSED else Held.NO
+    return _change(
+        snap,
+        dissolve=snap.cursor is not None,
+        withdraw=_untried(snap.waiting),
+        add=(only_run(job, class_id, now, held),),
+    )
+
+
+def _one_shot_to_recurring(snap: Snapshot, job: Job, class_id: ClassId, now: Instant) -> JobChange:
+    cursor = first_cursor(job.spec.schedule, now)
+    if job.status is JobStatus.PAUSED:
+        cursor = msgspec.structs.replace(cursor, next_at=NEVER)
+    return _change(snap, job=job, class_id=class_id, cursor=cursor, withdraw=_untried(snap.waiting))
+
+
+def _edit_recurring(snap: Snapshot, cursor: Cursor, job: Job, class_id: ClassId, now: Instant) -> JobChange:
+    """Planned runs are withdrawn; those already due come back under the new version, the others are planned anew."""
+    schedule = job.spec.schedule
+    owed = [run for run in snap.waiting if run.scheduled]
+    overdue = [run.nominal for run in owed if run.nominal is not None and run.nominal <= now]
+    replanned = list(islice(occurrences(schedule, now, cursor.floor), MOST_LATE))
+    gone = [run.nominal for run in owed if run.nominal is not None and run.nominal > now]
+    ledger = tuple(_skipped(job, [at], "edited") for at in gone if at not in replanned)
+    floor = cursor.floor
+    if schedule != snap.job.spec.schedule and floor < now:
+        ledger += _passed_over(snap.job, floor, now, "edited")
+        floor = now
+    next_at = next_occurrence(schedule, floor) if job.status is JobStatus.ACTIVE else None
+    added = _runs(job, class_id, [*overdue, *replanned], now)
+    return _change(
+        snap,
+        job=job,
+        class_id=class_id,
+        cursor=Cursor(NEVER if next_at is None else next_at, floor, cursor.planned - len(owed) + len(added)),
+        withdraw=tuple(run.run_id for run in owed),
+        add=added,
+        ledger=ledger,
+    )
+
+
+def pause(snap: Snapshot, now: Instant) -> JobChange:
+    """Nothing of this job starts until it is resumed; what was planned is held, not lost."""
+    _still_open(snap.job)
+    if snap.cursor is None:
+        if snap.started:
+            raise Conflict("this job has started: cancel its run to stop it")
+        return _change(snap, hold=tuple(run.run_id for run in snap.waiting))
+    return _change(
+        snap,
+        job=msgspec.structs.replace(snap.job, status=JobStatus.PAUSED, updated_at=now),
+        cursor=msgspec.structs.replace(snap.cursor, next_at=NEVER),
+        hold=tuple(run.run_id for run in snap.waiting),
+    )
+
+
+def resume(snap: Snapshot, missed: CatchUp, now: Instant) -> JobChange:
+    """Goes on from now; `missed` says what becomes of the occurrences that the pause swallowed."""
+    _still_open(snap.job)
+    held = tuple(run for run in snap.waiting if Held.PAUSED in run.held)
+    if snap.cursor is None:
+        return _change(snap, release=tuple(run.run_id for run in held))
+    active = msgspec.structs.replace(snap.job, status=JobStatus.ACTIVE, updated_at=now)
+    swallowed = [run for run in held if run.scheduled and run.nominal is not None and run.nominal <= now]
+    kept, ledger = _make_up(snap.job, snap.cursor, swallowed, missed, now)
+    dropped = {run.run_id for run in swallowed if run.nominal not in kept}
+    standing = {run.nominal for run in swallowed}
+    added = _runs(active, snap.class_id, [at for at in kept if at not in standing], now, Trigger.CATCH_UP)
+    floor = max(snap.cursor.floor, now)
+    next_at = next_occurrence(snap.job.spec.schedule, floor)
+    return _change(
+        snap,
+        job=active,
+        cursor=Cursor(NEVER if next_at is None else next_at, floor, snap.cursor.planned - len(dropped) + len(added)),
+        withdraw=tuple(dropped),
+        add=added,
+        release=tuple(run.run_id for run in held if run.run_id not in dropped),
+        ledger=ledger,
+    )
+
+
+def _make_up(
+    job: Job, cursor: Cursor, swallowed: list[WaitingRun], missed: CatchUp, now: Instant
+) -> tuple[list[Instant], tuple[Entry, ...]]:
+    """Which missed instants run after all, and what the ledger says of the others."""
+    planned = [run.nominal for run in swallowed if run.nominal is not None]
+    schedule = job.spec.schedule
+    match missed:
+        case CatchUp.ALL:
+            unplanned = list(islice(occurrences(schedule, cursor.floor, now), MOST_AT_ONCE + 1))
+            if len(unplanned) > MOST_AT_ONCE:
+                raise Invalid.of(
+                    "missed",
+                    "too_many",
+                    f"more than {MOST_AT_ONCE} were missed: resume with last or skip, then backfill",
+                )
+            return planned + unplanned, ()
+        case CatchUp.LAST:
+            last = last_occurrence(schedule, cursor.floor, now)
+            kept = planned[-1:] if last is None else [last]
+        case CatchUp.SKIP:
+            kept = []
+    ledger = tuple(_skipped(job, [at], "paused") for at in planned if at not in kept)
+    return kept, ledger + _passed_over(job, cursor.floor, now, "paused", but=kept)
+
+
+def run_now(snap: Snapshot, run_id: RunId, now: Instant) -> JobChange:
+    """One more run at once, beside the schedule: it moves no cursor and counts for no maximum, but obeys the lane."""
+    if snap.job.status is JobStatus.CANCELLED:
+        raise Conflict("this job is cancelled")
+    if snap.going and snap.job.spec.overlap is Overlap.SKIP:
+        raise Conflict("a run of this job is still going, and its overlap is skip")
+    return _beside(snap, (_extra_run(snap, run_id, run_id, None, now, Trigger.RUN_NOW),))
+
+
+def backfill(snap: Snapshot, origin: UUID, after: Instant, until: Instant, now: Instant) -> JobChange:
+    """The occurrences in [after, until], as new runs due now, in nominal order."""
+    found = list(islice(occurrences(snap.job.spec.schedule, Instant(after - 1), until), MOST_AT_ONCE + 1))
+    if len(found) > MOST_AT_ONCE:
+        raise Invalid.of(
+            "to", "too_many", f"more than {MOST_AT_ONCE} occurrences lie in that stretch: take a shorter one"
+        )
+    add = tuple(
+        _extra_run(snap, occurrence_id(snap.job.job_id, at, origin), origin, at, Instant(now + i), Trigger.BACKFILL)
+        for i, at in enumerate(found)
+    )
+    return _beside(snap, add)
+
+
+def _extra_run(
+    snap: Snapshot,
+    run_id: RunId,
+    origin: UUID,
+    nominal: Instant | None,
+    wanted: Instant,
+    trigger: Trigger,
+) -> NewRun:
+    job, inline = snap.job, snap.cursor is None
+    return NewRun(
+        run_id=run_id,
+        job_id=job.job_id,
+        uid=job.uid,
+        class_id=snap.class_id,
+        wanted=wanted,
+        nominal=nominal,
+        job_version=job.version,
+        origin=origin,
+        trigger=trigger,
+        lanes=job.lanes,
+        spec=encode_spec(job.spec) if inline else None,
+        payload=job.payload if inline else None,
+        expires_at=expires_at(job.spec.start_within, wanted),
+    )
+
+
+def _still_open(job: Job) -> None:
+    if job.status in (JobStatus.FINISHED, JobStatus.CANCELLED):
+        raise Conflict(f"this job is {job.status}")
+
+
+def _untried(waiting: tuple[WaitingRun, ...]) -> tuple[RunId, ...]:
+    return tuple(run.run_id for run in waiting if run.scheduled)
+
+
+def _runs(
+    job: Job, class_id: ClassId, at: list[Instant], now: Instant, trigger: Trigger = Trigger.SCHEDULE
+) -> tuple[NewRun, ...]:
+    due = DueJob(job.job_id, job.uid, job.version, class_id, job.lanes, job.spec, Cursor(NEVER, NEVER))
+    held = Held.PAUSED if job.status is JobStatus.PAUSED and trigger is Trigger.SCHEDULE else Held.NO
+    return tuple(msgspec.structs.replace(planned_run(due, nominal, now, trigger), held=held) for nominal in at)
+
+
+def _skipped(job: Job, at: list[Instant], reason: str) -> Entry:
+    return Entry(job.job_id, at[0], at[-1], len(at), Outcome.SKIPPED, reason)
+
+
+def _passed_over(
+    job: Job, after: Instant, until: Instant, reason: str, but: Sequence[Instant] = ()
+) -> tuple[Entry, ...]:
+    """One ledger row for the occurrences in (after, until]; counted exactly up to a thousand."""
+    seen = list(islice(occurrences(job.spec.schedule, after, until), MOST_LATE + 1))
+    if len(seen) > MOST_LATE:
+        return (Entry(job.job_id, seen[0], until, len(seen), Outcome.SKIPPED, f"{reason}; there were more"),)
+    skipped = [at for at in seen if at not in but]
+    return (_skipped(job, skipped, reason),) if skipped else ()
+
+
+def _change(snap: Snapshot, **parts: object) -> JobChange:
+    """Guarded by all that was read."""
+    return msgspec.structs.replace(_beside(snap), expect_floor=snap.cursor.floor if snap.cursor else None, **parts)
+
+
+def _beside(snap: Snapshot, add: tuple[NewRun, ...] = ()) -> JobChange:
+    """Leaves definition, cursor and schedule alone: planning meanwhile is no conflict."""
+    return JobChange(snap.job.job_id, snap.job.uid, snap.job.version, snap.job.status, class_id=snap.class_id, add=add)

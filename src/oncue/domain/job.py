@@ -1,0 +1,124 @@
+"""Jobs: what a user defined. The definition (`Spec`) is written by users only, the `Cursor` by planners only."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from oncue.domain.ids import ClassId, JobId, RunId, UserNumber
+from oncue.domain.instants import HOUR, Duration, Instant
+from oncue.domain.lane import Concurrency, Held, Lanes, lanes_of
+from oncue.domain.placement import ClassKey, Priority, Resources
+from oncue.domain.policy import CatchUp, OnLost, Overlap, Retry
+from oncue.domain.schedule import Schedule
+
+
+class JobStatus(StrEnum):
+    ACTIVE = "active"
+    PAUSED = "paused"
+    FINISHED = "finished"
+    CANCELLED = "cancelled"
+
+
+class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """At most `limit` starts in any `per`."""
+
+    limit: int
+    per: Duration
+
+
+class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A checked definition, without its payload. Stored as JSON; what equals its default is not written."""
+
+    task: str
+    schedule: Schedule = Schedule()
+    name: str | None = None
+    key: str | None = None
+    queue: str = "default"
+    priority: Priority = Priority.NORMAL
+    tags: tuple[str, ...] = ()
+    max_retries: int = 3
+    retry: Retry = Retry()
+    timeout: Duration = HOUR
+    overlap: Overlap = Overlap.QUEUE
+    catch_up: CatchUp = CatchUp.LAST
+    catch_up_window: Duration = HOUR
+    start_within: Duration | None = None
+    on_lost: OnLost = OnLost.RERUN
+    group: str | None = None
+    concurrency: Concurrency | None = None
+    rate: Rate | None = None
+    resources: Resources = Resources()
+    labels: tuple[str, ...] = ()
+    preemptible: bool = False
+
+    @property
+    def class_key(self) -> ClassKey:
+        return ClassKey(
+            self.task, self.queue, self.priority, tuple(sorted(set(self.labels))), self.resources.size_class()
+        )
+
+    def lanes(self, uid: UserNumber, job_id: JobId) -> Lanes:
+        return lanes_of(
+            uid,
+            job_id,
+            recurring=self.schedule.recurring,
+            overlap=self.overlap,
+            group=self.group,
+            concurrency=self.concurrency,
+        )
+
+
+encode_spec = msgspec.json.Encoder().encode
+decode_spec = msgspec.json.Decoder(Spec).decode
+
+
+class Job(msgspec.Struct, frozen=True):
+    """A definition with its state. `version` is the ETag: raised by edits, never by planning."""
+
+    job_id: JobId
+    uid: UserNumber
+    spec: Spec
+    payload: bytes | None
+    created_at: Instant
+    updated_at: Instant
+    version: int = 1
+    status: JobStatus = JobStatus.ACTIVE
+
+    @property
+    def lanes(self) -> Lanes:
+        return self.spec.lanes(self.uid, self.job_id)
+
+
+class Cursor(msgspec.Struct, frozen=True):
+    """How far a recurring job has been planned.
+
+    Nominal instants up to `floor` are decided for ever, and `floor` only rises: that is what makes planning exact.
+    `next_at` is the first instant after it (NEVER while paused or at the end); `planned` counts towards max_runs.
+    """
+
+    next_at: Instant
+    floor: Instant
+    planned: int = 0
+
+
+class WaitingRun(msgspec.Struct, frozen=True):
+    """As much of a waiting run as deciding about its job needs."""
+
+    run_id: RunId
+    wanted: Instant
+    nominal: Instant | None
+    scheduled: bool  # by its schedule, and not yet tried: an edit may withdraw it
+    held: Held = Held.NO
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """A job as read for a decision. The change that follows is guarded by what was read here."""
+
+    job: Job
+    class_id: ClassId
+    cursor: Cursor | None  # None: a one-shot, whose definition sits in its run
+    waiting: tuple[WaitingRun, ...] = ()
+    going: tuple[RunId, ...] = ()  # running, or between two attempts
+    started: bool = False  # a one-shot whose only run has been tried

@@ -1,0 +1,67 @@
+"""Lanes: one mechanism for ordered groups, overlap and concurrency keys.
+
+A lane admits its first `width` members, in order of `wanted`; every other member is held and cannot be claimed.
+A run goes through at most two: its serial lane (a group, or its job's own), then its gate (a concurrency key).
+Whoever adds, settles, cancels or withdraws a member tends its lanes in the same transaction.
+"""
+
+from __future__ import annotations
+
+from enum import IntFlag
+
+import msgspec
+
+from oncue.domain.ids import JobId, LaneKey, UserNumber, lane_key
+from oncue.domain.policy import Overlap
+
+
+class Held(IntFlag):
+    """Why a waiting run cannot be claimed though it may be due. Zero: it can."""
+
+    NO = 0
+    LANE = 1
+    GATE = 2
+    PAUSED = 4
+
+
+class Concurrency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """At most `limit` runs with this key at a time, over all of one user's jobs."""
+
+    key: str
+    limit: int
+
+
+class Lanes(msgspec.Struct, frozen=True):
+    """Where a run has to queue before it may be claimed."""
+
+    lane: LaneKey | None = None
+    gate: LaneKey | None = None
+    width: int = 1  # of the gate; a serial lane's is always one
+
+    @property
+    def held(self) -> Held:
+        """How a new member starts: outside, until its lane is tended."""
+        return (Held.LANE if self.lane is not None else Held.NO) | (Held.GATE if self.gate is not None else Held.NO)
+
+
+FREE = Lanes()
+
+
+def lanes_of(
+    uid: UserNumber,
+    job_id: JobId,
+    *,
+    recurring: bool,
+    overlap: Overlap,
+    group: str | None,
+    concurrency: Concurrency | None,
+) -> Lanes:
+    """A group is stricter than overlap and takes its place; a one-shot has nothing to overlap with."""
+    lane: LaneKey | None = None
+    if group is not None:
+        lane = lane_key("group", uid, group)
+    elif recurring and overlap is not Overlap.ALLOW:
+        lane = lane_key("job", job_id)
+    if concurrency is None:
+        return FREE if lane is None else Lanes(lane)
+    return Lanes(lane, lane_key("gate", uid, concurrency.key), concurrency.limit)

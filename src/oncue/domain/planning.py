@@ -1,0 +1,130 @@
+"""From a due job to its runs: which occurrences are planned, which go to the ledger, and where the cursor stands after.
+
+Pure and bounded: one call looks at a few thousand occurrences at most and is called again for the rest, so that a
+clock that jumps to the year 2200 costs a little time, and memory never.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import assert_never
+
+import msgspec
+
+from oncue.domain.ids import SCHEDULE, ClassId, JobId, RunId, UserNumber, occurrence_id
+from oncue.domain.instants import MICROSECOND, NEVER, SECOND, Duration, Instant
+from oncue.domain.job import Cursor, Spec
+from oncue.domain.lane import Lanes
+from oncue.domain.ledger import Entry, Outcome
+from oncue.domain.policy import CatchUp, expires_at
+from oncue.domain.run import NewRun, Trigger
+from oncue.domain.schedule import due_at, next_occurrence, occurrences
+
+GRACE = Duration(2 * SECOND)  # planned later than this after its instant, an occurrence counts as missed
+MOST_LATE = 1_000  # at most this many late occurrences are caught up with at a time: the newest
+
+
+class DueJob(msgspec.Struct, frozen=True):
+    """A recurring job whose next instant has come near, as the planner takes it under its lock."""
+
+    job_id: JobId
+    uid: UserNumber
+    version: int
+    class_id: ClassId
+    lanes: Lanes
+    spec: Spec
+    cursor: Cursor
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What planning one job comes to. `finished`: its schedule has no occurrence left."""
+
+    job: DueJob
+    runs: tuple[NewRun, ...]
+    cursor: Cursor
+    ledger: tuple[Entry, ...] = ()
+    finished: bool = False
+
+
+def plan(job: DueJob, now: Instant, until: Instant) -> Plan:
+    """Every occurrence in (floor, until], each given its one fate."""
+    schedule, cursor = job.spec.schedule, job.cursor
+    floor, ledger = _give_up_on_old(job, now)
+    found = list(islice(occurrences(schedule, floor, until), 2 * MOST_LATE))
+    late = [at for at in found if at < now - GRACE]
+    if len(late) == 2 * MOST_LATE:  # there is more: decide the older half now, the rest when called again
+        found = late = late[:MOST_LATE]
+        caught_up: list[Instant] = []
+    else:
+        caught_up = _caught_up(job.spec.catch_up, late)
+    ledger += _not_caught_up(job, late[: len(late) - len(caught_up)], caught_up)
+    left = None if schedule.max_runs is None else max(0, schedule.max_runs - cursor.planned)
+    wanted = (caught_up + found[len(late) :])[:left]
+    floor = max([cursor.floor, floor, *found[-1:]])
+    next_at = None if left == len(wanted) else next_occurrence(schedule, floor)
+    after = Cursor(NEVER if next_at is None else next_at, floor, cursor.planned + len(wanted))
+    runs = tuple(planned_run(job, at, now, Trigger.CATCH_UP if at in caught_up else Trigger.SCHEDULE) for at in wanted)
+    return Plan(job, runs, after, ledger, finished=next_at is None)
+
+
+def planned_run(job: DueJob, nominal: Instant, now: Instant, trigger: Trigger = Trigger.SCHEDULE) -> NewRun:
+    run_id = occurrence_id(job.job_id, nominal, SCHEDULE)
+    wanted = due_at(job.spec.schedule, nominal, run_id)
+    return NewRun(
+        run_id=run_id,
+        job_id=job.job_id,
+        uid=job.uid,
+        class_id=job.class_id,
+        wanted=wanted,
+        nominal=nominal,
+        job_version=job.version,
+        trigger=trigger,
+        lanes=job.lanes,
+        expires_at=expires_at(job.spec.start_within, max(wanted, now)),
+    )
+
+
+def _give_up_on_old(job: DueJob, now: Instant) -> tuple[Instant, tuple[Entry, ...]]:
+    """What is older than the catch-up window is passed over in one step, however long ago planning stopped."""
+    oldest, floor = Instant(now - job.spec.catch_up_window), job.cursor.floor
+    seen = list(islice(occurrences(job.spec.schedule, floor, Instant(oldest - MICROSECOND)), MOST_LATE + 1))
+    if not seen:
+        return floor, ()
+    if len(seen) <= MOST_LATE:
+        return seen[-1], (_entry(job, seen, Outcome.MISSED, "older than catch_up_window"),)
+    many = Entry(
+        job.job_id,
+        seen[0],
+        Instant(oldest - MICROSECOND),
+        len(seen),
+        Outcome.MISSED,
+        "older than catch_up_window; there were more",
+    )
+    return many.last, (many,)
+
+
+def _caught_up(policy: CatchUp, late: list[Instant]) -> list[Instant]:
+    """Which of the occurrences nobody planned in time still run."""
+    match policy:
+        case CatchUp.ALL:
+            return late[-MOST_LATE:]
+        case CatchUp.LAST:
+            return late[-1:]
+        case CatchUp.SKIP:
+            return []
+        case _:
+            assert_never(policy)
+
+
+def _not_caught_up(job: DueJob, dropped: list[Instant], caught_up: list[Instant]) -> tuple[Entry, ...]:
+    if not dropped:
+        return ()
+    if job.spec.catch_up is CatchUp.LAST:
+        into = occurrence_id(job.job_id, caught_up[0]) if caught_up else None
+        return (_entry(job, dropped, Outcome.COALESCED, "catch_up is last", into),)
+    why = "catch_up is skip" if job.spec.catch_up is CatchUp.SKIP else f"more than {MOST_LATE} were missed"
+    return (_entry(job, dropped, Outcome.MISSED, why),)
+
+
+def _entry(job: DueJob, at: list[Instant], outcome: Outcome, reason: str, run_id: RunId | None = None) -> Entry:
+    return Entry(job.job_id, at[0], at[-1], len(at), outcome, reason, run_id)

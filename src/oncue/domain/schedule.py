@@ -1,0 +1,222 @@
+"""When: now, at an instant, by cron, every so often, or by calendar fields; and the occurrences that follow from it.
+
+A schedule is stored as users wrote it, normalised. `next_after` is pure: the same answer for whoever asks, whenever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+import msgspec
+
+from oncue.domain.calendar import Calendar, to_cron
+from oncue.domain.cron import Cron, DstFold, DstGap, next_after, parse_cron
+from oncue.domain.cron_text import describe
+from oncue.domain.errors import Invalid
+from oncue.domain.ids import RunId
+from oncue.domain.instants import (
+    DAY,
+    MICROSECOND,
+    SECOND,
+    Duration,
+    Instant,
+    parse_duration,
+    parse_instant,
+    rfc3339,
+    show_duration,
+)
+from oncue.domain.zones import zone
+
+DENSEST = SECOND
+FURTHEST = Duration(3_653 * DAY)
+
+
+class Kind(StrEnum):
+    NOW = "now"
+    AT = "at"
+    CRON = "cron"
+    EVERY = "every"
+
+
+class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One of `at`, `cron`, `every`, or none of them: now. Checked by `parse_schedule`; stored and read back as it is."""
+
+    at: Instant | None = None
+    cron: str | None = None
+    every: Duration | None = None
+    anchor: Instant = Instant(0)
+    calendar: Calendar | None = None
+    years: tuple[int, ...] = ()
+    timezone: str = "UTC"
+    dst_gap: DstGap = DstGap.SHIFT
+    dst_fold: DstFold = DstFold.FIRST
+    start_at: Instant | None = None
+    end_at: Instant | None = None
+    jitter: Duration = Duration(0)
+    max_runs: int | None = None
+
+    @property
+    def kind(self) -> Kind:
+        if self.cron is not None:
+            return Kind.CRON
+        if self.every is not None:
+            return Kind.EVERY
+        return Kind.NOW if self.at is None else Kind.AT
+
+    @property
+    def recurring(self) -> bool:
+        return self.cron is not None or self.every is not None
+
+
+class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A schedule object as a request carries it, before it is checked."""
+
+    at: str | None = None
+    cron: str | None = None
+    every: str | None = None
+    calendar: Calendar | None = None
+    timezone: str = "UTC"
+    dst_gap: DstGap = DstGap.SHIFT
+    dst_fold: DstFold = DstFold.FIRST
+    start_at: str | None = None
+    end_at: str | None = None
+    jitter: str | None = None
+    max_runs: int | None = None
+
+
+def parse_schedule(asked: Asked | str | None, now: Instant) -> Schedule:
+    """What a request asks for, checked; `now` anchors `every` and bounds `at`."""
+    if asked is None or asked == "now":
+        return Schedule()
+    return _from_object(_shorthand(asked) if isinstance(asked, str) else asked, now)
+
+
+def _shorthand(text: str) -> Asked:
+    if text.startswith("every "):
+        return Asked(every=text.removeprefix("every ").strip())
+    if text[:1] == "@" or len(text.split()) in (5, 6):
+        return Asked(cron=text)
+    if text[:4].isdigit() and "-" in text[:6]:
+        return Asked(at=text)
+    raise Invalid.of(
+        "",
+        "bad_schedule",
+        f'{text[:40]!r} is not a schedule: write "now", an instant like "2027-01-31T09:00:00Z",'
+        ' a cron expression like "0 9 * * 1-5", or "every 30s"',
+    )
+
+
+def _from_object(asked: Asked, now: Instant) -> Schedule:
+    given = [name for name in ("at", "cron", "every", "calendar") if getattr(asked, name) is not None]
+    if len(given) > 1:
+        raise Invalid.of(given[1], "bad_schedule", f"give one of at, cron, every, calendar, not {' and '.join(given)}")
+    window = _window(asked)
+    match given:
+        case ["at"]:
+            return msgspec.structs.replace(window, at=_at(asked.at or "", now))
+        case ["every"]:
+            return msgspec.structs.replace(
+                window,
+                every=parse_duration(asked.every or "", "every", least=DENSEST),
+                anchor=window.start_at if window.start_at is not None else now,
+            )
+        case ["cron"]:
+            schedule = msgspec.structs.replace(window, cron=asked.cron)
+        case ["calendar"]:
+            cron, years = to_cron(asked.calendar or Calendar())
+            schedule = msgspec.structs.replace(window, calendar=asked.calendar, cron=cron, years=years)
+        case _:
+            return window
+    cron_of(schedule)
+    return schedule
+
+
+def _at(text: str, now: Instant) -> Instant:
+    at = parse_instant(text, "at")
+    if at > now + FURTHEST:
+        raise Invalid.of("at", "too_far", f"{rfc3339(at)} is more than {show_duration(FURTHEST)} ahead")
+    return at
+
+
+def _window(asked: Asked) -> Schedule:
+    """The parts every recurring schedule shares."""
+    start_at = None if asked.start_at is None else parse_instant(asked.start_at, "start_at")
+    end_at = None if asked.end_at is None else parse_instant(asked.end_at, "end_at")
+    if start_at is not None and end_at is not None and end_at <= start_at:
+        raise Invalid.of("end_at", "bad_window", "end_at must be later than start_at")
+    if asked.max_runs is not None and asked.max_runs < 1:
+        raise Invalid.of("max_runs", "too_small", "max_runs must be at least 1; leave it out for no limit")
+    zone(asked.timezone, "timezone")
+    return Schedule(
+        timezone=asked.timezone,
+        dst_gap=asked.dst_gap,
+        dst_fold=asked.dst_fold,
+        start_at=start_at,
+        end_at=end_at,
+        jitter=Duration(0) if asked.jitter is None else parse_duration(asked.jitter, "jitter", least=Duration(0)),
+        max_runs=asked.max_runs,
+    )
+
+
+def cron_of(schedule: Schedule) -> Cron:
+    return parse_cron(schedule.cron or "", "calendar" if schedule.calendar else "cron", schedule.years)
+
+
+def next_occurrence(schedule: Schedule, after: Instant) -> Instant | None:
+    """The first nominal instant of a recurring schedule strictly later than `after`; None when there is none left."""
+    if schedule.start_at is not None:
+        after = max(after, Instant(schedule.start_at - MICROSECOND))
+    if schedule.every is not None:
+        found: Instant | None = _next_interval(schedule.every, schedule.anchor, after)
+    else:
+        found = next_after(
+            cron_of(schedule), zone(schedule.timezone), after, gap=schedule.dst_gap, fold=schedule.dst_fold
+        )
+    if found is None or (schedule.end_at is not None and found > schedule.end_at):
+        return None
+    return found
+
+
+def _next_interval(every: Duration, anchor: Instant, after: Instant) -> Instant:
+    passed = max(0, (after - anchor) // every)
+    return Instant(anchor + (passed + 1) * every)
+
+
+def occurrences(schedule: Schedule, after: Instant, until: Instant) -> Iterator[Instant]:
+    """Every nominal instant in (after, until], in order; the caller stops when it has enough."""
+    found = next_occurrence(schedule, after)
+    while found is not None and found <= until:
+        yield found
+        found = next_occurrence(schedule, found)
+
+
+def last_occurrence(schedule: Schedule, after: Instant, until: Instant) -> Instant | None:
+    """The latest nominal instant in (after, until], found by halving: years of occurrences cost a few dozen steps."""
+    latest, nothing_after = None, until
+    while after < nothing_after:
+        middle = Instant((after + nothing_after) // 2)
+        found = next_occurrence(schedule, middle)
+        if found is not None and found <= until:
+            latest = after = found
+        else:
+            nothing_after = middle
+    return latest
+
+
+def due_at(schedule: Schedule, nominal: Instant, run_id: RunId) -> Instant:
+    """The nominal instant moved later by jitter; drawn from the run's id, so that replanning draws the same."""
+    return Instant(nominal + run_id.int % (schedule.jitter + 1))
+
+
+def describe_schedule(schedule: Schedule) -> str:
+    """In plain English: "every 30s", "at 09:00, Monday to Friday (Europe/Berlin)"."""
+    match schedule.kind:
+        case Kind.NOW:
+            return "now"
+        case Kind.AT:
+            return f"once, at {rfc3339(schedule.at or Instant(0))}"
+        case Kind.EVERY:
+            return f"every {show_duration(schedule.every or SECOND)}"
+        case Kind.CRON:
+            return f"{describe(cron_of(schedule))} ({schedule.timezone})"

@@ -1,0 +1,533 @@
+"""The contract between oncue and whatever keeps its state. Prose first: a new engine's author can follow it alone.
+
+**Data in, data out.** Verbs take and return the domain's frozen values. No SQL, cursor, session or vendor type crosses.
+Verbs never read a clock: whoever calls passes `now`, the store's own time as the caller follows it.
+
+**Guarded writes.** A verb that writes names what must still be true. When it no longer is, nothing is written and the
+answer says so: an empty list, False, None, a smaller set. *Zero rows means "you lost it"*: an answer, not an error.
+Errors are for the store itself: `StoreUnavailable` when it cannot be reached or did not answer in time, and then the
+write may or may not have happened. Therefore **every verb may be repeated**; its docstring says what a repeat does.
+
+**One state at a time.** A run is waiting, running or final, in one place, moved by the statement that decides. An
+engine that keeps the run where it is and marks it (DynamoDB) satisfies this as well: the port says *settle*, never
+*archive*. Final is final: no verb changes a final run.
+
+**Fences.** `claim` raises a run's token. `settle`, `hand_back` and `save` match on (run, token, worker); a worker that
+was buried can claim nothing and settle nothing, even before it has noticed.
+
+**Lanes** are tended by the verb that adds or frees a member, in the same transaction: `create`, `apply`, `plan`,
+`settle`, `hand_back`, `cancel`, `withdraw`, `expire`, `reap`. A lane admits its first `width` members by
+(wanted, run_id), those between two attempts and those running first. The claim knows nothing of lanes: it refuses
+whatever is held.
+
+**Batches may be answered in part.** An engine without multi-row conditional writes applies them one by one. Only
+`create(whole=True)` is all or nothing, up to `Capabilities.atomic_batch`; `plan` and `apply` are atomic per job.
+
+**Hints** are only hints: any may be lost, doubled or late, and everything still works by polling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from enum import Enum, StrEnum
+from typing import Generic, Protocol, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from oncue.domain.change import JobChange
+from oncue.domain.ids import ClassId, JobId, KeyId, RunId, UserNumber, WorkerId
+from oncue.domain.instants import Duration, Instant
+from oncue.domain.job import Cursor, Job, JobStatus, Snapshot
+from oncue.domain.ledger import Entry
+from oncue.domain.overlap import HeldRun, Withdrawal
+from oncue.domain.placement import ClassKey
+from oncue.domain.planning import DueJob, Plan
+from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settled, Settlement, State
+
+T = TypeVar("T")
+
+# ------------------------------------------------------------------------------------------------- values of the port
+
+
+class Capabilities(msgspec.Struct, frozen=True):
+    """What differs between engines, declared: tests and callers ask here, never for an engine's name."""
+
+    atomic_batch: int = 10_000  # most jobs one `create(whole=True)` stores all or nothing
+    strict_lane_order: bool = True  # False: order holds among the members visible when a lane is tended
+    exact_counters: bool = True
+
+
+class Page(msgspec.Struct, Generic[T], frozen=True):
+    """Some rows and where to go on. A filtered page may be short, even empty, while `next` says there is more."""
+
+    items: tuple[T, ...]
+    next: str | None = None
+
+
+class Repeat(msgspec.Struct, frozen=True):
+    """An idempotency key, hashed, with the hash of the body it came with."""
+
+    key_hash: bytes
+    body_hash: bytes
+
+
+class NewJob(msgspec.Struct, frozen=True):
+    """A job to store: a one-shot with its only run (whose id is the job's), or a recurring one with its cursor."""
+
+    job: Job
+    class_id: ClassId
+    run: NewRun | None = None
+    cursor: Cursor | None = None
+    repeat: Repeat | None = None
+
+
+class Created(Enum):
+    NEW = "stored"
+    REPEATED = "this key and body came before: here is the job it made"
+    KEY_REUSED = "this key came before with another body: nothing stored"
+
+
+class Creation(msgspec.Struct, frozen=True):
+    outcome: Created
+    job_id: JobId
+
+
+class JobQuery(msgspec.Struct, frozen=True):
+    """`uid` None: any user's (for administrators). A window orders by next run, otherwise newest first."""
+
+    uid: UserNumber | None = None
+    status: JobStatus | None = None
+    task: str | None = None
+    name: str | None = None
+    tag: str | None = None
+    queue: str | None = None
+    next_from: Instant | None = None
+    next_until: Instant | None = None
+    limit: int = 100
+    after: str | None = None
+
+
+class JobRow(msgspec.Struct, frozen=True):
+    job: Job
+    next_at: Instant | None
+
+
+class RunQuery(msgspec.Struct, frozen=True):
+    """Live runs first, then ended ones, newest end first. The window is on `wanted`."""
+
+    uid: UserNumber | None = None
+    job_id: JobId | None = None
+    states: frozenset[State] | None = None
+    task: str | None = None
+    queue: str | None = None
+    wanted_from: Instant | None = None
+    wanted_until: Instant | None = None
+    limit: int = 100
+    after: str | None = None
+
+
+class Cancelled(msgspec.Struct, frozen=True):
+    """`stopped` will never start (again); `told` are running: their workers find it in their mail."""
+
+    stopped: tuple[RunId, ...] = ()
+    told: tuple[tuple[RunId, WorkerId], ...] = ()
+    final: State | None = None  # it had ended before, like this
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """What one pass did. `jobs` at the limit: come back at once."""
+
+    jobs: int = 0
+    runs: int = 0
+    first_due: Instant | None = None  # of the runs made: worth a hint to the workers
+    next_at: Instant | None = None  # the nearest instant still to be planned, of all jobs
+
+
+class Worker(msgspec.Struct, frozen=True):
+    """A process that runs tasks. Its id is random per start: a restart under the same name is somebody else."""
+
+    worker_id: WorkerId
+    name: str
+    host: str
+    lease: Duration
+    started_at: Instant
+    beat_at: Instant
+    draining: bool = False
+    classes: tuple[ClassId, ...] = ()
+    info: bytes | None = None
+
+
+class Mail(msgspec.Struct, frozen=True):
+    """A message in a worker's mailbox: stop this run."""
+
+    run_id: RunId
+
+
+class Beat(msgspec.Struct, frozen=True):
+    """The answer to a beat. `place` of `peers` lets workers share out a burst without talking to each other."""
+
+    mail: tuple[Mail, ...]
+    place: int
+    peers: int
+
+
+class Task(msgspec.Struct, frozen=True):
+    """A task as its workers announce it; the announcement outlives them."""
+
+    name: str
+    schema: bytes
+    defaults: bytes = b"{}"
+    roles: tuple[str, ...] = ("admin", "member")
+    announced_at: Instant = Instant(0)
+
+
+class Role(StrEnum):
+    ADMIN = "admin"
+    MEMBER = "member"
+    VIEWER = "viewer"
+
+
+class Key(msgspec.Struct, frozen=True):
+    """An API key. Only the hash of the secret is ever stored."""
+
+    key_id: KeyId
+    key_hash: bytes
+    uid: UserNumber
+    user_id: str
+    role: Role
+    created_at: Instant
+    expires_at: Instant | None = None
+    revoked_at: Instant | None = None
+
+
+class Deed(msgspec.Struct, frozen=True):
+    """A line of the audit log: who did what, when, from where."""
+
+    at: Instant
+    uid: UserNumber | None
+    key_id: KeyId | None
+    action: str
+    object_id: UUID | None = None
+    detail: bytes | None = None
+    address: str | None = None
+
+
+class Count(StrEnum):
+    """What is counted. Open runs are CREATED less all that ended or was withdrawn."""
+
+    CREATED = "created"
+    SUCCEEDED = "succeeded"
+    DEAD = "dead"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+    RETRIED = "retried"
+    LOST = "lost"
+
+
+class Counter(msgspec.Struct, frozen=True):
+    uid: UserNumber
+    class_id: ClassId
+    what: Count
+    n: int
+
+
+class Topic(StrEnum):
+    RUNS = "runs"  # something is due at `due`: workers look from there on
+    JOBS = "jobs"  # a job is to be planned at `due`: schedulers look
+    MAIL = "mail"  # the worker `target` has mail
+    CHANGED = "changed"  # something a watcher may want to show changed, of user `target`
+
+
+class Hint(msgspec.Struct, frozen=True):
+    topic: Topic
+    due: Instant | None = None
+    target: str | None = None
+
+
+# ------------------------------------------------------------------------------------------------------ the protocols
+
+
+class Jobs(Protocol):
+    """Definitions, as users make and change them."""
+
+    async def intern(self, keys: Sequence[ClassKey]) -> list[ClassId]:
+        """The number of each class, made when new. A repeat gives the same numbers; they never change or go."""
+        ...
+
+    async def classes(self) -> dict[ClassId, ClassKey]:
+        """Every class known: a small table."""
+        ...
+
+    async def create(self, new: Sequence[NewJob], now: Instant, *, whole: bool = False) -> list[Creation]:
+        """Store jobs, their runs, cursors and idempotency keys durably; one answer each, in order.
+
+        Without `whole`, each stands alone: one refused by its key does not disturb its neighbours (this is what
+        group commit calls). With `whole`, all are stored or none: when any answer is not NEW, nothing was.
+        A repeat with the same idempotency key answers REPEATED; without one, the job id collides: also REPEATED.
+        """
+        ...
+
+    async def read(self, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
+        """A job in whatever state, from one consistent moment. None: no such job, or another user's."""
+        ...
+
+    async def apply(self, change: JobChange, now: Instant) -> bool:
+        """Apply a decision whole, if its guards hold. False: the job moved on; read and decide again.
+
+        Old definitions stay readable for the runs that started with them. A repeat finds its guard gone: False.
+        """
+        ...
+
+    async def cancel(self, uid: UserNumber | None, job_id: JobId, now: Instant) -> Cancelled | None:
+        """End a job: nothing of it starts after this answer. Waiting runs are final, running ones are told.
+
+        A repeat answers with nothing stopped. None: no such job.
+        """
+        ...
+
+    async def list(self, query: JobQuery) -> Page[JobRow]:
+        """Reads a bounded number of rows whatever the filter. A job that ends meanwhile may be listed twice."""
+        ...
+
+
+class Planning(Protocol):
+    """Occurrences into runs. Any number of schedulers call these at once; none is special."""
+
+    async def plan(self, until: Instant, limit: int, now: Instant, decide: Callable[[DueJob], Plan]) -> Planned:
+        """Take up to `limit` active jobs with `next_at <= until` that nobody else holds, and write what `decide` says.
+
+        Per job one transaction: runs, ledger and cursor, under the lock of its cursor. `decide` is pure and quick; it
+        may be called again for the same job if the write did not happen. The floor only rises, so a repeat plans
+        nothing twice. Nearest first.
+        """
+        ...
+
+    async def overdue(self, limit: int, now: Instant) -> list[HeldRun]:
+        """Runs whose instant has come but whose lane is taken, in order of `wanted`; overlap policies decide on them."""
+        ...
+
+    async def withdraw(self, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
+        """Take back held, untried runs and write their ledger entries. Those no longer held are left alone."""
+        ...
+
+    async def expire(self, limit: int, now: Instant) -> int:
+        """End waiting runs that could not start in time (`expires_at < now`, never tried), as EXPIRED."""
+        ...
+
+
+class Running(Protocol):
+    """The hot path: peek ahead, claim on the instant, settle in batches."""
+
+    async def peek(self, classes: Sequence[ClassId], after: Instant, until: Instant, limit: int) -> list[Peeked]:
+        """Waiting runs with `after < due <= until` that nothing holds, up to `limit` of each class, earliest first.
+
+        A read: reserves nothing. Its cost grows with what it returns, not with what waits or has ended.
+        """
+        ...
+
+    async def claim(self, worker_id: WorkerId, run_ids: Sequence[RunId], now: Instant) -> list[Claimed]:
+        """Make these runs this worker's: only what is returned may be started.
+
+        Left out: what is not waiting, not due, held, expired, being claimed or cancelled by somebody else this moment,
+        in a paused queue; and everything if the worker was buried. Raises the token of each. A repeat returns nothing
+        for runs that the first call got: they are found by `held_by`.
+        """
+        ...
+
+    async def held_by(self, worker_id: WorkerId, run_ids: Sequence[RunId]) -> dict[RunId, int]:
+        """Which of these the worker holds now, with their tokens: asked before a start that was delayed."""
+        ...
+
+    async def settle(self, worker_id: WorkerId, settlements: Sequence[Settlement], now: Instant) -> Settled:
+        """Write what attempts came to, fenced by (run, token, worker).
+
+        If a cancel was asked for, the run ends as CANCELLED whatever its settlement says. A retry keeps its place in
+        its lane. A repeat answers `lost` for what the first call wrote: look the run up to tell the two apart.
+        """
+        ...
+
+    async def hand_back(self, worker_id: WorkerId, runs: Sequence[Claimed], now: Instant) -> frozenset[RunId]:
+        """Give runs back unspent: waiting again, due as before, no attempt counted. Returns those given back.
+
+        One that was to be cancelled ends as CANCELLED instead, and is returned too.
+        """
+        ...
+
+    async def cancel(self, uid: UserNumber | None, run_id: RunId, now: Instant) -> Cancelled | None:
+        """Stop one run: certain if it waits, asked for if it runs, `final` if it has ended. None: no such run.
+
+        Waits for a claim in flight, so that the answer is the truth. A repeat says the same.
+        """
+        ...
+
+    async def save(
+        self, worker_id: WorkerId, run: Claimed, *, progress: bytes | None = None, checkpoint: bytes | None = None
+    ) -> bool:
+        """Keep an attempt's progress or checkpoint, fenced. False: the run is no longer this attempt's."""
+        ...
+
+    async def reap(
+        self, limit: int, now: Instant, decide: Callable[[Claimed, WorkerId, Instant], Settlement]
+    ) -> Settled:
+        """Settle runs whose worker is not registered (any more), as `decide(run, worker, claimed_at)` says.
+
+        Finds also what a reaper that died half-way left. Several reapers never take the same run.
+        """
+        ...
+
+
+class Fleet(Protocol):
+    """Workers and what they can do."""
+
+    async def register(self, worker: Worker, now: Instant) -> None:
+        """Make a worker known. A repeat refreshes it."""
+        ...
+
+    async def beat(
+        self, worker_id: WorkerId, now: Instant, *, draining: bool = False, classes: Sequence[ClassId] = ()
+    ) -> Beat | None:
+        """I live: one write for all it holds. None: buried; stop everything, start again under a new identity."""
+        ...
+
+    async def mail(self, worker_id: WorkerId) -> tuple[Mail, ...]:
+        """The runs it is asked to stop. Kept until the run ends, so a lost answer is asked for again."""
+        ...
+
+    async def bury(self, now: Instant) -> list[WorkerId]:
+        """Declare dead whoever fell silent for longer than its lease. The only act that does; returns the newly dead."""
+        ...
+
+    async def leave(self, worker_id: WorkerId) -> None:
+        """A worker says goodbye. What it still holds is reaped at once."""
+        ...
+
+    async def workers(self) -> list[Worker]: ...
+
+    async def announce(self, tasks: Sequence[Task], now: Instant) -> None:
+        """Tasks that workers can run; the newest announcement of a name wins. They stay known when workers go."""
+        ...
+
+    async def tasks(self) -> list[Task]: ...
+
+    async def pause_queue(self, queue: str, now: Instant) -> None:
+        """Nothing of this queue is claimed until it is resumed."""
+        ...
+
+    async def resume_queue(self, queue: str) -> None: ...
+
+    async def paused_queues(self) -> dict[str, Instant]: ...
+
+
+class History(Protocol):
+    """What happened, and what is left of it."""
+
+    async def run(self, uid: UserNumber | None, run_id: RunId) -> RunView | None:
+        """One run, in whatever state, with its definition and payload."""
+        ...
+
+    async def runs(self, query: RunQuery) -> Page[RunView]:
+        """Live runs first, then ended ones, newest end first. Bounded like `Jobs.list`; without payloads."""
+        ...
+
+    async def ledger(
+        self, uid: UserNumber | None, job_id: JobId, limit: int = 100, after: str | None = None
+    ) -> Page[Entry]:
+        """What did not become a run, newest first."""
+        ...
+
+    async def dead_letters(self, uid: UserNumber | None, limit: int = 100, after: str | None = None) -> Page[RunView]:
+        """Dead runs nobody has dealt with, newest first, with payload and every attempt."""
+        ...
+
+    async def requeue(self, runs: Sequence[NewRun], now: Instant) -> frozenset[RunId]:
+        """Take each run's `parent` off the dead letters and add the run. Those whose parent is gone are not added."""
+        ...
+
+    async def discard(self, uid: UserNumber | None, run_ids: Sequence[RunId]) -> frozenset[RunId]:
+        """Take runs off the dead letters. Their history stays."""
+        ...
+
+    async def append_log(self, run_id: RunId, number: int, text: bytes, now: Instant) -> None:
+        """Part `number` of a run's log. A repeat of the same part changes nothing. What exceeds the cap is dropped."""
+        ...
+
+    async def read_log(self, run_id: RunId) -> bytes: ...
+
+    async def counters(self, uid: UserNumber | None = None) -> list[Counter]:
+        """Sums kept as things happen; never by counting tables."""
+        ...
+
+    async def fold(self) -> int:
+        """Fold appended counts into their sums; returns how many. Any scheduler, about once a second."""
+        ...
+
+    async def tend(self, now: Instant, keep: Duration) -> int:
+        """Make room for history ahead and drop whole stretches that ended before `now - keep`; returns how many.
+
+        Open dead letters and their runs stay whatever their age.
+        """
+        ...
+
+
+class People(Protocol):
+    """Users, their keys, and what they did."""
+
+    async def user(self, user_id: str, now: Instant) -> UserNumber:
+        """The number of a user, made when new."""
+        ...
+
+    async def add_key(self, key: Key) -> None: ...
+
+    async def add_first_key(self, key: Key) -> bool:
+        """Add it only if the store has no key at all. Of many callers at once exactly one is told True."""
+        ...
+
+    async def key(self, key_hash: bytes) -> Key | None:
+        """The key with this hash, revoked or not."""
+        ...
+
+    async def keys(self) -> list[Key]: ...
+
+    async def revoke(self, key_id: KeyId, now: Instant) -> bool:
+        """False: there is no such key. A repeat keeps the first time of revocation."""
+        ...
+
+    async def record(self, deeds: Sequence[Deed]) -> None: ...
+
+    async def audit(self, uid: UserNumber | None = None, limit: int = 100, after: str | None = None) -> Page[Deed]:
+        """The audit log, newest first."""
+        ...
+
+
+class Signals(Protocol):
+    """Wake-ups between processes. A lost hint costs a poll's delay, nothing else."""
+
+    async def send(self, hints: Sequence[Hint]) -> None:
+        """Never raises and never waits for the store for long; coalesced with what others send."""
+        ...
+
+    def listen(self) -> AsyncIterator[Hint]:
+        """Hints as they come, one's own too. After a gap in the connection every topic is hinted once, without due."""
+        ...
+
+
+class Engine(Protocol):
+    """A store with everything oncue needs. `engines.open` makes one from a URL, its schema up to date."""
+
+    name: str
+    capabilities: Capabilities
+    jobs: Jobs
+    planning: Planning
+    running: Running
+    fleet: Fleet
+    history: History
+    people: People
+    signals: Signals
+
+    async def now(self) -> Instant:
+        """The store's own time."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,1 @@
+"""Shipped to users: a clock that stands still until told, a private PostgreSQL, and the suite every engine must pass."""

@@ -1,0 +1,189 @@
+"""A PostgreSQL data folder and the server on it, both removed when we are gone."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pwd
+import random
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from oncue.domain.errors import OncueError
+from oncue.testing.postgres_binaries import Binaries
+
+StopMode = Literal["smart", "fast", "immediate"]
+
+LONGEST_PLACE = 60  # a unix socket's path may have 103 bytes (macOS) or 107 (Linux); ours adds about 35 to its place
+MEMORY = Path("/dev/shm")
+MEMORY_NEEDED = 2 * 1024**3
+
+# Below what systems hand out to outgoing connections: nobody is given the port while the server restarts.
+PORTS = range(20_000, 32_000)
+
+# A shell that waits for us to go. However we go, the pipe closes; it then ends the server and removes all folders.
+GUARD = """
+read -r _
+lock="$1/postmaster.pid"
+if read -r pid <"$lock" && [ "$pid" -gt 1 ] && kill -s CONT "$pid" && kill -s QUIT "$pid"; then
+  n=0
+  while [ -e "$lock" ] && [ $n -lt 200 ]; do sleep 0.05; n=$((n + 1)); done
+fi
+rm -rf "$@"
+"""
+
+
+class PostgresFailed(OncueError):
+    """The server did not do what it was told; the message ends with what it said."""
+
+
+class Cluster:
+    """Made by the constructor, not yet started. `in_memory` keeps the data in shared memory where there is room."""
+
+    def __init__(self, binaries: Binaries, settings: Mapping[str, object], *, in_memory: bool = False) -> None:
+        self._account = _account()
+        self.folder = self._new_folder(_usual_place())
+        self.data = self._new_folder(MEMORY) if in_memory and _memory_has_room() else self.folder / "data"
+        self._log = self.folder / "log"
+        self._guard = subprocess.Popen(
+            ["/bin/sh", "-c", GUARD, "guard", self.data, self.folder],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C in the terminal is not for the guard
+            **self._account,
+        )
+        atexit.register(self.remove)
+        try:
+            self._binaries = binaries if self._can_run(binaries) else self._copy(binaries)
+            self.port = self._initdb(settings)
+        except BaseException:
+            self.remove()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running server."""
+        return int((self.data / "postmaster.pid").read_text().split()[0])
+
+    def start(self) -> None:
+        self._pg_ctl("start", "-l", str(self._log))
+
+    def stop(self, mode: StopMode) -> None:
+        self._pg_ctl("stop", "-m", mode)
+
+    def restart(self, mode: StopMode) -> None:
+        self._pg_ctl("restart", "-m", mode, "-l", str(self._log))
+
+    def remove(self) -> None:
+        """End the server, if it runs, and remove its folders."""
+        atexit.unregister(self.remove)
+        self._guard.communicate(timeout=60)
+
+    def _initdb(self, settings: Mapping[str, object]) -> int:
+        self._run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
+        port = _free_port()
+        address = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": self.folder}
+        with (self.data / "postgresql.conf").open("a") as conf:
+            conf.writelines(f"{name} = {_quoted(value)}\n" for name, value in {**settings, **address}.items())
+        return port
+
+    def _pg_ctl(self, verb: str, *options: str) -> None:
+        try:
+            self._run("pg_ctl", verb, "-w", "-t", "60", *options)
+        except PostgresFailed as failed:
+            tail = self._log.read_text(errors="replace").splitlines()[-20:] if self._log.exists() else ["(empty)"]
+            raise PostgresFailed("\n".join([str(failed), "The end of the server's log:", *tail])) from None
+
+    def _run(self, program: str, *arguments: str) -> None:
+        done = subprocess.run(
+            [self._binaries.folder / program, *arguments],
+            env=_environment() | {"PGDATA": str(self.data)},
+            cwd=self.folder,  # ours may be closed to the account
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            **self._account,
+        )
+        if done.returncode:
+            said = (done.stdout + done.stderr).strip()
+            raise PostgresFailed(f"{program} of PostgreSQL {self._binaries.version} failed: {said}")
+
+    def _can_run(self, binaries: Binaries) -> bool:
+        command = [binaries.folder / "initdb", "--version"]
+        try:
+            subprocess.run(command, cwd=self.folder, capture_output=True, timeout=30, check=True, **self._account)
+        except (OSError, subprocess.SubprocessError):
+            return False
+        return True
+
+    def _copy(self, binaries: Binaries) -> Binaries:
+        place = self.folder / "programs"
+        copy = binaries.copied_to(place)
+        for path in (place, *place.rglob("*")):
+            self._hand_over(path)
+        return copy
+
+    def _new_folder(self, place: Path) -> Path:
+        folder = Path(tempfile.mkdtemp(prefix="oncue-pg-", dir=place))
+        self._hand_over(folder)
+        return folder
+
+    def _hand_over(self, path: Path) -> None:
+        if self._account:
+            os.chown(path, self._account["user"], self._account["group"], follow_symlinks=False)
+
+
+def _account() -> dict[str, Any]:
+    """Whom the server runs as, as arguments for `subprocess`: ourselves, but never root, which PostgreSQL refuses."""
+    if os.geteuid() != 0:
+        return {}
+    for name in ("nobody", "postgres", "daemon"):  # initdb insists on an account with a name
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+    raise PostgresFailed("PostgreSQL does not run as root, and this system has no user nobody, postgres or daemon")
+
+
+def _usual_place() -> Path:
+    """The folder for temporary files, unless its path is too long for a socket or, when we are root, closed to others."""
+    usual = Path(tempfile.gettempdir())
+    is_short = len(os.fsencode(usual)) <= LONGEST_PLACE
+    is_open = os.geteuid() != 0 or all(path.stat().st_mode & 0o001 for path in (usual, *usual.parents))
+    return usual if is_short and is_open else Path("/tmp")
+
+
+def _memory_has_room() -> bool:
+    return MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= MEMORY_NEEDED
+
+
+def _free_port() -> int:
+    while True:
+        port = random.choice(PORTS)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+
+
+def _environment() -> dict[str, str]:
+    """Ours, without what steers PostgreSQL or its language."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_"))} | {"LC_ALL": "C"}
+
+
+def _quoted(value: object) -> str:
+    """A value as postgresql.conf wants it."""
+    text = {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
