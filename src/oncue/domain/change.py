@@ -74,6 +74,7 @@ def only_run(job: Job, class_id: ClassId, now: Instant, held: Held = Held.NO) ->
         payload=job.payload,
         held=held,
         expires_at=expires_at(job.spec.start_within, max(wanted, now)),
+        updated_at=job.updated_at if job.version > 1 else None,
     )
 
 

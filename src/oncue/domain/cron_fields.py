@@ -42,8 +42,9 @@ SECOND = Field("second", 0, 59, 59, "s")
 MINUTE = Field("minute", 0, 59, 59, "m")
 HOUR = Field("hour", 0, 23, 23, "h")
 DATE = Field("day-of-month", 1, 31, 31, "d")
-MONTH = Field("month", 1, 12, 12, "", tuple("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split()))
-WEEKDAY = Field("day-of-week", 0, 6, 7, "d", tuple("SUN MON TUE WED THU FRI SAT".split()))
+_MONTH_NAMES = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+MONTH = Field("month", 1, 12, 12, "", _MONTH_NAMES)
+WEEKDAY = Field("day-of-week", 0, 6, 7, "d", ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"))
 
 
 class DayRule(msgspec.Struct, frozen=True):
@@ -156,7 +157,7 @@ def _nearest_workday(term: str) -> int:
 
 def _nth_weekday(term: str) -> tuple[int, int]:
     weekday, _, nth = term.partition("#")
-    if nth not in ("1", "2", "3", "4", "5"):
+    if not weekday or nth not in ("1", "2", "3", "4", "5"):
         raise WEEKDAY.refuse(f"{term!r} is not understood; write MON#1 to MON#5 for the first to the fifth Monday")
     return _value(WEEKDAY, weekday) % 7, int(nth)
 
@@ -194,12 +195,14 @@ def _bounds(field: Field, body: str, term: str) -> tuple[int, int]:
     if body == "*":
         return field.low, field.high
     first, dash, last = body.partition("-")
+    if not first or (dash and not last):
+        raise field.refuse(f"{term!r} is not understood; a range is written 1-5")
     low = _value(field, first)
     high = _value(field, last) if dash else low
     if last == "SUN" and low > 0:
         high = 7
     if high < low:
-        raise field.refuse(f"{term!r} runs past {field.high}; write {_unwrapped(field, low, high, term)}")
+        raise field.refuse(f"{term!r} ends before it begins; write {_unwrapped(field, low, high, term)}")
     return low, high
 
 

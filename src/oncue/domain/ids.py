@@ -31,6 +31,11 @@ def uuid7(at: Instant, entropy: bytes) -> UUID:
     return UUID(int=milliseconds << 80 | random | _VERSION_AND_VARIANT)
 
 
+def created_at(identifier: UUID) -> Instant:
+    """When a UUIDv7 was made, to the millisecond."""
+    return Instant((identifier.int >> 80) * MILLISECOND)
+
+
 def occurrence_id(job_id: JobId, nominal: Instant, origin: UUID = SCHEDULE) -> RunId:
     """The id of the run for one occurrence: the same for whoever plans it, however often."""
     seed = job_id.bytes + nominal.to_bytes(8, "big", signed=True) + origin.bytes

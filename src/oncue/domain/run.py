@@ -118,6 +118,7 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     held: Held = Held.NO  # beyond what its lanes hold: PAUSED
     expires_at: Instant | None = None  # not started by then, it never will be
     parent: RunId | None = None  # the dead letter it was requeued from
+    updated_at: Instant | None = None  # of a one-shot that was edited
 
 
 class Peeked(msgspec.Struct, frozen=True, gc=False):

@@ -155,7 +155,7 @@ def _account() -> dict[str, Any]:
 
 
 def _usual_place() -> Path:
-    """The folder for temporary files, unless its path is too long for a socket or, when we are root, closed to others."""
+    """The folder for temporary files, unless its path is too long for a socket or, if we are root, closed to others."""
     usual = Path(tempfile.gettempdir())
     is_short = len(os.fsencode(usual)) <= LONGEST_PLACE
     is_open = os.geteuid() != 0 or all(path.stat().st_mode & 0o001 for path in (usual, *usual.parents))

@@ -1,0 +1,28 @@
+"""Page marks: where a listing goes on. Opaque to callers; anything that is not one of ours is refused."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TypeVar
+
+import msgspec
+
+from oncue.domain.errors import Invalid
+
+Mark = TypeVar("Mark")
+
+
+def mark(position: object) -> str:
+    """A position as text that fits into a URL."""
+    return base64.urlsafe_b64encode(msgspec.msgpack.encode(position)).decode().rstrip("=")
+
+
+def unmark(text: str, shape: type[Mark]) -> Mark:
+    """The position back, strictly of this shape."""
+    try:
+        return msgspec.msgpack.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=shape)
+    except (msgspec.MsgspecError, binascii.Error, ValueError):
+        raise Invalid.of(
+            "page_token", "bad_page_token", "this page token is not one of ours: start again without it"
+        ) from None

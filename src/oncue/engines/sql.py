@@ -1,0 +1,22 @@
+"""SQL stays SQL: one file per verb, read once when the engine's module is imported."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+
+def statements(package: str) -> dict[str, str]:
+    """The statements of `<package>/sql/*.sql`, by file name."""
+    folder = files(package).joinpath("sql")
+    return {
+        entry.name.removesuffix(".sql"): entry.read_text("utf-8")
+        for entry in folder.iterdir()
+        if entry.name.endswith(".sql")
+    }
+
+
+def migrations(package: str) -> list[tuple[int, str]]:
+    """The numbered migrations of `<package>/migrations/NNNN_name.sql`, in order."""
+    folder = files(package).joinpath("migrations")
+    found = [entry for entry in folder.iterdir() if entry.name.endswith(".sql")]
+    return sorted((int(entry.name.split("_")[0]), entry.read_text("utf-8")) for entry in found)
