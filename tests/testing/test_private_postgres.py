@@ -1,5 +1,6 @@
 """The private server itself: from every source this machine has, and as whoever runs the tests."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -22,10 +23,12 @@ SOURCES: dict[str, Callable[[], postgres_binaries.Binaries | None]] = {
 VICTIM = """
 import sys
 from oncue.testing.postgres import PrivatePostgres
-server = PrivatePostgres(sys.argv[1], fast=True).__enter__()
-print(server.pid, *server.folders, flush=True)
+server = PrivatePostgres("", fast=True).__enter__()
+print(server.url, *server.folders, flush=True)
 sys.stdin.read()
 """
+
+UNTIL_GONE = 'n=0; for f; do while [ -e "$f" ]; do [ $n -lt 400 ] || exit 1; sleep 0.05; n=$((n + 1)); done; done'
 
 
 @pytest.fixture(scope="module", params=list(SOURCES))
@@ -111,8 +114,8 @@ async def test_fast_gives_up_syncing_but_not_synchronous_commits(server: Private
     assert await fetch(server.url, "show synchronous_commit") == "on"
 
 
-async def test_without_fast_the_server_is_honest_and_takes_settings(source: str) -> None:
-    with PrivatePostgres(source, settings={"max_connections": 17, "application_name": "it's \\ odd"}) as server:
+async def test_without_fast_the_server_is_honest_and_takes_settings() -> None:
+    with PrivatePostgres("", settings={"max_connections": 17, "application_name": "it's \\ odd"}) as server:
         assert await fetch(server.url, "show fsync") == "on"
         assert await fetch(server.url, "show synchronous_commit") == "on"
         assert await fetch(server.url, "show full_page_writes") == "on"
@@ -122,20 +125,18 @@ async def test_without_fast_the_server_is_honest_and_takes_settings(source: str)
         )
 
 
-def test_leaving_removes_everything(source: str) -> None:
-    with PrivatePostgres(source, fast=True) as server:
+def test_leaving_removes_everything() -> None:
+    with PrivatePostgres("", fast=True) as server:
         folders = server.folders
         assert all(folder.is_dir() for folder in folders)
-        url = server.url
 
     assert not any(folder.exists() for folder in folders)
     with pytest.raises(PostgresFailed, match="not been started"):
         _ = server.url
-    assert url.startswith("postgresql://")
 
 
-def test_a_server_that_cannot_start_shows_its_log_and_leaves_nothing(source: str, tmp_path: Path) -> None:
-    server = PrivatePostgres(source, fast=True, settings={"shared_buffers": "nonsense"})
+def test_a_server_that_cannot_start_shows_its_log_and_leaves_nothing() -> None:
+    server = PrivatePostgres("", fast=True, settings={"shared_buffers": "nonsense"})
 
     with pytest.raises(PostgresFailed, match='invalid value for parameter "shared_buffers"'), server:
         pass
@@ -144,23 +145,99 @@ def test_a_server_that_cannot_start_shows_its_log_and_leaves_nothing(source: str
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_a_killed_process_takes_its_server_along(source: str, how: signal.Signals) -> None:
-    command = [sys.executable, "-c", VICTIM, source]
+def test_a_killed_process_takes_its_server_along(how: signal.Signals) -> None:
+    command = [sys.executable, "-c", VICTIM]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as victim:
         assert victim.stdout is not None
-        pid, *folders = victim.stdout.readline().decode().split()
-        assert Path(folders[0]).is_dir()
+        url, *folders = victim.stdout.readline().decode().split()
+        assert asyncio.run(fetch(url, "select 1")) == 1
 
         victim.send_signal(how)
-        victim.wait(timeout=30)
-        wait_for_end(int(pid), folders)
 
-    assert not any(Path(folder).exists() for folder in folders)
+    subprocess.run(["/bin/sh", "-c", UNTIL_GONE, "sh", *folders], timeout=60, check=True)
+    with pytest.raises(OSError):
+        asyncio.run(fetch(url, "select 1"))
 
 
-def wait_for_end(pid: int, folders: list[str]) -> None:
-    """Until the guard has removed the last folder; it works on by itself after the victim is gone."""
-    script = 'n=0; for f; do while [ -e "$f" ] && [ $n -lt 400 ]; do sleep 0.05; n=$((n + 1)); done; done'
-    subprocess.run(["/bin/sh", "-c", script, "sh", *folders], timeout=60, check=True)
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has programs that the server's user may not read")
+def test_programs_that_its_user_may_not_read_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel = postgres_binaries.newest_in_wheel()
+    if wheel is None:
+        pytest.skip("no PostgreSQL from the wheel")
+    closed = wheel.copied_to(tmp_path)
+    tmp_path.chmod(0o700)
+    (tmp_path / postgres_binaries.WHEEL_PACKAGE / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with PrivatePostgres("wheel", fast=True) as server:
+        assert str(closed.folder) in server.kind
+        assert asyncio.run(fetch(server.url, "select 1")) == 1
+
+
+class TestOnARunningServer:
+    """`ONCUE_TEST_POSTGRES` holds the URL of a server that is not ours."""
+
+    @pytest.fixture
+    def foreign(self, server: PrivatePostgres, monkeypatch: pytest.MonkeyPatch) -> PrivatePostgres:
+        monkeypatch.setenv("ONCUE_TEST_POSTGRES", f"{server.url}?application_name=guest")
+        return PrivatePostgres(fast=True)
+
+    async def test_databases_are_made_there(self, server: PrivatePostgres, foreign: PrivatePostgres) -> None:
+        with foreign:
+            url = foreign.create_database("guest")
+            assert await fetch(url, "select current_database() || ' ' || current_setting('application_name')") == (
+                "guest guest"
+            )
+            foreign.drop_database("guest")
+
+        assert foreign.kind.startswith(" ".join(server.kind.split()[:2]))
+        assert await fetch(server.url, "select 1") == 1  # leaving did not stop it
+
+    @pytest.mark.parametrize("verb", ["start", "stop", "restart"])
+    def test_it_is_not_ours_to_stop(self, foreign: PrivatePostgres, verb: str) -> None:
+        assert not foreign.ours
+        with pytest.raises(PostgresFailed, match=f"cannot {verb} the server that ONCUE_TEST_POSTGRES names"):
+            getattr(foreign, verb)()
+
+    def test_nor_to_change(self, server: PrivatePostgres) -> None:
+        with pytest.raises(PostgresFailed, match="cannot change the settings"):
+            PrivatePostgres(server.url, settings={"work_mem": "1MB"})
+
+
+def test_nothing_found_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(postgres_binaries, "MACHINE_PATTERNS", ())
+    monkeypatch.setattr(postgres_binaries, "WHEEL_PACKAGE", "no_such_package")
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    for source in ("", "wheel", str(tmp_path)):
+        with pytest.raises(PostgresMissing, match=r"PostgreSQL 15 or later is needed: .* ONCUE_TEST_POSTGRES"):
+            PrivatePostgres(source)
+
+
+def test_a_server_that_is_too_old_is_not_taken(tmp_path: Path) -> None:
+    for version, folder in (("14.9", "old"), ("15.1", "new")):
+        (tmp_path / folder).mkdir()
+        for program in postgres_binaries.PROGRAMS:
+            script = tmp_path / folder / program
+            script.write_text(f"#!/bin/sh\necho 'postgres (PostgreSQL) {version} (Toy)'\n")
+            script.chmod(0o755)
+
+    assert postgres_binaries.find_binaries(str(tmp_path / "new")).version == "15.1"
+    with pytest.raises(PostgresMissing):
+        postgres_binaries.find_binaries(str(tmp_path / "old"))
+
+
+class TestFixtures:
+    """What tests/conftest.py hands out."""
+
+    async def test_a_test_gets_an_empty_database(self, postgres_url: str) -> None:
+        assert (
+            await fetch(postgres_url, "select count(*) from pg_class where relnamespace = 'public'::regnamespace") == 0
+        )
+        await fetch(postgres_url, "create table t as select 1")
+
+    async def test_of_its_own(self, postgres_url: str) -> None:
+        assert await fetch(postgres_url, "select to_regclass('t')") is None
+
+    def test_and_is_marked(self, postgres_server: PrivatePostgres, request: pytest.FixtureRequest) -> None:
+        assert request.node.get_closest_marker("postgres")

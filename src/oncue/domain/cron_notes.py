@@ -54,8 +54,8 @@ def skipped_between(cron: Cron, zone: ZoneInfo, after: Instant, until: Instant) 
     """What a job with `skip` loses in the gaps that end in (after, until]."""
     skipped = []
     segments, last = timeline(zone), until // SECOND
-    segment = segments.at(after // SECOND)
-    while segment.end <= last:
+    segment = segments.at(max(after // SECOND, 0))
+    while segment.end <= last and cron.next_wall(segment.end - _DAY) is not None:
         segment = segments.at(segment.end)
         if missing := _missing(cron, segment, segment.start):
             note = f"{_does_not_exist(cron, segment, missing)}; skipped"
@@ -65,7 +65,7 @@ def skipped_between(cron: Cron, zone: ZoneInfo, after: Instant, until: Instant) 
 
 def _missing(cron: Cron, segment: Segment, second: int) -> int:
     """How many nominal times of a fixed-time job the gap that ends at `second` swallows."""
-    if cron.fields.wildcard or second != segment.start:
+    if cron.fields.wildcard or second != segment.start or segment.before >= segment.offset:
         return 0
     return cron.count_walls(segment.start + segment.before, segment.start + segment.offset)
 

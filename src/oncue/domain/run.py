@@ -154,6 +154,7 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     payload: bytes | None
     inline: bool  # the definition sits in the run and goes with it into history
     parent: RunId | None = None
+    updated_at: Instant | None = None
 
     @property
     def attempt(self) -> int:

@@ -111,18 +111,18 @@ class Timeline:
     def _changes(self, begin: int, end: int) -> list[int]:
         """The seconds in (begin, end) at which a new offset begins."""
         changes = []
-        known = begin
+        known, offset = begin, self._offset(begin)
         for probe in range(begin + _PROBE, end + 1, _PROBE):
             last = min(probe, end - 1)
-            while self._offset(known) != self._offset(last):
-                known = self._first_change(known, last)
+            while self._offset(last) != offset:
+                known = self._first_change(known, last, offset)
+                offset = self._offset(known)
                 changes.append(known)
             known = last
         return changes
 
-    def _first_change(self, same: int, other: int) -> int:
-        """Between a second and a later one of another offset: the second at which the first offset ends."""
-        offset = self._offset(same)
+    def _first_change(self, same: int, other: int, offset: int) -> int:
+        """Between a second with this offset and a later one with another: the second at which this offset ends."""
         while other - same > 1:
             middle = (same + other) // 2
             if self._offset(middle) == offset:

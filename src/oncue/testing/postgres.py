@@ -13,6 +13,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
@@ -83,6 +84,11 @@ class PrivatePostgres:
     def pid(self) -> int:
         """The process id of our running server."""
         return self._our_cluster().pid
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Where our server keeps itself, until `close`."""
+        return () if self._cluster is None else (self._cluster.data, self._cluster.folder)
 
     def start(self) -> None:
         """Start our server and wait until it answers. The first time makes its folder; later ones find the data."""

@@ -117,7 +117,7 @@ class Cluster:
             raise PostgresFailed(f"{program} of PostgreSQL {self._binaries.version} failed: {said}")
 
     def _can_run(self, binaries: Binaries) -> bool:
-        command = [binaries.folder / "initdb", "--version"]
+        command = [str(binaries.folder / "initdb"), "--version"]
         try:
             subprocess.run(command, cwd=self.folder, capture_output=True, timeout=30, check=True, **self._account)
         except (OSError, subprocess.SubprocessError):

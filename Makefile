@@ -1,0 +1,75 @@
+# Everything is installed into .venv, and again only when pyproject.toml changes. Paths are relative and in quotes where a
+# command needs them, so the checkout may lie in a folder with spaces in its name.
+
+PYTHON ?= python3
+PIP := .venv/bin/python -m pip install -qq --disable-pip-version-check
+PYTEST := .venv/bin/python -m pytest
+WORKERS ?= auto
+
+# Marked tests that are too long for every day, each with a target of its own.
+LONG_TESTS := kills or soak
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+
+.PHONY: run
+run: .venv/runtime.stamp ## install oncue into .venv and show when some schedules fire
+	@.venv/bin/oncue preview "0 9 * * 1-5" --timezone Europe/Berlin --count 5
+	@.venv/bin/oncue preview "30 2 * * *" --timezone America/New_York --count 5
+	@.venv/bin/oncue preview "0 0 L * *" --count 5
+
+.PHONY: test
+test: .venv/dev.stamp ## run the tests, all but the long ones
+	@$(PYTEST) -n $(WORKERS) -m "not ($(LONG_TESTS))" $(ARGS)
+
+.PHONY: test-postgres
+test-postgres: .venv/dev.stamp ## run only the tests that use PostgreSQL
+	@$(PYTEST) -n $(WORKERS) -m "postgres and not ($(LONG_TESTS))" $(ARGS)
+
+.PHONY: check
+check: .venv/dev.stamp ## lint, formatting, types, import rules, shape of the code
+	@.venv/bin/python -m ruff check .
+	@.venv/bin/python -m ruff format --check .
+	@.venv/bin/python -m mypy
+	@.venv/bin/lint-imports
+	@$(PYTEST) -q tests/test_architecture.py
+
+.PHONY: format
+format: .venv/dev.stamp ## format the code and mend what the linter can mend
+	@.venv/bin/python -m ruff check --fix-only .
+	@.venv/bin/python -m ruff format .
+
+.PHONY: bench-engines
+bench-engines: .venv/dev.stamp ## measure the engines against each other
+	@.venv/bin/python bench/engines.py $(ARGS)
+
+.PHONY: bench-cron
+bench-cron: .venv/dev.stamp ## measure the computing of occurrences
+	@.venv/bin/python bench/cron.py $(ARGS)
+
+.PHONY: clean
+clean: ## remove .venv and every cache
+	@rm -rf .venv .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/bin/python:
+	@command -v "$(PYTHON)" >/dev/null || \
+	  { echo "oncue needs Python 3.11 or newer, and there is no '$(PYTHON)'. Name one: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "oncue needs Python 3.11 or newer; '$(PYTHON)' is $$("$(PYTHON)" -V 2>&1). Name another: make PYTHON=python3.12" >&2; exit 1; }
+	@echo "Making .venv ..." >&2
+	@"$(PYTHON)" -m venv .venv || { rm -rf .venv; exit 1; }
+
+.venv/runtime.stamp: pyproject.toml | .venv/bin/python
+	@echo "Installing oncue into .venv ..." >&2
+	@$(PIP) --editable ".[postgres]"
+	@touch $@
+
+# The developer's set holds the runtime's, so it counts for both.
+.venv/dev.stamp: pyproject.toml | .venv/bin/python
+	@echo "Installing oncue and its development tools into .venv ..." >&2
+	@$(PIP) --editable ".[dev]"
+	@touch .venv/runtime.stamp $@

@@ -1,0 +1,53 @@
+"""The PostgreSQL engine: its parts, put together."""
+
+from __future__ import annotations
+
+from oncue.domain.instants import Instant
+from oncue.engines.port import Capabilities
+from oncue.engines.postgres.fleet import PostgresFleet
+from oncue.engines.postgres.history import PostgresHistory
+from oncue.engines.postgres.jobs import PostgresJobs
+from oncue.engines.postgres.migrate import migrate
+from oncue.engines.postgres.people import PostgresPeople
+from oncue.engines.postgres.pieces import Pieces
+from oncue.engines.postgres.planning import PostgresPlanning
+from oncue.engines.postgres.running import PostgresRunning
+from oncue.engines.postgres.signals import PostgresSignals
+from oncue.engines.postgres.store import Store
+from oncue.settings import Settings
+
+
+class PostgresEngine:
+    name = "postgres"
+    capabilities = Capabilities()
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._pieces = Pieces(store, settings.history_width, settings.history_timeout)
+        self.jobs = PostgresJobs(store, self._pieces)
+        self.planning = PostgresPlanning(store, self._pieces)
+        self.running = PostgresRunning(store, self._pieces)
+        self.fleet = PostgresFleet(store)
+        self.history = PostgresHistory(store, self._pieces, self.jobs, settings)
+        self.people = PostgresPeople(store, self._pieces)
+        self.signals = PostgresSignals(store)
+
+    @classmethod
+    async def open(cls, settings: Settings) -> PostgresEngine:
+        store = await Store.connect(settings)
+        try:
+            await migrate(store, settings.history_timeout)
+            engine = cls(store, settings)
+            await engine._pieces.refresh()
+        except BaseException:
+            await store.close()
+            raise
+        return engine
+
+    async def now(self) -> Instant:
+        found = await self._store.fetch("select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
+        return Instant(found[0][0])
+
+    async def close(self) -> None:
+        await self.signals.close()
+        await self._store.close()

@@ -1,0 +1,86 @@
+"""Workers, their beats and what they can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from asyncpg import Record
+
+from oncue.domain.ids import ClassId, WorkerId
+from oncue.domain.instants import Instant
+from oncue.engines.port import Beat, Mail, Task, Worker
+from oncue.engines.postgres.store import Store
+from oncue.engines.sql import statements
+
+_SQL = statements("oncue.engines.postgres")
+
+
+class PostgresFleet:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def register(self, worker: Worker, now: Instant) -> None:
+        await self._store.fetch(
+            _SQL["register"],
+            worker.worker_id,
+            worker.name,
+            worker.host,
+            worker.lease,
+            worker.started_at,
+            now,
+            worker.draining,
+            worker.classes,
+            worker.info,
+            hot=True,
+        )
+
+    async def beat(
+        self, worker_id: WorkerId, now: Instant, *, draining: bool = False, classes: Sequence[ClassId] = ()
+    ) -> Beat | None:
+        found = await self._store.fetch(_SQL["beat"], worker_id, now, draining, classes, hot=True)
+        if not found:
+            return None
+        return Beat(await self.mail(worker_id), found[0]["place"], found[0]["peers"])
+
+    async def mail(self, worker_id: WorkerId) -> tuple[Mail, ...]:
+        return tuple(Mail(row["run_id"]) for row in await self._store.fetch(_SQL["mail"], worker_id, hot=True))
+
+    async def bury(self, now: Instant) -> list[WorkerId]:
+        return [row["worker_id"] for row in await self._store.fetch(_SQL["bury"], now)]
+
+    async def leave(self, worker_id: WorkerId) -> None:
+        await self._store.fetch("delete from workers where worker_id = $1", worker_id)
+
+    async def workers(self) -> list[Worker]:
+        return [_worker(row) for row in await self._store.fetch("select * from workers order by started_at, worker_id")]
+
+    async def announce(self, tasks: Sequence[Task], now: Instant) -> None:
+        announced = sorted((task.name, task.schema, task.defaults, list(task.roles), now) for task in tasks)
+        await self._store.write(lambda c: c.executemany(_SQL["announce"], announced))
+
+    async def tasks(self) -> list[Task]:
+        found = await self._store.fetch("select * from tasks order by task")
+        return [Task(r["task"], r["schema"], r["defaults"], tuple(r["roles"]), r["announced_at"]) for r in found]
+
+    async def pause_queue(self, queue: str, now: Instant) -> None:
+        await self._store.fetch("insert into queues values ($1, $2) on conflict do nothing", queue, now)
+
+    async def resume_queue(self, queue: str) -> None:
+        await self._store.fetch("delete from queues where queue = $1", queue)
+
+    async def paused_queues(self) -> dict[str, Instant]:
+        return {row["queue"]: row["paused_at"] for row in await self._store.fetch("select * from queues")}
+
+
+def _worker(row: Record) -> Worker:
+    return Worker(
+        worker_id=row["worker_id"],
+        name=row["name"],
+        host=row["host"],
+        lease=row["lease"],
+        started_at=row["started_at"],
+        beat_at=row["beat_at"],
+        draining=row["draining"],
+        classes=tuple(row["classes"]),
+        info=row["info"],
+    )

@@ -1,0 +1,120 @@
+"""What happened, and what is left of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+from asyncpg import Record
+
+from oncue.domain.ids import JobId, RunId, UserNumber, uuid7
+from oncue.domain.instants import NEVER, Duration, Instant
+from oncue.domain.ledger import Entry, Outcome
+from oncue.domain.run import NewRun, RunView
+from oncue.engines.marks import mark, unmark
+from oncue.engines.port import Count, Counter, Page, RunQuery
+from oncue.engines.postgres import lanes, rows
+from oncue.engines.postgres.inserting import insert_runs
+from oncue.engines.postgres.jobs import PostgresJobs
+from oncue.engines.postgres.lists import LAST, list_runs
+from oncue.engines.postgres.pieces import TABLES, Pieces
+from oncue.engines.postgres.store import Connection, Store
+from oncue.engines.sql import statements
+from oncue.settings import Settings
+
+_SQL = statements("oncue.engines.postgres")
+
+
+class PostgresHistory:
+    def __init__(self, store: Store, pieces: Pieces, jobs: PostgresJobs, settings: Settings) -> None:
+        self._store = store
+        self._pieces = pieces
+        self._jobs = jobs
+        self._settings = settings
+
+    async def run(self, uid: UserNumber | None, run_id: RunId) -> RunView | None:
+        found = await self._store.fetch(_SQL["find_run_view"], run_id)
+        if not found or (uid is not None and found[0]["uid"] != uid):
+            return None
+        run = rows.view(found[0])
+        if run.spec is None:
+            defined = await self._store.fetch(_SQL["definition"], run.job_id, run.job_version)
+            if defined:
+                run = msgspec.structs.replace(run, spec=defined[0]["spec"], payload=defined[0]["payload"])
+        return run
+
+    async def runs(self, query: RunQuery) -> Page[RunView]:
+        classes = await self._jobs.classes() if query.task or query.queue else {}
+        return await list_runs(self._store, query, classes)
+
+    async def ledger(
+        self, uid: UserNumber | None, job_id: JobId, limit: int = 100, after: str | None = None
+    ) -> Page[Entry]:
+        if uid is not None and await self._jobs.read(uid, job_id) is None:
+            return Page(())
+        at, entry_id = unmark(after, tuple[int, int]) if after else (NEVER, 0)
+        found = await self._store.fetch(_SQL["list_ledger"], job_id, at, entry_id, limit + 1)
+        more = mark((found[-2]["last_at"], found[-2]["entry_id"])) if len(found) > limit else None
+        return Page(tuple(_entry(row) for row in found[:limit]), more)
+
+    async def dead_letters(self, uid: UserNumber | None, limit: int = 100, after: str | None = None) -> Page[RunView]:
+        at, last = unmark(after, tuple[int, UUID]) if after else (NEVER, LAST)
+        found = await self._store.fetch(_SQL["list_dead"], uid, at, last, limit + 1)
+        more = mark((found[-2]["ended_at"], found[-2]["run_id"])) if len(found) > limit else None
+        return Page(tuple(rows.view(row) for row in found[:limit]), more)
+
+    async def requeue(self, runs: Sequence[NewRun], now: Instant) -> frozenset[RunId]:
+        async def requeue(connection: Connection) -> frozenset[RunId]:
+            taken = await connection.fetch(_SQL["requeue_take"], sorted(run.parent for run in runs if run.parent))
+            parents = {row["run_id"] for row in taken}
+            fresh = [run for run in runs if run.parent in parents]
+            touched = lanes.Touched()
+            await insert_runs(connection, [(run, rows.name_of(run.spec)) for run in fresh], touched)
+            await lanes.tend(connection, touched)
+            return frozenset(run.run_id for run in fresh)
+
+        return await self._store.write(requeue)
+
+    async def discard(self, uid: UserNumber | None, run_ids: Sequence[RunId]) -> frozenset[RunId]:
+        return frozenset(row["run_id"] for row in await self._store.fetch(_SQL["discard"], run_ids, uid))
+
+    async def append_log(self, run_id: RunId, number: int, text: bytes, now: Instant) -> None:
+        await self._pieces.ensure("run_logs", [now])
+        await self._store.fetch(_SQL["append_log"], run_id, number, text, now, self._settings.log_cap)
+
+    async def read_log(self, run_id: RunId) -> bytes:
+        found = await self._store.fetch("select text from run_logs where run_id = $1 order by number", run_id)
+        return b"".join(row["text"] for row in found)
+
+    async def counters(self, uid: UserNumber | None = None) -> list[Counter]:
+        found = await self._store.fetch(_SQL["counters"], uid)
+        return [Counter(row["uid"], row["class_id"], Count(row["what"]), row["n"]) for row in found]
+
+    async def fold(self) -> int:
+        async def fold(connection: Connection) -> int:
+            return int((await connection.execute(_SQL["fold"])).split()[-1])
+
+        return await self._store.write(fold)
+
+    async def tend(self, now: Instant, keep: Duration) -> int:
+        cutoff = Instant(now - keep)
+        ahead = [Instant(now + step * self._settings.history_width) for step in range(3)]
+        for table in TABLES:
+            await self._pieces.ensure(table, ahead)
+        dropped = await self._pieces.drop_before(cutoff)
+        await self._store.write(lambda c: self._forget(c, now, cutoff), timeout=self._settings.history_timeout)
+        return dropped
+
+    async def _forget(self, connection: Connection, now: Instant, cutoff: Instant) -> None:
+        await connection.execute("delete from repeats where at < $1", now - self._settings.repeat_for)
+        await connection.execute("delete from job_versions where until < $1", cutoff)
+        await connection.execute(_SQL["forget_empty_lanes"])
+        if cutoff > 0:
+            await connection.execute(_SQL["forget_tags"], uuid7(cutoff, bytes(10)))
+
+
+def _entry(row: Record) -> Entry:
+    return Entry(
+        row["job_id"], row["first_at"], row["last_at"], row["n"], Outcome(row["outcome"]), row["reason"], row["run_id"]
+    )

@@ -1,0 +1,44 @@
+"""Writing many rows at once, for every verb that adds runs or ledger entries."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from oncue.domain.instants import Instant
+from oncue.domain.ledger import Entry
+from oncue.domain.run import NewRun
+from oncue.engines.port import Count
+from oncue.engines.postgres import rows
+from oncue.engines.postgres.counting import Counted, count
+from oncue.engines.postgres.lanes import Touched
+from oncue.engines.postgres.store import Connection
+
+LEDGER = "job_id first_at last_at n outcome reason run_id at".split()
+
+
+async def copy(connection: Connection, table: str, columns: Sequence[str], records: list[tuple[Any, ...]]) -> None:
+    if records:
+        await connection.copy_records_to_table(table, records=records, columns=columns)
+
+
+async def insert_runs(connection: Connection, runs: Iterable[tuple[NewRun, str | None]], touched: Touched) -> None:
+    """Add runs with their names, count them, and note the lanes that have to be tended before the transaction ends."""
+    tally: Counted = Tally()
+    records = []
+    for run, name in runs:
+        records.append(rows.new_waiting(run, name))
+        tally[run.uid, run.class_id, Count.CREATED] += 1
+        touched.add(run.lanes)
+    await copy(connection, "waiting", rows.WAITING, records)
+    await count(connection, tally)
+
+
+async def write_ledger(connection: Connection, entries: Iterable[Entry], now: Instant) -> None:
+    await copy(
+        connection,
+        "ledger",
+        LEDGER,
+        [(e.job_id, e.first, e.last, e.count, e.outcome, e.reason, e.run_id, now) for e in entries],
+    )

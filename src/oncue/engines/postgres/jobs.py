@@ -1,0 +1,289 @@
+"""Definitions: creating, reading, changing and ending jobs."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import asyncpg
+from asyncpg import Record
+
+from oncue.domain.change import JobChange
+from oncue.domain.ids import ClassId, JobId, RunId, UserNumber
+from oncue.domain.instants import NEVER, Instant
+from oncue.domain.job import Cursor, Job, JobStatus, Snapshot, WaitingRun
+from oncue.domain.lane import Held
+from oncue.domain.placement import ClassKey, Priority, Resources
+from oncue.domain.run import NewRun, State
+from oncue.engines.port import Cancelled, Count, Created, Creation, JobQuery, JobRow, NewJob, Page
+from oncue.engines.postgres import lanes, rows
+from oncue.engines.postgres.counting import count
+from oncue.engines.postgres.inserting import copy, insert_runs, write_ledger
+from oncue.engines.postgres.lists import list_jobs
+from oncue.engines.postgres.pieces import Pieces
+from oncue.engines.postgres.running import end_waiting
+from oncue.engines.postgres.store import Connection, Store
+from oncue.engines.sql import statements
+
+_SQL = statements("oncue.engines.postgres")
+
+
+class PostgresJobs:
+    def __init__(self, store: Store, pieces: Pieces) -> None:
+        self._store = store
+        self._pieces = pieces
+        self._classes: dict[ClassKey, ClassId] = {}
+
+    async def intern(self, keys: Sequence[ClassKey]) -> list[ClassId]:
+        unknown = [key for key in dict.fromkeys(keys) if key not in self._classes]
+        if unknown:
+            await self._store.write(lambda c: c.executemany(_SQL["intern"], sorted(map(_class_row, unknown))))
+            self._classes = {key: class_id for class_id, key in (await self.classes()).items()}
+        return [self._classes[key] for key in keys]
+
+    async def classes(self) -> dict[ClassId, ClassKey]:
+        return {row["class_id"]: _class_key(row) for row in await self._store.fetch("select * from classes")}
+
+    async def create(self, new: Sequence[NewJob], now: Instant, *, whole: bool = False) -> list[Creation]:
+        try:
+            return await self._store.write(lambda c: _create(c, new, now, whole))
+        except _Undo as refused:
+            return refused.answers
+        except asyncpg.UniqueViolationError:
+            return await self._create_around_existing(new, now, whole)
+
+    async def _create_around_existing(self, new: Sequence[NewJob], now: Instant, whole: bool) -> list[Creation]:
+        """A job id that is there already: a repeat whose first answer was lost. The others are stored."""
+        ids = [job.job.job_id for job in new]
+        found = await self._store.fetch(_SQL["existing_jobs"], ids)
+        there = {row[0] for row in found}
+        if whole:
+            return [Creation(Created.REPEATED if job_id in there else Created.NEW, job_id) for job_id in ids]
+        rest = [job for job in new if job.job.job_id not in there]
+        answers = {answer.job_id: answer for answer in await self.create(rest, now)} if there and rest else {}
+        return [answers.get(job_id, Creation(Created.REPEATED, job_id)) for job_id in ids]
+
+    async def read(self, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
+        async with (
+            self._store.connection() as connection,
+            connection.transaction(isolation="repeatable_read", readonly=True),
+        ):
+            found = await connection.fetchrow(_SQL["read_recurring"], job_id)
+            one_shot = None if found else await connection.fetchrow(_SQL["read_one_shot"], job_id)
+            row = found or one_shot
+            if row is None or (uid is not None and row["uid"] != uid):
+                return None
+            runs = await connection.fetch(_SQL["runs_of_job"], job_id)
+        return _snapshot(row, runs, recurring=found is not None)
+
+    async def apply(self, change: JobChange, now: Instant) -> bool:
+        await self._pieces.ensure("ledger", [now])
+        try:
+            await self._store.write(lambda c: _apply(c, change, now))
+        except _MovedOn:
+            return False
+        return True
+
+    async def cancel(self, uid: UserNumber | None, job_id: JobId, now: Instant) -> Cancelled | None:
+        await self._pieces.ensure("history", [now])
+        while snapshot := await self.read(uid, job_id):
+            answer = await self._store.write(partial(_cancel, snapshot=snapshot, now=now))
+            if snapshot.cursor is not None or answer != Cancelled():
+                return answer  # else its only run moved while we looked: look again
+        return None
+
+    async def list(self, query: JobQuery) -> Page[JobRow]:
+        return await list_jobs(self._store, query, await self.classes() if query.task or query.queue else {})
+
+
+class _MovedOn(Exception):  # noqa: N818
+    """A guard failed: the transaction is undone and the caller decides again."""
+
+
+class _Undo(Exception):  # noqa: N818
+    """Not all of a whole batch can be stored: the transaction is undone, and these are the answers."""
+
+    def __init__(self, answers: list[Creation]) -> None:
+        self.answers = answers
+
+
+async def _create(connection: Connection, new: Sequence[NewJob], now: Instant, whole: bool) -> list[Creation]:
+    answers = await _take_keys(connection, new, now)
+    if whole and any(answer.outcome is not Created.NEW for answer in answers):
+        raise _Undo(answers)
+    fresh = [job for job, answer in zip(new, answers, strict=True) if answer.outcome is Created.NEW]
+    recurring = [job for job in fresh if job.cursor is not None]
+    await copy(connection, "jobs", rows.JOBS, [rows.job_row(job.job, job.class_id) for job in recurring])
+    await copy(connection, "agenda", rows.AGENDA, [_agenda_row(job) for job in recurring])
+    await copy(connection, "job_tags", ["uid", "tag", "job_id"], [tag for job in fresh for tag in _tags(job.job)])
+    touched = lanes.Touched()
+    await insert_runs(connection, [(job.run, job.job.spec.name) for job in fresh if job.run is not None], touched)
+    await lanes.tend(connection, touched)
+    return answers
+
+
+async def _take_keys(connection: Connection, new: Sequence[NewJob], now: Instant) -> list[Creation]:
+    """Idempotency keys, first come first served; keys are taken in order, so that two groups never wait in a circle."""
+    keyed = [(job.job.uid, job.repeat.key_hash, job.repeat.body_hash, job.job.job_id) for job in new if job.repeat]
+    if not keyed:
+        return [Creation(Created.NEW, job.job.job_id) for job in new]
+    uids, keys, bodies, ids = (list(column) for column in zip(*keyed, strict=True))
+    await connection.execute(_SQL["create_repeats"], uids, keys, bodies, ids, now)
+    found = {(row["uid"], row["key_hash"]): row for row in await connection.fetch(_SQL["find_repeats"], uids, keys)}
+    return [_creation(job, found[job.job.uid, job.repeat.key_hash] if job.repeat else None) for job in new]
+
+
+def _creation(job: NewJob, winner: Record | None) -> Creation:
+    if winner is None or job.repeat is None or winner["job_id"] == job.job.job_id:
+        return Creation(Created.NEW, job.job.job_id)
+    same = winner["body_hash"] == job.repeat.body_hash
+    return Creation(Created.REPEATED if same else Created.KEY_REUSED, winner["job_id"])
+
+
+def _agenda_row(job: NewJob) -> tuple[Any, ...]:
+    assert job.cursor is not None
+    return (job.job.job_id, job.job.uid, job.cursor.next_at, job.cursor.floor, job.cursor.planned)
+
+
+def _tags(job: Job) -> list[tuple[int, str, JobId]]:
+    return [(job.uid, tag, job.job_id) for tag in sorted(set(job.spec.tags))]
+
+
+def _snapshot(row: Record, runs: list[Record], *, recurring: bool) -> Snapshot:
+    waiting = tuple(
+        WaitingRun(
+            run_id=run["run_id"],
+            wanted=run["wanted"],
+            nominal=run["nominal"],
+            scheduled=run["origin"] is None and not run["tries"],
+            held=Held(run["held"]),
+        )
+        for run in runs
+        if not run["running"]
+    )
+    going = tuple(run["run_id"] for run in runs if run["running"] or run["tries"])
+    if not recurring:
+        return Snapshot(rows.one_shot(row), row["class_id"], None, waiting, going, started=row["tried"])
+    cursor = rows.cursor(row) if row["next_at"] is not None else Cursor(NEVER, NEVER)
+    return Snapshot(rows.recurring(row), row["class_id"], cursor, waiting, going)
+
+
+async def _apply(connection: Connection, change: JobChange, now: Instant) -> None:
+    """Guards first, in the order of locks: definition, cursor, lanes, runs."""
+    await _guard_definition(connection, change)
+    touched = lanes.Touched()
+    await _lock_lanes(connection, change, touched)
+    await _withdraw(connection, change)
+    await _hold(connection, change, now)
+    if change.dissolve:
+        await connection.execute("delete from jobs where job_id = $1", change.job_id)
+        await connection.execute("delete from agenda where job_id = $1", change.job_id)
+    if change.job is not None:
+        await _put_definition(connection, change, change.job, now)
+    if change.cursor is not None:
+        cursor = change.cursor
+        await connection.execute(
+            _SQL["put_cursor"], change.job_id, change.uid, cursor.next_at, cursor.floor, cursor.planned
+        )
+    await _add(connection, change.add, touched)
+    await write_ledger(connection, change.ledger, now)
+    await lanes.tend(connection, touched)
+
+
+async def _guard_definition(connection: Connection, change: JobChange) -> None:
+    row = await connection.fetchrow(_SQL["lock_job"], change.job_id)
+    if row is None:
+        if change.expect_floor is not None:
+            raise _MovedOn
+        return  # a one-shot: its runs are the guard
+    if (row["version"], rows.STATUSES[row["status"]]) != (change.expect_version, change.expect_status):
+        raise _MovedOn
+    if change.expect_floor is not None:
+        floor = await connection.fetchval("select floor from agenda where job_id = $1 for update", change.job_id)
+        if floor != change.expect_floor:
+            raise _MovedOn
+
+
+async def _lock_lanes(connection: Connection, change: JobChange, touched: lanes.Touched) -> None:
+    members = [*change.withdraw, *change.hold, *change.release]
+    if members:
+        for row in await connection.fetch("select lane, gate from waiting where run_id = any($1::uuid[])", members):
+            touched.free(row["lane"], row["gate"])
+        await lanes.lock(connection, touched)
+
+
+async def _withdraw(connection: Connection, change: JobChange) -> None:
+    if not change.withdraw:
+        return
+    gone = await connection.fetch(_SQL["withdraw"], sorted(change.withdraw), change.expect_version)
+    if len(gone) < len(change.withdraw):
+        raise _MovedOn
+    await count(connection, Tally((row["uid"], row["class_id"], Count.WITHDRAWN) for row in gone))
+
+
+async def _hold(connection: Connection, change: JobChange, now: Instant) -> None:
+    for run_ids, statement in ((change.hold, _SQL["hold"]), (change.release, _SQL["release"])):
+        if run_ids and len(await connection.fetch(statement, sorted(run_ids), Held.PAUSED)) < len(run_ids):
+            raise _MovedOn
+    if change.job is not None and change.job.status is JobStatus.PAUSED:
+        # also what was running when the caller looked and waits for another attempt by now
+        await connection.execute(_SQL["hold_all"], change.job_id, Held.PAUSED)
+
+
+async def _put_definition(connection: Connection, change: JobChange, job: Job, now: Instant) -> None:
+    """The new definition; the old one stays for the runs that started with it."""
+    if job.version > change.expect_version:
+        await connection.execute(_SQL["keep_version"], job.job_id, now)
+    await connection.execute(_SQL["put_job"], *rows.job_row(job, change.class_id))
+    await connection.execute("delete from job_tags where uid = $1 and job_id = $2", job.uid, job.job_id)
+    await copy(connection, "job_tags", ["uid", "tag", "job_id"], list(_tags(job)))
+
+
+async def _add(connection: Connection, runs: Sequence[NewRun], touched: lanes.Touched) -> None:
+    if runs:
+        found = await connection.fetch(_SQL["existing_runs"], [run.run_id for run in runs])
+        there = {row["run_id"] for row in found}
+        fresh = [(run, rows.name_of(run.spec)) for run in runs if run.run_id not in there]
+        await insert_runs(connection, fresh, touched)
+
+
+async def _cancel(connection: Connection, snapshot: Snapshot, now: Instant) -> Cancelled:
+    """Definition and cursor first, so that nothing new is planned; then whatever waits or runs by now."""
+    job = snapshot.job
+    if snapshot.cursor is not None:
+        await connection.fetchrow(_SQL["lock_job"], job.job_id)
+        await connection.execute("delete from agenda where job_id = $1", job.job_id)
+        await connection.execute(_SQL["end_job"], job.job_id, rows.STATUS_NUMBER[JobStatus.CANCELLED], now)
+    stopped: list[RunId] = []
+    touched = lanes.Touched()
+    for row in await connection.fetch(_SQL["members_of_job"], job.job_id):
+        touched.free(row["lane"], row["gate"])
+        stopped.append(row["run_id"])
+    ended = await end_waiting(connection, stopped, touched, State.CANCELLED, now)
+    running = await connection.fetch(
+        "select run_id from running where run_id = $1 or (job_id = $1 and job_id <> run_id)", job.job_id
+    )
+    told = await connection.fetch(_SQL["cancel_running"], [row["run_id"] for row in running], now)
+    final = await connection.fetchval("select state from history where run_id = $1", job.job_id) if not ended else None
+    return Cancelled(
+        stopped=ended,
+        told=tuple((row["run_id"], row["worker_id"]) for row in told),
+        final=None if final is None else State(final),
+    )
+
+
+def _class_row(key: ClassKey) -> tuple[Any, ...]:
+    size = key.size
+    return (key.task, key.queue, key.priority.value, list(key.labels), size.cpu_milli, size.memory_mb, size.slots)
+
+
+def _class_key(row: Record) -> ClassKey:
+    return ClassKey(
+        row["task"],
+        row["queue"],
+        Priority(row["priority"]),
+        tuple(row["labels"]),
+        Resources(row["cpu_milli"], row["memory_mb"], row["slots"]),
+    )

@@ -1,0 +1,205 @@
+"""Listings. Each page reads a bounded number of rows; a filtered one may be short while its mark says there is more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+from uuid import UUID
+
+from asyncpg import Record
+
+from oncue.domain.ids import ClassId, JobId, UserNumber
+from oncue.domain.instants import NEVER, Instant
+from oncue.domain.job import JobStatus
+from oncue.domain.placement import ClassKey
+from oncue.domain.run import RunView, State
+from oncue.engines.marks import mark, unmark
+from oncue.engines.port import JobQuery, JobRow, Page, RunQuery
+from oncue.engines.postgres import rows
+from oncue.engines.postgres.store import Store
+from oncue.engines.sql import statements
+
+_SQL = statements("oncue.engines.postgres")
+SCAN = 5_000  # most rows of an index that one page looks at
+FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
+ALWAYS = (Instant(-(2**62)), Instant(2**62 + 1))
+
+
+async def list_jobs(store: Store, query: JobQuery, classes: dict[ClassId, ClassKey]) -> Page[JobRow]:
+    uids = await _uids(store, query.uid)
+    if query.next_from is not None or query.next_until is not None:
+        return await _jobs_in_window(store, query, uids)
+    if query.tag is not None:
+        return await _tagged_jobs(store, query, uids)
+    part, at, last = (
+        unmark(query.after, tuple[Literal["live", "ended"], int, UUID]) if query.after else ("live", 0, LAST)
+    )
+    if part == "live":
+        return await _live_jobs(store, query, uids, classes, last)
+    return await _ended_jobs(store, query, uids, classes, at, last)
+
+
+async def _live_jobs(
+    store: Store, query: JobQuery, uids: list[int], classes: dict[ClassId, ClassKey], last: UUID
+) -> Page[JobRow]:
+    status = None if query.status is None else rows.STATUS_NUMBER[query.status]
+    chosen = _chosen(classes, query.task, query.queue)
+    scan = query.limit + 1 if status is None and chosen is None else SCAN
+    statement, name = _by_name(_SQL["list_live"], query.name, 6)
+    found = await store.fetch(statement, uids, last, scan, status, chosen, *name)
+    wanted = [row["job_id"] for row in found if row["wanted"]]
+    jobs = await _jobs(store, wanted[: query.limit])
+    if len(wanted) > query.limit:
+        return Page(jobs, mark(("live", 0, wanted[query.limit - 1])))
+    if len(found) == scan:
+        return Page(jobs, mark(("live", 0, found[-1]["job_id"])))
+    has_ended = query.status in (None, JobStatus.FINISHED, JobStatus.CANCELLED)
+    return Page(jobs, mark(("ended", NEVER, LAST)) if has_ended else None)
+
+
+async def _ended_jobs(
+    store: Store, query: JobQuery, uids: list[int], classes: dict[ClassId, ClassKey], at: int, last: UUID
+) -> Page[JobRow]:
+    cancelled = None if query.status is None else query.status is JobStatus.CANCELLED
+    statement, name = _by_name(_SQL["list_ended"], query.name, 7)
+    chosen = _chosen(classes, query.task, query.queue)
+    found = await store.fetch(statement, uids, at, last, SCAN, cancelled, chosen, *name)
+    wanted = [row for row in found if row["wanted"]]
+    jobs = await _jobs(store, [row["run_id"] for row in wanted[: query.limit]])
+    if len(wanted) > query.limit:
+        return Page(jobs, mark(("ended", wanted[query.limit - 1]["ended_at"], wanted[query.limit - 1]["run_id"])))
+    if len(found) == SCAN:
+        return Page(jobs, mark(("ended", found[-1]["ended_at"], found[-1]["run_id"])))
+    return Page(jobs)
+
+
+async def _tagged_jobs(store: Store, query: JobQuery, uids: list[int]) -> Page[JobRow]:
+    last = unmark(query.after, UUID) if query.after else LAST
+    scan = query.limit + 1
+    found = [row["job_id"] for row in await store.fetch(_SQL["list_tagged"], uids, query.tag, last, scan)]
+    return await _filtered(store, query, found[: query.limit], mark(found[-2]) if len(found) == scan else None)
+
+
+async def _jobs_in_window(store: Store, query: JobQuery, uids: list[int]) -> Page[JobRow]:
+    at, last = unmark(query.after, tuple[int, UUID]) if query.after else (ALWAYS[0], FIRST)
+    start = ALWAYS[0] if query.next_from is None else query.next_from
+    end = NEVER if query.next_until is None else query.next_until
+    scan = query.limit + 1
+    found = await store.fetch(_SQL["list_window"], uids, start, end, at, last, scan)
+    more = mark((found[-2]["next_at"], found[-2]["job_id"])) if len(found) == scan else None
+    return await _filtered(store, query, [row["job_id"] for row in found[: query.limit]], more)
+
+
+async def _filtered(store: Store, query: JobQuery, found: Sequence[JobId], more: str | None) -> Page[JobRow]:
+    """What is left of a page after the filters that its index knows nothing of."""
+    return Page(tuple(row for row in await _jobs(store, found) if _matches(query, row)), more)
+
+
+def _matches(query: JobQuery, row: JobRow) -> bool:
+    spec = row.job.spec
+    return (
+        query.status in (None, row.job.status)
+        and query.task in (None, spec.task)
+        and query.queue in (None, spec.queue)
+        and query.name in (None, spec.name)
+        and (query.tag is None or query.tag in spec.tags)
+    )
+
+
+async def _jobs(store: Store, job_ids: Sequence[JobId]) -> tuple[JobRow, ...]:
+    """The jobs with these ids, in this order; one that went away meanwhile is left out."""
+    if not job_ids:
+        return ()
+    found: dict[JobId, JobRow] = {}
+    for row in await store.fetch(_SQL["one_shots_by_id"], job_ids):
+        found[row["job_id"]] = JobRow(rows.one_shot(row), row["next_at"])
+    for row in await store.fetch(_SQL["jobs_by_id"], job_ids):
+        next_at = row["next_at"]
+        found[row["job_id"]] = JobRow(rows.recurring(row), None if next_at in (None, NEVER) else next_at)
+    return tuple(found[job_id] for job_id in job_ids if job_id in found)
+
+
+async def list_runs(store: Store, query: RunQuery, classes: dict[ClassId, ClassKey]) -> Page[RunView]:
+    """Part after part: running, waiting, ended. A page may end with a part; the mark says where the next begins."""
+    part, at, last = _position(query.after)
+    parts = [p for p in _PARTS[_PARTS.index(part) :] if _has(query, p)]
+    chosen = _chosen(classes, query.task, query.queue)
+    items: list[RunView] = []
+    for current in parts:
+        at, last = (at, last) if current == part else _START[current]
+        found = await _fetch_part(store, query, current, at, last)
+        full = len(found) == SCAN
+        for row in found:
+            if len(items) == query.limit:
+                return Page(tuple(items), mark((current, *_place(current, items[-1]))))
+            run = rows.view(row)
+            if _run_matches(query, run, chosen):
+                items.append(run)
+        if full:
+            return Page(tuple(items), mark((current, *_place(current, rows.view(found[-1])))))
+    return Page(tuple(items))
+
+
+Part = Literal["running", "waiting", "ended"]
+_PARTS: tuple[Part, ...] = ("running", "waiting", "ended")
+_START: dict[Part, tuple[int, UUID]] = {"running": (0, FIRST), "waiting": (ALWAYS[0], FIRST), "ended": (NEVER, LAST)}
+
+
+def _position(after: str | None) -> tuple[Part, int, UUID]:
+    return unmark(after, tuple[Part, int, UUID]) if after else ("running", *_START["running"])
+
+
+def _place(part: Part, run: RunView) -> tuple[int, UUID]:
+    at = {"running": 0, "waiting": run.wanted, "ended": run.ended_at}[part]
+    return (at or 0, run.run_id)
+
+
+def _has(query: RunQuery, part: Part) -> bool:
+    if query.states is None:
+        return True
+    states = {
+        "running": {State.RUNNING},
+        "waiting": {State.WAITING},
+        "ended": set(State) - {State.RUNNING, State.WAITING},
+    }
+    return bool(query.states & states[part])
+
+
+async def _fetch_part(store: Store, query: RunQuery, part: Part, at: int, last: UUID) -> list[Record]:
+    start = ALWAYS[0] if query.wanted_from is None else query.wanted_from
+    end = ALWAYS[1] if query.wanted_until is None else query.wanted_until
+    if part == "running":
+        return await store.fetch(_SQL["list_running"], query.uid, query.job_id, start, end, last, SCAN)
+    who: Any = query.job_id if query.job_id is not None else await _uids(store, query.uid)
+    of_job = "" if query.job_id is None else "_of_job"
+    if part == "waiting":
+        return await store.fetch(_SQL[f"list_waiting{of_job}"], who, start, end, at, last, SCAN)
+    return await store.fetch(_SQL[f"list_history{of_job}"], who, at, last, SCAN)
+
+
+def _run_matches(query: RunQuery, run: RunView, chosen: list[ClassId] | None) -> bool:
+    return (
+        (query.uid is None or run.uid == query.uid)
+        and (query.states is None or run.state in query.states)
+        and (chosen is None or run.class_id in chosen)
+        and (query.wanted_from is None or run.wanted >= query.wanted_from)
+        and (query.wanted_until is None or run.wanted < query.wanted_until)
+    )
+
+
+async def _uids(store: Store, uid: UserNumber | None) -> list[int]:
+    """One user, or all: each is walked by its own index."""
+    return [uid] if uid is not None else [row["uid"] for row in await store.fetch("select uid from users")]
+
+
+def _chosen(classes: dict[ClassId, ClassKey], task: str | None, queue: str | None) -> list[ClassId] | None:
+    if task is None and queue is None:
+        return None
+    return [i for i, key in classes.items() if task in (None, key.task) and queue in (None, key.queue)]
+
+
+def _by_name(statement: str, name: str | None, parameter: int) -> tuple[str, list[str]]:
+    """The statement, narrowed by name where one is asked for: a fragment of ours, never the user's text."""
+    if name is None:
+        return statement.format(name=""), []
+    return statement.format(name=f"and name = ${parameter}"), [name]

@@ -1,0 +1,30 @@
+"""The schema, brought up to date under a lock: any number of processes may start at once."""
+
+from __future__ import annotations
+
+from oncue.domain.errors import OncueError
+from oncue.domain.instants import Duration
+from oncue.engines.postgres.store import Connection, Store
+from oncue.engines.sql import migrations
+
+LOCK = 0x6F6E637565  # "oncue"
+
+
+async def migrate(store: Store, timeout: Duration) -> None:
+    known = migrations("oncue.engines.postgres")
+    newest = known[-1][0]
+
+    async def bring_up_to_date(connection: Connection) -> None:
+        await connection.execute("select pg_advisory_xact_lock($1)", LOCK)
+        await connection.execute("create table if not exists oncue_schema (version int not null)")
+        version = await connection.fetchval("select coalesce(max(version), 0) from oncue_schema")
+        if version > newest:
+            raise OncueError(
+                f"this database has schema {version}, made by a newer oncue; this one knows up to {newest}: upgrade it"
+            )
+        for number, script in known:
+            if number > version:
+                await connection.execute(script)
+                await connection.execute("insert into oncue_schema values ($1)", number)
+
+    await store.write(bring_up_to_date, timeout=timeout)

@@ -1,0 +1,126 @@
+"""Occurrences into runs. No scheduler is special: each takes due jobs that nobody else has locked."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Callable, Sequence
+
+from asyncpg import Record
+
+from oncue.domain.ids import RunId
+from oncue.domain.instants import NEVER, Instant
+from oncue.domain.job import decode_spec
+from oncue.domain.overlap import HeldRun, Withdrawal
+from oncue.domain.planning import DueJob, Plan
+from oncue.domain.run import State
+from oncue.engines.port import Count, Planned
+from oncue.engines.postgres import lanes, rows
+from oncue.engines.postgres.counting import count
+from oncue.engines.postgres.inserting import insert_runs, write_ledger
+from oncue.engines.postgres.pieces import Pieces
+from oncue.engines.postgres.running import end_waiting
+from oncue.engines.postgres.store import Connection, Store
+from oncue.engines.sql import statements
+
+_SQL = statements("oncue.engines.postgres")
+
+
+class PostgresPlanning:
+    def __init__(self, store: Store, pieces: Pieces) -> None:
+        self._store = store
+        self._pieces = pieces
+
+    async def plan(self, until: Instant, limit: int, now: Instant, decide: Callable[[DueJob], Plan]) -> Planned:
+        await self._pieces.ensure("ledger", [now])
+
+        async def plan(connection: Connection) -> list[Plan]:
+            due = await connection.fetch(_SQL["plan_take"], until, limit)
+            plans = [decide(_due_job(row)) for row in due]
+            await _write(connection, plans, now)
+            return plans
+
+        plans = await self._store.write(plan)
+        soonest = await self._store.fetch("select min(next_at) from agenda")
+        next_at = soonest[0][0]
+        return Planned(
+            jobs=len(plans),
+            runs=sum(len(made.runs) for made in plans),
+            first_due=min((run.wanted for made in plans for run in made.runs), default=None),
+            next_at=None if next_at == NEVER else next_at,
+        )
+
+    async def overdue(self, limit: int, now: Instant) -> list[HeldRun]:
+        return [_held_run(row) for row in await self._store.fetch(_SQL["overdue"], limit, now)]
+
+    async def withdraw(self, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
+        await self._pieces.ensure("ledger", [now])
+        return await self._store.write(lambda c: _withdraw(c, withdrawals, now))
+
+    async def expire(self, limit: int, now: Instant) -> int:
+        await self._pieces.ensure("history", [now])
+
+        async def expire(connection: Connection) -> int:
+            found = await connection.fetch(_SQL["expired"], now, limit)
+            touched = lanes.Touched()
+            for row in found:
+                touched.free(row["lane"], row["gate"])
+            run_ids = [row["run_id"] for row in found]
+            return len(await end_waiting(connection, run_ids, touched, State.EXPIRED, now))
+
+        return await self._store.write(expire)
+
+
+async def _write(connection: Connection, plans: Sequence[Plan], now: Instant) -> None:
+    """Runs, cursors and ledger, in the transaction that holds the cursors' locks."""
+    if not plans:
+        return
+    touched = lanes.Touched()
+    runs = [run for made in plans for run in made.runs]
+    found = await connection.fetch(
+        "select run_id from waiting where run_id = any($1::uuid[])", [r.run_id for r in runs]
+    )
+    there = {row["run_id"] for row in found}
+    await insert_runs(connection, [(run, None) for run in runs if run.run_id not in there], touched)
+    await connection.execute(
+        _SQL["plan_advance"],
+        [made.job.job_id for made in plans],
+        [made.cursor.next_at for made in plans],
+        [made.cursor.floor for made in plans],
+        [made.cursor.planned for made in plans],
+    )
+    if finished := [made.job.job_id for made in plans if made.finished]:
+        await connection.execute(_SQL["plan_finish"], finished, now)
+    await write_ledger(connection, [entry for made in plans for entry in made.ledger], now)
+    await lanes.tend(connection, touched)
+
+
+async def _withdraw(connection: Connection, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
+    run_ids = sorted(withdrawal.run_id for withdrawal in withdrawals)
+    touched = lanes.Touched()
+    for row in await connection.fetch("select lane, gate from waiting where run_id = any($1::uuid[])", run_ids):
+        touched.free(row["lane"], row["gate"])
+    await lanes.lock(connection, touched)
+    gone = await connection.fetch(_SQL["withdraw_held"], run_ids)
+    taken = frozenset(row["run_id"] for row in gone)
+    await count(connection, Tally((row["uid"], row["class_id"], Count.WITHDRAWN) for row in gone))
+    await write_ledger(connection, [w.entry for w in withdrawals if w.run_id in taken], now)
+    await lanes.tend(connection, touched)
+    return taken
+
+
+def _due_job(row: Record) -> DueJob:
+    spec = decode_spec(row["spec"])
+    lanes_of_job = spec.lanes(row["uid"], row["job_id"])
+    return DueJob(row["job_id"], row["uid"], row["version"], row["class_id"], lanes_of_job, spec, rows.cursor(row))
+
+
+def _held_run(row: Record) -> HeldRun:
+    return HeldRun(
+        run_id=row["run_id"],
+        job_id=row["job_id"],
+        wanted=row["wanted"],
+        nominal=row["nominal"],
+        trigger=rows.TRIGGERS[row["trigger"]],
+        overlap=decode_spec(row["spec"]).overlap,
+        busy=row["busy"],
+    )

@@ -1,0 +1,203 @@
+"""Rows into domain values and back. The order of columns here is the order in the statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from asyncpg import Record
+
+from oncue.domain.ids import SCHEDULE, WorkerId, created_at
+from oncue.domain.job import Cursor, Job, JobStatus, decode_spec, encode_spec
+from oncue.domain.lane import Held
+from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settlement, State, Trigger
+
+STATUSES = tuple(JobStatus)
+STATUS_NUMBER = {status: number for number, status in enumerate(STATUSES)}
+TRIGGERS = tuple(Trigger)
+
+WAITING = (
+    "run_id job_id uid class_id due wanted nominal origin trigger job_version token failures losses held lane gate"
+    " expires_at updated_at parent name attempts checkpoint spec payload"
+).split()
+HISTORY = (
+    "run_id job_id uid class_id state wanted nominal origin trigger job_version token failures losses parent"
+    " started_at ended_at worker_id error_type error result attempts name spec payload"
+).split()
+JOBS = "job_id uid version status class_id name spec payload created_at updated_at".split()
+AGENDA = "job_id uid next_at floor planned".split()
+
+
+def peeked(rows: Iterable[Record]) -> list[Peeked]:
+    return [Peeked(*row) for row in rows]
+
+
+def claimed(row: Iterable[Any]) -> Claimed:
+    (run_id, token, job_id, uid, class_id, due, wanted, nominal, origin, trigger, *rest) = row
+    return Claimed(
+        run_id, token, job_id, uid, class_id, due, wanted, nominal, origin or SCHEDULE, TRIGGERS[trigger], *rest
+    )
+
+
+def new_waiting(run: NewRun, name: str | None) -> tuple[Any, ...]:
+    """A run to be, as a row of `waiting`."""
+    lanes = run.lanes
+    return (
+        run.run_id,
+        run.job_id,
+        run.uid,
+        run.class_id,
+        run.wanted,
+        run.wanted,
+        run.nominal,
+        _origin(run.origin),
+        run.trigger,
+        run.job_version,
+        0,
+        0,
+        0,
+        lanes.held | run.held,
+        lanes.lane,
+        lanes.gate,
+        run.expires_at,
+        run.updated_at,
+        run.parent,
+        name,
+        None,
+        None,
+        run.spec,
+        run.payload,
+    )
+
+
+def retried(settled: Settlement, checkpoint: bytes | None, held: Held) -> tuple[Any, ...]:
+    """A run to be tried again, as a row of `waiting`. No lane holds it: it keeps its places."""
+    run = settled.run
+    return (
+        run.run_id,
+        run.job_id,
+        run.uid,
+        run.class_id,
+        settled.due,
+        run.wanted,
+        run.nominal,
+        _origin(run.origin),
+        run.trigger,
+        run.job_version,
+        run.token,
+        settled.failures,
+        settled.losses,
+        held,
+        run.lane,
+        run.gate,
+        None,
+        run.updated_at,
+        run.parent,
+        name_of(run.spec) if run.inline else None,
+        settled.attempts,
+        checkpoint,
+        run.spec if run.inline else None,
+        run.payload if run.inline else None,
+    )
+
+
+def ended(settled: Settlement, state: State, worker_id: WorkerId, *, whole: bool = False) -> tuple[Any, ...]:
+    """A final run, as a row of `history`; `whole`: with its definition, as dead letters are kept."""
+    run = settled.run
+    whole = whole or run.inline
+    return (
+        run.run_id,
+        run.job_id,
+        run.uid,
+        run.class_id,
+        state,
+        run.wanted,
+        run.nominal,
+        _origin(run.origin),
+        run.trigger,
+        run.job_version,
+        run.token,
+        settled.failures,
+        settled.losses,
+        run.parent,
+        settled.started_at,
+        settled.ended_at,
+        worker_id,
+        settled.error_type,
+        settled.error,
+        settled.result,
+        settled.attempts,
+        name_of(run.spec) if run.inline else None,
+        run.spec if whole else None,
+        run.payload if whole else None,
+    )
+
+
+def name_of(spec: bytes | None) -> str | None:
+    """The name in an encoded definition, decoding it only if there is one."""
+    return decode_spec(spec).name if spec is not None and b'"name":' in spec else None
+
+
+def _origin(origin: UUID) -> UUID | None:
+    return None if origin is SCHEDULE else origin
+
+
+def job_row(job: Job, class_id: int) -> tuple[Any, ...]:
+    return (
+        job.job_id,
+        job.uid,
+        job.version,
+        STATUS_NUMBER[job.status],
+        class_id,
+        job.spec.name,
+        encode_spec(job.spec),
+        job.payload,
+        job.created_at,
+        job.updated_at,
+    )
+
+
+def recurring(row: Record) -> Job:
+    return Job(
+        job_id=row["job_id"],
+        uid=row["uid"],
+        spec=decode_spec(row["spec"]),
+        payload=row["payload"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        version=row["version"],
+        status=STATUSES[row["status"]],
+    )
+
+
+def one_shot(row: Record) -> Job:
+    """A one-shot, read from its only run in whatever place that is."""
+    made = created_at(row["job_id"])
+    return Job(
+        job_id=row["job_id"],
+        uid=row["uid"],
+        spec=decode_spec(row["spec"]),
+        payload=row["payload"],
+        created_at=made,
+        updated_at=row["ended_at"] or row["updated_at"] or made,
+        version=row["job_version"],
+        status=_one_shot_status(State(row["state"]), row["held"]),
+    )
+
+
+def _one_shot_status(state: State, held: int) -> JobStatus:
+    if state.final:
+        return JobStatus.CANCELLED if state is State.CANCELLED else JobStatus.FINISHED
+    return JobStatus.PAUSED if held & Held.PAUSED else JobStatus.ACTIVE
+
+
+def view(row: Record) -> RunView:
+    """A run as any of the reading statements shows it: the columns carry the names of the fields."""
+    return RunView(
+        **{**row, "state": State(row["state"]), "trigger": TRIGGERS[row["trigger"]], "held": Held(row["held"])}
+    )
+
+
+def cursor(row: Record) -> Cursor:
+    return Cursor(row["next_at"], row["floor"], row["planned"])

@@ -1,0 +1,8 @@
+-- Waits for a claim in flight, so that the answer is the truth.
+with gone as (delete from waiting where run_id = any($1::uuid[]) returning *),
+kept as (
+  insert into history (run_id, job_id, uid, class_id, state, wanted, nominal, origin, trigger, job_version, token, failures, losses,
+    parent, ended_at, attempts, name, spec, payload)
+  select run_id, job_id, uid, class_id, $3, wanted, nominal, origin, trigger, job_version, token, failures, losses,
+    parent, $2, attempts, name, spec, payload from gone)
+select run_id, uid, class_id, lane, gate from gone

@@ -1,0 +1,1 @@
+select * from one_shots where job_id = any($1::uuid[])

@@ -1,0 +1,1 @@
+delete from dead where run_id = any($1::uuid[]) returning run_id

@@ -1,0 +1,2 @@
+update running set progress = coalesce($4, progress), checkpoint = coalesce($5, checkpoint)
+where run_id = $1 and worker_id = $2 and token = $3 returning run_id

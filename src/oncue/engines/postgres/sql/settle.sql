@@ -1,0 +1,3 @@
+-- The fence. What does not come back was lost: its settlement is dropped.
+delete from running where run_id = any($1::uuid[]) and worker_id = $2 and token = $3
+returning run_id, cancel_at, checkpoint

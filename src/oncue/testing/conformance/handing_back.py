@@ -1,0 +1,95 @@
+"""Handing back: a worker that drains gives up what it holds, and nothing is spent."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from oncue.domain.instants import MINUTE, SECOND
+from oncue.domain.run import State
+from oncue.engines.port import Cancelled, Count
+from oncue.testing.conformance.store import Store, ids, only
+
+
+async def test_it_is_as_if_it_had_never_been_claimed(store: Store) -> None:
+    run_id = await store.one_shot(due=-SECOND, payload=b"[1]")
+    worker = await store.worker()
+    first = await store.claim_one(worker, run_id)
+    store.advance(SECOND)
+
+    assert await store.hand_back(worker, first) == {run_id}
+    view = await store.run(run_id)
+    second = await store.claim_one(await store.worker(), run_id)
+
+    assert (view.state, view.due, view.worker_id) == (State.WAITING, first.due, None)
+    assert (view.failures, view.losses) == (0, 0)
+    assert replace(second, token=first.token) == first
+    assert await store.counts() == {Count.CREATED: 1}
+
+
+async def test_between_two_attempts_nothing_more_is_spent(store: Store) -> None:
+    run_id = await store.one_shot()
+    worker = await store.worker()
+    await store.fail(worker, await store.claim_one(worker, run_id))
+    due = (await store.run(run_id)).due
+    store.advance(MINUTE)
+    await store.beat(worker)
+
+    await store.hand_back(worker, await store.claim_one(worker, run_id))
+    view = await store.run(run_id)
+
+    assert (view.state, view.failures, view.due) == (State.WAITING, 1, due)
+    assert (await store.claim_one(worker, run_id)).attempt == 2
+
+
+async def test_one_that_was_to_be_cancelled_ends(store: Store) -> None:
+    run_id = await store.one_shot()
+    worker = await store.worker()
+    run = await store.claim_one(worker, run_id)
+    await store.running.cancel(None, run_id, store.now)
+
+    assert await store.hand_back(worker, run) == {run_id}
+
+    assert await store.state(run_id) is State.CANCELLED
+    assert (await store.counts())[Count.CANCELLED] == 1
+    assert await store.running.cancel(None, run_id, store.now) == Cancelled(final=State.CANCELLED)
+
+
+async def test_only_what_is_held_is_given_back(store: Store) -> None:
+    worker, other = await store.worker(), await store.worker()
+    mine, theirs, done, stale = await store.one_shots(4)
+    held = await store.claim_one(worker, mine)
+    foreign = await store.claim_one(other, theirs)
+    ended = await store.claim_one(worker, done)
+    await store.succeed(worker, ended)
+    old = await store.claim_one(worker, stale)
+    await store.hand_back(worker, old)
+    current = await store.claim_one(worker, stale)
+
+    assert await store.hand_back(worker, held, foreign, ended, old) == {mine}
+
+    assert await store.running.held_by(worker, [mine, theirs, done, stale]) == {stale: current.token}
+    assert await store.running.held_by(other, [theirs]) == {theirs: 1}
+
+
+async def test_handing_back_nothing_or_again_is_no_problem(store: Store) -> None:
+    worker = await store.worker()
+    run = await store.claim_one(worker, await store.one_shot())
+
+    assert await store.hand_back(worker) == frozenset()
+    assert await store.hand_back(worker, run) == {run.run_id}
+    assert await store.hand_back(worker, run) == frozenset()
+
+
+@pytest.mark.parametrize("lane", [{"group": "g"}, {"gate": ("c", 1)}])
+async def test_a_lane_goes_on_with_what_was_handed_back(store: Store, lane: dict[str, object]) -> None:
+    first, second = await store.one_shots(2, apart=1, **lane)
+    store.advance(SECOND)
+    worker = await store.worker()
+    run = only(await store.claim_due(worker))
+
+    await store.hand_back(worker, run)
+
+    assert await store.claimable() == [first]
+    await store.succeed(worker, *await store.claim_due(worker))
+    assert ids(await store.claim_due(worker)) == [second]

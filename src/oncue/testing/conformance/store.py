@@ -1,0 +1,335 @@
+"""A store as the tests see it: an engine, a clock that stands still, and terse ways to make and move things."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from random import Random
+from typing import Any, Self, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from oncue.domain import attempt, change, overlap
+from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, WorkerId, uuid7
+from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
+from oncue.domain.job import Job, Snapshot, Spec, decode_spec
+from oncue.domain.lane import Concurrency
+from oncue.domain.ledger import Entry
+from oncue.domain.placement import ClassKey
+from oncue.domain.planning import plan
+from oncue.domain.run import Claimed, RunView, Settled, Settlement, State
+from oncue.domain.schedule import Schedule
+from oncue.engines.port import Beat, Count, Created, Creation, Engine, NewJob, Page, Planned, Repeat, RunQuery, Worker
+from oncue.testing.clock import FakeClock
+
+T = TypeVar("T")
+
+Open = Callable[[], Awaitable[Engine]]  # opens one more engine on the same store
+EmptyStore = Callable[[], Awaitable[Open]]  # what an engine's author provides: each call makes a store of its own
+
+LIVE = frozenset({State.WAITING, State.RUNNING})
+LONG_AGO = Instant(0)
+LEASE = Duration(15 * SECOND)
+
+
+class Store:
+    """An engine with everything a test needs around it. All lengths of time are counted from `now`."""
+
+    def __init__(self, engine: Engine, open_another: Open, clock: FakeClock, chance: Random) -> None:
+        self.engine = engine
+        self.clock = clock
+        self.chance = chance
+        self.jobs, self.planning, self.running = engine.jobs, engine.planning, engine.running
+        self.fleet, self.history, self.people = engine.fleet, engine.history, engine.people
+        self.signals = engine.signals
+        self.uid = self.stranger = UserNumber(0)
+        self._open_another = open_another
+        self._others: list[Store] = []
+        self._classes: dict[ClassKey, ClassId] = {}
+
+    @classmethod
+    async def on(cls, open_one: Open, seed: int = 1) -> Store:
+        """A store ready for a test: history has room, and there are two users."""
+        store = cls(await open_one(), open_one, FakeClock(), Random(seed))
+        await store.history.tend(store.now, Duration(365 * DAY))
+        store.uid = await store.people.user("ada", store.now)
+        store.stranger = await store.people.user("bob", store.now)
+        return store
+
+    async def second(self) -> Store:
+        """Another engine on the same store, as another process would have; closed with this one."""
+        other = Store(await self._open_another(), self._open_another, self.clock, self.chance)
+        other.uid, other.stranger = self.uid, self.stranger
+        self._others.append(other)
+        return other
+
+    async def close(self) -> None:
+        for other in self._others:
+            await other.close()
+        await self.engine.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # ---------------------------------------------------------------------------------------------------- time and ids
+
+    @property
+    def now(self) -> Instant:
+        return self.clock.now()
+
+    def at(self, length: int) -> Instant:
+        return Instant(self.now + length)
+
+    def advance(self, length: int) -> Instant:
+        """Let time pass, or set the clock back. Nobody sleeps in these tests, so nobody is to be woken."""
+        return self.clock.jump(length)
+
+    def new_id(self) -> UUID:
+        return uuid7(self.now, self.chance.randbytes(10))
+
+    # ------------------------------------------------------------------------------------------------------ making jobs
+
+    async def class_of(self, spec: Spec) -> ClassId:
+        key = spec.class_key
+        if key not in self._classes:
+            [self._classes[key]] = await self.jobs.intern([key])
+        return self._classes[key]
+
+    async def class_ids(self) -> list[ClassId]:
+        return list(await self.jobs.classes())
+
+    async def new_one_shot(
+        self,
+        due: int = 0,
+        *,
+        uid: UserNumber | None = None,
+        payload: bytes | None = None,
+        gate: tuple[str, int] | None = None,
+        repeat: Repeat | None = None,
+        **spec: Any,
+    ) -> NewJob:
+        """A one-shot, `due` from now, not yet stored. `spec` are fields of Spec; `gate` is a concurrency key."""
+        spec["concurrency"] = None if gate is None else Concurrency(*gate)
+        job = self._job(Spec(schedule=Schedule(at=self.at(due)), **{"task": "noop"} | spec), uid, payload)
+        class_id = await self.class_of(job.spec)
+        return NewJob(job, class_id, run=change.only_run(job, class_id, self.now), repeat=repeat)
+
+    async def new_recurring(
+        self,
+        schedule: Schedule | None = None,
+        *,
+        every: int = MINUTE,
+        uid: UserNumber | None = None,
+        payload: bytes | None = None,
+        repeat: Repeat | None = None,
+        **spec: Any,
+    ) -> NewJob:
+        schedule = schedule or self.every(every)
+        job = self._job(Spec(schedule=schedule, **{"task": "noop"} | spec), uid, payload)
+        cursor = change.first_cursor(schedule, self.now)
+        return NewJob(job, await self.class_of(job.spec), cursor=cursor, repeat=repeat)
+
+    def every(self, length: int, **how: Any) -> Schedule:
+        return Schedule(every=Duration(length), anchor=self.now, **how)
+
+    def _job(self, spec: Spec, uid: UserNumber | None, payload: bytes | None) -> Job:
+        owner = self.uid if uid is None else uid
+        return Job(JobId(self.new_id()), owner, spec, payload, created_at=self.now, updated_at=self.now)
+
+    async def create(self, *new: NewJob, whole: bool = False) -> list[Creation]:
+        return await self.jobs.create(new, self.now, whole=whole)
+
+    async def one_shot(self, due: int = 0, **how: Any) -> RunId:
+        """A stored one-shot. Its run's id is its job's: `job_of` says so to the type checker."""
+        return RunId(await self._stored(await self.new_one_shot(due, **how)))
+
+    async def one_shots(self, n: int, due: int = 0, *, apart: int = 0, **how: Any) -> list[RunId]:
+        new = [await self.new_one_shot(due + i * apart, **how) for i in range(n)]
+        await self.create(*new)
+        return [RunId(one.job.job_id) for one in new]
+
+    async def recurring(self, schedule: Schedule | None = None, **how: Any) -> JobId:
+        return await self._stored(await self.new_recurring(schedule, **how))
+
+    async def _stored(self, new: NewJob) -> JobId:
+        [answer] = await self.create(new)
+        assert answer == Creation(Created.NEW, new.job.job_id)
+        return new.job.job_id
+
+    # --------------------------------------------------------------------------------------------- planning and changing
+
+    async def plan(self, ahead: int = 0, *, limit: int = 100) -> Planned:
+        """One pass of a scheduler that looks `ahead`."""
+        now, until = self.now, self.at(ahead)
+        return await self.planning.plan(until, limit, now, lambda job: plan(job, now, until))
+
+    async def plan_all(self, ahead: int = 0) -> int:
+        """Passes until nothing is left to plan; how many runs that made."""
+        made = 0
+        while (done := await self.plan(ahead)).jobs:
+            made += done.runs
+        return made
+
+    async def decide_overlaps(self) -> None:
+        """What a scheduler does about runs that are due while their lane is taken."""
+        for decision in list(overlap.decide(await self.planning.overdue(1_000, self.now))):
+            match decision:
+                case overlap.Withdrawal():
+                    await self.planning.withdraw([decision], self.now)
+                case overlap.Displacement(going=going):
+                    await self.running.cancel(None, going, self.now)
+
+    async def snapshot(self, job_id: JobId) -> Snapshot:
+        found = await self.jobs.read(None, job_id)
+        assert found is not None
+        return found
+
+    async def change(self, job_id: JobId, decide: Callable[[Snapshot], change.JobChange]) -> bool:
+        return await self.jobs.apply(decide(await self.snapshot(job_id)), self.now)
+
+    async def edited(self, snap: Snapshot, *, payload: bytes | None = None, **fields: Any) -> change.JobChange:
+        """The change that sets these fields of the definition, decided on a snapshot; not yet applied."""
+        spec = msgspec.structs.replace(snap.job.spec, **fields)
+        body = snap.job.payload if payload is None else payload
+        return change.edit(snap, spec, body, await self.class_of(spec), self.now)
+
+    async def edit(self, job_id: JobId, *, payload: bytes | None = None, **fields: Any) -> bool:
+        return await self.jobs.apply(
+            await self.edited(await self.snapshot(job_id), payload=payload, **fields), self.now
+        )
+
+    async def pause(self, job_id: JobId) -> bool:
+        return await self.change(job_id, lambda snap: change.pause(snap, self.now))
+
+    # ---------------------------------------------------------------------------------------------------------- running
+
+    async def worker(self, lease: Duration = LEASE, name: str = "worker") -> WorkerId:
+        worker_id = WorkerId(self.new_id())
+        worker = Worker(worker_id, name, "host", lease, started_at=self.now, beat_at=self.now)
+        await self.fleet.register(worker, self.now)
+        return worker_id
+
+    async def beat(self, worker: WorkerId) -> Beat | None:
+        return await self.fleet.beat(worker, self.now)
+
+    async def claimable(self, limit: int = 10_000) -> list[RunId]:
+        """What a worker for everything would find due now, earliest first."""
+        found = await self.running.peek(await self.class_ids(), LONG_AGO, self.now, limit)
+        return [run.run_id for run in found]
+
+    async def claim(self, worker: WorkerId, *run_ids: RunId) -> list[Claimed]:
+        return await self.running.claim(worker, run_ids, self.now)
+
+    async def claim_one(self, worker: WorkerId, run_id: RunId) -> Claimed:
+        [claimed] = await self.claim(worker, run_id)
+        return claimed
+
+    async def claim_due(self, worker: WorkerId, limit: int = 10_000) -> list[Claimed]:
+        """Peek and claim, as workers do; in the order peeked."""
+        due = await self.claimable(limit)
+        claimed = {run.run_id: run for run in await self.claim(worker, *due)}
+        return [claimed[run_id] for run_id in due if run_id in claimed]
+
+    async def succeed(self, worker: WorkerId, *runs: Claimed, result: bytes | None = None) -> Settled:
+        return await self.settle(worker, *(attempt.succeeded(run, worker, self.now, self.now, result) for run in runs))
+
+    async def fail(self, worker: WorkerId, *runs: Claimed, retry: bool = True) -> Settled:
+        """A visible failure: retried as its definition says, or dead at once."""
+        return await self.settle(worker, *(self.failure(worker, run, retry=retry) for run in runs))
+
+    def failure(self, worker: WorkerId, run: Claimed, *, retry: bool = True) -> Settlement:
+        spec = decode_spec(run.spec)
+        return attempt.failed(
+            run, spec, worker, self.now, self.now, error_type="Boom", error="it broke", luck=0.0, retry=retry
+        )
+
+    async def settle(self, worker: WorkerId, *settlements: Settlement) -> Settled:
+        return await self.running.settle(worker, settlements, self.now)
+
+    async def hand_back(self, worker: WorkerId, *runs: Claimed) -> frozenset[RunId]:
+        return await self.running.hand_back(worker, runs, self.now)
+
+    async def end(self, run_id: RunId, state: State) -> None:
+        """Bring a run that is due to this end; to EXPIRED only one with a `start_within` below an hour."""
+        if state is State.CANCELLED:
+            await self.running.cancel(None, run_id, self.now)
+        elif state is State.EXPIRED:
+            self.advance(HOUR)
+            assert await self.planning.expire(10, self.now) == 1
+        else:
+            worker = await self.worker()
+            run = await self.claim_one(worker, run_id)
+            await (self.succeed(worker, run) if state is State.SUCCEEDED else self.fail(worker, run, retry=False))
+
+    async def lose(self, worker: WorkerId) -> None:
+        """The worker falls silent for longer than its lease, and is buried; whoever else there is beats."""
+        self.advance(LEASE + SECOND)
+        for other in await self.fleet.workers():
+            if other.worker_id != worker:
+                await self.beat(other.worker_id)
+        assert await self.fleet.bury(self.now) == [worker]
+
+    async def reap(self, limit: int = 1_000) -> Settled:
+        now = self.now
+        return await self.running.reap(limit, now, lambda run, worker, since: attempt.lost(run, worker, since, now))
+
+    # ---------------------------------------------------------------------------------------------------------- looking
+
+    async def run(self, run_id: RunId) -> RunView:
+        found = await self.history.run(None, run_id)
+        assert found is not None, f"run {run_id} is lost"
+        return found
+
+    async def state(self, run_id: RunId) -> State:
+        return (await self.run(run_id)).state
+
+    async def runs(self, **query: Any) -> list[RunView]:
+        return await everything(lambda after: self.history.runs(RunQuery(after=after, **query)))
+
+    async def ledger(self, job_id: JobId) -> list[Entry]:
+        return await everything(lambda after: self.history.ledger(None, job_id, after=after))
+
+    async def counts(self, uid: UserNumber | None = None) -> Counter[Count]:
+        await self.history.fold()
+        found: Counter[Count] = Counter()
+        for counter in await self.history.counters(uid):
+            found[counter.what] += counter.n
+        return found
+
+    async def check_counts(self) -> None:
+        """I16: open runs are those created less those that ended or were withdrawn, and they are the ones there are."""
+        counts = await self.counts()
+        ended = (Count.SUCCEEDED, Count.DEAD, Count.CANCELLED, Count.EXPIRED, Count.WITHDRAWN)
+        open_runs = counts[Count.CREATED] - sum(counts[what] for what in ended)
+        assert open_runs == len(await self.runs(states=LIVE)), counts
+
+
+async def everything(page: Callable[[str | None], Awaitable[Page[T]]], most: int = 1_000) -> list[T]:
+    """All pages of a listing, one after the other."""
+    items: list[T] = []
+    after: str | None = None
+    for _ in range(most):
+        found = await page(after)
+        items += found.items
+        after = found.next
+        if after is None:
+            return items
+    raise AssertionError(f"a listing without an end: {most} pages, {len(items)} items")
+
+
+def job_of(run_id: RunId) -> JobId:
+    """A one-shot's run is its job."""
+    return JobId(run_id)
+
+
+def ids(runs: Sequence[Claimed | RunView]) -> list[RunId]:
+    return [run.run_id for run in runs]
+
+
+def only(items: Sequence[T]) -> T:
+    assert len(items) == 1, items
+    return items[0]
