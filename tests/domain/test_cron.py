@@ -17,7 +17,7 @@ from oncue.domain.errors import Invalid
 from oncue.domain.instants import NEVER, SECOND, Instant, instant, moment
 
 UTC_ZONE = ZoneInfo("UTC")
-many = settings(max_examples=4 * settings.default.max_examples)
+many = settings(max_examples=4 * settings().max_examples)
 
 
 def following(text: str, after: str, count: int, years: tuple[int, ...] = ()) -> list[str | None]:

@@ -265,7 +265,8 @@ class Jobs(Protocol):
 
         Without `whole`, each stands alone: one refused by its key does not disturb its neighbours (this is what
         group commit calls). With `whole`, all are stored or none: when any answer is not NEW, nothing was.
-        A repeat with the same idempotency key answers REPEATED; without one, the job id collides: also REPEATED.
+        A repeat with the same idempotency key answers REPEATED; so does one without, by the job's id, whatever became
+        of the job since: a caller whose answer was lost may simply ask again.
         """
         ...
 
@@ -305,7 +306,7 @@ class Planning(Protocol):
         ...
 
     async def overdue(self, limit: int, now: Instant) -> list[HeldRun]:
-        """Runs whose instant has come but whose lane is taken, in order of `wanted`; overlap policies decide on them."""
+        """Scheduled runs whose instant has come but whose lane is taken, by `wanted`: overlap decides on them."""
         ...
 
     async def withdraw(self, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
@@ -344,7 +345,8 @@ class Running(Protocol):
         """Write what attempts came to, fenced by (run, token, worker).
 
         If a cancel was asked for, the run ends as CANCELLED whatever its settlement says. A retry keeps its place in
-        its lane. A repeat answers `lost` for what the first call wrote: look the run up to tell the two apart.
+        its lane; of a job that was paused meanwhile it is held.
+        A repeat answers `lost` for what the first call wrote: look the run up to tell the two apart.
         """
         ...
 
@@ -396,7 +398,7 @@ class Fleet(Protocol):
         ...
 
     async def bury(self, now: Instant) -> list[WorkerId]:
-        """Declare dead whoever fell silent for longer than its lease. The only act that does; returns the newly dead."""
+        """Declare dead whoever was silent for longer than its lease. The only act that does; returns the newly dead."""
         ...
 
     async def leave(self, worker_id: WorkerId) -> None:

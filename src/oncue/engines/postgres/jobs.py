@@ -6,12 +6,13 @@ from collections import Counter as Tally
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 from asyncpg import Record
 
 from oncue.domain.change import JobChange
-from oncue.domain.ids import ClassId, JobId, RunId, UserNumber
+from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, created_at
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import Cursor, Job, JobStatus, Snapshot, WaitingRun
 from oncue.domain.lane import Held
@@ -51,19 +52,8 @@ class PostgresJobs:
             return await self._store.write(lambda c: _create(c, new, now, whole))
         except _Undo as refused:
             return refused.answers
-        except asyncpg.UniqueViolationError:
-            return await self._create_around_existing(new, now, whole)
-
-    async def _create_around_existing(self, new: Sequence[NewJob], now: Instant, whole: bool) -> list[Creation]:
-        """A job id that is there already: a repeat whose first answer was lost. The others are stored."""
-        ids = [job.job.job_id for job in new]
-        found = await self._store.fetch(_SQL["existing_jobs"], ids)
-        there = {row[0] for row in found}
-        if whole:
-            return [Creation(Created.REPEATED if job_id in there else Created.NEW, job_id) for job_id in ids]
-        rest = [job for job in new if job.job.job_id not in there]
-        answers = {answer.job_id: answer for answer in await self.create(rest, now)} if there and rest else {}
-        return [answers.get(job_id, Creation(Created.REPEATED, job_id)) for job_id in ids]
+        except asyncpg.UniqueViolationError:  # the same job by two callers at once: now the winner is there to be seen
+            return await self._store.write(lambda c: _create(c, new, now, whole))
 
     async def read(self, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
         async with (
@@ -98,11 +88,11 @@ class PostgresJobs:
         return await list_jobs(self._store, query, await self.classes() if query.task or query.queue else {})
 
 
-class _MovedOn(Exception):  # noqa: N818
+class _MovedOn(Exception):
     """A guard failed: the transaction is undone and the caller decides again."""
 
 
-class _Undo(Exception):  # noqa: N818
+class _Undo(Exception):
     """Not all of a whole batch can be stored: the transaction is undone, and these are the answers."""
 
     def __init__(self, answers: list[Creation]) -> None:
@@ -110,7 +100,11 @@ class _Undo(Exception):  # noqa: N818
 
 
 async def _create(connection: Connection, new: Sequence[NewJob], now: Instant, whole: bool) -> list[Creation]:
-    answers = await _take_keys(connection, new, now)
+    there = await _existing(connection, [job.job.job_id for job in new])
+    answers = [
+        Creation(Created.REPEATED, answer.job_id) if answer.job_id in there else answer
+        for answer in await _take_keys(connection, new, now)
+    ]
     if whole and any(answer.outcome is not Created.NEW for answer in answers):
         raise _Undo(answers)
     fresh = [job for job, answer in zip(new, answers, strict=True) if answer.outcome is Created.NEW]
@@ -122,6 +116,12 @@ async def _create(connection: Connection, new: Sequence[NewJob], now: Instant, w
     await insert_runs(connection, [(job.run, job.job.spec.name) for job in fresh if job.run is not None], touched)
     await lanes.tend(connection, touched)
     return answers
+
+
+async def _existing(connection: Connection, job_ids: Sequence[JobId]) -> set[UUID]:
+    """Jobs that an earlier call made whose answer was lost, whatever became of them since."""
+    since = min(map(created_at, job_ids), default=Instant(0))
+    return {row["job_id"] for row in await connection.fetch(_SQL["existing_jobs"], job_ids, since)}
 
 
 async def _take_keys(connection: Connection, new: Sequence[NewJob], now: Instant) -> list[Creation]:
@@ -198,7 +198,8 @@ async def _guard_definition(connection: Connection, change: JobChange) -> None:
         if change.expect_floor is not None:
             raise _MovedOn
         return  # a one-shot: its runs are the guard
-    if (row["version"], rows.STATUSES[row["status"]]) != (change.expect_version, change.expect_status):
+    read = (row["uid"], row["version"], rows.STATUSES[row["status"]])
+    if read != (change.uid, change.expect_version, change.expect_status):
         raise _MovedOn
     if change.expect_floor is not None:
         floor = await connection.fetchval("select floor from agenda where job_id = $1 for update", change.job_id)
@@ -217,7 +218,7 @@ async def _lock_lanes(connection: Connection, change: JobChange, touched: lanes.
 async def _withdraw(connection: Connection, change: JobChange) -> None:
     if not change.withdraw:
         return
-    gone = await connection.fetch(_SQL["withdraw"], sorted(change.withdraw), change.expect_version)
+    gone = await connection.fetch(_SQL["withdraw"], sorted(change.withdraw), change.uid, change.expect_version)
     if len(gone) < len(change.withdraw):
         raise _MovedOn
     await count(connection, Tally((row["uid"], row["class_id"], Count.WITHDRAWN) for row in gone))
@@ -225,7 +226,7 @@ async def _withdraw(connection: Connection, change: JobChange) -> None:
 
 async def _hold(connection: Connection, change: JobChange, now: Instant) -> None:
     for run_ids, statement in ((change.hold, _SQL["hold"]), (change.release, _SQL["release"])):
-        if run_ids and len(await connection.fetch(statement, sorted(run_ids), Held.PAUSED)) < len(run_ids):
+        if run_ids and len(await connection.fetch(statement, sorted(run_ids), change.uid, Held.PAUSED)) < len(run_ids):
             raise _MovedOn
     if change.job is not None and change.job.status is JobStatus.PAUSED:
         # also what was running when the caller looked and waits for another attempt by now

@@ -67,16 +67,14 @@ class PostgresPeople:
 
     async def audit(self, uid: UserNumber | None = None, limit: int = 100, after: str | None = None) -> Page[Deed]:
         at, deed_id = unmark(after, tuple[int, int]) if after else (2**63 - 1, 0)
-        found = await self._store.fetch(
-            _SQL["audit_of" if uid is not None else "audit"], at, deed_id, limit + 1, *[uid][: uid is not None]
-        )
+        found = await self._store.fetch(_SQL["audit"], uid, at, deed_id, limit + 1)
         more = mark((found[limit - 1]["at"], found[limit - 1]["deed_id"])) if len(found) > limit else None
         return Page(tuple(_deed(row) for row in found[:limit]), more)
 
 
 async def _add_key(connection: Connection, key: Key) -> None:
     await connection.execute(
-        "insert into keys (key_id, key_hash, uid, role, created_at, expires_at, revoked_at) values ($1, $2, $3, $4, $5, $6, $7)",
+        _SQL["add_key"],
         key.key_id,
         key.key_hash,
         key.uid,

@@ -24,7 +24,6 @@ from oncue.engines.sql import statements
 
 _SQL = statements("oncue.engines.postgres")
 _COUNT = {
-    State.WAITING: Count.RETRIED,
     State.SUCCEEDED: Count.SUCCEEDED,
     State.DEAD: Count.DEAD,
     State.CANCELLED: Count.CANCELLED,
@@ -67,7 +66,7 @@ class PostgresRunning:
             for run in runs
         ]
         await self._pieces.ensure("history", [now])
-        answer = await self._store.write(lambda c: _settle(c, worker_id, back, unspent=True), hot=True)
+        answer = await self._store.write(lambda c: _settle(c, worker_id, back, again_counts_as=None), hot=True)
         return frozenset(run.run_id for run in runs) - answer.lost
 
     async def cancel(self, uid: UserNumber | None, run_id: RunId, now: Instant) -> Cancelled | None:
@@ -101,7 +100,9 @@ class PostgresRunning:
                 by_worker[worker_id].append(decide(rows.claimed(tuple(row)[:-2]), worker_id, claimed_at))
             cancelled: set[RunId] = set()
             for worker_id, decided in by_worker.items():
-                answer = await _settle(connection, worker_id, decided, also=Count.LOST)
+                answer = await _settle(
+                    connection, worker_id, decided, fence=_SQL["settle_orphans"], again_counts_as=Count.LOST
+                )
                 cancelled |= answer.cancelled
             return Settled(cancelled=frozenset(cancelled))
 
@@ -113,11 +114,11 @@ async def _settle(
     worker_id: WorkerId,
     settlements: Sequence[Settlement],
     *,
-    unspent: bool = False,
-    also: Count | None = None,
+    fence: str = _SQL["settle"],
+    again_counts_as: Count | None = Count.RETRIED,
 ) -> Settled:
     paused = await _paused_jobs(connection, settlements)
-    held = await _take_from_running(connection, worker_id, settlements)
+    held = await _take_from_running(connection, fence, worker_id, settlements)
     tally: Counted = Tally()
     touched = lanes.Touched()
     again, ended, dead, cancelled = [], [], [], set()
@@ -136,10 +137,8 @@ async def _settle(
             ended.append(rows.ended(settled, state, worker_id))
         if state is State.DEAD:
             dead.append(rows.ended(settled, state, worker_id, whole=True))
-        if not (unspent and state is State.WAITING):
-            tally[run.uid, run.class_id, _COUNT[state]] += 1
-        if also is not None:
-            tally[run.uid, run.class_id, also] += 1
+        if (what := _COUNT.get(state, again_counts_as)) is not None:
+            tally[run.uid, run.class_id, what] += 1
         if run.lane is not None or run.gate is not None:
             touched.free(run.lane, run.gate)
     await copy(connection, "history", rows.HISTORY, ended)
@@ -162,7 +161,7 @@ async def _paused_jobs(connection: Connection, settlements: Iterable[Settlement]
 
 
 async def _take_from_running(
-    connection: Connection, worker_id: WorkerId, settlements: Iterable[Settlement]
+    connection: Connection, fence: str, worker_id: WorkerId, settlements: Iterable[Settlement]
 ) -> dict[RunId, Record]:
     """The fence: only what is still held with that token comes back. A batch nearly always has one token."""
     by_token: dict[int, list[RunId]] = defaultdict(list)
@@ -170,7 +169,7 @@ async def _take_from_running(
         by_token[settled.run.token].append(settled.run.run_id)
     held: dict[RunId, Record] = {}
     for token, run_ids in sorted(by_token.items()):
-        for row in await connection.fetch(_SQL["settle"], run_ids, worker_id, token):
+        for row in await connection.fetch(fence, run_ids, worker_id, token):
             held[row["run_id"]] = row
     return held
 

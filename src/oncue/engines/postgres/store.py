@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg
+from asyncpg.connect_utils import SessionAttribute
 from asyncpg.pool import PoolConnectionProxy
 
 from oncue.domain.errors import Invalid, StoreUnavailable
@@ -135,7 +136,7 @@ async def _pool(url: str, settings: Settings, size: int, prepared: bool, **serve
         command_timeout=settings.store_timeout / SECOND,
         statement_cache_size=200 if prepared else 0,
         server_settings={"application_name": "oncue", **(session if prepared else {})},
-        target_session_attrs="read-write",
+        target_session_attrs=SessionAttribute.read_write,
     )
 
 

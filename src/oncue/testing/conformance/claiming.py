@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from itertools import chain
 
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import HOUR, MINUTE, SECOND
@@ -89,7 +90,7 @@ async def test_of_many_claimers_at_once_one_gets_each_run(store: Store) -> None:
 
     claimed = await asyncio.gather(*(greedy(n) for n in range(4)))
 
-    twice = [run_id for run_id, n in Counter(sum(claimed, [])).items() if n > 1]
+    twice = [run_id for run_id, n in Counter(chain(*claimed)).items() if n > 1]
     assert twice == []
     assert await store.claimable() == []  # what one left out because another was at it, the other got
     for worker, got in zip(workers, claimed, strict=True):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 import pytest
 
-from oncue.domain.ids import JobId
+from oncue.domain.ids import RunId
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration
 from oncue.domain.job import Cursor, JobStatus, WaitingRun
 from oncue.domain.placement import Priority, Resources
@@ -52,7 +53,7 @@ async def test_a_one_shot_is_stored_as_it_was_defined(store: Store) -> None:
 
     assert snap.job == new.job
     assert (snap.class_id, snap.cursor, snap.going, snap.started) == (new.class_id, None, (), False)
-    assert run == WaitingRun(new.job.job_id, store.at(5 * SECOND), store.at(5 * SECOND), scheduled=True)
+    assert run == WaitingRun(RunId(new.job.job_id), store.at(5 * SECOND), store.at(5 * SECOND), scheduled=True)
 
 
 async def test_a_recurring_job_is_stored_with_its_cursor(store: Store) -> None:
@@ -203,7 +204,8 @@ async def test_whole_stores_nothing_when_one_is_refused(store: Store, refused: C
 
 
 async def test_whole_stores_all_when_none_is_refused(store: Store) -> None:
-    new = [await store.new_one_shot(repeat=repeat(f"k{i}")) for i in range(min(100, store.engine.capabilities.atomic_batch))]
+    most = min(100, store.engine.capabilities.atomic_batch)
+    new = [await store.new_one_shot(repeat=repeat(f"k{i}")) for i in range(most)]
 
     assert set(outcomes(await store.create(*new, whole=True))) == {Created.NEW}
     assert len(await store.claimable()) == len(new)
@@ -232,7 +234,7 @@ async def test_keys_in_opposite_order_do_not_deadlock(store: Store) -> None:
             answers += await stores[n % 2].create(*[await store.new_one_shot(repeat=key) for key in wanted])
         return answers
 
-    answers = sum(await asyncio.gather(*(creator(n) for n in range(8))), [])
+    answers = list(chain(*await asyncio.gather(*(creator(n) for n in range(8)))))
 
     winners = {answer.job_id for answer in answers if answer.outcome is Created.NEW}
     assert len(winners) == len({answer.job_id for answer in answers}) <= len(keys)
@@ -255,7 +257,7 @@ async def test_of_two_whole_batches_with_the_same_keys_one_is_stored(store: Stor
 
 
 async def is_stored(store: Store, new: NewJob) -> bool:
-    return await store.jobs.read(None, JobId(new.job.job_id)) is not None
+    return await store.jobs.read(None, new.job.job_id) is not None
 
 
 async def test_a_new_job_is_active_at_version_one(store: Store) -> None:

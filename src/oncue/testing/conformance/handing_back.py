@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -82,7 +84,7 @@ async def test_handing_back_nothing_or_again_is_no_problem(store: Store) -> None
 
 
 @pytest.mark.parametrize("lane", [{"group": "g"}, {"gate": ("c", 1)}])
-async def test_a_lane_goes_on_with_what_was_handed_back(store: Store, lane: dict[str, object]) -> None:
+async def test_a_lane_goes_on_with_what_was_handed_back(store: Store, lane: dict[str, Any]) -> None:
     first, second = await store.one_shots(2, apart=1, **lane)
     store.advance(SECOND)
     worker = await store.worker()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -95,7 +96,7 @@ async def test_an_earlier_arrival_waits_for_a_running_head(store: Store) -> None
 
 
 @pytest.mark.parametrize("lane", [{"group": "g"}, {"gate": ("c", 1)}])
-async def test_a_retry_keeps_its_place(store: Store, lane: dict[str, object]) -> None:
+async def test_a_retry_keeps_its_place(store: Store, lane: dict[str, Any]) -> None:
     """Nothing runs between two attempts, not even what should have come before."""
     first, second = await store.one_shots(2, due=-SECOND, apart=1, **lane)
     worker = await store.worker()
@@ -173,7 +174,7 @@ LEAVING = {
 
 @pytest.mark.parametrize("lane", [{"group": "g"}, {"gate": ("c", 1)}, {"group": "g", "gate": ("c", 1)}])
 @pytest.mark.parametrize("leaving", LEAVING)
-async def test_whoever_leaves_admits_the_next(store: Store, leaving: str, lane: dict[str, object]) -> None:
+async def test_whoever_leaves_admits_the_next(store: Store, leaving: str, lane: dict[str, Any]) -> None:
     first = await store.one_shot(-SECOND, start_within=MINUTE, **lane)
     second, third = await store.one_shots(2, apart=1, **lane)
     store.advance(SECOND)
@@ -266,7 +267,7 @@ async def test_a_retry_in_a_group_keeps_its_place_in_the_gate(store: Store) -> N
 
 
 @pytest.mark.parametrize("lane", [{"group": "g"}, {"gate": ("c", 1)}])
-async def test_a_paused_member_lets_the_others_pass(store: Store, lane: dict[str, object]) -> None:
+async def test_a_paused_member_lets_the_others_pass(store: Store, lane: dict[str, Any]) -> None:
     first, second = await store.one_shots(2, due=-SECOND, apart=1, **lane)
 
     await store.pause(job_of(first))

@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 
 from oncue.domain import attempt, change, overlap
+from oncue.domain.change import JobChange
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, WorkerId, uuid7
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
 from oncue.domain.job import Job, Snapshot, Spec, decode_spec
@@ -160,7 +161,7 @@ class Store:
         assert answer == Creation(Created.NEW, new.job.job_id)
         return new.job.job_id
 
-    # --------------------------------------------------------------------------------------------- planning and changing
+    # -------------------------------------------------------------------------------------------- planning and changing
 
     async def plan(self, ahead: int = 0, *, limit: int = 100) -> Planned:
         """One pass of a scheduler that looks `ahead`."""
@@ -188,10 +189,10 @@ class Store:
         assert found is not None
         return found
 
-    async def change(self, job_id: JobId, decide: Callable[[Snapshot], change.JobChange]) -> bool:
+    async def change(self, job_id: JobId, decide: Callable[[Snapshot], JobChange]) -> bool:
         return await self.jobs.apply(decide(await self.snapshot(job_id)), self.now)
 
-    async def edited(self, snap: Snapshot, *, payload: bytes | None = None, **fields: Any) -> change.JobChange:
+    async def edited(self, snap: Snapshot, *, payload: bytes | None = None, **fields: Any) -> JobChange:
         """The change that sets these fields of the definition, decided on a snapshot; not yet applied."""
         spec = msgspec.structs.replace(snap.job.spec, **fields)
         body = snap.job.payload if payload is None else payload

@@ -1,1 +1,1 @@
-select version, status from jobs where job_id = $1 for update
+select uid, version, status from jobs where job_id = $1 for update

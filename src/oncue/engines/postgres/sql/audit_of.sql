@@ -1,1 +1,0 @@
-select * from audit where uid = $4 and (at, deed_id) < ($1, $2) order by at desc, deed_id desc limit $3

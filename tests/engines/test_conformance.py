@@ -1,0 +1,3 @@
+"""Every engine of ours does what engines must do."""
+
+from oncue.testing.conformance import *  # noqa: F403
