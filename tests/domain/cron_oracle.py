@@ -21,8 +21,8 @@ from zoneinfo import ZoneInfo
 from oncue.domain.instants import Instant, instant, moment
 
 TRAPS = {"localtime", "posixrules", "Factory"}
-MONTHS = ["", *"jan feb mar apr may jun jul aug sep oct nov dec".split()]  # noqa: SIM905
-WEEKDAYS = "sun mon tue wed thu fri sat".split()  # noqa: SIM905
+MONTHS = ["", *"jan feb mar apr may jun jul aug sep oct nov dec".split()]
+WEEKDAYS = "sun mon tue wed thu fri sat".split()
 
 
 def at(text: str) -> Instant:

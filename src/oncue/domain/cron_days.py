@@ -59,13 +59,14 @@ def _days_of_year(rule: DayRule, leap: bool, new_year: int) -> int:
     for month, length in enumerate(_MONTH_LENGTHS, start=1):
         length += leap and month == 2
         if rule.months >> month & 1:
-            days = _days_of_month(rule, length, (new_year + first) % 7)
-            mask |= mask_of(first + day - 1 for day in days)
+            mask |= _days_of_month(rule, length, (new_year + first) % 7) >> 1 << first
         first += length
     return mask
 
 
-def _days_of_month(rule: DayRule, length: int, first_weekday: int) -> set[int]:
+@lru_cache(maxsize=1024)
+def _days_of_month(rule: DayRule, length: int, first_weekday: int) -> int:
+    """The mask of a month's matching dates; there are twenty-eight kinds of months."""
     by_date = {day for day in range(1, length + 1) if rule.dates >> day & 1}
     by_date |= {
         _nearest_workday(day, length, first_weekday) for day in range(1, length + 1) if rule.nearest_workdays >> day & 1
@@ -75,7 +76,7 @@ def _days_of_month(rule: DayRule, length: int, first_weekday: int) -> set[int]:
     if rule.last_workday:
         by_date.add(_nearest_workday(length, length, first_weekday))
     by_weekday = {day for day in range(1, length + 1) if _weekday_matches(rule, day, length, first_weekday)}
-    return by_date & by_weekday if rule.both else by_date | by_weekday
+    return mask_of(by_date & by_weekday if rule.both else by_date | by_weekday)
 
 
 def _weekday_matches(rule: DayRule, day: int, length: int, first_weekday: int) -> bool:

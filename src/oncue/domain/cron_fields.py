@@ -13,6 +13,7 @@ import msgspec
 from oncue.domain.errors import Invalid
 
 LONGEST_TEXT = 600  # room for a list of every value in every field
+_LONGEST_ITEM = 20  # of a list; twice what makes sense, so that messages stay short
 _SHORTHANDS = {
     "@hourly": "0 * * * *",
     "@daily": "0 0 * * *",
@@ -35,7 +36,7 @@ class Field(msgspec.Struct, frozen=True):
     names: tuple[str, ...] = ()
 
     def refuse(self, problem: str) -> Invalid:
-        return Invalid.of("", "bad_cron", f"{self.name}: {problem}")
+        return _refuse(f"{self.name}: {problem}")
 
 
 SECOND = Field("second", 0, 59, 59, "s")
@@ -95,26 +96,37 @@ def read_fields(text: str) -> Fields:
 
 
 def _split(text: str) -> list[str]:
+    """Six fields in upper case, seconds first."""
     if len(text) > LONGEST_TEXT:
-        raise Invalid.of("", "bad_cron", f"is {len(text)} characters long; {LONGEST_TEXT} is the most")
+        raise _refuse(f"{len(text)} characters are too long for a cron expression; {LONGEST_TEXT} is the most")
     if odd := [character for character in text if not " " <= character <= "~"]:
-        raise Invalid.of("", "bad_cron", f"contains {odd[0]!r}; only printable ASCII characters can be used")
-    if text.strip().startswith("@"):
-        shorthand = _SHORTHANDS.get(text.strip().lower())
-        if shorthand is None:
-            raise Invalid.of("", "bad_cron", f"{text.strip()[:40]!r} is not one of {', '.join(_SHORTHANDS)}")
-        text = shorthand
-    fields = text.upper().split()
-    if len(fields) == 5:
-        return ["0", *fields]
-    if len(fields) == 6:
-        return fields
-    raise Invalid.of(
-        "",
-        "bad_cron",
-        f"has {len(fields)} field{'s' * (len(fields) != 1)}; write five (minute hour day-of-month month day-of-week) "
-        "or six, with seconds in front",
-    )
+        raise _refuse(f"{odd[0]!r} cannot be part of a cron expression; write printable ASCII characters only")
+    fields = _in_full(text.strip()).upper().split()
+    if long := [item for field in fields for item in field.split(",") if len(item) > _LONGEST_ITEM]:
+        raise _refuse(f"'{long[0][:_LONGEST_ITEM]}…' is not understood; a field is like 5 or 1-5 or */15, or a list")
+    match len(fields):
+        case 5:
+            return ["0", *fields]
+        case 6:
+            return fields
+        case count:
+            raise _refuse(
+                f"{count} field{'' if count == 1 else 's'} found; "
+                "write five (minute hour day-of-month month day-of-week), or six with seconds in front"
+            )
+
+
+def _in_full(text: str) -> str:
+    """`@daily` as the expression it stands for."""
+    if not text.startswith("@"):
+        return text
+    if text.lower() not in _SHORTHANDS:
+        raise _refuse(f"{text[:_LONGEST_ITEM]!r} is not one of {', '.join(_SHORTHANDS)}")
+    return _SHORTHANDS[text.lower()]
+
+
+def _refuse(problem: str) -> Invalid:
+    return Invalid.of("", "bad_cron", problem)
 
 
 def _day_rule(date: str, month: str, weekday: str) -> DayRule:
@@ -191,7 +203,7 @@ def _term(field: Field, term: str) -> range:
 
 def _bounds(field: Field, body: str, term: str) -> tuple[int, int]:
     if not body:
-        raise field.refuse(f"has an empty item{f' in {term!r}' if term else ''}; write * for every value")
+        raise field.refuse(f"there is an empty item{f' in {term!r}' if term else ''}; write * for every value")
     if body == "*":
         return field.low, field.high
     first, dash, last = body.partition("-")

@@ -39,7 +39,7 @@ class PostgresHistory:
             return None
         run = rows.view(found[0])
         if run.spec is None:
-            defined = await self._store.fetch(_SQL["definition"], run.job_id, run.job_version)
+            defined = await self._store.fetch(_SQL["definition"], run_id, run.job_id, run.job_version)
             if defined:
                 run = msgspec.structs.replace(run, spec=defined[0]["spec"], payload=defined[0]["payload"])
         return run

@@ -14,7 +14,7 @@ from asyncpg import Record
 from oncue.domain.change import JobChange
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, created_at
 from oncue.domain.instants import NEVER, Instant
-from oncue.domain.job import Cursor, Job, JobStatus, Snapshot, WaitingRun
+from oncue.domain.job import Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, decode_spec
 from oncue.domain.lane import Held
 from oncue.domain.placement import ClassKey, Priority, Resources
 from oncue.domain.run import NewRun, State
@@ -29,6 +29,7 @@ from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.sql import statements
 
 _SQL = statements("oncue.engines.postgres")
+TAGS = ["uid", "tag", "job_id"]
 
 
 class PostgresJobs:
@@ -111,7 +112,8 @@ async def _create(connection: Connection, new: Sequence[NewJob], now: Instant, w
     recurring = [job for job in fresh if job.cursor is not None]
     await copy(connection, "jobs", rows.JOBS, [rows.job_row(job.job, job.class_id) for job in recurring])
     await copy(connection, "agenda", rows.AGENDA, [_agenda_row(job) for job in recurring])
-    await copy(connection, "job_tags", ["uid", "tag", "job_id"], [tag for job in fresh for tag in _tags(job.job)])
+    tags = [tag for new in fresh for tag in _tags(new.job.uid, new.job.job_id, new.job.spec)]
+    await copy(connection, "job_tags", TAGS, tags)
     touched = lanes.Touched()
     await insert_runs(connection, [(job.run, job.job.spec.name) for job in fresh if job.run is not None], touched)
     await lanes.tend(connection, touched)
@@ -147,8 +149,8 @@ def _agenda_row(job: NewJob) -> tuple[Any, ...]:
     return (job.job.job_id, job.job.uid, job.cursor.next_at, job.cursor.floor, job.cursor.planned)
 
 
-def _tags(job: Job) -> list[tuple[int, str, JobId]]:
-    return [(job.uid, tag, job.job_id) for tag in sorted(set(job.spec.tags))]
+def _tags(uid: UserNumber, job_id: JobId, spec: Spec) -> list[tuple[Any, ...]]:
+    return [(uid, tag, job_id) for tag in sorted(set(spec.tags))]
 
 
 def _snapshot(row: Record, runs: list[Record], *, recurring: bool) -> Snapshot:
@@ -178,6 +180,7 @@ async def _apply(connection: Connection, change: JobChange, now: Instant) -> Non
     await _withdraw(connection, change)
     await _hold(connection, change, now)
     if change.dissolve:
+        await connection.execute(_SQL["keep_version"], change.job_id, now)
         await connection.execute("delete from jobs where job_id = $1", change.job_id)
         await connection.execute("delete from agenda where job_id = $1", change.job_id)
     if change.job is not None:
@@ -238,8 +241,12 @@ async def _put_definition(connection: Connection, change: JobChange, job: Job, n
     if job.version > change.expect_version:
         await connection.execute(_SQL["keep_version"], job.job_id, now)
     await connection.execute(_SQL["put_job"], *rows.job_row(job, change.class_id))
-    await connection.execute("delete from job_tags where uid = $1 and job_id = $2", job.uid, job.job_id)
-    await copy(connection, "job_tags", ["uid", "tag", "job_id"], list(_tags(job)))
+    await _retag(connection, job.uid, job.job_id, job.spec)
+
+
+async def _retag(connection: Connection, uid: UserNumber, job_id: JobId, spec: Spec) -> None:
+    await connection.execute("delete from job_tags where uid = $1 and job_id = $2", uid, job_id)
+    await copy(connection, "job_tags", TAGS, _tags(uid, job_id, spec))
 
 
 async def _add(connection: Connection, runs: Sequence[NewRun], touched: lanes.Touched) -> None:
@@ -248,6 +255,9 @@ async def _add(connection: Connection, runs: Sequence[NewRun], touched: lanes.To
         there = {row["run_id"] for row in found}
         fresh = [(run, rows.name_of(run.spec)) for run in runs if run.run_id not in there]
         await insert_runs(connection, fresh, touched)
+    for run in runs:
+        if run.run_id == run.job_id and run.spec is not None:  # a one-shot, redefined
+            await _retag(connection, run.uid, run.job_id, decode_spec(run.spec))
 
 
 async def _cancel(connection: Connection, snapshot: Snapshot, now: Instant) -> Cancelled:

@@ -120,33 +120,31 @@ async def _jobs(store: Store, job_ids: Sequence[JobId]) -> tuple[JobRow, ...]:
 
 
 async def list_runs(store: Store, query: RunQuery, classes: dict[ClassId, ClassKey]) -> Page[RunView]:
-    """Part after part: running, waiting, ended. A page may end with a part; the mark says where the next begins."""
-    part, at, last = _position(query.after)
-    parts = [p for p in _PARTS[_PARTS.index(part) :] if _has(query, p)]
+    """Part after part: running, waiting, ended. The mark says in which part the next page begins, and where."""
+    part, at, last = unmark(query.after, tuple[Part, int, UUID]) if query.after else ("running", *_START["running"])
     chosen = _chosen(classes, query.task, query.queue)
     items: list[RunView] = []
-    for current in parts:
-        at, last = (at, last) if current == part else _START[current]
+    for current in _PARTS[_PARTS.index(part) :]:
+        if current != part:
+            at, last = _START[current]
+        if not _has(query, current):
+            continue
         found = await _fetch_part(store, query, current, at, last)
-        full = len(found) == SCAN
         for row in found:
             if len(items) == query.limit:
-                return Page(tuple(items), mark((current, *_place(current, items[-1]))))
+                return Page(tuple(items), mark((current, at, last)))
             run = rows.view(row)
+            at, last = _place(current, run)
             if _run_matches(query, run, chosen):
                 items.append(run)
-        if full:
-            return Page(tuple(items), mark((current, *_place(current, rows.view(found[-1])))))
+        if len(found) == SCAN:
+            return Page(tuple(items), mark((current, at, last)))
     return Page(tuple(items))
 
 
 Part = Literal["running", "waiting", "ended"]
 _PARTS: tuple[Part, ...] = ("running", "waiting", "ended")
 _START: dict[Part, tuple[int, UUID]] = {"running": (0, FIRST), "waiting": (ALWAYS[0], FIRST), "ended": (NEVER, LAST)}
-
-
-def _position(after: str | None) -> tuple[Part, int, UUID]:
-    return unmark(after, tuple[Part, int, UUID]) if after else ("running", *_START["running"])
 
 
 def _place(part: Part, run: RunView) -> tuple[int, UUID]:

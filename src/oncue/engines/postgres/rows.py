@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
 from asyncpg import Record
 
-from oncue.domain.ids import SCHEDULE, WorkerId, created_at
+from oncue.domain.ids import SCHEDULE, JobId, WorkerId, created_at
 from oncue.domain.job import Cursor, Job, JobStatus, decode_spec, encode_spec
 from oncue.domain.lane import Held
 from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settlement, State, Trigger
@@ -71,47 +71,52 @@ def new_waiting(run: NewRun, name: str | None) -> tuple[Any, ...]:
     )
 
 
-def retried(settled: Settlement, checkpoint: bytes | None, held: Held) -> tuple[Any, ...]:
-    """A run to be tried again, as a row of `waiting`. No lane holds it: it keeps its places."""
-    run = settled.run
+def final(settlements: Sequence[Settlement]) -> tuple[list[Any] | None, ...]:
+    """What attempts came to, for runs that end, as arrays. One that says nothing new is left out: see _alike."""
     return (
-        run.run_id,
-        run.job_id,
-        run.uid,
-        run.class_id,
-        settled.due,
-        run.wanted,
-        run.nominal,
-        _origin(run.origin),
-        run.trigger,
-        run.job_version,
-        run.token,
-        settled.failures,
-        settled.losses,
-        held,
-        run.lane,
-        run.gate,
-        None,
-        run.updated_at,
-        run.parent,
-        name_of(run.spec) if run.inline else None,
-        settled.attempts,
-        checkpoint,
-        run.spec if run.inline else None,
-        run.payload if run.inline else None,
+        [s.run.run_id for s in settlements],
+        [s.started_at for s in settlements],
+        [s.ended_at for s in settlements],
+        _if_new([s.failures for s in settlements], [s.run.failures for s in settlements]),
+        _if_new([s.losses for s in settlements], [s.run.losses for s in settlements]),
+        _if_any([s.error_type for s in settlements]),
+        _if_any([s.error for s in settlements]),
+        _if_any([s.result for s in settlements]),
+        _if_new([s.attempts for s in settlements], [s.run.attempts for s in settlements]),
     )
 
 
-def ended(settled: Settlement, state: State, worker_id: WorkerId, *, whole: bool = False) -> tuple[Any, ...]:
-    """A final run, as a row of `history`; `whole`: with its definition, as dead letters are kept."""
+def again(settlements: Sequence[Settlement], paused: Container[JobId]) -> tuple[list[Any], ...]:
+    """The same for runs that wait again."""
+    return (
+        [s.run.run_id for s in settlements],
+        [s.due for s in settlements],
+        [s.failures for s in settlements],
+        [s.losses for s in settlements],
+        [s.attempts for s in settlements],
+        [
+            Held.PAUSED.value if s.run.job_id in paused else 0 for s in settlements
+        ],  # a flag iterates, and so reads as an array,
+    )
+
+
+def _if_new(values: list[Any], known: list[Any]) -> list[Any] | None:
+    return None if values == known else values
+
+
+def _if_any(values: list[Any]) -> list[Any] | None:
+    return values if any(value is not None for value in values) else None
+
+
+def dead(settled: Settlement, worker_id: WorkerId) -> tuple[Any, ...]:
+    """A dead letter: the row of `history`, always with its definition."""
     run = settled.run
-    whole = whole or run.inline
     return (
         run.run_id,
         run.job_id,
         run.uid,
         run.class_id,
-        state,
+        State.DEAD,
         run.wanted,
         run.nominal,
         _origin(run.origin),
@@ -128,9 +133,9 @@ def ended(settled: Settlement, state: State, worker_id: WorkerId, *, whole: bool
         settled.error,
         settled.result,
         settled.attempts,
-        name_of(run.spec) if run.inline else None,
-        run.spec if whole else None,
-        run.payload if whole else None,
+        name_of(run.spec),
+        run.spec,
+        run.payload,
     )
 
 

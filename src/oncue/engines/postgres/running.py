@@ -6,13 +6,14 @@ from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Any
 
+import msgspec
 from asyncpg import Record
 
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Instant
 from oncue.domain.job import JobStatus
-from oncue.domain.lane import Held
 from oncue.domain.run import Claimed, Peeked, Settled, Settlement, State
 from oncue.engines.port import Cancelled, Count
 from oncue.engines.postgres import lanes, rows
@@ -31,6 +32,9 @@ _COUNT = {
 }
 
 
+ALIVE = "and exists (select from workers where worker_id = $1 for key share)"
+
+
 class PostgresRunning:
     def __init__(self, store: Store, pieces: Pieces) -> None:
         self._store = store
@@ -40,9 +44,18 @@ class PostgresRunning:
         return rows.peeked(await self._store.fetch(_SQL["peek"], classes, after, until, limit, hot=True))
 
     async def claim(self, worker_id: WorkerId, run_ids: Sequence[RunId], now: Instant) -> list[Claimed]:
-        # One statement is a transaction of its own: nothing to begin, nothing to commit.
-        found = await self._store.fetch(_SQL["claim"], run_ids, worker_id, now, hot=True)
-        return [rows.claimed(row) for row in found]
+        return await self._claimed(await self._store.fetch(_SQL["claim"], run_ids, worker_id, now, hot=True))
+
+    async def _claimed(self, found: Sequence[Iterable[Any]]) -> list[Claimed]:
+        """Runs as their worker gets them: those of recurring jobs with the definition they were planned under."""
+        runs = [rows.claimed(row) for row in found]
+        apart = {(run.job_id, run.job_version) for run in runs if not run.inline}
+        if not apart:
+            return runs
+        job_ids, versions = zip(*apart, strict=True)
+        defined = await self._store.fetch(_SQL["definitions"], job_ids, versions, hot=True)
+        by_version = {(row["job_id"], row["version"]): row for row in defined}
+        return [run if run.inline else _with_definition(run, by_version[run.job_id, run.job_version]) for run in runs]
 
     async def held_by(self, worker_id: WorkerId, run_ids: Sequence[RunId]) -> dict[RunId, int]:
         found = await self._store.fetch(_SQL["held_by"], run_ids, worker_id, hot=True)
@@ -94,19 +107,22 @@ class PostgresRunning:
         await self._pieces.ensure("history", [now])
 
         async def reap(connection: Connection) -> Settled:
+            found = await connection.fetch(_SQL["orphans"], limit)
+            runs = await self._claimed([tuple(row)[:-2] for row in found])
             by_worker: dict[WorkerId, list[Settlement]] = defaultdict(list)
-            for row in await connection.fetch(_SQL["orphans"], limit):
-                worker_id, claimed_at = row["worker_id"], row["claimed_at"]
-                by_worker[worker_id].append(decide(rows.claimed(tuple(row)[:-2]), worker_id, claimed_at))
+            for run, row in zip(runs, found, strict=True):
+                by_worker[row["worker_id"]].append(decide(run, row["worker_id"], row["claimed_at"]))
             cancelled: set[RunId] = set()
             for worker_id, decided in by_worker.items():
-                answer = await _settle(
-                    connection, worker_id, decided, fence=_SQL["settle_orphans"], again_counts_as=Count.LOST
-                )
+                answer = await _settle(connection, worker_id, decided, alive="", again_counts_as=Count.LOST)
                 cancelled |= answer.cancelled
             return Settled(cancelled=frozenset(cancelled))
 
         return await self._store.write(reap)
+
+
+def _with_definition(run: Claimed, row: Record) -> Claimed:
+    return msgspec.structs.replace(run, spec=row["spec"], payload=row["payload"])
 
 
 async def _settle(
@@ -114,64 +130,74 @@ async def _settle(
     worker_id: WorkerId,
     settlements: Sequence[Settlement],
     *,
-    fence: str = _SQL["settle"],
+    alive: str = ALIVE,
     again_counts_as: Count | None = Count.RETRIED,
 ) -> Settled:
-    paused = await _paused_jobs(connection, settlements)
-    held = await _take_from_running(connection, fence, worker_id, settlements)
+    """First what is to be tried again, then what ends: also what was to be tried again but is cancelled by now."""
+    again = [settled for settled in settlements if settled.state is State.WAITING]
+    back = await _try_again(connection, worker_id, again, alive) if again else set()
+    ended = await _end(connection, worker_id, [s for s in settlements if s.run.run_id not in back], alive)
+    cancelled = frozenset(run_id for run_id, was_cancelled in ended.items() if was_cancelled)
+    lost = frozenset(s.run.run_id for s in settlements if s.run.run_id not in ended and s.run.run_id not in back)
+    written = [settled for settled in settlements if settled.run.run_id not in lost] if lost else settlements
     tally: Counted = Tally()
     touched = lanes.Touched()
-    again, ended, dead, cancelled = [], [], [], set()
-    for settled in settlements:
+    dead = []
+    for settled in written:
         run = settled.run
-        row = held.get(run.run_id)
-        if row is None:
-            continue
-        state = settled.state
-        if row["cancel_at"] is not None:
-            state = State.CANCELLED
-            cancelled.add(run.run_id)
-        if state is State.WAITING:
-            again.append(rows.retried(settled, row["checkpoint"], Held.PAUSED if run.job_id in paused else Held.NO))
-        else:
-            ended.append(rows.ended(settled, state, worker_id))
-        if state is State.DEAD:
-            dead.append(rows.ended(settled, state, worker_id, whole=True))
+        state = State.CANCELLED if run.run_id in cancelled else settled.state
         if (what := _COUNT.get(state, again_counts_as)) is not None:
             tally[run.uid, run.class_id, what] += 1
         if run.lane is not None or run.gate is not None:
             touched.free(run.lane, run.gate)
-    await copy(connection, "history", rows.HISTORY, ended)
-    await copy(connection, "waiting", rows.WAITING, again)
+        if state is State.DEAD:
+            dead.append(rows.dead(settled, worker_id))
     await copy(connection, "dead", rows.HISTORY, dead)
     await count(connection, tally)
     await lanes.tend(connection, touched)
-    return Settled(
-        lost=frozenset(s.run.run_id for s in settlements if s.run.run_id not in held), cancelled=frozenset(cancelled)
-    )
+    return Settled(lost, cancelled)
+
+
+async def _end(
+    connection: Connection, worker_id: WorkerId, settlements: Sequence[Settlement], alive: str
+) -> dict[RunId, bool]:
+    """Those that were still held and are history now; True: as cancelled."""
+    ended: dict[RunId, bool] = {}
+    statement = _SQL["settle_final"].format(alive=alive)
+    for (token, state), group in _alike(settlements):
+        found = await connection.fetch(statement, worker_id, token, state, *rows.final(group))
+        ended.update((row["run_id"], row["cancelled"]) for row in found)
+    return ended
+
+
+async def _try_again(
+    connection: Connection, worker_id: WorkerId, settlements: Sequence[Settlement], alive: str
+) -> set[RunId]:
+    """Those that were still held and wait again."""
+    paused = await _paused_jobs(connection, settlements)
+    back: set[RunId] = set()
+    statement = _SQL["settle_again"].format(alive=alive)
+    for (token, _), group in _alike(settlements):
+        found = await connection.fetch(statement, worker_id, token, *rows.again(group, paused))
+        back.update(row["run_id"] for row in found)
+    return back
+
+
+def _alike(settlements: Iterable[Settlement]) -> Iterable[tuple[tuple[int, State], list[Settlement]]]:
+    """By token and state: nearly always one group, and a scalar costs nothing where an array costs by the element."""
+    groups: dict[tuple[int, State], list[Settlement]] = defaultdict(list)
+    for settled in settlements:
+        groups[settled.run.token, settled.state].append(settled)
+    return groups.items()
 
 
 async def _paused_jobs(connection: Connection, settlements: Iterable[Settlement]) -> set[JobId]:
     """Jobs that are paused, of runs that will wait again. Locked, so that a pause sees these runs or they see it."""
-    jobs = {s.run.job_id for s in settlements if s.state is State.WAITING and not s.run.inline}
+    jobs = {settled.run.job_id for settled in settlements if not settled.run.inline}
     if not jobs:
         return set()
     found = await connection.fetch(_SQL["job_statuses"], sorted(jobs))
     return {row["job_id"] for row in found if row["status"] == rows.STATUS_NUMBER[JobStatus.PAUSED]}
-
-
-async def _take_from_running(
-    connection: Connection, fence: str, worker_id: WorkerId, settlements: Iterable[Settlement]
-) -> dict[RunId, Record]:
-    """The fence: only what is still held with that token comes back. A batch nearly always has one token."""
-    by_token: dict[int, list[RunId]] = defaultdict(list)
-    for settled in settlements:
-        by_token[settled.run.token].append(settled.run.run_id)
-    held: dict[RunId, Record] = {}
-    for token, run_ids in sorted(by_token.items()):
-        for row in await connection.fetch(fence, run_ids, worker_id, token):
-            held[row["run_id"]] = row
-    return held
 
 
 async def _cancel(connection: Connection, run_id: RunId, where: Record, now: Instant) -> Cancelled:

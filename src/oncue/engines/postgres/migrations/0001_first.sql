@@ -121,15 +121,16 @@ create table tally (uid int not null, class_id int not null, what text not null,
 create table counters (uid int, class_id int, what text, n bigint not null, primary key (uid, class_id, what)) with (fillfactor = 50);
 
 -- Runs with the same columns whatever their place, and jobs whatever their kind: what the reading statements select from.
+-- Definitions are read apart: a page of runs must not carry a page of payloads.
 create view waiting_runs as select run_id, job_id, uid, class_id, 0::smallint as state, due, wanted, nominal, trigger, token, failures, losses,
   job_version, held, null::bigint as started_at, null::bigint as ended_at, null::bigint as cancel_at, null::uuid as worker_id,
-  null::text as error_type, null::text as error, null::bytea as result, attempts, payload, spec, null::bytea as progress, parent from waiting;
+  null::text as error_type, null::text as error, null::bytea as result, attempts, null::bytea as payload, null::bytea as spec, null::bytea as progress, parent from waiting;
 create view running_runs as select run_id, job_id, uid, class_id, 1::smallint as state, due, wanted, nominal, trigger, token, failures, losses,
   job_version, 0::smallint as held, claimed_at as started_at, null::bigint as ended_at, cancel_at, worker_id,
-  null::text as error_type, null::text as error, null::bytea as result, attempts, payload, spec, progress, parent from running;
+  null::text as error_type, null::text as error, null::bytea as result, attempts, null::bytea as payload, null::bytea as spec, progress, parent from running;
 create view ended_runs as select run_id, job_id, uid, class_id, state, wanted as due, wanted, nominal, trigger, token, failures, losses,
   job_version, 0::smallint as held, started_at, ended_at, null::bigint as cancel_at, worker_id,
-  error_type, error, result, attempts, payload, spec, null::bytea as progress, parent from history;
+  error_type, error, result, attempts, null::bytea as payload, null::bytea as spec, null::bytea as progress, parent from history;
 create view dead_runs as select run_id, job_id, uid, class_id, state, wanted as due, wanted, nominal, trigger, token, failures, losses,
   job_version, 0::smallint as held, started_at, ended_at, null::bigint as cancel_at, worker_id,
   error_type, error, result, attempts, payload, spec, null::bytea as progress, parent from dead;

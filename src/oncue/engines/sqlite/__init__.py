@@ -1,0 +1,1 @@
+"""The SQLite engine: one file, shared by every process of one machine."""

@@ -1,0 +1,52 @@
+"""The SQLite engine: its parts, put together."""
+
+from __future__ import annotations
+
+from oncue.clock import SystemClock
+from oncue.domain.instants import Instant
+from oncue.engines.port import Capabilities
+from oncue.engines.sqlite.fleet import SqliteFleet
+from oncue.engines.sqlite.history import SqliteHistory
+from oncue.engines.sqlite.jobs import SqliteJobs
+from oncue.engines.sqlite.migrate import migrate
+from oncue.engines.sqlite.people import SqlitePeople
+from oncue.engines.sqlite.pieces import Pieces
+from oncue.engines.sqlite.planning import SqlitePlanning
+from oncue.engines.sqlite.running import SqliteRunning
+from oncue.engines.sqlite.signals import SqliteSignals
+from oncue.engines.sqlite.store import Store
+from oncue.settings import Settings
+
+
+class SqliteEngine:
+    name = "sqlite"
+    capabilities = Capabilities()
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        pieces = Pieces(settings.history_width)
+        self.jobs = SqliteJobs(store, pieces)
+        self.planning = SqlitePlanning(store, pieces)
+        self.running = SqliteRunning(store, pieces)
+        self.fleet = SqliteFleet(store)
+        self.history = SqliteHistory(store, pieces, self.jobs, settings)
+        self.people = SqlitePeople(store)
+        self.signals = SqliteSignals(store.path)
+
+    @classmethod
+    async def open(cls, settings: Settings) -> SqliteEngine:
+        store = await Store.open(settings)
+        try:
+            await migrate(store, settings.history_timeout)
+        except BaseException:
+            await store.close()
+            raise
+        return cls(store, settings)
+
+    async def now(self) -> Instant:
+        """All processes on one file are on one machine: its clock is the store's."""
+        return SystemClock().now()
+
+    async def close(self) -> None:
+        await self.signals.close()
+        await self._store.close()

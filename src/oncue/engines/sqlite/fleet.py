@@ -1,0 +1,108 @@
+"""Workers, their beats and what they can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+
+from oncue.domain.ids import ClassId, RunId, WorkerId
+from oncue.domain.instants import Instant
+from oncue.engines.port import Beat, Mail, Task, Worker
+from oncue.engines.sql import statements
+from oncue.engines.sqlite import rows
+from oncue.engines.sqlite.store import Connection, Store, fetch, first
+
+_SQL = statements("oncue.engines.sqlite")
+
+
+class SqliteFleet:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def register(self, worker: Worker, now: Instant) -> None:
+        row = (
+            worker.worker_id.bytes,
+            worker.name,
+            worker.host,
+            worker.lease,
+            worker.started_at,
+            now,
+            worker.draining,
+            _json(worker.classes),
+            worker.info,
+        )
+        await self._store.write(lambda db: fetch(db, _SQL["register"], row))
+
+    async def beat(
+        self, worker_id: WorkerId, now: Instant, *, draining: bool = False, classes: Sequence[ClassId] = ()
+    ) -> Beat | None:
+        def beat(db: Connection) -> Beat | None:
+            known = first(db, _SQL["beat"], (now, draining, _json(classes), worker_id.bytes))
+            if known is None:
+                return None
+            [(place, peers)] = fetch(db, _SQL["place"], (worker_id.bytes,))
+            return Beat(_mail(db, worker_id), place, peers)
+
+        return await self._store.write(beat)
+
+    async def mail(self, worker_id: WorkerId) -> tuple[Mail, ...]:
+        return await self._store.read(lambda db: _mail(db, worker_id), hot=True)
+
+    async def bury(self, now: Instant) -> list[WorkerId]:
+        def bury(db: Connection) -> list[bytes]:
+            return [worker_id for (worker_id,) in fetch(db, _SQL["bury"], (now,))]
+
+        return [WorkerId(UUID(bytes=worker_id)) for worker_id in await self._store.write(bury)]
+
+    async def leave(self, worker_id: WorkerId) -> None:
+        forget = "delete from workers where worker_id = ?"
+        await self._store.write(lambda db: fetch(db, forget, (worker_id.bytes,)))
+
+    async def workers(self) -> list[Worker]:
+        return [_worker(row) for row in await self._store.read(lambda db: fetch(db, _SQL["workers"]))]
+
+    async def announce(self, tasks: Sequence[Task], now: Instant) -> None:
+        announced = [(task.name, task.schema, task.defaults, _json(task.roles), now) for task in tasks]
+        await self._store.write(lambda db: db.executemany(_SQL["announce"], announced).fetchall())
+
+    async def tasks(self) -> list[Task]:
+        found = await self._store.read(lambda db: fetch(db, _SQL["tasks"]))
+        return [
+            Task(name, schema, defaults, msgspec.json.decode(roles, type=tuple[str, ...]), at)
+            for name, schema, defaults, roles, at in found
+        ]
+
+    async def pause_queue(self, queue: str, now: Instant) -> None:
+        pause = "insert into queues values (?, ?) on conflict do nothing"
+        await self._store.write(lambda db: fetch(db, pause, (queue, now)))
+
+    async def resume_queue(self, queue: str) -> None:
+        await self._store.write(lambda db: fetch(db, "delete from queues where queue = ?", (queue,)))
+
+    async def paused_queues(self) -> dict[str, Instant]:
+        return dict(await self._store.read(lambda db: fetch(db, "select queue, paused_at from queues")))
+
+
+def _mail(db: Connection, worker_id: WorkerId) -> tuple[Mail, ...]:
+    return tuple(Mail(RunId(UUID(bytes=run_id))) for (run_id,) in fetch(db, _SQL["mail"], (worker_id.bytes,)))
+
+
+def _json(values: Sequence[object]) -> str:
+    return msgspec.json.encode(values).decode()
+
+
+def _worker(row: rows.Row) -> Worker:
+    worker_id, name, host, lease, started_at, beat_at, draining, classes, info = row
+    return Worker(
+        worker_id=WorkerId(UUID(bytes=worker_id)),
+        name=name,
+        host=host,
+        lease=lease,
+        started_at=started_at,
+        beat_at=beat_at,
+        draining=bool(draining),
+        classes=msgspec.json.decode(classes, type=tuple[ClassId, ...]),
+        info=info,
+    )

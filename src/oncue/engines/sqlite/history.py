@@ -1,0 +1,142 @@
+"""What happened, and what is left of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from oncue.domain.ids import JobId, RunId, UserNumber, uuid7
+from oncue.domain.instants import NEVER, Duration, Instant
+from oncue.domain.ledger import Entry
+from oncue.domain.run import NewRun, RunView
+from oncue.engines.marks import mark, unmark
+from oncue.engines.port import Count, Counter, Page, RunQuery
+from oncue.engines.sql import statements
+from oncue.engines.sqlite import rows
+from oncue.engines.sqlite.inserting import insert_runs
+from oncue.engines.sqlite.jobs import SqliteJobs
+from oncue.engines.sqlite.lanes import Touched, tend
+from oncue.engines.sqlite.lists import LAST, list_runs
+from oncue.engines.sqlite.pieces import Pieces, drop_before, existing, find_ended
+from oncue.engines.sqlite.store import Connection, Store, fetch, first
+from oncue.settings import Settings
+
+_SQL = statements("oncue.engines.sqlite")
+AT_A_TIME = 2_000  # rows forgotten in one turn of the writer
+_KEYS = {"repeats": "uid, key_hash", "ledger": "entry_id", "audit": "deed_id", "run_logs": "run_id, number"}
+
+
+class SqliteHistory:
+    def __init__(self, store: Store, pieces: Pieces, jobs: SqliteJobs, settings: Settings) -> None:
+        self._store = store
+        self._pieces = pieces
+        self._jobs = jobs
+        self._settings = settings
+
+    async def run(self, uid: UserNumber | None, run_id: RunId) -> RunView | None:
+        return await self._store.read(lambda db: _find(db, uid, run_id))
+
+    async def runs(self, query: RunQuery) -> Page[RunView]:
+        classes = await self._jobs.classes() if query.task or query.queue else {}
+        return await self._store.read(lambda db: list_runs(db, query, classes))
+
+    async def ledger(
+        self, uid: UserNumber | None, job_id: JobId, limit: int = 100, after: str | None = None
+    ) -> Page[Entry]:
+        if uid is not None and await self._jobs.read(uid, job_id) is None:
+            return Page(())
+        at, entry_id = unmark(after, tuple[int, int]) if after else (NEVER, 0)
+        given = (job_id.bytes, at, entry_id, limit + 1)
+        found = await self._store.read(lambda db: fetch(db, _SQL["list_ledger"], given))
+        more = mark((found[limit - 1][2], found[limit - 1][7])) if len(found) > limit else None
+        return Page(tuple(rows.entry(row[:7]) for row in found[:limit]), more)
+
+    async def dead_letters(self, uid: UserNumber | None, limit: int = 100, after: str | None = None) -> Page[RunView]:
+        at, last = unmark(after, tuple[int, bytes]) if after else (NEVER, LAST)
+        statement = _SQL["list_dead"].format(who="" if uid is None else "uid = :uid and ")
+        given = {"uid": uid, "at": at, "last": last, "limit": limit + 1}
+        found = [rows.view(row) for row in await self._store.read(lambda db: fetch(db, statement, given))]
+        more = mark((found[limit - 1].ended_at, found[limit - 1].run_id.bytes)) if len(found) > limit else None
+        return Page(tuple(found[:limit]), more)
+
+    async def requeue(self, runs: Sequence[NewRun], now: Instant) -> frozenset[RunId]:
+        def requeue(db: Connection) -> frozenset[RunId]:
+            fresh = [run for run in runs if run.parent is not None and _take_off(db, run.uid, run.parent)]
+            touched = Touched()
+            insert_runs(db, [(run, rows.name_of(run.spec)) for run in fresh], touched)
+            tend(db, touched)
+            return frozenset(run.run_id for run in fresh)
+
+        return await self._store.write(requeue)
+
+    async def discard(self, uid: UserNumber | None, run_ids: Sequence[RunId]) -> frozenset[RunId]:
+        return await self._store.write(lambda db: frozenset(one for one in run_ids if _take_off(db, uid, one)))
+
+    async def append_log(self, run_id: RunId, number: int, text: bytes, now: Instant) -> None:
+        part = (run_id.bytes, number, text, now, self._settings.log_cap)
+        await self._store.write(lambda db: fetch(db, _SQL["append_log"], part))
+
+    async def read_log(self, run_id: RunId) -> bytes:
+        read = "select text from run_logs where run_id = ? order by number"
+        found = await self._store.read(lambda db: fetch(db, read, (run_id.bytes,)))
+        return b"".join(text for (text,) in found)
+
+    async def counters(self, uid: UserNumber | None = None) -> list[Counter]:
+        found = await self._store.read(lambda db: fetch(db, _SQL["counters"], (uid,)))
+        return [Counter(uid, class_id, Count(what), n) for uid, class_id, what, n in found]
+
+    async def fold(self) -> int:
+        return 0  # counts are exact as they are written
+
+    async def tend(self, now: Instant, keep: Duration) -> int:
+        settings, cutoff = self._settings, Instant(now - keep)
+
+        def make_room(db: Connection) -> None:
+            for step in range(3):
+                self._pieces.ensure(db, now + step * settings.history_width)
+
+        await self._store.write(make_room)
+        dropped = await drop_before(self._store, cutoff, settings.history_timeout)
+        await self._forget("repeats", Instant(now - settings.repeat_for))
+        for table in ("ledger", "audit", "run_logs"):
+            await self._forget(table, cutoff)
+        await self._store.write(lambda db: _forget_what_nothing_refers_to(db, cutoff, pieces_dropped=dropped > 0))
+        return dropped
+
+    async def _forget(self, table: str, before: Instant) -> None:
+        """A little at a time, so that nobody waits long for their turn."""
+
+        def forget(db: Connection) -> int:
+            db.execute(_SQL["forget"].format(table=table, key=_KEYS[table]), (before, AT_A_TIME))
+            return db.changes()
+
+        while await self._store.write(forget) == AT_A_TIME:
+            pass
+
+
+def _find(db: Connection, uid: UserNumber | None, run_id: RunId) -> RunView | None:
+    row = first(db, "select * from live_runs where run_id = ?", (run_id.bytes,))
+    row = row or find_ended(db, run_id, _SQL["find_ended_run"])
+    if row is None or (uid is not None and row[2] != uid):
+        return None
+    run = rows.view(row)
+    if run.spec is None:
+        defined = first(db, _SQL["definition"], (run.job_id.bytes, run.job_version))
+        if defined is not None:
+            run = msgspec.structs.replace(run, spec=defined[0], payload=defined[1])
+    return run
+
+
+def _take_off(db: Connection, uid: UserNumber | None, run_id: RunId) -> bool:
+    """Off the dead letters; False if it was not there."""
+    return first(db, _SQL["take_off"], (run_id.bytes, uid)) is not None
+
+
+def _forget_what_nothing_refers_to(db: Connection, cutoff: Instant, *, pieces_dropped: bool) -> None:
+    db.execute(_SQL["forget_versions"], (cutoff,))
+    db.execute(_SQL["forget_lanes"])
+    if pieces_dropped and cutoff > 0:
+        old = [job_id for (job_id,) in fetch(db, _SQL["old_tags"], (uuid7(cutoff, bytes(10)).bytes,))]
+        gone = set(old) - existing(db, old)
+        db.executemany("delete from job_tags where job_id = ?", [(job_id,) for job_id in gone])

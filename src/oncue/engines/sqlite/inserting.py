@@ -1,0 +1,64 @@
+"""Writing and removing many rows at once, for every verb that adds or ends runs."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import chain
+from typing import Any
+
+from oncue.domain.instants import Instant
+from oncue.domain.ledger import Entry
+from oncue.domain.run import NewRun
+from oncue.engines.port import Count
+from oncue.engines.sqlite import rows
+from oncue.engines.sqlite.counting import Counted, count
+from oncue.engines.sqlite.lanes import Touched
+from oncue.engines.sqlite.store import Connection
+
+# Measured: ten rows a statement are a third faster than one; and a hundred keys listed one by one are removed in half
+# the time of an array, which SQLite would first copy into a table of its own.
+ROWS_AT_A_TIME = 10
+KEYS_AT_A_TIME = (100, 10, 1)
+
+
+def insert_many(db: Connection, table: str, columns: Sequence[str], records: Sequence[tuple[Any, ...]]) -> None:
+    whole = len(records) // ROWS_AT_A_TIME * ROWS_AT_A_TIME
+    statement = _insert(table, tuple(columns), ROWS_AT_A_TIME)
+    for i in range(0, whole, ROWS_AT_A_TIME):
+        db.execute(statement, tuple(chain.from_iterable(records[i : i + ROWS_AT_A_TIME])))
+    if whole < len(records):
+        db.executemany(_insert(table, tuple(columns), 1), records[whole:])
+
+
+@cache
+def _insert(table: str, columns: tuple[str, ...], times: int) -> str:
+    """`or fail` keeps no copy of the pages it changes: a failure undoes the whole transaction anyway."""
+    row = f"({', '.join('?' * len(columns))})"
+    return f"insert or fail into {table} ({', '.join(columns)}) values {', '.join([row] * times)}"
+
+
+def delete_many(db: Connection, table: str, run_ids: Sequence[bytes]) -> None:
+    done = 0
+    for size in KEYS_AT_A_TIME:
+        statement = f"delete from {table} where run_id in ({', '.join('?' * size)})"
+        while len(run_ids) - done >= size:
+            db.execute(statement, tuple(run_ids[done : done + size]))
+            done += size
+
+
+def insert_runs(db: Connection, runs: Iterable[tuple[NewRun, str | None]], touched: Touched) -> None:
+    """Add runs with their names, count them, and note the lanes that have to be tended before the transaction ends."""
+    tally: Counted = Tally()
+    records = []
+    for run, name in runs:
+        records.append(rows.new_run(run, name))
+        tally[run.uid, run.class_id, Count.CREATED] += 1
+        touched.add(run.lanes)
+    insert_many(db, "runs", rows.RUNS, records)
+    count(db, tally)
+
+
+def write_ledger(db: Connection, entries: Iterable[Entry], now: Instant) -> None:
+    insert_many(db, "ledger", rows.LEDGER, [rows.ledger_row(entry, now) for entry in entries])

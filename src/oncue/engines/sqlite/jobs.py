@@ -1,0 +1,273 @@
+"""Definitions: creating, reading, changing and ending jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from oncue.domain.change import JobChange
+from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, created_at
+from oncue.domain.instants import NEVER, Instant
+from oncue.domain.job import Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, decode_spec
+from oncue.domain.lane import Held
+from oncue.domain.placement import ClassKey, Priority, Resources
+from oncue.domain.run import NewRun, State
+from oncue.engines.port import Cancelled, Count, Created, Creation, JobQuery, JobRow, NewJob, Page
+from oncue.engines.sql import statements
+from oncue.engines.sqlite import rows
+from oncue.engines.sqlite.counting import Counted, count
+from oncue.engines.sqlite.inserting import delete_many, insert_many, insert_runs, write_ledger
+from oncue.engines.sqlite.lanes import Touched, tend
+from oncue.engines.sqlite.lists import find_one_shot, list_jobs
+from oncue.engines.sqlite.pieces import Pieces, existing, find_ended
+from oncue.engines.sqlite.running import ask_to_stop, end_waiting
+from oncue.engines.sqlite.store import Connection, Store, fetch, first
+
+_SQL = statements("oncue.engines.sqlite")
+
+
+class SqliteJobs:
+    def __init__(self, store: Store, pieces: Pieces) -> None:
+        self._store = store
+        self._pieces = pieces
+        self._classes: dict[ClassKey, ClassId] = {}
+
+    async def intern(self, keys: Sequence[ClassKey]) -> list[ClassId]:
+        unknown = [key for key in dict.fromkeys(keys) if key not in self._classes]
+        if unknown:
+            await self._store.write(lambda db: db.executemany(_SQL["intern"], map(_class_row, unknown)).fetchall())
+            self._classes = {key: class_id for class_id, key in (await self.classes()).items()}
+        return [self._classes[key] for key in keys]
+
+    async def classes(self) -> dict[ClassId, ClassKey]:
+        found = await self._store.read(lambda db: fetch(db, _SQL["classes"]))
+        return {ClassId(class_id): _class_key(row) for class_id, *row in found}
+
+    async def create(self, new: Sequence[NewJob], now: Instant, *, whole: bool = False) -> list[Creation]:
+        return await self._store.write(lambda db: _create(db, new, now, whole))
+
+    async def read(self, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
+        return await self._store.read(lambda db: _read(db, uid, job_id))
+
+    async def apply(self, change: JobChange, now: Instant) -> bool:
+        return await self._store.write(lambda db: _apply(db, change, now))
+
+    async def cancel(self, uid: UserNumber | None, job_id: JobId, now: Instant) -> Cancelled | None:
+        return await self._store.write(lambda db: self._cancel(db, uid, job_id, now))
+
+    async def list(self, query: JobQuery) -> Page[JobRow]:
+        classes = await self.classes() if query.task or query.queue else {}
+        return await self._store.read(lambda db: list_jobs(db, query, classes))
+
+    def _cancel(self, db: Connection, uid: UserNumber | None, job_id: JobId, now: Instant) -> Cancelled | None:
+        snapshot = _read(db, uid, job_id)
+        if snapshot is None:
+            return None
+        if snapshot.cursor is not None:
+            db.execute(_SQL["end_job"], (rows.STATUS_NUMBER[JobStatus.CANCELLED], now, job_id.bytes))
+            db.execute("update agenda set next_at = ? where job_id = ?", (NEVER, job_id.bytes))
+        found = _runs_of(db, job_id)
+        waiting = [run_id for run_id, *_, running in found if not running]
+        stopped = end_waiting(db, self._pieces, waiting, State.CANCELLED, now)
+        told = ask_to_stop(db, [run_id for run_id, *_, running in found if running], now)
+        if found or snapshot.cursor is not None:
+            return Cancelled(stopped, told)
+        ended = find_ended(db, job_id, "select state from {table} where run_id = ?")
+        return Cancelled(final=None if ended is None else State(ended[0]))
+
+
+# ------------------------------------------------------------------------------------------------------------- create
+
+
+def _create(db: Connection, new: Sequence[NewJob], now: Instant, whole: bool) -> list[Creation]:
+    answers = _answers(db, new)
+    fresh = [job for job, answer in zip(new, answers, strict=True) if answer.outcome is Created.NEW]
+    if whole and len(fresh) < len(new):
+        return answers
+    recurring = [(job, job.cursor) for job in fresh if job.cursor is not None]
+    insert_many(db, "jobs", rows.JOBS, [rows.job_row(job.job, job.class_id) for job, _ in recurring])
+    insert_many(db, "agenda", rows.AGENDA, [rows.agenda_row(j.job.job_id, j.job.uid, at) for j, at in recurring])
+    tagged = [job.job for job in fresh if job.job.spec.tags]
+    db.executemany(_SQL["add_tag"], [tag for job in tagged for tag in rows.tag_rows(job.uid, job.job_id, job.spec)])
+    db.executemany(_SQL["add_repeat"], [_repeat_row(job, now) for job in fresh if job.repeat is not None])
+    touched = Touched()
+    insert_runs(db, [(job.run, job.job.spec.name) for job in fresh if job.run is not None], touched)
+    tend(db, touched)
+    return answers
+
+
+def _answers(db: Connection, new: Sequence[NewJob]) -> list[Creation]:
+    """What each would come to, those before it in the batch included. Nothing is written yet.
+
+    What an earlier call made whose answer was lost is looked for whatever became of it; no job ended before its id.
+    """
+    job_ids = [job.job.job_id for job in new]
+    there = existing(db, [job_id.bytes for job_id in job_ids], min(map(created_at, job_ids), default=Instant(0)))
+    taken: dict[tuple[int, bytes], tuple[bytes, JobId]] = {}
+    answers = []
+    for job in new:
+        creation = _by_key(db, job, taken) or Creation(Created.NEW, job.job.job_id)
+        if creation.outcome is Created.NEW and job.job.job_id.bytes in there:
+            creation = Creation(Created.REPEATED, job.job.job_id)
+        there.add(job.job.job_id.bytes)
+        answers.append(creation)
+    return answers
+
+
+def _by_key(db: Connection, job: NewJob, taken: dict[tuple[int, bytes], tuple[bytes, JobId]]) -> Creation | None:
+    """An idempotency key that came before decides; a new one is taken."""
+    if job.repeat is None:
+        return None
+    key = (job.job.uid, job.repeat.key_hash)
+    if key not in taken:
+        row = first(db, "select body_hash, job_id from repeats where uid = ? and key_hash = ?", key)
+        taken[key] = (row[0], JobId(UUID(bytes=row[1]))) if row else (job.repeat.body_hash, job.job.job_id)
+    body_hash, job_id = taken[key]
+    if job_id == job.job.job_id:
+        return None
+    return Creation(Created.REPEATED if body_hash == job.repeat.body_hash else Created.KEY_REUSED, job_id)
+
+
+def _repeat_row(job: NewJob, now: Instant) -> tuple[Any, ...]:
+    assert job.repeat is not None
+    return (job.job.uid, job.repeat.key_hash, job.repeat.body_hash, job.job.job_id.bytes, now)
+
+
+# --------------------------------------------------------------------------------------------------------------- read
+
+
+def _read(db: Connection, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
+    recurring = first(db, _SQL["read_recurring"], (job_id.bytes,))
+    row = recurring or find_one_shot(db, job_id.bytes)
+    if row is None or (uid is not None and row[1] != uid):
+        return None
+    found = _runs_of(db, job_id)
+    waiting = tuple(
+        WaitingRun(RunId(UUID(bytes=run_id)), wanted, nominal, scheduled=origin is None and not tries, held=Held(held))
+        for run_id, wanted, nominal, origin, held, tries, running in found
+        if not running
+    )
+    going = tuple(RunId(UUID(bytes=run_id)) for run_id, *_, tries, running in found if running or tries)
+    job = rows.job(row).job
+    if recurring is None:
+        return Snapshot(job, row[4], None, waiting, going, started=bool(row[11]))
+    return Snapshot(job, row[4], Cursor(*row[11:14]), waiting, going)
+
+
+def _runs_of(db: Connection, job_id: JobId) -> list[tuple[Any, ...]]:
+    """run_id, wanted, nominal, origin, held, tries, running: of all its runs that have not ended, in order."""
+    return fetch(db, _SQL["runs_of_job"], (job_id.bytes,))
+
+
+# -------------------------------------------------------------------------------------------------------------- apply
+
+
+def _apply(db: Connection, change: JobChange, now: Instant) -> bool:
+    """Guards first: when one fails, nothing has been written."""
+    if not (_definition_as_read(db, change) and _runs_as_read(db, change)):
+        return False
+    touched = Touched()
+    _withdraw(db, change, touched)
+    _hold(db, change, touched)
+    if change.dissolve:
+        db.execute(_SQL["keep_version"], (now, change.job_id.bytes))
+        db.execute("delete from jobs where job_id = ?", (change.job_id.bytes,))
+        db.execute("delete from agenda where job_id = ?", (change.job_id.bytes,))
+    if change.job is not None:
+        _put_definition(db, change, change.job, now)
+    if change.cursor is not None:
+        db.execute(_SQL["put_cursor"], rows.agenda_row(change.job_id, change.uid, change.cursor))
+    _add(db, change.add, touched)
+    write_ledger(db, change.ledger, now)
+    tend(db, touched)
+    return True
+
+
+def _definition_as_read(db: Connection, change: JobChange) -> bool:
+    row = first(db, _SQL["guard_job"], (change.job_id.bytes,))
+    if row is None:  # a one-shot, and its runs are the guard; unless what was read was recurring
+        return change.expect_floor is None and all(run.spec is not None for run in change.add)
+    uid, version, status, floor = row
+    read = (uid, version, rows.STATUSES[status])
+    expected = (change.uid, change.expect_version, change.expect_status)
+    return read == expected and change.expect_floor in (None, floor)
+
+
+def _runs_as_read(db: Connection, change: JobChange) -> bool:
+    """Each is still waiting, and those to be withdrawn untried and of the version that was read."""
+    for run_id in (*change.withdraw, *change.hold, *change.release):
+        row = first(db, _SQL["guard_run"], (run_id.bytes, change.uid))
+        if row is None or (run_id in change.withdraw and row != (change.expect_version, 0)):
+            return False
+    return True
+
+
+def _withdraw(db: Connection, change: JobChange, touched: Touched) -> None:
+    if change.withdraw:
+        withdraw(db, [run_id.bytes for run_id in change.withdraw], touched)
+
+
+def withdraw(db: Connection, run_ids: list[bytes], touched: Touched) -> None:
+    """Take waiting runs away as if they had never been, but for the counters."""
+    tally = Counted()
+    for uid, class_id, lane, gate in fetch(db, _SQL["members"], (rows.blobs(run_ids),)):
+        tally[uid, class_id, Count.WITHDRAWN] += 1
+        touched.free(lane, gate)
+    delete_many(db, "runs", run_ids)
+    count(db, tally)
+
+
+def _hold(db: Connection, change: JobChange, touched: Touched) -> None:
+    hold = [run_id.bytes for run_id in change.hold]
+    if change.job is not None and change.job.status is JobStatus.PAUSED:
+        # also what was running when the caller looked and waits for another attempt by now
+        hold += [run_id for run_id, *_, running in _runs_of(db, change.job_id) if not running]
+    release = [run_id.bytes for run_id in change.release]
+    if hold or release:
+        for _, _, lane, gate in fetch(db, _SQL["members"], (rows.blobs(hold + release),)):
+            touched.free(lane, gate)
+        db.executemany(_SQL["hold"], [(run_id,) for run_id in hold])
+        db.executemany(_SQL["release"], [(run_id,) for run_id in release])
+
+
+def _put_definition(db: Connection, change: JobChange, job: Job, now: Instant) -> None:
+    """The new definition; the old one stays for the runs that started with it."""
+    if job.version > change.expect_version:
+        db.execute(_SQL["keep_version"], (now, job.job_id.bytes))
+    db.execute(_SQL["put_job"], rows.job_row(job, change.class_id))
+    _put_tags(db, job.uid, job.job_id, job.spec)
+
+
+def _add(db: Connection, runs: Sequence[NewRun], touched: Touched) -> None:
+    """One that exists already, in whatever state, is not added again."""
+    if runs:
+        there = existing(db, [run.run_id.bytes for run in runs])
+        fresh = [run for run in runs if run.run_id.bytes not in there]
+        insert_runs(db, [(run, rows.name_of(run.spec)) for run in fresh], touched)
+        for run in fresh:
+            if run.run_id == run.job_id and run.spec is not None:
+                _put_tags(db, run.uid, run.job_id, decode_spec(run.spec))
+
+
+def _put_tags(db: Connection, uid: UserNumber, job_id: JobId, spec: Spec) -> None:
+    db.execute("delete from job_tags where job_id = ?", (job_id.bytes,))
+    db.executemany(_SQL["add_tag"], rows.tag_rows(uid, job_id, spec))
+
+
+# ------------------------------------------------------------------------------------------------------------ classes
+
+
+def _class_row(key: ClassKey) -> tuple[Any, ...]:
+    size = key.size
+    labels = msgspec.json.encode(key.labels).decode()
+    return (key.task, key.queue, key.priority.value, labels, size.cpu_milli, size.memory_mb, size.slots)
+
+
+def _class_key(row: Sequence[Any]) -> ClassKey:
+    task, queue, priority, labels, *size = row
+    return ClassKey(
+        task, queue, Priority(priority), msgspec.json.decode(labels, type=tuple[str, ...]), Resources(*size)
+    )

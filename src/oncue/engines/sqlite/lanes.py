@@ -1,0 +1,107 @@
+"""Tending lanes: whoever adds or frees a member calls this before its transaction ends.
+
+No locks: the writer is alone. Of a lane only those inside and the first of those in line are read, however long it is.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import apsw
+
+from oncue.domain.lane import Held, Lanes
+from oncue.engines.sql import statements
+from oncue.engines.sqlite.store import Connection, fetch
+
+_SQL = statements("oncue.engines.sqlite")
+
+
+class Touched:
+    """The lanes a transaction has to do with, gathered, then tended once."""
+
+    def __init__(self) -> None:
+        self.lanes: set[int] = set()
+        self.gates: dict[int, int] = {}
+
+    def add(self, lanes: Lanes) -> None:
+        """A new member: its definition says how wide the gate is."""
+        if lanes.lane is not None:
+            self.lanes.add(lanes.lane)
+        if lanes.gate is not None:
+            self.gates[lanes.gate] = lanes.width
+
+    def free(self, lane: int | None, gate: int | None) -> None:
+        if lane is not None:
+            self.lanes.add(lane)
+        if gate is not None:
+            self.gates.setdefault(gate, 0)
+
+
+class _Kind(NamedTuple):
+    inside: str
+    line: str
+    bit: Held
+
+
+class _Member(NamedTuple):
+    wanted: int
+    run_id: bytes
+    gate: int | None
+    inside: bool
+
+
+_LANE = _Kind(_SQL["lane_inside"], _SQL["lane_line"], Held.LANE)
+_GATE = _Kind(_SQL["gate_inside"], _SQL["gate_line"], Held.GATE)
+
+
+def tend(db: Connection, touched: Touched) -> None:
+    if touched.lanes:
+        for member in _tend(db, dict.fromkeys(touched.lanes, 1), _LANE):
+            touched.free(None, member.gate)
+    if touched.gates:
+        _tend(db, _widths(db, touched.gates), _GATE)
+
+
+def _widths(db: Connection, gates: Mapping[int, int]) -> dict[int, int]:
+    """The newest definition that adds a member says how wide a gate is; whoever only frees a place reads it."""
+    db.executemany(_SQL["set_width"], [(gate, width) for gate, width in gates.items() if width])
+    known = dict(db.execute(_SQL["widths"], (_numbers(gates),)))
+    return {gate: known.get(gate, 1) for gate in gates}
+
+
+def _tend(db: Connection, widths: Mapping[int, int], kind: _Kind) -> list[_Member]:
+    """Let in as many as there are places, in order; those let in before their turn go back. Returns who moved."""
+    free = dict(widths)
+    members: dict[int, list[_Member]] = defaultdict(list)
+    for lane, run_id, wanted, gate, pinned in fetch(db, kind.inside, (_numbers(widths),)):
+        if pinned:
+            free[lane] -= 1
+        else:
+            members[lane].append(_Member(wanted, run_id, gate, True))
+    for places, some in _by_width(widths):
+        for lane, run_id, wanted, gate in fetch(db, kind.line, (_numbers(some), places)):
+            members[lane].append(_Member(wanted, run_id, gate, False))
+    enter: list[_Member] = []
+    leave: list[_Member] = []
+    for lane, all_of_it in members.items():
+        all_of_it.sort()
+        places = max(0, free[lane])
+        enter += [member for member in all_of_it[:places] if not member.inside]
+        leave += [member for member in all_of_it[places:] if member.inside]
+    db.executemany(_SQL["let_in"], [(kind.bit.value, member.run_id) for member in enter])
+    db.executemany(_SQL["keep_out"], [(kind.bit.value, member.run_id) for member in leave])
+    return enter + leave
+
+
+def _by_width(widths: Mapping[int, int]) -> Iterable[tuple[int, list[int]]]:
+    by_width: dict[int, list[int]] = defaultdict(list)
+    for lane, width in widths.items():
+        by_width[width].append(lane)
+    return by_width.items()
+
+
+def _numbers(lanes: Iterable[int]) -> apsw.CArrayBinding:
+    return apsw.carray(array("q", lanes))

@@ -1,0 +1,220 @@
+"""Listings. Each page reads a bounded number of rows; a filtered one may be short while its mark says there is more.
+
+A listing is a walk over rows in order, each with its place; it begins after the place that the mark names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from heapq import merge
+from itertools import chain
+from typing import Any, Literal, TypeVar
+from uuid import UUID
+
+from oncue.domain.ids import ClassId
+from oncue.domain.instants import NEVER
+from oncue.domain.job import JobStatus, decode_spec
+from oncue.domain.placement import ClassKey
+from oncue.domain.run import RunView, State
+from oncue.engines.marks import mark, unmark
+from oncue.engines.port import JobQuery, JobRow, Page, RunQuery
+from oncue.engines.sql import statements
+from oncue.engines.sqlite import rows
+from oncue.engines.sqlite.pieces import find_ended, pieces
+from oncue.engines.sqlite.store import Connection, fetch, first, stream
+
+_SQL = statements("oncue.engines.sqlite")
+SCAN = 5_000  # most rows of an index that one page looks at
+FIRST, LAST = bytes(16), b"\xff" * 16
+BEGINNING = -NEVER
+NO_JOB: rows.Row = (None,) * 11  # what matches no query: its job is gone
+
+T = TypeVar("T")
+Place = tuple[str, int, bytes]
+Walk = Iterator[tuple[Place, rows.Row]]
+
+
+def list_jobs(db: Connection, query: JobQuery, classes: dict[ClassId, ClassKey]) -> Page[JobRow]:
+    chosen = _chosen(classes, query.task, query.queue)
+    return _page(_jobs(db, query), query.limit, lambda row: _job_matches(query, chosen, row), rows.job)
+
+
+def list_runs(db: Connection, query: RunQuery, classes: dict[ClassId, ClassKey]) -> Page[RunView]:
+    """Part after part: running, waiting, ended."""
+    part, at, last = _after(query, tuple[Part, int, bytes], ("running", 0, FIRST))
+    walks: list[Walk] = []
+    for current in _PARTS[_PARTS.index(part) :]:
+        at, last = (at, last) if current == part else _START[current]
+        if query.states is None or query.states & _STATES[current]:
+            walks.append(_WALKS[current](db, query, at, last))
+    chosen = _chosen(classes, query.task, query.queue)
+    return _page(chain.from_iterable(walks), query.limit, lambda row: _run_matches(query, chosen, row), rows.view)
+
+
+def _page(walk: Walk, limit: int, matches: Callable[[rows.Row], bool], made_of: Callable[[rows.Row], T]) -> Page[T]:
+    items: list[T] = []
+    last: Place | None = None
+    for seen, (place, row) in enumerate(walk):
+        if last is not None and (len(items) == limit or seen == SCAN):
+            return Page(tuple(items), mark(last))
+        last = place
+        if matches(row):
+            items.append(made_of(row))
+    return Page(tuple(items))
+
+
+def _chosen(classes: dict[ClassId, ClassKey], task: str | None, queue: str | None) -> Collection[int] | None:
+    if task is None and queue is None:
+        return None
+    return {i for i, key in classes.items() if task in (None, key.task) and queue in (None, key.queue)}
+
+
+def _uids(db: Connection, uid: int | None) -> list[int]:
+    """One user, or all: each is walked by its own index, and the walks are merged."""
+    return [uid] if uid is not None else [found for (found,) in fetch(db, "select uid from users")]
+
+
+# --------------------------------------------------------------------------------------------------------------- jobs
+
+
+def _jobs(db: Connection, query: JobQuery) -> Walk:
+    if query.next_from is not None or query.next_until is not None:
+        _, at, last = _after(query, tuple[Literal["window"], int, bytes], ("window", BEGINNING, FIRST))
+        return _jobs_in_window(db, query, at, last)
+    if query.tag is not None:
+        _, _, last = _after(query, tuple[Literal["tagged"], int, bytes], ("tagged", 0, LAST))
+        return _tagged_jobs(db, query, last)
+    part, at, last = _after(query, tuple[Literal["live", "ended"], int, bytes], ("live", 0, LAST))
+    if part == "ended":
+        return _ended_jobs(db, query, at, last)
+    return chain(_live_jobs(db, query, last), _ended_jobs(db, query, NEVER, LAST))
+
+
+def _after(query: JobQuery | RunQuery, shape: type[T], start: T) -> T:
+    return unmark(query.after, shape) if query.after else start
+
+
+def _live_jobs(db: Connection, query: JobQuery, last: bytes) -> Walk:
+    """Recurring jobs in whatever state, and one-shots that have not ended; newest first."""
+    given = {"uid": query.uid, "name": query.name, "last": last}
+    who = "" if query.uid is None else "uid = :uid and " if query.name is None else "uid = :uid and name = :name and "
+    streams = [stream(db, _SQL["list_recurring"].format(who=who), given)]
+    if query.status in (None, JobStatus.ACTIVE, JobStatus.PAUSED):
+        streams.append(stream(db, _SQL["list_one_shots"].format(who=who), given))
+    for row in merge(*streams, key=lambda row: row[0], reverse=True):
+        yield ("live", 0, row[0]), row
+
+
+def _ended_jobs(db: Connection, query: JobQuery, at: int, last: bytes) -> Walk:
+    """One-shots that ended, newest end first."""
+    if query.status in (JobStatus.ACTIVE, JobStatus.PAUSED):
+        return
+    narrowed = "" if query.name is None else "and name = :name "
+    for piece in pieces(db):
+        statement = _SQL["list_ended_jobs"].format(piece=piece.name, narrowed=narrowed)
+        streams = [
+            stream(db, statement, {"uid": uid, "name": query.name, "at": at, "last": last})
+            for uid in (_uids(db, query.uid) if piece.from_at <= at else ())
+        ]
+        for row in merge(*streams, key=lambda row: (row[7], row[0]), reverse=True):
+            yield ("ended", row[7], row[0]), row
+
+
+def _tagged_jobs(db: Connection, query: JobQuery, last: bytes) -> Walk:
+    streams = [stream(db, _SQL["list_tagged"], (uid, query.tag, last)) for uid in _uids(db, query.uid)]
+    for (job_id,) in merge(*streams, reverse=True):
+        row = first(db, "select * from recurring_jobs where job_id = ?", (job_id,))
+        yield ("tagged", 0, job_id), row or find_one_shot(db, job_id) or NO_JOB
+
+
+def find_one_shot(db: Connection, job_id: bytes) -> tuple[Any, ...] | None:
+    """In whatever state. None also if the run with this id is not a job."""
+    row = first(db, "select * from live_one_shots where job_id = ?", (job_id,))
+    row = row or find_ended(db, UUID(bytes=job_id), _SQL["find_ended_job"])
+    return None if row is None or row[8] is None else row
+
+
+def _jobs_in_window(db: Connection, query: JobQuery, at: int, last: bytes) -> Walk:
+    """In order of the next run."""
+    start = BEGINNING if query.next_from is None else query.next_from
+    end = NEVER if query.next_until is None else query.next_until
+    streams = [
+        stream(db, _SQL[statement], (uid, start, end, at, last))
+        for uid in _uids(db, query.uid)
+        for statement in ("list_agenda", "list_one_shots_by_wanted")
+    ]
+    for row in merge(*streams, key=lambda row: (row[10], row[0])):
+        yield ("window", row[10], row[0]), row
+
+
+def _job_matches(query: JobQuery, chosen: Collection[int] | None, row: rows.Row) -> bool:
+    _, _, _, status, class_id, name, _, _, spec, *_ = row
+    return (
+        spec is not None
+        and query.status in (None, rows.STATUSES[status])
+        and (chosen is None or class_id in chosen)
+        and query.name in (None, name)
+        and (query.tag is None or query.tag in decode_spec(spec).tags)
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------- runs
+
+
+Part = Literal["running", "waiting", "ended"]
+_PARTS: tuple[Part, ...] = ("running", "waiting", "ended")
+_START: dict[Part, tuple[int, bytes]] = {"running": (0, FIRST), "waiting": (BEGINNING, FIRST), "ended": (NEVER, LAST)}
+_STATES: dict[Part, set[State]] = {
+    "running": {State.RUNNING},
+    "waiting": {State.WAITING},
+    "ended": {state for state in State if state.final},
+}
+
+
+def _running(db: Connection, query: RunQuery, at: int, last: bytes) -> Walk:
+    for row in stream(db, _SQL["list_running"], (last,)):
+        yield ("running", 0, row[0]), row
+
+
+def _waiting(db: Connection, query: RunQuery, at: int, last: bytes) -> Walk:
+    start = BEGINNING if query.wanted_from is None else query.wanted_from
+    end = NEVER if query.wanted_until is None else query.wanted_until
+    if query.job_id is not None:
+        streams = [stream(db, _SQL["list_waiting_of_job"], (query.job_id.bytes, start, end, at, last))]
+    else:
+        streams = [stream(db, _SQL["list_waiting"], (uid, start, end, at, last)) for uid in _uids(db, query.uid)]
+    for row in merge(*streams, key=lambda row: (row[6], row[0])):
+        yield ("waiting", row[6], row[0]), row
+
+
+def _ended(db: Connection, query: RunQuery, at: int, last: bytes) -> Walk:
+    for piece in pieces(db):
+        if piece.from_at > at:
+            continue
+        if query.job_id is not None:
+            statement = _SQL["list_ended_of_job"].format(piece=piece.name)
+            streams = [stream(db, statement, (query.job_id.bytes, at, last))]
+        else:
+            statement = _SQL["list_ended"].format(piece=piece.name)
+            streams = [stream(db, statement, (uid, at, last)) for uid in _uids(db, query.uid)]
+        for row in merge(*streams, key=lambda row: (row[15], row[0]), reverse=True):
+            yield ("ended", row[15], row[0]), row
+
+
+_WALKS: dict[Part, Callable[[Connection, RunQuery, int, bytes], Walk]] = {
+    "running": _running,
+    "waiting": _waiting,
+    "ended": _ended,
+}
+
+
+def _run_matches(query: RunQuery, chosen: Collection[int] | None, row: rows.Row) -> bool:
+    _, job_id, uid, class_id, state, _, wanted, *_ = row
+    return (
+        query.uid in (None, uid)
+        and (query.job_id is None or query.job_id.bytes == job_id)
+        and (query.states is None or state in query.states)
+        and (chosen is None or class_id in chosen)
+        and (query.wanted_from is None or wanted >= query.wanted_from)
+        and (query.wanted_until is None or wanted < query.wanted_until)
+    )

@@ -1,0 +1,109 @@
+"""Occurrences into runs. No scheduler is special: each takes what is due in its turn to write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from oncue.domain.ids import JobId, RunId
+from oncue.domain.instants import NEVER, Instant
+from oncue.domain.job import Cursor, decode_spec
+from oncue.domain.overlap import HeldRun, Withdrawal
+from oncue.domain.planning import DueJob, Plan
+from oncue.domain.run import State
+from oncue.engines.port import Planned
+from oncue.engines.sql import statements
+from oncue.engines.sqlite import rows
+from oncue.engines.sqlite.inserting import insert_runs, write_ledger
+from oncue.engines.sqlite.jobs import withdraw
+from oncue.engines.sqlite.lanes import Touched, tend
+from oncue.engines.sqlite.pieces import Pieces
+from oncue.engines.sqlite.running import end_waiting
+from oncue.engines.sqlite.store import Connection, Store, fetch
+
+_SQL = statements("oncue.engines.sqlite")
+
+
+class SqlitePlanning:
+    def __init__(self, store: Store, pieces: Pieces) -> None:
+        self._store = store
+        self._pieces = pieces
+
+    async def plan(self, until: Instant, limit: int, now: Instant, decide: Callable[[DueJob], Plan]) -> Planned:
+        def plan(db: Connection) -> tuple[list[Plan], int | None]:
+            plans = [decide(_due_job(row)) for row in fetch(db, _SQL["plan_take"], (until, limit))]
+            _write(db, plans, now)
+            return plans, fetch(db, "select min(next_at) from agenda")[0][0]
+
+        plans, next_at = await self._store.write(plan)
+        return Planned(
+            jobs=len(plans),
+            runs=sum(len(made.runs) for made in plans),
+            first_due=min((run.wanted for made in plans for run in made.runs), default=None),
+            next_at=None if next_at in (None, NEVER) else Instant(next_at),
+        )
+
+    async def overdue(self, limit: int, now: Instant) -> list[HeldRun]:
+        found = await self._store.read(lambda db: fetch(db, _SQL["overdue"], (now, limit)))
+        return [_held_run(row) for row in found]
+
+    async def withdraw(self, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
+        return await self._store.write(lambda db: _withdraw(db, withdrawals, now))
+
+    async def expire(self, limit: int, now: Instant) -> int:
+        def expire(db: Connection) -> int:
+            found = [run_id for (run_id,) in fetch(db, _SQL["expired"], (now, limit))]
+            return len(end_waiting(db, self._pieces, found, State.EXPIRED, now))
+
+        return await self._store.write(expire)
+
+
+def _write(db: Connection, plans: Sequence[Plan], now: Instant) -> None:
+    """Runs, cursors and ledger. A run that is there already stays as it is: an edit may have made it."""
+    touched = Touched()
+    runs = {run.run_id.bytes: run for made in plans for run in made.runs}
+    if runs:
+        asked = (rows.blobs(runs),)
+        for (run_id,) in fetch(db, _SQL["there"].format(table="runs", key="run_id"), asked):
+            del runs[run_id]
+    insert_runs(db, [(run, None) for run in runs.values()], touched)
+    db.executemany(
+        _SQL["plan_advance"],
+        [(p.cursor.next_at, p.cursor.floor, p.cursor.planned, p.job.job_id.bytes) for p in plans],
+    )
+    db.executemany(_SQL["plan_finish"], [(now, made.job.job_id.bytes) for made in plans if made.finished])
+    write_ledger(db, [entry for made in plans for entry in made.ledger], now)
+    tend(db, touched)
+
+
+def _withdraw(db: Connection, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
+    asked = {withdrawal.run_id.bytes: withdrawal for withdrawal in withdrawals}
+    if not asked:
+        return frozenset()
+    held = [run_id for (run_id,) in fetch(db, _SQL["still_held"], (rows.blobs(asked),))]
+    if not held:
+        return frozenset()
+    touched = Touched()
+    withdraw(db, held, touched)
+    write_ledger(db, [asked[run_id].entry for run_id in held], now)
+    tend(db, touched)
+    return frozenset(asked[run_id].run_id for run_id in held)
+
+
+def _due_job(row: rows.Row) -> DueJob:
+    identifier, uid, version, class_id, stored, *cursor = row
+    job_id, spec = JobId(UUID(bytes=identifier)), decode_spec(stored)
+    return DueJob(job_id, uid, version, class_id, spec.lanes(uid, job_id), spec, Cursor(*cursor))
+
+
+def _held_run(row: rows.Row) -> HeldRun:
+    run_id, job_id, wanted, nominal, trigger, spec, busy = row
+    return HeldRun(
+        run_id=RunId(UUID(bytes=run_id)),
+        job_id=JobId(UUID(bytes=job_id)),
+        wanted=wanted,
+        nominal=nominal,
+        trigger=rows.TRIGGERS[trigger],
+        overlap=decode_spec(spec).overlap,
+        busy=rows.id_or_none(busy),
+    )

@@ -1,0 +1,1 @@
+insert into repeats values (?, ?, ?, ?, ?) on conflict do nothing

@@ -1,0 +1,1 @@
+insert into job_tags values (?, ?, ?) on conflict do nothing

@@ -1,0 +1,1 @@
+delete from workers where beat_at + lease < ? returning worker_id

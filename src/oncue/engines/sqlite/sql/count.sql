@@ -1,0 +1,1 @@
+insert into counters values (?, ?, ?, ?) on conflict do update set n = n + excluded.n

@@ -1,0 +1,2 @@
+select run_id, uid, job_version, iif(state = 4, 3, 2), class_id, name, null, ended_at, iif(run_id = job_id, spec, null), payload, null, 1
+from {table} where run_id = ?

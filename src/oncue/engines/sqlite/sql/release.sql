@@ -1,0 +1,1 @@
+update runs set held = held & ~4 where run_id = ?

@@ -1,0 +1,1 @@
+insert into lanes values (?, ?) on conflict do update set width = excluded.width

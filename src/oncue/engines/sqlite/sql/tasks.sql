@@ -1,0 +1,1 @@
+select task, schema, defaults, roles, announced_at from tasks order by task

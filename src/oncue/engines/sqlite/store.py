@@ -1,0 +1,373 @@
+"""The file and who may write to it: one writer thread a process, and one process at a time.
+
+Every write is a plain function of a connection. The writer thread takes all that are queued, runs them in one
+transaction and commits once for all of them: callers are answered after the commit, so an answer is durable.
+Between processes a lock on `<file>.lock` says whose turn it is. SQLite's own lock polls, starves and in the end says
+"database is locked"; this one is waited for in the kernel, and freed by it when its holder is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+from weakref import WeakSet
+
+import apsw
+
+from oncue.domain.errors import Invalid, StoreUnavailable
+from oncue.domain.instants import SECOND, Duration, show_duration
+from oncue.settings import Settings
+
+Connection = apsw.Connection
+T = TypeVar("T")
+Act = Callable[[Connection], T]
+Row = tuple[Any, ...]
+
+READERS = 2  # for listings; what workers wait for has a thread of its own
+BUSY = 5_000  # milliseconds SQLite itself waits: only for recovery after a crash, and for opening
+CACHE_WRITING, CACHE_READING = 16_000, 4_000  # KiB
+WAL_PAGES = 4_000  # 16 MB: from here on pages are copied back into the file, beside the writer
+WAL_LEFT = 500  # pages; few enough for the writer to copy itself, which lets the log start again from its beginning
+WAL_BYTES = 64 * 1024 * 1024  # what a log that had to grow beyond shrinks to
+
+# The file, or the disk under it, cannot be used now: whoever asked may repeat it.
+_AWAY = (
+    OSError,
+    apsw.BusyError,
+    apsw.LockedError,
+    apsw.CantOpenError,
+    apsw.CorruptError,
+    apsw.FullError,
+    apsw.IOError,
+    apsw.NoMemError,
+    apsw.NotADBError,
+    apsw.PermissionsError,
+    apsw.ReadOnlyError,
+    apsw.AuthError,
+    apsw.ProtocolError,
+    apsw.InterruptError,
+    apsw.ConnectionClosedError,
+)
+
+
+def path_of(url: str) -> Path:
+    """`sqlite:///relative.db`, `sqlite:////abs.db`."""
+    name = url.removeprefix("sqlite:///")
+    if name in ("", ":memory:") or "?" in name:
+        raise Invalid.of(
+            "engine",
+            "bad_engine",
+            f"{url!r} names no file, and only a file survives a restart and can be shared: write sqlite:///oncue.db",
+        )
+    return Path(name)
+
+
+class FileLock:
+    """Whose turn it is to write. Fair between processes: whoever has just written queues behind those who wait."""
+
+    def __init__(self, path: Path) -> None:
+        self._turnstile = _open_private(path.with_name(path.name + ".lock-next"))
+        self._lock = _open_private(path.with_name(path.name + ".lock"))
+        _locks.add(self)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        fcntl.flock(self._turnstile, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        finally:
+            fcntl.flock(self._turnstile, fcntl.LOCK_UN)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        if self in _locks:
+            _locks.discard(self)
+            os.close(self._turnstile)
+            os.close(self._lock)
+
+
+_locks: WeakSet[FileLock] = WeakSet()
+
+
+def _let_go_in_child() -> None:
+    """A forked child shares our locks: it would keep them after we are killed."""
+    for lock in list(_locks):
+        lock.close()
+
+
+os.register_at_fork(after_in_child=_let_go_in_child)
+
+
+def _open_private(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+class _Queued(NamedTuple):
+    act: Act[Any]
+    done: asyncio.Future[Any]
+
+
+class _Answer(NamedTuple):
+    done: asyncio.Future[Any]
+    result: Any
+    error: BaseException | None
+
+
+class Store:
+    """Runs work in a transaction, within the time limit; turns every trouble with the file into StoreUnavailable."""
+
+    def __init__(self, path: Path, timeout: Duration) -> None:
+        self.path = path
+        self._timeout = timeout
+        self._loop = asyncio.get_running_loop()
+        self._lock = FileLock(path)
+        self._queue: queue.SimpleQueue[_Queued | None] = queue.SimpleQueue()
+        self._writing: Connection | None = None
+        self._reading = threading.local()
+        self._open: set[Connection] = set()
+        self._readers = ThreadPoolExecutor(READERS, "oncue-sqlite-read")
+        self._hot = ThreadPoolExecutor(1, "oncue-sqlite-peek")
+        self._tidier = ThreadPoolExecutor(1, "oncue-sqlite-tidy")
+        self._closed = False
+        self._log_pages = 0
+        self._tidying = False
+        self._left_to_tidy = False
+        self._writer = threading.Thread(target=self._write_all, name="oncue-sqlite-write", daemon=True)
+        self._writer.start()
+
+    @classmethod
+    async def open(cls, settings: Settings) -> Store:
+        path = path_of(settings.engine)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(_open_private(path))
+            return cls(path.resolve(), settings.store_timeout)
+        except OSError as away:
+            raise _unavailable(path, away) from away
+
+    async def close(self) -> None:
+        """What was queued before is still written."""
+        self._closed = True
+        self._queue.put(None)
+        await asyncio.to_thread(self._writer.join, self._timeout / SECOND)
+        await asyncio.to_thread(self._close_rest)
+
+    async def write(self, act: Act[T], timeout: Duration | None = None) -> T:
+        """One transaction, durable when this returns. Several may share a commit; each fails alone."""
+        self._still_open()
+        done: asyncio.Future[T] = self._loop.create_future()
+        self._queue.put(_Queued(act, done))
+        return await self._within(done, timeout)
+
+    async def read(self, act: Act[T], *, hot: bool = False) -> T:
+        """A look at one consistent moment. Never waits for a writer."""
+        self._still_open()
+        threads = self._hot if hot else self._readers
+        return await self._within(self._loop.run_in_executor(threads, self._look, act))
+
+    def _still_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable(f"{self.path} was closed by this process")
+
+    async def _within(self, done: asyncio.Future[T], timeout: Duration | None = None) -> T:
+        limit = timeout or self._timeout
+        try:
+            async with asyncio.timeout(limit / SECOND):
+                return await done
+        except TimeoutError:
+            raise StoreUnavailable(
+                f"{self.path} did not answer within {show_duration(limit)}; the call can be repeated"
+            ) from None
+
+    # ------------------------------------------------------------------------------------------- in the writer thread
+
+    def _write_all(self) -> None:
+        while (first := self._queue.get()) is not None:
+            batch, last = self._drain(first)
+            wanted = [queued for queued in batch if not queued.done.cancelled()]
+            if wanted:
+                self._answer(self._commit(wanted))
+            if last:
+                return
+
+    def _drain(self, first: _Queued) -> tuple[list[_Queued], bool]:
+        batch = [first]
+        while True:
+            try:
+                queued = self._queue.get_nowait()
+            except queue.Empty:
+                return batch, False
+            if queued is None:
+                return batch, True
+            batch.append(queued)
+
+    def _commit(self, batch: Sequence[_Queued]) -> list[_Answer]:
+        try:
+            with self._lock.held():
+                answers = self._transact(self._writing_connection(), batch)
+                self._finish_tidying()
+        except _AWAY as away:
+            self._forget_writing()
+            return [_Answer(queued.done, None, _unavailable(self.path, away)) for queued in batch]
+        if self._log_pages >= WAL_PAGES and not self._tidying:
+            self._tidying = True
+            self._tidier.submit(self._tidy)
+        return answers
+
+    def _transact(self, db: Connection, batch: Sequence[_Queued]) -> list[_Answer]:
+        db.execute("begin immediate")
+        try:
+            answers = [_run(db, queued, apart=len(batch) > 1) for queued in batch]
+            alone_and_failed = len(batch) == 1 and answers[0].error is not None
+            db.execute("rollback" if alone_and_failed else "commit")
+        except BaseException:
+            with contextlib.suppress(apsw.Error):
+                if db.in_transaction:
+                    db.execute("rollback")
+            raise
+        return answers
+
+    def _answer(self, answers: list[_Answer]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is gone, and whoever asked with it
+            self._loop.call_soon_threadsafe(_deliver, answers)
+
+    def _writing_connection(self) -> Connection:
+        if self._writing is None:
+            self._writing = connect(self.path, CACHE_WRITING)
+            self._writing.set_wal_hook(self._note_log)
+        return self._writing
+
+    def _forget_writing(self) -> None:
+        """A connection that saw trouble is not trusted again: the next write opens a new one."""
+        if self._writing is not None:
+            with contextlib.suppress(apsw.Error):
+                self._writing.close(force=True)
+            self._writing = None
+
+    def _note_log(self, db: Connection, name: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
+    def _finish_tidying(self) -> None:
+        if self._left_to_tidy and self._writing is not None:
+            self._left_to_tidy = False
+            with contextlib.suppress(apsw.BusyError):
+                _checkpoint(self._writing)
+
+    # ----------------------------------------------------------------------------------------------- beside the writer
+
+    def _tidy(self) -> None:
+        """Copy the log back into the file while writing goes on; the little that is left then, the writer copies."""
+        with contextlib.suppress(*_AWAY):
+            db, before, left = self._connection_of_thread(), WAL_PAGES, _checkpoint(self._connection_of_thread())
+            while WAL_LEFT < left < before:
+                before, left = left, _checkpoint(db)
+        self._left_to_tidy = True
+        self._tidying = False
+
+    def _look(self, act: Act[T]) -> T:
+        try:
+            db = self._connection_of_thread()
+            db.execute("begin")
+            try:
+                return act(db)
+            finally:
+                db.execute("rollback")
+        except _AWAY as away:
+            self._forget_connection_of_thread()
+            raise _unavailable(self.path, away) from away
+
+    def _connection_of_thread(self) -> Connection:
+        db: Connection | None = getattr(self._reading, "db", None)
+        if db is None:
+            db = self._reading.db = connect(self.path, CACHE_READING)
+            self._open.add(db)
+        return db
+
+    def _forget_connection_of_thread(self) -> None:
+        if (db := getattr(self._reading, "db", None)) is not None:
+            self._reading.db = None
+            self._open.discard(db)
+            with contextlib.suppress(apsw.Error):
+                db.close(force=True)
+
+    def _close_rest(self) -> None:
+        for threads in (self._tidier, self._hot, self._readers):
+            threads.shutdown(cancel_futures=True)
+        while self._open:
+            self._open.pop().close(force=True)
+        if not self._writer.is_alive():  # else it waits for its turn still, and the end of the process ends it
+            self._forget_writing()
+            self._lock.close()
+
+
+def connect(path: Path, cache: int) -> Connection:
+    db = Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=300)
+    db.set_busy_timeout(BUSY)
+    db.execute(
+        f"pragma journal_mode = wal; pragma synchronous = full; pragma wal_autocheckpoint = 0;"
+        f" pragma journal_size_limit = {WAL_BYTES}; pragma cache_size = -{cache}; pragma temp_store = memory"
+    )
+    return db
+
+
+def fetch(db: Connection, statement: str, given: apsw.Bindings = ()) -> list[Row]:
+    return db.execute(statement, given).fetchall()
+
+
+def first(db: Connection, statement: str, given: apsw.Bindings = ()) -> Row | None:
+    row: Row | None = db.execute(statement, given).fetchone()
+    return row
+
+
+def stream(db: Connection, statement: str, given: apsw.Bindings = ()) -> Iterator[Row]:
+    """Row by row, as far as the caller goes."""
+    return db.execute(statement, given)
+
+
+def _run(db: Connection, queued: _Queued, *, apart: bool) -> _Answer:
+    """One piece of work. Beside others it has a savepoint, so that its failure is undone alone."""
+    if apart:
+        db.execute("savepoint apart")
+    try:
+        answer = _Answer(queued.done, queued.act(db), None)
+    except _AWAY:
+        raise  # SQLite may have undone everything: nobody's work is certain now
+    except BaseException as error:
+        answer = _Answer(queued.done, None, error)
+        if apart:
+            db.execute("rollback to apart")
+    if apart:
+        db.execute("release apart")
+    return answer
+
+
+def _deliver(answers: list[_Answer]) -> None:
+    for done, result, error in answers:
+        if done.done():
+            continue  # whoever asked has given up
+        if error is None:
+            done.set_result(result)
+        else:
+            done.set_exception(error)
+
+
+def _checkpoint(db: Connection) -> int:
+    """Copy what can be copied without making anybody wait; how many pages are left."""
+    in_log, copied = db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    return max(0, in_log - copied)
+
+
+def _unavailable(path: Path, away: Exception) -> StoreUnavailable:
+    return StoreUnavailable(f"{path} cannot be used now ({type(away).__name__}: {away}); the call can be repeated")

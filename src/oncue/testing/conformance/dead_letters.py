@@ -1,0 +1,173 @@
+"""Dead letters: kept with all there is to know until somebody deals with them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from oncue.domain.errors import Invalid
+from oncue.domain.ids import RunId, UserNumber
+from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration
+from oncue.domain.job import decode_spec
+from oncue.domain.run import NewRun, RunView, State, Trigger, read_attempts
+from oncue.testing.conformance.store import Store, everything, ids, job_of, only
+
+
+async def dead(store: Store, **how: object) -> RunId:
+    run_id = await store.one_shot(**how)  # type: ignore[arg-type]
+    await store.end(run_id, State.DEAD)
+    return run_id
+
+
+async def letters(store: Store, uid: UserNumber | None = None, limit: int = 100) -> list[RunView]:
+    return await everything(lambda after: store.history.dead_letters(uid, limit, after))
+
+
+async def requeued(store: Store, run_id: RunId) -> NewRun:
+    """What a user's requeue makes of a dead letter: a new run with its definition and payload."""
+    view = await store.run(run_id)
+    assert view.spec is not None
+    return NewRun(
+        run_id=RunId(store.new_id()),
+        job_id=view.job_id,
+        uid=view.uid,
+        class_id=view.class_id,
+        wanted=store.now,
+        nominal=view.nominal,
+        job_version=view.job_version,
+        origin=store.new_id(),
+        trigger=Trigger.REQUEUE,
+        lanes=decode_spec(view.spec).lanes(view.uid, view.job_id),
+        spec=view.spec,
+        payload=view.payload,
+        parent=run_id,
+    )
+
+
+async def test_a_dead_letter_has_its_payload_and_every_attempt(store: Store) -> None:
+    worker = await store.worker()
+    run_id = await store.one_shot(max_retries=2, payload=b"[1]")
+    for _ in range(3):
+        await store.fail(worker, await store.claim_one(worker, run_id))
+        store.advance(MINUTE)
+        await store.beat(worker)
+
+    letter = only(await letters(store, store.uid))
+
+    assert (letter.run_id, letter.state, letter.payload, letter.failures) == (run_id, State.DEAD, b"[1]", 3)
+    assert letter.spec is not None
+    assert decode_spec(letter.spec).max_retries == 2
+    assert [one.number for one in read_attempts(letter.attempts)] == [1, 2, 3]
+    assert letter.error is not None
+
+
+async def test_a_recurring_jobs_dead_letter_has_its_definition(store: Store) -> None:
+    """Also when its job was edited since, or is gone."""
+    job_id = await store.recurring(every=MINUTE, payload=b"1")
+    await store.plan(ahead=MINUTE)
+    store.advance(MINUTE)
+    [run_id] = await store.claimable()
+    await store.end(run_id, State.DEAD)
+    await store.edit(job_id, payload=b"2")
+
+    letter = only(await letters(store))
+
+    assert (letter.job_id, letter.payload, letter.job_version) == (job_id, b"1", 1)
+    assert letter.spec is not None
+
+
+async def test_the_newest_come_first_page_by_page(store: Store) -> None:
+    runs = []
+    for _ in range(7):
+        runs.append(await dead(store))
+        store.advance(SECOND)
+    theirs = await dead(store, uid=store.stranger)
+
+    assert ids(await letters(store, store.uid, limit=3)) == runs[::-1]
+    assert ids(await letters(store, limit=2)) == [theirs, *runs[::-1]]
+    with pytest.raises(Invalid):
+        await store.history.dead_letters(None, after="nonsense")
+
+
+async def test_many_that_died_in_one_instant_are_listed_once_each(store: Store) -> None:
+    worker = await store.worker()
+    runs = await store.one_shots(9)
+    await store.fail(worker, *await store.claim(worker, *runs), retry=False)
+
+    assert sorted(ids(await letters(store, limit=2))) == sorted(runs)
+
+
+async def test_requeueing_makes_a_new_run_of_it(store: Store) -> None:
+    run_id = await dead(store, payload=b"[1]")
+    new = await requeued(store, run_id)
+    worker = await store.worker()
+
+    assert await store.history.requeue([new], store.now) == {new.run_id}
+
+    assert await letters(store) == []
+    assert (await store.run(run_id)).state is State.DEAD  # final is final; its history stays
+    again = only(await store.claim_due(worker))
+    assert (again.run_id, again.parent, again.trigger) == (new.run_id, run_id, Trigger.REQUEUE)
+    assert (again.payload, again.inline, again.attempt) == (b"[1]", True, 1)
+    await store.succeed(worker, again)
+    assert (await store.run(new.run_id)).parent == run_id
+    assert len(await store.runs(job_id=job_of(run_id))) == 2
+    await store.check_counts()
+
+
+async def test_a_letter_is_requeued_once(store: Store) -> None:
+    """A repeat, or two people at once: the letter is gone, so nothing is added."""
+    other = await store.second()
+    run_id, discarded = await dead(store), await dead(store)
+    await store.history.discard(None, [discarded])
+    new = [await requeued(store, run_id) for _ in range(6)]
+
+    answers = await asyncio.gather(
+        *((store, other)[i % 2].history.requeue([one], store.now) for i, one in enumerate(new))
+    )
+
+    assert sorted(map(len, answers)) == [0, 0, 0, 0, 0, 1]
+    assert await store.history.requeue([await requeued(store, discarded)], store.now) == frozenset()
+    assert len(await store.claimable()) == 1
+    await store.check_counts()
+
+
+async def test_a_requeued_run_joins_its_lane(store: Store) -> None:
+    run_id = await dead(store, group="g")
+    worker = await store.worker()
+    going = await store.claim_one(worker, await store.one_shot(group="g"))
+    new = await requeued(store, run_id)
+
+    await store.history.requeue([new], store.now)
+
+    assert await store.claimable() == []
+    await store.succeed(worker, going)
+    assert await store.claimable() == [new.run_id]
+
+
+async def test_a_discarded_letter_stays_in_history(store: Store) -> None:
+    one, two = await dead(store), await dead(store)
+
+    assert await store.history.discard(store.uid, [one, RunId(store.new_id())]) == {one}
+    assert await store.history.discard(store.uid, [one]) == frozenset()
+
+    assert ids(await letters(store)) == [two]
+    assert (await store.run(one)).state is State.DEAD
+    assert set(ids(await store.runs(states=frozenset({State.DEAD})))) == {one, two}
+
+
+async def test_open_letters_outlive_their_stretch_of_history(store: Store) -> None:
+    kept, discarded = await dead(store, payload=b"[1]"), await dead(store)
+    await store.history.discard(None, [discarded])
+    store.advance(100 * DAY)
+
+    await store.history.tend(store.now, Duration(30 * DAY))
+
+    assert only(await letters(store)).payload == b"[1]"
+    assert (await store.run(kept)).payload == b"[1]"
+    assert await store.history.run(None, discarded) is None
+    new = await requeued(store, kept)
+    assert await store.history.requeue([new], store.now) == {new.run_id}
+    store.advance(HOUR)
+    assert await store.claimable() == [new.run_id]

@@ -1,0 +1,140 @@
+"""What is kept and for how long: ledger, logs, and history that is dropped in whole stretches."""
+
+from __future__ import annotations
+
+import pytest
+
+from oncue.domain.errors import Invalid
+from oncue.domain.ids import RunId
+from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration
+from oncue.domain.policy import CatchUp
+from oncue.domain.run import State
+from oncue.engines.port import Created, Repeat
+from oncue.testing.conformance.store import Store, everything, only
+
+MONTH = Duration(30 * DAY)
+
+
+async def test_the_ledger_is_read_newest_first_page_by_page(store: Store) -> None:
+    job_id = await store.recurring(every=MINUTE, catch_up=CatchUp.SKIP)
+    for _ in range(7):
+        store.advance(2 * MINUTE + 30 * SECOND)
+        await store.plan_all()
+
+    entries = await everything(lambda after: store.history.ledger(store.uid, job_id, 2, after))
+
+    assert len(entries) == 7
+    assert [entry.first for entry in entries] == sorted((entry.first for entry in entries), reverse=True)
+    assert sum(entry.count for entry in entries) == 14  # every fifth tick was planned on the instant
+    assert len((await store.history.ledger(None, job_id, 3)).items) == 3
+    with pytest.raises(Invalid):
+        await store.history.ledger(None, job_id, after="nonsense")
+
+
+async def test_a_log_is_its_parts_in_order(store: Store) -> None:
+    run_id = await store.one_shot()
+
+    for number, text in ((2, b"two\n"), (1, b"one\n"), (3, b"three\n")):
+        await store.history.append_log(run_id, number, text, store.now)
+    await store.history.append_log(run_id, 2, b"two again\n", store.now)
+
+    assert await store.history.read_log(run_id) == b"one\ntwo\nthree\n"
+    assert await store.history.read_log(RunId(store.new_id())) == b""
+
+
+async def test_a_log_takes_any_bytes(store: Store) -> None:
+    run_id = await store.one_shot()
+    await store.history.append_log(run_id, 1, bytes(range(256)), store.now)
+
+    assert await store.history.read_log(run_id) == bytes(range(256))
+
+
+async def test_a_log_has_a_cap(store: Store) -> None:
+    """An endless output must not fill the store. Settings: 256 KiB unless told."""
+    run_id, other = await store.one_shots(2)
+    part = b"x" * 10_000
+    for number in range(60):
+        await store.history.append_log(run_id, number, part, store.now)
+    await store.history.append_log(other, 1, b"mine", store.now)
+
+    log = await store.history.read_log(run_id)
+
+    assert 240_000 <= len(log) <= 256 * 1024 + len(part)
+    assert set(log) == {ord("x")}
+    assert await store.history.read_log(other) == b"mine"
+
+
+async def test_old_history_is_dropped_and_young_history_stays(store: Store) -> None:
+    old = await store.one_shot()
+    await store.end(old, State.SUCCEEDED)
+    await store.history.append_log(old, 1, b"old", store.now)
+    job_id = await store.recurring(every=MINUTE, catch_up=CatchUp.SKIP)
+    store.advance(MINUTE + 30 * SECOND)
+    await store.plan_all()
+    store.advance(20 * DAY)
+    await store.history.tend(store.now, MONTH)
+    young = await store.one_shot()
+    await store.end(young, State.SUCCEEDED)
+
+    assert await store.state(old) is State.SUCCEEDED
+    store.advance(12 * DAY)
+    dropped = await store.history.tend(store.now, MONTH)
+
+    assert dropped >= 1
+    assert await store.history.run(None, old) is None
+    assert await store.history.read_log(old) == b""
+    assert await store.ledger(job_id) == []
+    assert only(await store.runs()).run_id == young
+    assert await store.history.tend(store.now, MONTH) == 0
+
+
+async def test_tending_leaves_what_lives(store: Store) -> None:
+    """However old it is: waiting, running, recurring, held in a lane."""
+    waiting = await store.one_shot(100 * DAY)
+    first, second = await store.one_shots(2, apart=1, group="g")
+    worker = await store.worker()
+    running = await store.claim_one(worker, first)
+    job_id = await store.recurring(every=HOUR)
+    store.advance(90 * DAY)
+
+    await store.history.tend(store.now, MONTH)
+
+    assert await store.state(waiting) is State.WAITING
+    assert await store.claimable() == []
+    assert (await store.snapshot(job_id)).cursor is not None
+    assert (await store.succeed(worker, running)).lost == frozenset()
+    assert await store.claimable() == [second]
+
+
+async def test_a_group_that_fell_empty_works_again_after_tending(store: Store) -> None:
+    for _ in range(2):
+        first, second = await store.one_shots(2, apart=1, group="g", gate=("c", 1))
+        store.advance(SECOND)
+        assert await store.claimable() == [first]
+        await store.end(first, State.SUCCEEDED)
+        await store.history.tend(store.now, MONTH)
+        assert await store.claimable() == [second]
+        await store.end(second, State.SUCCEEDED)
+        await store.history.tend(store.now, MONTH)
+
+
+async def test_an_idempotency_key_is_forgotten_after_its_time(store: Store) -> None:
+    """A day unless told; a young one is not."""
+    repeat = Repeat(b"k" * 32, b"b" * 32)
+    await store.create(await store.new_one_shot(repeat=repeat))
+
+    store.advance(DAY - HOUR)
+    await store.history.tend(store.now, MONTH)
+    assert only(await store.create(await store.new_one_shot(repeat=repeat))).outcome is Created.REPEATED
+    store.advance(2 * DAY)
+    await store.history.tend(store.now, MONTH)
+    assert only(await store.create(await store.new_one_shot(repeat=repeat))).outcome is Created.NEW
+
+
+async def test_folding_changes_no_sum(store: Store) -> None:
+    await store.one_shots(3)
+    before = await store.counts()
+    await store.history.fold()
+
+    assert await store.history.fold() == 0
+    assert await store.counts() == before

@@ -1,0 +1,150 @@
+"""Overlap: occurrences that are due while a run of their job is still going, and what is done about them."""
+
+from __future__ import annotations
+
+from oncue.domain.ids import JobId, RunId, WorkerId, occurrence_id
+from oncue.domain.instants import MINUTE, SECOND
+from oncue.domain.ledger import Entry, Outcome
+from oncue.domain.overlap import HeldRun, Withdrawal
+from oncue.domain.policy import Overlap
+from oncue.domain.run import Claimed, State, Trigger
+from oncue.engines.port import Count, Mail
+from oncue.testing.conformance.store import Store, ids, only
+
+
+async def busy_job(store: Store, policy: Overlap, ticks: int = 3) -> tuple[JobId, WorkerId, Claimed, list[RunId]]:
+    """A job that runs since its first tick, while `ticks` more have become due; the last one planned is not due yet."""
+    job_id = await store.recurring(every=MINUTE, overlap=policy)
+    worker = await store.worker()
+    began = store.now
+    await store.plan(ahead=(ticks + 2) * MINUTE)
+    store.advance(MINUTE)
+    going = only(await store.claim_due(worker))
+    store.advance(ticks * MINUTE)
+    await store.beat(worker)
+    held = [occurrence_id(job_id, store.at(began - store.now + (i + 2) * MINUTE)) for i in range(ticks)]
+    return job_id, worker, going, held
+
+
+async def test_what_is_due_behind_its_own_job_is_overdue(store: Store) -> None:
+    job_id, _, going, held = await busy_job(store, Overlap.QUEUE)
+
+    found = await store.planning.overdue(10, store.now)
+
+    first = store.at(-2 * MINUTE)
+    assert [run.run_id for run in found] == held
+    assert found[0] == HeldRun(held[0], job_id, first, first, Trigger.SCHEDULE, Overlap.QUEUE, going.run_id)
+    assert [run.run_id for run in await store.planning.overdue(2, store.now)] == held[:2]
+
+
+async def test_between_two_attempts_it_is_still_going(store: Store) -> None:
+    _, worker, going, _ = await busy_job(store, Overlap.QUEUE, ticks=1)
+    await store.fail(worker, going)
+
+    assert only(await store.planning.overdue(10, store.now)).busy == going.run_id
+    assert await store.claimable() == []
+
+
+async def test_a_head_that_has_not_started_is_in_nobodys_way(store: Store) -> None:
+    """It may be waiting for a worker: then nothing overlaps, and nothing is to be skipped."""
+    await store.recurring(every=MINUTE, overlap=Overlap.SKIP)
+    await store.plan(ahead=2 * MINUTE)
+    store.advance(2 * MINUTE)
+
+    assert only(await store.planning.overdue(10, store.now)).busy is None
+
+
+async def test_behind_a_stranger_of_its_group_it_only_waits(store: Store) -> None:
+    stranger = await store.one_shot(group="g")
+    worker = await store.worker()
+    await store.claim_one(worker, stranger)
+    job_id = await store.recurring(every=MINUTE, group="g", overlap=Overlap.SKIP)
+    await store.plan(ahead=MINUTE)
+    store.advance(MINUTE)
+
+    found = only(await store.planning.overdue(10, store.now))
+
+    assert (found.job_id, found.busy) == (job_id, None)
+    await store.decide_overlaps()
+    assert len((await store.snapshot(job_id)).waiting) == 1
+
+
+async def test_queue_keeps_one_and_coalesces_the_rest_into_it(store: Store) -> None:
+    job_id, worker, going, held = await busy_job(store, Overlap.QUEUE)
+
+    await store.decide_overlaps()
+    await store.decide_overlaps()  # another scheduler comes to the same
+
+    at = [store.at(-MINUTE), store.now]
+    assert sorted(await store.ledger(job_id), key=lambda entry: entry.first) == [
+        Entry(job_id, one, one, 1, Outcome.COALESCED, "overlap", held[0]) for one in at
+    ]
+    assert [await store.history.run(None, run_id) for run_id in held[1:]] == [None, None]
+    await store.succeed(worker, going)
+    assert await store.claimable() == held[:1]
+    assert (await store.counts())[Count.WITHDRAWN] == 2
+    await store.check_counts()
+
+
+async def test_skip_drops_what_overlaps(store: Store) -> None:
+    job_id, worker, going, held = await busy_job(store, Overlap.SKIP)
+
+    await store.decide_overlaps()
+
+    assert {(entry.outcome, entry.run_id) for entry in await store.ledger(job_id)} == {(Outcome.SKIPPED, going.run_id)}
+    assert len(await store.ledger(job_id)) == len(held)
+    await store.succeed(worker, going)
+    assert await store.claimable() == []
+    store.advance(MINUTE)
+    assert len(await store.claimable()) == 1  # the next tick, planned before, runs as usual
+
+
+async def test_replace_stops_the_going_run_for_the_newest(store: Store) -> None:
+    job_id, worker, going, held = await busy_job(store, Overlap.REPLACE)
+
+    await store.decide_overlaps()
+
+    assert await store.fleet.mail(worker) == (Mail(going.run_id),)
+    await store.succeed(worker, going)
+    assert await store.state(going.run_id) is State.CANCELLED
+    assert await store.claimable() == held[-1:]
+    assert {(entry.outcome, entry.reason) for entry in await store.ledger(job_id)} == {(Outcome.SKIPPED, "replaced")}
+
+
+async def test_allow_lets_them_run_together(store: Store) -> None:
+    job_id, _, going, held = await busy_job(store, Overlap.ALLOW)
+
+    assert await store.planning.overdue(10, store.now) == []
+    assert await store.claimable() == held
+    assert (await store.snapshot(job_id)).going == (going.run_id,)
+
+
+async def test_what_is_no_longer_held_is_not_withdrawn(store: Store) -> None:
+    """Decided on, but meanwhile the lane was freed: it may be starting this moment, so it stays."""
+    job_id, worker, going, held = await busy_job(store, Overlap.SKIP)
+    decided = [
+        Withdrawal(run.run_id, Entry(job_id, run.wanted, run.wanted, 1, Outcome.SKIPPED, "overlap"))
+        for run in await store.planning.overdue(10, store.now)
+    ]
+    await store.succeed(worker, going)
+
+    assert await store.planning.withdraw(decided, store.now) == set(held[1:])
+    assert await store.planning.withdraw(decided, store.now) == frozenset()
+
+    assert await store.claimable() == held[:1]
+    assert len(await store.ledger(job_id)) == 2
+    assert await store.planning.withdraw([], store.now) == frozenset()
+    await store.check_counts()
+
+
+async def test_whoever_follows_a_withdrawn_run_is_next(store: Store) -> None:
+    job_id, worker, going, held = await busy_job(store, Overlap.ALLOW, ticks=2)
+    lane = await store.one_shots(3, due=-SECOND, apart=1, group="g")
+    first = await store.claim_one(worker, lane[0])
+    entry = Entry(job_id, store.now, store.now, 1, Outcome.SKIPPED, "overlap")
+
+    assert await store.planning.withdraw([Withdrawal(lane[1], entry)], store.now) == {lane[1]}
+    await store.succeed(worker, first, going)
+
+    assert set(await store.claimable()) == {lane[2], *held}
+    assert lane[1] not in ids(await store.runs())

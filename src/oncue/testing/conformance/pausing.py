@@ -1,0 +1,192 @@
+"""Pausing and resuming a job: nothing starts meanwhile, and nothing that was planned is lost."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from oncue.domain.change import pause, resume, run_now
+from oncue.domain.ids import JobId, RunId, occurrence_id
+from oncue.domain.instants import HOUR, MINUTE, SECOND
+from oncue.domain.job import JobStatus
+from oncue.domain.lane import Held
+from oncue.domain.ledger import Outcome
+from oncue.domain.policy import CatchUp, Overlap
+from oncue.domain.run import State, Trigger
+from oncue.engines.port import Planned
+from oncue.testing.conformance.store import Store, ids, job_of
+
+
+async def resumed(store: Store, job_id: JobId, missed: CatchUp = CatchUp.LAST) -> bool:
+    return await store.change(job_id, lambda snap: resume(snap, missed, store.now))
+
+
+async def test_nothing_starts_while_a_job_is_paused(store: Store) -> None:
+    job_id = await store.recurring(every=MINUTE)
+    await store.plan(ahead=2 * MINUTE)
+    assert await store.pause(job_id)
+    store.advance(10 * MINUTE)
+    planned = occurrence_id(job_id, store.at(-9 * MINUTE))
+
+    assert await store.claimable() == []
+    assert await store.claim(await store.worker(), planned) == []
+    assert await store.plan() == Planned()
+    assert Held.PAUSED in (await store.run(planned)).held
+    assert (await store.snapshot(job_id)).job.status is JobStatus.PAUSED
+
+
+async def test_a_retry_of_a_paused_job_waits_too(store: Store) -> None:
+    job_id = await store.recurring(every=MINUTE)
+    worker = await store.worker()
+    store.advance(MINUTE)
+    await store.plan()
+    [run] = await store.claim_due(worker)
+    await store.fail(worker, run)
+
+    assert await store.pause(job_id)
+    store.advance(HOUR)
+    assert await store.claimable() == []
+    assert await resumed(store, job_id, CatchUp.SKIP)
+    assert await store.claimable() == [run.run_id]
+
+
+async def test_what_runs_goes_on(store: Store) -> None:
+    job_id = await store.recurring(every=MINUTE)
+    worker = await store.worker()
+    store.advance(MINUTE)
+    await store.plan()
+    [run] = await store.claim_due(worker)
+
+    assert await store.pause(job_id)
+
+    assert await store.fleet.mail(worker) == ()
+    assert (await store.succeed(worker, run)).lost == frozenset()
+    assert await store.state(run.run_id) is State.SUCCEEDED
+
+
+@pytest.mark.parametrize("missed", CatchUp)
+async def test_pause_and_resume_lose_no_planned_tick(store: Store, missed: CatchUp) -> None:
+    """Resumed before they are due, planned ticks run as if nothing had happened, whatever is said about missed ones."""
+    job_id = await store.recurring(every=MINUTE, overlap=Overlap.ALLOW)
+    await store.plan(ahead=5 * MINUTE)
+
+    assert await store.pause(job_id)
+    store.advance(SECOND)
+    assert await resumed(store, job_id, missed)
+    store.advance(10 * MINUTE)
+    await store.plan_all()
+
+    worker = await store.worker()
+    started = {run.nominal for run in await store.claim_due(worker)}
+    began = store.now - SECOND - 10 * MINUTE
+    assert {began + i * MINUTE for i in range(1, 6)} <= started
+    assert [entry for entry in await store.ledger(job_id) if entry.first <= began + 5 * MINUTE] == []
+    await store.check_counts()
+
+
+@pytest.mark.parametrize("missed", CatchUp)
+async def test_resume_decides_about_what_the_pause_swallowed(store: Store, missed: CatchUp) -> None:
+    """Ticks 1 and 2 were planned, 3 to 6 were not; the seventh lies ahead."""
+    job_id = await store.recurring(every=MINUTE, overlap=Overlap.ALLOW)
+    ticks = [store.at(i * MINUTE) for i in range(8)]
+    await store.plan(ahead=2 * MINUTE)
+    await store.pause(job_id)
+    store.advance(6 * MINUTE + SECOND)
+
+    assert await resumed(store, job_id, missed)
+    runs, ledger = await store.runs(job_id=job_id), await store.ledger(job_id)
+    started = {run.nominal for run in await store.claim_due(await store.worker())}
+
+    expected = {CatchUp.ALL: ticks[1:7], CatchUp.LAST: ticks[6:7], CatchUp.SKIP: []}[missed]
+    assert started == set(expected)
+    assert len(runs) == len(expected)
+    assert sum(entry.count for entry in ledger) + len(expected) == 6
+    assert {(entry.outcome, entry.reason) for entry in ledger} <= {(Outcome.SKIPPED, "paused")}
+    snap = await store.snapshot(job_id)
+    assert snap.job.status is JobStatus.ACTIVE
+    assert snap.cursor is not None
+    assert (snap.cursor.next_at, snap.cursor.floor) == (ticks[7], store.now)
+    await store.check_counts()
+
+
+async def test_a_resumed_job_is_planned_again(store: Store) -> None:
+    job_id = await store.recurring(every=MINUTE)
+    await store.pause(job_id)
+    store.advance(HOUR)
+    await resumed(store, job_id, CatchUp.SKIP)
+
+    assert (await store.plan(ahead=MINUTE)).runs == 1
+
+
+async def test_a_paused_one_shot_waits_until_it_is_resumed(store: Store) -> None:
+    run_id = await store.one_shot(MINUTE)
+
+    assert await store.pause(job_of(run_id))
+    assert (await store.snapshot(job_of(run_id))).job.status is JobStatus.PAUSED
+    store.advance(HOUR)
+    assert await store.claim(await store.worker(), run_id) == []
+    assert await resumed(store, job_of(run_id))
+    assert (await store.snapshot(job_of(run_id))).job.status is JobStatus.ACTIVE
+    assert ids(await store.claim(await store.worker(), run_id)) == [run_id]
+
+
+async def test_a_paused_one_shot_that_is_edited_stays_paused(store: Store) -> None:
+    run_id = await store.one_shot()
+    await store.pause(job_of(run_id))
+
+    assert await store.edit(job_of(run_id), payload=b"2")
+
+    assert (await store.snapshot(job_of(run_id))).job.status is JobStatus.PAUSED
+    assert await store.claimable() == []
+
+
+async def test_a_start_meanwhile_refuses_a_pause(store: Store) -> None:
+    """What was to be held is running: the caller reads again and finds out."""
+    run_id = await store.one_shot()
+    snap = await store.snapshot(job_of(run_id))
+    await store.claim_one(await store.worker(), run_id)
+
+    assert not await store.jobs.apply(pause(snap, store.now), store.now)
+
+
+async def test_planning_meanwhile_refuses_a_pause(store: Store) -> None:
+    """Otherwise the tick planned in between would start in spite of the pause."""
+    job_id = await store.recurring(every=MINUTE)
+    snap = await store.snapshot(job_id)
+    await store.plan(ahead=MINUTE)
+
+    assert not await store.jobs.apply(pause(snap, store.now), store.now)
+    assert await store.pause(job_id)
+    store.advance(MINUTE)
+    assert await store.claimable() == []
+
+
+async def test_planners_and_a_pause_at_once_leave_nothing_to_start(store: Store) -> None:
+    other = await store.second()
+    jobs = [await store.recurring(every=SECOND) for _ in range(12)]
+
+    async def pause_all() -> None:
+        for job_id in jobs:
+            while not await store.pause(job_id):
+                pass
+
+    async def plan_on() -> None:
+        for i in range(1, 40):
+            await other.plan(ahead=i * SECOND, limit=3)
+
+    await asyncio.gather(pause_all(), plan_on())
+    store.advance(HOUR)
+
+    assert await store.claimable() == []
+    assert await store.plan() == Planned()
+
+
+async def test_a_run_asked_for_by_hand_runs_though_the_job_is_paused(store: Store) -> None:
+    job_id = await store.recurring(every=MINUTE)
+    await store.pause(job_id)
+
+    assert await store.change(job_id, lambda snap: run_now(snap, RunId(store.new_id()), store.now))
+
+    [run] = await store.claim_due(await store.worker())
+    assert (run.trigger, run.wanted) == (Trigger.RUN_NOW, store.now)

@@ -1,0 +1,109 @@
+"""Users, their keys, and the audit log."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import UUID
+
+import pytest
+from msgspec.structs import replace
+
+from oncue.domain.errors import Invalid
+from oncue.domain.ids import KeyId, UserNumber
+from oncue.domain.instants import HOUR, SECOND
+from oncue.engines.port import Deed, Key, Role
+from oncue.testing.conformance.store import Store, everything
+
+
+def new_key(store: Store, user: UserNumber, user_id: str = "ada", role: Role = Role.MEMBER) -> Key:
+    return Key(KeyId(store.new_id()), store.chance.randbytes(32), user, user_id, role, store.now, store.at(HOUR))
+
+
+async def test_a_user_has_one_number(store: Store) -> None:
+    other = await store.second()
+    names = ["ada", "bob", "eve", "Ada", "äda", "ada "]
+
+    answers = await asyncio.gather(*((store, other)[i % 2].people.user(names[i % 6], store.now) for i in range(24)))
+
+    numbers = dict(zip(names, answers, strict=False))
+    assert [numbers[names[i % 6]] for i in range(24)] == answers
+    assert len(set(answers)) == 6
+    assert (numbers["ada"], numbers["bob"]) == (store.uid, store.stranger)
+
+
+async def test_a_key_is_found_by_its_hash(store: Store) -> None:
+    mine, theirs = new_key(store, store.uid, role=Role.ADMIN), new_key(store, store.stranger, "bob")
+    forever = replace(new_key(store, store.uid), expires_at=None)
+    for key in (mine, theirs, forever):
+        await store.people.add_key(key)
+
+    assert await store.people.key(mine.key_hash) == mine
+    assert await store.people.key(theirs.key_hash) == theirs
+    assert await store.people.key(forever.key_hash) == forever
+    assert await store.people.key(b"?" * 32) is None
+    assert sorted(await store.people.keys(), key=lambda key: key.key_id) == sorted(
+        [mine, theirs, forever], key=lambda key: key.key_id
+    )
+
+
+async def test_a_revoked_key_is_known_as_such(store: Store) -> None:
+    key = new_key(store, store.uid)
+    await store.people.add_key(key)
+    revoked = replace(key, revoked_at=store.now)
+
+    assert await store.people.revoke(key.key_id, store.now)
+    assert await store.people.revoke(key.key_id, store.at(HOUR))  # keeps the first time
+    assert not await store.people.revoke(KeyId(store.new_id()), store.now)
+
+    assert await store.people.key(key.key_hash) == revoked
+    assert await store.people.keys() == [revoked]
+
+
+async def test_of_many_first_keys_at_once_one_is_taken(store: Store) -> None:
+    other = await store.second()
+    keys = [new_key(store, store.uid, role=Role.ADMIN) for _ in range(20)]
+
+    taken = await asyncio.gather(*((store, other)[i % 2].people.add_first_key(key) for i, key in enumerate(keys)))
+
+    assert sum(taken) == 1
+    assert await store.people.keys() == [keys[taken.index(True)]]
+    assert not await store.people.add_first_key(new_key(store, store.uid))
+
+
+async def test_a_revoked_key_is_still_the_first(store: Store) -> None:
+    """Otherwise revoking all keys would open the door to whoever comes next."""
+    key = new_key(store, store.uid)
+    await store.people.add_key(key)
+    await store.people.revoke(key.key_id, store.now)
+
+    assert not await store.people.add_first_key(new_key(store, store.stranger, "bob"))
+
+
+async def test_the_audit_log_is_read_newest_first_page_by_page(store: Store) -> None:
+    key_id = KeyId(store.new_id())
+    deeds = [
+        Deed(store.at(i * SECOND), store.uid, key_id, "job.create", UUID(int=i + 1), b'{"n": 1}', "127.0.0.1")
+        for i in range(5)
+    ]
+    bare = Deed(store.at(HOUR), None, None, "key.refused")
+    theirs = Deed(store.at(2 * HOUR), store.stranger, None, "job.cancel")
+    await store.people.record(deeds)
+    await store.people.record([bare, theirs])
+    await store.people.record([])
+
+    everybody = await everything(lambda after: store.people.audit(None, 2, after))
+    mine = await everything(lambda after: store.people.audit(store.uid, 2, after))
+
+    assert everybody == [theirs, bare, *deeds[::-1]]
+    assert mine == deeds[::-1]
+    with pytest.raises(Invalid):
+        await store.people.audit(after="nonsense")
+
+
+async def test_deeds_of_one_instant_are_listed_once_each(store: Store) -> None:
+    deeds = [Deed(store.now, store.uid, None, f"deed {i}") for i in range(9)]
+    await store.people.record(deeds)
+
+    found = await everything(lambda after: store.people.audit(store.uid, 2, after))
+
+    assert sorted(deed.action for deed in found) == [deed.action for deed in deeds]

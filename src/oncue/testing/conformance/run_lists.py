@@ -1,0 +1,163 @@
+"""Runs read back: one in whatever state, and lists of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from oncue.domain.errors import Invalid
+from oncue.domain.ids import RunId
+from oncue.domain.instants import HOUR, MINUTE, SECOND
+from oncue.domain.job import decode_spec
+from oncue.domain.policy import Overlap
+from oncue.domain.run import RunView, State, Trigger
+from oncue.engines.port import RunQuery
+from oncue.testing.conformance.store import LIVE, Store, ids, job_of, only
+
+ENDS = [State.SUCCEEDED, State.DEAD, State.CANCELLED, State.EXPIRED]
+
+
+async def one_of_each(store: Store) -> dict[State, RunId]:
+    """A run in every state, their instants and their ends a second apart."""
+    runs = {}
+    for state in ENDS:
+        runs[state] = await store.one_shot(payload=b"[1]", start_within=MINUTE, task=f"t{state}")
+        await store.end(runs[state], state)
+        store.advance(SECOND)
+    runs[State.RUNNING] = await store.one_shot(payload=b"[1]", queue="slow")
+    await store.claim_one(await store.worker(), runs[State.RUNNING])
+    store.advance(SECOND)
+    runs[State.WAITING] = await store.one_shot(HOUR, payload=b"[1]")
+    return runs
+
+
+async def test_a_run_is_found_in_every_state(store: Store) -> None:
+    for state, run_id in (await one_of_each(store)).items():
+        view = await store.run(run_id)
+        assert (view.run_id, view.job_id, view.state, view.uid) == (run_id, job_of(run_id), state, store.uid)
+        assert (view.payload, view.job_version, view.trigger) == (b"[1]", 1, Trigger.SCHEDULE)
+        assert view.spec is not None
+        spec = decode_spec(view.spec)
+        assert (spec.schedule.at, await store.class_of(spec)) == (view.wanted, view.class_id)
+        assert (view.ended_at is not None) == state.final
+
+
+async def test_a_recurring_jobs_run_has_its_definition_too(store: Store) -> None:
+    job_id = await store.recurring(every=MINUTE, payload=b"[1]", max_retries=7)
+    await store.plan(ahead=MINUTE)
+    store.advance(MINUTE)
+    [run_id] = await store.claimable()
+
+    for end in (None, State.SUCCEEDED):
+        if end is not None:
+            await store.end(run_id, end)
+        view = await store.run(run_id)
+        assert (view.job_id, view.payload) == (job_id, b"[1]")
+        assert view.spec is not None
+        assert decode_spec(view.spec).max_retries == 7
+
+
+async def test_live_runs_come_first_then_the_newest_end(store: Store) -> None:
+    runs = await one_of_each(store)
+
+    listed = ids(await store.runs())
+
+    assert set(listed[:2]) == {runs[State.WAITING], runs[State.RUNNING]}
+    assert listed[2:] == [runs[state] for state in reversed(ENDS)]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7, 100])
+async def test_pages_cover_all_runs_once(store: Store, limit: int) -> None:
+    """Also where many ended in the same instant."""
+    worker = await store.worker()
+    ended = await store.one_shots(12)
+    await store.succeed(worker, *await store.claim(worker, *ended[:8]))
+    await store.claim(worker, *ended[8:10])
+    job_id = await store.recurring(every=SECOND)
+    await store.plan(ahead=5 * SECOND)
+
+    assert sorted(ids(await store.runs(limit=limit))) == sorted(
+        [*ended, *(run.run_id for run in (await store.snapshot(job_id)).waiting)]
+    )
+    for states in (LIVE, frozenset({State.SUCCEEDED}), frozenset({State.WAITING}), frozenset({State.DEAD})):
+        found = await store.runs(states=states, limit=limit)
+        assert len(found) == len(set(ids(found)))
+        assert {run.state for run in found} <= states
+    assert len(await store.runs(states=frozenset({State.SUCCEEDED}), limit=limit)) == 8
+
+
+async def test_no_page_is_longer_than_asked_for(store: Store) -> None:
+    await store.one_shots(5)
+
+    page = await store.history.runs(RunQuery(limit=3))
+
+    assert len(page.items) <= 3
+    assert page.next is not None
+
+
+async def test_lists_come_without_payloads(store: Store) -> None:
+    await one_of_each(store)
+
+    assert {run.payload for run in await store.runs()} == {None}
+
+
+async def test_runs_are_filtered(store: Store) -> None:
+    runs = await one_of_each(store)
+    theirs = await store.one_shot(uid=store.stranger, task="tother")
+    dead = await store.run(runs[State.DEAD])
+
+    async def found(**query: object) -> set[RunId]:
+        return set(ids(await store.runs(**query)))
+
+    assert await found(uid=store.stranger) == {theirs}
+    assert await found(uid=store.uid) == set(runs.values())
+    assert await found(job_id=job_of(runs[State.DEAD])) == {runs[State.DEAD]}
+    assert await found(states=frozenset({State.DEAD, State.RUNNING})) == {runs[State.DEAD], runs[State.RUNNING]}
+    assert await found(task=f"t{State.CANCELLED}") == {runs[State.CANCELLED]}
+    assert await found(queue="slow") == {runs[State.RUNNING]}
+    assert await found(queue="no such queue") == await found(task="no such task") == set()
+    assert await found(wanted_from=dead.wanted - 1, wanted_until=dead.wanted + 1) == {runs[State.DEAD]}
+    assert await found(wanted_from=store.at(MINUTE)) == {runs[State.WAITING]}
+    assert await found(uid=store.stranger, states=frozenset({State.DEAD})) == set()
+
+
+async def test_all_runs_of_a_job_are_listed(store: Store) -> None:
+    job_id = await store.recurring(every=MINUTE, overlap=Overlap.ALLOW)
+    other = await store.recurring(every=MINUTE)
+    worker = await store.worker()
+    await store.plan(ahead=4 * MINUTE)
+    store.advance(2 * MINUTE)
+    done = [run for run in await store.claim_due(worker) if run.job_id == job_id]
+    await store.succeed(worker, *done)
+
+    found = await store.runs(job_id=job_id, limit=2)
+
+    assert [run.state for run in found] == [State.WAITING] * 2 + [State.SUCCEEDED] * 2
+    assert {run.job_id for run in found} == {job_id}
+    assert len(await store.runs(job_id=other)) == 4
+
+
+@pytest.mark.parametrize("mark", ["nonsense", "AAAA", "gA", "%00", "ä"])
+async def test_a_mark_that_is_not_ours_is_refused(store: Store, mark: str) -> None:
+    with pytest.raises(Invalid):
+        await store.history.runs(RunQuery(after=mark))
+
+
+async def test_a_page_goes_on_where_it_stopped_though_runs_end_meanwhile(store: Store) -> None:
+    """Nothing that had ended before is passed over."""
+    worker = await store.worker()
+    ended = await store.one_shots(6)
+    for run_id in ended:
+        await store.succeed(worker, await store.claim_one(worker, run_id))
+        store.advance(SECOND)
+    going = await store.claim_one(worker, await store.one_shot())
+
+    seen: list[RunView] = []
+    page = await store.history.runs(RunQuery(limit=3))
+    await store.succeed(worker, going)
+    seen += page.items
+    while page.next is not None:
+        page = await store.history.runs(RunQuery(limit=3, after=page.next))
+        seen += page.items
+
+    assert set(ended) <= set(ids(seen))
+    assert only([run for run in seen if run.run_id == going.run_id and run.state is State.RUNNING])

@@ -1,0 +1,87 @@
+"""Signals: hints reach whoever listens, and never get in the way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+from oncue.engines.port import Hint, Topic
+from oncue.testing.conformance.store import Store
+
+PATIENCE = 10  # seconds, before a hint counts as lost; it takes milliseconds
+
+
+async def heard(hints: AsyncIterator[Hint], wanted: Callable[[Hint], bool]) -> Hint:
+    """The first hint that is wanted; others, such as those after a reconnect, are passed over."""
+    async with asyncio.timeout(PATIENCE):
+        async for hint in hints:
+            if wanted(hint):
+                return hint
+    raise AssertionError("the hints ended")
+
+
+async def repeatedly(store: Store, *hints: Hint) -> None:
+    """Hints may be lost, above all while a listener is still connecting: say it until somebody hears."""
+    while True:
+        await store.signals.send(hints)
+        await store.claimable()
+
+
+async def exchange(sender: Store, listener: Store, hint: Hint) -> Hint:
+    sending = asyncio.create_task(repeatedly(sender, hint))
+    try:
+        return await heard(listener.signals.listen(), lambda found: found.topic is hint.topic and found == hint)
+    finally:
+        sending.cancel()
+
+
+async def test_a_hint_reaches_another_process(store: Store) -> None:
+    other = await store.second()
+
+    assert await exchange(store, other, Hint(Topic.RUNS, due=store.now)) == Hint(Topic.RUNS, due=store.now)
+    assert await exchange(other, store, Hint(Topic.MAIL, target="w")) == Hint(Topic.MAIL, target="w")
+
+
+async def test_a_hint_reaches_oneself(store: Store) -> None:
+    assert await exchange(store, store, Hint(Topic.JOBS, due=store.now)) == Hint(Topic.JOBS, due=store.now)
+
+
+async def test_everybody_who_listens_hears(store: Store) -> None:
+    other = await store.second()
+    hint = Hint(Topic.CHANGED, target="1")
+    sending = asyncio.create_task(repeatedly(other, hint))
+    try:
+        found = await asyncio.gather(
+            *(heard(one.signals.listen(), lambda found: found == hint) for one in (store, store, other))
+        )
+    finally:
+        sending.cancel()
+
+    assert found == [hint] * 3
+
+
+async def test_sending_never_raises(store: Store) -> None:
+    """Not with nobody there, not with nothing to say, not when it is over."""
+    other = await store.second()
+    await store.signals.send([])
+    await store.signals.send([Hint(Topic.RUNS, due=store.now)] * 1_000)
+    await other.engine.close()
+
+    await other.signals.send([Hint(Topic.RUNS, due=store.now)])
+    await store.signals.send([Hint(Topic.MAIL, target="x" * 5_000)])
+
+
+async def test_the_store_has_a_time_of_its_own(store: Store) -> None:
+    other = await store.second()
+
+    first, second, third = await store.engine.now(), await other.engine.now(), await store.engine.now()
+
+    assert first <= third
+    assert abs(second - first) < PATIENCE * 1_000_000
+
+
+async def test_closing_twice_is_no_problem(store: Store) -> None:
+    other = await store.second()
+    await other.engine.close()
+    await other.engine.close()
+    assert await store.claimable() == []

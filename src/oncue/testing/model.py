@@ -1,0 +1,144 @@
+"""What runs may do, said a second time and as simply as possible: dicts, no batches, no indexes, no concurrency.
+
+Engines are compared with it step by step. It shares no rule with them: not the SQL, not the bits that hold a run, not
+the way lanes are tended. Here who is admitted is worked out anew from scratch each time somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from oncue.domain.ids import LaneKey, RunId, WorkerId
+from oncue.domain.instants import Instant
+from oncue.domain.lane import Lanes
+from oncue.domain.run import State
+
+
+@dataclass
+class Run:
+    run_id: RunId
+    queue: str
+    wanted: Instant
+    due: Instant
+    lanes: Lanes
+    expires_at: Instant | None
+    state: State = State.WAITING
+    token: int = 0
+    failures: int = 0
+    losses: int = 0
+    worker: WorkerId | None = None
+    cancel_asked: bool = False
+    paused: bool = False
+
+    @property
+    def tried(self) -> bool:
+        return self.failures + self.losses > 0
+
+    @property
+    def pinned(self) -> bool:
+        """Holds its place in its lanes whatever comes: running, or between two attempts."""
+        return self.state is State.RUNNING or (self.state is State.WAITING and self.tried)
+
+    def expired(self, now: Instant) -> bool:
+        return self.expires_at is not None and self.expires_at < now and not self.tried
+
+
+@dataclass
+class Model:
+    runs: dict[RunId, Run] = field(default_factory=dict)
+    widths: dict[LaneKey, int] = field(default_factory=dict)
+    paused_queues: set[str] = field(default_factory=set)
+    withdrawn: int = 0
+
+    # -------------------------------------------------------------------------------------------------- who is admitted
+
+    def _live(self) -> list[Run]:
+        return sorted(
+            (run for run in self.runs.values() if not run.state.final), key=lambda run: (run.wanted, run.run_id)
+        )
+
+    def _first(self, candidates: list[Run], members: list[Run], width: int) -> set[RunId]:
+        """Whoever holds a place already, then the first of the candidates for what is left."""
+        pinned = [run.run_id for run in members if run.pinned]
+        others = [run.run_id for run in candidates if not run.pinned and not run.paused]
+        return {*pinned, *others[: max(0, width - len(pinned))]}
+
+    def through_lane(self) -> list[Run]:
+        """Those whose serial lane lets them through, in order; what has no lane needs none."""
+        live = self._live()
+        admitted = {run.run_id for run in live if run.lanes.lane is None}
+        for lane in {run.lanes.lane for run in live if run.lanes.lane is not None}:
+            members = [run for run in live if run.lanes.lane == lane]
+            admitted |= self._first(members, members, 1)
+        return [run for run in live if run.run_id in admitted]
+
+    def admitted(self) -> set[RunId]:
+        """Those whose lane and gate let them through."""
+        candidates = self.through_lane()
+        admitted = {run.run_id for run in candidates if run.lanes.gate is None}
+        for gate in {run.lanes.gate for run in candidates if run.lanes.gate is not None}:
+            waiting = [run for run in candidates if run.lanes.gate == gate]
+            members = [run for run in self._live() if run.lanes.gate == gate]
+            admitted |= self._first(waiting, members, self.widths[gate])
+        return admitted
+
+    def ready(self, now: Instant) -> list[Run]:
+        """What can be peeked at: waiting, due, held by nothing; earliest first."""
+        admitted = self.admitted()
+        found = [
+            run
+            for run in self.runs.values()
+            if run.state is State.WAITING and run.due <= now and not run.paused and run.run_id in admitted
+        ]
+        return sorted(found, key=lambda run: run.due)
+
+    def claimable(self, now: Instant) -> set[RunId]:
+        return {run.run_id for run in self.ready(now) if not run.expired(now) and run.queue not in self.paused_queues}
+
+    # ------------------------------------------------------------------------------------------------------------ moves
+
+    def create(self, run: Run) -> None:
+        self.runs[run.run_id] = run
+        if run.lanes.gate is not None:
+            self.widths[run.lanes.gate] = run.lanes.width
+
+    def claim(self, worker: WorkerId, run_id: RunId) -> None:
+        run = self.runs[run_id]
+        run.state, run.worker, run.token = State.RUNNING, worker, run.token + 1
+
+    def settle(self, run_id: RunId, state: State, due: Instant | None, *, failures: int, losses: int) -> None:
+        run = self.runs[run_id]
+        run.state, run.worker = (State.CANCELLED if run.cancel_asked else state), None
+        run.failures, run.losses = failures, losses
+        if run.state is State.WAITING and due is not None:
+            run.due = due
+
+    def hand_back(self, run_id: RunId) -> None:
+        run = self.runs[run_id]
+        run.state, run.worker = (State.CANCELLED if run.cancel_asked else State.WAITING), None
+
+    def cancel(self, run_id: RunId) -> None:
+        run = self.runs[run_id]
+        if run.state is State.WAITING:
+            run.state = State.CANCELLED
+        elif run.state is State.RUNNING:
+            run.cancel_asked = True
+
+    def expire(self, now: Instant) -> int:
+        late = [run for run in self.runs.values() if run.state is State.WAITING and run.expired(now)]
+        for run in late:
+            run.state = State.EXPIRED
+        return len(late)
+
+    # ---------------------------------------------------------------------------------------------------------- looking
+
+    def held_by(self, worker: WorkerId) -> list[RunId]:
+        return [run.run_id for run in self.runs.values() if run.worker == worker]
+
+    def overlaps(self) -> list[LaneKey]:
+        """Serial lanes in which two run at once: there must never be any."""
+        running = Counter(
+            run.lanes.lane for run in self.runs.values() if run.state is State.RUNNING and run.lanes.lane is not None
+        )
+        return [lane for lane, n in running.items() if n > 1]

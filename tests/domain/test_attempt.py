@@ -1,0 +1,106 @@
+"""What an attempt's end means for its run."""
+
+from uuid import UUID
+
+from oncue.domain.attempt import LONGEST_ERROR, failed, lost, succeeded
+from oncue.domain.ids import SCHEDULE, ClassId, JobId, RunId, UserNumber, WorkerId
+from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
+from oncue.domain.job import Spec, encode_spec
+from oncue.domain.policy import OnLost
+from oncue.domain.run import Claimed, Settlement, State, Trigger, read_attempts
+
+NOW = Instant(10**15)
+BEGAN = Instant(NOW - SECOND)
+WORKER = WorkerId(UUID(int=9))
+
+
+def claimed(spec: Spec, failures: int = 0, losses: int = 0, attempts: bytes | None = None) -> Claimed:
+    return Claimed(
+        run_id=RunId(UUID(int=1)),
+        token=4,
+        job_id=JobId(UUID(int=1)),
+        uid=UserNumber(1),
+        class_id=ClassId(1),
+        due=BEGAN,
+        wanted=BEGAN,
+        nominal=BEGAN,
+        origin=SCHEDULE,
+        trigger=Trigger.SCHEDULE,
+        job_version=1,
+        failures=failures,
+        losses=losses,
+        lane=None,
+        gate=None,
+        attempts=attempts,
+        checkpoint=None,
+        spec=encode_spec(spec),
+        payload=None,
+        inline=True,
+    )
+
+
+def fail(run: Claimed, spec: Spec, **how: object) -> Settlement:
+    return failed(run, spec, WORKER, BEGAN, NOW, error_type="Boom", error="it broke", luck=0.0, **how)  # type: ignore[arg-type]
+
+
+def test_success_keeps_what_came_before() -> None:
+    spec = Spec("t")
+    first = fail(claimed(spec), spec)
+    run = claimed(spec, failures=1, losses=1, attempts=first.attempts)
+
+    settlement = succeeded(run, WORKER, BEGAN, NOW, b"1")
+
+    assert settlement == Settlement(
+        run, State.SUCCEEDED, NOW, BEGAN, failures=1, losses=1, result=b"1", attempts=first.attempts
+    )
+
+
+def test_a_failure_is_tried_again_while_there_are_retries() -> None:
+    spec = Spec("t", max_retries=1)
+    first = fail(claimed(spec), spec)
+    second = fail(claimed(spec, failures=1, attempts=first.attempts), spec)
+
+    assert (first.state, first.due, first.failures, first.error) == (State.WAITING, NOW + 2 * SECOND, 1, "it broke")
+    assert (second.state, second.due, second.failures) == (State.DEAD, None, 2)
+    assert second.error == "it broke (failed after 2 attempts; max_retries is 1)"
+    assert [(one.number, one.outcome) for one in read_attempts(second.attempts)] == [(1, "failed"), (2, "failed")]
+
+
+def test_a_task_can_refuse_to_be_retried_or_ask_for_a_time() -> None:
+    spec = Spec("t", max_retries=9)
+
+    assert fail(claimed(spec), spec, retry=False).state is State.DEAD
+    assert fail(claimed(spec), spec, asked=Duration(MINUTE)).due == NOW + MINUTE
+
+
+def test_a_timeout_is_a_failure_by_another_name() -> None:
+    spec = Spec("t")
+
+    [one] = read_attempts(fail(claimed(spec), spec, outcome="timed_out").attempts)
+
+    assert (one.outcome, one.started_at, one.ended_at, one.worker_id) == ("timed_out", BEGAN, NOW, WORKER)
+
+
+def test_endless_errors_are_cut() -> None:
+    spec = Spec("t")
+    settlement = failed(claimed(spec), spec, WORKER, BEGAN, NOW, error_type="E", error="x" * 10**6, luck=0.0)
+
+    assert settlement.error is not None
+    assert len(settlement.error) == LONGEST_ERROR
+
+
+def test_a_loss_spends_no_retry() -> None:
+    settlement = lost(claimed(Spec("t", max_retries=0)), WORKER, BEGAN, NOW)
+
+    assert (settlement.state, settlement.due, settlement.failures, settlement.losses) == (State.WAITING, NOW, 0, 1)
+    [one] = read_attempts(settlement.attempts)
+    assert (one.number, one.outcome, one.error_type, one.started_at) == (1, "lost", "WorkerLost", BEGAN)
+
+
+def test_the_third_loss_or_a_forbidden_one_is_dead() -> None:
+    assert lost(claimed(Spec("t"), losses=2), WORKER, BEGAN, NOW).state is State.DEAD
+    assert lost(claimed(Spec("t", on_lost=OnLost.DEAD)), WORKER, BEGAN, NOW).state is State.DEAD
+
+
+def test_attempts_are_numbered_over_failures_and_losses() -> None:
+    assert claimed(Spec("t"), failures=2, losses=1).attempt == 4

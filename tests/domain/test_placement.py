@@ -1,0 +1,79 @@
+"""Where runs may go, and in which order."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oncue.domain.instants import MINUTE, Instant
+from oncue.domain.placement import ClassKey, Offer, Priority, Resources, misfit, rank
+
+sizes = st.builds(Resources, st.integers(0, 1_000_000), st.integers(0, 10_000_000), st.integers(1, 64))
+
+
+def test_high_goes_first_and_low_last_among_equals() -> None:
+    ranked = sorted(Priority, key=lambda priority: rank(priority, Instant(0)))
+
+    assert ranked == [Priority.HIGH, Priority.NORMAL, Priority.LOW]
+
+
+def test_nothing_is_overtaken_for_longer_than_its_head_start() -> None:
+    """Ageing: a low run that waits five minutes longer goes before a normal one, ten minutes before a high one."""
+    old = rank(Priority.LOW, Instant(0))
+
+    assert old < rank(Priority.NORMAL, Instant(5 * MINUTE + 1))
+    assert old > rank(Priority.NORMAL, Instant(5 * MINUTE - 1))
+    assert old < rank(Priority.HIGH, Instant(10 * MINUTE + 1))
+
+
+@given(st.sampled_from(Priority), st.integers(0, 10**15), st.integers(1, 10**12))
+def test_first_come_first_served_within_a_priority(priority: Priority, due: int, later: int) -> None:
+    assert rank(priority, Instant(due)) < rank(priority, Instant(due + later))
+
+
+@given(sizes, sizes)
+def test_whatever_truly_fits_is_within(asked: Resources, offer: Resources) -> None:
+    if asked.cpu_milli <= offer.cpu_milli and asked.memory_mb <= offer.memory_mb and asked.slots <= offer.slots:
+        assert asked.within(offer)
+
+
+@given(sizes, sizes)
+def test_what_is_within_exceeds_by_less_than_an_eighth(asked: Resources, offer: Resources) -> None:
+    if asked.within(offer):
+        assert asked.cpu_milli <= offer.cpu_milli * 9 / 8 + 1
+        assert asked.memory_mb <= offer.memory_mb * 9 / 8 + 1
+        assert asked.slots <= offer.slots
+
+
+@given(sizes)
+def test_a_size_class_is_no_smaller_and_its_own_class(size: Resources) -> None:
+    rounded = size.size_class()
+
+    assert size.within(rounded)
+    assert rounded.size_class() == rounded
+    assert (rounded.cpu_milli >= size.cpu_milli, rounded.memory_mb >= size.memory_mb) == (True, True)
+
+
+def test_all_sizes_make_few_classes() -> None:
+    classes = {Resources(cpu_milli=cpu).size_class() for cpu in range(100_000)}
+
+    assert len(classes) < 150  # eight to a doubling
+
+
+OFFER = Offer(frozenset({"a"}), frozenset({"q", "r"}), frozenset({"gpu", "ssd"}), Resources(1_000, 1_000, 2))
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        (ClassKey("a", "q"), None),
+        (ClassKey("a", "q", labels=("gpu",), size=Resources(1_000, 1_000, 2)), None),
+        (ClassKey("b", "q"), "no_worker"),
+        (ClassKey("a", "default"), "no_worker"),
+        (ClassKey("a", "q", labels=("gpu", "tpu")), "no_labels"),
+        (ClassKey("a", "q", size=Resources(cpu_milli=2_000)), "too_big"),
+        (ClassKey("a", "q", size=Resources(memory_mb=2_000)), "too_big"),
+        (ClassKey("a", "q", size=Resources(slots=3)), "too_big"),
+    ],
+)
+def test_a_worker_is_told_what_it_cannot_take_and_why(key: ClassKey, reason: str | None) -> None:
+    assert misfit(key, OFFER) == reason
