@@ -18,7 +18,7 @@ help: ## show this list
 .PHONY: run
 run: .venv/runtime.stamp ## install oncue into .venv and show when some schedules fire
 	@.venv/bin/oncue preview "0 9 * * 1-5" --timezone Europe/Berlin --count 5
-	@.venv/bin/oncue preview "30 2 * * *" --timezone America/New_York --count 5
+	@.venv/bin/oncue preview "30 2 * * *" --timezone America/New_York --count 3 --after 2027-03-13T00:00:00Z
 	@.venv/bin/oncue preview "0 0 L * *" --count 5
 
 .PHONY: test

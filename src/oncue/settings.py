@@ -21,7 +21,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long making and dropping pieces of history may take."""
 
     pool_size: int = 8
-    """PostgreSQL connections for everything but the hot path, which has two of its own."""
+    """PostgreSQL connections for everything but the hot path, which has three of its own."""
 
     log_cap: int = 256 * 1024
     """Bytes of log kept per run."""

@@ -67,7 +67,7 @@ def test_the_page_on_states_names_every_move(move: Move) -> None:
     ],
 )
 def test_what_users_see(state: State, due: int, failures: int, cancelling: bool, status: Status) -> None:
-    assert shown(state, due=Instant(due), failures=failures, cancelling=cancelling, now=Instant(10)) is status
+    assert shown(state, due=Instant(due), tries=failures, cancelling=cancelling, now=Instant(10)) is status
 
 
 def test_attempts_are_kept_with_the_run_but_not_without_end() -> None:

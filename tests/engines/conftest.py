@@ -63,6 +63,12 @@ def empty_postgres(postgres_server: PrivatePostgres, postgres_template: str) -> 
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def empty_store(request: pytest.FixtureRequest) -> EmptyStore:
-    make: EmptyStore = request.getfixturevalue(f"empty_{request.param}")
+def engine_name(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def empty_store(engine_name: str, request: pytest.FixtureRequest) -> EmptyStore:
+    make: EmptyStore = request.getfixturevalue(f"empty_{engine_name}")
     return make

@@ -20,7 +20,7 @@ from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.planning import MOST_LATE, DueJob, planned_run
 from oncue.domain.policy import CatchUp, Overlap, expires_at
 from oncue.domain.run import NewRun, Trigger
-from oncue.domain.schedule import Schedule, last_occurrence, next_occurrence, occurrences
+from oncue.domain.schedule import Schedule, due_at, last_occurrence, next_occurrence, occurrences
 
 MOST_AT_ONCE = 10_000
 
@@ -51,23 +51,27 @@ def first_cursor(schedule: Schedule, now: Instant) -> Cursor:
     """Where a recurring job starts: nothing before `now` is owed."""
     first = next_occurrence(schedule, now)
     if first is None:
-        raise Invalid.of(
-            "schedule", "never_fires", "this schedule has no occurrence left: look at end_at and the years"
-        )
+        raise _never_fires()
     return Cursor(first, floor=now)
+
+
+def _never_fires() -> Invalid:
+    return Invalid.of("schedule", "never_fires", "this schedule has no occurrence left: look at end_at and the years")
 
 
 def only_run(job: Job, class_id: ClassId, now: Instant, held: Held = Held.NO) -> NewRun:
     """The run of a one-shot. It *is* the job: same id, and the definition travels with it."""
     at = job.spec.schedule.at
-    wanted = now if at is None else at
+    nominal = now if at is None else at
+    run_id = RunId(job.job_id)
+    wanted = due_at(job.spec.schedule, nominal, run_id)
     return NewRun(
-        run_id=RunId(job.job_id),
+        run_id=run_id,
         job_id=job.job_id,
         uid=job.uid,
         class_id=class_id,
         wanted=wanted,
-        nominal=wanted,
+        nominal=nominal,
         job_version=job.version,
         lanes=job.lanes,
         spec=encode_spec(job.spec),
@@ -112,23 +116,26 @@ def _edit_recurring(snap: Snapshot, cursor: Cursor, job: Job, class_id: ClassId,
     """Planned runs are withdrawn; those already due come back under the new version, the others are planned anew."""
     schedule = job.spec.schedule
     owed = [run for run in snap.waiting if run.scheduled]
+    planned = cursor.planned - len(owed)
     overdue = [run.nominal for run in owed if run.nominal is not None and run.nominal <= now]
-    replanned = list(islice(occurrences(schedule, now, cursor.floor), MOST_LATE))
-    gone = [run.nominal for run in owed if run.nominal is not None and run.nominal > now]
-    ledger = tuple(_skipped(job, [at], "edited") for at in gone if at not in replanned)
+    replanned = islice(occurrences(schedule, now, cursor.floor), MOST_LATE)
+    wanted = [*overdue, *replanned][: _room(schedule, planned)]
+    gone = [run.nominal for run in owed if run.nominal is not None and run.nominal not in wanted]
+    ledger = tuple(_skipped(job, [at], "edited") for at in gone)
     floor = cursor.floor
     if schedule != snap.job.spec.schedule and floor < now:
         ledger += _passed_over(snap.job, floor, now, "edited")
         floor = now
-    next_at = next_occurrence(schedule, floor) if job.status is JobStatus.ACTIVE else None
-    added = _runs(job, class_id, [*overdue, *replanned], now)
+    after = _cursor(schedule, floor, planned + len(wanted))
+    if after.next_at == NEVER and not wanted and schedule != snap.job.spec.schedule:
+        raise _never_fires()
     return _change(
         snap,
-        job=job,
+        job=job if job.status is JobStatus.PAUSED else _active(job, after),
         class_id=class_id,
-        cursor=Cursor(NEVER if next_at is None else next_at, floor, cursor.planned - len(owed) + len(added)),
+        cursor=msgspec.structs.replace(after, next_at=NEVER) if job.status is JobStatus.PAUSED else after,
         withdraw=tuple(run.run_id for run in owed),
-        add=added,
+        add=_runs(job, class_id, wanted, now),
         ledger=ledger,
     )
 
@@ -151,26 +158,44 @@ def pause(snap: Snapshot, now: Instant) -> JobChange:
 def resume(snap: Snapshot, missed: CatchUp, now: Instant) -> JobChange:
     """Goes on from now; `missed` says what becomes of the occurrences that the pause swallowed."""
     _still_open(snap.job)
+    if snap.job.status is not JobStatus.PAUSED:
+        return _beside(snap)
     held = tuple(run for run in snap.waiting if Held.PAUSED in run.held)
     if snap.cursor is None:
         return _change(snap, release=tuple(run.run_id for run in held))
-    active = msgspec.structs.replace(snap.job, status=JobStatus.ACTIVE, updated_at=now)
+    schedule = snap.job.spec.schedule
     swallowed = [run for run in held if run.scheduled and run.nominal is not None and run.nominal <= now]
     kept, ledger = _make_up(snap.job, snap.cursor, swallowed, missed, now)
     dropped = {run.run_id for run in swallowed if run.nominal not in kept}
     standing = {run.nominal for run in swallowed}
-    added = _runs(active, snap.class_id, [at for at in kept if at not in standing], now, Trigger.CATCH_UP)
-    floor = max(snap.cursor.floor, now)
-    next_at = next_occurrence(snap.job.spec.schedule, floor)
+    planned = snap.cursor.planned - len(dropped)
+    wanted = [at for at in kept if at not in standing][: _room(schedule, planned)]
+    cursor = _cursor(schedule, max(snap.cursor.floor, now), planned + len(wanted))
+    active = _active(msgspec.structs.replace(snap.job, updated_at=now), cursor)
     return _change(
         snap,
         job=active,
-        cursor=Cursor(NEVER if next_at is None else next_at, floor, snap.cursor.planned - len(dropped) + len(added)),
+        cursor=cursor,
         withdraw=tuple(dropped),
-        add=added,
+        add=_runs(active, snap.class_id, wanted, now, Trigger.CATCH_UP),
         release=tuple(run.run_id for run in held if run.run_id not in dropped),
         ledger=ledger,
     )
+
+
+def _room(schedule: Schedule, planned: int) -> int | None:
+    """How many runs its maximum still leaves; None: as many as there are."""
+    return None if schedule.max_runs is None else max(0, schedule.max_runs - planned)
+
+
+def _cursor(schedule: Schedule, floor: Instant, planned: int) -> Cursor:
+    next_at = None if _room(schedule, planned) == 0 else next_occurrence(schedule, floor)
+    return Cursor(NEVER if next_at is None else next_at, floor, planned)
+
+
+def _active(job: Job, cursor: Cursor) -> Job:
+    """Active if anything is left to come, else finished: as the planner leaves a job whose schedule has run out."""
+    return msgspec.structs.replace(job, status=JobStatus.FINISHED if cursor.next_at == NEVER else JobStatus.ACTIVE)
 
 
 def _make_up(
@@ -209,6 +234,10 @@ def run_now(snap: Snapshot, run_id: RunId, now: Instant) -> JobChange:
 
 def backfill(snap: Snapshot, origin: UUID, after: Instant, until: Instant, now: Instant) -> JobChange:
     """The occurrences in [after, until], as new runs due now, in nominal order."""
+    if snap.job.status is JobStatus.CANCELLED:
+        raise Conflict("this job is cancelled")
+    if not snap.job.spec.schedule.recurring:
+        raise Conflict("this job runs once: there are no past occurrences to make up for; run it now instead")
     found = list(islice(occurrences(snap.job.spec.schedule, Instant(after - 1), until), MOST_AT_ONCE + 1))
     if len(found) > MOST_AT_ONCE:
         raise Invalid.of(

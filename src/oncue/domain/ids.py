@@ -21,14 +21,18 @@ SCHEDULE = UUID(
 )  # the origin of a run that its schedule asked for; a run-now or backfill carries an id of its own
 
 _VERSION_AND_VARIANT = (7 << 76) | (2 << 62)
-_RANDOM_BITS = ((1 << 76) - 1) & ~(0xF << 76) & ~(0x3 << 62)
 
 
 def uuid7(at: Instant, entropy: bytes) -> UUID:
-    """A UUIDv7 for the millisecond of `at`, its free bits filled from ten bytes of entropy."""
-    milliseconds = at // MILLISECOND & (1 << 48) - 1
-    random = int.from_bytes(entropy[:10], "big") & _RANDOM_BITS
-    return UUID(int=milliseconds << 80 | random | _VERSION_AND_VARIANT)
+    """A UUIDv7 that sorts by the microsecond of `at`, its other 62 bits filled from eight bytes of entropy.
+
+    Makers of many at once count the microseconds up: ids in the order of their making keep what is made together
+    together on disk, and a thousand runs settle in a few dozen pages instead of a thousand.
+    """
+    milliseconds, microseconds = divmod(at, MILLISECOND)
+    fraction = microseconds * 4096 // MILLISECOND
+    random = int.from_bytes(entropy[:8], "big") & (1 << 62) - 1
+    return UUID(int=(milliseconds & (1 << 48) - 1) << 80 | fraction << 64 | random | _VERSION_AND_VARIANT)
 
 
 def created_at(identifier: UUID) -> Instant:
@@ -39,7 +43,7 @@ def created_at(identifier: UUID) -> Instant:
 def occurrence_id(job_id: JobId, nominal: Instant, origin: UUID = SCHEDULE) -> RunId:
     """The id of the run for one occurrence: the same for whoever plans it, however often."""
     seed = job_id.bytes + nominal.to_bytes(8, "big", signed=True) + origin.bytes
-    return RunId(uuid7(nominal, hashlib.blake2b(seed, digest_size=10).digest()))
+    return RunId(uuid7(nominal, hashlib.blake2b(seed, digest_size=8).digest()))
 
 
 def lane_key(*parts: str | int | UUID) -> LaneKey:

@@ -11,6 +11,8 @@ from typing import assert_never
 
 import msgspec
 
+from oncue.domain.cron import DstGap
+from oncue.domain.cron_notes import skipped_between, swallowed
 from oncue.domain.ids import SCHEDULE, ClassId, JobId, RunId, UserNumber, occurrence_id
 from oncue.domain.instants import MICROSECOND, NEVER, SECOND, Duration, Instant
 from oncue.domain.job import Cursor, Spec
@@ -18,7 +20,8 @@ from oncue.domain.lane import Lanes
 from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.policy import CatchUp, expires_at
 from oncue.domain.run import NewRun, Trigger
-from oncue.domain.schedule import due_at, next_occurrence, occurrences
+from oncue.domain.schedule import cron_of, due_at, next_occurrence, occurrences
+from oncue.domain.zones import zone
 
 GRACE = Duration(2 * SECOND)  # planned later than this after its instant, an occurrence counts as missed
 MOST_LATE = 1_000  # at most this many late occurrences are caught up with at a time: the newest
@@ -61,6 +64,7 @@ def plan(job: DueJob, now: Instant, until: Instant) -> Plan:
     left = None if schedule.max_runs is None else max(0, schedule.max_runs - cursor.planned)
     wanted = (caught_up + found[len(late) :])[:left]
     floor = max([cursor.floor, floor, *found[-1:]])
+    ledger += _lost_to_the_clock(job, found, floor)
     next_at = None if left == len(wanted) else next_occurrence(schedule, floor)
     after = Cursor(NEVER if next_at is None else next_at, floor, cursor.planned + len(wanted))
     runs = tuple(planned_run(job, at, now, Trigger.CATCH_UP if at in caught_up else Trigger.SCHEDULE) for at in wanted)
@@ -124,6 +128,23 @@ def _not_caught_up(job: DueJob, dropped: list[Instant], caught_up: list[Instant]
         return (_entry(job, dropped, Outcome.COALESCED, "catch_up is last", into),)
     why = "catch_up is skip" if job.spec.catch_up is CatchUp.SKIP else f"more than {MOST_LATE} were missed"
     return (_entry(job, dropped, Outcome.MISSED, why),)
+
+
+def _lost_to_the_clock(job: DueJob, found: list[Instant], floor: Instant) -> tuple[Entry, ...]:
+    """Nominal times that did not exist because clocks went forward: skipped, or coalesced into the run after the gap."""
+    schedule = job.spec.schedule
+    if schedule.cron is None or schedule.timezone == "UTC":
+        return ()
+    cron, here = cron_of(schedule), zone(schedule.timezone)
+    if schedule.dst_gap is DstGap.SKIP:
+        gaps = skipped_between(cron, here, job.cursor.floor, floor)
+        return tuple(Entry(job.job_id, gap.at, gap.at, gap.count, Outcome.SKIPPED, gap.note) for gap in gaps)
+    counted = ((at, swallowed(cron, here, at)) for at in found)
+    return tuple(
+        Entry(job.job_id, at, at, n, Outcome.COALESCED, "clocks went forward", occurrence_id(job.job_id, at))
+        for at, n in counted
+        if n
+    )
 
 
 def _entry(job: DueJob, at: list[Instant], outcome: Outcome, reason: str, run_id: RunId | None = None) -> Entry:

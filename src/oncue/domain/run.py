@@ -68,9 +68,10 @@ class Status(StrEnum):
     EXPIRED = "expired"
 
 
-def shown(state: State, *, due: Instant, failures: int, cancelling: bool, now: Instant) -> Status:
+def shown(state: State, *, due: Instant, tries: int, cancelling: bool, now: Instant) -> Status:
+    """`tries` are the attempts that ended without success, failed or lost."""
     if state is State.WAITING:
-        if failures:
+        if tries:
             return Status.RETRYING
         return Status.SCHEDULED if due > now else Status.QUEUED
     if state is State.RUNNING:

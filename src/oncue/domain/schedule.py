@@ -114,6 +114,7 @@ def _from_object(asked: Asked, now: Instant) -> Schedule:
     window = _window(asked)
     match given:
         case ["at"]:
+            _only_recurring(asked)
             return msgspec.structs.replace(window, at=_at(asked.at or "", now))
         case ["every"]:
             return msgspec.structs.replace(
@@ -127,9 +128,17 @@ def _from_object(asked: Asked, now: Instant) -> Schedule:
             cron, years = to_cron(asked.calendar or Calendar())
             schedule = msgspec.structs.replace(window, calendar=asked.calendar, cron=cron, years=years)
         case _:
+            _only_recurring(asked)
             return window
     cron_of(schedule)
     return schedule
+
+
+def _only_recurring(asked: Asked) -> None:
+    """What bounds a series means nothing to a single instant: better refused than ignored."""
+    for field in ("start_at", "end_at", "max_runs"):
+        if getattr(asked, field) is not None:
+            raise Invalid.of(field, "bad_schedule", f"{field} goes with cron, every or calendar: this runs once")
 
 
 def _at(text: str, now: Instant) -> Instant:

@@ -23,7 +23,7 @@ class PostgresEngine:
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
-        self._pieces = Pieces(store, settings.history_width, settings.history_timeout)
+        self._pieces = Pieces(store, settings.history_width)
         self.jobs = PostgresJobs(store, self._pieces)
         self.planning = PostgresPlanning(store, self._pieces)
         self.running = PostgresRunning(store, self._pieces)

@@ -80,8 +80,8 @@ class PostgresHistory:
         return frozenset(row["run_id"] for row in await self._store.fetch(_SQL["discard"], run_ids, uid))
 
     async def append_log(self, run_id: RunId, number: int, text: bytes, now: Instant) -> None:
-        await self._pieces.ensure("run_logs", [now])
-        await self._store.fetch(_SQL["append_log"], run_id, number, text, now, self._settings.log_cap)
+        part = (run_id, number, text, now, self._settings.log_cap)
+        await self._pieces.write("run_logs", [now], lambda c: c.execute(_SQL["append_log"], *part))
 
     async def read_log(self, run_id: RunId) -> bytes:
         found = await self._store.fetch("select text from run_logs where run_id = $1 order by number", run_id)
@@ -98,20 +98,26 @@ class PostgresHistory:
         return await self._store.write(fold)
 
     async def tend(self, now: Instant, keep: Duration) -> int:
-        cutoff = Instant(now - keep)
+        cutoff, limit = Instant(now - keep), self._settings.history_timeout
         ahead = [Instant(now + step * self._settings.history_width) for step in range(3)]
         for table in TABLES:
-            await self._pieces.ensure(table, ahead)
-        dropped = await self._pieces.drop_before(cutoff)
-        await self._store.write(lambda c: self._forget(c, now, cutoff), timeout=self._settings.history_timeout)
+            await self._pieces.ensure(table, ahead, limit)
+        dropped = await self._pieces.drop_before(cutoff, limit)
+        await self._store.write(lambda c: self._forget(c, now, cutoff), timeout=limit)
+        await self._store.write(_forget_lanes, timeout=limit)
         return dropped
 
     async def _forget(self, connection: Connection, now: Instant, cutoff: Instant) -> None:
         await connection.execute("delete from repeats where at < $1", now - self._settings.repeat_for)
-        await connection.execute("delete from job_versions where until < $1", cutoff)
-        await connection.execute(_SQL["forget_empty_lanes"])
+        await connection.execute(_SQL["forget_versions"], cutoff)
         if cutoff > 0:
             await connection.execute(_SQL["forget_tags"], uuid7(cutoff, bytes(10)))
+
+
+async def _forget_lanes(connection: Connection) -> None:
+    """Locked before they are looked at once more: in between, somebody may have added a member."""
+    empty = await connection.fetch(_SQL["empty_lanes"])
+    await connection.execute(_SQL["forget_empty_lanes"], [row["lane"] for row in empty])
 
 
 def _entry(row: Record) -> Entry:

@@ -57,30 +57,28 @@ class PostgresJobs:
             return await self._store.write(lambda c: _create(c, new, now, whole))
 
     async def read(self, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
-        async with (
-            self._store.connection() as connection,
-            connection.transaction(isolation="repeatable_read", readonly=True),
-        ):
+        async def read(connection: Connection) -> Snapshot | None:
             found = await connection.fetchrow(_SQL["read_recurring"], job_id)
             one_shot = None if found else await connection.fetchrow(_SQL["read_one_shot"], job_id)
             row = found or one_shot
             if row is None or (uid is not None and row["uid"] != uid):
                 return None
             runs = await connection.fetch(_SQL["runs_of_job"], job_id)
-        return _snapshot(row, runs, recurring=found is not None)
+            return _snapshot(row, runs, recurring=found is not None)
+
+        return await self._store.read(read)
 
     async def apply(self, change: JobChange, now: Instant) -> bool:
-        await self._pieces.ensure("ledger", [now])
         try:
-            await self._store.write(lambda c: _apply(c, change, now))
+            await self._pieces.write("ledger", [now], lambda c: _apply(c, change, now))
         except _MovedOn:
             return False
         return True
 
     async def cancel(self, uid: UserNumber | None, job_id: JobId, now: Instant) -> Cancelled | None:
-        await self._pieces.ensure("history", [now])
         while snapshot := await self.read(uid, job_id):
-            answer = await self._store.write(partial(_cancel, snapshot=snapshot, now=now))
+            cancel = partial(_cancel, snapshot=snapshot, now=now)
+            answer = await self._pieces.write("history", [now], cancel)
             if snapshot.cursor is not None or answer != Cancelled():
                 return answer  # else its only run moved while we looked: look again
         return None

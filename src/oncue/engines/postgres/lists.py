@@ -63,12 +63,13 @@ async def _ended_jobs(
     cancelled = None if query.status is None else query.status is JobStatus.CANCELLED
     statement, name = _by_name(_SQL["list_ended"], query.name, 7)
     chosen = _chosen(classes, query.task, query.queue)
-    found = await store.fetch(statement, uids, at, last, SCAN, cancelled, chosen, *name)
+    scan = SCAN if query.status or chosen is not None else min(SCAN, 10 * query.limit)
+    found = await store.fetch(statement, uids, at, last, scan, cancelled, chosen, *name)
     wanted = [row for row in found if row["wanted"]]
     jobs = await _jobs(store, [row["run_id"] for row in wanted[: query.limit]])
     if len(wanted) > query.limit:
         return Page(jobs, mark(("ended", wanted[query.limit - 1]["ended_at"], wanted[query.limit - 1]["run_id"])))
-    if len(found) == SCAN:
+    if len(found) == scan:
         return Page(jobs, mark(("ended", found[-1]["ended_at"], found[-1]["run_id"])))
     return Page(jobs)
 

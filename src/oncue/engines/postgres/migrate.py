@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncpg
+
 from oncue.domain.errors import OncueError
 from oncue.domain.instants import Duration
 from oncue.engines.postgres.store import Connection, Store
@@ -27,4 +29,9 @@ async def migrate(store: Store, timeout: Duration) -> None:
                 await connection.execute(script)
                 await connection.execute("insert into oncue_schema values ($1)", number)
 
-    await store.write(bring_up_to_date, timeout=timeout)
+    try:
+        await store.write(bring_up_to_date, timeout=timeout)
+    except asyncpg.InsufficientPrivilegeError as denied:
+        raise OncueError(
+            f"this user may not make tables here ({denied}): grant it create on the schema, or name another user"
+        ) from denied

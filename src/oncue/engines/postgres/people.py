@@ -61,9 +61,8 @@ class PostgresPeople:
         return bool(await self._store.fetch(_SQL["revoke"], key_id, now))
 
     async def record(self, deeds: Sequence[Deed]) -> None:
-        await self._pieces.ensure("audit", [deed.at for deed in deeds])
         records = [(d.at, d.uid, d.key_id, d.action, d.object_id, d.detail, d.address) for d in deeds]
-        await self._store.write(lambda c: copy(c, "audit", AUDIT, records))
+        await self._pieces.write("audit", [deed.at for deed in deeds], lambda c: copy(c, "audit", AUDIT, records))
 
     async def audit(self, uid: UserNumber | None = None, limit: int = 100, after: str | None = None) -> Page[Deed]:
         at, deed_id = unmark(after, tuple[int, int]) if after else (2**63 - 1, 0)

@@ -2,45 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
+import asyncpg
+
+from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import Duration, Instant
-from oncue.engines.postgres.store import Connection, Store
+from oncue.engines.postgres.store import TRIES, Connection, Store
+from oncue.engines.sql import statements
 
+T = TypeVar("T")
 Table = Literal["history", "ledger", "audit", "run_logs"]
 TABLES: Final[tuple[Table, ...]] = ("history", "ledger", "audit", "run_logs")
 LOCK = 0x706965636573  # "pieces"
 
+_SQL = statements("oncue.engines.postgres")
+# What a detach says when another process is at the same piece, or was this moment.
+_ANOTHER_IS_AT_IT = (asyncpg.ObjectNotInPrerequisiteStateError, asyncpg.UndefinedTableError)
+
 
 class Pieces:
-    def __init__(self, store: Store, width: Duration, timeout: Duration) -> None:
+    def __init__(self, store: Store, width: Duration) -> None:
         self._store = store
         self._width = width
-        self._timeout = timeout
         self._known: dict[Table, list[tuple[int, int]]] = {table: [] for table in TABLES}
 
-    async def ensure(self, table: Table, instants: Collection[Instant]) -> None:
+    async def write(
+        self,
+        table: Table,
+        instants: Collection[Instant],
+        work: Callable[[Connection], Awaitable[T]],
+        *,
+        hot: bool = False,
+    ) -> T:
+        """A transaction that may add rows to `table` at these instants. A piece that others dropped is made again."""
+        for _ in range(TRIES):
+            await self.ensure(table, instants)
+            try:
+                return await self._store.write(work, hot=hot)
+            except asyncpg.CheckViolationError:  # no piece takes the row
+                await self.refresh()
+        raise StoreUnavailable(f"the {table} of that time is being dropped; the call can be repeated")
+
+    async def ensure(self, table: Table, instants: Collection[Instant], timeout: Duration | None = None) -> None:
         """There is a piece for each of these. Costs next to nothing when they are known, as they nearly always are."""
         if not instants or self._covers(table, min(instants), max(instants)):
             return
         for at in instants:
             if not self._covers(table, at, at):
-                await self._store.write(partial(self._make, table, at), timeout=self._timeout)
+                await self._finish_drop(table, at, timeout)
+                await self._store.write(partial(self._make, table, at), timeout=timeout)
                 await self.refresh()
 
     async def refresh(self) -> None:
-        rows = await self._store.fetch("select parent, from_at, until_at from pieces order by from_at desc")
-        self._known = {table: [(r["from_at"], r["until_at"]) for r in rows if r["parent"] == table] for table in TABLES}
+        found = [row for row in await self._store.fetch(_SQL["pieces"]) if row["attached"]]
+        self._known = {
+            table: [(row["from_at"], row["until_at"]) for row in reversed(found) if row["parent"] == table]
+            for table in TABLES
+        }
 
-    async def drop_before(self, cutoff: Instant) -> int:
-        """Drop every piece that ended before `cutoff`. Detached first, without stopping those who write to others."""
-        rows = await self._store.fetch("select parent, name from pieces where until_at <= $1 order by until_at", cutoff)
-        for parent, name in rows:
-            await self._drop(parent, name)
+    async def drop_before(self, cutoff: Instant, timeout: Duration | None = None) -> int:
+        """Drop every piece that ended before `cutoff`, and what earlier calls left half done; how many there were."""
+        dropped = 0
+        for row in await self._store.fetch(_SQL["pieces"]):
+            if row["until_at"] <= cutoff or not row["attached"]:
+                dropped += await self._drop(row["parent"], row["name"], timeout)
         await self.refresh()
-        return len(rows)
+        return dropped
 
     def _covers(self, table: Table, first: Instant, last: Instant) -> bool:
         return any(start <= first and last < end for start, end in self._known[table])
@@ -59,23 +89,35 @@ class Pieces:
                 return  # somebody else was quicker
             start, end = (max(start, taken_until), end) if taken_until <= at else (start, min(end, taken_from))
         name = f"{table}_{start}"
-        await connection.execute(f"create table {name} (like {table} including all)")
+        # Numbers are drawn from the whole table's sequence; PostgreSQL 17 refuses a piece that has one of its own.
+        await connection.execute(f"create table {name} (like {table} including all excluding identity)")
         await connection.execute(f"alter table {table} attach partition {name} for values from ({start}) to ({end})")
         await connection.execute("insert into pieces values ($1, $2, $3, $4)", table, name, start, end)
 
-    async def _drop(self, parent: str, name: str) -> None:
-        """Three steps outside a transaction; whoever finds one half done goes on from there."""
-        async with self._store.connection(timeout=self._timeout) as connection:
-            await connection.execute("select pg_advisory_lock($1)", LOCK)
+    async def _finish_drop(self, table: Table, at: Instant, timeout: Duration | None) -> None:
+        """Of a piece for this instant, if there is one half dropped: it is in the way of a new one."""
+        for row in await self._store.fetch(_SQL["pieces"]):
+            if row["parent"] == table and row["from_at"] <= at < row["until_at"] and not row["attached"]:
+                await self._drop(row["parent"], row["name"], timeout)
+
+    async def _drop(self, parent: str, name: str, timeout: Duration | None) -> bool:
+        """Detached first, without stopping those who write to other pieces. Whoever finds one half done goes on there.
+
+        No lock spans the steps: behind PgBouncer none could, and a detach refuses to be part of a transaction.
+        """
+        pending = "select inhdetachpending from pg_inherits where inhrelid = to_regclass($1)"
+        for (begun,) in await self._store.fetch(pending, name):
+            how = "finalize" if begun else "concurrently"
             try:
-                how = await connection.fetchval(
-                    "select inhdetachpending from pg_inherits where inhrelid = to_regclass($1)", name
-                )
-                if how is not None:
-                    await connection.execute(
-                        f"alter table {parent} detach partition {name} {'finalize' if how else 'concurrently'}"
-                    )
-                await connection.execute(f"drop table if exists {name}")
-                await connection.execute("delete from pieces where name = $1", name)
-            finally:
-                await connection.execute("select pg_advisory_unlock($1)", LOCK)
+                await self._store.alone(f"alter table {parent} detach partition {name} {how}", timeout)
+            except _ANOTHER_IS_AT_IT:
+                return False
+        return await self._store.write(partial(self._remove, name), timeout=timeout)
+
+    async def _remove(self, name: str, connection: Connection) -> bool:
+        """Unless another was quicker, and yet another has made it anew."""
+        await connection.execute("select pg_advisory_xact_lock($1)", LOCK)
+        if await connection.fetchval("select 1 from pg_inherits where inhrelid = to_regclass($1)", name):
+            return False
+        await connection.execute(f"drop table if exists {name}")
+        return bool(await connection.fetch("delete from pieces where name = $1 returning name", name))

@@ -31,15 +31,13 @@ class PostgresPlanning:
         self._pieces = pieces
 
     async def plan(self, until: Instant, limit: int, now: Instant, decide: Callable[[DueJob], Plan]) -> Planned:
-        await self._pieces.ensure("ledger", [now])
-
         async def plan(connection: Connection) -> list[Plan]:
             due = await connection.fetch(_SQL["plan_take"], until, limit)
             plans = [decide(_due_job(row)) for row in due]
             await _write(connection, plans, now)
             return plans
 
-        plans = await self._store.write(plan)
+        plans = await self._pieces.write("ledger", [now], plan)
         soonest = await self._store.fetch("select min(next_at) from agenda")
         next_at = soonest[0][0]
         return Planned(
@@ -53,12 +51,9 @@ class PostgresPlanning:
         return [_held_run(row) for row in await self._store.fetch(_SQL["overdue"], limit, now)]
 
     async def withdraw(self, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
-        await self._pieces.ensure("ledger", [now])
-        return await self._store.write(lambda c: _withdraw(c, withdrawals, now))
+        return await self._pieces.write("ledger", [now], lambda c: _withdraw(c, withdrawals, now))
 
     async def expire(self, limit: int, now: Instant) -> int:
-        await self._pieces.ensure("history", [now])
-
         async def expire(connection: Connection) -> int:
             found = await connection.fetch(_SQL["expired"], now, limit)
             touched = lanes.Touched()
@@ -67,7 +62,7 @@ class PostgresPlanning:
             run_ids = [row["run_id"] for row in found]
             return len(await end_waiting(connection, run_ids, touched, State.EXPIRED, now))
 
-        return await self._store.write(expire)
+        return await self._pieces.write("history", [now], expire)
 
 
 async def _write(connection: Connection, plans: Sequence[Plan], now: Instant) -> None:

@@ -62,8 +62,8 @@ class PostgresRunning:
         return {row["run_id"]: row["token"] for row in found}
 
     async def settle(self, worker_id: WorkerId, settlements: Sequence[Settlement], now: Instant) -> Settled:
-        await self._pieces.ensure("history", [settled.ended_at for settled in settlements])
-        return await self._store.write(lambda c: _settle(c, worker_id, settlements), hot=True)
+        ends = [settled.ended_at for settled in settlements]
+        return await self._pieces.write("history", ends, lambda c: _settle(c, worker_id, settlements), hot=True)
 
     async def hand_back(self, worker_id: WorkerId, runs: Sequence[Claimed], now: Instant) -> frozenset[RunId]:
         back = [
@@ -78,12 +78,11 @@ class PostgresRunning:
             )
             for run in runs
         ]
-        await self._pieces.ensure("history", [now])
-        answer = await self._store.write(lambda c: _settle(c, worker_id, back, again_counts_as=None), hot=True)
+        give_back = partial(_settle, worker_id=worker_id, settlements=back, again_counts_as=None)
+        answer = await self._pieces.write("history", [now], give_back, hot=True)
         return frozenset(run.run_id for run in runs) - answer.lost
 
     async def cancel(self, uid: UserNumber | None, run_id: RunId, now: Instant) -> Cancelled | None:
-        await self._pieces.ensure("history", [now])
         while True:
             found = await self._store.fetch(_SQL["find_run"], run_id)
             if not found or (uid is not None and found[0]["uid"] != uid):
@@ -91,7 +90,8 @@ class PostgresRunning:
             where = found[-1]
             if State(where["state"]).final:
                 return Cancelled(final=State(where["state"]))
-            answer = await self._store.write(partial(_cancel, run_id=run_id, where=where, now=now))
+            cancel = partial(_cancel, run_id=run_id, where=where, now=now)
+            answer = await self._pieces.write("history", [now], cancel)
             if answer.stopped or answer.told:
                 return answer  # else it moved between the two looks: look again
 
@@ -104,8 +104,6 @@ class PostgresRunning:
     async def reap(
         self, limit: int, now: Instant, decide: Callable[[Claimed, WorkerId, Instant], Settlement]
     ) -> Settled:
-        await self._pieces.ensure("history", [now])
-
         async def reap(connection: Connection) -> Settled:
             found = await connection.fetch(_SQL["orphans"], limit)
             runs = await self._claimed([tuple(row)[:-2] for row in found])
@@ -118,7 +116,7 @@ class PostgresRunning:
                 cancelled |= answer.cancelled
             return Settled(cancelled=frozenset(cancelled))
 
-        return await self._store.write(reap)
+        return await self._pieces.write("history", [now], reap)
 
 
 def _with_definition(run: Claimed, row: Record) -> Claimed:

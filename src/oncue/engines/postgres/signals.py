@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 
 import asyncpg
 import msgspec
 
 from oncue.domain.errors import StoreUnavailable
 from oncue.engines.port import Hint, Topic
-from oncue.engines.postgres.store import Store
+from oncue.engines.postgres.store import AWAY, Connection, Store
 
 CHANNEL = "oncue"
 LINGER = 0.005  # seconds to gather hints before they travel together
 RECONNECT = 1.0
-MOST_PER_NOTIFY = 50  # well below the 8,000 bytes that one notification may have
+LAST_WORDS = 1.0  # seconds that closing waits for hints on their way
+LONGEST = 7_900  # bytes of one notification; PostgreSQL refuses 8,000
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[Hint]).decode
@@ -29,6 +31,7 @@ class PostgresSignals:
         self._store = store
         self._pending: dict[tuple[Topic, str | None], Hint] = {}
         self._flushing: asyncio.Task[None] | None = None
+        self._hearing: set[asyncio.Task[None]] = set()
         self._closing = asyncio.Event()
 
     async def send(self, hints: Sequence[Hint]) -> None:
@@ -39,48 +42,52 @@ class PostgresSignals:
             self._flushing = asyncio.create_task(self._flush())
 
     async def listen(self) -> AsyncIterator[Hint]:
-        """After every connection, and every one that had to be made again, a hint of each topic: some may be missed."""
-        while not self._closing.is_set():
-            heard: asyncio.Queue[Hint | None] = asyncio.Queue()
-            try:
-                connection = await asyncpg.connect(
-                    self._store.url, server_settings={"application_name": "oncue signals"}
-                )
-                await connection.add_listener(CHANNEL, lambda *args, heard=heard: _hear(heard, args[-1]))
-            except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                await self._closes_within(RECONNECT)
-                continue
-            connection.add_termination_listener(lambda _, heard=heard: heard.put_nowait(None))
-            closer = asyncio.create_task(self._end_when_closing(heard))
-            try:
-                for topic in Topic:
-                    yield Hint(topic)
-                while (hint := await heard.get()) is not None:
-                    yield hint
-            finally:
-                closer.cancel()
-                connection.terminate()
+        if self._closing.is_set():
+            return
+        heard: asyncio.Queue[Hint | None] = asyncio.Queue()
+        hearing = asyncio.create_task(self._hear(heard))
+        hearing.add_done_callback(lambda _: heard.put_nowait(None))
+        self._hearing.add(hearing)
+        try:
+            while (hint := await heard.get()) is not None:
+                yield hint
+        finally:
+            self._hearing.discard(hearing)
+            hearing.cancel()
 
     async def close(self) -> None:
         self._closing.set()
+        for hearing in self._hearing:
+            hearing.cancel()
         if self._flushing is not None:
-            await self._flushing
+            await asyncio.wait({self._flushing}, timeout=LAST_WORDS)
+            self._flushing.cancel()
 
     async def _flush(self) -> None:
-        while self._pending and not await self._closes_within(LINGER):
-            hints, self._pending = list(self._pending.values()), {}
+        while self._pending:
+            await self._closes_within(LINGER)
+            hints, self._pending = self._pending.values(), {}
             try:
-                async with self._store.connection() as connection, connection.transaction():
-                    await connection.execute("set local synchronous_commit = off")
-                    for i in range(0, len(hints), MOST_PER_NOTIFY):
-                        text = _encode(hints[i : i + MOST_PER_NOTIFY]).decode()
-                        await connection.execute("select pg_notify($1, $2)", CHANNEL, text)
-            except StoreUnavailable:
+                await self._store.write(partial(_notify, texts=list(_packed(hints))))
+            except (StoreUnavailable, asyncpg.PostgresError):
                 return  # hints may be lost: whoever needed them polls
 
-    async def _end_when_closing(self, heard: asyncio.Queue[Hint | None]) -> None:
-        await self._closing.wait()
-        heard.put_nowait(None)
+    async def _hear(self, heard: asyncio.Queue[Hint | None]) -> None:
+        """After every connection, and every one that had to be made again, a hint of each topic: some may be missed."""
+        while True:
+            lost = asyncio.Event()
+            with suppress(asyncpg.PostgresError, *AWAY):
+                connection = await self._store.apart("oncue signals")
+                try:
+                    connection.add_termination_listener(lambda _, lost=lost: lost.set())
+                    await connection.add_listener(CHANNEL, lambda *said: _understand(said[-1], heard))
+                    for topic in Topic:
+                        heard.put_nowait(Hint(topic))
+                    await lost.wait()
+                finally:
+                    connection.terminate()
+            if not lost.is_set():
+                await self._closes_within(RECONNECT)
 
     async def _closes_within(self, seconds: float) -> bool:
         with suppress(TimeoutError):
@@ -89,10 +96,31 @@ class PostgresSignals:
         return self._closing.is_set()
 
 
-def _hear(heard: asyncio.Queue[Hint | None], text: object) -> None:
+def _understand(text: object, heard: asyncio.Queue[Hint | None]) -> None:
     with suppress(msgspec.MsgspecError):  # somebody else may use the same channel
         for hint in _decode(str(text)):
             heard.put_nowait(hint)
+
+
+async def _notify(connection: Connection, texts: list[str]) -> None:
+    await connection.execute("set local synchronous_commit = off")
+    await connection.execute("select pg_notify($1, text) from unnest($2::text[]) text", CHANNEL, texts)
+
+
+def _packed(hints: Iterable[Hint]) -> Iterator[str]:
+    """Hints as texts, in as few as hold them all. A target too long to travel is left out: then everybody looks."""
+    pack: list[bytes] = []
+    size = 0
+    for hint in hints:
+        text = _encode(hint)
+        if len(text) + 1 > LONGEST:
+            text = _encode(Hint(hint.topic, hint.due))
+        size += len(text) + 1
+        if size > LONGEST:
+            yield f"[{b','.join(pack).decode()}]"
+            pack, size = [], len(text) + 1
+        pack.append(text)
+    yield f"[{b','.join(pack).decode()}]"
 
 
 def _sooner(one: Hint | None, other: Hint) -> Hint:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg
@@ -21,9 +21,11 @@ from oncue.settings import Settings
 
 if TYPE_CHECKING:
     Connection = PoolConnectionProxy[asyncpg.Record]
+    Apart = asyncpg.Connection[asyncpg.Record]
     Pool = asyncpg.Pool[asyncpg.Record]
 else:
     Connection = PoolConnectionProxy
+    Apart = asyncpg.Connection
     Pool = asyncpg.Pool
 
 T = TypeVar("T")
@@ -36,26 +38,31 @@ HOT_CONNECTIONS = 3
 TRIES = 5
 
 # The connection, or the server behind it, is of no more use: drop it, and let the caller repeat on another.
-_AWAY = (
+AWAY = (
     OSError,
     TimeoutError,
     asyncpg.InterfaceError,
     asyncpg.PostgresConnectionError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
     asyncpg.ReadOnlySQLTransactionError,
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
+    asyncpg.PostgresSystemError,
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.InternalClientError,
-    asyncpg.TargetServerAttributeNotMatched,
 )
-_AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+# Half-way through a conversation, and nobody can know where: there is no asking for a rollback either.
+_DOUBTFUL = (*AWAY, asyncio.CancelledError)
+# The server undid it: for a deadlock, or because a table was altered under a prepared statement.
+_AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.InvalidCachedStatementError)
 
 
 class Store:
     """Runs work on a connection, in a transaction, within the time limit; turns every outage into StoreUnavailable."""
 
     def __init__(self, url: str, pool: Pool, hot: Pool, timeout: Duration, *, bounced: bool) -> None:
-        self.url = url
+        self._url = url
         self._bounced = bounced
         self._pool = pool
         self._hot = hot
@@ -63,97 +70,194 @@ class Store:
 
     @classmethod
     async def connect(cls, settings: Settings) -> Store:
-        url, prepared = _split(settings.engine)
-        with away_as_unavailable():
-            async with asyncio.timeout(settings.store_timeout / SECOND):
-                pool = await _pool(url, settings, settings.pool_size, prepared)
-                hot = await _pool(url, settings, HOT_CONNECTIONS, prepared, plan_cache_mode="force_generic_plan")
-        return cls(url, pool, hot, settings.store_timeout, bounced=not prepared)
+        url, bounced = _split(settings.engine)
+        limit = settings.store_timeout
+        pool = _pool(url, settings.pool_size, limit, bounced)
+        hot = _pool(url, HOT_CONNECTIONS, limit, bounced, plan_cache_mode="force_generic_plan")
+        store = cls(url, pool, hot, limit, bounced=bounced)
+        try:
+            with _away_at_first(url), _unreadable_as_invalid():
+                async with asyncio.timeout(limit / SECOND):
+                    for each in (pool, hot):
+                        await each
+                        await each.release(await each.acquire())
+        except BaseException:
+            await store.close()
+            raise
+        return store
 
     async def close(self) -> None:
         for pool in (self._pool, self._hot):
             try:
                 async with asyncio.timeout(2):
                     await pool.close()
-            except (TimeoutError, asyncpg.InterfaceError, OSError):
-                pool.terminate()
+            except AWAY:
+                with suppress(asyncpg.InterfaceError):  # it never came up
+                    pool.terminate()
 
     async def write(
         self, work: Callable[[Connection], Awaitable[T]], *, hot: bool = False, timeout: Duration | None = None
     ) -> T:
         """One transaction. It is repeated when the server undid it to resolve a deadlock: `work` must not mind."""
-        for attempt in range(TRIES):
-            try:
-                async with self.connection(hot=hot, timeout=timeout) as connection, connection.transaction():
-                    if self._bounced:
-                        await connection.execute("; ".join(f"set local {key} = {to}" for key, to in PLANNING.items()))
-                    return await work(connection)
-            except _AGAIN:
-                if attempt == TRIES - 1:
-                    raise StoreUnavailable("the store is too busy; the call can be repeated") from None
-        raise AssertionError("unreachable")
+        return await self._repeated(lambda: self._transaction(work, hot=hot, timeout=timeout), timeout)
+
+    async def read(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """One look, at one moment, however many statements it takes."""
+        return await self._repeated(lambda: self._transaction(work, isolation="repeatable_read"))
 
     async def fetch(self, statement: str, *args: Any, hot: bool = False) -> list[asyncpg.Record]:
         """One statement: a transaction of its own, with nothing to begin or commit."""
         if self._bounced:  # where each half of it could go to another server
             return await self.write(lambda connection: connection.fetch(statement, *args), hot=hot)
-        async with self.connection(hot=hot) as connection:
-            return await connection.fetch(statement, *args)
 
-    @asynccontextmanager
-    async def connection(self, *, hot: bool = False, timeout: Duration | None = None) -> AsyncIterator[Connection]:
-        pool = self._hot if hot else self._pool
+        async def fetch() -> list[asyncpg.Record]:
+            async with self._borrowed(hot) as connection:
+                return await connection.fetch(statement, *args)
+
+        return await self._repeated(fetch)
+
+    async def alone(self, statement: str, timeout: Duration | None = None) -> None:
+        """A statement that refuses to be part of a transaction."""
         with away_as_unavailable():
             async with asyncio.timeout((timeout or self._timeout) / SECOND):
-                connection = await pool.acquire()
+                connection = await self.apart("oncue", timeout)
                 try:
-                    yield connection
-                except _AWAY:
-                    connection.terminate()
-                    raise
-                except asyncio.CancelledError:
-                    connection.terminate()  # half-way through a conversation: nobody can know where
-                    raise
+                    await connection.execute(statement)
+                    await connection.close()
                 finally:
-                    await pool.release(connection)
+                    connection.terminate()
+
+    async def apart(self, name: str, timeout: Duration | None = None) -> Apart:
+        """A connection that is in no pool, with a limit for each of its statements; the caller ends it."""
+        limit = timeout or self._timeout
+        options = _options(limit, self._bounced, name, _limits(limit))
+        return await asyncpg.connect(self._url, command_timeout=limit / SECOND, **options)
+
+    async def _repeated(self, once: Callable[[], Awaitable[T]], timeout: Duration | None = None) -> T:
+        with away_as_unavailable():
+            async with asyncio.timeout((timeout or self._timeout) / SECOND):
+                for _ in range(TRIES):
+                    with suppress(*_AGAIN):
+                        return await once()
+        raise StoreUnavailable("PostgreSQL is too busy with others who write the same; the call can be repeated")
+
+    async def _transaction(
+        self,
+        work: Callable[[Connection], Awaitable[T]],
+        *,
+        hot: bool = False,
+        timeout: Duration | None = None,
+        isolation: Literal["repeatable_read"] | None = None,
+    ) -> T:
+        local = _limits(timeout) if timeout else {}
+        if self._bounced:
+            local = {**PLANNING, **_limits(timeout or self._timeout)}
+        async with self._borrowed(hot) as connection:
+            transaction = connection.transaction(isolation=isolation, readonly=isolation is not None)
+            await transaction.start()
+            try:
+                if local:
+                    await connection.execute("; ".join(f"set local {name} = {value}" for name, value in local.items()))
+                answer = await work(connection)
+            except _DOUBTFUL:
+                raise
+            except BaseException:
+                await transaction.rollback()
+                raise
+            await transaction.commit()
+            return answer
+
+    @asynccontextmanager
+    async def _borrowed(self, hot: bool) -> AsyncIterator[Connection]:
+        pool = self._hot if hot else self._pool
+        connection = await pool.acquire()
+        try:
+            yield connection
+        except _DOUBTFUL:
+            connection.terminate()
+            raise
+        finally:
+            await pool.release(connection)
 
 
 @contextmanager
 def away_as_unavailable() -> Iterator[None]:
     try:
         yield
-    except _AWAY as away:
+    except ValueError:  # what was passed is wrong, and will be when it is repeated
+        raise
+    except AWAY as away:
+        raise StoreUnavailable(f"PostgreSQL is away ({_reason(away)}); the call can be repeated") from away
+
+
+@contextmanager
+def _away_at_first(url: str) -> Iterator[None]:
+    try:
+        yield
+    except AWAY as away:
+        where = urlsplit(url).hostname or "this machine"
         raise StoreUnavailable(
-            f"PostgreSQL is away ({type(away).__name__}: {str(away)[:200]}); the call can be repeated"
+            f"cannot open the store: PostgreSQL at {where} is away ({_reason(away)}); "
+            "start the server or correct the setting `engine`, then try again"
         ) from away
+
+
+@contextmanager
+def _unreadable_as_invalid() -> Iterator[None]:
+    """A URL that makes no sense. Of what it says only what cannot be a piece of the password is repeated."""
+    try:
+        yield
+    except ValueError as wrong:
+        known = f" ({wrong})" if isinstance(wrong, asyncpg.ClientConfigurationError) else ""
+        raise Invalid.of(
+            "engine",
+            "bad_engine",
+            f"this URL cannot be read{known}: write postgresql://user:password@host:port/database, and special "
+            "characters of the password as %XX",
+        ) from None
+
+
+def _reason(away: BaseException) -> str:
+    return f"{type(away).__name__}: {str(away)[:200] or 'no answer in time'}"
 
 
 async def _leave_as_it_is(connection: object) -> None:
     """We leave nothing behind on a connection, and the usual reset costs a round trip at every use."""
 
 
-async def _pool(url: str, settings: Settings, size: int, prepared: bool, **server: str) -> Pool:
-    """Behind PgBouncer (`?prepared_statements=off`) nothing may outlive a transaction: no settings, no statements."""
-    limit = str(settings.store_timeout // 1000)
-    session = {"statement_timeout": limit, "idle_in_transaction_session_timeout": limit, **PLANNING, **server}
-    return await asyncpg.create_pool(
+def _pool(url: str, size: int, limit: Duration, bounced: bool, **session: str) -> Pool:
+    return asyncpg.create_pool(
         url,
-        min_size=1,
+        min_size=0,  # or it would reconnect on its own during an outage, and log each failure
         max_size=size,
         max_inactive_connection_lifetime=0,
         reset=_leave_as_it_is,
-        command_timeout=settings.store_timeout / SECOND,
-        statement_cache_size=200 if prepared else 0,
-        server_settings={"application_name": "oncue", **(session if prepared else {})},
-        target_session_attrs=SessionAttribute.read_write,
+        **_options(limit, bounced, "oncue", {**PLANNING, **_limits(limit), **session}),
     )
+
+
+def _options(limit: Duration, bounced: bool, name: str, session: dict[str, str]) -> dict[str, Any]:
+    """Behind PgBouncer (`?prepared_statements=off`) nothing may outlive a transaction: no settings, no statements."""
+    return {
+        "timeout": limit / SECOND,
+        "statement_cache_size": 0 if bounced else 200,
+        "server_settings": {"application_name": name, **({} if bounced else session)},
+        "target_session_attrs": SessionAttribute.read_write,
+    }
+
+
+def _limits(limit: Duration) -> dict[str, str]:
+    """So that the server, too, gives up what nobody waits for any more."""
+    milliseconds = str(limit // 1000)
+    return {"statement_timeout": milliseconds, "idle_in_transaction_session_timeout": milliseconds}
 
 
 def _split(url: str) -> tuple[str, bool]:
     """Our own parameter out of the URL, the rest for the driver."""
-    parts = urlsplit(url)
+    with _unreadable_as_invalid():
+        parts = urlsplit(url)
     options = dict(parse_qsl(parts.query))
     choice = options.pop("prepared_statements", "on")
     if choice not in ("on", "off"):
         raise Invalid.of("engine", "bad_engine", f"prepared_statements is on or off, not {choice[:20]!r}")
-    return urlunsplit(parts._replace(query=urlencode(options))), choice == "on"
+    return urlunsplit(parts._replace(query=urlencode(options))), choice == "off"

@@ -35,17 +35,22 @@ def insert_many(db: Connection, table: str, columns: Sequence[str], records: Seq
 @cache
 def _insert(table: str, columns: tuple[str, ...], times: int) -> str:
     """`or fail` keeps no copy of the pages it changes: a failure undoes the whole transaction anyway."""
-    row = f"({', '.join('?' * len(columns))})"
-    return f"insert or fail into {table} ({', '.join(columns)}) values {', '.join([row] * times)}"
+    row = f"({','.join('?' * len(columns))})"
+    return f"insert or fail into {table} ({','.join(columns)}) values {','.join([row] * times)}"
 
 
-def delete_many(db: Connection, table: str, run_ids: Sequence[bytes]) -> None:
-    done = 0
+def delete_many(
+    db: Connection, table: str, run_ids: Sequence[bytes], guard: str = "", given: tuple[Any, ...] = ()
+) -> int:
+    """Remove these, those that pass the guard; how many did."""
+    done = removed = 0
     for size in KEYS_AT_A_TIME:
-        statement = f"delete from {table} where run_id in ({', '.join('?' * size)})"
+        statement = f"delete from {table} where {guard}run_id in ({','.join('?' * size)})"
         while len(run_ids) - done >= size:
-            db.execute(statement, tuple(run_ids[done : done + size]))
+            db.execute(statement, (*given, *run_ids[done : done + size]))
+            removed += db.changes()
             done += size
+    return removed
 
 
 def insert_runs(db: Connection, runs: Iterable[tuple[NewRun, str | None]], touched: Touched) -> None:

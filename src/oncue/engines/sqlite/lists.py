@@ -25,6 +25,7 @@ from oncue.engines.sqlite.store import Connection, fetch, first, stream
 
 _SQL = statements("oncue.engines.sqlite")
 SCAN = 5_000  # most rows of an index that one page looks at
+FEW = 10_000  # runs of one user: so many ids are read and sorted in a few milliseconds
 FIRST, LAST = bytes(16), b"\xff" * 16
 BEGINNING = -NEVER
 NO_JOB: rows.Row = (None,) * 11  # what matches no query: its job is gone
@@ -100,9 +101,21 @@ def _live_jobs(db: Connection, query: JobQuery, last: bytes) -> Walk:
     who = "" if query.uid is None else "uid = :uid and " if query.name is None else "uid = :uid and name = :name and "
     streams = [stream(db, _SQL["list_recurring"].format(who=who), given)]
     if query.status in (None, JobStatus.ACTIVE, JobStatus.PAUSED):
-        streams.append(stream(db, _SQL["list_one_shots"].format(who=who), given))
+        streams.append(_live_one_shots(db, query, who, last))
     for row in merge(*streams, key=lambda row: row[0], reverse=True):
         yield ("live", 0, row[0]), row
+
+
+def _live_one_shots(db: Connection, query: JobQuery, who: str, last: bytes) -> Iterator[rows.Row]:
+    """A user's runs are indexed by their instants: few are sorted; many are found by a walk over all runs."""
+    uid = query.uid
+    if uid is not None and query.name is None:
+        some = fetch(db, _SQL["some_run_ids"], (uid, FEW + 1))
+        if len(some) <= FEW:
+            few = sorted((run_id for (run_id,) in some if run_id < last), reverse=True)
+            return (row for run_id in few for row in fetch(db, _SQL["one_shot"], (run_id,)))
+        who = ""
+    return stream(db, _SQL["list_one_shots"].format(who=who), {"uid": uid, "name": query.name, "last": last})
 
 
 def _ended_jobs(db: Connection, query: JobQuery, at: int, last: bytes) -> Walk:
@@ -129,14 +142,14 @@ def _tagged_jobs(db: Connection, query: JobQuery, last: bytes) -> Walk:
 
 def find_one_shot(db: Connection, job_id: bytes) -> tuple[Any, ...] | None:
     """In whatever state. None also if the run with this id is not a job."""
-    row = first(db, "select * from live_one_shots where job_id = ?", (job_id,))
+    row = first(db, _SQL["one_shot"], (job_id,))
     row = row or find_ended(db, UUID(bytes=job_id), _SQL["find_ended_job"])
     return None if row is None or row[8] is None else row
 
 
 def _jobs_in_window(db: Connection, query: JobQuery, at: int, last: bytes) -> Walk:
     """In order of the next run."""
-    start = BEGINNING if query.next_from is None else query.next_from
+    start = at if query.next_from is None else max(at, query.next_from)
     end = NEVER if query.next_until is None else query.next_until
     streams = [
         stream(db, _SQL[statement], (uid, start, end, at, last))
@@ -148,9 +161,10 @@ def _jobs_in_window(db: Connection, query: JobQuery, at: int, last: bytes) -> Wa
 
 
 def _job_matches(query: JobQuery, chosen: Collection[int] | None, row: rows.Row) -> bool:
-    _, _, _, status, class_id, name, _, _, spec, *_ = row
+    _, uid, _, status, class_id, name, _, _, spec, *_ = row
     return (
         spec is not None
+        and query.uid in (None, uid)
         and query.status in (None, rows.STATUSES[status])
         and (chosen is None or class_id in chosen)
         and query.name in (None, name)
@@ -171,16 +185,21 @@ _STATES: dict[Part, set[State]] = {
 }
 
 
+# The runs of a job: the one that is the job, and those that have an index for it.
+_OF_JOB = ("run_id = ?1", "job_id = ?1 and job_id <> run_id")
+
+
 def _running(db: Connection, query: RunQuery, at: int, last: bytes) -> Walk:
     for row in stream(db, _SQL["list_running"], (last,)):
         yield ("running", 0, row[0]), row
 
 
 def _waiting(db: Connection, query: RunQuery, at: int, last: bytes) -> Walk:
-    start = BEGINNING if query.wanted_from is None else query.wanted_from
+    start = at if query.wanted_from is None else max(at, query.wanted_from)
     end = NEVER if query.wanted_until is None else query.wanted_until
     if query.job_id is not None:
-        streams = [stream(db, _SQL["list_waiting_of_job"], (query.job_id.bytes, start, end, at, last))]
+        given = (query.job_id.bytes, start, end, at, last)
+        streams = [stream(db, _SQL["list_waiting_of_job"].format(which=which), given) for which in _OF_JOB]
     else:
         streams = [stream(db, _SQL["list_waiting"], (uid, start, end, at, last)) for uid in _uids(db, query.uid)]
     for row in merge(*streams, key=lambda row: (row[6], row[0])):
@@ -192,8 +211,8 @@ def _ended(db: Connection, query: RunQuery, at: int, last: bytes) -> Walk:
         if piece.from_at > at:
             continue
         if query.job_id is not None:
-            statement = _SQL["list_ended_of_job"].format(piece=piece.name)
-            streams = [stream(db, statement, (query.job_id.bytes, at, last))]
+            statement, given = _SQL["list_ended_of_job"], (query.job_id.bytes, at, last)
+            streams = [stream(db, statement.format(piece=piece.name, which=which), given) for which in _OF_JOB]
         else:
             statement = _SQL["list_ended"].format(piece=piece.name)
             streams = [stream(db, statement, (uid, at, last)) for uid in _uids(db, query.uid)]

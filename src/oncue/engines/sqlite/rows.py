@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import is_
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -42,6 +43,10 @@ _decode_ids = msgspec.msgpack.Decoder(list[UUID]).decode
 def ids(column: Sequence[bytes]) -> list[Any]:
     """Ids from bytes. One decoding of all of them takes a seventh of the time of one UUID after the other."""
     return _decode_ids(b"\xdd%b%b" % (len(column).to_bytes(4, "big"), b"".join([b"\xc4\x10" + one for one in column])))
+
+
+def one_id(stored: bytes) -> Any:
+    return UUID(bytes=stored)
 
 
 def id_or_none(stored: bytes | None) -> Any:
@@ -90,11 +95,11 @@ def claimed(row: Row, known: Mapping[bytes, RunId]) -> Claimed:
         parent,
         updated_at,
     ) = row
-    run = known[run_id]
+    run: Any = known[run_id]
     return Claimed(
         run,
         token,
-        JobId(run) if job_id == run_id else JobId(UUID(bytes=job_id)),
+        run if job_id == run_id else one_id(job_id),
         uid,
         class_id,
         due,
@@ -112,7 +117,7 @@ def claimed(row: Row, known: Mapping[bytes, RunId]) -> Claimed:
         spec,
         payload,
         inline == 1,
-        id_or_none(parent),
+        None if parent is None else one_id(parent),
         updated_at,
     )
 
@@ -129,12 +134,12 @@ def new_run(run: NewRun, name: str | None) -> tuple[Any, ...]:
         run.wanted,
         run.nominal,
         None if run.origin is SCHEDULE or run.origin == SCHEDULE else run.origin.bytes,
-        int(run.trigger),
+        run.trigger,
         run.job_version,
         0,
         0,
         0,
-        int(lanes.held | run.held),
+        lanes.held | run.held,
         lanes.lane,
         lanes.gate,
         run.expires_at,
@@ -146,39 +151,43 @@ def new_run(run: NewRun, name: str | None) -> tuple[Any, ...]:
     )
 
 
-def ended(settled: Settlement, state: State, worker_id: bytes, *, whole: bool = False) -> tuple[Any, ...]:
-    """A final run, as a row of history; `whole`: with its definition, as dead letters are kept."""
-    run = settled.run
-    whole = whole or run.inline
-    return (
-        run.run_id.bytes,
-        run.job_id.bytes,
-        run.uid,
-        run.class_id,
-        int(state),
-        run.wanted,
-        run.nominal,
-        int(run.trigger),
-        run.job_version,
-        run.token,
-        settled.failures,
-        settled.losses,
-        bytes_or_none(run.parent),
-        settled.started_at,
-        settled.ended_at,
-        worker_id,
-        settled.error_type,
-        settled.error,
-        settled.result,
-        settled.attempts,
-        name_of(run.spec) if run.inline else None,
-        run.spec if whole else None,
-        run.payload if whole else None,
-    )
+def ended(settlements: Iterable[Settlement], worker_id: bytes, *, whole: bool = False) -> list[tuple[Any, ...]]:
+    """Final runs, as rows of history; `whole`: with their definition in any case, as dead letters are kept."""
+    return [
+        (
+            run_id,
+            run_id if is_(run.job_id, run.run_id) else run.job_id.bytes,
+            run.uid,
+            run.class_id,
+            settled.state,
+            run.wanted,
+            run.nominal,
+            run.trigger,
+            run.job_version,
+            run.token,
+            settled.failures,
+            settled.losses,
+            None if run.parent is None else run.parent.bytes,
+            settled.started_at,
+            settled.ended_at,
+            worker_id,
+            settled.error_type,
+            settled.error,
+            settled.result,
+            settled.attempts,
+            name_of(spec) if spec is not None and b'"name":' in spec else None,
+            spec,
+            None if spec is None else run.payload,
+        )
+        for settled in settlements
+        for run in (settled.run,)
+        for run_id in (run.run_id.bytes,)
+        for spec in (run.spec if whole or run.inline else None,)
+    ]
 
 
 def name_of(spec: bytes | None) -> str | None:
-    """The name in an encoded definition, decoding it only if there is one."""
+    """The name in an encoded definition, which is decoded only if there may be one."""
     return decode_spec(spec).name if spec is not None and b'"name":' in spec else None
 
 
@@ -234,13 +243,9 @@ def view(row: Row) -> RunView:
     return RunView(*values)
 
 
-def _id(stored: bytes) -> UUID:
-    return UUID(bytes=stored)
-
-
 _FIELDS = RunView.__struct_fields__
 _READ: list[tuple[int, Callable[[Any], Any]]] = [
-    *((_FIELDS.index(name), _id) for name in ("run_id", "job_id", "worker_id", "parent")),
+    *((_FIELDS.index(name), one_id) for name in ("run_id", "job_id", "worker_id", "parent")),
     (_FIELDS.index("state"), State),
     (_FIELDS.index("trigger"), Trigger),
     (_FIELDS.index("held"), Held),

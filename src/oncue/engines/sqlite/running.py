@@ -7,8 +7,11 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from heapq import merge
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
+
+import msgspec
 
 from oncue.domain.ids import ClassId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Instant
@@ -31,7 +34,7 @@ _COUNT = {
     State.CANCELLED: Count.CANCELLED,
     State.EXPIRED: Count.EXPIRED,
 }
-NOBODY: frozenset[bytes] = frozenset()
+_TOKEN = rows.HISTORY.index("token")
 
 
 class SqliteRunning:
@@ -60,8 +63,7 @@ class SqliteRunning:
         return {asked[run_id]: token for run_id, token, *_ in await self._store.read(look, hot=True)}
 
     async def settle(self, worker_id: WorkerId, settlements: Sequence[Settlement], now: Instant) -> Settled:
-        expected = _Outcome(worker_id.bytes, settlements)
-        return await self._store.write(lambda db: self._settle(db, expected))
+        return await self._settle(_Outcome(worker_id.bytes, settlements))
 
     async def hand_back(self, worker_id: WorkerId, runs: Sequence[Claimed], now: Instant) -> frozenset[RunId]:
         back = [
@@ -76,8 +78,7 @@ class SqliteRunning:
             )
             for run in runs
         ]
-        expected = _Outcome(worker_id.bytes, back, again_counts_as=None)
-        answer = await self._store.write(lambda db: self._settle(db, expected))
+        answer = await self._settle(_Outcome(worker_id.bytes, back, again_counts_as=None))
         return frozenset(run.run_id for run in runs) - answer.lost
 
     async def cancel(self, uid: UserNumber | None, run_id: RunId, now: Instant) -> Cancelled | None:
@@ -99,33 +100,34 @@ class SqliteRunning:
                 by_worker[worker_id].append(decide(run, WorkerId(UUID(bytes=worker_id)), claimed_at))
             cancelled: set[RunId] = set()
             for worker_id, decided in by_worker.items():
-                expected = _Outcome(worker_id, decided, again_counts_as=Count.LOST)
-                cancelled |= self._settle(db, expected, buried=True).cancelled
+                outcome = _Outcome(worker_id, decided, again_counts_as=Count.LOST).corrected(db)
+                self._write(db, outcome)
+                cancelled |= outcome.settled().cancelled
             return Settled(cancelled=frozenset(cancelled))
 
         return await self._store.write(reap)
 
-    def _settle(self, db: Connection, expected: _Outcome, *, buried: bool = False) -> Settled:
-        settlements = expected.settlements
-        if not settlements:
-            return Settled()
-        if not buried and not _is_known(db, expected.worker_id):
-            return Settled(lost=frozenset(settled.run.run_id for settled in settlements))
-        outcome = expected if _as_expected(db, expected) else expected.corrected(db)
+    async def _settle(self, expected: _Outcome) -> Settled:
+        """In the hope that nobody interfered; else the attempt is undone and made again with a closer look."""
+        try:
+            return await self._store.write(lambda db: self._settle_in_turn(db, expected))
+        except _InterferedError:
+            return await self._store.write(lambda db: self._settle_in_turn(db, expected.corrected(db)))
+
+    def _settle_in_turn(self, db: Connection, outcome: _Outcome) -> Settled:
+        if not _is_known(db, outcome.worker_id):
+            return outcome.all_lost()
         self._write(db, outcome)
-        return Settled(
-            lost=frozenset(RunId(UUID(bytes=run_id)) for run_id in outcome.lost),
-            cancelled=frozenset(RunId(UUID(bytes=run_id)) for run_id in outcome.cancelled),
-        )
+        return outcome.settled()
 
     def _write(self, db: Connection, outcome: _Outcome) -> None:
+        db.executemany(_SQL["retry"], outcome.again)
+        _pass_fence(db, outcome)
+        delete_many(db, "runs", [row[0] for row in outcome.ended])
         self._pieces.insert(db, outcome.ended)
         insert_many(db, "dead", rows.HISTORY, outcome.dead)
-        db.executemany(_SQL["retry"], outcome.again)
-        delete_many(db, "running", outcome.run_ids)
-        delete_many(db, "runs", outcome.run_ids[: len(outcome.ended)])
-        count(db, outcome.tally)
-        tend(db, outcome.touched)
+        count(db, outcome.tally())
+        tend(db, outcome.touched())
 
 
 class _Outcome:
@@ -137,53 +139,78 @@ class _Outcome:
         settlements: Sequence[Settlement],
         *,
         again_counts_as: Count | None = Count.RETRIED,
-        lost: Collection[bytes] = NOBODY,
-        cancelled: Collection[bytes] = NOBODY,
+        lost: Collection[bytes] = (),
+        cancelled: Collection[bytes] | None = None,
     ) -> None:
         self.worker_id = worker_id
         self.settlements = settlements
         self.lost = lost
-        self.cancelled = cancelled
-        self.ended: list[tuple[Any, ...]] = []
-        self.dead: list[tuple[Any, ...]] = []
-        self.again: list[tuple[Any, ...]] = []
-        self.tally: Counted = Tally()
-        self.touched = Touched()
-        self._again_counts_as = again_counts_as
-        for settled in settlements:
-            self._add(settled)
-        self.run_ids: list[bytes] = [row[0] for row in self.ended] + [row[-1] for row in self.again]
+        self.cancelled = cancelled  # None: nobody has looked
+        self.again_counts_as = again_counts_as
+        waiting, dead = State.WAITING, State.DEAD
+        self.ended = rows.ended([settled for settled in settlements if settled.state is not waiting], worker_id)
+        self.again = [_again(settled) for settled in settlements if settled.state is waiting]
+        self.dead = rows.ended([settled for settled in settlements if settled.state is dead], worker_id, whole=True)
 
-    def _add(self, settled: Settlement) -> None:
-        run, state = settled.run, settled.state
-        if self.lost and run.run_id.bytes in self.lost:
-            return
-        if self.cancelled and run.run_id.bytes in self.cancelled:
-            state = State.CANCELLED
-        if state is State.WAITING:
-            self.again.append(_again(settled))
-        else:
-            self.ended.append(rows.ended(settled, state, self.worker_id))
-        if state is State.DEAD:
-            self.dead.append(rows.ended(settled, state, self.worker_id, whole=True))
-        if (what := _COUNT.get(state, self._again_counts_as)) is not None:
-            self.tally[run.uid, run.class_id, what] += 1
-        if run.lane is not None or run.gate is not None:
-            self.touched.free(run.lane, run.gate)
+    def by_token(self) -> dict[int, list[bytes]]:
+        by_token: dict[int, list[bytes]] = defaultdict(list)
+        for row in self.ended:
+            by_token[row[_TOKEN]].append(row[0])
+        for row in self.again:
+            by_token[row[1]].append(row[-1])
+        return by_token
+
+    def tally(self) -> Counted:
+        by_state = Tally(map(itemgetter(2, 3, 4), self.ended))
+        tally: Counted = Tally({(uid, class_id, _COUNT[state]): n for (uid, class_id, state), n in by_state.items()})
+        if self.again_counts_as is not None:
+            tally.update((uid, class_id, self.again_counts_as) for *_, uid, class_id, _ in self.again)
+        return tally
+
+    def touched(self) -> Touched:
+        touched = Touched()
+        for settled in self.settlements:
+            run = settled.run
+            if run.lane is not None or run.gate is not None:
+                touched.free(run.lane, run.gate)
+        return touched
+
+    def settled(self) -> Settled:
+        lost, cancelled = (
+            frozenset(RunId(UUID(bytes=run_id)) for run_id in some or ()) for some in (self.lost, self.cancelled)
+        )
+        return Settled(lost, cancelled)
+
+    def all_lost(self) -> Settled:
+        return Settled(lost=frozenset(settled.run.run_id for settled in self.settlements))
 
     def corrected(self, db: Connection) -> _Outcome:
         """The same batch after a look at who is held with which token, and who is to be cancelled."""
-        asked = {settled.run.run_id.bytes: settled.run.token for settled in self.settlements}
+        asked = {settled.run.run_id.bytes: settled for settled in self.settlements}
         held = {run_id: rest for run_id, *rest in _held(db, self.worker_id, list(asked))}
-        lost = {run_id for run_id, token in asked.items() if run_id not in held or held[run_id][0] != token}
-        cancelled = {run_id for run_id, (_, cancel_at) in held.items() if cancel_at is not None} - lost
+        mine = {run_id: s for run_id, s in asked.items() if run_id in held and held[run_id][0] == s.run.token}
+        cancelled = {run_id for run_id in mine if held[run_id][1] is not None}
+        for run_id in cancelled:
+            mine[run_id] = msgspec.structs.replace(mine[run_id], state=State.CANCELLED)
         return _Outcome(
             self.worker_id,
-            list({settled.run.run_id: settled for settled in self.settlements}.values()),
-            again_counts_as=self._again_counts_as,
-            lost=lost,
+            list(mine.values()),
+            again_counts_as=self.again_counts_as,
+            lost=asked.keys() - mine.keys(),
             cancelled=cancelled,
         )
+
+
+class _InterferedError(Exception):
+    """Not all were held with their tokens, or a cancel was asked for: what was written is undone."""
+
+
+def _pass_fence(db: Connection, outcome: _Outcome) -> None:
+    """Out of `running` go those that are there with their token. If any is not, or is to be cancelled, nothing goes."""
+    guard = "worker_id = ? and token = ? and " + ("cancel_at is null and " if outcome.cancelled is None else "")
+    for token, run_ids in outcome.by_token().items():
+        if delete_many(db, "running", run_ids, guard, (outcome.worker_id, token)) != len(run_ids):
+            raise _InterferedError
 
 
 def _again(settled: Settlement) -> tuple[Any, ...]:
@@ -196,6 +223,8 @@ def _again(settled: Settlement) -> tuple[Any, ...]:
         settled.attempts,
         Held.PAUSED.value,
         rows.STATUS_NUMBER[JobStatus.PAUSED],
+        run.uid,
+        run.class_id,
         run.run_id.bytes,
     )
 
@@ -219,15 +248,6 @@ def _is_known(db: Connection, worker_id: bytes) -> bool:
 
 def _held(db: Connection, worker_id: bytes, run_ids: list[bytes]) -> list[tuple[bytes, int, int | None]]:
     return fetch(db, _SQL["held_by"], (rows.blobs(run_ids), worker_id)) if run_ids else []
-
-
-def _as_expected(db: Connection, expected: _Outcome) -> bool:
-    """Whether all are held with their tokens, none twice, and none is to be cancelled: as nearly always."""
-    settlements = expected.settlements
-    token = settlements[0].run.token
-    run_ids = set(expected.run_ids)
-    found = first(db, _SQL["count_held"], (rows.blobs(run_ids), token, expected.worker_id))
-    return found is not None and found[0] == len(settlements)
 
 
 def _cancel(pieces: Pieces, uid: UserNumber | None, run_id: RunId, now: Instant, db: Connection) -> Cancelled | None:

@@ -23,12 +23,7 @@ async def test_run_now_is_one_more_run_beside_the_schedule(store: Store) -> None
     assert await store.jobs.apply(change, store.now)
 
     run = only(await store.claim_due(await store.worker()))
-    assert (run.run_id, run.trigger, run.nominal, run.payload) == (
-        change.add[0].run_id,
-        Trigger.RUN_NOW,
-        None,
-        b"1",
-    )
+    assert (run.run_id, run.trigger, run.nominal, run.payload) == (change.add[0].run_id, Trigger.RUN_NOW, None, b"1")
     assert (run.inline, run.origin) == (False, run.run_id)
     assert (await store.snapshot(job_id)).cursor == cursor
     await store.check_counts()

@@ -129,12 +129,3 @@ async def test_an_idempotency_key_is_forgotten_after_its_time(store: Store) -> N
     store.advance(2 * DAY)
     await store.history.tend(store.now, MONTH)
     assert only(await store.create(await store.new_one_shot(repeat=repeat))).outcome is Created.NEW
-
-
-async def test_folding_changes_no_sum(store: Store) -> None:
-    await store.one_shots(3)
-    before = await store.counts()
-    await store.history.fold()
-
-    assert await store.history.fold() == 0
-    assert await store.counts() == before

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
-from collections.abc import Sequence
 from contextlib import suppress
 
 import pytest
 
-from oncue.domain.ids import JobId, occurrence_id
+from oncue.domain.errors import StoreUnavailable
+from oncue.domain.ids import occurrence_id
 from oncue.domain.instants import DAY, HOUR, MINUTE, NEVER, SECOND, Duration, Instant
 from oncue.domain.job import Cursor, JobStatus
 from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.planning import DueJob, Plan, plan
 from oncue.domain.policy import CatchUp, Overlap
-from oncue.domain.run import RunView, State, Trigger
+from oncue.domain.run import State, Trigger
 from oncue.domain.schedule import Schedule
 from oncue.engines.port import Count, Planned
-from oncue.testing.conformance.store import Store, ids, only
-
-
-def nominals(runs: Sequence[RunView]) -> list[Instant]:
-    return sorted(run.nominal for run in runs if run.nominal is not None)
+from oncue.testing.conformance.store import Store, ids, nominals, only
 
 
 async def test_an_occurrence_becomes_a_run(store: Store) -> None:
@@ -84,15 +78,23 @@ async def test_planning_again_plans_nothing_twice(store: Store) -> None:
 
 
 async def test_what_has_run_is_not_planned_again(store: Store) -> None:
-    """The run has left; only the floor remembers it."""
+    """Its run has left, so only the floor remembers it; also when a planner died half-way, and the next one comes."""
     job_id = await store.recurring(every=MINUTE)
     worker = await store.worker()
-    store.advance(MINUTE)
-    await store.plan()
-    await store.succeed(worker, *await store.claim_due(worker))
+    started: list[Instant | None] = []
+    for _ in range(8):
+        store.advance(MINUTE)
+        await store.beat(worker)
+        for _ in range(2):
+            with suppress(StoreUnavailable):
+                await store.plan()
+            runs = await store.claim_due(worker)
+            started += [run.nominal for run in runs]
+            assert len(started) == len(set(started))
+            await store.succeed(worker, *runs)
 
-    assert await store.plan_all() == 0
-    assert len(await store.runs(job_id=job_id)) == 1
+    assert started == [store.at(-i * MINUTE) for i in range(7, -1, -1)]
+    assert len(await store.runs(job_id=job_id)) == 8
 
 
 async def test_a_clock_that_goes_back_plans_nothing_twice(store: Store) -> None:
@@ -215,6 +217,29 @@ async def test_a_decision_that_raises_leaves_nothing(store: Store) -> None:
     assert await store.plan_all(ahead=HOUR) == 60  # and nothing stayed locked
 
 
+async def test_a_pass_that_breaks_off_leaves_each_job_whole(store: Store) -> None:
+    """Planned completely or not at all, each for itself: never runs without their cursor, nor a cursor without runs."""
+    jobs = [await store.recurring(every=MINUTE) for _ in range(5)]
+    seen = 0
+
+    def decide(job: DueJob) -> Plan:
+        nonlocal seen
+        seen += 1
+        if seen == 4:
+            raise StoreUnavailable("the process dies here")
+        return plan(job, store.now, store.at(3 * MINUTE))
+
+    with suppress(StoreUnavailable):
+        await store.planning.plan(store.at(3 * MINUTE), 10, store.now, decide)
+
+    for job_id in jobs:
+        snap = await store.snapshot(job_id)
+        assert snap.cursor is not None
+        assert (len(snap.waiting), snap.cursor.planned) in {(0, 0), (3, 3)}
+    await store.plan_all(ahead=3 * MINUTE)
+    assert (await store.counts())[Count.CREATED] == 15
+
+
 async def test_paused_and_cancelled_jobs_are_not_planned(store: Store) -> None:
     paused, cancelled = await store.recurring(every=MINUTE), await store.recurring(every=MINUTE)
     await store.pause(paused)
@@ -230,64 +255,3 @@ async def test_cron_in_a_zone_is_planned_through_the_year(store: Store) -> None:
 
     assert await store.plan_all(ahead=365 * DAY) == 365
     assert len(set(nominals(await store.runs(job_id=job_id)))) == 365
-
-
-async def test_many_planners_at_once_plan_each_occurrence_once(store: Store) -> None:
-    """P2, from two processes, two planners each."""
-    stores = [store, await store.second()]
-    jobs = [await store.recurring(every=MINUTE) for _ in range(30)]
-
-    async def planner(one: Store) -> int:
-        made = 0
-        for ahead in range(1, 6):
-            while (done := await one.plan(ahead * MINUTE, limit=4)).jobs:
-                made += done.runs
-        return made
-
-    made = await asyncio.gather(*(planner(stores[n % 2]) for n in range(4)))
-    await store.plan_all(ahead=5 * MINUTE)  # what each left to the other, who had just finished
-
-    assert sum(made) <= 150
-    for job_id in jobs:
-        assert nominals(await store.runs(job_id=job_id)) == [store.at(i * MINUTE) for i in range(1, 6)]
-    assert (await store.counts())[Count.CREATED] == 150
-
-
-async def test_planners_an_editor_and_a_worker_at_once_miss_and_double_nothing(store: Store) -> None:
-    """Runs leave as soon as they are made, so no unique key can save a planner that forgets what it has planned."""
-    stores = [store, await store.second()]
-    jobs = [await store.recurring(every=SECOND, overlap=Overlap.ALLOW) for _ in range(8)]
-    began, seconds = store.now, 12
-    started: Counter[tuple[JobId, Instant | None]] = Counter()
-    over = False
-
-    async def planner(n: int) -> None:
-        while not over:
-            await stores[n % 2].plan(limit=3)
-            await asyncio.sleep(0)
-
-    async def editor() -> None:
-        while not over:
-            await store.edit(store.chance.choice(jobs), payload=store.chance.randbytes(4).hex().encode())
-            await asyncio.sleep(0)
-
-    async def run_all_due(wanted: int) -> None:
-        for _ in range(200):
-            runs = await stores[1].claim_due(worker)
-            started.update((run.job_id, run.nominal) for run in runs)
-            await stores[1].succeed(worker, *runs)
-            if started.total() >= wanted:
-                break
-
-    worker = await store.worker()
-    others = [asyncio.create_task(one) for one in (planner(0), planner(1), planner(2), editor())]
-    for i in range(seconds):
-        store.advance(SECOND)
-        await run_all_due((i + 1) * len(jobs))
-    over = True
-    await asyncio.gather(*others)
-
-    wanted = {(job_id, Instant(began + i * SECOND)) for job_id in jobs for i in range(1, seconds + 1)}
-    assert {occurrence for occurrence, n in started.items() if n > 1} == set()
-    assert set(started) == wanted
-    await store.check_counts()

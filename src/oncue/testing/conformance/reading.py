@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from oncue.domain.ids import JobId, RunId
@@ -12,7 +10,7 @@ from oncue.domain.job import JobStatus
 from oncue.domain.policy import Overlap
 from oncue.domain.run import State
 from oncue.engines.port import RunQuery
-from oncue.testing.conformance.store import Store, ids, job_of
+from oncue.testing.conformance.store import Store, ids, job_of, meanwhile
 
 
 async def test_what_does_not_exist_is_none(store: Store) -> None:
@@ -140,13 +138,12 @@ async def test_a_snapshot_is_from_one_moment(store: Store) -> None:
     """Read while planners write: the cursor never counts runs that are not there, nor misses any that are."""
     other = await store.second()
     job_id = await store.recurring(every=SECOND)
-    planning = asyncio.create_task(plan_step_by_step(other, 40))
-    while not planning.done():
-        snap = await store.snapshot(job_id)
-        assert snap.cursor is not None
-        assert snap.cursor.planned == len(snap.waiting)
-        await asyncio.sleep(0)
-    await planning
+    async with meanwhile(plan_step_by_step(other, 40)) as [planning]:
+        while not planning.done():
+            snap = await store.snapshot(job_id)
+            assert snap.cursor is not None
+            assert snap.cursor.planned == len(snap.waiting)
+        await planning
 
     assert len((await store.snapshot(job_id)).waiting) == 40
     assert len(ids(await store.runs(job_id=job_id))) == 40

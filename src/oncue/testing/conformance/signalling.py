@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 
 from oncue.engines.port import Hint, Topic
-from oncue.testing.conformance.store import Store
+from oncue.testing.conformance.store import Store, meanwhile
 
 PATIENCE = 10  # seconds, before a hint counts as lost; it takes milliseconds
 
@@ -28,11 +28,8 @@ async def repeatedly(store: Store, *hints: Hint) -> None:
 
 
 async def exchange(sender: Store, listener: Store, hint: Hint) -> Hint:
-    sending = asyncio.create_task(repeatedly(sender, hint))
-    try:
-        return await heard(listener.signals.listen(), lambda found: found.topic is hint.topic and found == hint)
-    finally:
-        sending.cancel()
+    async with meanwhile(repeatedly(sender, hint)):
+        return await heard(listener.signals.listen(), lambda found: found == hint)
 
 
 async def test_a_hint_reaches_another_process(store: Store) -> None:
@@ -49,13 +46,10 @@ async def test_a_hint_reaches_oneself(store: Store) -> None:
 async def test_everybody_who_listens_hears(store: Store) -> None:
     other = await store.second()
     hint = Hint(Topic.CHANGED, target="1")
-    sending = asyncio.create_task(repeatedly(other, hint))
-    try:
+    async with meanwhile(repeatedly(other, hint)):
         found = await asyncio.gather(
             *(heard(one.signals.listen(), lambda found: found == hint) for one in (store, store, other))
         )
-    finally:
-        sending.cancel()
 
     assert found == [hint] * 3
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from random import Random
 from typing import Any, Self, TypeVar
 from uuid import UUID
@@ -309,6 +311,18 @@ class Store:
         assert open_runs == len(await self.runs(states=LIVE)), counts
 
 
+@asynccontextmanager
+async def meanwhile(*others: Coroutine[Any, Any, Any]) -> AsyncIterator[list[asyncio.Task[Any]]]:
+    """Others at work while the block runs; whoever is not done by its end is stopped."""
+    tasks = [asyncio.create_task(other) for other in others]
+    try:
+        yield tasks
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
 async def everything(page: Callable[[str | None], Awaitable[Page[T]]], most: int = 1_000) -> list[T]:
     """All pages of a listing, one after the other."""
     items: list[T] = []
@@ -329,6 +343,20 @@ def job_of(run_id: RunId) -> JobId:
 
 def ids(runs: Sequence[Claimed | RunView]) -> list[RunId]:
     return [run.run_id for run in runs]
+
+
+def nominals(runs: Sequence[RunView]) -> list[Instant]:
+    """The occurrences these runs are for, in order."""
+    return sorted(run.nominal for run in runs if run.nominal is not None)
+
+
+async def in_order(store: Store) -> list[RunId]:
+    """Everything due, run one after the other, as they become claimable."""
+    worker, order = await store.worker(), []
+    while runs := await store.claim_due(worker):
+        order += ids(runs)
+        await store.succeed(worker, *runs)
+    return order
 
 
 def only(items: Sequence[T]) -> T:

@@ -36,20 +36,22 @@ create table agenda (                                 -- the cursor of each recu
 create index agenda_next on agenda (next_at, job_id);
 create index agenda_window on agenda (uid, next_at, job_id);
 
--- Every run that has not ended. A claim does not touch this row, which is wide and in many indexes: whoever is in
--- `running` runs, whoever is not waits. Measured: two and a half times as fast as an update that takes the row out of an index.
+-- Every run that has not ended. Clustered by when it is due, so that a batch that is due lies together, however many wait
+-- behind it and whenever they were made. A claim does not touch this wide row: whoever is in `running` runs, whoever is not
+-- waits. Measured: half the time of an update that takes it out of an index.
 create table runs (
-  run_id blob primary key, job_id blob not null, uid integer not null, class_id integer not null,
-  due integer not null,                               -- may start from here on
+  held integer,                                       -- bits of Held; zero: may be claimed
+  class_id integer,
+  due integer,                                        -- may start from here on
+  run_id blob, job_id blob not null, uid integer not null,
   wanted integer not null,                            -- the occurrence plus jitter: order in a lane, and what lateness counts from
   nominal integer, origin blob,                       -- origin null: its schedule asked for it
   trigger integer not null, job_version integer not null,
   token integer not null,                             -- as of the last attempt: while it runs, `running` has the newer one
-  failures integer not null, losses integer not null, held integer not null, lane integer, gate integer,
-  expires_at integer, updated_at integer, parent blob, name text, attempts blob, checkpoint blob, spec blob, payload blob) without rowid;
-create index runs_due on runs (class_id, due, run_id, uid) where held = 0;
-create index runs_newest on runs (uid, run_id);
-create index runs_window on runs (uid, wanted, run_id);
+  failures integer not null, losses integer not null, lane integer, gate integer, expires_at integer, updated_at integer, parent blob,
+  name text, attempts blob, checkpoint blob, spec blob, payload blob, primary key (held, class_id, due, run_id)) without rowid;
+create unique index runs_id on runs (run_id);
+create index runs_window on runs (uid, wanted, run_id);         -- none by (uid, run_id): each index is a tenth of claim and settle
 create index runs_job on runs (job_id, wanted) where job_id <> run_id;
 create index runs_name on runs (uid, name, run_id) where name is not null;
 create index runs_lane on runs (lane, held & 5, wanted, run_id) where lane is not null;

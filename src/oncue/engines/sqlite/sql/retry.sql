@@ -2,4 +2,4 @@
 update runs set due = ?1, token = ?2, failures = ?3, losses = ?4, attempts = ?5, expires_at = null,
   held = iif((select status from jobs j where j.job_id = runs.job_id and runs.spec is null) = ?7, ?6, 0),
   checkpoint = coalesce((select checkpoint from running x where x.run_id = runs.run_id), checkpoint)
-where run_id = ?8
+where run_id = ?10

@@ -1,0 +1,1 @@
+"""The command line: `main.py` is the entrance, then one file per command group."""

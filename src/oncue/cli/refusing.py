@@ -1,0 +1,42 @@
+"""How a command says no: exit code 1, and on standard error what is wrong and what to do about it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import click
+import msgspec
+
+from oncue.domain.errors import Invalid
+
+REFUSED = 1
+
+
+@contextmanager
+def refusals(names: Mapping[str, str], *, as_json: bool) -> Iterator[None]:
+    """Whatever is Invalid in this block ends the command.
+
+    `names` says what the user calls a field, by its path. With `as_json` the problem is an object of the shape that
+    the REST API answers with. It goes to standard error all the same: whoever reads standard output finds results only.
+    """
+    try:
+        yield
+    except Invalid as wrong:
+        if as_json:
+            click.echo(msgspec.json.encode(_problem(wrong)), err=True)
+        else:
+            for problem in wrong.problems:
+                click.echo(f"{names.get(problem.path, problem.path)}: {problem.message}", err=True)
+        sys.exit(REFUSED)
+
+
+def _problem(wrong: Invalid) -> dict[str, object]:
+    return {
+        "type": "about:blank",
+        "title": "Unprocessable Content",
+        "status": 422,
+        "detail": str(wrong),
+        "errors": wrong.problems,
+    }

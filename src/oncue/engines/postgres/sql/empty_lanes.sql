@@ -1,0 +1,3 @@
+select lane from lanes l where not exists (select from waiting w where w.lane = l.lane) and not exists (select from waiting w where w.gate = l.lane)
+  and not exists (select from running r where r.lane = l.lane) and not exists (select from running r where r.gate = l.lane)
+order by lane for update skip locked

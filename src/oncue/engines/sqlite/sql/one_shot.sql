@@ -1,0 +1,1 @@
+select * from live_one_shots where job_id = ?

@@ -1,0 +1,1 @@
+select run_id from runs where uid = ? limit ?

@@ -1,0 +1,430 @@
+"""Engines with one planted bug each, and the test that must catch it: they test the tests.
+
+A bug is either a verb that is done wrongly on top of a real engine, and then it fits every engine; or a statement of
+one engine with a condition changed.
+"""
+
+import asyncio
+import importlib
+import itertools
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from oncue.domain.errors import StoreUnavailable
+from oncue.domain.planning import DueJob, Plan
+from oncue.domain.policy import CatchUp
+from oncue.domain.run import Settled, Settlement, State
+from oncue.engines.port import Cancelled, Created, Engine, Worker
+from oncue.testing import conformance
+from oncue.testing.conformance.store import LEASE
+
+Verb = Callable[..., Awaitable[Any]]
+BOTH = ("sqlite", "postgres")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """`old` becomes `new` in a text of an engine's module: `_SQL["claim"]`, or a field of `_LANE`."""
+
+    module: str
+    where: str
+    old: str
+    new: str
+
+    def plant(self, patch: pytest.MonkeyPatch) -> None:
+        module = importlib.import_module(f"oncue.engines.{self.module}")
+        if "." in self.where:
+            name, attribute = self.where.split(".")
+            holder = getattr(module, name)
+            patch.setattr(module, name, holder._replace(**{attribute: self._changed(getattr(holder, attribute))}))
+        else:
+            patch.setitem(module._SQL, self.where, self._changed(module._SQL[self.where]))
+
+    def _changed(self, text: str) -> str:
+        assert self.old in text, f"the statement {self.where} of {self.module} has changed: plant the bug anew"
+        return text.replace(self.old, self.new)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    bug: str
+    caught_by: str  # a test of the conformance suite
+    verbs: dict[str, Verb] = field(default_factory=dict)  # "part.verb": done instead, given the engine and the real one
+    statements: tuple[Statement, ...] = ()
+    having: dict[str, Any] = field(default_factory=dict)  # arguments of a parametrised test
+    engines: tuple[str, ...] = BOTH
+    tries: int = 1  # a race may have to be run more than once
+
+    def plant(self, engine: Engine) -> Engine:
+        for name, instead in self.verbs.items():
+            part, verb = name.split(".")
+            holder = getattr(engine, part)
+            setattr(holder, verb, partial(instead, engine, getattr(holder, verb)))
+        return engine
+
+    @property
+    def test(self) -> Callable[..., Awaitable[None]]:
+        test: Callable[..., Awaitable[None]] = getattr(conformance, self.caught_by)
+        return test
+
+
+# ----------------------------------------------------------------------------------------------- verbs done wrongly
+
+
+def settle_matching(*, worker: bool, token: bool) -> Verb:
+    """Settle that does not compare all of (run, token, worker)."""
+
+    async def settle(engine: Engine, real: Verb, worker_id: Any, settlements: Any, now: Any) -> Settled:
+        lost: set[Any] = set()
+        for one in settlements:
+            view = await engine.history.run(None, one.run.run_id)
+            held = view is not None and view.state is State.RUNNING
+            holder = worker_id if worker or not held else view.worker_id
+            fence = one.run.token if token or not held else view.token
+            lost |= (await real(holder, [replace(one, run=replace(one.run, token=fence))], now)).lost
+        return Settled(lost=frozenset(lost))
+
+    return settle
+
+
+async def save_unfenced(engine: Engine, real: Verb, worker_id: Any, run: Any, **kept: Any) -> bool:
+    view = await engine.history.run(None, run.run_id)
+    if view is None or view.state is not State.RUNNING:
+        return False
+    return bool(await real(view.worker_id, replace(run, token=view.token), **kept))
+
+
+_plans = itertools.count()
+
+
+async def plan_in_two_commits(
+    engine: Engine, real: Verb, until: Any, limit: Any, now: Any, decide: Any, *, dies: bool = False
+) -> Any:
+    """The runs first, the cursor afterwards; now and then the process dies in between."""
+    decided: dict[Any, Plan] = {}
+
+    def only_runs(job: DueJob) -> Plan:
+        decided[job.job_id] = decide(job)
+        return replace(decided[job.job_id], cursor=job.cursor, finished=False)
+
+    def only_cursor(job: DueJob) -> Plan:
+        plan = decided.get(job.job_id) or Plan(job, (), job.cursor)
+        return replace(plan, runs=(), ledger=())
+
+    planned = await real(until, limit, now, only_runs)
+    if dies and planned.runs and next(_plans) % 3 == 0:
+        raise StoreUnavailable("died between two commits")
+    await real(until, limit, now, only_cursor)
+    return planned
+
+
+async def claim_for_anybody(engine: Engine, real: Verb, worker_id: Any, run_ids: Any, now: Any) -> Any:
+    if worker_id in {worker.worker_id for worker in await engine.fleet.workers()}:
+        return await real(worker_id, run_ids, now)
+    await engine.fleet.register(Worker(worker_id, "ghost", "host", LEASE, now, now), now)
+    try:
+        return await real(worker_id, run_ids, now)
+    finally:
+        await engine.fleet.leave(worker_id)
+
+
+async def claim_early(engine: Engine, real: Verb, worker_id: Any, run_ids: Any, now: Any) -> Any:
+    return await real(worker_id, run_ids, now + 1)
+
+
+async def claim_from_paused_queues(engine: Engine, real: Verb, worker_id: Any, run_ids: Any, now: Any) -> Any:
+    for queue in await engine.fleet.paused_queues():
+        await engine.fleet.resume_queue(queue)
+    return await real(worker_id, run_ids, now)
+
+
+async def pause_by_withdrawing(engine: Engine, real: Verb, change: Any, now: Any) -> bool:
+    return bool(await real(replace(change, withdraw=change.withdraw + change.hold, hold=()), now))
+
+
+async def apply_whatever_the_floor(engine: Engine, real: Verb, change: Any, now: Any) -> bool:
+    return bool(await real(replace(change, expect_floor=None), now))
+
+
+async def apply_whatever_the_version(engine: Engine, real: Verb, change: Any, now: Any) -> bool:
+    snap = await engine.jobs.read(None, change.job_id)
+    version = change.expect_version if snap is None else snap.job.version
+    return bool(await real(replace(change, expect_version=version), now))
+
+
+async def answer_before_cancelling(engine: Engine, real: Verb, uid: Any, run_id: Any, now: Any) -> Any:
+    """Looks first, answers what it saw, and does not wait for a claim in flight."""
+    view = await engine.history.run(uid, run_id)
+    answer = await real(uid, run_id, now)
+    return Cancelled(stopped=(run_id,)) if view and view.state is State.WAITING else answer
+
+
+async def count_twice(engine: Engine, real: Verb, uid: Any = None) -> Any:
+    return [replace(one, n=one.n * 2) if one.what == "succeeded" else one for one in await real(uid)]
+
+
+async def hand_back_as_a_failure(engine: Engine, real: Verb, worker_id: Any, runs: Any, now: Any) -> Any:
+    back = [Settlement(run, State.WAITING, now, due=run.due, failures=run.failures + 1) for run in runs]
+    settled = await engine.running.settle(worker_id, back, now)
+    return frozenset(run.run_id for run in runs) - settled.lost
+
+
+async def for_any_user(engine: Engine, real: Verb, uid: Any, *rest: Any) -> Any:
+    return await real(None, *rest)
+
+
+async def bury_a_little_early(engine: Engine, real: Verb, now: Any) -> Any:
+    return await real(now + 1)
+
+
+async def reap_without_counting(engine: Engine, real: Verb, limit: Any, now: Any, decide: Any) -> Any:
+    def immortal(run: Any, worker: Any, since: Any) -> Any:
+        return replace(decide(run, worker, since), state=State.WAITING, due=now, losses=run.losses)
+
+    return await real(limit, now, immortal)
+
+
+async def create_one_by_one(engine: Engine, real: Verb, new: Any, now: Any, *, whole: bool = False) -> Any:
+    return await real(new, now)
+
+
+async def create_whatever_the_body(engine: Engine, real: Verb, new: Any, now: Any, *, whole: bool = False) -> Any:
+    same = [one if one.repeat is None else replace(one, repeat=replace(one.repeat, body_hash=b"x" * 32)) for one in new]
+    return await real(same, now, whole=whole)
+
+
+async def peek_from_a_little_before(engine: Engine, real: Verb, classes: Any, after: Any, until: Any, n: Any) -> Any:
+    return await real(classes, after - 1, until, n)
+
+
+async def mail_once(engine: Engine, real: Verb, worker_id: Any, now: Any, **how: Any) -> Any:
+    beat = await real(worker_id, now, **how)
+    return beat and replace(beat, mail=())
+
+
+async def read_in_two_looks(engine: Engine, real: Verb, uid: Any, job_id: Any) -> Any:
+    first = await real(uid, job_id)
+    await asyncio.sleep(0)
+    second = await real(uid, job_id)
+    return second and replace(second, cursor=first.cursor)
+
+
+async def tend_dead_letters_too(engine: Engine, real: Verb, now: Any, keep: Any) -> Any:
+    old = [run.run_id for run in (await engine.history.dead_letters(None)).items if (run.ended_at or now) < now - keep]
+    await engine.history.discard(None, old)
+    return await real(now, keep)
+
+
+async def look_then_add_a_key(engine: Engine, real: Verb, key: Any) -> bool:
+    if await engine.people.keys():
+        return False
+    await engine.people.add_key(key)
+    return True
+
+
+async def withdraw_whatever_waits(engine: Engine, real: Verb, withdrawals: Any, now: Any) -> Any:
+    taken = await real(withdrawals, now)
+    for one in withdrawals:
+        answer = await engine.running.cancel(None, one.run_id, now) if one.run_id not in taken else None
+        taken |= set(answer.stopped) if answer else set()
+    return taken
+
+
+# ------------------------------------------------------------------------------------------------------------ the table
+
+
+MUTANTS = [
+    Mutant(
+        "settle matches on the run's id only",
+        "test_an_older_token_has_lost_the_run",
+        {"running.settle": settle_matching(worker=False, token=False)},
+    ),
+    Mutant(
+        "settle does not compare tokens",
+        "test_runs_with_different_tokens_settle_in_one_batch",
+        {"running.settle": settle_matching(worker=True, token=False)},
+    ),
+    Mutant(
+        "settle does not compare workers",
+        "test_another_worker_cannot_settle_it",
+        {"running.settle": settle_matching(worker=False, token=True)},
+    ),
+    Mutant(
+        "a buried worker's late result is taken",
+        "test_the_winners_result_stands",
+        {"running.settle": settle_matching(worker=False, token=False)},
+    ),
+    Mutant("save is not fenced", "test_a_stale_attempt_saves_nothing", {"running.save": save_unfenced}),
+    Mutant(
+        "claim forgets to raise the token",
+        "test_the_token_rises_with_every_claim",
+        statements=(
+            Statement("sqlite.running", "claim", "r.token + 1", "r.token"),
+            Statement("postgres.running", "claim", "token + 1", "token"),
+        ),
+    ),
+    Mutant(
+        "the planner commits runs and cursor apart",
+        "test_planners_an_editor_and_a_worker_at_once_miss_and_double_nothing",
+        {"planning.plan": plan_in_two_commits},
+        engines=("postgres",),  # SQLite has one writer, and it is never long enough between the two
+        tries=5,
+    ),
+    Mutant(
+        "the planner dies between two commits",
+        "test_what_has_run_is_not_planned_again",
+        {"planning.plan": partial(plan_in_two_commits, dies=True)},
+    ),
+    Mutant(
+        "a worker declared dead can claim", "test_a_buried_worker_gets_nothing", {"running.claim": claim_for_anybody}
+    ),
+    Mutant(
+        "lanes are not locked while they are tended",
+        "test_creators_and_workers_at_once_never_overlap_and_leave_nobody_stuck",
+        statements=(
+            Statement(
+                "postgres.lanes",
+                "tend_lock",
+                "do update set width = coalesce(nullif(excluded.width, 0), lanes.width)",
+                "do nothing",
+            ),
+        ),
+        engines=("postgres",),
+        tries=5,
+    ),
+    Mutant(
+        "those running do not hold their place in a lane",
+        "test_an_earlier_arrival_waits_for_a_running_head",
+        statements=(
+            Statement(
+                "sqlite.lanes", "_LANE.inside", "or exists (select 1 from running x where x.run_id = r.run_id)", ""
+            ),
+            Statement("postgres.lanes", "tend", "- (select count(*) from running r where r.{lane} = l.lane)", ""),
+        ),
+    ),
+    Mutant(
+        "a retry loses its place in its lane",
+        "test_a_retry_keeps_its_place",
+        statements=(
+            Statement("sqlite.lanes", "_LANE.inside", "r.failures + r.losses > 0 or ", ""),
+            Statement("postgres.lanes", "tend", "and w.failures + w.losses > 0)) as free", "and false)) as free"),
+        ),
+        having={"lane": {"group": "g"}},
+    ),
+    Mutant(
+        "an unclaimed head keeps its place though somebody earlier came",
+        "test_an_earlier_arrival_goes_ahead_of_an_unclaimed_head",
+        statements=(Statement("postgres.lanes", "tend", "w.run_id <> all(array(select run_id from first))", "false"),),
+        engines=("postgres",),
+    ),
+    Mutant(
+        "pause withdraws what was planned, so resume has nothing to release",
+        "test_pause_and_resume_lose_no_planned_tick",
+        {"jobs.apply": pause_by_withdrawing},
+        having={"missed": CatchUp.LAST},
+    ),
+    Mutant(
+        "an edit does not notice that planning went on",
+        "test_planning_meanwhile_refuses_an_edit",
+        {"jobs.apply": apply_whatever_the_floor},
+    ),
+    Mutant(
+        "an edit does not notice another edit",
+        "test_of_two_edits_on_one_snapshot_the_first_counts",
+        {"jobs.apply": apply_whatever_the_version},
+    ),
+    Mutant(
+        "cancel answers before the claim in flight",
+        "test_cancel_racing_claim_is_one_or_the_other",
+        {"running.cancel": answer_before_cancelling},
+        tries=5,
+    ),
+    Mutant("successes are counted twice", "test_counts_add_up", {"history.counters": count_twice}),
+    Mutant(
+        "expiry ends what has been tried",
+        "test_what_runs_or_was_tried_does_not_expire",
+        statements=(
+            Statement("sqlite.running", "retry", "expires_at = null,", ""),
+            Statement("sqlite.planning", "expired", "and token = 0", ""),
+        ),
+        engines=("sqlite",),  # in PostgreSQL what is tried again has no deadline left that could be looked at
+    ),
+    Mutant(
+        "handing back spends an attempt",
+        "test_it_is_as_if_it_had_never_been_claimed",
+        {"running.hand_back": hand_back_as_a_failure},
+    ),
+    Mutant(
+        "another user's run can be read",
+        "test_another_users_run_looks_like_none",
+        {"history.run": for_any_user},
+        having={"state": "succeeded"},
+    ),
+    Mutant(
+        "another user's job can be cancelled",
+        "test_another_users_recurring_job_looks_like_none",
+        {"jobs.cancel": for_any_user},
+    ),
+    Mutant(
+        "claims come a microsecond early", "test_nothing_is_claimed_before_its_instant", {"running.claim": claim_early}
+    ),
+    Mutant(
+        "a paused queue is claimed from",
+        "test_nothing_of_a_paused_queue_is_claimed",
+        {"running.claim": claim_from_paused_queues},
+    ),
+    Mutant(
+        "a worker is buried when its lease ends, not after",
+        "test_a_worker_is_buried_only_after_its_own_lease",
+        {"fleet.bury": bury_a_little_early},
+    ),
+    Mutant(
+        "losses are not counted: a poison is immortal",
+        "test_a_run_that_takes_three_workers_down_is_dead",
+        {"running.reap": reap_without_counting},
+    ),
+    Mutant(
+        "a whole batch is stored one by one",
+        "test_whole_stores_nothing_when_one_is_refused",
+        {"jobs.create": create_one_by_one},
+        having={"refused": Created.KEY_REUSED},
+    ),
+    Mutant(
+        "a key with another body is taken for a repeat",
+        "test_the_same_key_with_another_body_stores_nothing",
+        {"jobs.create": create_whatever_the_body},
+    ),
+    Mutant(
+        "the peek's window is closed at its beginning",
+        "test_the_window_is_open_before_and_closed_at_its_end",
+        {"running.peek": peek_from_a_little_before},
+    ),
+    Mutant("a beat brings no mail", "test_a_running_run_is_asked_to_stop", {"fleet.beat": mail_once}),
+    Mutant(
+        "a snapshot is read in two looks",
+        "test_a_snapshot_is_from_one_moment",
+        {"jobs.read": read_in_two_looks},
+        tries=5,
+    ),
+    Mutant(
+        "retention takes open dead letters",
+        "test_open_letters_outlive_their_stretch_of_history",
+        {"history.tend": tend_dead_letters_too},
+    ),
+    Mutant(
+        "the first key is looked for, then added",
+        "test_of_many_first_keys_at_once_one_is_taken",
+        {"people.add_first_key": look_then_add_a_key},
+        tries=5,
+    ),
+    Mutant(
+        "what is no longer held is withdrawn",
+        "test_what_is_no_longer_held_is_not_withdrawn",
+        {"planning.withdraw": withdraw_whatever_waits},
+    ),
+]

@@ -1,0 +1,224 @@
+"""PostgreSQL seen from outside: what the other tests of this engine share. It says who is connected and who waits,
+locks what the engine wants, and knows a call of every verb."""
+
+import asyncio
+import inspect
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from time import perf_counter
+from typing import Any, Self
+
+import asyncpg
+import pytest
+
+from oncue.domain import change
+from oncue.domain.errors import StoreUnavailable
+from oncue.domain.ids import ClassId, JobId, KeyId
+from oncue.domain.instants import DAY, MILLISECOND, Duration
+from oncue.domain.placement import ClassKey
+from oncue.engines import port
+from oncue.engines.open import open_engine
+from oncue.engines.port import Deed, Engine, JobQuery, Key, Role, RunQuery, Task
+from oncue.engines.postgres.engine import PostgresEngine
+from oncue.settings import Settings
+from oncue.testing.conformance.store import LONG_AGO, Store
+from oncue.testing.postgres import PrivatePostgres
+
+SHORT = Duration(300 * MILLISECOND)  # a limit for calls that are to run into it
+PATIENCE = 10.0  # seconds, for what takes milliseconds
+KEEP = Duration(365 * DAY)
+
+Call = Callable[[], Awaitable[Any]]
+
+
+class Place:
+    """A database with the schema, a session past the engine, and any number of engines on it."""
+
+    def __init__(self, url: str, session: "asyncpg.Connection[asyncpg.Record]") -> None:
+        self.url = url
+        self.session = session
+        self._stores: list[Store] = []
+
+    @classmethod
+    @asynccontextmanager
+    async def on(cls, server: PrivatePostgres, template: str = "template0") -> AsyncIterator[Self]:
+        name = f"oncue_place_{secrets.token_hex(8)}"
+        # Cancelled in the middle of asking for TLS, the driver leaves an exception that nobody retrieves.
+        url = server.create_database(name, template=template) + "?sslmode=disable"
+        session = await asyncpg.connect(url, server_settings={"application_name": "outside"})
+        place = cls(url, session)
+        try:
+            yield place
+        finally:
+            for store in place._stores:
+                await store.close()
+            session.terminate()
+            server.drop_database(name)
+
+    async def store(self, **settings: Any) -> Store:
+        """An engine on this database and what tests need around it."""
+        chosen = Settings(**{"engine": self.url, "pool_size": 4} | settings)
+
+        async def open_one() -> Engine:
+            return await open_engine(chosen)
+
+        store = await Store.on(open_one, seed=len(self._stores) + 1)
+        self._stores.append(store)
+        return store
+
+    async def value(self, query: str, *args: object) -> Any:
+        return await self.session.fetchval(query, *args)
+
+    async def backends(self, condition: str = "true", *, name: str = "oncue") -> list[int]:
+        """The processes that serve the engines of this database."""
+        found = await self.session.fetch(
+            f"select pid from pg_stat_activity where datname = current_database() and application_name = $1"
+            f" and {condition}",
+            name,
+        )
+        return [row["pid"] for row in found]
+
+    async def idle_in_transaction(self) -> list[int]:
+        return await self.backends("state like 'idle in transaction%'")
+
+    async def waiting_for_a_lock(self) -> list[int]:
+        return await self.backends("wait_event_type = 'Lock'")
+
+    @asynccontextmanager
+    async def holding(self, statement: str) -> AsyncIterator[None]:
+        """Another session holds the locks of this statement. Not ours: within a transaction, who waits is not news."""
+        other = await asyncpg.connect(self.url, server_settings={"application_name": "outside"})
+        try:
+            async with other.transaction():
+                await other.execute(statement)
+                yield
+        finally:
+            other.terminate()
+
+    def locked(self, *tables: str) -> AbstractAsyncContextManager[None]:
+        return self.holding(f"lock table {', '.join(tables)} in access exclusive mode")
+
+
+@pytest.fixture
+async def place(postgres_server: PrivatePostgres, postgres_template: str) -> AsyncIterator[Place]:
+    async with Place.on(postgres_server, postgres_template) as place:
+        yield place
+
+
+def postgres_of(store: Store) -> PostgresEngine:
+    assert isinstance(store.engine, PostgresEngine)
+    return store.engine
+
+
+END_ALL = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'oncue'"
+
+
+async def eventually(check: Callable[[], Awaitable[Any]]) -> Any:
+    """Wait for something that another process does, and for nothing else."""
+    async with asyncio.timeout(PATIENCE):
+        while not (found := await check()):  # noqa: ASYNC110 (no event of ours tells it)
+            await asyncio.sleep(0.005)
+    return found
+
+
+async def refused(call: Call) -> float:
+    """Seconds until the call was answered by StoreUnavailable."""
+    began = perf_counter()
+    async with asyncio.timeout(PATIENCE):
+        with pytest.raises(StoreUnavailable):
+            await call()
+    return perf_counter() - began
+
+
+async def answered(call: Call, *, tries: int = 2) -> Any:
+    """Its answer: at most `tries - 1` times it may say first that the store is away."""
+    async with asyncio.timeout(PATIENCE):
+        for _ in range(tries - 1):
+            try:
+                return await call()
+            except StoreUnavailable:
+                pass
+        return await call()
+
+
+async def every_verb(store: Store) -> dict[str, Call]:
+    """A call of each verb of the port that asks the server; none depends on what another did."""
+    now, new_id, uid, job = store.now, store.new_id, store.uid, await store.recurring()
+    waiting, snapshot = await store.one_shots(4), await store.snapshot(job)
+    worker, taken = await store.worker(), await store.one_shots(4)
+    held = await store.claim(worker, *taken)
+    dead = await store.claim_one(worker, await store.one_shot())
+    await store.fail(worker, dead, retry=False)
+    key = Key(KeyId(new_id()), new_id().bytes, uid, "ada", Role.ADMIN, now)
+    new = await store.new_one_shot()
+    return {
+        "Jobs.intern": lambda: store.jobs.intern([ClassKey(f"task {new_id()}")]),
+        "Jobs.classes": store.jobs.classes,
+        "Jobs.create": lambda: store.create(new),
+        "Jobs.read": lambda: store.jobs.read(uid, job),
+        "Jobs.apply": lambda: store.jobs.apply(change.pause(snapshot, now), now),
+        "Jobs.cancel": lambda: store.jobs.cancel(uid, JobId(waiting[0]), now),
+        "Jobs.list": lambda: store.jobs.list(JobQuery(uid)),
+        "Planning.plan": store.plan,
+        "Planning.overdue": lambda: store.planning.overdue(10, now),
+        "Planning.withdraw": lambda: store.planning.withdraw([], now),
+        "Planning.expire": lambda: store.planning.expire(10, now),
+        "Running.peek": lambda: store.running.peek([ClassId(1)], LONG_AGO, now, 10),
+        "Running.claim": lambda: store.claim(worker, waiting[1]),
+        "Running.held_by": lambda: store.running.held_by(worker, taken),
+        "Running.settle": lambda: store.succeed(worker, held[0]),
+        "Running.hand_back": lambda: store.hand_back(worker, held[1]),
+        "Running.cancel": lambda: store.running.cancel(uid, waiting[2], now),
+        "Running.save": lambda: store.running.save(worker, held[2], progress=b"1"),
+        "Running.reap": store.reap,
+        "Fleet.register": store.worker,
+        "Fleet.beat": lambda: store.beat(worker),
+        "Fleet.mail": lambda: store.fleet.mail(worker),
+        "Fleet.bury": lambda: store.fleet.bury(now),
+        "Fleet.leave": lambda: store.fleet.leave(worker),
+        "Fleet.workers": store.fleet.workers,
+        "Fleet.announce": lambda: store.fleet.announce([Task("noop", b"{}")], now),
+        "Fleet.tasks": store.fleet.tasks,
+        "Fleet.pause_queue": lambda: store.fleet.pause_queue("slow", now),
+        "Fleet.resume_queue": lambda: store.fleet.resume_queue("slow"),
+        "Fleet.paused_queues": store.fleet.paused_queues,
+        "History.run": lambda: store.history.run(uid, waiting[3]),
+        "History.runs": lambda: store.history.runs(RunQuery(uid)),
+        "History.ledger": lambda: store.history.ledger(uid, job),
+        "History.dead_letters": lambda: store.history.dead_letters(uid),
+        "History.requeue": lambda: store.history.requeue([], now),
+        "History.discard": lambda: store.history.discard(uid, [dead.run_id]),
+        "History.append_log": lambda: store.history.append_log(taken[3], 1, b"a line", now),
+        "History.read_log": lambda: store.history.read_log(taken[3]),
+        "History.counters": store.history.counters,
+        "History.fold": store.history.fold,
+        "History.tend": lambda: store.history.tend(now, KEEP),
+        "People.user": lambda: store.people.user("ada", now),
+        "People.add_key": lambda: store.people.add_key(key),
+        "People.add_first_key": lambda: store.people.add_first_key(key),
+        "People.key": lambda: store.people.key(key.key_hash),
+        "People.keys": store.people.keys,
+        "People.revoke": lambda: store.people.revoke(key.key_id, now),
+        "People.record": lambda: store.people.record([Deed(now, uid, None, "looked")]),
+        "People.audit": store.people.audit,
+        "Engine.now": store.engine.now,
+    }
+
+
+async def test_every_verb_of_the_port_is_among_the_calls(place: Place) -> None:
+    """Else a new verb without a time limit would go unnoticed."""
+    store = await place.store()
+    parts = (port.Jobs, port.Planning, port.Running, port.Fleet, port.History, port.People, port.Engine)
+    verbs = {
+        f"{part.__name__}.{name}"
+        for part in parts
+        for name, verb in vars(part).items()
+        if inspect.iscoroutinefunction(verb) and not name.startswith("_")
+    }
+
+    calls = await every_verb(store)
+
+    assert verbs - {"Engine.close"} == set(calls)
+    for call in calls.values():
+        await call()
