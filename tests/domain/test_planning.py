@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from oncue.domain.cron import DstGap
 from oncue.domain.ids import ClassId, JobId, UserNumber, occurrence_id
 from oncue.domain.instants import DAY, HOUR, MINUTE, NEVER, SECOND, Duration, Instant, parse_instant
 from oncue.domain.job import Cursor, Spec
@@ -211,3 +212,35 @@ def test_planning_in_steps_comes_to_the_same_as_at_once(steps: list[int], schedu
         in_steps += plan_all(replace(job, cursor=in_steps[-1].cursor if in_steps else job.cursor), NOW, until)
 
     assert nominals(in_steps) == nominals(plan_all(job, NOW, until))
+
+
+def test_what_a_gap_swallows_is_in_the_ledger() -> None:
+    """02:15 and 02:45 do not exist on 28 March 2027 in Berlin: one run right after the gap, the other is recorded."""
+    schedule = Schedule(cron="15,45 2 * * *", timezone="Europe/Berlin")
+    night = parse_instant("2027-03-28T00:00:00Z")
+
+    made = plan(due_job(schedule, night), night, Instant(night + 2 * HOUR))
+
+    gap_end = parse_instant("2027-03-28T01:00:00Z")
+    assert nominals([made]) == [gap_end]
+    assert [(e.first, e.count, e.outcome, e.run_id) for e in made.ledger] == [
+        (gap_end, 1, Outcome.COALESCED, occurrence_id(JOB, gap_end))
+    ]
+
+
+def test_what_a_gap_skips_is_in_the_ledger_once() -> None:
+    schedule = Schedule(cron="30 2 * * *", timezone="Europe/Berlin", dst_gap=DstGap.SKIP)
+    eve = parse_instant("2027-03-27T00:00:00Z")
+
+    plans = []
+    job = due_job(schedule, eve)
+    for day in range(4):
+        plans.append(plan(job, Instant(eve + day * DAY), Instant(eve + (day + 1) * DAY)))
+        job = replace(job, cursor=plans[-1].cursor)
+
+    assert nominals(plans) == [
+        parse_instant(f"2027-03-{at}") for at in ("27T01:30:00Z", "29T00:30:00Z", "30T00:30:00Z")
+    ]
+    [entry] = entries(plans)
+    assert (entry.first, entry.count, entry.outcome) == (parse_instant("2027-03-28T01:00:00Z"), 1, Outcome.SKIPPED)
+    assert "does not exist" in entry.reason

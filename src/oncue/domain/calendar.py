@@ -37,7 +37,7 @@ def to_cron(calendar: Calendar) -> tuple[str, tuple[int, ...]]:
     _, month, date, hour, minute = (
         str(field) if field is not None else (least[i] if i > finest else "*") for i, field in enumerate(fields)
     )
-    for field in (month, date, hour, minute, weekdays or "*"):
+    for field in (month, date, hour, minute, "*" if weekdays is None else weekdays):
         if not field or len(field.split()) != 1:
             raise Invalid.of("calendar", "bad_calendar", f"{field!r} is not a number or a cron field")
     years = () if calendar.year is None else _years(str(calendar.year))

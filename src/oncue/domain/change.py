@@ -1,4 +1,4 @@
-"""What users do to a job, as pure decisions: a snapshot in, a `JobChange` out, for an engine to apply in one guarded write.
+"""What users do to a job, as pure decisions: a snapshot in, a `JobChange` out, for an engine to apply in one write.
 
 If the job moved on since the snapshot was read, nothing is written and the caller reads and decides again.
 """
@@ -30,7 +30,7 @@ class JobChange(msgspec.Struct, frozen=True):
 
     job_id: JobId
     uid: UserNumber
-    # guards: what was read. Of a one-shot only `withdraw`, `hold` and `release` are guarded: its runs are the definition
+    # guards: what was read
     expect_version: int
     expect_status: JobStatus
     expect_floor: Instant | None = None  # None: whatever the cursor says
@@ -202,7 +202,7 @@ def _make_up(
     job: Job, cursor: Cursor, swallowed: list[WaitingRun], missed: CatchUp, now: Instant
 ) -> tuple[list[Instant], tuple[Entry, ...]]:
     """Which missed instants run after all, and what the ledger says of the others."""
-    planned = [run.nominal for run in swallowed if run.nominal is not None]
+    planned = sorted(run.nominal for run in swallowed if run.nominal is not None)
     schedule = job.spec.schedule
     match missed:
         case CatchUp.ALL:

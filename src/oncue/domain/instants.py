@@ -129,8 +129,9 @@ def _iso(text: str) -> Duration | None:
 
 
 def show_duration(length: Duration) -> str:
-    """The shortest exact spelling: 90 s is `90s`, an hour `1h`."""
-    for unit in ("w", "d", "h", "m", "s", "ms"):
-        if unit != "w" and length and length % _UNITS[unit] == 0:
+    """The shortest exact spelling: an hour is `1h`, 90 s `90s`; what no unit divides is shown in milliseconds."""
+    for unit in ("d", "h", "m", "s", "ms"):
+        if length and length % _UNITS[unit] == 0:
             return f"{length // _UNITS[unit]}{unit}"
-    return "0s" if not length else f"{length / MILLISECOND:g}ms"
+    whole, rest = divmod(length, MILLISECOND)
+    return f"{whole}.{rest:03d}".rstrip("0").rstrip(".") + "ms" if length else "0s"

@@ -1,4 +1,4 @@
-"""Overlap: what becomes of a scheduled occurrence that is due while its job's lane is held. Decided at the due instant."""
+"""Overlap: what becomes of an occurrence that is due while its job's lane is held. Decided at the due instant."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def _not_caught_up(job: DueJob, dropped: list[Instant], caught_up: list[Instant]
 
 
 def _lost_to_the_clock(job: DueJob, found: list[Instant], floor: Instant) -> tuple[Entry, ...]:
-    """Nominal times that did not exist because clocks went forward: skipped, or coalesced into the run after the gap."""
+    """Nominal times that clocks going forward took away: skipped, or coalesced into the run after the gap."""
     schedule = job.spec.schedule
     if schedule.cron is None or schedule.timezone == "UTC":
         return ()

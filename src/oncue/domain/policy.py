@@ -37,7 +37,7 @@ class OnLost(StrEnum):
 
 
 class Retry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How long to wait after the n-th failure: backoff × factorⁿ⁻¹, at most max_backoff, plus up to jitter of itself."""
+    """The wait after the n-th failure: backoff × factorⁿ⁻¹, at most max_backoff, plus up to jitter of itself."""
 
     backoff: Duration = Duration(2 * SECOND)
     factor: float = 2.0

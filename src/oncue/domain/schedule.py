@@ -40,7 +40,7 @@ class Kind(StrEnum):
 
 
 class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One of `at`, `cron`, `every`, or none of them: now. Checked by `parse_schedule`; stored and read back as it is."""
+    """One of `at`, `cron`, `every`, or none: now. Checked by `parse_schedule`, stored and read back as it is."""
 
     at: Instant | None = None
     cron: str | None = None

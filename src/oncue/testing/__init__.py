@@ -1,1 +1,1 @@
-"""Shipped to users: a clock that stands still until told, a private PostgreSQL, and the suite every engine must pass."""
+"""Shipped to users: a clock that stands still until told, a private PostgreSQL, the suite every engine must pass."""

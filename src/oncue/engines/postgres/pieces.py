@@ -20,7 +20,11 @@ LOCK = 0x706965636573  # "pieces"
 
 _SQL = statements("oncue.engines.postgres")
 # What a detach says when another process is at the same piece, or was this moment.
-_ANOTHER_IS_AT_IT = (asyncpg.ObjectNotInPrerequisiteStateError, asyncpg.UndefinedTableError)
+_ANOTHER_IS_AT_IT = (
+    asyncpg.ObjectNotInPrerequisiteStateError,
+    asyncpg.UndefinedTableError,
+    asyncpg.DeadlockDetectedError,
+)
 
 
 class Pieces:
