@@ -18,6 +18,7 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.engines.open import open_engine
 from oncue.engines.sql import migrations
 from oncue.settings import Settings
+from oncue.testing.conformance.store import job_of
 
 place = outside.place
 
@@ -26,6 +27,7 @@ OPEN_ONCE = """
 import asyncio, sys
 from oncue.engines.open import open_engine
 from oncue.settings import Settings
+from oncue.testing.conformance.store import job_of
 
 async def main():
     sys.stdin.readline()  # all at once
@@ -79,6 +81,18 @@ async def test_a_schema_from_the_future_is_left_alone(place: Place) -> None:
         await open_engine(Settings(engine=place.url))
 
     assert await place.backends() == []
+
+
+async def test_a_schema_that_changes_under_an_open_engine_is_no_error(place: Place) -> None:
+    """As when a newer process starts first. Catches "cached plan must not change result type"."""
+    store = await place.store(pool_size=1)
+    job_id, run_id = await store.recurring(), await store.one_shot()
+    for column in ("a", "b"):
+        assert (await store.snapshot(job_id)).job.job_id == job_id
+        assert len(await store.fleet.workers()) == 0
+        assert (await store.snapshot(job_of(run_id))).job.job_id == run_id
+        for table in ("jobs", "waiting", "history", "workers"):
+            await place.session.execute(f"alter table {table} add column {column} int")
 
 
 async def test_a_user_who_may_not_make_tables_is_told_what_is_missing(postgres_url: str) -> None:

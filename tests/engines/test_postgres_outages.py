@@ -6,6 +6,7 @@ import signal
 from collections.abc import AsyncIterator, Iterator
 from time import perf_counter
 
+import asyncpg
 import pytest
 from tests.engines import test_postgres_outside as outside
 from tests.engines.test_postgres_outside import (
@@ -19,12 +20,12 @@ from tests.engines.test_postgres_outside import (
 )
 
 from oncue.domain.errors import StoreUnavailable
-from oncue.domain.ids import RunId
+from oncue.domain.ids import ClassId, RunId
 from oncue.domain.instants import SECOND, Duration
 from oncue.domain.job import JobStatus
 from oncue.engines.port import Created
 from oncue.engines.postgres.store import HOT_CONNECTIONS
-from oncue.testing.conformance.store import Store
+from oncue.testing.conformance.store import LONG_AGO, Store
 from oncue.testing.postgres import PrivatePostgres
 
 place = outside.place
@@ -89,6 +90,15 @@ async def test_a_call_whose_backend_is_ended_says_so_and_can_be_repeated(place: 
             await claiming
 
     assert [run.run_id for run in await store.claim(worker, run_id)] == [run_id]
+
+
+async def test_what_cannot_be_sent_is_not_an_outage(place: Place) -> None:
+    """Catches a caller that repeats for ever what can never be answered."""
+    store = await place.store()
+    with pytest.raises(asyncpg.DataError, match="out of int32 range"):
+        await store.running.peek([ClassId(2**40)], LONG_AGO, store.now, 1)
+
+    assert await store.claimable() == []
 
 
 # ------------------------------------------------------------------------------------------------------ the server down

@@ -30,12 +30,13 @@ PATIENCE = 10.0  # seconds, for what takes milliseconds
 KEEP = Duration(365 * DAY)
 
 Call = Callable[[], Awaitable[Any]]
+Session = asyncpg.Connection
 
 
 class Place:
     """A database with the schema, a session past the engine, and any number of engines on it."""
 
-    def __init__(self, url: str, session: "asyncpg.Connection[asyncpg.Record]") -> None:
+    def __init__(self, url: str, session: Session) -> None:
         self.url = url
         self.session = session
         self._stores: list[Store] = []
@@ -86,17 +87,17 @@ class Place:
         return await self.backends("wait_event_type = 'Lock'")
 
     @asynccontextmanager
-    async def holding(self, statement: str) -> AsyncIterator[None]:
+    async def holding(self, statement: str) -> AsyncIterator[Session]:
         """Another session holds the locks of this statement. Not ours: within a transaction, who waits is not news."""
         other = await asyncpg.connect(self.url, server_settings={"application_name": "outside"})
         try:
             async with other.transaction():
                 await other.execute(statement)
-                yield
+                yield other
         finally:
             other.terminate()
 
-    def locked(self, *tables: str) -> AbstractAsyncContextManager[None]:
+    def locked(self, *tables: str) -> AbstractAsyncContextManager[Session]:
         return self.holding(f"lock table {', '.join(tables)} in access exclusive mode")
 
 

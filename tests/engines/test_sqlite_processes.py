@@ -247,3 +247,14 @@ class TestSignals:
         assert await anext(mine) == Hint(Topic.JOBS, Instant(1))
         await signals.close()
         assert [hint async for hint in mine] == []
+
+    async def test_where_no_socket_can_be_made_one_is_told_to_look_and_hears_nothing(self, tmp_path: Path) -> None:
+        (tmp_path / "oncue.db.signals").write_text("in the way")
+        signals = SqliteSignals(tmp_path / "oncue.db")
+        mine = signals.listen()
+
+        assert {(await anext(mine)).topic for _ in Topic} == set(Topic)
+        await signals.send([Hint(Topic.JOBS)])
+        await signals.close()
+
+        assert [hint async for hint in mine] == []

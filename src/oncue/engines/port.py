@@ -94,7 +94,7 @@ class Creation(msgspec.Struct, frozen=True):
 
 
 class JobQuery(msgspec.Struct, frozen=True):
-    """`uid` None: any user's (for administrators). A window orders by next run, otherwise newest first."""
+    """`uid` None: any user's (for administrators). Newest first; with a window [next_from, next_until) by next run."""
 
     uid: UserNumber | None = None
     status: JobStatus | None = None
@@ -114,7 +114,7 @@ class JobRow(msgspec.Struct, frozen=True):
 
 
 class RunQuery(msgspec.Struct, frozen=True):
-    """Live runs first, then ended ones, newest end first. The window is on `wanted`."""
+    """Live runs first, then ended ones, newest end first. The window is on `wanted`: [wanted_from, wanted_until)."""
 
     uid: UserNumber | None = None
     job_id: JobId | None = None
@@ -214,7 +214,10 @@ class Deed(msgspec.Struct, frozen=True):
 
 
 class Count(StrEnum):
-    """What is counted. Open runs are CREATED less all that ended or was withdrawn."""
+    """What is counted. Open runs are CREATED less all that ended or was withdrawn.
+
+    An attempt that failed and is tried again counts as RETRIED; one whose worker was lost counts as LOST instead.
+    """
 
     CREATED = "created"
     SUCCEEDED = "succeeded"
@@ -276,6 +279,8 @@ class Jobs(Protocol):
 
     async def apply(self, change: JobChange, now: Instant) -> bool:
         """Apply a decision whole, if its guards hold. False: the job moved on; read and decide again.
+
+        A one-shot's definition is its run: its status is guarded, and its runs by `withdraw`, `hold` and `release`.
 
         Old definitions stay readable for the runs that started with them. A repeat finds its guard gone: False.
         """
@@ -351,7 +356,9 @@ class Running(Protocol):
         ...
 
     async def hand_back(self, worker_id: WorkerId, runs: Sequence[Claimed], now: Instant) -> frozenset[RunId]:
-        """Give runs back unspent: waiting again, due as before, no attempt counted. Returns those given back.
+        """Give runs back unspent: waiting again, due as before, no attempt counted. They do not expire any more.
+
+        Returns those given back.
 
         One that was to be cancelled ends as CANCELLED instead, and is returned too.
         """
@@ -444,7 +451,7 @@ class History(Protocol):
         ...
 
     async def requeue(self, runs: Sequence[NewRun], now: Instant) -> frozenset[RunId]:
-        """Take each run's `parent` off the dead letters and add the run. Those whose parent is gone are not added."""
+        """Take each run's `parent` off the dead letters and add the run: one for each parent that is still there."""
         ...
 
     async def discard(self, uid: UserNumber | None, run_ids: Sequence[RunId]) -> frozenset[RunId]:
@@ -480,7 +487,9 @@ class People(Protocol):
         """The number of a user, made when new."""
         ...
 
-    async def add_key(self, key: Key) -> None: ...
+    async def add_key(self, key: Key) -> None:
+        """A repeat changes nothing."""
+        ...
 
     async def add_first_key(self, key: Key) -> bool:
         """Add it only if the store has no key at all. Of many callers at once exactly one is told True."""

@@ -68,7 +68,7 @@ class PostgresHistory:
         async def requeue(connection: Connection) -> frozenset[RunId]:
             taken = await connection.fetch(_SQL["requeue_take"], sorted(run.parent for run in runs if run.parent))
             parents = {row["run_id"] for row in taken}
-            fresh = [run for run in runs if run.parent in parents]
+            fresh = list({run.parent: run for run in reversed(runs) if run.parent in parents}.values())[::-1]
             touched = lanes.Touched()
             await insert_runs(connection, [(run, rows.name_of(run.spec)) for run in fresh], touched)
             await lanes.tend(connection, touched)
@@ -105,13 +105,14 @@ class PostgresHistory:
         dropped = await self._pieces.drop_before(cutoff, limit)
         await self._store.write(lambda c: self._forget(c, now, cutoff), timeout=limit)
         await self._store.write(_forget_lanes, timeout=limit)
+        if dropped and cutoff > 0:
+            oldest = uuid7(cutoff, bytes(10))
+            await self._store.write(lambda c: c.execute(_SQL["forget_tags"], oldest), timeout=limit)
         return dropped
 
     async def _forget(self, connection: Connection, now: Instant, cutoff: Instant) -> None:
         await connection.execute("delete from repeats where at < $1", now - self._settings.repeat_for)
         await connection.execute(_SQL["forget_versions"], cutoff)
-        if cutoff > 0:
-            await connection.execute(_SQL["forget_tags"], uuid7(cutoff, bytes(10)))
 
 
 async def _forget_lanes(connection: Connection) -> None:

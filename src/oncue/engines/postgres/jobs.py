@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -78,9 +79,10 @@ class PostgresJobs:
     async def cancel(self, uid: UserNumber | None, job_id: JobId, now: Instant) -> Cancelled | None:
         while snapshot := await self.read(uid, job_id):
             cancel = partial(_cancel, snapshot=snapshot, now=now)
-            answer = await self._pieces.write("history", [now], cancel)
-            if snapshot.cursor is not None or answer != Cancelled():
-                return answer  # else its only run moved while we looked: look again
+            with suppress(_MovedOn):
+                answer = await self._pieces.write("history", [now], cancel)
+                if snapshot.cursor is not None or answer != Cancelled():
+                    return answer  # else its only run moved while we looked: look again
         return None
 
     async def list(self, query: JobQuery) -> Page[JobRow]:
@@ -171,7 +173,7 @@ def _snapshot(row: Record, runs: list[Record], *, recurring: bool) -> Snapshot:
 
 
 async def _apply(connection: Connection, change: JobChange, now: Instant) -> None:
-    """Guards first, in the order of locks: definition, cursor, lanes, runs."""
+    """Guards first, in the order of locks: cursor, definition, lanes, runs."""
     await _guard_definition(connection, change)
     touched = lanes.Touched()
     await _lock_lanes(connection, change, touched)
@@ -194,18 +196,26 @@ async def _apply(connection: Connection, change: JobChange, now: Instant) -> Non
 
 
 async def _guard_definition(connection: Connection, change: JobChange) -> None:
-    row = await connection.fetchrow(_SQL["lock_job"], change.job_id)
-    if row is None:
-        if change.expect_floor is not None:
-            raise _MovedOn
-        return  # a one-shot: its runs are the guard
-    read = (row["uid"], row["version"], rows.STATUSES[row["status"]])
-    if read != (change.uid, change.expect_version, change.expect_status):
-        raise _MovedOn
+    """The cursor before the definition, as whoever plans the last run of a job locks them."""
     if change.expect_floor is not None:
         floor = await connection.fetchval("select floor from agenda where job_id = $1 for update", change.job_id)
         if floor != change.expect_floor:
             raise _MovedOn
+    row = await connection.fetchrow(_SQL["lock_job"], change.job_id)
+    if row is None:
+        await _lock_one_shot(connection, change.job_id)
+        found = await connection.fetchrow(_SQL["read_one_shot"], change.job_id)
+        if found is None or change.expect_floor is not None or rows.one_shot(found).status is not change.expect_status:
+            raise _MovedOn
+        return
+    read = (row["uid"], row["version"], rows.STATUSES[row["status"]])
+    if read != (change.uid, change.expect_version, change.expect_status):
+        raise _MovedOn
+
+
+async def _lock_one_shot(connection: Connection, job_id: JobId) -> None:
+    """It has no row of its own: whoever cancels it and whoever adds a run to it take turns by its id."""
+    await connection.execute("select pg_advisory_xact_lock($1)", job_id.int & 2**63 - 1)
 
 
 async def _lock_lanes(connection: Connection, change: JobChange, touched: lanes.Touched) -> None:
@@ -213,7 +223,7 @@ async def _lock_lanes(connection: Connection, change: JobChange, touched: lanes.
     if members:
         for row in await connection.fetch("select lane, gate from waiting where run_id = any($1::uuid[])", members):
             touched.free(row["lane"], row["gate"])
-        await lanes.lock(connection, touched)
+        await lanes.lock(connection, touched, leaving=len(members))
 
 
 async def _withdraw(connection: Connection, change: JobChange) -> None:
@@ -259,22 +269,24 @@ async def _add(connection: Connection, runs: Sequence[NewRun], touched: lanes.To
 
 
 async def _cancel(connection: Connection, snapshot: Snapshot, now: Instant) -> Cancelled:
-    """Definition and cursor first, so that nothing new is planned; then whatever waits or runs by now."""
+    """Cursor and definition first, so that nothing new is planned; then whatever runs or waits by now."""
     job = snapshot.job
     if snapshot.cursor is not None:
-        await connection.fetchrow(_SQL["lock_job"], job.job_id)
         await connection.execute("delete from agenda where job_id = $1", job.job_id)
+        await connection.fetchrow(_SQL["lock_job"], job.job_id)
         await connection.execute(_SQL["end_job"], job.job_id, rows.STATUS_NUMBER[JobStatus.CANCELLED], now)
-    stopped: list[RunId] = []
+    else:
+        await _lock_one_shot(connection, job.job_id)
+    running = await connection.fetch(_SQL["running_of_job"], job.job_id)
+    told = await connection.fetch(_SQL["cancel_running"], [row["run_id"] for row in running], now)
+    waiting: list[RunId] = []
     touched = lanes.Touched()
     for row in await connection.fetch(_SQL["members_of_job"], job.job_id):
         touched.free(row["lane"], row["gate"])
-        stopped.append(row["run_id"])
-    ended = await end_waiting(connection, stopped, touched, State.CANCELLED, now)
-    running = await connection.fetch(
-        "select run_id from running where run_id = $1 or (job_id = $1 and job_id <> run_id)", job.job_id
-    )
-    told = await connection.fetch(_SQL["cancel_running"], [row["run_id"] for row in running], now)
+        waiting.append(row["run_id"])
+    ended = await end_waiting(connection, waiting, touched, State.CANCELLED, now)
+    if len(ended) < len(waiting):
+        raise _MovedOn  # claimed between the two looks: it has to be told, and before its lane is locked
     final = await connection.fetchval("select state from history where run_id = $1", job.job_id) if not ended else None
     return Cancelled(
         stopped=ended,

@@ -1,6 +1,8 @@
 """Tending lanes: whoever adds or frees a member calls this before its transaction ends.
 
-Order of locks, everywhere: serial lanes, then gates, each sorted; then the waiting rows. So nobody waits in a circle.
+Order of locks, everywhere: running rows, serial lanes, gates, each sorted; then the waiting rows. Whoever is let into
+a lane comes to its gate next, so the gates of all who may be are locked before anybody moves. So nobody waits in a
+circle; what slips through (a lane whose first members changed while we asked) the server resolves, and we repeat.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ class Touched:
     def __init__(self) -> None:
         self.lanes: set[int] = set()
         self.gates: dict[int, int] = {}
+        self.locked: dict[int, int] = {}
 
     def add(self, lanes: Lanes) -> None:
         """A new member: its definition says how wide the gate is."""
@@ -42,26 +45,31 @@ class Touched:
         return bool(self.lanes or self.gates)
 
 
-async def lock(connection: Connection, touched: Touched) -> None:
-    """Before touching waiting members: so that nobody who tends waits for us while we wait for them."""
-    await _lock(connection, dict.fromkeys(touched.lanes, 1))
-    await _lock(connection, touched.gates)
+async def lock(connection: Connection, touched: Touched, leaving: int = 0) -> None:
+    """Before touching waiting members, so many of which will leave: then nobody who tends waits for us in a circle."""
+    lanes = sorted(touched.lanes - touched.locked.keys())
+    await _lock(connection, touched, dict.fromkeys(lanes, 1))
+    ahead = await connection.fetch(_SQL["tend_gates"], lanes, leaving + 1) if lanes else []
+    await _lock(connection, touched, {row["gate"]: 0 for row in ahead} | touched.gates)
 
 
 async def tend(connection: Connection, touched: Touched) -> None:
     if not touched:
         return
-    await _lock(connection, dict.fromkeys(touched.lanes, 1))
-    moved = await _tend(connection, touched.lanes, _LANE)
-    for row in moved:
+    await lock(connection, touched)
+    for row in await _tend(connection, touched.lanes, _LANE):
         touched.free(None, row["gate"])
-    await _lock(connection, touched.gates)
+    await _lock(connection, touched, touched.gates)
     await _tend(connection, touched.gates, _GATE)
 
 
-async def _lock(connection: Connection, widths: dict[int, int]) -> None:
-    if widths:
-        await connection.execute(_SQL["tend_lock"], list(widths), list(widths.values()))
+async def _lock(connection: Connection, touched: Touched, widths: dict[int, int]) -> None:
+    """Those that are not locked yet, or whose width is another now; 0 leaves it as it is."""
+    locked = touched.locked
+    new = {lane: width for lane, width in widths.items() if lane not in locked or width not in (0, locked[lane])}
+    if new:
+        await connection.execute(_SQL["tend_lock"], list(new), list(new.values()))
+        locked.update(new)
 
 
 async def _tend(connection: Connection, lanes: Iterable[int], names: dict[str, str | int]) -> list[Record]:

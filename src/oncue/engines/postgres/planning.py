@@ -32,7 +32,8 @@ class PostgresPlanning:
 
     async def plan(self, until: Instant, limit: int, now: Instant, decide: Callable[[DueJob], Plan]) -> Planned:
         async def plan(connection: Connection) -> list[Plan]:
-            due = await connection.fetch(_SQL["plan_take"], until, limit)
+            taken = await connection.fetch(_SQL["plan_take"], until, limit)
+            due = await connection.fetch(_SQL["plan_read"], [row["job_id"] for row in taken])
             plans = [decide(_due_job(row)) for row in due]
             await _write(connection, plans, now)
             return plans
@@ -94,7 +95,7 @@ async def _withdraw(connection: Connection, withdrawals: Sequence[Withdrawal], n
     touched = lanes.Touched()
     for row in await connection.fetch("select lane, gate from waiting where run_id = any($1::uuid[])", run_ids):
         touched.free(row["lane"], row["gate"])
-    await lanes.lock(connection, touched)
+    await lanes.lock(connection, touched, leaving=len(run_ids))
     gone = await connection.fetch(_SQL["withdraw_held"], run_ids)
     taken = frozenset(row["run_id"] for row in gone)
     await count(connection, Tally((row["uid"], row["class_id"], Count.WITHDRAWN) for row in gone))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -44,18 +44,8 @@ class PostgresRunning:
         return rows.peeked(await self._store.fetch(_SQL["peek"], classes, after, until, limit, hot=True))
 
     async def claim(self, worker_id: WorkerId, run_ids: Sequence[RunId], now: Instant) -> list[Claimed]:
-        return await self._claimed(await self._store.fetch(_SQL["claim"], run_ids, worker_id, now, hot=True))
-
-    async def _claimed(self, found: Sequence[Iterable[Any]]) -> list[Claimed]:
-        """Runs as their worker gets them: those of recurring jobs with the definition they were planned under."""
-        runs = [rows.claimed(row) for row in found]
-        apart = {(run.job_id, run.job_version) for run in runs if not run.inline}
-        if not apart:
-            return runs
-        job_ids, versions = zip(*apart, strict=True)
-        defined = await self._store.fetch(_SQL["definitions"], job_ids, versions, hot=True)
-        by_version = {(row["job_id"], row["version"]): row for row in defined}
-        return [run if run.inline else _with_definition(run, by_version[run.job_id, run.job_version]) for run in runs]
+        found = await self._store.fetch(_SQL["claim"], run_ids, worker_id, now, hot=True)
+        return await _claimed(found, partial(self._store.fetch, hot=True))
 
     async def held_by(self, worker_id: WorkerId, run_ids: Sequence[RunId]) -> dict[RunId, int]:
         found = await self._store.fetch(_SQL["held_by"], run_ids, worker_id, hot=True)
@@ -106,7 +96,7 @@ class PostgresRunning:
     ) -> Settled:
         async def reap(connection: Connection) -> Settled:
             found = await connection.fetch(_SQL["orphans"], limit)
-            runs = await self._claimed([tuple(row)[:-2] for row in found])
+            runs = await _claimed([tuple(row)[:-2] for row in found], connection.fetch)
             by_worker: dict[WorkerId, list[Settlement]] = defaultdict(list)
             for run, row in zip(runs, found, strict=True):
                 by_worker[row["worker_id"]].append(decide(run, row["worker_id"], row["claimed_at"]))
@@ -117,6 +107,17 @@ class PostgresRunning:
             return Settled(cancelled=frozenset(cancelled))
 
         return await self._pieces.write("history", [now], reap)
+
+
+async def _claimed(found: Sequence[Iterable[Any]], fetch: Callable[..., Awaitable[Sequence[Record]]]) -> list[Claimed]:
+    """Runs as their worker gets them: those of recurring jobs with the definition they were planned under."""
+    runs = [rows.claimed(row) for row in found]
+    apart = {(run.job_id, run.job_version) for run in runs if not run.inline}
+    if not apart:
+        return runs
+    job_ids, versions = zip(*apart, strict=True)
+    by_version = {(row["job_id"], row["version"]): row for row in await fetch(_SQL["definitions"], job_ids, versions)}
+    return [run if run.inline else _with_definition(run, by_version[run.job_id, run.job_version]) for run in runs]
 
 
 def _with_definition(run: Claimed, row: Record) -> Claimed:
@@ -211,7 +212,7 @@ async def end_waiting(
     connection: Connection, run_ids: Sequence[RunId], touched: lanes.Touched, state: State, now: Instant
 ) -> tuple[RunId, ...]:
     """Waiting runs that will never start. Their lanes are locked before their rows: see lanes.py."""
-    await lanes.lock(connection, touched)
+    await lanes.lock(connection, touched, leaving=len(run_ids))
     gone = await connection.fetch(_SQL["end_waiting"], sorted(run_ids), now, state)
     await count(connection, Tally((row["uid"], row["class_id"], _COUNT[state]) for row in gone))
     await lanes.tend(connection, touched)

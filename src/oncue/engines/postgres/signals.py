@@ -76,7 +76,7 @@ class PostgresSignals:
         """After every connection, and every one that had to be made again, a hint of each topic: some may be missed."""
         while True:
             lost = asyncio.Event()
-            with suppress(asyncpg.PostgresError, *AWAY):
+            with suppress(StoreUnavailable, asyncpg.PostgresError, *AWAY):
                 connection = await self._store.apart("oncue signals")
                 try:
                     connection.add_termination_listener(lambda _, lost=lost: lost.set())

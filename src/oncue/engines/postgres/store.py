@@ -43,8 +43,6 @@ AWAY = (
     TimeoutError,
     asyncpg.InterfaceError,
     asyncpg.PostgresConnectionError,
-    asyncpg.InvalidAuthorizationSpecificationError,
-    asyncpg.InvalidCatalogNameError,
     asyncpg.ReadOnlySQLTransactionError,
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
@@ -131,7 +129,8 @@ class Store:
         """A connection that is in no pool, with a limit for each of its statements; the caller ends it."""
         limit = timeout or self._timeout
         options = _options(limit, self._bounced, name, _limits(limit))
-        return await asyncpg.connect(self._url, command_timeout=limit / SECOND, **options)
+        with away_as_unavailable(asyncpg.PostgresError):
+            return await asyncpg.connect(self._url, command_timeout=limit / SECOND, **options)
 
     async def _repeated(self, once: Callable[[], Awaitable[T]], timeout: Duration | None = None) -> T:
         with away_as_unavailable():
@@ -170,7 +169,8 @@ class Store:
     @asynccontextmanager
     async def _borrowed(self, hot: bool) -> AsyncIterator[Connection]:
         pool = self._hot if hot else self._pool
-        connection = await pool.acquire()
+        with away_as_unavailable(asyncpg.PostgresError):  # whatever it says at the door
+            connection = await pool.acquire()
         try:
             yield connection
         except _DOUBTFUL:
@@ -181,12 +181,11 @@ class Store:
 
 
 @contextmanager
-def away_as_unavailable() -> Iterator[None]:
+def away_as_unavailable(*also: type[Exception]) -> Iterator[None]:
+    kinds: tuple[type[Exception], ...] = (*AWAY, *also)
     try:
         yield
-    except ValueError:  # what was passed is wrong, and will be when it is repeated
-        raise
-    except AWAY as away:
+    except kinds as away:
         raise StoreUnavailable(f"PostgreSQL is away ({_reason(away)}); the call can be repeated") from away
 
 
@@ -194,7 +193,7 @@ def away_as_unavailable() -> Iterator[None]:
 def _away_at_first(url: str) -> Iterator[None]:
     try:
         yield
-    except AWAY as away:
+    except (*AWAY, asyncpg.PostgresError) as away:
         where = urlsplit(url).hostname or "this machine"
         raise StoreUnavailable(
             f"cannot open the store: PostgreSQL at {where} is away ({_reason(away)}); "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oncue.clock import SystemClock
 from oncue.domain.instants import Instant
-from oncue.engines.port import Capabilities
+from oncue.engines.port import Capabilities, Fleet, History, Jobs, People, Planning, Running, Signals
 from oncue.engines.sqlite.fleet import SqliteFleet
 from oncue.engines.sqlite.history import SqliteHistory
 from oncue.engines.sqlite.jobs import SqliteJobs
@@ -24,14 +24,16 @@ class SqliteEngine:
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
+        self._signals = SqliteSignals(store.path)
         pieces = Pieces(settings.history_width)
-        self.jobs = SqliteJobs(store, pieces)
-        self.planning = SqlitePlanning(store, pieces)
-        self.running = SqliteRunning(store, pieces)
-        self.fleet = SqliteFleet(store)
-        self.history = SqliteHistory(store, pieces, self.jobs, settings)
-        self.people = SqlitePeople(store)
-        self.signals = SqliteSignals(store.path)
+        jobs = SqliteJobs(store, pieces)
+        self.jobs: Jobs = jobs
+        self.planning: Planning = SqlitePlanning(store, pieces)
+        self.running: Running = SqliteRunning(store, pieces)
+        self.fleet: Fleet = SqliteFleet(store)
+        self.history: History = SqliteHistory(store, pieces, jobs, settings)
+        self.people: People = SqlitePeople(store)
+        self.signals: Signals = self._signals
 
     @classmethod
     async def open(cls, settings: Settings) -> SqliteEngine:
@@ -48,5 +50,5 @@ class SqliteEngine:
         return SystemClock().now()
 
     async def close(self) -> None:
-        await self.signals.close()
+        await self._signals.close()
         await self._store.close()

@@ -188,12 +188,20 @@ def _apply(db: Connection, change: JobChange, now: Instant) -> bool:
 
 def _definition_as_read(db: Connection, change: JobChange) -> bool:
     row = first(db, _SQL["guard_job"], (change.job_id.bytes,))
-    if row is None:  # a one-shot, and its runs are the guard; unless what was read was recurring
-        return change.expect_floor is None and all(run.spec is not None for run in change.add)
+    if row is None:
+        return _one_shot_as_read(db, change)
     uid, version, status, floor = row
     read = (uid, version, rows.STATUSES[status])
     expected = (change.uid, change.expect_version, change.expect_status)
     return read == expected and change.expect_floor in (None, floor)
+
+
+def _one_shot_as_read(db: Connection, change: JobChange) -> bool:
+    """What was read may have been recurring: then there was a floor, and runs have no definition of their own."""
+    if change.expect_floor is not None or any(run.spec is None for run in change.add):
+        return False
+    row = find_one_shot(db, change.job_id.bytes)
+    return row is not None and (row[1], rows.STATUSES[row[3]]) == (change.uid, change.expect_status)
 
 
 def _runs_as_read(db: Connection, change: JobChange) -> bool:

@@ -25,7 +25,7 @@ from oncue.engines.sqlite.store import Connection, fetch, first, stream
 
 _SQL = statements("oncue.engines.sqlite")
 SCAN = 5_000  # most rows of an index that one page looks at
-FEW = 10_000  # runs of one user: so many ids are read and sorted in a few milliseconds
+FEW = 5_000  # runs of one user: so many are read and sorted in a few milliseconds
 FIRST, LAST = bytes(16), b"\xff" * 16
 BEGINNING = -NEVER
 NO_JOB: rows.Row = (None,) * 11  # what matches no query: its job is gone
@@ -101,21 +101,9 @@ def _live_jobs(db: Connection, query: JobQuery, last: bytes) -> Walk:
     who = "" if query.uid is None else "uid = :uid and " if query.name is None else "uid = :uid and name = :name and "
     streams = [stream(db, _SQL["list_recurring"].format(who=who), given)]
     if query.status in (None, JobStatus.ACTIVE, JobStatus.PAUSED):
-        streams.append(_live_one_shots(db, query, who, last))
+        streams.append(stream(db, _SQL["list_one_shots"].format(who=who), given))
     for row in merge(*streams, key=lambda row: row[0], reverse=True):
         yield ("live", 0, row[0]), row
-
-
-def _live_one_shots(db: Connection, query: JobQuery, who: str, last: bytes) -> Iterator[rows.Row]:
-    """A user's runs are indexed by their instants: few are sorted; many are found by a walk over all runs."""
-    uid = query.uid
-    if uid is not None and query.name is None:
-        some = fetch(db, _SQL["some_run_ids"], (uid, FEW + 1))
-        if len(some) <= FEW:
-            few = sorted((run_id for (run_id,) in some if run_id < last), reverse=True)
-            return (row for run_id in few for row in fetch(db, _SQL["one_shot"], (run_id,)))
-        who = ""
-    return stream(db, _SQL["list_one_shots"].format(who=who), {"uid": uid, "name": query.name, "last": last})
 
 
 def _ended_jobs(db: Connection, query: JobQuery, at: int, last: bytes) -> Walk:
@@ -149,15 +137,32 @@ def find_one_shot(db: Connection, job_id: bytes) -> tuple[Any, ...] | None:
 
 def _jobs_in_window(db: Connection, query: JobQuery, at: int, last: bytes) -> Walk:
     """In order of the next run."""
-    start = at if query.next_from is None else max(at, query.next_from)
-    end = NEVER if query.next_until is None else query.next_until
-    streams = [
-        stream(db, _SQL[statement], (uid, start, end, at, last))
-        for uid in _uids(db, query.uid)
-        for statement in ("list_agenda", "list_one_shots_by_wanted")
-    ]
-    for row in merge(*streams, key=lambda row: (row[10], row[0])):
+    given = {
+        "uid": query.uid,
+        "start": at if query.next_from is None else max(at, query.next_from),
+        "end": NEVER if query.next_until is None else query.next_until,
+        "at": at,
+        "last": last,
+    }
+    streams = [_one_shots_in_window(db, given)]
+    streams += [stream(db, _SQL["list_agenda"], {**given, "uid": uid}) for uid in _uids(db, query.uid)]
+    for row in merge(*streams, key=_by_next):
         yield ("window", row[10], row[0]), row
+
+
+def _one_shots_in_window(db: Connection, given: dict[str, Any]) -> Iterator[rows.Row]:
+    """A user's few runs are read and sorted; many, or everybody's, are found in the order in which they are due."""
+    if given["uid"] is not None and len(fetch(db, _SQL["some_run_ids"], (given["uid"], FEW + 1))) <= FEW:
+        return iter(sorted(fetch(db, _SQL["few_in_window"], given), key=_by_next))
+    who = "" if given["uid"] is None else "and r.uid = :uid "
+    class_ids = [class_id for (class_id,) in fetch(db, "select class_id from classes")]
+    by_class = _SQL["due_in_window"].format(who=who)
+    streams = [stream(db, by_class, {**given, "class_id": class_id}) for class_id in class_ids]
+    return merge(stream(db, _SQL["held_in_window"].format(who=who), given), *streams, key=_by_next)
+
+
+def _by_next(row: rows.Row) -> tuple[int, bytes]:
+    return row[10], row[0]
 
 
 def _job_matches(query: JobQuery, chosen: Collection[int] | None, row: rows.Row) -> bool:
@@ -177,7 +182,7 @@ def _job_matches(query: JobQuery, chosen: Collection[int] | None, row: rows.Row)
 
 Part = Literal["running", "waiting", "ended"]
 _PARTS: tuple[Part, ...] = ("running", "waiting", "ended")
-_START: dict[Part, tuple[int, bytes]] = {"running": (0, FIRST), "waiting": (BEGINNING, FIRST), "ended": (NEVER, LAST)}
+_START: dict[Part, tuple[int, bytes]] = {"running": (0, FIRST), "waiting": (0, FIRST), "ended": (NEVER, LAST)}
 _STATES: dict[Part, set[State]] = {
     "running": {State.RUNNING},
     "waiting": {State.WAITING},
@@ -195,15 +200,14 @@ def _running(db: Connection, query: RunQuery, at: int, last: bytes) -> Walk:
 
 
 def _waiting(db: Connection, query: RunQuery, at: int, last: bytes) -> Walk:
-    start = at if query.wanted_from is None else max(at, query.wanted_from)
-    end = NEVER if query.wanted_until is None else query.wanted_until
     if query.job_id is not None:
-        given = (query.job_id.bytes, start, end, at, last)
+        given = (query.job_id.bytes, last)
         streams = [stream(db, _SQL["list_waiting_of_job"].format(which=which), given) for which in _OF_JOB]
     else:
-        streams = [stream(db, _SQL["list_waiting"], (uid, start, end, at, last)) for uid in _uids(db, query.uid)]
-    for row in merge(*streams, key=lambda row: (row[6], row[0])):
-        yield ("waiting", row[6], row[0]), row
+        who = "" if query.uid is None else "uid = :uid and "
+        streams = [stream(db, _SQL["list_waiting"].format(who=who), {"uid": query.uid, "last": last})]
+    for row in merge(*streams, key=lambda row: row[0]):
+        yield ("waiting", 0, row[0]), row
 
 
 def _ended(db: Connection, query: RunQuery, at: int, last: bytes) -> Walk:

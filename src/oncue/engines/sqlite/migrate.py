@@ -12,15 +12,20 @@ async def migrate(store: Store, timeout: Duration) -> None:
     known = migrations("oncue.engines.sqlite")
     newest = known[-1][0]
 
-    def bring_up_to_date(db: Connection) -> None:
-        version: int = db.pragma("user_version")
-        if version > newest:
+    def version(db: Connection) -> int:
+        found: int = db.pragma("user_version")
+        if found > newest:
             raise OncueError(
-                f"{store.path} has schema {version}, made by a newer oncue; this one knows up to {newest}: upgrade it"
+                f"{store.path} has schema {found}, made by a newer oncue; this one knows up to {newest}: upgrade it"
             )
+        return found
+
+    def bring_up_to_date(db: Connection) -> None:
+        before = version(db)
         for number, script in known:
-            if number > version:
+            if number > before:
                 db.execute(script)
                 db.pragma("user_version", number)
 
-    await store.write(bring_up_to_date, timeout)
+    if store.is_empty() or await store.read(version) < newest:
+        await store.write(bring_up_to_date, timeout)

@@ -45,10 +45,6 @@ def ids(column: Sequence[bytes]) -> list[Any]:
     return _decode_ids(b"\xdd%b%b" % (len(column).to_bytes(4, "big"), b"".join([b"\xc4\x10" + one for one in column])))
 
 
-def one_id(stored: bytes) -> Any:
-    return UUID(bytes=stored)
-
-
 def id_or_none(stored: bytes | None) -> Any:
     return None if stored is None else UUID(bytes=stored)
 
@@ -69,57 +65,22 @@ def peeked(found: Sequence[Row]) -> list[Peeked]:
     return list(map(Peeked, ids(run_ids), due, class_ids, uids))
 
 
-def claimed(row: Row, known: Mapping[bytes, RunId]) -> Claimed:
-    """A run just claimed; `known` are the ids as they were asked for."""
-    (
-        run_id,
-        token,
-        job_id,
-        uid,
-        class_id,
-        due,
-        wanted,
-        nominal,
-        origin,
-        trigger,
-        job_version,
-        failures,
-        losses,
-        lane,
-        gate,
-        attempts,
-        checkpoint,
-        spec,
-        payload,
-        inline,
-        parent,
-        updated_at,
-    ) = row
-    run: Any = known[run_id]
-    return Claimed(
-        run,
-        token,
-        run if job_id == run_id else one_id(job_id),
-        uid,
-        class_id,
-        due,
-        wanted,
-        nominal,
-        SCHEDULE if origin is None else UUID(bytes=origin),
-        TRIGGERS[trigger],
-        job_version,
-        failures,
-        losses,
-        lane,
-        gate,
-        attempts,
-        checkpoint,
-        spec,
-        payload,
-        inline == 1,
-        None if parent is None else one_id(parent),
-        updated_at,
-    )
+def claimed(found: Sequence[Row], known: Mapping[bytes, RunId]) -> list[Claimed]:
+    """Runs just claimed: the columns are the fields of Claimed, in order. `known` are the ids as asked for."""
+    if not found:
+        return []
+    fields: dict[str, Sequence[Any]] = dict(zip(Claimed.__struct_fields__, zip(*found, strict=True), strict=True))
+    run_ids = [known[run_id] for run_id in fields["run_id"]]
+    one_shots = fields["job_id"] == fields["run_id"]
+    fields |= {
+        "run_id": run_ids,
+        "job_id": run_ids if one_shots else ids(fields["job_id"]),
+        "origin": [SCHEDULE if origin is None else UUID(bytes=origin) for origin in fields["origin"]],
+        "trigger": [TRIGGERS[trigger] for trigger in fields["trigger"]],
+        "inline": [inline == 1 for inline in fields["inline"]],
+        "parent": [id_or_none(parent) for parent in fields["parent"]],
+    }
+    return list(map(Claimed, *fields.values()))
 
 
 def new_run(run: NewRun, name: str | None) -> tuple[Any, ...]:
@@ -245,7 +206,7 @@ def view(row: Row) -> RunView:
 
 _FIELDS = RunView.__struct_fields__
 _READ: list[tuple[int, Callable[[Any], Any]]] = [
-    *((_FIELDS.index(name), one_id) for name in ("run_id", "job_id", "worker_id", "parent")),
+    *((_FIELDS.index(name), id_or_none) for name in ("run_id", "job_id", "worker_id", "parent")),
     (_FIELDS.index("state"), State),
     (_FIELDS.index("trigger"), Trigger),
     (_FIELDS.index("held"), Held),

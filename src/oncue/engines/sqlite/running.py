@@ -52,7 +52,7 @@ class SqliteRunning:
     async def claim(self, worker_id: WorkerId, run_ids: Sequence[RunId], now: Instant) -> list[Claimed]:
         asked = {run_id.bytes: run_id for run_id in run_ids}
         found = await self._store.write(lambda db: _claim(db, worker_id.bytes, list(asked), now))
-        return [rows.claimed(row, asked) for row in found]
+        return rows.claimed(found, asked)
 
     async def held_by(self, worker_id: WorkerId, run_ids: Sequence[RunId]) -> dict[RunId, int]:
         asked = {run_id.bytes: run_id for run_id in run_ids}
@@ -95,8 +95,11 @@ class SqliteRunning:
     ) -> Settled:
         def reap(db: Connection) -> Settled:
             by_worker: dict[bytes, list[Settlement]] = defaultdict(list)
-            for *row, worker_id, claimed_at in fetch(db, _SQL["orphans"], (limit,)):
-                run = rows.claimed(tuple(row), {row[0]: RunId(UUID(bytes=row[0]))})
+            found = fetch(db, _SQL["orphans"], (limit,))
+            known = {row[0]: RunId(UUID(bytes=row[0])) for row in found}
+            for run, (*_, worker_id, claimed_at) in zip(
+                rows.claimed([r[:-2] for r in found], known), found, strict=True
+            ):
                 by_worker[worker_id].append(decide(run, WorkerId(UUID(bytes=worker_id)), claimed_at))
             cancelled: set[RunId] = set()
             for worker_id, decided in by_worker.items():

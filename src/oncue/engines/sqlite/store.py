@@ -156,6 +156,9 @@ class Store:
         except OSError as away:
             raise _unavailable(path, away) from away
 
+    def is_empty(self) -> bool:
+        return self.path.stat().st_size == 0
+
     async def close(self) -> None:
         """What was queued before is still written."""
         self._closed = True
@@ -217,9 +220,10 @@ class Store:
             with self._lock.held():
                 answers = self._transact(self._writing_connection(), batch)
                 self._finish_tidying()
-        except _AWAY as away:
+        except Exception as trouble:  # whatever it is, this thread goes on: everybody's writes depend on it
             self._forget_writing()
-            return [_Answer(queued.done, None, _unavailable(self.path, away)) for queued in batch]
+            error = _unavailable(self.path, trouble) if isinstance(trouble, _AWAY) else trouble
+            return [_Answer(queued.done, None, error) for queued in batch]
         if self._log_pages >= WAL_PAGES and not self._tidying:
             self._tidying = True
             self._tidier.submit(self._tidy)
@@ -245,6 +249,7 @@ class Store:
     def _writing_connection(self) -> Connection:
         if self._writing is None:
             self._writing = connect(self.path, CACHE_WRITING)
+            self._writing.execute("pragma journal_mode = wal")
             self._writing.set_wal_hook(self._note_log)
         return self._writing
 
@@ -262,7 +267,7 @@ class Store:
     def _finish_tidying(self) -> None:
         if self._left_to_tidy and self._writing is not None:
             self._left_to_tidy = False
-            with contextlib.suppress(apsw.BusyError):
+            with contextlib.suppress(*_AWAY):  # what was just committed stays so
                 _checkpoint(self._writing)
 
     # ----------------------------------------------------------------------------------------------- beside the writer
@@ -318,8 +323,8 @@ def connect(path: Path, cache: int) -> Connection:
     db = Connection(str(path), flags=flags, statementcachesize=300)
     db.set_busy_timeout(BUSY)
     db.execute(
-        f"pragma journal_mode = wal; pragma synchronous = full; pragma wal_autocheckpoint = 0;"
-        f" pragma journal_size_limit = {WAL_BYTES}; pragma cache_size = -{cache}; pragma temp_store = memory"
+        f"pragma synchronous = full; pragma wal_autocheckpoint = 0; pragma journal_size_limit = {WAL_BYTES};"
+        f" pragma cache_size = -{cache}; pragma temp_store = memory"
     )
     return db
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from oncue.domain.change import JobChange, backfill, run_now
 from oncue.domain.ids import JobId, RunId, occurrence_id
 from oncue.domain.instants import HOUR, MINUTE, SECOND
@@ -84,9 +86,10 @@ async def test_a_one_shot_can_be_run_again_when_it_is_over(store: Store) -> None
     assert (await store.snapshot(job_of(run_id))).job.status is JobStatus.FINISHED
 
 
-async def test_a_cancelled_job_gets_no_more_runs(store: Store) -> None:
+@pytest.mark.parametrize("recurring", [True, False])
+async def test_a_cancelled_job_gets_no_more_runs(store: Store, recurring: bool) -> None:
     """Decided before the cancel, applied after its answer: P6."""
-    job_id = await store.recurring(every=MINUTE)
+    job_id = await store.recurring(every=MINUTE) if recurring else job_of(await store.one_shot(HOUR))
     change = await by_hand(store, job_id)
     await store.jobs.cancel(None, job_id, store.now)
 

@@ -133,6 +133,13 @@ async def test_a_letter_is_requeued_once(store: Store) -> None:
     await store.check_counts()
 
 
+async def test_of_two_for_one_letter_in_one_call_the_first_is_made(store: Store) -> None:
+    run_id = await dead(store)
+    first, second = await requeued(store, run_id), await requeued(store, run_id)
+
+    assert await store.history.requeue([first, second], store.now) == {first.run_id}
+
+
 async def test_a_requeued_run_joins_its_lane(store: Store) -> None:
     run_id = await dead(store, group="g")
     worker = await store.worker()

@@ -1,0 +1,132 @@
+"""How PostgreSQL answers, with much in the tables: through an index, whatever it knows about them."""
+
+import json
+from collections.abc import Iterator
+from time import perf_counter
+from typing import Any
+
+from tests.engines import test_postgres_outside as outside
+from tests.engines.test_postgres_outside import Place, postgres_of
+
+from oncue.engines.postgres import lanes, running
+from oncue.engines.postgres.store import Connection
+from oncue.engines.sql import statements
+from oncue.testing.conformance.store import Store
+
+place = outside.place
+
+LARGE = ("waiting", "running", "history", "agenda", "dead", "jobs", "job_versions", "job_tags", "repeats")
+MAY_WALK = {
+    "orphans": {"running"},  # whose worker is gone: there is nothing to find them by
+    "empty_lanes": {"running"},  # these three belong to tending, once in a while
+    "forget_empty_lanes": {"running"},
+    "forget_versions": {"job_versions"},
+    "forget_tags": {"job_tags"},
+}
+ROWS = 200_000
+LOAD = f"""
+insert into waiting (run_id, job_id, uid, class_id, due, wanted, trigger, job_version, spec)
+  select id, id, 1, 1 + n % 3, $1 + n, $1 + n, 0, 1, ''
+  from (select n, gen_random_uuid() as id from generate_series(1, {ROWS}) n) t;
+insert into history
+  (run_id, job_id, uid, class_id, state, wanted, trigger, job_version, token, failures, losses, ended_at, spec)
+  select id, id, 1, 1 + n % 3, 2, $1 + n, 0, 1, 1, 0, 0, $1 + n, ''
+  from (select n, gen_random_uuid() as id from generate_series(1, {ROWS}) n) t;
+insert into jobs (job_id, uid, version, status, class_id, spec, created_at, updated_at)
+  select gen_random_uuid(), 1, 1, 0, 1, '', $1, $1 from generate_series(1, {ROWS} / 20) n;
+insert into agenda (job_id, uid, next_at, floor, planned) select job_id, 1, $1, $1, 0 from jobs;
+insert into running
+  (run_id, job_id, uid, class_id, due, wanted, trigger, job_version, token, failures, losses, worker_id, claimed_at)
+  select gen_random_uuid(), job_id, 1, 1, $1, $1, 0, 1, 1, 0, 0, gen_random_uuid(), $1 from jobs limit {ROWS} / 100;
+insert into dead select * from history limit {ROWS} / 100;
+insert into job_tags select 1, 'tag', job_id from jobs;
+insert into repeats select 1, sha256(uuid_send(job_id)), '', job_id, $1 from jobs;
+insert into job_versions select job_id, 0, '', null, $1 from jobs;
+"""
+
+
+def every_statement() -> dict[str, str]:
+    """As the engine sends them, with all that it fills in."""
+    found: dict[str, str] = {}
+    for name, text in statements("oncue.engines.postgres").items():
+        if "{alive}" in text:
+            found |= {name: text.format(alive=running.ALIVE), f"{name} for the dead": text.format(alive="")}
+        elif "{name}" in text:
+            last = max(int(part[0]) for part in text.split("$")[1:])
+            found |= {name: text.format(name=""), f"{name} by name": text.format(name=f"and name = ${last + 1}")}
+        elif "{lane}" in text:
+            found |= {f"{name} of lanes": text.format(**lanes._LANE), f"{name} of gates": text.format(**lanes._GATE)}
+        else:
+            found[name] = text
+    return found
+
+
+async def plan_of(connection: Connection, statement: str) -> dict[str, Any]:
+    """The plan for whatever values, in a session of the engine."""
+    await connection.execute("set local plan_cache_mode = force_generic_plan")
+    prepared = await connection.prepare(statement)
+    values = ", ".join(["null"] * len(prepared.get_parameters()))
+    text = await connection.fetchval(
+        f'explain (format json) execute "{prepared.get_name()}"' + (f"({values})" if values else "")
+    )
+    plan: dict[str, Any] = json.loads(text)[0]["Plan"]
+    return plan
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for part in plan.get("Plans", ()):
+        yield from nodes(part)
+
+
+def walks(plan: dict[str, Any]) -> set[str]:
+    """The large tables of which a plan reads all: without an index, or the whole of one."""
+    found = set()
+    for node in nodes(plan):
+        what = node.get("Index Name") or node.get("Relation Name", "")
+        if node["Node Type"] == "Seq Scan" or ("Index Name" in node and "Index Cond" not in node):
+            found |= {table for table in LARGE if what.startswith(f"{table}_") or what == table}
+    return found
+
+
+def indexes(plan: dict[str, Any], table: str) -> set[str]:
+    """By which index it finds what it wants of a table."""
+    return {name for node in nodes(plan) if (name := node.get("Index Name", "")).startswith(f"{table}_")}
+
+
+async def plans_of(store: Store) -> dict[str, dict[str, Any]]:
+    async def explain(connection: Connection) -> dict[str, dict[str, Any]]:
+        return {name: await plan_of(connection, text) for name, text in every_statement().items()}
+
+    return await postgres_of(store)._store.write(explain)
+
+
+async def test_whatever_the_planner_knows_no_statement_walks_through_a_large_table(place: Place) -> None:
+    """Catches a missing index, and a statement that is only as good as the statistics of its tables."""
+    store = await place.store()
+    for table in ("waiting", f"history_{store.now}", "jobs", "agenda", "running"):
+        await place.session.execute(f"alter table {table} set (autovacuum_enabled = off)")
+    began = perf_counter()
+    await place.session.execute(LOAD.replace("$1", str(store.now)))
+    assert perf_counter() - began < 30
+
+    never_analysed = await plans_of(store)
+    await place.session.execute("analyze")
+    analysed = await plans_of(store)
+
+    for plans in (never_analysed, analysed):
+        assert {name: found for name, plan in plans.items() if (found := walks(plan) - MAY_WALK.get(name, set()))} == {}
+        assert indexes(plans["claim"], "waiting") == {"waiting_pkey"}
+        assert indexes(plans["peek"], "waiting") == {"waiting_due"}
+        assert indexes(plans["settle_final"], "running") == {"running_pkey"}
+        assert indexes(plans["plan_take"], "agenda") == {"agenda_next"}
+
+
+async def test_what_has_no_index_would_be_seen(place: Place) -> None:
+    store = await place.store()
+
+    async def explain(connection: Connection) -> list[set[str]]:
+        columns = ("run_id", "checkpoint", "class_id", "updated_at")
+        return [walks(await plan_of(connection, f"select from waiting where {name} = $1")) for name in columns]
+
+    assert await postgres_of(store)._store.write(explain) == [set(), {"waiting"}, {"waiting"}, {"waiting"}]
