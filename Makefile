@@ -29,6 +29,10 @@ test: .venv/dev.stamp ## run the tests, all but the long ones
 test-postgres: .venv/dev.stamp ## run only the tests that use PostgreSQL
 	@$(PYTEST) -n $(WORKERS) -m "postgres and not ($(LONG_TESTS))" $(ARGS)
 
+.PHONY: test-processes
+test-processes: .venv/dev.stamp ## run the tests that start and kill real processes
+	@$(PYTEST) -m kills $(ARGS)
+
 .PHONY: check
 check: .venv/dev.stamp ## lint, formatting, types, import rules, shape of the code
 	@.venv/bin/python -m ruff check .
@@ -43,7 +47,7 @@ format: .venv/dev.stamp ## format the code and mend what the linter can mend
 	@.venv/bin/python -m ruff format .
 
 .PHONY: bench-engines
-bench-engines: .venv/dev.stamp ## measure the engines against each other
+bench-engines: .venv/dev.stamp ## measure the engines beside what raw SQL reaches
 	@.venv/bin/python bench/engines.py $(ARGS)
 
 .PHONY: bench-cron

@@ -104,7 +104,8 @@ class PostgresSubject:
 _POSTGRES_RAW = """
 drop table if exists runs, history;
 create table runs (id bigint generated always as identity primary key, job text not null,
-  state smallint not null default 0, due timestamptz not null, attempt smallint not null default 0, worker int, lease timestamptz, payload bytea);
+  state smallint not null default 0, due timestamptz not null, attempt smallint not null default 0, worker int,
+  lease timestamptz, payload bytea);
 create index on runs (due) where state = 0;
 create table history (id bigint, job text, due timestamptz, done timestamptz, worker int);
 """
@@ -128,8 +129,8 @@ select id, id, $2, $3, at, at, at, 0, 1, '{_SPEC}', '{{}}'
 from (select {_UUID7} as id, $4::bigint + 86400000000 + i * 1000 as at from generate_series(1, $1::int) i) made
 """
 _POSTGRES_FINISHED = f"""
-insert into history (run_id, job_id, uid, class_id, state, wanted, nominal, trigger, job_version, token, failures, losses,
-  started_at, ended_at, worker_id, spec, payload)
+insert into history (run_id, job_id, uid, class_id, state, wanted, nominal, trigger, job_version, token, failures,
+  losses, started_at, ended_at, worker_id, spec, payload)
 select id, id, $2, $3, 2, at, at, 0, 1, 1, 0, 0, at, at, $5, '{_SPEC}', '{{}}'
 from (select {_UUID7.replace("$4::bigint / 1000", "$4::bigint / 1000 - 9000000")} as id, $4::bigint - 10000000 + i as at
   from generate_series(1, $1::int) i) made
@@ -216,15 +217,16 @@ _SQLITE_RAW = (
 )
 _SQLITE_CLAIM = """
 update runs set state = 1, attempt = attempt + 1, worker = 7, lease = 1
-where id in (select id from runs where state = 0 and due <= ? order by due limit ?) returning id, job, due, attempt, payload
+where id in (select id from runs where state = 0 and due <= ? order by due limit ?)
+returning id, job, due, attempt, payload
 """
 _SQLITE_UUID7 = "unhex(printf('%012x7%03x8%015x', ?1 / 1000 {shift} + i / 1000, i % 4096, abs(random()) % (1 << 60)))"
 _SQLITE_SERIES = (
     "with recursive n(i) as (select ?2 + 1 union all select i + 1 from n where i < ?3), made as materialized"
 )
 _SQLITE_FUTURE = f"""
-insert into runs (run_id, job_id, uid, class_id, due, wanted, nominal, trigger, job_version, token, failures, losses, held,
-  spec, payload)
+insert into runs (run_id, job_id, uid, class_id, due, wanted, nominal, trigger, job_version, token, failures, losses,
+  held, spec, payload)
 {_SQLITE_SERIES} (select {_SQLITE_UUID7.format(shift="")} as id, ?1 + 86400000000 + i * 1000 as at from n)
 select id, id, ?4, ?5, at, at, at, 0, 1, 0, 0, 0, 0, cast('{_SPEC}' as blob), x'7b7d' from made
 """

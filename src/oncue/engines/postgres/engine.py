@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oncue.domain.instants import Instant
-from oncue.engines.port import Capabilities
+from oncue.engines.port import Capabilities, Fleet, History, Jobs, People, Planning, Running, Signals
 from oncue.engines.postgres.fleet import PostgresFleet
 from oncue.engines.postgres.history import PostgresHistory
 from oncue.engines.postgres.jobs import PostgresJobs
@@ -23,14 +23,16 @@ class PostgresEngine:
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
+        self._signals = PostgresSignals(store)
         self._pieces = Pieces(store, settings.history_width)
-        self.jobs = PostgresJobs(store, self._pieces)
-        self.planning = PostgresPlanning(store, self._pieces)
-        self.running = PostgresRunning(store, self._pieces)
-        self.fleet = PostgresFleet(store)
-        self.history = PostgresHistory(store, self._pieces, self.jobs, settings)
-        self.people = PostgresPeople(store, self._pieces)
-        self.signals = PostgresSignals(store)
+        jobs = PostgresJobs(store, self._pieces)
+        self.jobs: Jobs = jobs
+        self.planning: Planning = PostgresPlanning(store, self._pieces)
+        self.running: Running = PostgresRunning(store, self._pieces)
+        self.fleet: Fleet = PostgresFleet(store)
+        self.history: History = PostgresHistory(store, self._pieces, jobs, settings)
+        self.people: People = PostgresPeople(store, self._pieces)
+        self.signals: Signals = self._signals
 
     @classmethod
     async def open(cls, settings: Settings) -> PostgresEngine:
@@ -49,5 +51,5 @@ class PostgresEngine:
         return Instant(found[0][0])
 
     async def close(self) -> None:
-        await self.signals.close()
+        await self._signals.close()
         await self._store.close()
