@@ -126,14 +126,14 @@ _SPEC = '{"task":"noop","schedule":{"at":1794777050567281}}'
 _POSTGRES_FUTURE = f"""
 insert into waiting (run_id, job_id, uid, class_id, due, wanted, nominal, trigger, job_version, spec, payload)
 select id, id, $2, $3, at, at, at, 0, 1, '{_SPEC}', '{{}}'
-from (select {_UUID7} as id, $4::bigint + 86400000000 + i * 1000 as at from generate_series(1, $1::int) i) made
+from (select {_UUID7} as id, $4::bigint + 86400000000 + i * 1000 as at from generate_series(1, $1::bigint) i) made
 """
 _POSTGRES_FINISHED = f"""
 insert into history (run_id, job_id, uid, class_id, state, wanted, nominal, trigger, job_version, token, failures,
   losses, started_at, ended_at, worker_id, spec, payload)
 select id, id, $2, $3, 2, at, at, 0, 1, 1, 0, 0, at, at, $5, '{_SPEC}', '{{}}'
 from (select {_UUID7.replace("$4::bigint / 1000", "$4::bigint / 1000 - 9000000")} as id, $4::bigint - 10000000 + i as at
-  from generate_series(1, $1::int) i) made
+  from generate_series(1, $1::bigint) i) made
 """
 
 

@@ -17,7 +17,7 @@ from oncue.engines.postgres.store import AWAY, Connection, Store
 CHANNEL = "oncue"
 LINGER = 0.005  # seconds to gather hints before they travel together
 RECONNECT = 1.0
-LAST_WORDS = 1.0  # seconds that closing waits for hints on their way
+LAST_WORDS = 3.0  # seconds that closing waits for hints on their way and for listeners to hang up
 LONGEST = 7_900  # bytes of one notification; PostgreSQL refuses 8,000
 
 _encode = msgspec.json.Encoder().encode
@@ -31,7 +31,7 @@ class PostgresSignals:
         self._store = store
         self._pending: dict[tuple[Topic, str | None], Hint] = {}
         self._flushing: asyncio.Task[None] | None = None
-        self._hearing: set[asyncio.Task[None]] = set()
+        self._hearing: dict[asyncio.Task[None], asyncio.Event] = {}  # and what tells each that it is enough
         self._closing = asyncio.Event()
 
     async def send(self, hints: Sequence[Hint]) -> None:
@@ -45,55 +45,68 @@ class PostgresSignals:
         if self._closing.is_set():
             return
         heard: asyncio.Queue[Hint | None] = asyncio.Queue()
-        hearing = asyncio.create_task(self._hear(heard))
+        enough = asyncio.Event()
+        hearing = asyncio.create_task(self._hear(heard, enough))
+        self._hearing[hearing] = enough
+        hearing.add_done_callback(self._hearing.pop)
         hearing.add_done_callback(lambda _: heard.put_nowait(None))
-        self._hearing.add(hearing)
         try:
             while (hint := await heard.get()) is not None:
                 yield hint
         finally:
-            self._hearing.discard(hearing)
-            hearing.cancel()
+            enough.set()
 
     async def close(self) -> None:
+        """Told rather than cancelled: the driver complains of a connection that is cancelled while it is being made."""
         self._closing.set()
-        for hearing in self._hearing:
-            hearing.cancel()
-        if self._flushing is not None:
-            await asyncio.wait({self._flushing}, timeout=LAST_WORDS)
-            self._flushing.cancel()
+        for enough in self._hearing.values():
+            enough.set()
+        left = {*self._hearing, *({self._flushing} if self._flushing else ())}
+        if left:
+            _, late = await asyncio.wait(left, timeout=LAST_WORDS)
+            for task in late:
+                task.cancel()
 
     async def _flush(self) -> None:
         while self._pending:
-            await self._closes_within(LINGER)
+            await _happens_within(self._closing, LINGER)
             hints, self._pending = self._pending.values(), {}
             try:
                 await self._store.write(partial(_notify, texts=list(_packed(hints))))
             except (StoreUnavailable, asyncpg.PostgresError):
                 return  # hints may be lost: whoever needed them polls
 
-    async def _hear(self, heard: asyncio.Queue[Hint | None]) -> None:
+    async def _hear(self, heard: asyncio.Queue[Hint | None], enough: asyncio.Event) -> None:
         """After every connection, and every one that had to be made again, a hint of each topic: some may be missed."""
-        while True:
-            lost = asyncio.Event()
+        while not enough.is_set():
+            awake = asyncio.Event()  # something happened to the connection
             with suppress(StoreUnavailable, asyncpg.PostgresError, *AWAY):
                 connection = await self._store.apart("oncue signals")
                 try:
-                    connection.add_termination_listener(lambda _, lost=lost: lost.set())
+                    connection.add_termination_listener(lambda _, awake=awake: awake.set())
                     await connection.add_listener(CHANNEL, lambda *said: _understand(said[-1], heard))
                     for topic in Topic:
                         heard.put_nowait(Hint(topic))
-                    await lost.wait()
+                    await _either(awake, enough)
                 finally:
                     connection.terminate()
-            if not lost.is_set():
-                await self._closes_within(RECONNECT)
+            if not awake.is_set():
+                await _happens_within(enough, RECONNECT)
 
-    async def _closes_within(self, seconds: float) -> bool:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._closing.wait()
-        return self._closing.is_set()
+
+async def _happens_within(event: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+
+
+async def _either(*events: asyncio.Event) -> None:
+    waits = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
 
 
 def _understand(text: object, heard: asyncio.Queue[Hint | None]) -> None:
