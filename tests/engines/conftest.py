@@ -62,7 +62,7 @@ def empty_postgres(postgres_server: PrivatePostgres, postgres_template: str) -> 
     postgres_server.drop_database(name)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def engine_name(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name

@@ -10,7 +10,13 @@ from oncue.testing.conformance.store import Open
 
 @pytest.mark.parametrize(
     ("mutant", "engine_name"),
-    [pytest.param(mutant, name, id=f"{name}-{mutant.bug}") for mutant in MUTANTS for name in mutant.engines],
+    [
+        pytest.param(
+            mutant, name, id=f"{name}-{mutant.bug}", marks=[pytest.mark.postgres] if name == "postgres" else []
+        )
+        for mutant in MUTANTS
+        for name in mutant.engines
+    ],
     indirect=["engine_name"],
 )
 async def test_a_planted_bug_is_caught(

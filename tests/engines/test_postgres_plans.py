@@ -1,8 +1,7 @@
-"""How PostgreSQL answers, with much in the tables: through an index, whatever it knows about them."""
+"""How PostgreSQL answers, with much in the tables: through the right index, whatever it believes about them."""
 
 import json
 from collections.abc import Iterator
-from time import perf_counter
 from typing import Any
 
 from tests.engines import test_postgres_outside as outside
@@ -18,8 +17,8 @@ place = outside.place
 LARGE = ("waiting", "running", "history", "agenda", "dead", "jobs", "job_versions", "job_tags", "repeats")
 MAY_WALK = {
     "orphans": {"running"},  # whose worker is gone: there is nothing to find them by
-    "empty_lanes": {"running"},  # these three belong to tending, once in a while
-    "forget_empty_lanes": {"running"},
+    "empty_lanes": {"running", "waiting"},  # these belong to tending, once in a while
+    "forget_empty_lanes": {"running", "waiting"},
     "forget_versions": {"job_versions"},
     "forget_tags": {"job_tags"},
 }
@@ -79,12 +78,16 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from nodes(part)
 
 
-def walks(plan: dict[str, Any]) -> set[str]:
-    """The large tables of which a plan reads all: without an index, or the whole of one."""
+def walks(plan: dict[str, Any], leading: dict[str, str]) -> set[str]:
+    """The large tables of which a plan reads all: without an index, or the whole of one.
+
+    It does that, too, where the condition is on other columns of an index than its first.
+    """
     found = set()
     for node in nodes(plan):
-        what = node.get("Index Name") or node.get("Relation Name", "")
-        if node["Node Type"] == "Seq Scan" or ("Index Name" in node and "Index Cond" not in node):
+        index = node.get("Index Name", "")
+        if node["Node Type"] == "Seq Scan" or (index and leading[index] not in node.get("Index Cond", "")):
+            what = index or node["Relation Name"]
             found |= {table for table in LARGE if what.startswith(f"{table}_") or what == table}
     return found
 
@@ -101,32 +104,51 @@ async def plans_of(store: Store) -> dict[str, dict[str, Any]]:
     return await postgres_of(store)._store.write(explain)
 
 
-async def test_whatever_the_planner_knows_no_statement_walks_through_a_large_table(place: Place) -> None:
-    """Catches a missing index, and a statement that is only as good as the statistics of its tables."""
+async def leading_columns(place: Place) -> dict[str, str]:
+    found = await place.session.fetch(
+        "select i.indexrelid::regclass::text as index, a.attname from pg_index i"
+        " join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]"
+    )
+    return {row["index"]: row["attname"] for row in found}
+
+
+SEEN_WHEN_EMPTY = """
+update pg_class c set reltuples = 1, relpages = greatest(1, pg_relation_size(c.oid) / 8192)
+from pg_class t left join pg_index i on i.indrelid = t.oid
+where t.relname = any(array['waiting', 'running', 'dead', 'repeats', 'history_{now}']) and c.oid in (t.oid, i.indexrelid)
+"""
+
+
+async def test_whatever_the_planner_believes_no_statement_walks_through_a_large_table(place: Place) -> None:
+    """Catches a missing index, and a statement that is only as good as the statistics of its tables.
+
+    They may be none; or from when a queue had just been emptied and vacuumed, which makes it small until the next
+    time, however much is in it by then; or fresh.
+    """
     store = await place.store()
-    for table in ("waiting", f"history_{store.now}", "jobs", "agenda", "running"):
+    for table in ("waiting", f"history_{store.now}", "jobs", "agenda", "running", "dead", "repeats"):
         await place.session.execute(f"alter table {table} set (autovacuum_enabled = off)")
-    began = perf_counter()
     await place.session.execute(LOAD.replace("$1", str(store.now)))
-    assert perf_counter() - began < 30
+    leading = await leading_columns(place)
+    for news in (None, SEEN_WHEN_EMPTY.format(now=store.now), "analyze"):
+        await place.session.execute(news or "select")
+        plans = await plans_of(store)
 
-    never_analysed = await plans_of(store)
-    await place.session.execute("analyze")
-    analysed = await plans_of(store)
-
-    for plans in (never_analysed, analysed):
-        assert {name: found for name, plan in plans.items() if (found := walks(plan) - MAY_WALK.get(name, set()))} == {}
+        found = {name: walks(plan, leading) - MAY_WALK.get(name, set()) for name, plan in plans.items()}
+        assert {name: tables for name, tables in found.items() if tables} == {}, news
         assert indexes(plans["claim"], "waiting") == {"waiting_pkey"}
         assert indexes(plans["peek"], "waiting") == {"waiting_due"}
         assert indexes(plans["settle_final"], "running") == {"running_pkey"}
+        assert indexes(plans["existing_jobs"], "waiting") == {"waiting_pkey"}
         assert indexes(plans["plan_take"], "agenda") == {"agenda_next"}
 
 
 async def test_what_has_no_index_would_be_seen(place: Place) -> None:
     store = await place.store()
+    leading = await leading_columns(place)
 
     async def explain(connection: Connection) -> list[set[str]]:
-        columns = ("run_id", "checkpoint", "class_id", "updated_at")
-        return [walks(await plan_of(connection, f"select from waiting where {name} = $1")) for name in columns]
+        columns = ("run_id", "checkpoint", "class_id", "wanted")
+        return [walks(await plan_of(connection, f"select from waiting where {name} = $1"), leading) for name in columns]
 
     assert await postgres_of(store)._store.write(explain) == [set(), {"waiting"}, {"waiting"}, {"waiting"}]

@@ -183,9 +183,12 @@ async def _try_again(
 
 
 def _alike(settlements: Iterable[Settlement]) -> Iterable[tuple[tuple[int, State], list[Settlement]]]:
-    """By token and state: nearly always one group, and a scalar costs nothing where an array costs by the element."""
+    """By token and state: nearly always one group, and a scalar costs nothing where an array costs by the element.
+
+    Each sorted by run, as the statements want it.
+    """
     groups: dict[tuple[int, State], list[Settlement]] = defaultdict(list)
-    for settled in settlements:
+    for settled in sorted(settlements, key=lambda settled: settled.run.run_id):
         groups[settled.run.token, settled.state].append(settled)
     return groups.items()
 
