@@ -115,6 +115,21 @@ async def day_of_a_worker(store: Store) -> None:
     await store.reap()
 
 
+async def test_no_statement_falls_apart(place: Place, bounced: str) -> None:
+    """Catches one that is prepared on one connection of the server's and executed on another, as somebody else's."""
+    stores = [await place.store(engine=bounced) for _ in range(3)]
+    runs = await stores[0].one_shots(10)
+    for run_id in runs:
+        await stores[0].history.append_log(run_id, 1, run_id.bytes, stores[0].now)
+
+    async def read_all(store: Store) -> list[bytes]:
+        return [await store.history.read_log(run_id) for run_id in runs]
+
+    found = await asyncio.gather(*(read_all(store) for store in stores for _ in range(4)))
+
+    assert found == [[run_id.bytes for run_id in runs]] * 12
+
+
 async def test_pieces_are_made_and_dropped(place: Place, bounced: str) -> None:
     """Catches a lock that stays behind on the server's connection, or a detach within a transaction."""
     stores = [await place.store(engine=bounced, history_width=HOUR) for _ in range(2)]

@@ -18,7 +18,6 @@ from tests.engines.test_postgres_outside import (
     answered,
     eventually,
     every_verb,
-    postgres_of,
     refused,
 )
 
@@ -101,7 +100,7 @@ KINDS = ("a statement", "a transaction", "a look", "a hot transaction")
 async def test_a_server_that_says_nothing_is_given_up_in_time_and_replaced(
     place: Place, postgres_server: PrivatePostgres, kind: str
 ) -> None:
-    """Catches a rollback that waits for the answer that did not come: it would take twice the limit."""
+    """Catches a call that waits for ever, a rollback that does, and a connection that is kept and stays silent."""
     if not postgres_server.ours:
         pytest.skip("its processes are not ours to stop")
     limit = Duration(700_000)
@@ -199,12 +198,11 @@ async def both(place: Place) -> bool:
 
 async def test_waiting_for_a_connection_counts(place: Place) -> None:
     """Catches a limit that begins only when there is a connection."""
-    store = await place.store(store_timeout=SHORT, pool_size=1)
-    async with place.locked("users"):
-        first = asyncio.create_task(refused(lambda: store.people.user("eve", store.now)))
-        await eventually(place.waiting_for_a_lock)
-        took = [await refused(lambda: store.people.user("eve", store.now)), await first]
+    store = await place.store(store_timeout=SHORT, history_timeout=Duration(30 * SECOND), pool_size=1)
+    async with place.holding(f"select pg_advisory_xact_lock({pieces.LOCK})"):
+        tending = asyncio.create_task(store.history.tend(store.at(30 * DAY), KEEP))
+        await eventually(place.waiting_for_a_lock)  # with the only connection
+        assert await refused(store.jobs.classes) < 5 * SHORT / SECOND
 
-    assert max(took) < 5 * SHORT / SECOND
-    assert postgres_of(store)._store._pool.get_size() <= 1
-    await answered(lambda: store.people.user("eve", store.now), tries=1)
+    await tending
+    await answered(store.jobs.classes, tries=1)

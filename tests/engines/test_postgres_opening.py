@@ -11,11 +11,12 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 from tests.engines import test_postgres_outside as outside
-from tests.engines.test_postgres_outside import Place
+from tests.engines.test_postgres_outside import SHORT, Place, eventually
 
 from oncue.domain.errors import Invalid, OncueError, StoreUnavailable
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.engines.open import open_engine
+from oncue.engines.postgres import migrate
 from oncue.engines.sql import migrations
 from oncue.settings import Settings
 from oncue.testing.conformance.store import job_of
@@ -26,10 +27,12 @@ SECRET = "hunter2swordfish"
 OPEN_ONCE = """
 import asyncio, sys
 from oncue.engines.open import open_engine
+from oncue.engines.postgres import migrate
 from oncue.settings import Settings
 from oncue.testing.conformance.store import job_of
 
 async def main():
+    print("ready", flush=True)
     sys.stdin.readline()  # all at once
     engine = await open_engine(Settings(engine=sys.argv[1]))
     assert await engine.jobs.classes() == {}
@@ -45,13 +48,23 @@ asyncio.run(main())
 async def test_five_processes_may_open_an_empty_database_at_once(postgres_url: str) -> None:
     """Catches migrations that two processes run at the same time."""
     command = (sys.executable, "-c", OPEN_ONCE, postgres_url)
-    pipes = {"stdin": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), asyncio.subprocess.PIPE)
     processes = [await asyncio.create_subprocess_exec(*command, **pipes) for _ in range(5)]
     async with asyncio.timeout(30):
+        for process in processes:
+            assert await process.stdout.readline() == b"ready\n"
         said = await asyncio.gather(*(process.communicate(b"go\n") for process in processes))
 
     assert [process.returncode for process in processes] == [0] * 5, said
     assert await versions(postgres_url) == [number for number, _ in migrations("oncue.engines.postgres")]
+
+
+async def test_who_opens_waits_for_whoever_migrates(place: Place) -> None:
+    async with place.holding(f"select pg_advisory_xact_lock({migrate.LOCK})"):
+        opening = asyncio.create_task(open_engine(Settings(engine=place.url, store_timeout=SHORT)))
+        await eventually(lambda: place.backends("wait_event_type = 'Lock' and now() - query_start > '450 ms'"))
+
+    await (await opening).close()
 
 
 async def versions(url: str) -> list[int]:

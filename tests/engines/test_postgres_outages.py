@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Iterator
 from time import perf_counter
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -194,3 +195,20 @@ async def test_connections_to_a_former_primary_are_dropped_one_by_one(place: Pla
 
     await answered(store.one_shot, tries=1 + 3)
     assert await answered(lambda: store.beat(worker), tries=1 + HOT_CONNECTIONS) is not None
+
+
+async def test_of_several_servers_the_one_that_takes_writes_is_used(
+    place: Place, own_server: PrivatePostgres, postgres_server: PrivatePostgres
+) -> None:
+    """As after a failover, with both in the URL. Catches an engine that is content with the first that answers."""
+    name = await place.value("select current_database()")
+    standby = urlsplit(own_server.create_database(name))
+    session = await asyncpg.connect(standby.geturl())
+    await session.execute(f"alter database {name} set default_transaction_read_only = on")
+    await session.close()
+    both = f"127.0.0.1:{standby.port},127.0.0.1:{urlsplit(postgres_server.url).port}"
+
+    store = await place.store(engine=f"postgresql://postgres@{both}/{name}?sslmode=disable")
+
+    assert await place.value("select count(*) from waiting where run_id = $1", await store.one_shot()) == 1
+    own_server.drop_database(name)

@@ -115,7 +115,7 @@ async def leading_columns(place: Place) -> dict[str, str]:
 SEEN_WHEN_EMPTY = """
 update pg_class c set reltuples = 1, relpages = greatest(1, pg_relation_size(c.oid) / 8192)
 from pg_class t left join pg_index i on i.indrelid = t.oid
-where t.relname = any(array['waiting', 'running', 'dead', 'repeats', 'history_{now}']) and c.oid in (t.oid, i.indexrelid)
+where t.relname in ('waiting', 'running', 'dead', 'repeats', 'history_{now}') and c.oid in (t.oid, i.indexrelid)
 """
 
 

@@ -56,6 +56,19 @@ def failed(
     )
 
 
+def handed_back(run: Claimed, now: Instant) -> Settlement:
+    """Never really tried: it waits again as if it had not been claimed."""
+    return Settlement(
+        run=run,
+        state=State.WAITING,
+        ended_at=now,
+        due=run.due,
+        failures=run.failures,
+        losses=run.losses,
+        attempts=run.attempts,
+    )
+
+
 def lost(run: Claimed, worker: WorkerId, claimed_at: Instant, now: Instant) -> Settlement:
     """Its worker fell silent: a loss, whatever retries are left."""
     losses = run.losses + 1

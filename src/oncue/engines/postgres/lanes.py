@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 from asyncpg import Record
 
-from oncue.domain.lane import Held, Lanes
+from oncue.domain.lane import Held
+from oncue.engines import touched
 from oncue.engines.postgres.store import Connection
 from oncue.engines.sql import statements
 
@@ -20,29 +21,12 @@ _LANE: dict[str, str | int] = {"lane": "lane", "bit": Held.LANE.value, "blocked"
 _GATE: dict[str, str | int] = {"lane": "gate", "bit": Held.GATE.value, "blocked": (Held.PAUSED | Held.LANE).value}
 
 
-class Touched:
-    """The lanes a transaction has to do with, gathered, then locked and tended once."""
+class Touched(touched.Touched):
+    """With what this transaction has locked already."""
 
     def __init__(self) -> None:
-        self.lanes: set[int] = set()
-        self.gates: dict[int, int] = {}
+        super().__init__()
         self.locked: dict[int, int] = {}
-
-    def add(self, lanes: Lanes) -> None:
-        """A new member: its definition says how wide the gate is."""
-        if lanes.lane is not None:
-            self.lanes.add(lanes.lane)
-        if lanes.gate is not None:
-            self.gates[lanes.gate] = lanes.width
-
-    def free(self, lane: int | None, gate: int | None) -> None:
-        if lane is not None:
-            self.lanes.add(lane)
-        if gate is not None:
-            self.gates.setdefault(gate, 0)
-
-    def __bool__(self) -> bool:
-        return bool(self.lanes or self.gates)
 
 
 async def lock(connection: Connection, touched: Touched, leaving: int = 0) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from asyncpg import Record
 
+from oncue.domain.attempt import handed_back
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Instant
 from oncue.domain.job import JobStatus
@@ -56,18 +57,7 @@ class PostgresRunning:
         return await self._pieces.write("history", ends, lambda c: _settle(c, worker_id, settlements), hot=True)
 
     async def hand_back(self, worker_id: WorkerId, runs: Sequence[Claimed], now: Instant) -> frozenset[RunId]:
-        back = [
-            Settlement(
-                run=run,
-                state=State.WAITING,
-                ended_at=now,
-                due=run.due,
-                failures=run.failures,
-                losses=run.losses,
-                attempts=run.attempts,
-            )
-            for run in runs
-        ]
+        back = [handed_back(run, now) for run in runs]
         give_back = partial(_settle, worker_id=worker_id, settlements=back, again_counts_as=None)
         answer = await self._pieces.write("history", [now], give_back, hot=True)
         return frozenset(run.run_id for run in runs) - answer.lost

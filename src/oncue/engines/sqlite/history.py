@@ -16,10 +16,11 @@ from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.inserting import insert_runs
 from oncue.engines.sqlite.jobs import SqliteJobs
-from oncue.engines.sqlite.lanes import Touched, tend
+from oncue.engines.sqlite.lanes import tend
 from oncue.engines.sqlite.lists import LAST, list_runs
 from oncue.engines.sqlite.pieces import Pieces, drop_before, existing, find_ended
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
+from oncue.engines.touched import Touched
 from oncue.settings import Settings
 
 _SQL = statements("oncue.engines.sqlite")

@@ -14,8 +14,8 @@ from oncue.domain.run import NewRun
 from oncue.engines.port import Count
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.counting import Counted, count
-from oncue.engines.sqlite.lanes import Touched
 from oncue.engines.sqlite.store import Connection
+from oncue.engines.touched import Touched
 
 # Measured: ten rows a statement are a third faster than one; and a hundred keys listed one by one are removed in half
 # the time of an array, which SQLite would first copy into a table of its own.

@@ -20,11 +20,12 @@ from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.counting import Counted, count
 from oncue.engines.sqlite.inserting import delete_many, insert_many, insert_runs, write_ledger
-from oncue.engines.sqlite.lanes import Touched, tend
+from oncue.engines.sqlite.lanes import tend
 from oncue.engines.sqlite.lists import find_one_shot, list_jobs
 from oncue.engines.sqlite.pieces import Pieces, existing, find_ended
 from oncue.engines.sqlite.running import ask_to_stop, end_waiting
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
+from oncue.engines.touched import Touched
 
 _SQL = statements("oncue.engines.sqlite")
 

@@ -12,32 +12,12 @@ from typing import NamedTuple
 
 import apsw
 
-from oncue.domain.lane import Held, Lanes
+from oncue.domain.lane import Held
 from oncue.engines.sql import statements
 from oncue.engines.sqlite.store import Connection, fetch
+from oncue.engines.touched import Touched
 
 _SQL = statements("oncue.engines.sqlite")
-
-
-class Touched:
-    """The lanes a transaction has to do with, gathered, then tended once."""
-
-    def __init__(self) -> None:
-        self.lanes: set[int] = set()
-        self.gates: dict[int, int] = {}
-
-    def add(self, lanes: Lanes) -> None:
-        """A new member: its definition says how wide the gate is."""
-        if lanes.lane is not None:
-            self.lanes.add(lanes.lane)
-        if lanes.gate is not None:
-            self.gates[lanes.gate] = lanes.width
-
-    def free(self, lane: int | None, gate: int | None) -> None:
-        if lane is not None:
-            self.lanes.add(lane)
-        if gate is not None:
-            self.gates.setdefault(gate, 0)
 
 
 class _Kind(NamedTuple):

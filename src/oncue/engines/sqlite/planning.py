@@ -16,10 +16,11 @@ from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.inserting import insert_runs, write_ledger
 from oncue.engines.sqlite.jobs import withdraw
-from oncue.engines.sqlite.lanes import Touched, tend
+from oncue.engines.sqlite.lanes import tend
 from oncue.engines.sqlite.pieces import Pieces
 from oncue.engines.sqlite.running import end_waiting
 from oncue.engines.sqlite.store import Connection, Store, fetch
+from oncue.engines.touched import Touched
 
 _SQL = statements("oncue.engines.sqlite")
 

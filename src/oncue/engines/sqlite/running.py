@@ -13,6 +13,7 @@ from uuid import UUID
 
 import msgspec
 
+from oncue.domain.attempt import handed_back
 from oncue.domain.ids import ClassId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Instant
 from oncue.domain.job import JobStatus
@@ -23,9 +24,10 @@ from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.counting import Counted, count
 from oncue.engines.sqlite.inserting import delete_many, insert_many
-from oncue.engines.sqlite.lanes import Touched, tend
+from oncue.engines.sqlite.lanes import tend
 from oncue.engines.sqlite.pieces import Pieces, find_ended
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
+from oncue.engines.touched import Touched
 
 _SQL = statements("oncue.engines.sqlite")
 _COUNT = {
@@ -66,18 +68,7 @@ class SqliteRunning:
         return await self._settle(_Outcome(worker_id.bytes, settlements))
 
     async def hand_back(self, worker_id: WorkerId, runs: Sequence[Claimed], now: Instant) -> frozenset[RunId]:
-        back = [
-            Settlement(
-                run=run,
-                state=State.WAITING,
-                ended_at=now,
-                due=run.due,
-                failures=run.failures,
-                losses=run.losses,
-                attempts=run.attempts,
-            )
-            for run in runs
-        ]
+        back = [handed_back(run, now) for run in runs]
         answer = await self._settle(_Outcome(worker_id.bytes, back, again_counts_as=None))
         return frozenset(run.run_id for run in runs) - answer.lost
 
