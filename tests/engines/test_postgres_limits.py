@@ -112,6 +112,23 @@ async def test_a_server_that_says_nothing_is_given_up_in_time_and_replaced(
     assert took < 1.7 * limit / SECOND
 
 
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_server_that_falls_silent_half_way_is_given_up_in_time(
+    place: Place, postgres_server: PrivatePostgres, kind: str
+) -> None:
+    """Catches a rollback that is asked for, and waited for, where nobody answers."""
+    if not postgres_server.ours:
+        pytest.skip("its processes are not ours to stop")
+    limit = Duration(700_000)
+    call = (await calls_of(await place.store(store_timeout=limit, pool_size=1)))[kind]
+    async with place.locked("users", "jobs", "running"):
+        calling = asyncio.create_task(refused(call))
+        with stopped(await eventually(place.waiting_for_a_lock)):
+            assert await calling < 1.7 * limit / SECOND
+
+    await answered(call, tries=1)
+
+
 async def test_making_room_may_take_longer_than_other_calls(place: Place) -> None:
     """Catches a server told to cancel everything after `store_timeout`, whatever limit the call itself has."""
     store = await place.store(store_timeout=SHORT, history_timeout=Duration(10 * SECOND))

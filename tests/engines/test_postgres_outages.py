@@ -79,14 +79,16 @@ async def nobody(place: Place) -> bool:
     return not await place.backends()
 
 
-async def test_a_call_whose_backend_is_ended_says_so_and_can_be_repeated(place: Place) -> None:
+@pytest.mark.parametrize("how", ["pg_terminate_backend", "pg_cancel_backend"])
+async def test_a_call_that_an_operator_ends_says_so_and_can_be_repeated(place: Place, how: str) -> None:
+    """Catches a raw driver error."""
     store = await place.store()
     worker = await store.worker()
     run_id = await store.one_shot()
     async with place.locked("waiting"):
         claiming = asyncio.create_task(store.claim(worker, run_id))
-        await eventually(place.waiting_for_a_lock)
-        await place.session.execute(END_ALL)
+        [pid] = await eventually(place.waiting_for_a_lock)
+        await place.session.execute(f"select {how}({pid})")
         with pytest.raises(StoreUnavailable, match="can be repeated"):
             await claiming
 

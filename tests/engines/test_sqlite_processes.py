@@ -227,10 +227,10 @@ class TestSignals:
         assert heard(process)
         process.kill()
         process.wait()
-        folder = tmp_path / "oncue.db.signals"
+        signals = SqliteSignals(tmp_path / "oncue.db")
+        folder = signals.folder
         assert len(list(folder.iterdir())) == 1
 
-        signals = SqliteSignals(tmp_path / "oncue.db")
         await signals.send([Hint(Topic.RUNS)])
         await signals.close()
 

@@ -11,6 +11,7 @@ import asyncpg
 import msgspec
 
 from oncue.domain.errors import StoreUnavailable
+from oncue.engines.hints import sooner
 from oncue.engines.port import Hint, Topic
 from oncue.engines.postgres.store import AWAY, Connection, Store
 
@@ -37,7 +38,7 @@ class PostgresSignals:
     async def send(self, hints: Sequence[Hint]) -> None:
         for hint in hints:
             key = (hint.topic, hint.target)
-            self._pending[key] = _sooner(self._pending.get(key), hint)
+            self._pending[key] = sooner(self._pending.get(key), hint)
         if self._pending and not self._closing.is_set() and (self._flushing is None or self._flushing.done()):
             self._flushing = asyncio.create_task(self._flush())
 
@@ -134,10 +135,3 @@ def _packed(hints: Iterable[Hint]) -> Iterator[str]:
             pack, size = [], len(text) + 1
         pack.append(text)
     yield f"[{b','.join(pack).decode()}]"
-
-
-def _sooner(one: Hint | None, other: Hint) -> Hint:
-    """Two hints about the same thing as one. Without a due it means: look now, at everything."""
-    if one is None or other.due is None:
-        return other
-    return one if one.due is None or one.due <= other.due else other

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import msgspec
 
+from oncue.engines.hints import sooner
 from oncue.engines.port import Hint, Topic
 
 PAUSE = 0.005  # seconds between two sendings: the first hint leaves at once, those that follow leave together
@@ -29,7 +30,7 @@ _decode = msgspec.msgpack.Decoder(list[Hint]).decode
 
 class SqliteSignals:
     def __init__(self, path: Path) -> None:
-        self._folder = _folder(path)
+        self.folder = _folder(path)
         self._pending = _Pending()
         self._pausing: asyncio.TimerHandle | None = None
         self._listening: set[_Pending] = set()
@@ -46,7 +47,7 @@ class SqliteSignals:
         heard = _Pending()
         heard.add(Hint(topic) for topic in Topic)
         self._listening.add(heard)
-        ear = _Ear(self._folder, heard)
+        ear = _Ear(self.folder, heard)
         try:
             with suppress(OSError):  # no socket can be made: nothing will be heard, and whoever listens polls
                 ear.open()
@@ -72,7 +73,7 @@ class SqliteSignals:
         if hints and not self._closed:
             self._pausing = asyncio.get_running_loop().call_later(PAUSE, self._flush)
             with suppress(OSError):  # no folder: nobody ever listened
-                for ear in self._folder.iterdir():
+                for ear in self.folder.iterdir():
                     for i in range(0, len(hints), MOST_AT_ONCE):
                         self._tell(ear, _encode(hints[i : i + MOST_AT_ONCE]))
 
@@ -95,7 +96,7 @@ class _Pending:
     def add(self, hints: Iterable[Hint]) -> None:
         for hint in hints:
             key = (hint.topic, hint.target)
-            self._hints[key] = _sooner(self._hints.get(key), hint)
+            self._hints[key] = sooner(self._hints.get(key), hint)
             self.something.set()
 
     def take(self) -> list[Hint]:
@@ -143,10 +144,3 @@ def _folder(path: Path) -> Path:
         return folder
     digest = hashlib.blake2b(os.fsencode(folder), digest_size=8).hexdigest()
     return Path(tempfile.gettempdir()) / f"oncue-{os.geteuid()}-{digest}"
-
-
-def _sooner(one: Hint | None, other: Hint) -> Hint:
-    """Two hints about the same thing as one. Without a due it means: look now, at everything."""
-    if one is None or other.due is None:
-        return other
-    return one if one.due is None or one.due <= other.due else other
