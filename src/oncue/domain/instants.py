@@ -47,6 +47,11 @@ def rfc3339(at: Instant) -> str:
     return moment(at).strftime("%Y-%m-%dT%H:%M:%S.") + f"{at // 1000 % 1000:03d}Z"
 
 
+def whole_millisecond(at: Instant) -> Instant:
+    """Rounded up, to what the API can print: never early."""
+    return Instant(-(-at // MILLISECOND) * MILLISECOND)
+
+
 _RFC3339 = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 

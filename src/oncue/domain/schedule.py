@@ -25,6 +25,7 @@ from oncue.domain.instants import (
     parse_instant,
     rfc3339,
     show_duration,
+    whole_millisecond,
 )
 from oncue.domain.zones import zone
 
@@ -120,7 +121,7 @@ def _from_object(asked: Asked, now: Instant) -> Schedule:
             return msgspec.structs.replace(
                 window,
                 every=parse_duration(asked.every or "", "every", least=DENSEST),
-                anchor=window.start_at if window.start_at is not None else now,
+                anchor=window.start_at if window.start_at is not None else whole_millisecond(now),
             )
         case ["cron"]:
             schedule = msgspec.structs.replace(window, cron=asked.cron)

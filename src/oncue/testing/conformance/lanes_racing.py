@@ -94,6 +94,41 @@ async def test_creators_and_workers_at_once_never_overlap_and_leave_nobody_stuck
     await store.check_counts()
 
 
+async def test_of_two_arrivals_at_once_the_earlier_is_admitted(store: Store) -> None:
+    """Neither sees the other before it is committed: they have to take turns."""
+    other = await store.second()
+
+    for _ in range(20):
+        later, earlier = await asyncio.gather(store.one_shot(group="g"), other.one_shot(-SECOND, group="g"))
+
+        assert await store.claimable() == [earlier]
+        for run_id in (earlier, later):
+            await store.running.cancel(None, run_id, store.now)
+
+
+async def test_an_earlier_arrival_or_the_claim_of_the_head_comes_first(store: Store) -> None:
+    """Whoever is quicker, one of the two has the lane: the claim a little later each time than the arrival begins."""
+    other = await store.second()
+    worker = await other.worker()
+
+    async def claim_after_looking(times: int, head: RunId) -> list[Claimed]:
+        for _ in range(times):
+            await other.running.held_by(worker, [])
+        return await other.claim(worker, head)
+
+    for round_number in range(40):
+        group = f"g{round_number}"
+        head = await store.one_shot(group=group)
+        earlier, claimed = await asyncio.gather(
+            store.one_shot(-SECOND, group=group), claim_after_looking(round_number % 20, head)
+        )
+
+        assert (earlier in await store.claimable()) is (claimed == [])
+        await store.running.cancel(None, earlier, store.now)
+        await other.succeed(worker, *claimed)
+        await store.running.cancel(None, head, store.now)
+
+
 async def test_a_gate_is_never_wider_than_it_is(store: Store) -> None:
     stores = [store, await store.second()]
     watch = Watch(width=3)
