@@ -254,3 +254,10 @@ def test_cron_is_described_with_its_zone() -> None:
 
     assert text.endswith("(Europe/Berlin)")
     assert "09:00" in text
+
+
+def test_an_interval_counts_from_a_whole_millisecond() -> None:
+    """What the API prints of its occurrences is what they are, and none is early."""
+    schedule = parse_schedule("every 1s", Instant(NOW + 1))
+
+    assert first(schedule, 1) == [NOW + 1_000 + SECOND]
