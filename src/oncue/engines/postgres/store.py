@@ -55,6 +55,9 @@ _DOUBTFUL = (*AWAY, asyncio.CancelledError)
 # The server undid it: for a deadlock, or because a table was altered under a prepared statement.
 _AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.InvalidCachedStatementError)
 
+# The driver's word for a connection that the server has ended while it was idle: nothing was sent, another will do.
+_NOT_SENT = "cannot switch to state"
+
 
 class Store:
     """Runs work on a connection, in a transaction, within the time limit; turns every outage into StoreUnavailable."""
@@ -136,8 +139,13 @@ class Store:
         with away_as_unavailable():
             async with asyncio.timeout((timeout or self._timeout) / SECOND):
                 for _ in range(TRIES):
-                    with suppress(*_AGAIN):
+                    try:
                         return await once()
+                    except _AGAIN:
+                        continue
+                    except asyncpg.InternalClientError as refused:
+                        if not str(refused).startswith(_NOT_SENT):
+                            raise
         raise StoreUnavailable("PostgreSQL is too busy with others who write the same; the call can be repeated")
 
     async def _transaction(
