@@ -1,9 +1,11 @@
 """The server goes away, comes back, or takes no writes for a while: the engine says so and recovers by itself."""
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from time import perf_counter
 from urllib.parse import urlsplit
 
@@ -25,7 +27,7 @@ from oncue.domain.ids import ClassId, RunId
 from oncue.domain.instants import SECOND, Duration
 from oncue.domain.job import JobStatus
 from oncue.engines.port import Created
-from oncue.engines.postgres.store import HOT_CONNECTIONS
+from oncue.engines.postgres.store import HOT_CONNECTIONS, Dialling
 from oncue.testing.conformance.store import LONG_AGO, Store
 from oncue.testing.postgres import PrivatePostgres
 
@@ -48,6 +50,22 @@ async def own_place(own_server: PrivatePostgres) -> AsyncIterator[Place]:
 
 
 # ----------------------------------------------------------------------------------------------------- connections lost
+
+
+async def test_whoever_stops_waiting_for_a_connection_leaves_no_error_behind(postgres_url: str) -> None:
+    """Cancelled at every step of the way in turn; the driver alone leaves an exception that nobody can catch."""
+    dialling = Dialling()
+    for steps in range(80):
+        call = asyncio.create_task(dialling.connect(postgres_url))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        call.cancel()
+        with suppress(asyncio.CancelledError):
+            (await call).terminate()
+
+    await dialling.close()
+    gc.collect()  # which is when such an exception would be reported, and fail the test
+    assert not dialling.pending
 
 
 async def test_every_verb_survives_that_its_connection_was_cut(place: Place, postgres_server: PrivatePostgres) -> None:

@@ -59,11 +59,41 @@ _AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.Inv
 _NOT_SENT = "cannot switch to state"
 
 
+class Dialling:
+    """Makes connections. One that nobody waits for any more is still made, and then ended: the driver reports an error
+    nobody can catch when it is cancelled in the middle.
+    """
+
+    def __init__(self) -> None:
+        self.pending: set[asyncio.Task[Apart]] = set()
+
+    async def connect(self, *args: Any, **options: Any) -> Apart:
+        making = asyncio.create_task(asyncpg.connect(*args, **options))
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            self.pending.add(making)
+            making.add_done_callback(self._hang_up)
+            raise
+
+    async def close(self) -> None:
+        if self.pending:
+            await asyncio.wait(self.pending, timeout=2)
+
+    def _hang_up(self, made: asyncio.Task[Apart]) -> None:
+        self.pending.discard(made)
+        if not made.cancelled() and made.exception() is None:
+            made.result().terminate()
+
+
 class Store:
     """Runs work on a connection, in a transaction, within the time limit; turns every outage into StoreUnavailable."""
 
-    def __init__(self, url: str, pool: Pool, hot: Pool, timeout: Duration, *, bounced: bool) -> None:
+    def __init__(
+        self, url: str, dialling: Dialling, pool: Pool, hot: Pool, timeout: Duration, *, bounced: bool
+    ) -> None:
         self._url = url
+        self._dialling = dialling
         self._bounced = bounced
         self._pool = pool
         self._hot = hot
@@ -73,9 +103,10 @@ class Store:
     async def connect(cls, settings: Settings) -> Store:
         url, bounced = _split(settings.engine)
         limit = settings.store_timeout
-        pool = _pool(url, settings.pool_size, limit, bounced)
-        hot = _pool(url, HOT_CONNECTIONS, limit, bounced, plan_cache_mode="force_generic_plan")
-        store = cls(url, pool, hot, limit, bounced=bounced)
+        dialling = Dialling()
+        pool = _pool(url, dialling, settings.pool_size, limit, bounced)
+        hot = _pool(url, dialling, HOT_CONNECTIONS, limit, bounced, plan_cache_mode="force_generic_plan")
+        store = cls(url, dialling, pool, hot, limit, bounced=bounced)
         try:
             with _away_at_first(url), _unreadable_as_invalid():
                 async with asyncio.timeout(limit / SECOND):
@@ -95,6 +126,7 @@ class Store:
             except AWAY:
                 with suppress(asyncpg.InterfaceError):  # it never came up
                     pool.terminate()
+        await self._dialling.close()
 
     async def write(
         self, work: Callable[[Connection], Awaitable[T]], *, hot: bool = False, timeout: Duration | None = None
@@ -133,7 +165,7 @@ class Store:
         limit = timeout or self._timeout
         options = _options(limit, self._bounced, name, _limits(limit))
         with away_as_unavailable(asyncpg.PostgresError):
-            return await asyncpg.connect(self._url, command_timeout=limit / SECOND, **options)
+            return await self._dialling.connect(self._url, command_timeout=limit / SECOND, **options)
 
     async def _repeated(self, once: Callable[[], Awaitable[T]], timeout: Duration | None = None) -> T:
         with away_as_unavailable():
@@ -232,9 +264,10 @@ async def _leave_as_it_is(connection: object) -> None:
     """We leave nothing behind on a connection, and the usual reset costs a round trip at every use."""
 
 
-def _pool(url: str, size: int, limit: Duration, bounced: bool, **session: str) -> Pool:
+def _pool(url: str, dialling: Dialling, size: int, limit: Duration, bounced: bool, **session: str) -> Pool:
     return asyncpg.create_pool(
         url,
+        connect=dialling.connect,
         min_size=0,  # or it would reconnect on its own during an outage, and log each failure
         max_size=size,
         max_inactive_connection_lifetime=0,
