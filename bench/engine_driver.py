@@ -110,7 +110,7 @@ class Driver:
         if claimed:
             now = self.now()
             await self.engine.running.settle(
-                self.worker_id, [attempt.succeeded(run, self.worker_id, now, now, None) for run in claimed], now
+                self.worker_id, [attempt.succeeded(run, now, now, None) for run in claimed], now
             )
 
     async def page_ms(self, deep: int) -> tuple[float, float]:

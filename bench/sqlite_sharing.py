@@ -259,7 +259,7 @@ async def verbs(runs: int = 50_000, batch: int = 1_000, *, scattered: bool = Fal
             peeked = await engine.running.peek([class_id], Instant(0), later, batch)
             claimed = await engine.running.claim(worker, [run.run_id for run in peeked], later)
             spent += time.perf_counter() - begun
-            settlements = [succeeded(run, worker, later, later, b"3") for run in claimed]
+            settlements = [succeeded(run, later, later, b"3") for run in claimed]
             begun = time.perf_counter()
             settled = await engine.running.settle(worker, settlements, later)
             spent += time.perf_counter() - begun

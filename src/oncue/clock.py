@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections import deque
+from functools import partial
 from typing import Protocol
 
 from oncue.domain.instants import SECOND, Duration, Instant
+
+SAMPLES = 8  # enough for one quick answer among them; few enough that a slow drift is followed within a minute
+
+# Linux's monotonic clock stands still while the machine sleeps: leases and due instants do not.
+_count = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic_ns
 
 
 class Clock(Protocol):
@@ -22,24 +30,50 @@ class Clock(Protocol):
         ...
 
 
+class FollowingClock(Clock, Protocol):
+    """A clock that learns the store's time."""
+
+    def follow(self, store_now: Instant, asked_at: Instant, answered_at: Instant) -> None:
+        """Learn from one question to the store; `asked_at` and `answered_at` are monotonic."""
+        ...
+
+
+class Offset:
+    """From the monotonic count to the store's time: the most that is certain, so that nobody is ever early.
+
+    The store read its clock between question and answer, so the offset lies between `store_now - answered_at` and
+    `store_now - asked_at`. The quickest answer bounds it best from below. A new upper bound below what we hold says
+    that the store's clock was set back, or has drifted: what was learnt before no longer counts.
+    """
+
+    def __init__(self, guess: int) -> None:
+        self.length = guess  # until the store was asked
+        self._at_least: deque[int] = deque(maxlen=SAMPLES)
+
+    def learn(self, store_now: Instant, asked_at: Instant, answered_at: Instant) -> None:
+        if store_now - asked_at < self.length:
+            self._at_least.clear()
+        self._at_least.append(store_now - answered_at)
+        self.length = max(self._at_least)
+
+
 class SystemClock:
-    """Follows the store: an offset from the monotonic clock to the store's time, learnt at connect and at every beat.
+    """Follows the store by an `Offset` from the monotonic count; counts on while the machine is suspended.
 
     A host whose own clock is 90 s off, or steps, neither starts runs early nor declares others dead.
     """
 
     def __init__(self) -> None:
-        self._offset = time.time_ns() // 1_000 - self.monotonic()
+        self._offset = Offset(time.time_ns() // 1_000 - self.monotonic())
 
     def now(self) -> Instant:
-        return Instant(self.monotonic() + self._offset)
+        return Instant(self.monotonic() + self._offset.length)
 
     def monotonic(self) -> Instant:
-        return Instant(time.monotonic_ns() // 1_000)
+        return Instant(_count() // 1_000)
 
     def follow(self, store_now: Instant, asked_at: Instant, answered_at: Instant) -> None:
-        """Learn the offset from one question to the store; `asked_at` and `answered_at` are monotonic."""
-        self._offset = store_now - (asked_at + answered_at) // 2
+        self._offset.learn(store_now, asked_at, answered_at)
 
     async def sleep(self, length: Duration) -> None:
         import asyncio  # here, so that a command that only wants to know the time starts 30 ms sooner

@@ -11,8 +11,20 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     engine: str = "sqlite:///.oncue/oncue.db"
     """Where state lives: `sqlite:///relative.db`, `sqlite:////abs.db` or `postgresql://…`."""
 
+    data_dir: str = ".oncue"
+    """The folder of everything local: the default store and the admin key."""
+
+    host: str = "127.0.0.1"
+    """The address the API listens on."""
+
+    port: int = 8470
+    """The port the API listens on."""
+
     history_width: Duration = DAY
     """How much time one piece of history spans. Retention drops whole pieces: narrow ones give room back sooner."""
+
+    keep_history: Duration = Duration(90 * DAY)
+    """How long ended runs, ledger and logs are kept."""
 
     store_timeout: Duration = Duration(10 * SECOND)
     """How long one call to the store may take before it counts as away."""
@@ -26,5 +38,64 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     log_cap: int = 256 * 1024
     """Bytes of log kept per run."""
 
+    result_cap: int = 256 * 1024
+    """Bytes of result kept per run."""
+
+    payload_cap: int = 256 * 1024
+    """Bytes a job's payload may have."""
+
     repeat_for: Duration = DAY
     """How long an idempotency key is remembered."""
+
+    # ------------------------------------------------------------------------------------------------------- a worker
+
+    tasks: tuple[str, ...] = ()
+    """Where a worker finds its tasks: `file.py`, `package.module` or `package.module:attribute`."""
+
+    name: str = ""
+    """What a worker is called on screens; left out, its host and process number."""
+
+    queues: tuple[str, ...] = ("default",)
+    """The queues a worker takes work from."""
+
+    labels: tuple[str, ...] = ()
+    """What a worker offers beyond code: `gpu`, a region."""
+
+    concurrency: int = 1_000
+    """Async runs at a time in one worker."""
+
+    threads: int = 32
+    """Sync runs at a time in one worker, each in a thread."""
+
+    processes: int = 0
+    """Process-isolated runs and commands at a time in one worker; 0: as many as there are processors."""
+
+    lease: Duration = Duration(15 * SECOND)
+    """A worker silent for this long is dead, and its runs start elsewhere. It beats five times as often."""
+
+    grace: Duration = Duration(25 * SECOND)
+    """How long a worker told to stop lets its runs finish before it hands them back."""
+
+    stop_grace: Duration = Duration(SECOND)
+    """Between TERM and KILL, for what a run started and is to be stopped."""
+
+    most_abandoned: int = 8
+    """Threads that outlived their run before a worker is started afresh."""
+
+    allow_commands: bool = False
+    """Whether a worker runs the `command` task."""
+
+    command_roles: tuple[str, ...] = ("admin",)
+    """Who may make jobs of the `command` task."""
+
+    memory_limit_mb: int = 0
+    """Memory of one process-isolated run or command that does not say; 0: half of the machine's."""
+
+    open_files_limit: int = 1_024
+    """Files and sockets one process-isolated run or command may have open."""
+
+    http_allow: tuple[str, ...] = ()
+    """Networks the `http` task may reach though they are private: `10.1.0.0/16`, `127.0.0.1/32`."""
+
+    http_body_cap: int = 1024 * 1024
+    """Bytes of an answer the `http` task reads at most."""

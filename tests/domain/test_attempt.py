@@ -2,7 +2,10 @@
 
 from uuid import UUID
 
-from oncue.domain.attempt import LONGEST_ERROR, failed, lost, succeeded
+import msgspec
+import pytest
+
+from oncue.domain.attempt import LONGEST_ERROR, cancelled, failed, lost, succeeded
 from oncue.domain.ids import SCHEDULE, ClassId, JobId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
 from oncue.domain.job import Spec, encode_spec
@@ -48,7 +51,7 @@ def test_success_keeps_what_came_before() -> None:
     first = fail(claimed(spec), spec)
     run = claimed(spec, failures=1, losses=1, attempts=first.attempts)
 
-    settlement = succeeded(run, WORKER, BEGAN, NOW, b"1")
+    settlement = succeeded(run, BEGAN, NOW, b"1")
 
     assert settlement == Settlement(
         run, State.SUCCEEDED, NOW, BEGAN, failures=1, losses=1, result=b"1", attempts=first.attempts
@@ -100,6 +103,47 @@ def test_a_loss_spends_no_retry() -> None:
 def test_the_third_loss_or_a_forbidden_one_is_dead() -> None:
     assert lost(claimed(Spec("t"), losses=2), WORKER, BEGAN, NOW).state is State.DEAD
     assert lost(claimed(Spec("t", on_lost=OnLost.DEAD)), WORKER, BEGAN, NOW).state is State.DEAD
+
+
+def test_a_loss_says_how_its_process_ended() -> None:
+    settlement = lost(claimed(Spec("t"), losses=2), WORKER, BEGAN, NOW, "the process running it ended with signal 9")
+
+    assert settlement.error == ("the process running it ended with signal 9 (3 workers were lost while running it)")
+    [one] = read_attempts(settlement.attempts)
+    assert (one.outcome, one.error) == ("lost", "the process running it ended with signal 9")
+    assert lost(claimed(Spec("t")), WORKER, BEGAN, NOW).error == "the worker running it fell silent"
+    assert len(lost(claimed(Spec("t")), WORKER, BEGAN, NOW, "x" * 10**6).error or "") == LONGEST_ERROR
+
+
+@pytest.mark.parametrize("spec", [b"", b"{", b'{"task": 1}', b'{"task": "t", "on_lost": "new"}', b'{"task": "\xff"}'])
+def test_a_lost_run_whose_definition_cannot_be_read_is_dead(spec: bytes) -> None:
+    """It may have forbidden a second start."""
+    settlement = lost(msgspec.structs.replace(claimed(Spec("t")), spec=spec), WORKER, BEGAN, NOW)
+
+    assert (settlement.state, settlement.losses) == (State.DEAD, 1)
+    assert settlement.error is not None
+    assert settlement.error.startswith("the worker running it fell silent (its definition cannot be read")
+
+
+def test_a_cancelled_attempt_is_neither_a_failure_nor_a_loss() -> None:
+    spec = Spec("t")
+    first = fail(claimed(spec), spec)
+    run = claimed(spec, failures=1, losses=1, attempts=first.attempts)
+
+    settlement = cancelled(run, WORKER, BEGAN, NOW)
+
+    assert settlement == Settlement(
+        run, State.CANCELLED, NOW, BEGAN, failures=1, losses=1, attempts=settlement.attempts
+    )
+    earlier, last = read_attempts(settlement.attempts)
+    assert earlier.outcome == "failed"
+    assert (last.number, last.outcome, last.worker_id, last.started_at, last.ended_at) == (
+        3,
+        "cancelled",
+        WORKER,
+        BEGAN,
+        NOW,
+    )
 
 
 def test_attempts_are_numbered_over_failures_and_losses() -> None:

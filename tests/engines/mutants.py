@@ -133,6 +133,16 @@ async def claim_for_anybody(engine: Engine, real: Verb, worker_id: Any, run_ids:
         await engine.fleet.leave(worker_id)
 
 
+async def held_by_the_buried(engine: Engine, real: Verb, worker_id: Any, run_ids: Any) -> Any:
+    """Answers from what is held alone, whether or not the worker was buried."""
+    views = [await engine.history.run(None, run_id) for run_id in run_ids]
+    return [view for view in views if view is not None and view.worker_id == worker_id]
+
+
+async def held_without_definition(engine: Engine, real: Verb, worker_id: Any, run_ids: Any) -> Any:
+    return [run if run.inline else replace(run, payload=None) for run in await real(worker_id, run_ids)]
+
+
 async def claim_early(engine: Engine, real: Verb, worker_id: Any, run_ids: Any, now: Any) -> Any:
     return await real(worker_id, run_ids, now + 1)
 
@@ -285,6 +295,32 @@ MUTANTS = [
     ),
     Mutant(
         "a worker declared dead can claim", "test_a_buried_worker_gets_nothing", {"running.claim": claim_for_anybody}
+    ),
+    Mutant(
+        "a worker declared dead is told that it holds its runs",
+        "test_a_buried_worker_holds_nothing",
+        {"running.held_by": held_by_the_buried},
+    ),
+    Mutant(
+        "what is held is shown without its job's definition",
+        "test_what_is_held_is_shown_as_the_claim_gave_it",
+        {"running.held_by": held_without_definition},
+    ),
+    Mutant(
+        "what a worker is told it holds may be another's",
+        "test_a_worker_is_told_what_it_holds",
+        statements=(
+            Statement("sqlite.running", "held_by", "where x.worker_id = ?2", "where true"),
+            Statement("postgres.running", "held_by", "and worker_id = $2", ""),
+        ),
+    ),
+    Mutant(
+        "what is held is shown under its job's newest definition",
+        "test_what_is_held_is_shown_as_the_claim_gave_it",
+        statements=(
+            Statement("sqlite.running", "held_by", "and j.version = r.job_version", ""),
+            Statement("postgres.running", "definitions", "and j.version = t.version", ""),
+        ),
     ),
     Mutant(
         "lanes are not locked while they are tended",

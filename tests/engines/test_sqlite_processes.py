@@ -112,7 +112,7 @@ async def test_several_write_as_fast_as_they_can_and_never_find_it_locked(start:
             await asyncio.gather(*[engine.jobs.create([await new_job(engine)], NOW) for _ in range(5)])
             peeked = await engine.running.peek([1], Instant(0), NOW, 10)
             claimed = await engine.running.claim(worker, [run.run_id for run in peeked], NOW)
-            ended = [succeeded(run, worker, NOW, NOW, None) for run in claimed]
+            ended = [succeeded(run, NOW, NOW, None) for run in claimed]
             assert not (await engine.running.settle(worker, ended, NOW)).lost
             await engine.fleet.beat(worker, NOW)
     """

@@ -11,9 +11,10 @@ from oncue.domain.policy import Again, Dead, after_failure, after_loss
 from oncue.domain.run import Attempt, Claimed, Settlement, State, with_attempt
 
 LONGEST_ERROR = 4_000
+FELL_SILENT = "the worker running it fell silent"
 
 
-def succeeded(run: Claimed, worker: WorkerId, started_at: Instant, now: Instant, result: bytes | None) -> Settlement:
+def succeeded(run: Claimed, started_at: Instant, now: Instant, result: bytes | None) -> Settlement:
     return Settlement(
         run=run,
         state=State.SUCCEEDED,
@@ -69,17 +70,38 @@ def handed_back(run: Claimed, now: Instant) -> Settlement:
     )
 
 
-def lost(run: Claimed, worker: WorkerId, claimed_at: Instant, now: Instant) -> Settlement:
-    """Its worker fell silent: a loss, whatever retries are left."""
+def cancelled(run: Claimed, worker: WorkerId, started_at: Instant, now: Instant) -> Settlement:
+    """It was asked to stop, and did: neither a failure nor a loss."""
+    stopped = Attempt(run.attempt, worker, started_at, now, "cancelled")
+    return Settlement(
+        run=run,
+        state=State.CANCELLED,
+        started_at=started_at,
+        ended_at=now,
+        failures=run.failures,
+        losses=run.losses,
+        attempts=with_attempt(run.attempts, stopped),
+    )
+
+
+def lost(run: Claimed, worker: WorkerId, claimed_at: Instant, now: Instant, error: str = FELL_SILENT) -> Settlement:
+    """Its worker fell silent, or its own process died as `error` tells: a loss, whatever retries are left."""
     losses = run.losses + 1
-    error = "the worker running it fell silent"
     return _unsuccessful(
         run,
-        after_loss(decode_spec(run.spec).on_lost, losses, now),
-        Attempt(run.attempt, worker, claimed_at, now, "lost", "WorkerLost", error),
+        _after_loss(run.spec, losses, now),
+        Attempt(run.attempt, worker, claimed_at, now, "lost", "WorkerLost", error[:LONGEST_ERROR]),
         failures=run.failures,
         losses=losses,
     )
+
+
+def _after_loss(spec: bytes, losses: int, now: Instant) -> Again | Dead:
+    try:
+        on_lost = decode_spec(spec).on_lost
+    except ValueError as wrong:  # it may have said that a second start is never to be risked
+        return Dead(f"its definition cannot be read, so it is not started again: {wrong}")
+    return after_loss(on_lost, losses, now)
 
 
 def _unsuccessful(run: Claimed, decision: Again | Dead, attempt: Attempt, *, failures: int, losses: int) -> Settlement:

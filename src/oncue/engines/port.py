@@ -342,8 +342,11 @@ class Running(Protocol):
         """
         ...
 
-    async def held_by(self, worker_id: WorkerId, run_ids: Sequence[RunId]) -> dict[RunId, int]:
-        """Which of these the worker holds now, with their tokens: asked before a start that was delayed."""
+    async def held_by(self, worker_id: WorkerId, run_ids: Sequence[RunId]) -> list[Claimed]:
+        """Those of these that the worker holds now, each as `claim` gave it, with the newest checkpoint.
+
+        So whoever lost a claim's answer can start or hand back what it got. Nothing for a worker that was buried.
+        """
         ...
 
     async def settle(self, worker_id: WorkerId, settlements: Sequence[Settlement], now: Instant) -> Settled:

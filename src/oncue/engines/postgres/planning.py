@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 from asyncpg import Record
 
-from oncue.domain.ids import RunId
+from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import NEVER, Instant
-from oncue.domain.job import decode_spec
+from oncue.domain.job import Cursor, decode_spec
 from oncue.domain.overlap import HeldRun, Withdrawal
 from oncue.domain.planning import DueJob, Plan
 from oncue.domain.run import State
@@ -21,6 +21,7 @@ from oncue.engines.postgres.pieces import Pieces
 from oncue.engines.postgres.running import end_waiting
 from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.sql import statements
+from oncue.engines.unreadable import put_off, readable
 
 _SQL = statements("oncue.engines.postgres")
 
@@ -34,8 +35,10 @@ class PostgresPlanning:
         async def plan(connection: Connection) -> list[Plan]:
             taken = await connection.fetch(_SQL["plan_take"], until, limit)
             due = await connection.fetch(_SQL["plan_read"], [row["job_id"] for row in taken])
-            plans = [decide(_due_job(row)) for row in due]
+            jobs, unreadable = readable(due, _due_job)
+            plans = [decide(job) for job in jobs]
             await _write(connection, plans, now)
+            await _put_off(connection, unreadable, now)
             return plans
 
         plans = await self._pieces.write("ledger", [now], plan)
@@ -49,7 +52,8 @@ class PostgresPlanning:
         )
 
     async def overdue(self, limit: int, now: Instant) -> list[HeldRun]:
-        return [_held_run(row) for row in await self._store.fetch(_SQL["overdue"], limit, now)]
+        found = await self._store.fetch(_SQL["overdue"], limit, now)
+        return readable(found, _held_run)[0]  # what cannot be read waits its turn
 
     async def withdraw(self, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
         return await self._pieces.write("ledger", [now], lambda c: _withdraw(c, withdrawals, now))
@@ -77,17 +81,27 @@ async def _write(connection: Connection, plans: Sequence[Plan], now: Instant) ->
     )
     there = {row["run_id"] for row in found}
     await insert_runs(connection, [(run, None) for run in runs if run.run_id not in there], touched)
-    await connection.execute(
-        _SQL["plan_advance"],
-        [made.job.job_id for made in plans],
-        [made.cursor.next_at for made in plans],
-        [made.cursor.floor for made in plans],
-        [made.cursor.planned for made in plans],
-    )
+    await _advance(connection, [(made.job.job_id, made.cursor) for made in plans])
     if finished := [made.job.job_id for made in plans if made.finished]:
         await connection.execute(_SQL["plan_finish"], finished, now)
     await write_ledger(connection, [entry for made in plans for entry in made.ledger], now)
     await lanes.tend(connection, touched)
+
+
+async def _advance(connection: Connection, cursors: Sequence[tuple[JobId, Cursor]]) -> None:
+    await connection.execute(
+        _SQL["plan_advance"],
+        [job_id for job_id, _ in cursors],
+        [cursor.next_at for _, cursor in cursors],
+        [cursor.floor for _, cursor in cursors],
+        [cursor.planned for _, cursor in cursors],
+    )
+
+
+async def _put_off(connection: Connection, unreadable: Sequence[Record], now: Instant) -> None:
+    if unreadable:
+        later = [Cursor(put_off(row["job_id"], now), row["floor"], row["planned"]) for row in unreadable]
+        await _advance(connection, list(zip((row["job_id"] for row in unreadable), later, strict=True)))
 
 
 async def _withdraw(connection: Connection, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:

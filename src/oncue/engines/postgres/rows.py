@@ -141,7 +141,12 @@ def dead(settled: Settlement, worker_id: WorkerId) -> tuple[Any, ...]:
 
 def name_of(spec: bytes | None) -> str | None:
     """The name in an encoded definition, decoding it only if there is one."""
-    return decode_spec(spec).name if spec is not None and b'"name":' in spec else None
+    if spec is None or b'"name":' not in spec:
+        return None
+    try:
+        return decode_spec(spec).name
+    except ValueError:  # a run whose definition cannot be read must be able to end all the same
+        return None
 
 
 def _origin(origin: UUID) -> UUID | None:

@@ -48,9 +48,9 @@ class PostgresRunning:
         found = await self._store.fetch(_SQL["claim"], run_ids, worker_id, now, hot=True)
         return await _claimed(found, partial(self._store.fetch, hot=True))
 
-    async def held_by(self, worker_id: WorkerId, run_ids: Sequence[RunId]) -> dict[RunId, int]:
+    async def held_by(self, worker_id: WorkerId, run_ids: Sequence[RunId]) -> list[Claimed]:
         found = await self._store.fetch(_SQL["held_by"], run_ids, worker_id, hot=True)
-        return {row["run_id"]: row["token"] for row in found}
+        return await _claimed(found, partial(self._store.fetch, hot=True))
 
     async def settle(self, worker_id: WorkerId, settlements: Sequence[Settlement], now: Instant) -> Settled:
         ends = [settled.ended_at for settled in settlements]
@@ -107,10 +107,12 @@ async def _claimed(found: Sequence[Iterable[Any]], fetch: Callable[..., Awaitabl
         return runs
     job_ids, versions = zip(*apart, strict=True)
     by_version = {(row["job_id"], row["version"]): row for row in await fetch(_SQL["definitions"], job_ids, versions)}
-    return [run if run.inline else _with_definition(run, by_version[run.job_id, run.job_version]) for run in runs]
+    return [run if run.inline else _with_definition(run, by_version.get((run.job_id, run.job_version))) for run in runs]
 
 
-def _with_definition(run: Claimed, row: Record) -> Claimed:
+def _with_definition(run: Claimed, row: Record | None) -> Claimed:
+    if row is None:
+        return run  # it cannot be started; whoever holds it finds out, and its neighbours do not
     return msgspec.structs.replace(run, spec=row["spec"], payload=row["payload"])
 
 

@@ -21,6 +21,7 @@ from oncue.engines.sqlite.pieces import Pieces
 from oncue.engines.sqlite.running import end_waiting
 from oncue.engines.sqlite.store import Connection, Store, fetch
 from oncue.engines.touched import Touched
+from oncue.engines.unreadable import put_off, readable
 
 _SQL = statements("oncue.engines.sqlite")
 
@@ -32,8 +33,10 @@ class SqlitePlanning:
 
     async def plan(self, until: Instant, limit: int, now: Instant, decide: Callable[[DueJob], Plan]) -> Planned:
         def plan(db: Connection) -> tuple[list[Plan], int | None]:
-            plans = [decide(_due_job(row)) for row in fetch(db, _SQL["plan_take"], (until, limit))]
+            jobs, unreadable = readable(fetch(db, _SQL["plan_take"], (until, limit)), _due_job)
+            plans = [decide(job) for job in jobs]
             _write(db, plans, now)
+            _put_off(db, unreadable, now)
             return plans, fetch(db, "select min(next_at) from agenda")[0][0]
 
         plans, next_at = await self._store.write(plan)
@@ -46,7 +49,7 @@ class SqlitePlanning:
 
     async def overdue(self, limit: int, now: Instant) -> list[HeldRun]:
         found = await self._store.read(lambda db: fetch(db, _SQL["overdue"], (now, limit)))
-        return [_held_run(row) for row in found]
+        return readable(found, _held_run)[0]  # what cannot be read waits its turn
 
     async def withdraw(self, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
         return await self._store.write(lambda db: _withdraw(db, withdrawals, now))
@@ -75,6 +78,11 @@ def _write(db: Connection, plans: Sequence[Plan], now: Instant) -> None:
     db.executemany(_SQL["plan_finish"], [(now, made.job.job_id.bytes) for made in plans if made.finished])
     write_ledger(db, [entry for made in plans for entry in made.ledger], now)
     tend(db, touched)
+
+
+def _put_off(db: Connection, unreadable: Sequence[rows.Row], now: Instant) -> None:
+    for job_id, _, _, _, _, _, floor, planned in unreadable:
+        db.execute(_SQL["plan_advance"], (put_off(UUID(bytes=job_id), now), floor, planned, job_id))
 
 
 def _withdraw(db: Connection, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:

@@ -149,7 +149,12 @@ def ended(settlements: Iterable[Settlement], worker_id: bytes, *, whole: bool = 
 
 def name_of(spec: bytes | None) -> str | None:
     """The name in an encoded definition, which is decoded only if there may be one."""
-    return decode_spec(spec).name if spec is not None and b'"name":' in spec else None
+    if spec is None or b'"name":' not in spec:
+        return None
+    try:
+        return decode_spec(spec).name
+    except ValueError:  # a run whose definition cannot be read must be able to end all the same
+        return None
 
 
 def job_row(job: Job, class_id: int) -> tuple[Any, ...]:

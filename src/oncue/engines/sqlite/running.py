@@ -56,13 +56,13 @@ class SqliteRunning:
         found = await self._store.write(lambda db: _claim(db, worker_id.bytes, list(asked), now))
         return rows.claimed(found, asked)
 
-    async def held_by(self, worker_id: WorkerId, run_ids: Sequence[RunId]) -> dict[RunId, int]:
+    async def held_by(self, worker_id: WorkerId, run_ids: Sequence[RunId]) -> list[Claimed]:
         asked = {run_id.bytes: run_id for run_id in run_ids}
-
-        def look(db: Connection) -> list[tuple[bytes, int, int | None]]:
-            return _held(db, worker_id.bytes, list(asked)) if _is_known(db, worker_id.bytes) else []
-
-        return {asked[run_id]: token for run_id, token, *_ in await self._store.read(look, hot=True)}
+        if not asked:
+            return []
+        given = (rows.blobs(asked), worker_id.bytes)
+        found = await self._store.read(lambda db: fetch(db, _SQL["held_by"], given), hot=True)
+        return rows.claimed(found, asked)
 
     async def settle(self, worker_id: WorkerId, settlements: Sequence[Settlement], now: Instant) -> Settled:
         return await self._settle(_Outcome(worker_id.bytes, settlements))
@@ -181,7 +181,7 @@ class _Outcome:
     def corrected(self, db: Connection) -> _Outcome:
         """The same batch after a look at who is held with which token, and who is to be cancelled."""
         asked = {settled.run.run_id.bytes: settled for settled in self.settlements}
-        held = {run_id: rest for run_id, *rest in _held(db, self.worker_id, list(asked))}
+        held = {run_id: rest for run_id, *rest in _fences(db, self.worker_id, list(asked))}
         mine = {run_id: s for run_id, s in asked.items() if run_id in held and held[run_id][0] == s.run.token}
         cancelled = {run_id for run_id in mine if held[run_id][1] is not None}
         for run_id in cancelled:
@@ -240,8 +240,9 @@ def _is_known(db: Connection, worker_id: bytes) -> bool:
     return first(db, "select 1 from workers where worker_id = ?", (worker_id,)) is not None
 
 
-def _held(db: Connection, worker_id: bytes, run_ids: list[bytes]) -> list[tuple[bytes, int, int | None]]:
-    return fetch(db, _SQL["held_by"], (rows.blobs(run_ids), worker_id)) if run_ids else []
+def _fences(db: Connection, worker_id: bytes, run_ids: list[bytes]) -> list[tuple[bytes, int, int | None]]:
+    """Of those that the worker holds: the token, and when a cancel was asked for."""
+    return fetch(db, _SQL["fences"], (rows.blobs(run_ids), worker_id)) if run_ids else []
 
 
 def _cancel(pieces: Pieces, uid: UserNumber | None, run_id: RunId, now: Instant, db: Connection) -> Cancelled | None:

@@ -161,7 +161,7 @@ class Histories(RuleBasedStateMachine):
 
     def _settlement(self, worker: WorkerId, run: Claimed, how: str) -> Settlement:
         if how == "succeed":
-            return attempt.succeeded(run, worker, self.store.now, self.store.now, None)
+            return attempt.succeeded(run, self.store.now, self.store.now, None)
         return self.store.failure(worker, run, retry=how == "retry")
 
     def _settle(self, worker: WorkerId, known: Run, settlement: Settlement) -> None:

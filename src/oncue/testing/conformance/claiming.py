@@ -6,11 +6,14 @@ import asyncio
 from collections import Counter
 from itertools import chain
 
-from oncue.domain.ids import RunId, WorkerId
+import msgspec
+
+from oncue.domain.ids import RunId, WorkerId, occurrence_id
 from oncue.domain.instants import HOUR, MINUTE, SECOND
 from oncue.domain.job import Spec, decode_spec
 from oncue.domain.run import State, Trigger
 from oncue.domain.schedule import Schedule
+from oncue.testing.conformance.dead_letters import requeued
 from oncue.testing.conformance.store import LEASE, Store, ids, job_of
 
 
@@ -94,7 +97,7 @@ async def test_of_many_claimers_at_once_one_gets_each_run(store: Store) -> None:
     assert twice == []
     assert await store.claimable() == []  # what one left out because another was at it, the other got
     for worker, got in zip(workers, claimed, strict=True):
-        assert set(await store.running.held_by(worker, runs)) == set(got)
+        assert set(ids(await store.running.held_by(worker, runs))) == set(got)
 
 
 async def test_the_token_rises_with_every_claim(store: Store) -> None:
@@ -194,16 +197,58 @@ async def test_what_is_held_cancelled_or_unknown_is_left_out(store: Store) -> No
 
 async def test_a_worker_is_told_what_it_holds(store: Store) -> None:
     """After a claim whose answer was lost, a repeat gets nothing: this is how to find out."""
-    mine, also, theirs, waiting = await store.one_shots(4)
+    mine, also, theirs, waiting, unasked = await store.one_shots(5)
     one, two = await store.worker(), await store.worker()
-    await store.claim(one, mine, also)
+    claimed = await store.claim(one, mine, also, unasked)
     await store.claim(two, theirs)
     await store.hand_back(one, await store.claim_one(one, waiting))
     done = await store.one_shot()
     await store.succeed(one, await store.claim_one(one, done))
 
-    assert await store.running.held_by(one, [mine, also, theirs, waiting, done]) == {mine: 1, also: 1}
-    assert await store.running.held_by(one, []) == {}
+    held = await store.running.held_by(one, [mine, also, theirs, waiting, done])
+
+    assert sorted(ids(held)) == sorted([mine, also])
+    assert all(run in claimed for run in held)
+    assert await store.running.held_by(one, []) == []
+
+
+async def test_what_is_held_is_shown_as_the_claim_gave_it(store: Store) -> None:
+    """All that starting or handing back needs: retried, edited, in lanes, requeued, of any kind of job."""
+    worker = await store.worker()
+    retried = await store.one_shot(payload=b"[1]", group="g", gate=("c", 2), name="one")
+    await store.fail(worker, await store.claim_one(worker, retried))
+    dead = await store.one_shot(payload=b"[2]", max_retries=0)
+    await store.fail(worker, await store.claim_one(worker, dead))
+    again = await requeued(store, dead)
+    await store.history.requeue([again], store.now)
+    job_id = await store.recurring(every=MINUTE, payload=b"[3]", max_retries=7)
+    await store.plan(ahead=MINUTE)
+    store.advance(MINUTE)
+    await store.beat(worker)
+    claimed = await store.claim_due(worker)
+    assert {run.run_id for run in claimed} == {retried, again.run_id, occurrence_id(job_id, store.now)}
+
+    await store.edit(job_id, payload=b"[4]", max_retries=1)  # what has started goes on as it was planned
+
+    held = await store.running.held_by(worker, ids(claimed))
+    assert sorted(held, key=lambda run: run.run_id) == sorted(claimed, key=lambda run: run.run_id)
+
+
+async def test_what_is_held_carries_its_newest_checkpoint(store: Store) -> None:
+    worker = await store.worker()
+    run = await store.claim_one(worker, await store.one_shot())
+    await store.running.save(worker, run, checkpoint=b"half")
+
+    assert await store.running.held_by(worker, [run.run_id]) == [msgspec.structs.replace(run, checkpoint=b"half")]
+
+
+async def test_a_buried_worker_holds_nothing(store: Store) -> None:
+    """Though nobody has reaped its runs yet: it must not start one that is another's in a moment."""
+    worker = await store.worker()
+    run = await store.claim_one(worker, await store.one_shot())
+    await store.lose(worker)
+
+    assert await store.running.held_by(worker, [run.run_id]) == []
 
 
 async def test_far_dates_are_only_large_numbers(store: Store) -> None:

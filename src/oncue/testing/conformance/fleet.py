@@ -106,7 +106,7 @@ async def test_a_lost_run_is_settled_as_decided(store: Store) -> None:
     again = await store.claim_one(survivor, run_id)
     assert (again.attempt, again.token, again.losses, again.payload) == (2, 2, 1, b"[1]")
     assert [(one.outcome, one.worker_id) for one in read_attempts(again.attempts)] == [("lost", worker)]
-    assert await store.running.held_by(survivor, [kept.run_id]) == {kept.run_id: 1}
+    assert await store.running.held_by(survivor, [kept.run_id]) == [kept]
     assert (await store.counts())[Count.LOST] == 1
 
 
@@ -247,7 +247,7 @@ async def test_a_burial_racing_claims_leaves_nothing_behind(store: Store) -> Non
     await asyncio.gather(claim_all(), bury_soon())
     await store.reap()
 
-    assert await store.running.held_by(worker, runs) == {}
+    assert await store.running.held_by(worker, runs) == []
     assert set(await store.claimable()) == set(runs)
 
 

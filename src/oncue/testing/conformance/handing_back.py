@@ -70,8 +70,8 @@ async def test_only_what_is_held_is_given_back(store: Store) -> None:
 
     assert await store.hand_back(worker, held, foreign, ended, old) == {mine}
 
-    assert await store.running.held_by(worker, [mine, theirs, done, stale]) == {stale: current.token}
-    assert await store.running.held_by(other, [theirs]) == {theirs: 1}
+    assert await store.running.held_by(worker, [mine, theirs, done, stale]) == [current]
+    assert await store.running.held_by(other, [theirs]) == [foreign]
 
 
 async def test_handing_back_nothing_or_again_is_no_problem(store: Store) -> None:

@@ -29,7 +29,7 @@ async def test_success_is_kept_with_its_result(store: Store) -> None:
     began = store.now
     ended = store.advance(SECOND)
 
-    settled = await store.settle(worker, attempt.succeeded(run, worker, began, ended, b'"done"'))
+    settled = await store.settle(worker, attempt.succeeded(run, began, ended, b'"done"'))
     view = await store.run(run.run_id)
 
     assert settled == Settled()
@@ -51,7 +51,7 @@ async def test_a_failure_waits_for_its_retry(store: Store) -> None:
 
     assert (view.state, view.failures, view.losses) == (State.WAITING, 1, 0)
     assert (view.due, view.wanted, view.nominal) == (failed.due, run.wanted, run.nominal)
-    assert await store.running.held_by(worker, [run.run_id]) == {}
+    assert await store.running.held_by(worker, [run.run_id]) == []
     store.advance(failed.due - store.now - 1)
     assert await store.claim(worker, run.run_id) == []
     store.advance(1)
@@ -98,7 +98,7 @@ async def test_another_worker_cannot_settle_it(store: Store) -> None:
 
     assert (await store.succeed(other, run)).lost == {run.run_id}
 
-    assert await store.running.held_by(worker, [run.run_id]) == {run.run_id: 1}
+    assert await store.running.held_by(worker, [run.run_id]) == [run]
 
 
 async def test_what_was_handed_back_cannot_be_settled(store: Store) -> None:
@@ -127,7 +127,7 @@ async def test_the_lost_do_not_disturb_the_rest_of_a_batch(store: Store) -> None
 
     settled = await store.settle(
         worker,
-        *(store.failure(worker, run) if i % 2 else attempt.succeeded(run, worker, store.now, store.now, None)
+        *(store.failure(worker, run) if i % 2 else attempt.succeeded(run, store.now, store.now, None)
           for i, run in enumerate(runs)),
     )  # fmt: skip
 
@@ -200,7 +200,7 @@ async def test_a_cancel_that_was_asked_for_wins(store: Store, outcome: State) ->
     worker, run = await claimed(store, payload=b"[1]")
     await store.running.cancel(None, run.run_id, store.now)
     if outcome is State.SUCCEEDED:
-        settlement = attempt.succeeded(run, worker, store.now, store.now, b"1")
+        settlement = attempt.succeeded(run, store.now, store.now, b"1")
     else:
         settlement = store.failure(worker, run, retry=outcome is State.WAITING)
 

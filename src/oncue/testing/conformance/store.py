@@ -238,7 +238,7 @@ class Store:
         return [claimed[run_id] for run_id in due if run_id in claimed]
 
     async def succeed(self, worker: WorkerId, *runs: Claimed, result: bytes | None = None) -> Settled:
-        return await self.settle(worker, *(attempt.succeeded(run, worker, self.now, self.now, result) for run in runs))
+        return await self.settle(worker, *(attempt.succeeded(run, self.now, self.now, result) for run in runs))
 
     async def fail(self, worker: WorkerId, *runs: Claimed, retry: bool = True) -> Settled:
         """A visible failure: retried as its definition says, or dead at once."""

@@ -1,0 +1,87 @@
+"""Who asks, and what they may: the one place that decides it."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+import msgspec
+from starlette.requests import Request
+
+from oncue.api.problems import Refused
+from oncue.clock import Clock
+from oncue.domain.ids import UserNumber
+from oncue.domain.instants import SECOND, Duration, Instant
+from oncue.domain.keys import key_hash, well_formed
+from oncue.engines.port import Key, People, Role
+
+TRUSTED_FOR = Duration(SECOND // 2)  # a key that was looked up; so long a revoked one may still be taken
+MOST_KEYS = 10_000
+_READING = frozenset({"GET", "HEAD"})
+_CHALLENGE = {"WWW-Authenticate": 'Bearer realm="oncue"'}
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Whoever a request comes from."""
+
+    uid: UserNumber
+    user_id: str
+    role: Role
+
+    @property
+    def sees(self) -> UserNumber | None:
+        """Whose things this caller may see and act on: one's own; None, for an administrator: everybody's."""
+        return None if self.role is Role.ADMIN else self.uid
+
+
+class Keyring:
+    """Keys as the store knows them, remembered so briefly that a revocation works within a second."""
+
+    def __init__(self, people: People, clock: Clock) -> None:
+        self._people = people
+        self._clock = clock
+        self._seen: dict[bytes, tuple[Key, Instant]] = {}
+        self._owners: dict[UserNumber, str] = {}
+
+    async def admit(self, request: Request) -> Caller:
+        """The caller, if the key is good and its role allows the method; told before any object is looked up."""
+        scheme, _, text = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            raise _unknown("send an API key, with the header Authorization: Bearer <key>")
+        key = await self._key(text.strip())
+        if key.role is Role.VIEWER and request.method not in _READING:
+            raise forbidden("a viewer's key may read, and change nothing")
+        return Caller(key.uid, key.user_id, key.role)
+
+    async def owner(self, uid: UserNumber) -> str | None:
+        """What a user is called. Whoever owns something had a key once, and keys are never deleted."""
+        if uid not in self._owners:
+            self._owners = {key.uid: key.user_id for key in await self._people.keys()}
+        return self._owners.get(uid)
+
+    async def _key(self, text: str) -> Key:
+        key = await self._look_up(key_hash(text)) if well_formed(text) else None
+        if key is None:
+            raise _unknown("this is not a key of ours: look for a part that is missing or mistyped")
+        if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= self._clock.now()):
+            raise _unknown("this key was revoked or has expired: ask an administrator for another one")
+        return key
+
+    async def _look_up(self, hashed: bytes) -> Key | None:
+        asked_at = self._clock.monotonic()
+        remembered = self._seen.get(hashed)
+        if remembered is not None and asked_at - remembered[1] < TRUSTED_FOR:
+            return remembered[0]
+        key = await self._people.key(hashed)
+        if len(self._seen) >= MOST_KEYS:
+            self._seen.clear()
+        if key is not None:
+            self._seen[hashed] = (key, asked_at)
+        return key
+
+
+def forbidden(message: str) -> Refused:
+    return Refused(HTTPStatus.FORBIDDEN, message)
+
+
+def _unknown(message: str) -> Refused:
+    return Refused(HTTPStatus.UNAUTHORIZED, message, _CHALLENGE)

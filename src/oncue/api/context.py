@@ -1,0 +1,52 @@
+"""What every call has at hand."""
+
+from __future__ import annotations
+
+import secrets
+from uuid import UUID
+
+from oncue.api.auth import Caller, Keyring
+from oncue.api.catalogue import Catalogue
+from oncue.clock import Clock
+from oncue.domain.addresses import parse_networks
+from oncue.domain.definition import Limits
+from oncue.domain.ids import ClassId, RunId, UserNumber, WorkerId, uuid7
+from oncue.domain.instants import Instant
+from oncue.domain.placement import ClassKey
+from oncue.domain.run import RunView
+from oncue.engines.port import Engine, Hint, Topic
+from oncue.settings import Settings
+
+
+class Api:
+    """The store, the clock, and what is remembered between two calls."""
+
+    def __init__(self, engine: Engine, clock: Clock, settings: Settings) -> None:
+        self.engine = engine
+        self.clock = clock
+        self.keyring = Keyring(engine.people, clock)
+        self.catalogue = Catalogue(engine.fleet, clock)
+        self.limits = Limits(payload=settings.payload_cap)
+        self.reachable = parse_networks(settings.http_allow)
+        self._classes: dict[ClassId, ClassKey] = {}
+
+    def new_id(self, at: Instant) -> UUID:
+        return uuid7(at, secrets.token_bytes(8))
+
+    async def classes_of(self, *runs: RunView) -> dict[ClassId, ClassKey]:
+        """At least the classes of these runs. Classes never change: they are read again only when one is new."""
+        if any(run.class_id not in self._classes for run in runs):
+            self._classes = await self.engine.jobs.classes()
+        return self._classes
+
+    async def owner_of(self, uid: UserNumber, caller: Caller) -> str | None:
+        return caller.user_id if uid == caller.uid else await self.keyring.owner(uid)
+
+    async def hint_runs(self, due: Instant) -> None:
+        await self.engine.signals.send([Hint(Topic.RUNS, due=due)])
+
+    async def hint_workers(self, told: tuple[tuple[RunId, WorkerId], ...]) -> None:
+        """Each of these workers has mail: stop a run."""
+        workers = sorted({str(worker_id) for _, worker_id in told})
+        if workers:
+            await self.engine.signals.send([Hint(Topic.MAIL, target=worker) for worker in workers])

@@ -1,0 +1,103 @@
+"""What went wrong, as `application/problem+json`. The one place where an error becomes a status."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from oncue.api.answers import answer
+from oncue.domain.errors import (
+    Conflict,
+    Invalid,
+    KeyReused,
+    NotFound,
+    OncueError,
+    QuotaExceeded,
+    Stale,
+    StoreUnavailable,
+)
+
+log = structlog.get_logger()
+
+AGAIN_SOON = {"Retry-After": "1"}
+
+
+class Refused(OncueError):
+    """The request itself cannot be served: `status` says how, the message what to do."""
+
+    def __init__(self, status: HTTPStatus, message: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = headers or {}
+
+
+class WrongState(Conflict):
+    """A Conflict with the state a run is in, told to machines, too, as the member `run_status`."""
+
+    def __init__(self, message: str, status: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def problem_of(error: Exception, request: Request) -> Response:
+    """The answer to whatever a call raised. What nobody expected is logged, and tells the caller nothing."""
+    match error:
+        case Invalid():
+            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), errors=error.problems)
+        case Refused():
+            return problem(error.status, str(error), error.headers)
+        case NotFound():
+            return problem(HTTPStatus.NOT_FOUND, "there is no such thing, or it is not yours")
+        case WrongState():
+            return problem(HTTPStatus.CONFLICT, str(error), run_status=error.status)
+        case Conflict():
+            return problem(HTTPStatus.CONFLICT, str(error))
+        case Stale():
+            return problem(HTTPStatus.PRECONDITION_FAILED, str(error))
+        case QuotaExceeded() | KeyReused():
+            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+        case StoreUnavailable():
+            log.warning("the store is away; the caller is asked to come back", path=request.url.path, why=str(error))
+            message = "the store cannot be reached: this may or may not have been done; ask again in a second"
+            return problem(HTTPStatus.SERVICE_UNAVAILABLE, message, AGAIN_SOON)
+        case ClientDisconnect():
+            return problem(HTTPStatus.BAD_REQUEST, "the connection was closed before the request was complete")
+        case _:
+            log.error("a request failed", method=request.method, path=request.url.path, exc_info=error)
+            return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "something went wrong on our side; it was logged")
+
+
+async def http_problem(request: Request, error: Exception) -> Response:
+    """What the router refuses: unknown paths and methods."""
+    assert isinstance(error, HTTPException)
+    status = HTTPStatus(error.status_code)
+    said = {
+        HTTPStatus.NOT_FOUND: "there is nothing at this path",
+        HTTPStatus.METHOD_NOT_ALLOWED: f"{request.method[:20]} is not possible here; the Allow header says what is",
+    }
+    return problem(status, said.get(status, status.description), dict(error.headers or {}))
+
+
+def problem(status: HTTPStatus, detail: str, headers: dict[str, str] | None = None, **members: Any) -> Response:
+    """Titles are those of RFC 9110, whatever the Python in use calls them."""
+    title = _TITLES.get(status, status.phrase)
+    body = {
+        "type": "about:blank",
+        "title": title,
+        "status": status.value,
+        "detail": detail[:2_000],
+        "errors": [],
+        **members,
+    }
+    return answer(body, status, headers, "application/problem+json")
+
+
+_TITLES = {
+    HTTPStatus.UNPROCESSABLE_ENTITY: "Unprocessable Content",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large",
+}

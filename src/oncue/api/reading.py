@@ -1,0 +1,119 @@
+"""What a request says, read strictly: its body, its query, the ids in its path."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from http import HTTPStatus
+from math import isfinite
+from typing import Any
+from uuid import UUID
+
+from starlette.requests import Request
+
+from oncue.api.problems import Refused
+from oncue.domain.errors import Invalid, NotFound
+from oncue.domain.plain_json import LARGEST_INTEGER, SMALLEST_INTEGER, printable
+
+LARGEST_BODY = 1024 * 1024
+LONGEST_UPLOAD = 10  # seconds until the whole body has to be here
+_LONGEST_INTEGER = len(str(SMALLEST_INTEGER))
+
+
+async def read_object(request: Request) -> dict[str, Any]:
+    """The body, which must be one JSON object."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send JSON, with the header Content-Type: application/json")
+    found = parse_json(await _body(request))
+    if not isinstance(found, dict):
+        raise Invalid.of("", "wrong_type", "the body is a JSON object, like {}")
+    return found
+
+
+async def _body(request: Request) -> bytes:
+    """Refused as soon as it is known to be too large, and not waited for without end."""
+    declared = request.headers.get("content-length", "0")
+    if declared.isdecimal() and int(declared[:20]) > LARGEST_BODY:
+        raise _too_large()
+    body = bytearray()
+    try:
+        async with asyncio.timeout(LONGEST_UPLOAD):
+            async for part in request.stream():
+                body += part
+                if len(body) > LARGEST_BODY:
+                    raise _too_large()
+    except TimeoutError:
+        message = f"the body was not complete after {LONGEST_UPLOAD} s: send it again"
+        raise Refused(HTTPStatus.REQUEST_TIMEOUT, message) from None
+    return bytes(body)
+
+
+def _too_large() -> Refused:
+    return Refused(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {LARGEST_BODY} bytes: send less at a time"
+    )
+
+
+def parse_json(body: bytes) -> Any:
+    """Strict JSON: one value per name, finite numbers, integers of 64 bits. Strings are checked where they are used."""
+    try:
+        return _decoder.decode(body.decode())
+    except UnicodeDecodeError as wrong:
+        raise _unreadable(f"it is not UTF-8 at byte {wrong.start}") from None
+    except RecursionError:
+        raise _unreadable("it is nested too deep") from None
+    except json.JSONDecodeError as wrong:
+        raise _unreadable(f"{wrong.msg} at character {wrong.pos}") from None
+
+
+def _unreadable(why: str) -> Refused:
+    return Refused(HTTPStatus.BAD_REQUEST, f"the body is not readable as JSON: {why}")
+
+
+def _one_value_per_name(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
+        raise _unreadable(f"the name {printable(twice)!r} comes twice in one object")
+    return found
+
+
+def _integer(text: str) -> int:
+    if len(text) > _LONGEST_INTEGER or not SMALLEST_INTEGER <= (number := int(text)) <= LARGEST_INTEGER:
+        raise _unreadable(f"the integer {text[:24]} does not fit into 64 bits: write it as a string")
+    return number
+
+
+def _fraction(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise _unreadable(f"the number {text[:24]} is too large")
+    return number
+
+
+def _no_constant(text: str) -> Any:
+    raise _unreadable(f"{text} is not JSON")
+
+
+_decoder = json.JSONDecoder(
+    object_pairs_hook=_one_value_per_name, parse_int=_integer, parse_float=_fraction, parse_constant=_no_constant
+)
+
+
+def path_id(request: Request) -> UUID:
+    """The id in the path. What is no id names nothing, like an unknown one."""
+    found = as_uuid(request.path_params["id"])
+    if found is None:
+        raise NotFound
+    return found
+
+
+def as_uuid(text: str) -> UUID | None:
+    """Ids in the one spelling that we print, in whatever case: `uuid.UUID` takes braces, prefixes and more."""
+    try:
+        found = UUID(text)
+    except ValueError:
+        return None
+    return found if str(found) == text.lower() else None

@@ -1,0 +1,81 @@
+"""Calls on runs."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from oncue.api import views
+from oncue.api.answers import answer, plain_text, stored_json
+from oncue.api.auth import Caller
+from oncue.api.context import Api
+from oncue.api.dead_letters import again
+from oncue.api.problems import WrongState
+from oncue.api.reading import path_id
+from oncue.domain.errors import NotFound
+from oncue.domain.ids import RunId
+from oncue.domain.instants import MILLISECOND, SECOND, Duration
+from oncue.domain.run import RunView, State, Status
+
+PATIENCE = Duration(SECOND)  # how long a cancel waits for the run to end
+LOOK = Duration(25 * MILLISECOND)  # how often it looks
+
+
+async def show(api: Api, request: Request, caller: Caller) -> Response:
+    return await _shown(api, await _run(api, request, caller))
+
+
+async def logs(api: Api, request: Request, caller: Caller) -> Response:
+    run = await _run(api, request, caller)
+    return plain_text(await api.engine.history.read_log(run.run_id))
+
+
+async def result(api: Api, request: Request, caller: Caller) -> Response:
+    run = await _run(api, request, caller)
+    if run.state is not State.SUCCEEDED:
+        status = views.status(run, api.clock.now())
+        raise WrongState(f"only a run that succeeded has a result; this one is {status}", status=status)
+    return stored_json(run.result or b"null")
+
+
+async def cancel(api: Api, request: Request, caller: Caller) -> Response:
+    """Certain for a run that waits. One that runs is given a second to stop, so that the answer is the truth."""
+    run_id = RunId(path_id(request))
+    stopped = await api.engine.running.cancel(caller.sees, run_id, api.clock.now())
+    if stopped is None:
+        raise NotFound
+    if stopped.final is not None:
+        status = Status[stopped.final.name]
+        raise WrongState(f"this run has ended before: it is {status}", status=status)
+    await api.hint_workers(stopped.told)
+    until = api.clock.monotonic() + PATIENCE
+    run = await _run(api, request, caller)
+    while not run.state.final and api.clock.monotonic() < until:
+        await api.clock.sleep(LOOK)
+        run = await _run(api, request, caller)
+    return await _shown(api, run)
+
+
+async def retry(api: Api, request: Request, caller: Caller) -> Response:
+    run, now = await _run(api, request, caller), api.clock.now()
+    if run.state is not State.DEAD:
+        status = views.status(run, now)
+        raise WrongState(f"only a dead run can be tried anew; this one is {status}", status=status)
+    new = again(run, RunId(api.new_id(now)), now)
+    if not await api.engine.history.requeue([new], now):
+        raise WrongState("this run was requeued or discarded before", status=Status.DEAD)
+    await api.hint_runs(now)
+    return answer({"run_id": new.run_id}, HTTPStatus.ACCEPTED)
+
+
+async def _run(api: Api, request: Request, caller: Caller) -> RunView:
+    run = await api.engine.history.run(caller.sees, RunId(path_id(request)))
+    if run is None:
+        raise NotFound
+    return run
+
+
+async def _shown(api: Api, run: RunView) -> Response:
+    return answer(views.run(run, await api.classes_of(run), api.clock.now()))

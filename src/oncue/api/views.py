@@ -1,0 +1,224 @@
+"""What users see of jobs, runs, tasks and workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from oncue.domain.ids import ClassId, created_at
+from oncue.domain.instants import MILLISECOND, NEVER, Instant, rfc3339, show_duration
+from oncue.domain.job import Job, JobStatus, Snapshot, Spec
+from oncue.domain.placement import ClassKey
+from oncue.domain.run import Attempt, RunView, State, Status, read_attempts, shown
+from oncue.domain.schedule import Schedule
+from oncue.engines.port import Task, Worker
+
+Classes = Mapping[ClassId, ClassKey]
+
+NOTHING = msgspec.Raw(b"null")
+
+
+def job(snap: Snapshot, user_id: str | None, last: dict[str, Any] | None) -> dict[str, Any]:
+    """A job: its definition as it was asked for, with defaults filled in, and how it stands. `last` is its last run."""
+    found = snap.job
+    return {
+        "job_id": found.job_id,
+        "user_id": user_id,
+        "status": _status(snap, last),
+        **_definition(found.spec),
+        "payload": _json(found.payload),
+        "next_run_at": _time(next_run_at(snap)),
+        "last_run": None if last is None else {name: last[name] for name in _LAST_RUN},
+        "created_at": _time(found.created_at),
+        "updated_at": _time(found.updated_at),
+        "version": found.version,
+    }
+
+
+_LAST_RUN = ("run_id", "status", "scheduled_for", "start_time", "end_time", "error_type", "error_message")
+
+
+def _status(snap: Snapshot, last: dict[str, Any] | None) -> JobStatus:
+    """A one-shot whose only run is being stopped will end as cancelled, and nothing else."""
+    if snap.cursor is None and last is not None and last["status"] is Status.CANCELLING:
+        return JobStatus.CANCELLED
+    return snap.job.status
+
+
+def next_run_at(snap: Snapshot) -> Instant | None:
+    """The first instant its schedule still owes, planned already or not. What was asked for by hand does not count."""
+    if snap.job.status is not JobStatus.ACTIVE:
+        return None
+    own = [run.wanted for run in snap.waiting if run.scheduled or run.run_id == snap.job.job_id]
+    if snap.cursor is not None and snap.cursor.next_at != NEVER:
+        own.append(snap.cursor.next_at)
+    return min(own, default=None)
+
+
+def _definition(spec: Spec) -> dict[str, Any]:
+    retry, resources = spec.retry, spec.resources
+    return {
+        "task": spec.task,
+        "name": spec.name,
+        "schedule": schedule(spec.schedule),
+        "queue": spec.queue,
+        "priority": spec.priority.name.lower(),
+        "tags": spec.tags,
+        "max_retries": spec.max_retries,
+        "retry": {
+            "backoff": show_duration(retry.backoff),
+            "factor": retry.factor,
+            "max_backoff": show_duration(retry.max_backoff),
+            "jitter": retry.jitter,
+        },
+        "timeout": show_duration(spec.timeout),
+        "overlap": spec.overlap,
+        "catch_up": spec.catch_up,
+        "catch_up_window": show_duration(spec.catch_up_window),
+        "start_within": None if spec.start_within is None else show_duration(spec.start_within),
+        "on_lost": spec.on_lost,
+        "key": spec.key,
+        "group": spec.group,
+        "concurrency": spec.concurrency,
+        "rate": None if spec.rate is None else {"limit": spec.rate.limit, "per": show_duration(spec.rate.per)},
+        "resources": {"cpu": resources.cpu_milli / 1_000, "memory_mb": resources.memory_mb, "slots": resources.slots},
+        "labels": spec.labels,
+        "preemptible": spec.preemptible,
+    }
+
+
+def schedule(found: Schedule) -> dict[str, Any]:
+    """Always the object, without what was left out; a calendar with the cron expression it became."""
+    said = {
+        "at": _time(found.at),
+        "cron": found.cron,
+        "every": None if found.every is None else show_duration(found.every),
+        "calendar": found.calendar,
+        "start_at": _time(found.start_at),
+        "end_at": _time(found.end_at),
+        "jitter": show_duration(found.jitter) if found.jitter else None,
+        "max_runs": found.max_runs,
+    }
+    given = {name: value for name, value in said.items() if value is not None}
+    if not found.recurring:
+        return given
+    return {**given, "timezone": found.timezone, "dst_gap": found.dst_gap, "dst_fold": found.dst_fold}
+
+
+def run(found: RunView, classes: Classes, now: Instant) -> dict[str, Any]:
+    """A run with every attempt."""
+    tried = _attempts(found)
+    last = tried[-1] if tried else None
+    return {
+        "run_id": found.run_id,
+        "job_id": found.job_id,
+        "task": classes[found.class_id].task,
+        "status": status(found, now),
+        "scheduled_for": _time(found.wanted if found.nominal is None else found.nominal),
+        "start_time": _time(found.started_at),
+        "end_time": _time(found.ended_at),
+        "modified_time": _time(_modified_at(found, last, now)),
+        "attempt_number": _attempt_number(found, last),
+        "executor_id": found.worker_id,
+        "error_type": found.error_type or (last and last.error_type),
+        "error_message": found.error or (last and last.error),
+        "lag_ms": _lag(found, tried),
+        "progress": _json(found.progress),
+        "log_url": f"/v1/runs/{found.run_id}/logs",
+        "result": _json(found.result),
+        "attempts": [_attempt(one) for one in tried],
+    }
+
+
+def dead_letter(found: RunView, classes: Classes, now: Instant) -> dict[str, Any]:
+    return {**run(found, classes, now), "payload": _json(found.payload)}
+
+
+def status(found: RunView, now: Instant) -> Status:
+    """Held runs are due when their lane lets them in; to users they are queued from the instant they asked for."""
+    tries = found.failures + found.losses
+    return shown(found.state, due=found.wanted, tries=tries, cancelling=found.cancel_at is not None, now=now)
+
+
+def _attempt_number(found: RunView, last: Attempt | None) -> int:
+    """How many attempts have begun."""
+    if found.state is State.RUNNING:
+        return found.failures + found.losses + 1
+    return 0 if last is None else last.number
+
+
+def _attempts(found: RunView) -> tuple[Attempt, ...]:
+    """Those that were recorded, which ended without success, and the one that ended the run otherwise."""
+    recorded = read_attempts(found.attempts)
+    if found.ended_at is None or found.started_at is None:
+        return recorded
+    number = found.failures + found.losses + 1
+    if found.state is State.SUCCEEDED:
+        return (*recorded, Attempt(number, found.worker_id, found.started_at, found.ended_at, "succeeded"))
+    stopped = found.state is State.CANCELLED and not (recorded and recorded[-1].started_at == found.started_at)
+    if stopped:
+        return (*recorded, Attempt(number, found.worker_id, found.started_at, found.ended_at, "cancelled"))
+    return recorded
+
+
+def _attempt(one: Attempt) -> dict[str, Any]:
+    return {
+        "number": one.number,
+        "executor_id": one.worker_id,
+        "start_time": _time(one.started_at),
+        "end_time": _time(one.ended_at),
+        "outcome": one.outcome,
+        "error_type": one.error_type,
+        "error_message": one.error,
+    }
+
+
+def _lag(found: RunView, tried: tuple[Attempt, ...]) -> int | None:
+    """How late the first attempt started. Unknown once so many followed that the first is not kept."""
+    if tried and tried[0].number > 1:
+        return None
+    start = tried[0].started_at if tried else found.started_at
+    return None if start is None else (start - found.wanted) // MILLISECOND
+
+
+def _modified_at(found: RunView, last: Attempt | None, now: Instant) -> Instant:
+    """The last thing that happened to it. The id of a run that was planned ahead names a time to come."""
+    known = (found.started_at, found.ended_at, found.cancel_at, None if last is None else last.ended_at)
+    return max((at for at in known if at is not None), default=min(created_at(found.run_id), now))
+
+
+def task(found: Task) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "schema": msgspec.Raw(found.schema),
+        "defaults": msgspec.Raw(found.defaults),
+        "roles": found.roles,
+        "announced_at": _time(found.announced_at),
+    }
+
+
+def worker(found: Worker) -> dict[str, Any]:
+    return {
+        "worker_id": found.worker_id,
+        "name": found.name,
+        "host": found.host,
+        "started_at": _time(found.started_at),
+        "seen_at": _time(found.beat_at),
+        "lease": show_duration(found.lease),
+        "draining": found.draining,
+    }
+
+
+def etag(found: Job) -> str:
+    return f'"{found.version}"'
+
+
+def _time(at: Instant | None) -> str | None:
+    return None if at is None else rfc3339(at)
+
+
+def _json(stored: bytes | None) -> msgspec.Raw:
+    """Stored JSON goes out as it is."""
+    return NOTHING if stored is None else msgspec.Raw(stored)

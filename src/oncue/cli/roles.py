@@ -1,0 +1,167 @@
+"""What the commands that run a role share: their options, and how they become settings."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from oncue.cli.refusing import refusals
+from oncue.domain.errors import StoreUnavailable
+from oncue.domain.instants import parse_duration
+from oncue.settings import Settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+NAMES = {"engine": "--engine", "port": "--port", "host": "--host", "tasks": "--tasks"}
+DEFAULTS = Settings()
+
+
+def _listed(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+STORE = (
+    click.option(
+        "--engine",
+        envvar="ONCUE_ENGINE",
+        metavar="URL",
+        help="Where state lives: sqlite:///file.db or postgresql://… [default: a file in the data directory]",
+    ),
+    click.option(
+        "--data-dir",
+        envvar="ONCUE_DATA_DIR",
+        default=DEFAULTS.data_dir,
+        show_default=True,
+        metavar="DIR",
+        help="The folder of everything local.",
+    ),
+    click.option(
+        "--keep-history", default="90d", show_default=True, metavar="TIME", help="How long ended runs are kept."
+    ),
+)
+DOOR = (
+    click.option("--host", default=DEFAULTS.host, show_default=True, help="The address to listen on."),
+    click.option(
+        "--port",
+        type=click.IntRange(0, 65535),
+        default=DEFAULTS.port,
+        show_default=True,
+        help="The port to listen on; 0: any free one.",
+    ),
+)
+WORK = (
+    click.option(
+        "--tasks",
+        multiple=True,
+        metavar="FILE.py|MODULE[:ATTR]",
+        help="Where the tasks are. May be given several times.",
+    ),
+    click.option(
+        "--concurrency",
+        type=click.IntRange(1, 100_000),
+        default=DEFAULTS.concurrency,
+        show_default=True,
+        help="Async runs at a time.",
+    ),
+    click.option(
+        "--threads",
+        type=click.IntRange(1, 1_000),
+        default=DEFAULTS.threads,
+        show_default=True,
+        help="Sync runs at a time.",
+    ),
+    click.option(
+        "--processes",
+        type=click.IntRange(0, 1_000),
+        default=0,
+        help="Process-isolated runs and commands at a time. [default: one per processor]",
+    ),
+    click.option(
+        "--queues",
+        default="default",
+        show_default=True,
+        metavar="A,B",
+        callback=_listed,
+        help="The queues to take work from.",
+    ),
+    click.option(
+        "--labels", default="", metavar="X,Y", callback=_listed, help="What this worker offers: gpu, a region."
+    ),
+    click.option("--name", default="", help="What it is called on screens. [default: host and process number]"),
+    click.option(
+        "--lease",
+        default="15s",
+        show_default=True,
+        metavar="TIME",
+        help="A worker silent for so long is dead, and its runs start elsewhere.",
+    ),
+    click.option(
+        "--grace",
+        default="25s",
+        show_default=True,
+        metavar="TIME",
+        help="How long runs may finish when it is told to stop.",
+    ),
+    click.option("--allow-commands", is_flag=True, help="Run the built-in task `command`: any program, as this user."),
+    click.option(
+        "--http-allow",
+        multiple=True,
+        metavar="NETWORK",
+        help="A private network the built-in task `http` may reach: 10.1.0.0/16.",
+    ),
+)
+
+
+def options(*groups: tuple[Callable[[F], F], ...]) -> Callable[[F], F]:
+    def decorate(function: F) -> F:
+        for option in reversed([option for group in groups for option in group]):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def settings_of(**given: Any) -> Settings:
+    """The options as settings. Without an engine it is a file in the data directory."""
+    for field in ("keep_history", "lease", "grace"):
+        if field in given:
+            given[field] = parse_duration(given[field], field)
+    if not given.get("engine"):
+        folder = Path(given["data_dir"]).absolute()
+        given["engine"] = f"sqlite:///{folder / 'oncue.db'}"
+    return Settings(**given)
+
+
+def run(role: str, work: Callable[[Settings], Coroutine[Any, Any, int]], given: dict[str, Any]) -> None:
+    """Run a role until it is told to stop, and end with its exit code."""
+    import uvloop
+
+    from oncue import logs
+
+    with refusals(NAMES, as_json=False):
+        settings = settings_of(**given)
+        Path(settings.data_dir).mkdir(parents=True, exist_ok=True)
+        logs.configure(role)
+        try:
+            code = uvloop.run(work(settings))
+        except StoreUnavailable as away:
+            click.echo(str(away), err=True)
+            code = 1
+    sys.exit(code)
+
+
+def door_opened(settings: Settings, address: str, key: str | None) -> None:
+    """What a person who has just started a server wants to know."""
+    click.echo(f"oncue listens at {address}")
+    file = Path(settings.data_dir) / "admin.key"
+    if key is not None:
+        click.echo(f"The admin key, shown this once and kept in {file}:\n  {key}")
+    elif file.exists():
+        click.echo(f"The admin key is in {file}")
+    else:
+        click.echo("The store has keys. Make another: oncue keys create --engine URL --role admin")
+    sys.stdout.flush()

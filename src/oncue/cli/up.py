@@ -1,0 +1,33 @@
+"""`oncue up`: everything with one command."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import click
+
+from oncue.cli.roles import DOOR, STORE, WORK, door_opened, options, run
+
+EXAMPLES = """\b
+Examples:
+  oncue up --tasks tasks.py
+  oncue up --tasks shop.jobs:tasks --port 9000
+  oncue up --engine postgresql://user:password@db/oncue --tasks shop.jobs
+
+\b
+Then, with the key it prints:
+  curl http://127.0.0.1:8470/v1/jobs -H "Authorization: Bearer $ONCUE_API_KEY" \\
+    -H "Content-Type: application/json" -d '{"task": "http", "payload": {"url": "https://example.org"}}'
+
+Ctrl-C lets runs finish within --grace and hands the rest back; a second one stops at once.
+"""
+
+
+@click.command("up", epilog=EXAMPLES)
+@options(STORE, DOOR, WORK)
+def command(**given: Any) -> None:
+    """Run everything: the API, a scheduler, and a worker that is watched and restarted."""
+    from oncue.app import up
+
+    run("up", lambda settings: up(settings, partial(door_opened, settings)), given)

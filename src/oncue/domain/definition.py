@@ -1,0 +1,162 @@
+"""From the JSON of a request to a checked definition. Everything that is wrong with it is told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import islice
+from math import ceil
+from typing import Any
+
+import msgspec
+
+from oncue.domain import fields
+from oncue.domain.errors import Invalid, Problem, inside
+from oncue.domain.fields import Reader, read_fields
+from oncue.domain.instants import Duration, Instant, show_duration
+from oncue.domain.job import Rate, Spec
+from oncue.domain.lane import Concurrency
+from oncue.domain.placement import Priority, Resources
+from oncue.domain.plain_json import not_plain
+from oncue.domain.policy import CatchUp, OnLost, Overlap, Retry
+from oncue.domain.schedule import parse_schedule
+from oncue.domain.schedule_fields import read_schedule
+
+MOST_RETRIES = 10_000
+MOST_AT_A_TIME = 100_000
+MOST_CORES = 4_096
+MOST_MEMORY_MB = 64 * 1024 * 1024
+LABEL_BYTES = 1_000  # of all labels together: they are part of a class, which is looked up by its value
+MOST_PROBLEMS = 100
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How large the parts of a definition may be: characters of text, entries of lists, bytes of payload."""
+
+    payload: int = 256 * 1024
+    name: int = 200
+    queue: int = 100
+    tag: int = 100
+    tags: int = 50
+    label: int = 64
+    labels: int = 16
+
+
+USUAL = Limits()
+
+
+def define(
+    raw: Mapping[str, Any], defaults: Mapping[str, Any], now: Instant, limits: Limits = USUAL
+) -> tuple[Spec, bytes | None]:
+    """The definition and the payload that this object asks for. Invalid: each field that is wrong, and why.
+
+    `defaults` are what the task's workers announced for fields that the job leaves out; of `retry`, part by part.
+    """
+    problems: list[Problem] = []
+    found = read_fields(_with_defaults(raw, defaults), _readers(limits), problems, nothing=_NULLABLE)
+    if "task" not in raw:
+        problems.append(Problem("task", "required", "name the task that this job runs"))
+    try:
+        with inside("schedule"):
+            found["schedule"] = parse_schedule(found.get("schedule"), now)
+    except Invalid as wrong:
+        problems.extend(wrong.problems)
+    if problems:
+        raise Invalid(*problems[:MOST_PROBLEMS])
+    payload = found.pop("payload", None)
+    return Spec(**found), payload
+
+
+_DEFAULTED = ("timeout", "max_retries", "retry")
+_NULLABLE = frozenset({"name", "key", "group", "start_within", "concurrency", "rate", "payload"})
+
+
+def _with_defaults(raw: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    asked = {name: defaults[name] for name in _DEFAULTED if name in defaults} | dict(raw)
+    if isinstance(asked.get("retry"), dict) and isinstance(defaults.get("retry"), dict):
+        asked["retry"] = defaults["retry"] | asked["retry"]
+    return asked
+
+
+@lru_cache(maxsize=16)
+def _readers(limits: Limits) -> dict[str, Reader]:
+    text = fields.text(limits.name)
+    return {
+        "task": text,
+        "schedule": read_schedule,
+        "payload": lambda raw, path: _payload(raw, path, limits.payload),
+        "name": text,
+        "key": text,
+        "queue": fields.text(limits.queue),
+        "priority": fields.choice({one.name.lower(): one for one in Priority}),
+        "tags": fields.texts(limits.tags, limits.tag),
+        "max_retries": fields.whole(0, MOST_RETRIES),
+        "retry": _retry,
+        "timeout": fields.duration(),
+        "overlap": fields.choice({one.value: one for one in Overlap}),
+        "catch_up": fields.choice({one.value: one for one in CatchUp}),
+        "catch_up_window": fields.duration(least=Duration(0)),
+        "start_within": fields.duration(),
+        "on_lost": fields.choice({one.value: one for one in OnLost}),
+        "group": text,
+        "concurrency": _concurrency,
+        "rate": _rate,
+        "resources": _resources,
+        "labels": lambda raw, path: _labels(raw, path, limits),
+        "preemptible": fields.truth,
+    }
+
+
+def _payload(raw: Any, path: str, limit: int) -> bytes:
+    """The payload becomes keyword arguments: an object, kept as compact JSON."""
+    if not isinstance(raw, dict):
+        raise Invalid.of(path, "wrong_type", 'is an object of the task\'s arguments, like {"to": "a@example.org"}')
+    problems = list(islice(not_plain(raw, path), MOST_PROBLEMS))
+    if problems:
+        raise Invalid(*problems)
+    stored = msgspec.json.encode(raw)
+    if len(stored) > limit:
+        raise Invalid.of(path, "too_large", f"has {len(stored)} bytes as compact JSON; at most {limit} are kept")
+    return stored
+
+
+def _retry(raw: Any, path: str) -> Retry:
+    readers = {
+        "backoff": fields.duration(),
+        "factor": fields.number(1, 100),
+        "max_backoff": fields.duration(),
+        "jitter": fields.number(0, 1),
+    }
+    retry = Retry(**fields.object_of(raw, path, readers))
+    if retry.backoff > retry.max_backoff:
+        longest = show_duration(retry.max_backoff)
+        raise Invalid.of(f"{path}.backoff", "too_large", f"is longer than max_backoff, {longest}: raise that one, too")
+    return retry
+
+
+def _concurrency(raw: Any, path: str) -> Concurrency:
+    readers = {"key": fields.text(200), "limit": fields.whole(1, MOST_AT_A_TIME)}
+    return Concurrency(**fields.object_of(raw, path, readers, required=("key", "limit")))
+
+
+def _rate(raw: Any, path: str) -> Rate:
+    readers = {"limit": fields.whole(1, MOST_AT_A_TIME), "per": fields.duration()}
+    return Rate(**fields.object_of(raw, path, readers, required=("limit", "per")))
+
+
+def _resources(raw: Any, path: str) -> Resources:
+    readers = {
+        "cpu": fields.number(0, MOST_CORES),
+        "memory_mb": fields.whole(0, MOST_MEMORY_MB),
+        "slots": fields.whole(1, MOST_AT_A_TIME),
+    }
+    found = fields.object_of(raw, path, readers)
+    # rounded up, but not because 0.069 has no exact binary fraction
+    return Resources(cpu_milli=ceil(round(found.pop("cpu", 0.0) * 1_000, 6)), **found)
+
+
+def _labels(raw: Any, path: str, limits: Limits) -> tuple[str, ...]:
+    found: tuple[str, ...] = fields.texts(limits.labels, limits.label)(raw, path)
+    if sum(len(label.encode()) for label in found) > LABEL_BYTES:
+        raise Invalid.of(path, "too_large", f"have more than {LABEL_BYTES} bytes together: shorten them")
+    return found

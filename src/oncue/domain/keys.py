@@ -1,0 +1,44 @@
+"""API keys as text: how one is made, how a slip of the pen is noticed, and what is stored of it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from zlib import crc32
+
+ENTROPY = 32  # bytes a key is made of
+
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_SECRET, _CHECKSUM = 43, 6  # digits that hold 256 and 32 bits
+_KEY = re.compile(rf"oc_([0-9A-Za-z]{{{_SECRET}}})([0-9A-Za-z]{{{_CHECKSUM}}})", re.ASCII)
+
+
+def make_key(entropy: bytes) -> str:
+    """The key that 32 random bytes make: `oc_`, the secret, and a checksum."""
+    if len(entropy) != ENTROPY:
+        raise ValueError(f"a key is made of {ENTROPY} random bytes, not {len(entropy)}")
+    secret = _base62(int.from_bytes(entropy, "big"), _SECRET)
+    return f"oc_{secret}{_checksum(secret)}"
+
+
+def well_formed(text: str) -> bool:
+    """Whether this could be a key. What is mistyped or cut off is refused without asking the store."""
+    found = _KEY.fullmatch(text)
+    return found is not None and _checksum(found[1]) == found[2]
+
+
+def key_hash(text: str) -> bytes:
+    """All that is ever stored of a key. With 256 random bits in it, no salt or slow hash is needed."""
+    return hashlib.sha256(text.encode()).digest()
+
+
+def _checksum(secret: str) -> str:
+    return _base62(crc32(secret.encode()), _CHECKSUM)
+
+
+def _base62(number: int, width: int) -> str:
+    digits = []
+    for _ in range(width):
+        number, digit = divmod(number, 62)
+        digits.append(_DIGITS[digit])
+    return "".join(reversed(digits))

@@ -1,0 +1,66 @@
+"""The JSON of a schedule, a string or an object, read into what `parse_schedule` takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oncue.domain import fields
+from oncue.domain.calendar import Calendar
+from oncue.domain.cron import DstFold, DstGap
+from oncue.domain.errors import Invalid
+from oncue.domain.fields import Reader
+from oncue.domain.schedule import Asked
+
+MOST_RUNS = 1_000_000_000
+LONGEST_TEXT = 1_000
+MOST_DAYS = 50
+
+
+def read_schedule(raw: Any, path: str = "schedule") -> Asked | str:
+    """The types are right after this, and every field is one we know; what they say is checked by `parse_schedule`."""
+    if isinstance(raw, str):
+        return _string(raw, path)
+    if not isinstance(raw, dict):
+        message = 'is a string like "now", "every 30s" or "0 9 * * 1-5", or an object with at, cron, every or calendar'
+        raise Invalid.of(path, "wrong_type", message)
+    return Asked(**fields.object_of(raw, path, _SCHEDULE, nothing=_NULLABLE))
+
+
+def _string(raw: Any, path: str) -> str:
+    if not isinstance(raw, str):
+        raise Invalid.of(path, "wrong_type", "is a string")
+    if len(raw) > LONGEST_TEXT:
+        raise Invalid.of(path, "too_long", f"has {len(raw)} characters; at most {LONGEST_TEXT} are read")
+    return raw
+
+
+def _number_or_text(raw: Any, path: str) -> int | str:
+    if isinstance(raw, bool) or not isinstance(raw, int | str):
+        raise Invalid.of(path, "wrong_type", 'is a number or a cron field, like 9 or "9-17"')
+    return raw if isinstance(raw, int) else _string(raw, path)
+
+
+def _days(raw: Any, path: str) -> str | tuple[str, ...]:
+    if isinstance(raw, list) and len(raw) <= MOST_DAYS:
+        return tuple(_string(one, f"{path}.{place}") for place, one in enumerate(raw))
+    if not isinstance(raw, str):
+        raise Invalid.of(path, "wrong_type", 'is a cron field or a list, like "mon-fri" or ["mon", "wed"]')
+    return _string(raw, path)
+
+
+def _calendar(raw: Any, path: str) -> Calendar:
+    return Calendar(**fields.object_of(raw, path, _CALENDAR, nothing=frozenset(_CALENDAR)))
+
+
+_CALENDAR: dict[str, Reader] = {
+    **dict.fromkeys(("year", "month", "date", "hour", "minute"), _number_or_text),
+    "days_of_week": _days,
+}
+_SCHEDULE: dict[str, Reader] = {
+    **dict.fromkeys(("at", "cron", "every", "timezone", "start_at", "end_at", "jitter"), _string),
+    "calendar": _calendar,
+    "dst_gap": fields.choice({one.value: one for one in DstGap}),
+    "dst_fold": fields.choice({one.value: one for one in DstFold}),
+    "max_runs": fields.whole(1, MOST_RUNS),
+}
+_NULLABLE = frozenset({"at", "cron", "every", "calendar", "start_at", "end_at", "jitter", "max_runs"})

@@ -1,0 +1,34 @@
+"""Definitions that cannot be read, of a newer oncue or damaged: such a row is left out, and its neighbours are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+from uuid import UUID
+
+import structlog
+
+from oncue.domain.instants import MINUTE, Instant
+
+Row = TypeVar("Row")
+Value = TypeVar("Value")
+
+log = structlog.get_logger()
+
+
+def readable(rows: Iterable[Row], read: Callable[[Row], Value]) -> tuple[list[Value], list[Row]]:
+    """What could be read, and the rows that could not."""
+    values: list[Value] = []
+    bad: list[Row] = []
+    for row in rows:
+        try:
+            values.append(read(row))
+        except ValueError:
+            bad.append(row)
+    return values, bad
+
+
+def put_off(job_id: UUID, now: Instant) -> Instant:
+    """When to try to plan such a job again. Its floor stays where it is: nothing is passed over."""
+    log.error("the definition of this job cannot be read; planning it is put off by a minute", job_id=str(job_id))
+    return Instant(now + MINUTE)

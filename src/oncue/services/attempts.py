@@ -1,0 +1,271 @@
+"""The attempts a worker has going: started, stopped when told to or when their time is over, and what each came to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum, auto
+from random import Random
+from traceback import format_exception
+from typing import Literal, assert_never
+
+import structlog
+
+from oncue.clock import Clock
+from oncue.context import RunInfo
+from oncue.domain import attempt
+from oncue.domain.errors import Invalid, NoRetry, RetryAfter
+from oncue.domain.ids import RunId, WorkerId
+from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, parse_duration, show_duration
+from oncue.domain.job import Spec, decode_spec
+from oncue.domain.policy import must_run_alone
+from oncue.domain.run import Claimed, Settlement
+from oncue.services.executors.port import Executor, ProcessLost, TaskFailed, Work
+from oncue.services.reporting import Reporting, RunReports
+from oncue.tasks import Isolation, Task, Tasks
+
+LOOK_AFTER = Duration(50 * MILLISECOND)
+IDLE = Duration(5 * SECOND)
+LAST_CHANCE = Duration(SECOND // 2)  # beyond the grace that executors give, before an attempt is left behind
+
+End = Settlement | Claimed  # what an attempt came to; or the run itself, to be handed back as if never claimed
+
+log = structlog.get_logger()
+
+
+class Stop(Enum):
+    """Why an attempt was told to stop."""
+
+    TIMED_OUT = auto()
+    CANCELLED = auto()
+    DRAINING = auto()
+
+
+class Going:
+    """One attempt under way."""
+
+    __slots__ = ("deadline", "kind", "reports", "run", "spec", "started_at", "stop", "task")
+
+    def __init__(self, run: Claimed, spec: Spec, kind: Isolation, reports: RunReports, started_at: Instant) -> None:
+        self.run = run
+        self.spec = spec
+        self.kind = kind
+        self.reports = reports
+        self.started_at = started_at
+        self.deadline = Instant(0)  # by the monotonic clock
+        self.stop: Stop | None = None
+        self.task: asyncio.Task[None] | None = None
+
+
+class Attempts:
+    name = "attempts"
+
+    def __init__(
+        self,
+        clock: Clock,
+        worker_id: WorkerId,
+        tasks: Tasks,
+        executors: Mapping[Isolation, Executor],
+        alone: Executor,
+        sizes: Mapping[Isolation, int],
+        reporting: Reporting,
+        begun: Callable[[], None],
+        ended: Callable[[End], None],
+        *,
+        stop_grace: Duration,
+        chance: Random,
+    ) -> None:
+        self._clock = clock
+        self._worker_id = worker_id
+        self._tasks = tasks
+        self._executors = executors
+        self._alone = alone
+        self._reporting = reporting
+        self._begun = begun
+        self._ended = ended
+        self._stop_grace = stop_grace
+        self._chance = chance
+        self._going: dict[RunId, Going] = {}
+        self.room = dict(sizes)  # how many more of each kind may be started
+        self.left_behind = 0  # attempts that would not stop and may still run
+
+    def __len__(self) -> int:
+        return len(self._going)
+
+    def __iter__(self) -> Iterator[Going]:
+        return iter(list(self._going.values()))
+
+    def start(self, run: Claimed) -> None:
+        """Only what a claim returned may come here. Never raises: what cannot be started has failed."""
+        now = self._clock.now()
+        reports = self._reporting.of(run)
+        try:
+            spec = decode_spec(run.spec)
+            task = self._task(spec.task)
+        except Exception as error:
+            self._ended(_unstartable(run, self._worker_id, now, error))
+            return
+        going = Going(run, spec, task.takes, reports, now)
+        going.deadline = Instant(self._clock.monotonic() + spec.timeout)
+        work = Work(_info(run, spec), task, run.payload, reports, spec.timeout, spec.resources)
+        executor = self._alone if must_run_alone(run.losses) else self._executors[task.isolation]
+        self._going[run.run_id] = going
+        self.room[going.kind] -= 1
+        going.task = asyncio.create_task(self._attempt(going, executor, work))
+        if len(self._going) == 1:
+            self._begun()
+
+    def stop(self, run_id: RunId, why: Stop) -> None:
+        """Tell an attempt to stop; a second reason does not replace the first."""
+        going = self._going.get(run_id)
+        if going is None or going.stop is not None or going.task is None:
+            return
+        going.stop = why
+        going.deadline = Instant(self._clock.monotonic() + self._stop_grace + LAST_CHANCE)
+        going.reports.cancelled = True
+        going.task.cancel()
+
+    def forget(self) -> list[Claimed]:
+        """What is still going and cannot be waited for. It is another's to say what becomes of these."""
+        left = [going.run for going in self._going.values()]
+        self._going.clear()
+        return left
+
+    async def run_once(self) -> Duration:
+        """Deadlines: of attempts, and of those that were told to stop and did not."""
+        now = self._clock.monotonic()
+        for going in self:
+            if going.deadline <= now:
+                if going.stop is None:
+                    self.stop(going.run.run_id, Stop.TIMED_OUT)
+                elif going.stop is not Stop.DRAINING:
+                    self._leave_behind(going)
+        return LOOK_AFTER if self._going else IDLE
+
+    async def _attempt(self, going: Going, executor: Executor, work: Work) -> None:
+        """From start to end: run it, see what it came to, keep its log, hand on what is to be written."""
+        try:
+            result = await executor.run(work)
+            end = self._succeeded(going, result)
+        except asyncio.CancelledError:
+            end = self._stopped(going)
+        except Exception as error:
+            end = self._failed(going, error)
+        going.task = None  # what it came to is known: from here on nothing stops it
+        if going.run.run_id not in self._going:
+            self.left_behind -= 1  # it was settled without us, and is over at last
+            return
+        await self._reporting.last_words(going.reports)
+        self._end(going, end)
+
+    def _end(self, going: Going, end: End) -> None:
+        if self._going.pop(going.run.run_id, None) is not None:
+            self.room[going.kind] += 1
+            self._ended(end)
+
+    def _leave_behind(self, going: Going) -> None:
+        log.warning("an attempt does not stop; it is left behind and its result refused", run_id=str(going.run.run_id))
+        self.left_behind += 1
+        self._end(going, self._stopped(going))
+
+    # ------------------------------------------------------------------------------------------------ what it came to
+
+    def _succeeded(self, going: Going, result: bytes | None) -> End:
+        if going.stop is Stop.TIMED_OUT:
+            return self._stopped(going)  # it noticed, and came to an end of its own: too late all the same
+        return attempt.succeeded(going.run, going.started_at, self._clock.now(), result)
+
+    def _stopped(self, going: Going) -> End:
+        now = self._clock.now()
+        match going.stop:
+            case Stop.TIMED_OUT:
+                message = f"took longer than its timeout, {show_duration(going.spec.timeout)}"
+                return self._failure(going, "Timeout", message, outcome="timed_out")
+            case Stop.CANCELLED:
+                return attempt.cancelled(going.run, self._worker_id, going.started_at, now)
+            case Stop.DRAINING:
+                return going.run
+            case None:
+                return self._failure(going, "CancelledError", "the task cancelled itself")
+            case _:
+                assert_never(going.stop)
+
+    def _failed(self, going: Going, error: Exception) -> End:
+        if going.stop is not None:
+            return self._stopped(going)
+        match error:
+            case ProcessLost() if must_run_alone(going.run.losses):
+                return attempt.lost(going.run, self._worker_id, going.started_at, self._clock.now(), str(error))
+            case TaskFailed():
+                return self._failure(going, error.kind, str(error), retry=error.retry, asked=error.after)
+            case NoRetry():
+                return self._failure(going, type(error).__name__, str(error), retry=False)
+            case RetryAfter():
+                return self._retry_after(going, error)
+            case _:
+                going.reports.write(_traceback(error))
+                return self._failure(going, type(error).__name__, str(error))
+
+    def _retry_after(self, going: Going, error: RetryAfter) -> Settlement:
+        try:
+            asked = parse_duration(error.delay)
+        except Invalid as wrong:
+            return self._failure(going, "RetryAfter", f"{error}; but {wrong}")
+        return self._failure(going, "RetryAfter", str(error), asked=asked)
+
+    def _failure(
+        self,
+        going: Going,
+        kind: str,
+        message: str,
+        *,
+        retry: bool = True,
+        asked: Duration | None = None,
+        outcome: Literal["failed", "timed_out"] = "failed",
+    ) -> Settlement:
+        return attempt.failed(
+            going.run,
+            going.spec,
+            self._worker_id,
+            going.started_at,
+            self._clock.now(),
+            error_type=kind,
+            error=message or kind,
+            luck=self._chance.random(),
+            outcome=outcome,
+            retry=retry,
+            asked=asked,
+        )
+
+    def _task(self, name: str) -> Task:
+        task = self._tasks.get(name)
+        if task is None:
+            raise LookupError(f"this worker has no task {name!r}")
+        return task
+
+
+def _info(run: Claimed, spec: Spec) -> RunInfo:
+    nominal = run.wanted if run.nominal is None else run.nominal
+    return RunInfo(run.run_id, run.job_id, spec.task, run.attempt, nominal, run.checkpoint)
+
+
+def _traceback(error: Exception) -> str:
+    """Of the task's own code; how we came to call it is nobody's business."""
+    where = error.__traceback__
+    while where is not None and where.tb_frame.f_globals.get("__name__", "").startswith("oncue.services."):
+        where = where.tb_next
+    return "".join(format_exception(type(error), error, where))
+
+
+def _unstartable(run: Claimed, worker_id: WorkerId, now: Instant, error: Exception) -> Settlement:
+    return attempt.failed(
+        run,
+        Spec("?"),
+        worker_id,
+        now,
+        now,
+        error_type=type(error).__name__,
+        error=f"it could not be started: {error}",
+        luck=0.0,
+        retry=False,
+    )

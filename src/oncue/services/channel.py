@@ -1,0 +1,98 @@
+"""Words between a keeper and the worker process it keeps: lines of JSON over a socket that both inherit."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TypeVar
+
+import msgspec
+
+from oncue.domain.ids import ClassId, WorkerId
+from oncue.domain.instants import Instant
+from oncue.domain.run import Claimed
+from oncue.settings import Settings
+
+LONGEST_LINE = 64 * 1024 * 1024
+
+
+class Start(msgspec.Struct, tag="start", frozen=True):
+    """To the worker: who it is, and how it is set up."""
+
+    worker_id: WorkerId
+    settings: Settings
+
+
+class Beaten(msgspec.Struct, tag="beaten", frozen=True):
+    """To the worker: a beat that was asked for at this instant (monotonic) has reached the store."""
+
+    asked_at: Instant
+
+
+class Drain(msgspec.Struct, tag="drain", frozen=True):
+    """To the worker: finish what you have, take nothing new. `at_once`: do not wait, hand everything back."""
+
+    at_once: bool = False
+
+
+class Ready(msgspec.Struct, tag="ready", frozen=True):
+    """From the worker: it is registered, beat for it; and again whenever what it can run has changed."""
+
+    classes: tuple[ClassId, ...]
+
+
+class Alive(msgspec.Struct, tag="alive", frozen=True):
+    """From the worker: its loop still turns."""
+
+
+class Unusable(msgspec.Struct, tag="unusable", frozen=True):
+    """From the worker: it cannot start like this, and starting it again will not help."""
+
+    problem: str
+
+
+class Left(msgspec.Struct, tag="left", frozen=True):
+    """From the worker, its last words: runs it could not stop; once it is gone they can be handed back."""
+
+    runs: tuple[Claimed, ...]
+
+
+ToWorker = Start | Beaten | Drain
+FromWorker = Ready | Alive | Unusable | Left
+Said = TypeVar("Said")
+
+
+class Channel:
+    """One end. Receiving ends with None when the other side is gone; so does sending, silently."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, kinds: object) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._decode = msgspec.json.Decoder(kinds).decode
+        self._encode = msgspec.json.Encoder().encode
+
+    @classmethod
+    async def on(cls, end: socket.socket, kinds: object) -> Channel:
+        reader, writer = await asyncio.open_unix_connection(sock=end, limit=LONGEST_LINE)
+        return cls(reader, writer, kinds)
+
+    def send(self, said: ToWorker | FromWorker) -> None:
+        if not self._writer.is_closing():
+            self._writer.write(self._encode(said) + b"\n")
+
+    async def receive(self) -> ToWorker | FromWorker | None:
+        try:
+            line = await self._reader.readline()
+        except (ConnectionError, ValueError):
+            return None
+        if not line.endswith(b"\n"):
+            return None
+        said: ToWorker | FromWorker = self._decode(line)
+        return said
+
+    async def close(self) -> None:
+        self._writer.close()
+        try:
+            await self._writer.wait_closed()
+        except (ConnectionError, BrokenPipeError):
+            return

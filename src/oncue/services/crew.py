@@ -1,0 +1,108 @@
+"""A worker and those who work with it, put together: the one place that knows how they depend on each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+
+from oncue.clock import Clock
+from oncue.domain.ids import WorkerId
+from oncue.domain.instants import Duration
+from oncue.domain.placement import Offer
+from oncue.engines.port import Engine, Hint, Topic
+from oncue.services.attempts import Attempts, End
+from oncue.services.executors.port import Executor
+from oncue.services.lookout import Lookout
+from oncue.services.loop import Loop
+from oncue.services.mailbox import Mailbox
+from oncue.services.reporting import Reporting
+from oncue.services.settling import LINGER, Settling
+from oncue.services.worker import Worker
+from oncue.settings import Settings
+from oncue.tasks import Isolation, Tasks
+
+
+class Crew:
+    """Each member has a `run_once`; `loops` runs them, and wakes one when another has made work for it."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        settings: Settings,
+        worker_id: WorkerId,
+        tasks: Tasks,
+        offer: Offer,
+        executors: Mapping[Isolation, Executor],
+        alone: Executor,
+        *,
+        chance: Random,
+        linger: Duration = LINGER,
+    ) -> None:
+        self.worker_id = worker_id
+        self.lookout = Lookout(engine, clock, tasks, offer)
+        self.settling = Settling(engine, clock, worker_id, self.lookout, linger)
+        self.reporting = Reporting(engine, clock, worker_id, settings.log_cap)
+        self.attempts = Attempts(
+            clock,
+            worker_id,
+            tasks,
+            executors,
+            alone,
+            places(settings),
+            self.reporting,
+            self._begun,
+            self._ended,
+            stop_grace=settings.stop_grace,
+            chance=chance,
+        )
+        self.worker = Worker(
+            engine,
+            clock,
+            worker_id,
+            self.lookout,
+            self.attempts,
+            self._ended,
+            lease=settings.lease,
+            store_timeout=settings.store_timeout,
+        )
+        self.mailbox = Mailbox(engine, worker_id, self.attempts)
+        members = (self.worker, self.settling, self.attempts, self.mailbox, self.reporting)
+        self.loops = {member.name: Loop(member) for member in members}
+
+    @property
+    def concerns(self) -> Mapping[Topic, Callable[[Hint], None]]:
+        """What to do with hints from the store."""
+        return {Topic.RUNS: self._something_is_due, Topic.MAIL: self._mail}
+
+    @property
+    def busy(self) -> bool:
+        """There is something going, or not yet written down."""
+        return bool(len(self.attempts) or len(self.settling) or self.worker.unsure)
+
+    def _begun(self) -> None:
+        """The first one going: deadlines and mail matter again."""
+        self.loops[self.attempts.name].wake()
+        self.loops[self.mailbox.name].wake()
+
+    def _ended(self, end: End) -> None:
+        self.settling.add(end)
+        self.loops[self.settling.name].wake()
+        self.loops[self.worker.name].wake()  # there is room
+
+    def _something_is_due(self, hint: Hint) -> None:
+        self.lookout.ask(hint.due)
+        self.loops[self.worker.name].wake()
+
+    def _mail(self, hint: Hint) -> None:
+        if hint.target in (None, str(self.worker_id)):
+            self.loops[self.mailbox.name].wake()
+
+
+def places(settings: Settings) -> dict[Isolation, int]:
+    """How many runs of each kind a worker takes at a time."""
+    return {
+        Isolation.LOOP: settings.concurrency,
+        Isolation.THREAD: settings.threads,
+        Isolation.PROCESS: settings.processes,
+    }

@@ -1,0 +1,233 @@
+"""The process that runs process-isolated functions, one run at a time: `python -m oncue.services.executors.child FD`.
+
+It imports little, since it is there many times over. It ends when the worker closes its end of the socket, on TERM
+while idle, and in any case with its warden. TERM during a run tells the run: `ctx.cancelled` is true, and an async
+function is cancelled.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Awaitable
+from contextlib import suppress
+from contextvars import copy_context
+from functools import cached_property
+from threading import Lock, Timer
+from traceback import format_exception
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from oncue.context import Context, Done, current
+from oncue.domain.errors import Conflict, Invalid, NoRetry, RetryAfter
+from oncue.domain.instants import parse_duration
+from oncue.services.capture import capture_logging
+from oncue.services.executors import words
+from oncue.services.executors.calling import arguments_of, not_awaitable
+from oncue.services.executors.port import TaskFailed, encoded
+from oncue.services.loading import load_tasks
+from oncue.settings import Settings
+from oncue.tasks import Task, Tasks
+
+if TYPE_CHECKING:
+    import asyncio
+
+PROGRESS_EVERY = 0.1  # seconds
+TRACEBACK_END = 3_000  # characters of a traceback that are told
+
+
+class Line:
+    """The socket to the worker. Whole messages, also from several threads."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+        self._reading = end.makefile("rb")
+        self._sending, self._asking = Lock(), Lock()
+
+    def settings(self) -> Settings:
+        return msgspec.json.decode(self._reading.readline(), type=Settings)
+
+    def receive(self) -> words.ToProcess | None:
+        """None: the worker is done with us."""
+        received = self._reading.readline()
+        return msgspec.json.decode(received, type=words.ToProcess) if received.endswith(b"\n") else None
+
+    def send(self, said: words.FromProcess) -> None:
+        message = words.line(said)
+        if len(message) > words.LONGEST_LINE:
+            raise ValueError(f"{len(message)} bytes are too many to hand over: store them elsewhere")
+        with self._sending:
+            self._end.sendall(message)
+
+    def ask(self, said: words.Save) -> words.ToProcess | None:
+        with self._asking:
+            self.send(said)
+            return self.receive()
+
+
+class LineReports:
+    """`Reports` whose words travel to the worker: the log through standard output, the rest over the socket."""
+
+    def __init__(self, line: Line) -> None:
+        self.cancelled = False
+        self._line = line
+        self._newest: bytes | None = None
+        self._timer: Timer | None = None
+        self._lock = Lock()
+
+    def write(self, text: str) -> None:
+        sys.stdout.write(text)
+
+    def progress(self, stored: bytes) -> None:
+        """Sent a little later: a function that reports a million times must not keep the worker busy."""
+        with self._lock:
+            self._newest = stored
+            if self._timer is None:
+                self._timer = Timer(PROGRESS_EVERY, self.tell_progress)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def tell_progress(self) -> None:
+        with self._lock:
+            if self._timer:
+                self._timer.cancel()
+            newest, self._newest, self._timer = self._newest, None, None
+            if newest is not None:
+                with suppress(OSError):  # the worker is gone, and so are we in a moment
+                    self._line.send(words.Progress(newest))
+
+    def save(self, stored: bytes) -> Awaitable[None]:
+        match self._line.ask(words.Save(stored)):
+            case words.Kept(None):
+                return Done()
+            case words.Kept(str(problem)):
+                raise Conflict(problem)
+            case _:
+                raise Conflict("the worker ended: nothing this run does is kept any more")
+
+
+class Child:
+    def __init__(self, line: Line, settings: Settings) -> None:
+        self._line = line
+        self._settings = settings
+        self._reports: LineReports | None = None
+        self._runner: asyncio.Runner | None = None
+        self._async_run: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
+
+    def on_term(self, number: int, frame: FrameType | None) -> None:
+        if self._reports is None:
+            sys.exit()
+        self._reports.cancelled = True
+        if self._async_run:
+            loop, task = self._async_run
+            loop.call_soon_threadsafe(task.cancel)
+
+    def serve(self) -> None:
+        us = os.getpid()
+        while isinstance(message := self._line.receive(), words.Run):
+            self._reports = reports = LineReports(self._line)
+            answer = self._answer(message, reports)
+            if os.getpid() != us:
+                os._exit(0)  # the task forked and let its copy return: that one has no business with the worker
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(Exception):  # closed or replaced by the task
+                    stream.flush()
+            reports.tell_progress()
+            self._line.send(answer)
+            if reports.cancelled:
+                return
+            self._reports = None
+
+    def _answer(self, message: words.Run, reports: LineReports) -> words.Done | words.Failed:
+        try:
+            task = self._task(message.info.task)
+            arguments = arguments_of(task, message.payload)
+            context = copy_context()
+            context.run(current.set, reports)
+            ctx = Context(message.info, reports)
+            if task.is_async:
+                result = self._run_async(task, ctx, arguments, context)
+            else:
+                result = not_awaitable(context.run(task.function, ctx, **arguments))
+            return words.Done(encoded(result, self._settings.result_cap))
+        except BaseException as error:  # the edge of user code
+            return failure(error)
+
+    @cached_property
+    def _tasks(self) -> Tasks:
+        """Loaded by the first run, which fails if they cannot be."""
+        return load_tasks(self._settings.tasks)
+
+    def _task(self, name: str) -> Task:
+        task = self._tasks.get(name)
+        if task is None:
+            from oncue.services.registry import load_registry  # a built-in one: its imports only when it is asked for
+
+            task = load_registry(self._settings).get(name)
+        if task is None:
+            raise TaskFailed("UnknownTask", f"this worker has no task {name!r}")
+        return task
+
+    def _run_async(self, task: Task, ctx: Context, arguments: dict[str, Any], context: Any) -> object:
+        import asyncio
+
+        async def run() -> object:
+            this = asyncio.current_task()
+            assert this is not None
+            self._async_run = asyncio.get_running_loop(), this
+            if ctx.cancelled:
+                this.cancel()
+            result: object = await task.function(ctx, **arguments)
+            return result
+
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        try:
+            return self._runner.run(run(), context=context)
+        finally:
+            self._async_run = None
+
+
+def failure(error: BaseException) -> words.Failed:
+    kind, told = type(error).__name__, str(error)
+    match error:
+        case TaskFailed():
+            return words.Failed(error.kind, told, error.retry, error.after)
+        case NoRetry():
+            return words.Failed(kind, told, retry=False)
+        case RetryAfter():
+            try:
+                return words.Failed(kind, told, after=parse_duration(error.delay))
+            except Invalid as wrong:
+                return words.Failed(kind, f"{told}; but {wrong}")
+        case _:
+            trace = "".join(format_exception(type(error), error, in_user_code(error.__traceback__)))
+            return words.Failed(kind, f"{told}\n\n{trace[-TRACEBACK_END:]}".strip())
+
+
+def in_user_code(trace: TracebackType | None) -> TracebackType | None:
+    """Without the frames of this file, which tell the user nothing."""
+    while trace and trace.tb_next and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    return trace
+
+
+def main() -> None:
+    end = socket.socket(fileno=int(sys.argv[1]))
+    end.set_inheritable(False)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]  # at start they are files
+    line = Line(end)
+    child = Child(line, line.settings())
+    signal.signal(signal.SIGTERM, child.on_term)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    capture_logging()
+    child.serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""The built-in task `command`: a program, started without a shell, under a warden."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any, assert_never
+
+from oncue.context import Context, current
+from oncue.domain.instants import instant, rfc3339
+from oncue.domain.placement import Resources
+from oncue.services.executors.contained import Ending, How, outlast, start
+from oncue.services.executors.functions import attempt
+from oncue.services.executors.limits import Limits, limits_for
+from oncue.services.executors.output import Output
+from oncue.services.executors.port import TaskFailed
+from oncue.settings import Settings
+from oncue.tasks import Isolation, Task
+
+# All that a command gets of our own environment: anything else may be a secret, of ours or of other tasks.
+INHERITED = {"PATH", "HOME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL", "TERM"}
+INHERITED_BEGINNING = "LC_"
+
+PASSING = {errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE, errno.ETXTBSY}  # another time it may start
+
+
+def command_task(settings: Settings) -> Task:
+    """The task `command`, as a worker with these settings runs it. Its result: exit_code, and the end of the output."""
+
+    async def command(
+        ctx: Context,
+        argv: list[str],
+        env: dict[str, str] | None = None,
+        cwd: str | None = None,
+        stdin: str | None = None,
+    ) -> dict[str, Any]:
+        given = env or {}
+        _check(argv, given, cwd)
+        with ExitStack() as open_files:
+            stdout, stderr = _log(settings, open_files), _log(settings, open_files)
+            source = open_files.enter_context(tempfile.TemporaryFile())
+            source.write((stdin or "").encode(errors="replace"))
+            source.seek(0)
+            ending = await _run(settings, argv, environment(ctx, given), cwd, source.fileno(), stdout, stderr)
+        _raise_unless_well(argv, cwd, ending, stderr.tail)
+        return {"exit_code": 0, "output": stdout.tail.decode(errors="replace")}
+
+    return Task(
+        "command",
+        command,
+        isolation=Isolation.LOOP,
+        takes=Isolation.PROCESS,
+        defaults={},
+        roles=settings.command_roles,
+    )
+
+
+async def _run(
+    settings: Settings,
+    argv: list[str],
+    env: Mapping[str, str],
+    cwd: str | None,
+    stdin: int,
+    stdout: Output,
+    stderr: Output,
+) -> Ending:
+    try:
+        contained = await start(
+            argv,
+            env=env,
+            cwd=cwd or "",
+            limits=_limits(settings),
+            grace=settings.stop_grace,
+            stdin=stdin,
+            stdout=stdout.writing,
+            stderr=stderr.writing,
+        )
+    except OSError as wrong:
+        raise TaskFailed(
+            "BadCommand", f"{argv[0]} could not be started: {wrong.strerror}", retry=wrong.errno in PASSING
+        ) from None
+    stdout.handed_over()
+    stderr.handed_over()
+    try:
+        return await contained.ended()
+    except asyncio.CancelledError:
+        await outlast(asyncio.ensure_future(contained.stop()))
+        raise
+
+
+def environment(ctx: Context, given: Mapping[str, str]) -> dict[str, str]:
+    """A few variables of ours, those of the job, and who the run is, which no job can change."""
+    ours = {n: v for n, v in os.environ.items() if n in INHERITED or n.startswith(INHERITED_BEGINNING)}
+    return {
+        **ours,
+        **given,
+        "ONCUE_RUN_ID": str(ctx.run_id),
+        "ONCUE_JOB_ID": str(ctx.job_id),
+        "ONCUE_ATTEMPT": str(ctx.attempt),
+        "ONCUE_SCHEDULED_FOR": rfc3339(instant(ctx.scheduled_for)),
+        "ONCUE_IDEMPOTENCY_KEY": ctx.idempotency_key,
+    }
+
+
+def _check(argv: list[str], env: Mapping[str, str], cwd: str | None) -> None:
+    """What no system call can be given. Trying again would not help."""
+    if not argv or not argv[0]:
+        raise _bad("argv is empty: its first item is the program to run")
+    for name in env:
+        if not name or "=" in name:
+            raise _bad(f"env: {name!r} cannot be the name of a variable")
+    for where, texts in {"argv": argv, "env": [*env, *env.values()], "cwd": [cwd or ""]}.items():
+        for text in texts:
+            try:
+                os.fsencode(text)
+            except UnicodeEncodeError:
+                raise _bad(f"{where}: {text[:40]!r} cannot be encoded") from None
+            if "\0" in text:
+                raise _bad(f"{where}: {text[:40]!r} has a NUL character in it")
+
+
+def _bad(message: str) -> TaskFailed:
+    return TaskFailed("BadCommand", message, retry=False)
+
+
+def _limits(settings: Settings) -> Limits:
+    work = attempt.get()
+    return limits_for(settings, work.resources, work.timeout) if work else limits_for(settings, Resources())
+
+
+def _log(settings: Settings, open_files: ExitStack) -> Output:
+    output = Output(settings.log_cap)
+    open_files.callback(output.close)
+    reports = current.get()
+    output.pass_to(reports.write if reports else None)
+    return output
+
+
+def _raise_unless_well(argv: list[str], cwd: str | None, ending: Ending, stderr: bytes) -> None:
+    last_line = stderr.decode(errors="replace").rstrip().rpartition("\n")[2]
+    said = f"{argv[0]} {ending.words()}" + (f": {last_line}" if last_line else "")
+    again = ending.number in PASSING
+    match ending.how:
+        case How.EXIT:
+            if ending.number:
+                raise TaskFailed("ExitCode", said)
+        case How.SIGNAL:
+            raise TaskFailed("Signal", said)
+        case How.NO_PROGRAM:
+            raise TaskFailed("CommandNotFound", said, retry=again)
+        case How.NO_FOLDER:
+            raise TaskFailed("BadCommand", f"{argv[0]} {ending.words()}: cwd {cwd!r}", retry=again)
+        case How.NO_LIMITS:
+            raise TaskFailed("BadCommand", f"{said}: its limits were refused", retry=again)
+        case _:
+            assert_never(ending.how)

@@ -1,0 +1,146 @@
+"""Starting a program under a warden, and stopping it with all that it started."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from oncue.domain.instants import SECOND, Duration
+from oncue.services.executors.limits import MEGABYTE, Limits
+
+WARDEN = str(Path(__file__).with_name("warden.py"))
+PATIENCE = 10.0  # seconds beyond the grace: what is not gone by then hangs in the kernel, and the warden stays at it
+
+
+class How(StrEnum):
+    """The first word of a warden's report."""
+
+    EXIT = "exit"
+    SIGNAL = "signal"
+    NO_LIMITS = "limits"
+    NO_FOLDER = "folder"
+    NO_PROGRAM = "program"
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """How a program ended; `number` is its exit code, the signal, or the errno of a start that failed."""
+
+    how: How
+    number: int
+
+    def words(self) -> str:
+        match self.how:
+            case How.EXIT:
+                return f"ended with exit code {self.number}"
+            case How.SIGNAL:
+                why = ": out of memory, or killed by somebody" if self.number == signal.SIGKILL else ""
+                return f"ended with signal {self.number} ({_signal_name(self.number)}){why}"
+            case How.NO_LIMITS | How.NO_FOLDER | How.NO_PROGRAM:
+                return f"could not start: {os.strerror(self.number)}"
+
+
+class Contained:
+    """A program under its warden. `stop` or `ended` must be awaited to the end, or descriptors are left open."""
+
+    def __init__(self, process: asyncio.subprocess.Process, report: int, grace: Duration) -> None:
+        self._process = process
+        self._report = report
+        self._grace = grace / SECOND
+        self._watching = asyncio.ensure_future(self._watch())
+
+    @property
+    def pid(self) -> int:
+        """The warden's."""
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return not self._watching.done()
+
+    async def ended(self) -> Ending:
+        """When the program and all its descendants are gone."""
+        return await asyncio.shield(self._watching)
+
+    async def stop(self) -> None:
+        """TERM to all of them, KILL to whoever is left after the grace. Nothing of it runs when this returns."""
+        with suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGTERM)
+        await asyncio.wait((self._watching,), timeout=self._grace + PATIENCE)
+
+    async def _watch(self) -> Ending:
+        code = await self._process.wait()
+        report = os.read(self._report, 100).decode().split()
+        os.close(self._report)
+        if report:
+            return Ending(How(report[0]), int(report[1]))
+        return Ending(How.SIGNAL, -code) if code < 0 else Ending(How.EXIT, code)
+
+
+async def start(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    limits: Limits,
+    grace: Duration,
+    cwd: str = "",
+    stdin: int = asyncio.subprocess.DEVNULL,
+    stdout: int,
+    stderr: int,
+    fds: Sequence[int] = (),
+) -> Contained:
+    """Started when this returns, if there is such a program; `ended` tells. OSError: arguments or env are too long.
+
+    The program gets its three streams and `fds`, no other descriptor.
+    """
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    orders = [os.getpid(), grace / SECOND, writing, ",".join(map(str, fds))]
+    bounds = [limits.cpu_seconds, limits.memory_mb * MEGABYTE, limits.open_files]
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", WARDEN, *map(str, orders), *map(str, bounds), cwd, *argv),
+            env=dict(env),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            pass_fds=(writing, *fds),
+            start_new_session=True,  # a Ctrl-C is the worker's to handle
+        )
+    )
+    # Cancelled half-way, asyncio would kill the warden and so set free what it had started.
+    cancelled = await outlast(starting)
+    os.close(writing)
+    if starting.exception():
+        os.close(reading)
+    contained = Contained(starting.result(), reading, grace)
+    if cancelled:
+        await outlast(asyncio.ensure_future(contained.stop()))
+        raise cancelled
+    return contained
+
+
+async def outlast(task: asyncio.Future[Any]) -> asyncio.CancelledError | None:
+    """Wait until it is done, however often we are cancelled meanwhile. Who was cancelled raises that afterwards."""
+    cancelled = None
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError as told:
+            cancelled = told
+    return cancelled
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name.removeprefix("SIG")
+    except ValueError:
+        return "unknown"

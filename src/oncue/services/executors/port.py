@@ -1,0 +1,78 @@
+"""What every executor does, whatever it runs.
+
+`run` is awaited in an asyncio task of its own, one for each attempt. **To stop an attempt, that task is cancelled**: for
+a timeout, a cancel, a drain. The executor then stops what it started, for certain where it can (a process group: TERM,
+`grace`, KILL), and lets the CancelledError out when it has stopped. What cannot be stopped (a thread, code that catches
+CancelledError) is left behind, and counted.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from oncue.context import Context, Reports, RunInfo
+from oncue.domain.instants import Duration
+from oncue.domain.placement import Resources
+from oncue.tasks import Task
+
+
+class Work(msgspec.Struct, frozen=True):
+    """One attempt, as an executor gets it."""
+
+    info: RunInfo
+    task: Task
+    payload: bytes | None
+    reports: Reports
+    timeout: Duration
+    resources: Resources = Resources()
+
+    @property
+    def context(self) -> Context:
+        return Context(self.info, self.reports)
+
+
+class TaskFailed(Exception):
+    """It failed where no exception can travel from: a process, a status code. `kind` is shown as the error's type."""
+
+    def __init__(self, kind: str, message: str, *, retry: bool = True, after: Duration | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retry = retry
+        self.after = after
+
+
+class ProcessLost(TaskFailed):
+    """The process running it ended without a word: killed, `os._exit`, out of memory."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("ProcessLost", message)
+
+
+class Executor(Protocol):
+    async def run(self, work: Work) -> bytes | None:
+        """The result as JSON. Any exception is a visible failure; oncue.NoRetry and RetryAfter mean what they say."""
+        ...
+
+    async def close(self) -> None:
+        """Nothing that was started is left running after this."""
+        ...
+
+
+def encoded(result: object, cap: int) -> bytes | None:
+    """A task's return value as it is kept."""
+    if result is None:
+        return None
+    try:
+        stored = msgspec.json.encode(result)
+    except (TypeError, ValueError, OverflowError) as wrong:
+        raise TaskFailed("BadResult", f"the task ended well, but its result is not JSON: {wrong}", retry=False) from None
+    if len(stored) > cap:
+        raise TaskFailed(
+            "BadResult",
+            f"the task ended well, but its result has {len(stored)} bytes and at most {cap} are kept: "
+            "store it elsewhere and return where",
+            retry=False,
+        )
+    return stored

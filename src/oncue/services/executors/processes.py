@@ -1,0 +1,77 @@
+"""Functions in processes of their own, which can be killed and cannot harm their neighbours."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from oncue.services.executors.limits import Limits, limits_for
+from oncue.services.executors.port import Work
+from oncue.services.executors.warm import WarmProcess, start_process
+from oncue.settings import Settings
+
+
+class ProcessExecutor:
+    """Up to `size` processes, started when needed and kept for the next run with the same limits."""
+
+    def __init__(self, settings: Settings, size: int) -> None:
+        self._settings = settings
+        self._size = size or os.cpu_count() or 1
+        self._places = asyncio.Semaphore(self._size)
+        self._idle: list[WarmProcess] = []
+        self._busy: set[WarmProcess] = set()
+        self._endings: set[asyncio.Task[None]] = set()
+
+    async def run(self, work: Work) -> bytes | None:
+        async with self._places:
+            limits = limits_for(self._settings, work.resources)
+            process = self._warm(limits) or await start_process(self._settings, limits)
+            try:
+                return await self._run_in(process, work)
+            finally:
+                if process.usable:
+                    self._idle.append(process)
+                else:
+                    self._end(process)
+
+    async def run_alone(self, work: Work) -> bytes | None:
+        """In a fresh process that is used once: for a run that has cost workers before."""
+        async with self._places:
+            process = await start_process(self._settings, limits_for(self._settings, work.resources))
+            try:
+                return await self._run_in(process, work)
+            finally:
+                self._end(process)
+
+    async def close(self) -> None:
+        for process in (*self._idle, *self._busy):
+            self._end(process)
+        self._idle.clear()
+        if self._endings:
+            await asyncio.wait(self._endings)
+
+    async def _run_in(self, process: WarmProcess, work: Work) -> bytes | None:
+        self._busy.add(process)
+        try:
+            return await process.run(work)
+        finally:
+            self._busy.discard(process)
+
+    def _warm(self, limits: Limits) -> WarmProcess | None:
+        """The one that was used last. If none has these limits, one makes room for a fresh one."""
+        for process in [process for process in self._idle if not process.usable]:
+            self._idle.remove(process)
+            self._end(process)
+        fitting = [process for process in self._idle if process.limits == limits]
+        if fitting:
+            self._idle.remove(fitting[-1])
+            return fitting[-1]
+        if len(self._idle) + len(self._busy) >= self._size and self._idle:
+            self._end(self._idle.pop(0))
+        return None
+
+    def _end(self, process: WarmProcess) -> None:
+        """Without waiting for it: the result of a run need not."""
+        ending = asyncio.ensure_future(process.stop())
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)

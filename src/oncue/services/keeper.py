@@ -1,0 +1,193 @@
+"""The keeper: starts a worker process, beats for it, and starts another when it ends.
+
+No user code runs here, so neither a blocked loop nor a held GIL keeps a beat from being sent. The worker's loop shows
+that it turns; one that is stuck for longer than its lease is ended. A worker whose beats do not reach the store is
+ended before its lease is: what it was doing starts elsewhere then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import socket
+import sys
+from contextlib import suppress
+
+import structlog
+
+from oncue.clock import Clock
+from oncue.domain.errors import StoreUnavailable
+from oncue.domain.ids import ClassId, WorkerId, uuid7
+from oncue.domain.instants import SECOND, Duration, Instant
+from oncue.domain.run import Claimed
+from oncue.engines.port import Engine
+from oncue.services.channel import Beaten, Channel, Drain, FromWorker, Left, Ready, Start, Unusable
+from oncue.settings import Settings
+
+UNUSABLE = 78  # the exit code of a worker that could not start as it is set up
+BEATS = 5  # in one lease
+SAFE = 0.8  # of a lease: a worker that was not heard for so long is ended
+SOON_DEAD = Duration(5 * SECOND)  # a worker that lived no longer than this makes the next one wait
+LAST_WORDS = 5.0  # seconds, after the grace time, before a worker is killed
+
+log = structlog.get_logger()
+
+
+class Kept:
+    """One worker process, from its start to its end."""
+
+    def __init__(
+        self, worker_id: WorkerId, process: asyncio.subprocess.Process, channel: Channel, now: Instant
+    ) -> None:
+        self.worker_id = worker_id
+        self.process = process
+        self.channel = channel
+        self.started_at = self.alive_at = self.beaten_at = now  # monotonic
+        self.classes: tuple[ClassId, ...] = ()
+        self.registered = False
+        self.left: tuple[Claimed, ...] = ()
+        self.problem: str | None = None
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+
+class Keeper:
+    def __init__(self, engine: Engine, clock: Clock, settings: Settings) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._settings = settings
+        self._kept: Kept | None = None
+        self._stops = 0
+        self._told = asyncio.Event()  # to stop
+        self.problem: str | None = None  # why no worker can be started like this
+
+    def stop(self) -> None:
+        """Let the worker finish, within its grace time. Asked a second time: at once."""
+        self._stops += 1
+        self._told.set()
+        if self._kept is not None:
+            self._kept.channel.send(Drain(at_once=self._stops > 1))
+
+    async def run(self) -> None:
+        """Returns when told to stop and the worker has; or when no worker can be started: then `problem` says why."""
+        pause = 0.0
+        while not self._told.is_set():
+            kept = self._kept = await self._start()
+            try:
+                await self._watch(kept)
+            finally:
+                await self._bury(kept)
+            if kept.problem is not None:
+                self.problem = kept.problem
+                return
+            short = self._clock.monotonic() - kept.started_at < SOON_DEAD
+            pause = min(max(2 * pause, 0.1), 5.0) if short else 0.0
+            await _happens_within(self._told, pause)
+
+    async def _start(self) -> Kept:
+        worker_id = WorkerId(uuid7(self._clock.now(), secrets.token_bytes(8)))
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-m", "oncue.app", "worker", str(theirs.fileno()), str(os.getpid())),
+                pass_fds=[theirs.fileno()],
+                stdin=asyncio.subprocess.DEVNULL,
+                start_new_session=True,  # the terminal's Ctrl-C is for us: we tell the worker
+            )
+        channel = await Channel.on(ours, FromWorker)
+        kept = Kept(worker_id, process, channel, self._clock.monotonic())
+        channel.send(Start(worker_id, self._settings))
+        if self._told.is_set():
+            channel.send(Drain(at_once=self._stops > 1))
+        return kept
+
+    async def _watch(self, kept: Kept) -> None:
+        """Until the process has ended, by itself or by us."""
+        tasks = [asyncio.create_task(self._listen(kept)), asyncio.create_task(self._beat_on(kept))]
+        tasks.append(asyncio.create_task(self._lose_patience(kept)))
+        try:
+            await kept.process.wait()
+            await asyncio.wait(tasks[:1], timeout=1)  # its last words
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _listen(self, kept: Kept) -> None:
+        while (said := await kept.channel.receive()) is not None:
+            kept.alive_at = self._clock.monotonic()
+            match said:
+                case Ready(classes):
+                    if not kept.registered:
+                        kept.beaten_at = kept.alive_at
+                    kept.registered, kept.classes = True, classes
+                case Left(runs):
+                    kept.left = runs
+                case Unusable(problem):
+                    kept.problem = problem
+                case _:
+                    pass  # it is alive, and that is all it had to say
+
+    async def _beat_on(self, kept: Kept) -> None:
+        """Beats, and an end to a worker that is stuck, buried or cannot be vouched for."""
+        lease = self._settings.lease
+        every = lease / BEATS / SECOND
+        while True:
+            await _happens_within(asyncio.Event(), every)
+            if not kept.registered:
+                continue
+            if not await self._beat(kept, every):
+                log.warning("this worker was declared dead; another takes its place", worker_id=str(kept.worker_id))
+                return kept.kill()
+            now = self._clock.monotonic()
+            if now - kept.beaten_at > SAFE * lease:
+                log.error("no beat reaches the store; the worker is ended before its lease is")
+                return kept.kill()
+            if now - kept.alive_at > lease:
+                log.error("the worker's loop is stuck for longer than its lease; it is ended and another started")
+                return kept.kill()
+
+    async def _beat(self, kept: Kept, patience: float) -> bool:
+        """False: it was buried. A store that is away is no answer."""
+        asked_at = self._clock.monotonic()
+        try:
+            async with asyncio.timeout(patience):
+                beat = await self._engine.fleet.beat(
+                    kept.worker_id, self._clock.now(), draining=self._told.is_set(), classes=kept.classes
+                )
+        except (StoreUnavailable, TimeoutError):
+            return True
+        if beat is None:
+            return False
+        kept.beaten_at = asked_at
+        kept.channel.send(Beaten(asked_at))
+        return True
+
+    async def _lose_patience(self, kept: Kept) -> None:
+        await self._told.wait()
+        await _happens_within(asyncio.Event(), self._settings.grace / SECOND + LAST_WORDS)
+        log.error("the worker did not end in its grace time; it is killed")
+        kept.kill()
+
+    async def _bury(self, kept: Kept) -> None:
+        """It is gone for certain. What it left unstopped is handed back unspent; what it held otherwise was lost."""
+        kept.kill()
+        await kept.process.wait()
+        await kept.channel.close()
+        if self._kept is kept:
+            self._kept = None
+        with suppress(StoreUnavailable):  # then its silence says the same, a little later
+            if kept.left:
+                await self._engine.running.hand_back(kept.worker_id, kept.left, self._clock.now())
+            await self._engine.fleet.leave(kept.worker_id)
+
+
+async def _happens_within(event: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()

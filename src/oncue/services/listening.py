@@ -1,0 +1,30 @@
+"""Hints from the store, handed to whoever they concern. Lost ones cost a poll's delay, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import structlog
+
+from oncue.engines.port import Hint, Signals, Topic
+
+log = structlog.get_logger()
+
+
+class Listening:
+    def __init__(self, signals: Signals, concerns: Mapping[Topic, Callable[[Hint], None]]) -> None:
+        self._signals = signals
+        self._concerns = concerns
+
+    async def run(self) -> None:
+        """Until cancelled, or until the engine is closed."""
+        async for hint in self._signals.listen():
+            act = self._concerns.get(hint.topic)
+            if act is not None:
+                self._act(act, hint)
+
+    def _act(self, act: Callable[[Hint], None], hint: Hint) -> None:
+        try:
+            act(hint)
+        except Exception:
+            log.exception("a hint was not understood; the next poll does its work", topic=hint.topic)

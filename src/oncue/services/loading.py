@@ -1,0 +1,105 @@
+"""Finding the user's tasks: `--tasks file.py`, `--tasks package.module`, each with or without `:attribute`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from traceback import extract_tb
+from types import ModuleType
+from typing import TypeVar
+
+from oncue.domain.errors import Invalid
+from oncue.tasks import Tasks
+
+T = TypeVar("T")
+
+HOW_TO = 'write `tasks = oncue.Tasks()` and register functions with `@tasks.task("name")`'
+
+
+def load_tasks(sources: Sequence[str]) -> Tasks:
+    """All tasks of all sources in one set. Invalid: a source is missing, fails, or has none; or a name comes twice."""
+    found: dict[int, Tasks] = {}  # by identity: one object may be named twice
+    for source in sources:
+        found |= {id(tasks): tasks for tasks in _load(source)}
+    loaded = Tasks()
+    for tasks in found.values():
+        loaded.include(tasks)
+    return loaded
+
+
+def _load(source: str) -> list[Tasks]:
+    where, _, attribute = source.partition(":")
+    if not where:
+        raise _wrong("bad_source", f"{source!r} names neither a file nor a module")
+    module = _file(where) if where.endswith(".py") or "/" in where else _module(where)
+    if attribute:
+        tasks = getattr(module, attribute, None)
+        if not isinstance(tasks, Tasks):
+            what = "has no" if tasks is None else f"has a {type(tasks).__name__}, not an oncue.Tasks, as"
+            raise _wrong("bad_attribute", f"{where} {what} {attribute!r}: {HOW_TO}")
+        return [tasks]
+    every = [value for value in vars(module).values() if isinstance(value, Tasks)]
+    if not every:
+        raise _wrong("no_tasks", f"{where} has no tasks: {HOW_TO}")
+    return every
+
+
+def _file(where: str) -> ModuleType:
+    """Imported under its own name, with its folder first on the path, so that files next to it can be imported."""
+    file = Path(where).resolve()
+    if not file.is_file():
+        raise _wrong("no_such_file", f"there is no file {where} (looked in {file.parent})")
+    name = file.stem
+    loaded = sys.modules.get(name)
+    if loaded is not None:
+        if getattr(loaded, "__file__", None) and Path(str(loaded.__file__)).resolve() == file:
+            return loaded
+        raise _wrong(
+            "name_taken", f"{where} cannot be imported: a module named {name!r} is loaded already; rename the file"
+        )
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise _wrong("no_such_file", f"{where} is not a Python file: its name must end with .py")
+    _first_on_path(str(file.parent))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    loader = spec.loader
+    try:
+        _imported(where, lambda: loader.exec_module(module))
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    return module
+
+
+def _module(name: str) -> ModuleType:
+    _first_on_path(str(Path.cwd()))
+    try:
+        return _imported(name, lambda: importlib.import_module(name))
+    except Invalid as wrong:
+        missing = wrong.__cause__
+        if isinstance(missing, ModuleNotFoundError) and missing.name and f"{name}.".startswith(f"{missing.name}."):
+            raise _wrong("no_such_module", f"there is no module {name!r} here or among what is installed") from missing
+        raise
+
+
+def _imported(where: str, load: Callable[[], T]) -> T:
+    """The edge of user code: whatever it raises while it is imported is told, and chained."""
+    try:
+        return load()
+    except (Exception, SystemExit) as error:
+        lines = extract_tb(error.__traceback__)
+        last = f" ({lines[-1].filename}, line {lines[-1].lineno})" if lines else ""
+        raise _wrong("import_failed", f"{where} cannot be imported: {type(error).__name__}: {error}{last}") from error
+
+
+def _first_on_path(folder: str) -> None:
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+
+
+def _wrong(code: str, message: str) -> Invalid:
+    return Invalid.of("tasks", code, message)

@@ -1,0 +1,78 @@
+"""The one loop under every service: call `run_once`, wait as long as it says, end when told to."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Protocol
+
+import structlog
+
+from oncue.domain.errors import StoreUnavailable
+from oncue.domain.instants import SECOND, Duration
+
+LONGEST_WAIT = Duration(5 * SECOND)
+AFTER_AN_ERROR = Duration(SECOND)
+WHILE_AWAY = Duration(SECOND // 5)  # the store may be back any moment, and work waits for it
+
+log = structlog.get_logger()
+
+
+class Service(Protocol):
+    name: str
+
+    async def run_once(self) -> Duration:
+        """Do what there is to do; say how long from now there will be nothing more. 0: come back at once."""
+        ...
+
+
+class Loop:
+    """Waits are monotonic and capped: no jump of any clock and no lost wake-up can put a service to sleep for good."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._wanted = asyncio.Event()
+        self._stopping = False
+        self._away = False
+
+    def wake(self) -> None:
+        """Something happened: run again without waiting."""
+        self._wanted.set()
+
+    def stop(self) -> None:
+        """End after the pass that is under way."""
+        self._stopping = True
+        self._wanted.set()
+
+    async def run(self) -> None:
+        while not self._stopping:
+            self._wanted.clear()
+            wait = await self._pass()
+            if wait > 0 and not self._stopping:
+                await self._woken_within(min(wait, LONGEST_WAIT))
+            else:
+                await asyncio.sleep(0)
+
+    async def _pass(self) -> Duration:
+        """Whatever goes wrong in one pass, there is a next one: this is the edge where errors end."""
+        try:
+            wait = await self._service.run_once()
+        except StoreUnavailable as away:
+            if not self._away:
+                log.warning(
+                    "the store is away; trying again until it is back", service=self._service.name, why=str(away)
+                )
+            self._away = True
+            return WHILE_AWAY
+        except Exception:
+            log.exception("this pass failed; the next one follows in a second", service=self._service.name)
+            return AFTER_AN_ERROR
+        if self._away:
+            log.info("the store is back", service=self._service.name)
+            self._away = False
+        return wait
+
+    async def _woken_within(self, length: Duration) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(length / SECOND):
+                await self._wanted.wait()

@@ -1,0 +1,58 @@
+"""Decides what becomes of occurrences that are due while a run of their job is still going: at the due instant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from oncue.clock import Clock
+from oncue.domain.ids import RunId
+from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
+from oncue.domain.overlap import Displacement, HeldRun, Withdrawal, decide
+from oncue.engines.port import Engine, Hint, Topic
+
+# Held runs are looked at this much ahead, and at least this often: so the instant of each is known before it comes.
+AHEAD = Duration(SECOND)
+APART = Duration(50 * MILLISECOND)  # between two passes, however many instants lie close together
+FEWEST, MOST = 500, 20_000  # held runs in one look
+
+
+class Overlap:
+    name = "overlap"
+
+    def __init__(self, engine: Engine, clock: Clock) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._limit = FEWEST
+
+    async def run_once(self) -> Duration:
+        now = self._clock.now()
+        held = await self._engine.planning.overdue(self._limit, Instant(now + AHEAD))
+        # Those that only wait come first, being the oldest: if they fill a look, the next one reaches further.
+        full = len(held) == self._limit
+        self._limit = min(max(FEWEST, 2 * len(held)), MOST)
+        due = [run for run in held if run.wanted <= now]
+        decisions = list(decide(due))
+        await self._withdraw([one for one in decisions if isinstance(one, Withdrawal)], now)
+        for going in dict.fromkeys(one.going for one in decisions if isinstance(one, Displacement)):
+            await self._displace(going, now)
+        return APART if full else _until_next(held[len(due) :], now)
+
+    async def _withdraw(self, withdrawals: Sequence[Withdrawal], now: Instant) -> None:
+        if withdrawals:
+            await self._engine.planning.withdraw(withdrawals, now)
+
+    async def _displace(self, going: RunId, now: Instant) -> None:
+        """A repeat is harmless, and tells the worker again."""
+        answer = await self._engine.running.cancel(None, going, now)
+        if answer is None:
+            return
+        hints = [Hint(Topic.MAIL, target=str(worker_id)) for _, worker_id in answer.told]
+        if answer.stopped:  # it was between two attempts: whoever follows may start
+            hints.append(Hint(Topic.RUNS, due=now))
+        if hints:
+            await self._engine.signals.send(hints)
+
+
+def _until_next(coming: Sequence[HeldRun], now: Instant) -> Duration:
+    """`coming` are in order of `wanted`."""
+    return Duration(max(APART, coming[0].wanted - now)) if coming else AHEAD

@@ -1,0 +1,132 @@
+"""What a running attempt says: its log, its progress, its checkpoints. Gathered here, written in batches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable
+
+import structlog
+
+from oncue.clock import Clock
+from oncue.context import Done
+from oncue.domain.errors import Conflict, StoreUnavailable
+from oncue.domain.ids import WorkerId
+from oncue.domain.instants import SECOND, Duration
+from oncue.domain.run import Claimed
+from oncue.engines.port import Engine
+
+EVERY = Duration(SECOND)
+IDLE = Duration(5 * SECOND)
+PARTS = 1 << 16  # of one attempt's log; the next attempt's are numbered after them
+
+log = structlog.get_logger()
+
+
+class RunReports:
+    """The reports of one attempt. Its first three methods may be called from any thread."""
+
+    __slots__ = ("_parts", "_progress", "_reporting", "_room", "_words", "cancelled", "run")
+
+    def __init__(self, run: Claimed, reporting: Reporting) -> None:
+        self.run = run
+        self.cancelled = False
+        self._reporting = reporting
+        self._words: deque[str] = deque()
+        self._room = reporting.cap
+        self._parts = run.attempt * PARTS
+        self._progress: bytes | None = None
+
+    def write(self, text: str) -> None:
+        if self._room <= 0:
+            return
+        self._room -= len(text)
+        if self._room <= 0:
+            text = text[: self._room or None] + f"\n… more was said; {self._reporting.cap} bytes are kept\n"
+        self._words.append(text)
+        self._reporting.noted(self)
+
+    def progress(self, stored: bytes) -> None:
+        self._progress = stored
+        self._reporting.noted(self)
+
+    def save(self, stored: bytes) -> Awaitable[None]:
+        return self._reporting.saved(self, stored)
+
+    async def flush(self) -> None:
+        """Write what was not written yet. On an outage it is kept for the next time."""
+        if self._words:
+            words = [self._words.popleft() for _ in range(len(self._words))]
+            try:
+                await self._reporting.append(self.run, self._parts, "".join(words).encode(errors="replace"))
+            except BaseException:
+                self._words.extendleft(reversed(words))
+                raise
+            self._parts += 1
+        if self._progress is not None:
+            progress, self._progress = self._progress, None
+            await self._reporting.keep_progress(self.run, progress)
+
+
+class Reporting:
+    """Writes once a second what all attempts of a worker have said."""
+
+    name = "reporting"
+
+    def __init__(self, engine: Engine, clock: Clock, worker_id: WorkerId, cap: int) -> None:
+        self.cap = cap
+        self._engine = engine
+        self._clock = clock
+        self._worker_id = worker_id
+        self._loop = asyncio.get_running_loop()
+        self._noted: dict[RunReports, None] = {}
+
+    def of(self, run: Claimed) -> RunReports:
+        return RunReports(run, self)
+
+    def noted(self, reports: RunReports) -> None:
+        self._noted[reports] = None
+
+    async def run_once(self) -> Duration:
+        for reports in list(self._noted):
+            await self._flush(reports)
+        return EVERY if self._noted else IDLE
+
+    async def last_words(self, reports: RunReports) -> None:
+        """Before an attempt is settled, so that whoever sees the end can read the log."""
+        if reports in self._noted:
+            try:
+                await self._flush(reports)
+            except StoreUnavailable:
+                log.warning("a run's log could not be written yet; it will be", run_id=str(reports.run.run_id))
+
+    async def _flush(self, reports: RunReports) -> None:
+        del self._noted[reports]
+        try:
+            await reports.flush()
+        except BaseException:
+            self._noted[reports] = None
+            raise
+
+    async def append(self, run: Claimed, number: int, text: bytes) -> None:
+        await self._engine.history.append_log(run.run_id, number, text, self._clock.now())
+
+    async def keep_progress(self, run: Claimed, progress: bytes) -> None:
+        await self._engine.running.save(self._worker_id, run, progress=progress)
+
+    def saved(self, reports: RunReports, stored: bytes) -> Awaitable[None]:
+        """From the loop something to await; from a thread it is done when this returns."""
+        saving = self._save(reports, stored)
+        try:
+            here = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            here = False
+        if here:
+            return self._loop.create_task(saving)
+        asyncio.run_coroutine_threadsafe(saving, self._loop).result()
+        return Done()
+
+    async def _save(self, reports: RunReports, stored: bytes) -> None:
+        if not await self._engine.running.save(self._worker_id, reports.run, checkpoint=stored):
+            reports.cancelled = True
+            raise Conflict("this run is another worker's by now: nothing it does is kept any more")

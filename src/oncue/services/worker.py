@@ -1,0 +1,101 @@
+"""The worker: claims runs on their instant and starts what the claim returned. What it starts is others' business."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from oncue.clock import Clock
+from oncue.domain.ids import RunId, WorkerId
+from oncue.domain.instants import SECOND, Duration, Instant
+from oncue.domain.run import Claimed
+from oncue.engines.port import Engine
+from oncue.services.attempts import Attempts
+from oncue.services.lookout import Lookout
+
+BATCH = 1_000
+ASK_AGAIN = Duration(SECOND)
+
+
+class Worker:
+    name = "worker"
+
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        worker_id: WorkerId,
+        lookout: Lookout,
+        attempts: Attempts,
+        unwanted: Callable[[Claimed], None],
+        *,
+        lease: Duration,
+        store_timeout: Duration,
+    ) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._worker_id = worker_id
+        self._lookout = lookout
+        self._attempts = attempts
+        self._unwanted = unwanted  # takes what came too late to be started, to be handed back
+        self._too_long = Duration(lease // 3)
+        self._may_come_true = Duration(2 * store_timeout)  # the store itself gives up a statement after one
+        self._doubts: dict[RunId, Instant] = {}  # claims whose answer was lost, and until when they may come true
+        self._ask_at = Instant(0)
+        self._claiming = False
+        self.draining = False
+
+    @property
+    def unsure(self) -> bool:
+        """Something may be ours that we do not know of yet."""
+        return self._claiming or bool(self._doubts)
+
+    async def run_once(self) -> Duration:
+        """Look ahead, claim what is due as far as there is room, start it; say when the next instant comes."""
+        if self._doubts and self._clock.monotonic() >= self._ask_at:
+            self._start(await self._resolve_doubts())
+        if self.draining:
+            return ASK_AGAIN
+        await self._lookout.look()
+        due = self._lookout.take(self._attempts.room, BATCH)
+        if due:
+            self._start(await self._claim(due))
+        wait = self._lookout.wait(self._attempts.room)
+        return min(wait, ASK_AGAIN) if self._doubts else wait
+
+    def _start(self, runs: Sequence[Claimed]) -> None:
+        for run in runs:
+            (self._unwanted if self.draining else self._attempts.start)(run)
+
+    async def _claim(self, due: Sequence[RunId]) -> Sequence[Claimed]:
+        asked_at = self._clock.monotonic()
+        self._claiming = True
+        try:
+            claimed = await self._engine.running.claim(self._worker_id, due, self._clock.now())
+        except BaseException:
+            self._doubt(due)
+            raise
+        finally:
+            self._claiming = False
+        if self._clock.monotonic() - asked_at > self._too_long:  # we were asleep: by now it may be worth nothing
+            self._doubt([run.run_id for run in claimed])
+            return await self._resolve_doubts()
+        for run in claimed:
+            self._doubts.pop(run.run_id, None)
+        return claimed
+
+    def _doubt(self, run_ids: Sequence[RunId]) -> None:
+        until = Instant(self._clock.monotonic() + self._may_come_true)
+        self._doubts.update(dict.fromkeys(run_ids, until))
+        self._ask_at = Instant(0)
+
+    async def _resolve_doubts(self) -> Sequence[Claimed]:
+        """Those we hold after all. The others are asked about again until nothing can come of them any more."""
+        asked_at = self._clock.monotonic()
+        held = await self._engine.running.held_by(self._worker_id, list(self._doubts))
+        if self._clock.monotonic() - asked_at > self._too_long:
+            return ()  # asleep again, and the answer old: ask again
+        for run in held:
+            del self._doubts[run.run_id]
+        self._doubts = {run_id: until for run_id, until in self._doubts.items() if until > asked_at}
+        self._ask_at = Instant(asked_at + ASK_AGAIN)
+        return held

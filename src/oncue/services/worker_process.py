@@ -1,0 +1,175 @@
+"""What runs in a worker process: a crew, under a keeper's eye, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from contextlib import suppress
+from random import Random
+
+import msgspec
+import structlog
+
+from oncue.clock import SystemClock
+from oncue.domain.ids import ClassId, WorkerId
+from oncue.domain.instants import MILLISECOND, SECOND, Duration
+from oncue.domain.placement import Offer, Resources
+from oncue.engines import port
+from oncue.engines.port import Engine
+from oncue.services.attempts import LAST_CHANCE, Stop
+from oncue.services.channel import Alive, Beaten, Channel, Drain, Left, Ready
+from oncue.services.crew import Crew
+from oncue.services.executors.functions import LoopExecutor
+from oncue.services.executors.port import Executor, Work
+from oncue.services.executors.processes import ProcessExecutor
+from oncue.services.executors.threads import ThreadExecutor
+from oncue.services.keeper import SAFE
+from oncue.services.listening import Listening
+from oncue.services.loop import Loop
+from oncue.services.timekeeper import Timekeeper
+from oncue.settings import Settings
+from oncue.tasks import Isolation, Task, Tasks
+
+AGAIN = 75  # the exit code of a worker that wants to be started afresh
+VITALS = Duration(250 * MILLISECOND)
+LAST_SETTLES = 5.0  # seconds that a worker going away spends on writing down what it has done
+
+log = structlog.get_logger()
+
+
+class Alone:
+    """Runs that have cost workers before: each in a process of its own, used once."""
+
+    def __init__(self, processes: ProcessExecutor) -> None:
+        self._processes = processes
+
+    async def run(self, work: Work) -> bytes | None:
+        return await self._processes.run_alone(work)
+
+    async def close(self) -> None:
+        """Nothing of its own to close."""
+
+
+class WorkerProcess:
+    """Its own `run_once` shows the keeper that the loop turns, and ends everything when beats no longer arrive."""
+
+    name = "vitals"
+
+    def __init__(
+        self,
+        engine: Engine,
+        clock: SystemClock,
+        settings: Settings,
+        worker_id: WorkerId,
+        tasks: Tasks,
+        channel: Channel,
+    ) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._settings = settings
+        self._tasks = tasks
+        self._channel = channel
+        self._threads = ThreadExecutor(settings.threads, settings.result_cap)
+        self._processes = ProcessExecutor(settings, settings.processes)
+        executors: dict[Isolation, Executor] = {
+            Isolation.LOOP: LoopExecutor(settings.result_cap),
+            Isolation.THREAD: self._threads,
+            Isolation.PROCESS: self._processes,
+        }
+        self._crew = Crew(
+            *(engine, clock, settings, worker_id, tasks, _offer(tasks, settings)),
+            *(executors, Alone(self._processes)),
+            chance=Random(),
+        )
+        self._told = asyncio.Event()  # to stop
+        self._at_once = asyncio.Event()
+        self._exit_code = 0
+        self._beaten_at = clock.monotonic()
+        self._classes: tuple[ClassId, ...] | None = None
+
+    async def run(self) -> int:
+        """Until told to stop; the exit code says whether another should be started."""
+        await self._register()
+        loops = [*self._crew.loops.values(), Loop(Timekeeper(self._engine, self._clock)), Loop(self)]
+        tasks = [asyncio.create_task(loop.run()) for loop in loops]
+        tasks.append(asyncio.create_task(Listening(self._engine.signals, self._crew.concerns).run()))
+        hearing = asyncio.create_task(self._hear())
+        await self._told.wait()
+        await self._drain()
+        for task in (*tasks, hearing):
+            task.cancel()
+        await asyncio.gather(*tasks, hearing, return_exceptions=True)
+        await self._processes.close()
+        await self._threads.close()
+        return self._exit_code
+
+    async def run_once(self) -> Duration:
+        if self._clock.monotonic() - self._beaten_at > SAFE * self._settings.lease:
+            log.error("no beat has reached the store for too long: everything here ends, to start elsewhere")
+            os._exit(AGAIN)  # threads cannot be stopped otherwise, and whatever else we started dies with us
+        classes = self._crew.lookout.classes
+        self._channel.send(Alive() if classes == self._classes else Ready(classes))
+        self._classes = classes
+        if self._threads.abandoned + self._crew.attempts.left_behind > self._settings.most_abandoned:
+            self._exit_code = AGAIN
+            self._told.set()
+        return VITALS
+
+    async def _register(self) -> None:
+        now = self._clock.now()
+        name = self._settings.name or f"{socket.gethostname()}-{os.getpid()}"
+        me = port.Worker(self._crew.worker_id, name, socket.gethostname(), self._settings.lease, now, now)
+        await self._engine.fleet.announce([_announced(task) for task in self._tasks], now)
+        await self._engine.fleet.register(me, now)
+        self._beaten_at = self._clock.monotonic()
+
+    async def _hear(self) -> None:
+        while (said := await self._channel.receive()) is not None:
+            match said:
+                case Beaten(asked_at):
+                    self._beaten_at = asked_at
+                case Drain(at_once):
+                    self._told.set()
+                    if at_once:
+                        self._at_once.set()
+                case _:
+                    pass
+        os._exit(AGAIN)  # whoever kept us is gone: nobody beats for us any more
+
+    # --------------------------------------------------------------------------------------------------------- draining
+
+    async def _drain(self) -> None:
+        """Take nothing new; let runs finish; stop and hand back the rest; write everything down."""
+        self._crew.worker.draining = True
+        await self._idle_within(self._settings.grace / SECOND, unless=self._at_once)
+        for going in self._crew.attempts:
+            self._crew.attempts.stop(going.run.run_id, Stop.DRAINING)
+        await self._idle_within((self._settings.stop_grace + LAST_CHANCE) / SECOND)
+        left = tuple(self._crew.attempts.forget())
+        await self._idle_within(LAST_SETTLES)
+        if left:
+            self._channel.send(Left(left))
+
+    async def _idle_within(self, seconds: float, unless: asyncio.Event | None = None) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._crew.busy and not (unless and unless.is_set()):
+                    await self._clock.sleep(Duration(20 * MILLISECOND))
+
+
+def _announced(task: Task) -> port.Task:
+    return port.Task(task.name, task.schema(), msgspec.json.encode(task.defaults), task.roles)
+
+
+def _offer(tasks: Tasks, settings: Settings) -> Offer:
+    return Offer(
+        frozenset(task.name for task in tasks),
+        frozenset(settings.queues),
+        frozenset(settings.labels),
+        Resources((os.cpu_count() or 1) * 1_000, _memory_mb(), settings.concurrency),
+    )
+
+
+def _memory_mb() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20

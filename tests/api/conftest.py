@@ -1,0 +1,100 @@
+"""The API on each engine, called over HTTP without a socket; workers are played by engine verbs, time by a fake."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+from tests.engines.conftest import empty_postgres, empty_sqlite, empty_store, engine_name, postgres_template
+
+from oncue.api.application import create_app
+from oncue.domain.ids import KeyId, RunId, UserNumber
+from oncue.domain.keys import key_hash, make_key
+from oncue.engines.port import JobQuery, Key, Role, Task
+from oncue.settings import Settings
+from oncue.testing.conformance.store import EmptyStore, Store
+
+__all__ = ["empty_postgres", "empty_sqlite", "empty_store", "engine_name", "postgres_template"]
+
+SLOW = {
+    "type": "object",
+    "properties": {"seconds": {"type": "number"}, "tag": {"type": "string"}},
+    "required": ["seconds"],
+    "additionalProperties": False,
+}
+URL = {"type": "object", "properties": {"url": {"type": "string"}}, "required": ["url"]}
+TASKS = (
+    Task("mark", b'{"type": "object"}'),
+    Task("slow", msgspec.json.encode(SLOW), b'{"timeout":"30s","max_retries":5,"retry":{"factor":3}}'),
+    Task("http", msgspec.json.encode(URL)),
+    Task("command", b'{"type": "object"}', roles=("admin",)),
+)
+
+
+class Desk:
+    """A store, the API on it, and people with keys. Calls are ada's, a member's, unless they say otherwise."""
+
+    def __init__(self, store: Store, client: httpx2.AsyncClient, keys: dict[str, str]) -> None:
+        self.store = store
+        self.client = client
+        self.keys = keys
+
+    async def call(
+        self, method: str, path: str, body: Any = None, *, key: str = "ada", headers: dict[str, Any] | None = None
+    ) -> httpx2.Response:
+        sent: dict[str, Any] = {"Authorization": f"Bearer {self.keys.get(key, key)}"} | (headers or {})
+        if body is not None and not isinstance(body, bytes):
+            body = msgspec.json.encode(body)
+        if body is not None:
+            sent = {"Content-Type": "application/json"} | sent
+        return await self.client.request(method, path, content=body, headers=sent)
+
+    async def get(self, path: str, key: str = "ada") -> Any:
+        answer = await self.call("GET", f"/v1{path}", key=key)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def create(self, task: str = "mark", *, key: str = "ada", **job: Any) -> Any:
+        answer = await self.call("POST", "/v1/jobs", {"task": task, **job}, key=key)
+        assert answer.status_code == 201, answer.text
+        return answer.json()
+
+    async def dead(self, key: str = "ada", **job: Any) -> RunId:
+        """A run that used up its attempts, of a job made by the API."""
+        await self.create(key=key, **job)
+        worker = await self.store.worker()
+        [run] = await self.store.claim_due(worker)
+        await self.store.fail(worker, run, retry=False)
+        return run.run_id
+
+    async def nothing_stored(self) -> bool:
+        return not await self.store.runs() and not await self.jobs()
+
+    async def jobs(self) -> tuple[object, ...]:
+        return (await self.store.jobs.list(JobQuery())).items
+
+
+async def add_key(store: Store, uid: UserNumber, user_id: str, role: Role, **how: Any) -> str:
+    text = make_key(store.chance.randbytes(32))
+    await store.people.add_key(Key(KeyId(store.new_id()), key_hash(text), uid, user_id, role, store.now, **how))
+    return text
+
+
+@pytest.fixture
+async def desk(empty_store: EmptyStore) -> AsyncIterator[Desk]:
+    async with await Store.on(await empty_store()) as store:
+        root = await store.people.user("root", store.now)
+        keys = {
+            "root": await add_key(store, root, "root", Role.ADMIN),
+            "ada": await add_key(store, store.uid, "ada", Role.MEMBER),
+            "bob": await add_key(store, store.stranger, "bob", Role.MEMBER),
+            "viewer": await add_key(store, store.uid, "ada", Role.VIEWER),
+        }
+        await store.fleet.announce(TASKS, store.now)
+        app = create_app(store.engine, store.clock, Settings(http_allow=("10.1.0.0/16",)))
+        transport = httpx2.ASGITransport(app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://oncue") as client:
+            yield Desk(store, client, keys)

@@ -1,0 +1,231 @@
+"""Runs over REST: shown in every state, cancelled with the truth as the answer, tried anew."""
+
+import asyncio
+from uuid import uuid4
+
+import pytest
+from tests.api.conftest import Desk
+
+from oncue.api.runs import PATIENCE
+from oncue.domain import attempt
+from oncue.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, Duration, rfc3339
+from oncue.domain.run import State
+from oncue.engines.port import Hint, Topic
+
+
+async def test_a_run_is_shown_from_waiting_to_succeeded(desk: Desk) -> None:
+    store = desk.store
+    job = await desk.create("mark", schedule=rfc3339(store.at(SECOND)), retry={"backoff": "2s"})
+    path = f"/runs/{job['job_id']}"
+    waiting = await desk.get(path)
+    assert (waiting["status"], waiting["attempt_number"], waiting["lag_ms"]) == ("scheduled", 0, None)
+
+    due = store.advance(SECOND)
+    assert (await desk.get(path))["status"] == "queued"
+    worker = await store.worker()
+    store.advance(7 * MILLISECOND)
+    first = await store.claim_one(worker, (await store.claimable())[0])
+    running = await desk.get(path)
+    assert (running["status"], running["attempt_number"], running["executor_id"]) == ("running", 1, str(worker))
+    assert (running["lag_ms"], running["start_time"]) == (7, rfc3339(store.now))
+    await store.fail(worker, first)
+    retrying = await desk.get(path)
+    assert (retrying["status"], retrying["attempt_number"], retrying["error_message"]) == ("retrying", 1, "it broke")
+
+    store.advance(3 * SECOND)
+    second = await store.claim_one(worker, first.run_id)
+    await store.running.save(worker, second, progress=b'{"done":1,"total":2}')
+    assert (await desk.get(path))["progress"] == {"done": 1, "total": 2}
+    await store.succeed(worker, second, result=b'{"ok":true}')
+    run = await desk.get(path)
+
+    assert (run["status"], run["attempt_number"], run["lag_ms"]) == ("succeeded", 2, 7)
+    assert (run["scheduled_for"], run["end_time"], run["task"]) == (rfc3339(due), rfc3339(store.now), "mark")
+    assert (run["result"], run["log_url"]) == ({"ok": True}, f"/v1{path}/logs")
+    assert [(one["number"], one["outcome"], one["error_message"]) for one in run["attempts"]] == [
+        (1, "failed", "it broke"),
+        (2, "succeeded", None),
+    ]
+    assert await desk.get(f"{path}/result") == {"ok": True}
+
+
+async def test_a_held_run_is_queued_from_the_instant_it_asked_for(desk: Desk) -> None:
+    first, second = await desk.create(group="g"), await desk.create(group="g")
+    desk.store.advance(SECOND)
+
+    assert (await desk.get(f"/runs/{second['job_id']}"))["status"] == "queued"
+    assert [str(run_id) for run_id in await desk.store.claimable()] == [first["job_id"]]
+
+
+async def test_a_log_is_plain_text(desk: Desk) -> None:
+    job = await desk.create()
+    [run_id] = await desk.store.claimable()
+    await desk.store.history.append_log(run_id, 1, "größer\n".encode(), desk.store.now)
+    await desk.store.history.append_log(run_id, 2, b"<script>\n", desk.store.now)
+
+    answer = await desk.call("GET", f"/v1/runs/{job['job_id']}/logs")
+
+    assert (answer.text, answer.headers["Content-Type"]) == ("größer\n<script>\n", "text/plain; charset=utf-8")
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+async def test_a_run_that_did_not_succeed_has_no_result(desk: Desk) -> None:
+    job = await desk.create()
+
+    answer = await desk.call("GET", f"/v1/runs/{job['job_id']}/result")
+
+    assert (answer.status_code, answer.json()["run_status"]) == (409, "queued")
+
+
+async def test_a_waiting_run_is_cancelled_at_once(desk: Desk) -> None:
+    job = await desk.create(schedule=rfc3339(desk.store.at(HOUR)))
+
+    answer = await desk.call("POST", f"/v1/runs/{job['job_id']}/cancel")
+
+    assert (answer.status_code, answer.json()["status"]) == (200, "cancelled")
+    desk.store.advance(2 * HOUR)
+    assert await desk.store.claimable() == []
+
+
+async def cancelling(desk: Desk, job_id: str) -> asyncio.Task[object]:
+    """A cancel that has told the worker and now waits for the truth."""
+    asked = asyncio.create_task(desk.call("POST", f"/v1/runs/{job_id}/cancel"))
+    while not desk.store.clock._sleepers:
+        assert not asked.done(), asked.result().text
+        await asyncio.sleep(0.001)
+    return asked
+
+
+async def until_done(desk: Desk, asked: asyncio.Task[object]) -> int:
+    """How long the answer took, in milliseconds of the clock."""
+    passed = 0
+    while not asked.done():
+        if desk.store.clock._sleepers:
+            await desk.store.clock.advance(Duration(25 * MILLISECOND))
+            passed += 25
+        await asyncio.sleep(0.001)
+    return passed
+
+
+async def test_cancelling_a_running_run_waits_until_it_has_ended(desk: Desk) -> None:
+    job = await desk.create()
+    worker = await desk.store.worker()
+    [run] = await desk.store.claim_due(worker)
+    started = desk.store.now
+
+    asked = await cancelling(desk, job["job_id"])
+    await desk.store.clock.advance(Duration(25 * MILLISECOND))
+    assert [mail.run_id for mail in await desk.store.fleet.mail(worker)] == [run.run_id]
+    await desk.store.settle(worker, attempt.cancelled(run, worker, started, desk.store.now))
+    passed = await until_done(desk, asked)
+    shown = asked.result().json()
+
+    assert (asked.result().status_code, shown["status"], passed <= 50) == (200, "cancelled", True)
+    assert [(one["number"], one["outcome"]) for one in shown["attempts"]] == [(1, "cancelled")]
+    assert shown["attempt_number"] == 1
+
+
+async def test_a_run_that_does_not_stop_within_a_second_is_cancelling(desk: Desk) -> None:
+    job = await desk.create()
+    await desk.store.claim_due(await desk.store.worker())
+
+    asked = await cancelling(desk, job["job_id"])
+    passed = await until_done(desk, asked)
+
+    assert (asked.result().status_code, asked.result().json()["status"]) == (200, "cancelling")
+    assert passed == PATIENCE // MILLISECOND
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [(State.SUCCEEDED, "succeeded"), (State.DEAD, "dead"), (State.CANCELLED, "cancelled"), (State.EXPIRED, "expired")],
+)
+async def test_cancelling_what_has_ended_tells_how_it_ended(desk: Desk, end: State, status: str) -> None:
+    job = await desk.create(start_within="1m")
+    await desk.store.end((await desk.store.claimable())[0], end)
+
+    answer = await desk.call("POST", f"/v1/runs/{job['job_id']}/cancel")
+
+    assert (answer.status_code, answer.json()["run_status"], answer.json()["status"]) == (409, status, 409)
+    assert status in answer.json()["detail"]
+
+
+async def test_a_dead_run_is_tried_anew_once(desk: Desk) -> None:
+    run_id = await desk.dead(payload={"tag": "x"})
+    desk.store.advance(MINUTE)
+
+    answer = await desk.call("POST", f"/v1/runs/{run_id}/retry")
+    again = await desk.call("POST", f"/v1/runs/{run_id}/retry")
+
+    assert (answer.status_code, again.status_code) == (202, 409)
+    [run] = await desk.store.claim_due(await desk.store.worker())
+    assert (str(run.run_id), run.parent, run.payload) == (answer.json()["run_id"], run_id, b'{"tag":"x"}')
+    assert (await desk.get(f"/runs/{run_id}"))["status"] == "dead"
+
+
+async def test_only_a_dead_run_can_be_tried_anew(desk: Desk) -> None:
+    job = await desk.create()
+
+    answer = await desk.call("POST", f"/v1/runs/{job['job_id']}/retry")
+
+    assert (answer.status_code, answer.json()["run_status"]) == (409, "queued")
+
+
+async def test_dead_letters_are_listed_with_payload_and_errors_and_requeued(desk: Desk) -> None:
+    mine, theirs = await desk.dead(payload={"tag": "dl"}), await desk.dead(key="bob")
+
+    [letter] = (await desk.get("/dead-letters"))["dead_letters"]
+    assert (letter["run_id"], letter["payload"], letter["status"]) == (str(mine), {"tag": "dl"}, "dead")
+    assert "it broke" in letter["error_message"]
+    assert len(letter["attempts"]) == 1
+    assert len((await desk.get("/dead-letters", key="root"))["dead_letters"]) == 2
+    body = {"run_ids": [str(mine), str(theirs), str(uuid4()), str(mine)]}
+    answer = await desk.call("POST", "/v1/dead-letters/requeue", body)
+
+    assert (answer.status_code, answer.json()["count"]) == (202, 1)
+    assert [str(run_id) for run_id in await desk.store.claimable()] == answer.json()["run_ids"]
+    assert (await desk.get("/dead-letters"))["dead_letters"] == []
+    assert len((await desk.get("/dead-letters", key="bob"))["dead_letters"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({}, "run_ids"),
+        ({"run_ids": []}, "run_ids"),
+        ({"run_ids": "x"}, "run_ids"),
+        ({"run_ids": [str(uuid4())] * 1_001}, "run_ids"),
+        ({"run_ids": [str(uuid4()), "x"]}, "run_ids.1"),
+        ({"run_ids": [7]}, "run_ids.0"),
+        ({"run_ids": [str(uuid4())], "all": True}, "all"),
+    ],
+)
+async def test_a_bad_requeue_names_its_field(desk: Desk, body: object, path: str) -> None:
+    answer = await desk.call("POST", "/v1/dead-letters/requeue", body)
+
+    assert (answer.status_code, [error["path"] for error in answer.json()["errors"]]) == (422, [path])
+
+
+async def test_hints_follow_what_was_stored(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is woken looks at the store: a hint that comes before the write finds nothing."""
+    sent: list[tuple[Hint, int]] = []
+
+    async def send(hints: list[Hint]) -> None:
+        stored = len(await desk.jobs())
+        sent.extend((hint, stored) for hint in hints)
+
+    monkeypatch.setattr(desk.store.engine.signals, "send", send)
+    store = desk.store
+    await desk.create(schedule=rfc3339(store.at(MINUTE)))
+    await desk.create(schedule="every 1h")
+    job = await desk.create()
+    worker = await store.worker()
+    await store.claim_due(worker)
+    await desk.call("DELETE", f"/v1/jobs/{job['job_id']}")
+
+    assert sent == [
+        (Hint(Topic.RUNS, due=store.at(MINUTE)), 1),
+        (Hint(Topic.JOBS, due=store.at(HOUR)), 2),
+        (Hint(Topic.RUNS, due=store.now), 3),
+        (Hint(Topic.MAIL, target=str(worker)), 3),
+    ]

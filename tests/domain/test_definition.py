@@ -1,0 +1,205 @@
+"""From the JSON of a request to a definition: what is taken, what is refused, and that all of it is told at once."""
+
+from typing import Any
+
+import pytest
+
+from oncue.domain.definition import Limits, define
+from oncue.domain.errors import Invalid
+from oncue.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, Duration, parse_instant
+from oncue.domain.job import Rate, Spec
+from oncue.domain.lane import Concurrency
+from oncue.domain.placement import Priority, Resources
+from oncue.domain.policy import CatchUp, OnLost, Overlap, Retry
+from oncue.domain.schedule import Schedule
+
+NOW = parse_instant("2027-01-31T09:00:00Z")
+
+
+def defined(defaults: dict[str, Any] | None = None, **raw: Any) -> Spec:
+    return define({"task": "t", **raw}, defaults or {}, NOW)[0]
+
+
+def problems(raw: dict[str, Any], limits: Limits | None = None) -> list[tuple[str, str]]:
+    with pytest.raises(Invalid) as caught:
+        define(raw, {}, NOW, limits or Limits())
+    return [(problem.path, problem.code) for problem in caught.value.problems]
+
+
+def test_a_task_is_all_a_job_needs() -> None:
+    assert define({"task": "t"}, {}, NOW) == (Spec("t"), None)
+
+
+def test_every_field_is_understood() -> None:
+    raw = {
+        "task": "t",
+        "name": "Größe 7 👩‍💻",
+        "schedule": {"cron": "0 9 * * *", "timezone": "Europe/Berlin", "jitter": "5m", "max_runs": 3},
+        "payload": {"b": 1, "a": [1.5, None, "ä"]},
+        "queue": "q",
+        "priority": "high",
+        "tags": ["x", "y"],
+        "max_retries": 0,
+        "retry": {"backoff": "1s", "factor": 3, "max_backoff": "1m", "jitter": 0},
+        "timeout": "PT30S",
+        "overlap": "replace",
+        "catch_up": "all",
+        "catch_up_window": "0s",
+        "start_within": "5m",
+        "on_lost": "dead",
+        "key": "k",
+        "group": "g",
+        "concurrency": {"key": "c", "limit": 2},
+        "rate": {"limit": 10, "per": "1s"},
+        "resources": {"cpu": 0.5, "memory_mb": 64, "slots": 2},
+        "labels": ["gpu"],
+        "preemptible": True,
+    }
+
+    spec, payload = define(raw, {}, NOW)
+
+    assert payload == '{"b":1,"a":[1.5,null,"ä"]}'.encode()
+    assert spec == Spec(
+        task="t",
+        name="Größe 7 👩‍💻",
+        schedule=Schedule(cron="0 9 * * *", timezone="Europe/Berlin", jitter=Duration(5 * MINUTE), max_runs=3),
+        queue="q",
+        priority=Priority.HIGH,
+        tags=("x", "y"),
+        max_retries=0,
+        retry=Retry(SECOND, 3.0, MINUTE, 0.0),
+        timeout=Duration(30 * SECOND),
+        overlap=Overlap.REPLACE,
+        catch_up=CatchUp.ALL,
+        catch_up_window=Duration(0),
+        start_within=Duration(5 * MINUTE),
+        on_lost=OnLost.DEAD,
+        key="k",
+        group="g",
+        concurrency=Concurrency("c", 2),
+        rate=Rate(10, SECOND),
+        resources=Resources(500, 64, 2),
+        labels=("gpu",),
+        preemptible=True,
+    )
+
+
+def test_what_is_null_is_left_out_where_that_means_none() -> None:
+    nothing = dict.fromkeys(("name", "key", "group", "start_within", "concurrency", "rate", "payload"))
+
+    assert define({"task": "t", **nothing}, {}, NOW) == (Spec("t"), None)
+
+
+def test_defaults_of_the_task_fill_in_what_is_left_out() -> None:
+    defaults = {"timeout": "5m", "max_retries": 7, "retry": {"backoff": "1s", "factor": 3}, "queue": "sly"}
+
+    filled = defined(defaults)
+    said = defined(defaults, timeout="1h", max_retries=0, retry={"factor": 1})
+
+    assert (filled.timeout, filled.max_retries, filled.retry) == (5 * MINUTE, 7, Retry(SECOND, 3.0))
+    assert (said.timeout, said.max_retries, said.retry) == (HOUR, 0, Retry(SECOND, 1.0))
+    assert filled.queue == "default"
+
+
+@pytest.mark.parametrize(
+    ("cores", "milli"), [(0, 0), (0.069, 69), (0.5, 500), (1, 1_000), (2.3, 2_300), (0.0001, 1), (1.0011, 1_002)]
+)
+def test_cores_are_kept_in_thousandths_rounded_up(cores: float, milli: int) -> None:
+    assert defined(resources={"cpu": cores}).resources.cpu_milli == milli
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "path", "code"),
+    [
+        ("task", "", "task", "too_short"),
+        ("name", "  ", "name", "too_short"),
+        ("name", "n" * 201, "name", "too_long"),
+        ("name", 7, "name", "wrong_type"),
+        ("key", "a\x00", "key", "bad_text"),
+        ("queue", "a\u202e", "queue", "bad_text"),
+        ("queue", "q" * 101, "queue", "too_long"),
+        ("queue", None, "queue", "wrong_type"),
+        ("group", "a\x85", "group", "bad_text"),
+        ("group", "\ud800", "group", "bad_text"),
+        ("tags", "a", "tags", "wrong_type"),
+        ("tags", ["a"] * 51, "tags", "too_many"),
+        ("tags", ["a", 7], "tags.1", "wrong_type"),
+        ("tags", ["\u2066"], "tags.0", "bad_text"),
+        ("labels", ["l" * 65], "labels.0", "too_long"),
+        ("labels", ["ü" * 32] * 16, "labels", "too_large"),
+        ("priority", "urgent", "priority", "unknown_value"),
+        ("priority", 1, "priority", "unknown_value"),
+        ("overlap", ["skip"], "overlap", "unknown_value"),
+        ("max_retries", -1, "max_retries", "out_of_range"),
+        ("max_retries", 10_001, "max_retries", "out_of_range"),
+        ("max_retries", True, "max_retries", "wrong_type"),
+        ("max_retries", 3.0, "max_retries", "wrong_type"),
+        ("timeout", 30, "timeout", "wrong_type"),
+        ("timeout", "0s", "timeout", "bad_duration"),
+        ("timeout", "soon", "timeout", "bad_duration"),
+        ("retry", [], "retry", "wrong_type"),
+        ("retry", {"factor": 0.5}, "retry.factor", "out_of_range"),
+        ("retry", {"factor": True}, "retry.factor", "wrong_type"),
+        ("retry", {"jitter": float("nan")}, "retry.jitter", "out_of_range"),
+        ("retry", {"backoff": "10m"}, "retry.backoff", "too_large"),
+        ("retry", {"base": 1}, "retry.base", "unknown_field"),
+        ("concurrency", {"key": "c"}, "concurrency.limit", "required"),
+        ("concurrency", {"key": "c", "limit": 0}, "concurrency.limit", "out_of_range"),
+        ("rate", {"limit": 1}, "rate.per", "required"),
+        ("resources", {"cpu": -1}, "resources.cpu", "out_of_range"),
+        ("resources", {"cpu": "1"}, "resources.cpu", "wrong_type"),
+        ("resources", {"slots": 0}, "resources.slots", "out_of_range"),
+        ("preemptible", 1, "preemptible", "wrong_type"),
+        ("notify", [], "notify", "unknown_field"),
+        ("schedule", 7, "schedule", "wrong_type"),
+        ("schedule", "whenever", "schedule", "bad_schedule"),
+        ("schedule", "every 10ms", "schedule.every", "bad_duration"),
+        ("schedule", {"corn": "* * * * *"}, "schedule.corn", "unknown_field"),
+        ("schedule", {"every": 30}, "schedule.every", "wrong_type"),
+        ("schedule", {"every": "1m", "max_runs": True}, "schedule.max_runs", "wrong_type"),
+        ("schedule", {"every": "1m", "dst_gap": "jump"}, "schedule.dst_gap", "unknown_value"),
+        ("schedule", {"calendar": {"hour": True}}, "schedule.calendar.hour", "wrong_type"),
+        ("schedule", {"calendar": {"weekday": 1}}, "schedule.calendar.weekday", "unknown_field"),
+        ("schedule", {"calendar": {"year": "2000-2199," * 9_999}}, "schedule.calendar.year", "too_long"),
+        ("schedule", {"calendar": {"days_of_week": ["mon", 1]}}, "schedule.calendar.days_of_week.1", "wrong_type"),
+        ("schedule", {"cron": "0 9 * * *", "timezone": "localtime"}, "schedule.timezone", "bad_timezone"),
+        ("payload", "{}", "payload", "wrong_type"),
+        ("payload", {"a": {"b": "\x00"}}, "payload.a.b", "bad_text"),
+        ("payload", {"a": [2**64]}, "payload.a.0", "bad_number"),
+        ("payload", {"a": float("inf")}, "payload.a", "bad_number"),
+        ("payload", {"\ud800": {"\x00": 1}}, "payload.\\ud800", "bad_text"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_path(field: str, value: Any, path: str, code: str) -> None:
+    assert problems({"task": "t", field: value})[0] == (path, code)
+
+
+def test_everything_wrong_is_told_at_once() -> None:
+    raw = {"name": "", "schedule": "x", "retry": {"factor": 0, "jitter": 2}, "rate": {}, "payload": {"a": "\x00"}}
+
+    assert sorted(problems(raw)) == [
+        ("name", "too_short"),
+        ("payload.a", "bad_text"),
+        ("rate.limit", "required"),
+        ("rate.per", "required"),
+        ("retry.factor", "out_of_range"),
+        ("retry.jitter", "out_of_range"),
+        ("schedule", "bad_schedule"),
+        ("task", "required"),
+    ]
+
+
+def test_a_thousand_problems_are_not_all_told() -> None:
+    assert len(problems({f"x{i}": 1 for i in range(1_000)})) == 100
+
+
+def test_a_payload_is_measured_as_it_is_stored() -> None:
+    limits = Limits(payload=len('{"a":"ä"}'.encode()))
+
+    assert define({"task": "t", "payload": {"a": "ä"}}, {}, NOW, limits)[1] == '{"a":"ä"}'.encode()
+    assert problems({"task": "t", "payload": {"a": "äx"}}, limits) == [("payload", "too_large")]
+
+
+def test_lengths_below_a_millisecond_are_not_asked_for() -> None:
+    assert defined(start_within="1ms").start_within == MILLISECOND
+    assert problems({"task": "t", "start_within": "0ms"}) == [("start_within", "bad_duration")]

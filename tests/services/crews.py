@@ -1,0 +1,130 @@
+"""A crew for tests: real engine, a clock that stands still, tasks that do what the test says."""
+
+import asyncio
+from random import Random
+from typing import Any
+
+from oncue import Context, NoRetry, RetryAfter, Tasks
+from oncue.domain.ids import RunId, WorkerId
+from oncue.domain.instants import SECOND, Duration
+from oncue.domain.placement import Offer, Resources
+from oncue.domain.run import RunView
+from oncue.services.attempts import Going
+from oncue.services.crew import Crew
+from oncue.services.executors.functions import LoopExecutor
+from oncue.settings import Settings
+from oncue.tasks import Isolation
+from oncue.testing.conformance.store import Store
+
+OFFER = Offer(frozenset({"noop", "wait", "fail", "talk", "stubborn"}), resources=Resources(4_000, 4_000, 100))
+
+
+class Stage:
+    """Tasks and what became of them, written down by the tasks themselves."""
+
+    def __init__(self) -> None:
+        self.tasks = Tasks()
+        self.started: list[RunId] = []
+        self.stopped: list[RunId] = []
+        self.waiting: set[RunId] = set()
+        self.go = asyncio.Event()
+        for name in OFFER.tasks:
+            self.tasks.task(name)(getattr(self, name))
+
+    async def noop(self, ctx: Context) -> int:
+        self.started.append(RunId(ctx.run_id))
+        return ctx.attempt
+
+    async def wait(self, ctx: Context) -> str:
+        self.started.append(RunId(ctx.run_id))
+        self.waiting.add(RunId(ctx.run_id))
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            assert ctx.cancelled
+            self.waiting.discard(RunId(ctx.run_id))
+            self.stopped.append(RunId(ctx.run_id))
+            raise
+        return "done"
+
+    async def stubborn(self, ctx: Context) -> str:
+        """Does not stop when told to."""
+        self.started.append(RunId(ctx.run_id))
+        self.waiting.add(RunId(ctx.run_id))
+        while not self.go.is_set():
+            try:
+                await self.go.wait()
+            except asyncio.CancelledError:
+                self.stopped.append(RunId(ctx.run_id))
+        return "at last"
+
+    async def fail(self, ctx: Context, how: str = "boom") -> None:
+        self.started.append(RunId(ctx.run_id))
+        match how:
+            case "never again":
+                raise NoRetry("never again")
+            case "later":
+                raise RetryAfter("40s")
+            case "some day":
+                raise RetryAfter("some day")
+            case "itself":
+                raise asyncio.CancelledError
+        raise RuntimeError(f"boom {ctx.attempt}")
+
+    async def talk(self, ctx: Context, words: int = 1) -> Any:
+        self.started.append(RunId(ctx.run_id))
+        for number in range(words):
+            ctx.log.info("word %d", number)
+        ctx.progress(1, 2)
+        before = ctx.checkpoint()
+        await ctx.save_checkpoint({"seen": ctx.attempt})
+        if ctx.attempt == 1:
+            raise RuntimeError("try me again")
+        return before
+
+
+    def at_rest(self, going: Going) -> bool:
+        """It waits for the test to say `go`, and knows if it was told to stop."""
+        run_id = going.run.run_id
+        return run_id in self.waiting and not self.go.is_set() and (going.stop is None or run_id in self.stopped)
+
+
+class StagedCrew(Crew):
+    stage: Stage
+
+    async def rest(self) -> None:
+        """Until every attempt has ended or waits for the test."""
+        async with asyncio.timeout(10):
+            while not all(map(self.stage.at_rest, self.attempts)):
+                await asyncio.sleep(0)
+
+
+async def crew_on(store: Store, stage: Stage, worker_id: WorkerId | None = None, **settings: Any) -> StagedCrew:
+    executor = LoopExecutor(1_000)
+    settings = {"concurrency": 3, "threads": 1, "processes": 1} | settings
+    crew = StagedCrew(
+        *(store.engine, store.clock, Settings(**settings), worker_id or await store.worker(), stage.tasks, OFFER),
+        *(dict.fromkeys(Isolation, executor), executor),
+        chance=Random(1),
+        linger=Duration(0),
+    )
+    crew.stage = stage
+    return crew
+
+
+async def work(crew: StagedCrew, passes: int = 1) -> None:
+    """One pass of the worker, and of settling what has ended by then."""
+    for _ in range(passes):
+        await crew.worker.run_once()
+        await crew.rest()
+        await crew.settling.run_once()
+
+
+async def final(store: Store, crew: StagedCrew, run_id: RunId) -> RunView:
+    """The run, once this crew has brought it to its end."""
+    async with asyncio.timeout(10):
+        while not (view := await store.run(run_id)).state.final:
+            store.clock.jump(SECOND)
+            await crew.attempts.run_once()
+            await work(crew)
+    return view

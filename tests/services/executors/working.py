@@ -1,0 +1,86 @@
+"""What tests of executors share: reports that remember, attempts, and a look at which processes are alive."""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from uuid import UUID
+
+from oncue.context import RunInfo
+from oncue.domain.instants import SECOND, Duration, Instant
+from oncue.domain.placement import Resources
+from oncue.services.executors.port import Work
+from oncue.tasks import Task
+
+RUN, JOB = UUID(int=1), UUID(int=2)
+SOON = 10.0  # seconds until a wait in a test has failed; nothing waits that long when all is well
+
+
+class Remembered:
+    """Reports that keep everything they are told."""
+
+    def __init__(self) -> None:
+        self.cancelled = False
+        self.text = ""
+        self.told: list[bytes] = []
+        self.saved: list[bytes] = []
+
+    def write(self, text: str) -> None:
+        self.text += text
+
+    def progress(self, stored: bytes) -> None:
+        self.told.append(stored)
+
+    async def save(self, stored: bytes) -> None:
+        self.saved.append(stored)
+
+
+def attempt(
+    task: Task,
+    payload: bytes | None = None,
+    reports: Remembered | None = None,
+    *,
+    checkpoint: bytes | None = None,
+    resources: Resources | None = None,
+    timeout: Duration = Duration(60 * SECOND),
+) -> Work:
+    info = RunInfo(RUN, JOB, task.name, 1, Instant(0), checkpoint)
+    return Work(info, task, payload, reports or Remembered(), timeout, resources or Resources())
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Look again and again until it is so."""
+    async with asyncio.timeout(SOON):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+def alive_with(mark: str) -> set[int]:
+    """Processes that have these words on their command line or in their environment. Zombies have neither."""
+    return {pid for pid in _processes() if mark.encode() in _said_by(pid)}
+
+
+def children() -> set[int]:
+    """Of this process, zombies too: who is not waited for is left over."""
+    return {pid for pid in _processes() if _parent(pid) == os.getpid()}
+
+
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def _processes() -> Iterator[int]:
+    return (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+
+
+def _said_by(pid: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
+    return b""
+
+
+def _parent(pid: int) -> int:
+    with suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0

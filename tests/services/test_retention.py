@@ -1,0 +1,59 @@
+"""Counts are folded every second; history is tended at start and then now and then."""
+
+import pytest
+
+from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
+from oncue.domain.run import State
+from oncue.engines.port import Count
+from oncue.services.retention import Folding, Retention
+from oncue.settings import Settings
+from oncue.testing.conformance import Store
+
+
+async def test_counts_are_folded_once_a_second(store: Store) -> None:
+    await store.one_shots(3)
+
+    assert await Folding(store.engine).run_once() == SECOND
+
+    assert {counter.what: counter.n for counter in await store.history.counters()} == {Count.CREATED: 3}
+    assert await store.history.fold() == 0
+
+
+async def test_what_is_older_than_wanted_goes_and_the_rest_stays(store: Store) -> None:
+    old, young = await store.one_shot(), await store.one_shot(due=5 * DAY)
+    await store.end(old, State.SUCCEEDED)
+    store.advance(5 * DAY)
+    await store.end(young, State.SUCCEEDED)
+    retention = Retention(store.engine, store.clock, Settings(keep_history=Duration(2 * DAY)))
+
+    await retention.run_once()
+
+    assert await store.history.run(None, old) is None
+    assert await store.state(young) is State.SUCCEEDED
+
+
+@pytest.mark.parametrize(
+    ("width", "every"),
+    [(DAY, 10 * MINUTE), (HOUR, 10 * MINUTE), (MINUTE, 30 * SECOND), (SECOND, SECOND)],
+)
+async def test_it_tends_at_start_and_twice_in_each_narrow_stretch(
+    store: Store, monkeypatch: pytest.MonkeyPatch, width: Duration, every: int
+) -> None:
+    tended: list[tuple[Instant, Duration]] = []
+
+    async def tend(now: Instant, keep: Duration) -> int:
+        tended.append((now, keep))
+        return 0
+
+    monkeypatch.setattr(store.history, "tend", tend)
+    began, settings = store.now, Settings(history_width=width)
+    retention = Retention(store.engine, store.clock, settings)
+
+    assert await retention.run_once() == every
+    await store.clock.advance(Duration(every - 1))
+    assert await retention.run_once() == 1
+    store.clock.jump(-DAY)  # the store's clock has no say in how long we wait
+    await store.clock.advance(Duration(1))
+    assert await retention.run_once() == every
+
+    assert tended == [(began, settings.keep_history), (began + every - DAY, settings.keep_history)]

@@ -1,0 +1,474 @@
+"""The worker and its crew on a clock that stands still: what is claimed, started, stopped and written down, and when."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.services.crews import Stage, crew_on, final, work
+
+from oncue.domain.errors import StoreUnavailable
+from oncue.domain.instants import MILLISECOND, MINUTE, SECOND, Duration
+from oncue.domain.placement import Priority
+from oncue.domain.policy import Retry
+from oncue.domain.run import Claimed, RunView, State, read_attempts
+from oncue.engines.port import Hint, Topic
+from oncue.services import lookout, settling
+from oncue.services.attempts import Stop
+from oncue.testing.conformance.store import Store
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+# ---------------------------------------------------------------------------------------------------------- on its instant
+
+
+async def test_a_run_starts_on_its_instant_and_not_before(store: Store, stage: Stage) -> None:
+    run_id = await store.one_shot(400 * MILLISECOND)
+    crew = await crew_on(store, stage)
+
+    wait = await crew.worker.run_once()
+    assert (stage.started, wait) == ([], 250 * MILLISECOND)  # it is known, but the next look comes before it is due
+    store.advance(400 * MILLISECOND - 1)
+    assert await crew.worker.run_once() == 1
+    assert stage.started == []
+    store.advance(1)
+    await work(crew)
+
+    assert stage.started == [run_id]
+    view = await store.run(run_id)
+    assert (view.state, view.result, view.started_at) == (State.SUCCEEDED, b"1", store.now)
+
+
+async def test_what_is_due_is_started_in_order_as_far_as_there_is_room(store: Store, stage: Stage) -> None:
+    first, second, third, fourth = await store.one_shots(4, -10 * SECOND, apart=SECOND, task="wait")
+    crew = await crew_on(store, stage, concurrency=3)
+
+    await work(crew)
+    assert stage.started == [first, second, third]
+    stage.go.set()
+    await crew.rest()
+    await work(crew, passes=2)
+
+    assert stage.started == [first, second, third, fourth]
+
+
+async def test_a_high_run_overtakes_those_that_wait_for_room(store: Store, stage: Stage) -> None:
+    low = await store.one_shot(-SECOND, priority=Priority.LOW)
+    normal = await store.one_shot(-SECOND, priority=Priority.NORMAL)
+    late_but_high = await store.one_shot(0, priority=Priority.HIGH)
+    crew = await crew_on(store, stage, concurrency=1)
+
+    await work(crew, passes=3)
+
+    assert stage.started == [late_but_high, normal, low]
+
+
+async def test_what_a_claim_does_not_return_is_not_started(store: Store, stage: Stage) -> None:
+    run_id = await store.one_shot(100 * MILLISECOND)
+    crew = await crew_on(store, stage)
+    await crew.worker.run_once()
+    await store.running.cancel(store.uid, run_id, store.now)
+
+    store.advance(SECOND)
+    await work(crew)
+
+    assert stage.started == []
+
+
+async def test_a_hint_makes_it_look_at_once(store: Store, stage: Stage) -> None:
+    crew = await crew_on(store, stage)
+    await work(crew)
+    store.advance(lookout.SPACING)
+    run_id = await store.one_shot()
+
+    crew.concerns[Topic.RUNS](Hint(Topic.RUNS, due=store.now))
+    await work(crew)
+
+    assert stage.started == [run_id]
+
+
+async def test_without_hints_a_run_is_found_within_a_second_of_being_due(store: Store, stage: Stage) -> None:
+    crew = await crew_on(store, stage)
+    await work(crew)
+    run_id = await store.one_shot(10 * MILLISECOND)  # inside the stretch that was read already
+
+    for _ in range(5):
+        store.advance(250 * MILLISECOND)
+        await work(crew)
+
+    assert stage.started == [run_id]
+
+
+async def test_a_run_moved_to_sooner_starts_at_its_new_instant(store: Store, stage: Stage) -> None:
+    run_id = await store.one_shot(400 * MILLISECOND)
+    crew = await crew_on(store, stage)
+    await work(crew)
+    store.advance(lookout.SPACING)
+    await store.edit(run_id, schedule=(await store.new_one_shot(100 * MILLISECOND)).job.spec.schedule)
+    crew.concerns[Topic.RUNS](Hint(Topic.RUNS, due=store.at(100 * MILLISECOND)))
+    await work(crew)
+
+    store.advance(100 * MILLISECOND)
+    await work(crew)
+
+    assert stage.started == [run_id]
+
+
+async def test_only_tasks_this_worker_has_are_taken(store: Store, stage: Stage) -> None:
+    await store.one_shot(task="unknown")
+    mine = await store.one_shot(task="noop")
+    crew = await crew_on(store, stage)
+
+    await work(crew)
+
+    assert stage.started == [mine]
+
+
+# -------------------------------------------------------------------------------------------------- what attempts come to
+
+
+@pytest.mark.parametrize(
+    ("how", "state", "error_type", "wait"),
+    [
+        ("boom", State.WAITING, "RuntimeError", 2 * SECOND),
+        ("never again", State.DEAD, "NoRetry", None),
+        ("later", State.WAITING, "RetryAfter", 40 * SECOND),
+        ("some day", State.WAITING, "RetryAfter", 2 * SECOND),
+        ("itself", State.WAITING, "CancelledError", 2 * SECOND),
+    ],
+)
+async def test_failures(
+    store: Store, stage: Stage, how: str, state: State, error_type: str, wait: int | None
+) -> None:
+    run_id = await store.one_shot(task="fail", payload=b'{"how":"%s"}' % how.encode(), retry=Retry(jitter=0))
+    crew = await crew_on(store, stage)
+
+    await work(crew)
+
+    view = await store.run(run_id)
+    [attempt] = read_attempts(view.attempts)
+    assert (view.state, view.failures, attempt.error_type, attempt.outcome) == (state, 1, error_type, "failed")
+    if wait is not None:
+        assert view.due == store.now + wait
+
+
+async def test_a_payload_that_does_not_fit_is_dead_at_once(store: Store, stage: Stage) -> None:
+    run_id = await store.one_shot(task="fail", payload=b'{"how": 7}')
+    crew = await crew_on(store, stage)
+
+    await work(crew)
+
+    view = await store.run(run_id)
+    assert (view.state, view.error_type) == (State.DEAD, "BadPayload")
+    assert "how" in (view.error or "")
+
+
+async def test_a_failed_run_is_tried_until_it_is_dead(store: Store, stage: Stage, hints: list[Hint]) -> None:
+    run_id = await store.one_shot(task="fail", max_retries=2)
+    crew = await crew_on(store, stage)
+
+    view = await final(store, crew, run_id)
+
+    assert (view.state, len(stage.started), len(read_attempts(view.attempts))) == (State.DEAD, 3, 3)
+    assert "max_retries is 2" in (view.error or "")
+    assert [hint.topic for hint in hints] == [Topic.RUNS] * 2
+
+
+async def test_what_takes_longer_than_its_timeout_is_stopped(store: Store, stage: Stage) -> None:
+    run_id = await store.one_shot(task="wait", timeout=Duration(30 * SECOND), max_retries=0)
+    crew = await crew_on(store, stage)
+    await work(crew)
+
+    await store.clock.advance(Duration(30 * SECOND - 1))
+    await crew.attempts.run_once()
+    assert stage.stopped == []
+    await store.clock.advance(Duration(1))
+    await crew.attempts.run_once()
+    await crew.rest()
+    await crew.settling.run_once()
+
+    view = await store.run(run_id)
+    [attempt] = read_attempts(view.attempts)
+    assert (view.state, stage.stopped) == (State.DEAD, [run_id])
+    assert (attempt.outcome, attempt.error_type) == ("timed_out", "Timeout")
+
+
+async def test_what_does_not_stop_is_left_behind_and_its_result_refused(store: Store, stage: Stage) -> None:
+    run_id = await store.one_shot(task="stubborn", timeout=Duration(SECOND), max_retries=0)
+    crew = await crew_on(store, stage, stop_grace=Duration(SECOND))
+    await work(crew)
+    await store.clock.advance(SECOND)
+    await crew.attempts.run_once()
+    await crew.rest()
+    await store.clock.advance(Duration(2 * SECOND))
+    await crew.attempts.run_once()
+    await crew.settling.run_once()
+    assert (crew.attempts.left_behind, await store.state(run_id)) == (1, State.DEAD)
+
+    stage.go.set()
+    async with asyncio.timeout(10):
+        while crew.attempts.left_behind:
+            await asyncio.sleep(0)
+    await work(crew)
+
+    view = await store.run(run_id)
+    assert (crew.attempts.left_behind, view.state, view.result) == (0, State.DEAD, None)
+
+
+async def test_mail_stops_a_run(store: Store, stage: Stage) -> None:
+    run_id = await store.one_shot(task="wait")
+    crew = await crew_on(store, stage)
+    await work(crew)
+    answer = await store.running.cancel(store.uid, run_id, store.now)
+    assert answer is not None
+    assert answer.told == ((run_id, crew.worker_id),)
+
+    await crew.mailbox.run_once()
+    await crew.rest()
+    await crew.settling.run_once()
+
+    view = await store.run(run_id)
+    assert (view.state, stage.stopped, view.failures) == (State.CANCELLED, [run_id], 0)
+
+
+async def test_a_run_that_ended_before_it_could_be_stopped_is_cancelled_all_the_same(
+    store: Store, stage: Stage
+) -> None:
+    """Whoever was told `cancelling` is not surprised by a success, whatever the race."""
+    run_id = await store.one_shot(task="wait")
+    crew = await crew_on(store, stage)
+    await work(crew)
+    await store.running.cancel(store.uid, run_id, store.now)
+    stage.go.set()
+    await crew.rest()
+
+    await crew.settling.run_once()
+
+    assert await store.state(run_id) is State.CANCELLED
+
+
+# ----------------------------------------------------------------------------------------------------------- handed back
+
+
+async def test_what_is_stopped_to_drain_is_handed_back_unspent(store: Store, stage: Stage) -> None:
+    run_id = await store.one_shot(task="wait")
+    crew = await crew_on(store, stage)
+    await work(crew)
+
+    crew.attempts.stop(run_id, Stop.DRAINING)
+    await crew.rest()
+    await crew.settling.run_once()
+
+    view = await store.run(run_id)
+    assert (view.state, view.failures, view.losses, view.attempts) == (State.WAITING, 0, 0, None)
+    assert not crew.busy
+
+
+async def test_a_draining_worker_takes_nothing_new(store: Store, stage: Stage) -> None:
+    await store.one_shot()
+    crew = await crew_on(store, stage)
+    crew.worker.draining = True
+
+    await work(crew)
+
+    assert (stage.started, crew.busy) == ([], False)
+
+
+async def test_a_claim_that_returns_while_draining_is_handed_back(
+    store: Store, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = await store.one_shot()
+    crew = await crew_on(store, stage)
+    claim = store.running.claim
+
+    async def slow(*args: Any) -> list[Claimed]:
+        claimed = await claim(*args)
+        assert crew.busy  # nobody may leave now
+        crew.worker.draining = True
+        return claimed
+
+    monkeypatch.setattr(store.running, "claim", slow)
+    await work(crew)
+
+    view = await store.run(run_id)
+    assert (stage.started, view.state, view.losses) == ([], State.WAITING, 0)
+
+
+# ------------------------------------------------------------------------------------------------------------ lost answers
+
+
+class Interrupted:
+    """An engine verb whose request or answer is lost, once."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, place: object, verb: str, *, applied: bool) -> None:
+        self._verb = getattr(place, verb)
+        self._applied = applied
+        self._left = 1
+        monkeypatch.setattr(place, verb, self)
+
+    async def __call__(self, *args: Any) -> Any:
+        if not self._left:
+            return await self._verb(*args)
+        self._left -= 1
+        if self._applied:
+            await self._verb(*args)
+        raise StoreUnavailable("lost")
+
+
+@pytest.mark.parametrize("applied", [False, True])
+async def test_a_claim_whose_answer_is_lost_is_found_again_and_started_once(
+    store: Store, stage: Stage, monkeypatch: pytest.MonkeyPatch, applied: bool
+) -> None:
+    run_id = await store.one_shot()
+    crew = await crew_on(store, stage)
+    Interrupted(monkeypatch, store.running, "claim", applied=applied)
+    with pytest.raises(StoreUnavailable):
+        await crew.worker.run_once()
+    assert crew.busy
+
+    await final(store, crew, run_id)
+
+    assert stage.started == [run_id]
+
+
+async def test_a_claim_that_comes_true_only_later_is_not_forgotten(
+    store: Store, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store may still be at it when the caller has given up: the run would be ours, unknown to us, for ever."""
+    run_id = await store.one_shot()
+    crew = await crew_on(store, stage)
+    claim = store.running.claim
+    Interrupted(monkeypatch, store.running, "claim", applied=False)
+    with pytest.raises(StoreUnavailable):
+        await crew.worker.run_once()
+    await crew.worker._resolve_doubts()  # too early: nothing to be found yet
+
+    await claim(crew.worker_id, [run_id], store.now)
+    await store.clock.advance(SECOND)
+    await work(crew)
+
+    assert stage.started == [run_id]
+
+
+@pytest.mark.parametrize("applied", [False, True])
+async def test_a_settlement_whose_answer_is_lost_is_written_once(
+    store: Store, stage: Stage, monkeypatch: pytest.MonkeyPatch, applied: bool
+) -> None:
+    run_id = await store.one_shot()
+    crew = await crew_on(store, stage)
+    Interrupted(monkeypatch, store.running, "settle", applied=applied)
+    with pytest.raises(StoreUnavailable):
+        await work(crew)
+    assert crew.busy
+
+    await work(crew)
+
+    assert (await store.state(run_id), stage.started, crew.busy) == (State.SUCCEEDED, [run_id], False)
+    await store.check_counts()
+
+
+async def test_a_worker_that_slept_through_its_claim_asks_before_it_starts(
+    store: Store, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = await store.one_shot()
+    crew = await crew_on(store, stage)
+    claim = store.running.claim
+
+    async def while_we_slept(*args: Any) -> list[Claimed]:
+        claimed = await claim(*args)
+        await store.clock.advance(Duration(20 * SECOND))
+        assert await store.fleet.bury(store.now) == [crew.worker_id]
+        await store.reap()
+        return claimed
+
+    monkeypatch.setattr(store.running, "claim", while_we_slept)
+    await work(crew)
+
+    view = await store.run(run_id)
+    assert (stage.started, view.losses) == ([], 1)
+
+
+async def test_a_late_result_is_refused(store: Store, stage: Stage, logged: list[Any]) -> None:
+    run_id = await store.one_shot(task="wait")
+    crew = await crew_on(store, stage)
+    await work(crew)
+    await store.lose(crew.worker_id)
+    await store.reap()
+
+    stage.go.set()
+    await crew.rest()
+    await crew.settling.run_once()
+
+    view = await store.run(run_id)
+    assert (view.state, view.losses) == (State.WAITING, 1)
+    assert any("too late" in line["event"] for line in logged)
+
+
+# ------------------------------------------------------------------------------------------------------------------ lanes
+
+
+async def test_the_next_of_a_group_starts_when_the_one_before_is_settled(store: Store, stage: Stage) -> None:
+    runs = await store.one_shots(3, -MINUTE, apart=SECOND, group="g")
+    crew = await crew_on(store, stage)
+
+    for number in range(1, 4):
+        await work(crew)
+        assert stage.started == runs[:number]
+        store.advance(settling.LINGER + lookout.SPACING)
+
+
+# ---------------------------------------------------------------------------------------------------------------- reports
+
+
+async def test_logs_progress_and_checkpoints(store: Store, stage: Stage) -> None:
+    run_id = await store.one_shot(task="talk", retry=Retry(jitter=0))
+    crew = await crew_on(store, stage)
+
+    view: RunView = await final(store, crew, run_id)
+
+    assert view.result == b'{"seen":1}'
+    said = (await store.history.read_log(run_id)).decode()
+    assert said.count("INFO word 0") == 2
+    assert "RuntimeError: try me again" in said
+
+
+async def test_what_a_run_says_is_cut_off_at_the_cap(store: Store, stage: Stage) -> None:
+    run_id = await store.one_shot(task="talk", payload=b'{"words": 500}', retry=Retry(jitter=0), max_retries=0)
+    crew = await crew_on(store, stage, log_cap=1_000)
+
+    await final(store, crew, run_id)
+
+    said = (await store.history.read_log(run_id)).decode()
+    assert len(said) < 1_100
+    assert "1000 bytes are kept" in said
+
+
+async def test_a_log_that_could_not_be_written_is_written_later(
+    store: Store, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = await store.one_shot(task="talk", max_retries=0)
+    crew = await crew_on(store, stage)
+    Interrupted(monkeypatch, store.history, "append_log", applied=False)
+    await final(store, crew, run_id)
+    assert await store.history.read_log(run_id) == b""
+
+    await crew.reporting.run_once()
+
+    assert b"word 0" in await store.history.read_log(run_id)
+
+
+async def test_a_checkpoint_of_a_run_that_is_anothers_is_refused(store: Store, stage: Stage) -> None:
+    """The task learns that nothing it does is kept any more."""
+    run_id = await store.one_shot()
+    crew = await crew_on(store, stage)
+    run: Claimed = await store.claim_one(crew.worker_id, run_id)
+    reports = crew.reporting.of(run)
+    await store.lose(crew.worker_id)
+    await store.reap()
+
+    with pytest.raises(Exception, match="another worker's"):
+        await asyncio.ensure_future(reports.save(b"1"))
+    assert reports.cancelled

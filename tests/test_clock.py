@@ -1,0 +1,104 @@
+"""The clock follows the store's time, is never ahead of it, and counts while the machine sleeps."""
+
+import time
+from itertools import pairwise
+
+import pytest
+
+from oncue.clock import SAMPLES, Offset, SystemClock
+from oncue.domain.instants import HOUR, MILLISECOND, SECOND, Instant
+
+DAY_ONE = 10**15
+MS = MILLISECOND
+
+
+def learn(offset: Offset, true: int, asked: int, there: int, back: int) -> int:
+    """One question `asked` on our count; it travels for `there`, the answer for `back`. Returns the offset held."""
+    offset.learn(Instant(asked + there + true), Instant(asked), Instant(asked + there + back))
+    return offset.length
+
+
+def test_the_first_answer_replaces_the_guess_whichever_way_it_was_off() -> None:
+    for guess in (DAY_ONE + 90 * SECOND, DAY_ONE - 90 * SECOND):
+        assert learn(Offset(guess), DAY_ONE, asked=0, there=2 * MS, back=3 * MS) == DAY_ONE - 3 * MS
+
+
+@pytest.mark.parametrize(("there", "back"), [(0, 200 * MS), (200 * MS, 0), (100 * MS, 100 * MS)])
+def test_we_are_never_ahead_of_the_store_however_lopsided_the_way(there: int, back: int) -> None:
+    assert learn(Offset(0), DAY_ONE, asked=0, there=there, back=back) == DAY_ONE - back
+
+
+def test_the_quickest_of_the_last_answers_counts() -> None:
+    offset = Offset(0)
+    held = [
+        learn(offset, DAY_ONE, asked=i * SECOND, there=10 * MS, back=back * MS) for i, back in enumerate([9, 2, 5, 80])
+    ]
+
+    assert held == [DAY_ONE - 9 * MS, DAY_ONE - 2 * MS, DAY_ONE - 2 * MS, DAY_ONE - 2 * MS]
+
+
+def test_an_answer_counts_for_eight_questions_and_no_longer() -> None:
+    offset = Offset(0)
+    learn(offset, DAY_ONE, asked=0, there=9 * MS, back=1 * MS)
+    held = [learn(offset, DAY_ONE, asked=i * SECOND, there=9 * MS, back=4 * MS) for i in range(1, SAMPLES + 1)]
+
+    assert held == [DAY_ONE - 1 * MS] * (SAMPLES - 1) + [DAY_ONE - 4 * MS]
+
+
+def test_a_step_forward_is_followed_at_once() -> None:
+    offset = Offset(0)
+    learn(offset, DAY_ONE, asked=0, there=MS, back=MS)
+
+    assert learn(offset, DAY_ONE + HOUR, asked=SECOND, there=MS, back=MS) == DAY_ONE + HOUR - MS
+
+
+def test_a_step_back_is_followed_at_once() -> None:
+    offset = Offset(0)
+    learn(offset, DAY_ONE, asked=0, there=MS, back=MS)
+
+    assert learn(offset, DAY_ONE - HOUR, asked=SECOND, there=MS, back=MS) == DAY_ONE - HOUR - MS
+    assert learn(offset, DAY_ONE - HOUR, asked=2 * SECOND, there=MS, back=2 * MS) == DAY_ONE - HOUR - MS
+
+
+def test_a_step_back_smaller_than_the_way_is_followed_as_soon_as_it_is_certain() -> None:
+    offset = Offset(0)
+    learn(offset, DAY_ONE, asked=0, there=MS, back=MS)
+    back_then = DAY_ONE - 5 * MS
+
+    assert learn(offset, back_then, asked=SECOND, there=10 * MS, back=10 * MS) == DAY_ONE - MS  # it may be the way
+    assert learn(offset, back_then, asked=2 * SECOND, there=3 * MS, back=2 * MS) == back_then - 2 * MS
+
+
+@pytest.mark.parametrize("per_question", [-1, 1])
+def test_a_slow_drift_is_followed(per_question: int) -> None:
+    """A store whose clock gains or loses a millisecond from one question to the next."""
+    offset = Offset(0)
+    for i in range(100):
+        true = DAY_ONE + i * per_question * MS
+        held = learn(offset, true, asked=i * 5 * SECOND, there=2 * MS, back=2 * MS)
+        assert -2 * MS <= held - true <= 2 * MS
+
+
+def test_the_system_clock_counts_from_what_it_was_told() -> None:
+    clock = SystemClock()
+    asked = clock.monotonic()
+    clock.follow(Instant(DAY_ONE), asked, asked)
+
+    before, now, after = clock.monotonic(), clock.now(), clock.monotonic()
+
+    assert before - asked <= now - DAY_ONE <= after - asked
+
+
+def test_the_count_never_goes_back() -> None:
+    counts = [SystemClock().monotonic() for _ in range(1_000)]
+
+    assert all(one <= two for one, two in pairwise(counts))
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has no such clock")
+def test_the_count_goes_on_while_the_machine_is_suspended() -> None:
+    before = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
+    counted = SystemClock().monotonic()
+    after = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
+
+    assert before <= counted <= after
