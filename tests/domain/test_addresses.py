@@ -82,6 +82,7 @@ class TestAnAddress:
             ("127.0.0.1", "loopback"),
             ("10.1.2.3", "private"),
             ("fd12::1", "private"),
+            ("fec0::1", "private"),
             ("100.64.0.1", "shared by a carrier's customers"),
             ("169.254.1.1", "link-local"),
             ("255.255.255.255", "broadcast"),
@@ -334,6 +335,12 @@ class TestAUrl:
             assert isinstance(checked, CheckedUrl)
             assert (checked.host + checked.target).isascii()
             assert check_url(f"{checked.scheme}://{checked.authority}{checked.target}", NOTHING) == checked
+
+    def test_with_a_password_is_refused_without_repeating_it(self) -> None:
+        with pytest.raises(Invalid, match="has a user or password before the host") as refused:
+            check_url("http://me:secret@example.org/", NOTHING)
+
+        assert "secret" not in str(refused.value)
 
     def test_is_named_by_the_path_it_came_from(self) -> None:
         with pytest.raises(Invalid) as refused:

@@ -13,10 +13,10 @@ from oncue.services.attempts import Going
 from oncue.services.crew import Crew
 from oncue.services.executors.functions import LoopExecutor
 from oncue.settings import Settings
-from oncue.tasks import Isolation
+from oncue.tasks import Isolation, Task
 from oncue.testing.conformance.store import Store
 
-OFFER = Offer(frozenset({"noop", "wait", "fail", "talk", "stubborn"}), resources=Resources(4_000, 4_000, 100))
+OFFER = Offer(frozenset({"noop", "wait", "fail", "talk", "stubborn", "heavy"}), resources=Resources(4_000, 4_000, 100))
 
 
 class Stage:
@@ -28,8 +28,11 @@ class Stage:
         self.stopped: list[RunId] = []
         self.waiting: set[RunId] = set()
         self.go = asyncio.Event()
-        for name in OFFER.tasks:
+        for name in OFFER.tasks - {"heavy"}:
             self.tasks.task(name)(getattr(self, name))
+        self.tasks.add(
+            Task("heavy", self.wait, isolation=Isolation.LOOP, defaults={}, roles=(), takes=Isolation.THREAD)
+        )
 
     async def noop(self, ctx: Context) -> int:
         self.started.append(RunId(ctx.run_id))
@@ -81,7 +84,6 @@ class Stage:
         if ctx.attempt == 1:
             raise RuntimeError("try me again")
         return before
-
 
     def at_rest(self, going: Going) -> bool:
         """It waits for the test to say `go`, and knows if it was told to stop."""

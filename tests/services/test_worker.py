@@ -1,6 +1,7 @@
-"""The worker and its crew on a clock that stands still: what is claimed, started, stopped and written down, and when."""
+"""The worker and its crew on a clock that stands still: what is claimed, started, stopped and written down."""
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,15 +15,18 @@ from oncue.domain.run import Claimed, RunView, State, read_attempts
 from oncue.engines.port import Hint, Topic
 from oncue.services import lookout, settling
 from oncue.services.attempts import Stop
+from oncue.services.capture import capture_logging
 from oncue.testing.conformance.store import Store
 
 
 @pytest.fixture
-def stage() -> Stage:
-    return Stage()
+def stage() -> Iterator[Stage]:
+    undo = capture_logging()
+    yield Stage()
+    undo()
 
 
-# ---------------------------------------------------------------------------------------------------------- on its instant
+# ------------------------------------------------------------------------------------------------------ on its instant
 
 
 async def test_a_run_starts_on_its_instant_and_not_before(store: Store, stage: Stage) -> None:
@@ -117,6 +121,40 @@ async def test_a_run_moved_to_sooner_starts_at_its_new_instant(store: Store, sta
     assert stage.started == [run_id]
 
 
+async def test_a_backlog_of_one_kind_does_not_keep_the_other_from_being_seen(
+    store: Store, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookout, "ENOUGH", 2)
+    await store.one_shots(6, -MINUTE, task="heavy")
+    crew = await crew_on(store, stage, threads=1)
+    await work(crew)
+    run_id = await store.one_shot(10 * MILLISECOND)
+
+    for _ in range(5):
+        store.advance(250 * MILLISECOND)
+        await work(crew)
+
+    assert run_id in stage.started
+    assert len(stage.started) == 2
+
+
+async def test_a_backlog_larger_than_one_look_is_read_on(
+    store: Store, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without waiting for the next sweep, and also when they are all due at one instant."""
+    monkeypatch.setattr(lookout, "LIMIT", 3)
+    monkeypatch.setattr(lookout, "ENOUGH", 2)
+    runs = [*await store.one_shots(5, -MINUTE), *await store.one_shots(5, -SECOND, apart=MILLISECOND)]
+    crew = await crew_on(store, stage, concurrency=2)
+
+    for _ in range(12):
+        store.advance(lookout.SPACING)
+        await work(crew)
+
+    assert sorted(stage.started[:5]) == sorted(runs[:5])
+    assert stage.started[5:] == runs[5:]
+
+
 async def test_only_tasks_this_worker_has_are_taken(store: Store, stage: Stage) -> None:
     await store.one_shot(task="unknown")
     mine = await store.one_shot(task="noop")
@@ -127,7 +165,7 @@ async def test_only_tasks_this_worker_has_are_taken(store: Store, stage: Stage) 
     assert stage.started == [mine]
 
 
-# -------------------------------------------------------------------------------------------------- what attempts come to
+# ----------------------------------------------------------------------------------------------- what attempts come to
 
 
 @pytest.mark.parametrize(
@@ -140,9 +178,7 @@ async def test_only_tasks_this_worker_has_are_taken(store: Store, stage: Stage) 
         ("itself", State.WAITING, "CancelledError", 2 * SECOND),
     ],
 )
-async def test_failures(
-    store: Store, stage: Stage, how: str, state: State, error_type: str, wait: int | None
-) -> None:
+async def test_failures(store: Store, stage: Stage, how: str, state: State, error_type: str, wait: int | None) -> None:
     run_id = await store.one_shot(task="fail", payload=b'{"how":"%s"}' % how.encode(), retry=Retry(jitter=0))
     crew = await crew_on(store, stage)
 
@@ -250,7 +286,7 @@ async def test_a_run_that_ended_before_it_could_be_stopped_is_cancelled_all_the_
     assert await store.state(run_id) is State.CANCELLED
 
 
-# ----------------------------------------------------------------------------------------------------------- handed back
+# --------------------------------------------------------------------------------------------------------- handed back
 
 
 async def test_what_is_stopped_to_drain_is_handed_back_unspent(store: Store, stage: Stage) -> None:
@@ -297,7 +333,7 @@ async def test_a_claim_that_returns_while_draining_is_handed_back(
     assert (stage.started, view.state, view.losses) == ([], State.WAITING, 0)
 
 
-# ------------------------------------------------------------------------------------------------------------ lost answers
+# -------------------------------------------------------------------------------------------------------- lost answers
 
 
 class Interrupted:
@@ -407,7 +443,7 @@ async def test_a_late_result_is_refused(store: Store, stage: Stage, logged: list
     assert any("too late" in line["event"] for line in logged)
 
 
-# ------------------------------------------------------------------------------------------------------------------ lanes
+# --------------------------------------------------------------------------------------------------------------- lanes
 
 
 async def test_the_next_of_a_group_starts_when_the_one_before_is_settled(store: Store, stage: Stage) -> None:
@@ -420,7 +456,7 @@ async def test_the_next_of_a_group_starts_when_the_one_before_is_settled(store: 
         store.advance(settling.LINGER + lookout.SPACING)
 
 
-# ---------------------------------------------------------------------------------------------------------------- reports
+# ------------------------------------------------------------------------------------------------------------- reports
 
 
 async def test_logs_progress_and_checkpoints(store: Store, stage: Stage) -> None:

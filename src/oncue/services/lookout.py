@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from oncue.clock import Clock
 from oncue.domain.ids import ClassId, RunId
 from oncue.domain.instants import MICROSECOND, MILLISECOND, NEVER, SECOND, Duration, Instant
-from oncue.domain.placement import ClassKey, Offer, Priority, misfit, rank
+from oncue.domain.placement import Offer, Priority, misfit, rank
 from oncue.domain.run import Peeked
 from oncue.engines.port import Engine
 from oncue.tasks import Isolation, Tasks
@@ -24,7 +25,7 @@ POLL = Duration(250 * MILLISECOND)  # twice in what a look covers, so that a slo
 SWEEP = Duration(SECOND)
 SPACING = Duration(10 * MILLISECOND)  # between looks, however many hints come
 LIMIT = 10_000  # of each class in one look
-ENOUGH = 2_000  # known and due: no need to look for more
+ENOUGH = 2_000  # due and known, of one kind: no need to look for more
 LONG_AGO = Instant(0)
 
 
@@ -34,6 +35,15 @@ class Place:
     def __init__(self) -> None:
         self.soon: list[tuple[Instant, int, RunId, Priority]] = []  # by due, then as they were found
         self.ready: list[tuple[Instant, int, RunId]] = []  # due, in order of rank
+        self.seen = LONG_AGO  # everything due until then has been read once
+
+    @property
+    def hungry(self) -> bool:
+        return len(self.ready) < ENOUGH
+
+    def behind(self, now: Instant) -> bool:
+        """Something due may not have been read, and there is use for it."""
+        return self.seen < now and self.hungry
 
     def ripen(self, now: Instant) -> None:
         while self.soon and self.soon[0][0] <= now:
@@ -45,13 +55,12 @@ class Lookout:
     def __init__(self, engine: Engine, clock: Clock, tasks: Tasks, offer: Offer) -> None:
         self._engine = engine
         self._clock = clock
-        self._tasks = tasks
         self._offer = offer
         self._places = {kind: Place() for kind in Isolation}
+        self._place_of_task = {task.name: self._places[task.takes] for task in tasks}
+        self._classes: dict[ClassId, tuple[Place, Priority]] = {}
         self._known: dict[RunId, Instant] = {}
         self._order = itertools.count()
-        self._classes: dict[ClassId, ClassKey] = {}
-        self._seen = LONG_AGO  # everything due until then has been read once
         self._asked = NEVER  # where a hint points
         self._look_at = self._sweep_at = self._rest_until = LONG_AGO
 
@@ -65,26 +74,26 @@ class Lookout:
         self._asked = min(self._asked, LONG_AGO if due is None else Instant(due - MICROSECOND))
 
     async def look(self) -> None:
-        """Read what is missing, if it is time to."""
+        """Read what is missing, if it is time to and there is use for it."""
         now = self._clock.now()
-        if now < self._rest_until or self._enough():
+        hungry = self._hungry()
+        if now < self._rest_until or not hungry:
             return
         asked, self._asked = self._asked, NEVER
         try:
             if now >= self._sweep_at:
                 await self._refresh()
-                await self._read(LONG_AGO, now)
+                await self._read(hungry, LONG_AGO, now)
                 self._sweep_at = Instant(now + SWEEP)
-            elif asked < now + AHEAD:
+            if asked < now + AHEAD:
                 await self._refresh()
-                await self._read(asked, Instant(now + AHEAD))
+                await self._read(hungry, asked, Instant(now + AHEAD))
+            if now >= self._look_at or any(place.behind(now) for place in hungry):
+                await self._move_on(hungry, Instant(now + AHEAD))
+                self._look_at = Instant(now + POLL)
         except BaseException:
-            self.ask(asked)
+            self._asked = min(self._asked, asked)
             raise
-        if now >= self._look_at:
-            until = Instant(now + AHEAD)
-            self._seen = await self._read(min(self._seen, until), until)
-            self._look_at = Instant(now + POLL) if self._seen == until else now
         self._rest_until = Instant(now + SPACING)
 
     def take(self, room: Mapping[Isolation, int], most: int) -> list[RunId]:
@@ -108,39 +117,52 @@ class Lookout:
         if any(place.ready and room[kind] for kind, place in places):
             return Duration(0)
         wanted = [place.soon[0][0] for _, place in places if place.soon]
-        if not self._enough():
-            look_at = LONG_AGO if self._asked < now + AHEAD else min(self._look_at, self._sweep_at)
+        if hungry := self._hungry():
+            at_once = self._asked < now + AHEAD or any(place.behind(now) for place in hungry)
+            look_at = LONG_AGO if at_once else min(self._look_at, self._sweep_at)
             wanted.append(max(look_at, self._rest_until))
         return Duration(max(min(wanted, default=NEVER) - now, 0))
 
-    def _enough(self) -> bool:
-        return sum(len(place.ready) for place in self._places.values()) >= ENOUGH
+    def _hungry(self) -> set[Place]:
+        """Places that can use more, of those that some class leads to or may yet lead to."""
+        return {place for place in self._place_of_task.values() if place.hungry}
 
     async def _refresh(self) -> None:
         """New classes appear with the first job that needs them."""
         known = await self._engine.jobs.classes()
-        able = {class_id: key for class_id, key in known.items() if misfit(key, self._offer) is None}
-        if able.keys() - self._classes.keys():
-            self._seen = LONG_AGO
-        self._classes = able
+        for class_id, key in known.items():
+            if class_id not in self._classes and misfit(key, self._offer) is None:
+                place = self._place_of_task[key.task]
+                place.seen = LONG_AGO
+                self._classes[class_id] = place, key.priority
 
-    async def _read(self, after: Instant, until: Instant) -> Instant:
-        """Returns how far everything was read: less than `until` when there was more than fits."""
-        found = await self._engine.running.peek(self.classes, after, until, LIMIT)
+    async def _move_on(self, hungry: set[Place], until: Instant) -> None:
+        """The stretch that nobody has read yet; nearly always the same for every place, and then one read."""
+        for seen in {min(place.seen, until) for place in hungry}:
+            places = {place for place in hungry if min(place.seen, until) == seen}
+            reached = await self._read(places, seen, until)
+            for place in places:
+                place.seen = reached.get(place, until)
+
+    async def _read(self, places: set[Place], after: Instant, until: Instant) -> dict[Place, Instant]:
+        """Into the places' memory. Returned are those of which there was more than fits, and how far it was read."""
+        classes = [class_id for class_id, (place, _) in self._classes.items() if place in places]
+        if not classes:
+            return {}
+        found = await self._engine.running.peek(classes, after, until, LIMIT)
         self._remember(found)
-        counts: dict[ClassId, int] = {}
-        last: dict[ClassId, Instant] = {}
-        for run in found:
-            counts[run.class_id] = counts.get(run.class_id, 0) + 1
-            last[run.class_id] = run.due
-        return min((Instant(last[i] - MICROSECOND) for i, n in counts.items() if n >= LIMIT), default=until)
+        counts = Counter(run.class_id for run in found)
+        reached: dict[Place, Instant] = {}
+        last = {run.class_id: run.due for run in found} if max(counts.values(), default=0) >= LIMIT else {}
+        for class_id, due in last.items():
+            if counts[class_id] >= LIMIT:
+                place, _ = self._classes[class_id]
+                reached[place] = min(reached.get(place, NEVER), Instant(due - MICROSECOND))
+        return reached
 
     def _remember(self, found: Iterable[Peeked]) -> None:
         for run in found:
-            if run.due >= self._known.get(run.run_id, NEVER):
-                continue
-            key = self._classes[run.class_id]
-            task = self._tasks.get(key.task)
-            if task is not None:
+            if run.due < self._known.get(run.run_id, NEVER):
+                place, priority = self._classes[run.class_id]
                 self._known[run.run_id] = run.due
-                heapq.heappush(self._places[task.takes].soon, (run.due, next(self._order), run.run_id, key.priority))
+                heapq.heappush(place.soon, (run.due, next(self._order), run.run_id, priority))

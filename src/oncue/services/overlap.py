@@ -28,14 +28,14 @@ class Overlap:
         now = self._clock.now()
         held = await self._engine.planning.overdue(self._limit, Instant(now + AHEAD))
         # Those that only wait come first, being the oldest: if they fill a look, the next one reaches further.
-        full = len(held) == self._limit
+        reach_further = len(held) == self._limit < MOST
         self._limit = min(max(FEWEST, 2 * len(held)), MOST)
         due = [run for run in held if run.wanted <= now]
         decisions = list(decide(due))
         await self._withdraw([one for one in decisions if isinstance(one, Withdrawal)], now)
         for going in dict.fromkeys(one.going for one in decisions if isinstance(one, Displacement)):
             await self._displace(going, now)
-        return APART if full else _until_next(held[len(due) :], now)
+        return APART if reach_further else _until_next(held[len(due) :], now)
 
     async def _withdraw(self, withdrawals: Sequence[Withdrawal], now: Instant) -> None:
         if withdrawals:

@@ -34,7 +34,7 @@ class Retention:
         self._clock = clock
         self._keep = settings.keep_history
         self._every = Duration(min(SELDOM, max(OFTEN, settings.history_width // 2)))
-        self._due = Instant(clock.monotonic())
+        self._due = clock.monotonic()
 
     async def run_once(self) -> Duration:
         """Called more often than there is something to do: loops cap their waits."""

@@ -404,6 +404,13 @@ class TestTheBody:
         assert answer["truncated"] is truncated
         assert answer["body"] == ('"' + "x" * 999 if truncated else "x" * 998)
 
+    async def test_that_was_cut_is_a_text_though_what_is_left_may_be_json(self, server: Server) -> None:
+        server.says(200, "Content-Type: application/json", body=b"12345")
+
+        answer = await call(server.url, settings=msgspec.structs.replace(ALLOWING_HERE, http_body_cap=3))
+
+        assert (answer["body"], answer["truncated"]) == ("123", True)
+
     @pytest.mark.parametrize("kind", ["gzip", "GZIP", "x-gzip"])
     async def test_that_was_packed_unasked_is_unpacked(self, server: Server, kind: str) -> None:
         server.says(200, f"Content-Encoding: {kind}", body=gzip.compress(b"y" * 1_000))
@@ -513,6 +520,12 @@ class TestTheAddress:
             assert (await call(f"http://nice.example:{server.port}/", resolve=resolve))["status"] == 200
 
         assert reached == []
+
+    async def test_that_comes_first_is_dialled_first(self, server: Server) -> None:
+        resolve, _ = standing_for([HERE, INSIDE])  # nobody listens inside
+        both = Settings(http_allow=("127.0.0.0/30",))
+
+        assert (await call(f"http://nice.example:{server.port}/", settings=both, resolve=resolve))["status"] == 200
 
     async def test_where_nobody_answers_is_passed_over_for_the_next(self, server: Server) -> None:
         resolve, _ = standing_for([INSIDE, HERE])

@@ -1,8 +1,8 @@
 """What every executor does, whatever it runs.
 
-`run` is awaited in an asyncio task of its own, one for each attempt. **To stop an attempt, that task is cancelled**: for
-a timeout, a cancel, a drain. The executor then stops what it started, for certain where it can (a process group: TERM,
-`grace`, KILL), and lets the CancelledError out when it has stopped. What cannot be stopped (a thread, code that catches
+`run` is awaited in an asyncio task of its own, one for each attempt. **To stop an attempt, that task is cancelled**,
+for a timeout, a cancel, a drain. The executor then stops what it started, for certain where it can (a process group:
+TERM, `grace`, KILL), and lets the CancelledError out when it has stopped. What cannot be stopped (a thread, code that catches
 CancelledError) is left behind, and counted.
 """
 
@@ -67,7 +67,8 @@ def encoded(result: object, cap: int) -> bytes | None:
     try:
         stored = msgspec.json.encode(result)
     except (TypeError, ValueError, OverflowError) as wrong:
-        raise TaskFailed("BadResult", f"the task ended well, but its result is not JSON: {wrong}", retry=False) from None
+        problem = f"the task ended well, but its result is not JSON: {wrong}"
+        raise TaskFailed("BadResult", problem, retry=False) from None
     if len(stored) > cap:
         raise TaskFailed(
             "BadResult",

@@ -120,9 +120,14 @@ class WarmProcess:
 
 async def start_process(settings: Settings, limits: Limits) -> WarmProcess:
     ours, theirs = socket.socketpair()
+    # asyncio forgets a socket whose opening is cancelled half-way.
+    opening = asyncio.ensure_future(asyncio.open_unix_connection(sock=ours, limit=words.LONGEST_LINE))
+    cancelled = await outlast(opening)
+    reader, writer = opening.result()
     output = Output(settings.log_cap)
     try:
-        reader, writer = await asyncio.open_unix_connection(sock=ours, limit=words.LONGEST_LINE)
+        if cancelled:
+            raise cancelled
         contained = await start(
             [sys.executable, *CHILD, str(theirs.fileno())],
             env=os.environ,
@@ -134,7 +139,7 @@ async def start_process(settings: Settings, limits: Limits) -> WarmProcess:
         )
     except BaseException:
         output.close()
-        ours.close()
+        writer.close()
         raise
     finally:
         theirs.close()

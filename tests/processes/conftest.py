@@ -1,0 +1,35 @@
+"""Fleets of real processes, each gone without a trace when its test is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.processes.fleet import Fleet
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    """On a SQLite file."""
+    yield from closing(Fleet(tmp_path))
+
+
+@pytest.fixture
+def postgres_fleet(tmp_path: Path, postgres_url: str) -> Iterator[Fleet]:
+    yield from closing(Fleet(tmp_path, postgres_url))
+
+
+@pytest.fixture(params=["fleet", "postgres_fleet"], ids=["sqlite", "postgres"])
+def any_fleet(request: pytest.FixtureRequest) -> Fleet:
+    """On each engine in turn."""
+    fleet: Fleet = request.getfixturevalue(request.param)
+    return fleet
+
+
+def closing(fleet: Fleet) -> Iterator[Fleet]:
+    try:
+        yield fleet
+    finally:
+        fleet.close()

@@ -1,0 +1,281 @@
+"""oncue as real processes: started as a user would, watched from outside, killed, and gone at the end.
+
+Every process that descends from a fleet carries its mark in the environment; commands get it with their payload. So
+whoever is left is found in /proc, whatever session or parent it has by then.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+ONCUE = Path(sys.executable).with_name("oncue")
+TASKS = Path(__file__).with_name("tasks.py")
+FINAL = {"succeeded", "dead", "cancelled", "expired"}
+MARK = "ONCUE_TEST_FLEET"
+
+T = TypeVar("T")
+Json = dict[str, Any]
+
+
+class Member:
+    """One `oncue` process as a user starts it. A worker's, and that of `up`, keeps another, where tasks run."""
+
+    def __init__(self, role: str, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.role = role
+        self.process = process
+        self.pid = process.pid
+        self._log = log
+
+    @property
+    def inner(self) -> int | None:
+        """The process it keeps at this moment."""
+        for pid in children_of(self.pid):
+            if b"oncue.app\0worker" in read_proc(pid, "cmdline"):
+                return pid
+        return None
+
+    @property
+    def said(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def send(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def ended(self, within: float) -> int:
+        """Its exit code."""
+        try:
+            return self.process.wait(within)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.role} did not end within {within} s:\n{self.said[-3_000:]}") from None
+
+
+class Fleet:
+    def __init__(self, folder: Path, engine: str | None = None) -> None:
+        self.folder = folder
+        self.engine = engine or f"sqlite:///{folder / 'oncue.db'}"
+        self.members: list[Member] = []
+        self.mark = secrets.token_hex(8)
+        self.port = free_port()
+        self._witness = folder / "witness.jsonl"
+        self._witness.touch()
+        self._key: str | None = None
+
+    # ------------------------------------------------------------------------------------------------------- processes
+
+    def start(self, role: str, *options: str, tasks: Path = TASKS) -> Member:
+        argv = [str(ONCUE), role, "--engine", self.engine, "--data-dir", str(self.folder)]
+        if role in ("up", "worker"):
+            argv += ["--tasks", str(tasks)]
+        if role in ("up", "api"):
+            argv += ["--port", str(self.port)]
+        log = self.folder / f"{len(self.members)}-{role}.log"
+        with log.open("wb") as said:
+            process = subprocess.Popen(
+                [*argv, *options],
+                env={**os.environ, **self.environment, "PYTHONUNBUFFERED": "1"},
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                start_new_session=True,
+            )
+        member = Member(role, process, log)
+        self.members.append(member)
+        return member
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What marks a process as one of ours; for the payload of commands, which inherit next to nothing."""
+        return {MARK: self.mark, "WITNESS": str(self._witness)}
+
+    def up(self, *options: str) -> Member:
+        """`oncue up`, ready, with its tasks announced."""
+        member = self.start("up", *options)
+        self.ready(workers=1)
+        return member
+
+    def ready(self, *, workers: int) -> None:
+        """The API answers, and so many workers are registered."""
+        until(lambda: self.raw("GET", "/readyz")[0] == 200, 30, "the API is ready", self.tell)
+        until(lambda: len(self.workers()) >= workers, 30, f"{workers} workers are registered", self.tell)
+
+    def processes(self) -> dict[int, str]:
+        """All that live and carry our mark, with their command lines."""
+        wanted = f"{MARK}={self.mark}".encode()
+        alive = {}
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and wanted in read_proc(int(entry.name), "environ").split(b"\0"):
+                pid = int(entry.name)
+                alive[pid] = read_proc(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace")
+        return alive
+
+    def running(self, words: str) -> list[int]:
+        """Processes of ours whose command line has these words in it."""
+        return [pid for pid, line in self.processes().items() if words in line]
+
+    def tell(self) -> str:
+        """What the members said, for whoever has to find out why a test failed."""
+        return "\n".join(f"--- {m.role} {m.pid} ({m.process.poll()})\n{m.said[-1_500:]}" for m in self.members[-12:])
+
+    def close(self) -> None:
+        """Kill the members, and only them: whatever else is left afterwards has outlived its parents."""
+        for member in self.members:
+            with suppress(ProcessLookupError):
+                os.kill(member.pid, signal.SIGKILL)
+            if member.inner:
+                os.kill(member.inner, signal.SIGCONT)
+            member.process.wait()
+        try:
+            until(lambda: not self.processes(), 5, "nothing is left running", lambda: str(self.processes()))
+        finally:
+            for pid in self.processes():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    # ------------------------------------------------------------------------------------------------------------- API
+
+    def raw(
+        self, method: str, path: str, body: Any = None, *, timeout: float = 30
+    ) -> tuple[int, Json, http.client.HTTPMessage]:
+        """Status, answer and headers. Status 0: nobody listens."""
+        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read() or b"null"), answer.headers
+        except (ConnectionError, http.client.RemoteDisconnected):
+            return 0, {}, http.client.HTTPMessage()
+        finally:
+            connection.close()
+
+    @property
+    def key(self) -> str:
+        if self._key is None and (self.folder / "admin.key").exists():
+            self._key = (self.folder / "admin.key").read_text().strip() or None
+        return self._key or ""
+
+    def call(self, method: str, path: str, body: Any = None) -> Json:
+        """The answer; anything but success fails the test."""
+        status, answer, _ = self.raw(method, "/v1" + path, body)
+        assert 200 <= status < 300, (method, path, body, status, answer)
+        return answer
+
+    def create(self, task: str, payload: Json | None = None, **job: Any) -> str:
+        """The id of a job; a one-shot's run has the same."""
+        job_id: str = self.call("POST", "/jobs", {"task": task, "payload": payload or {}, **job})["job_id"]
+        return job_id
+
+    def command(self, *argv: str, **job: Any) -> str:
+        return self.create("command", {"argv": argv, "env": self.environment}, **job)
+
+    def run(self, run_id: str) -> Json:
+        return self.call("GET", f"/runs/{run_id}")
+
+    def runs_of(self, job_id: str) -> list[Json]:
+        found: list[Json] = []
+        token = ""
+        while True:
+            page = self.call("GET", f"/jobs/{job_id}/runs?limit=1000{token}")
+            found += page["runs"]
+            if not page["next_page_token"]:
+                return found
+            token = f"&page_token={page['next_page_token']}"
+
+    def workers(self) -> list[Json]:
+        status, answer, _ = self.raw("GET", "/v1/workers")
+        return answer["workers"] if status == 200 else []
+
+    def at_rest(self, run_ids: Iterable[str], within: float) -> dict[str, Json]:
+        """These runs, once all of them are final."""
+        done: dict[str, Json] = {}
+        left = list(run_ids)
+
+        def look() -> bool:
+            found = {run_id: self.run(run_id) for run_id in left}
+            done.update({run_id: run for run_id, run in found.items() if run["status"] in FINAL})
+            left[:] = [run_id for run_id in left if run_id not in done]
+            return not left
+
+        until(look, within, "all runs have ended", lambda: f"{[self.run(r) for r in left[:5]]}\n{self.tell()}")
+        return done
+
+    # --------------------------------------------------------------------------------------------------------- witness
+
+    def events(self, kind: str | None = None, run: str | None = None) -> list[Json]:
+        """What the tasks wrote down, in that order."""
+        found = [json.loads(line) for line in self._witness.read_bytes().splitlines()]
+        return [e for e in found if kind in (None, e["kind"]) and run in (None, e["run"])]
+
+    def started(self, *run_ids: str, within: float = 10) -> list[Json]:
+        """The first start of each, once all have started."""
+        seen: dict[str, Json] = {}
+
+        def look() -> bool:
+            for event in self.events("start"):
+                seen.setdefault(event["run"], event)
+            return set(run_ids) <= seen.keys()
+
+        until(look, within, "they have started", lambda: f"missing {set(run_ids) - seen.keys()}\n{self.tell()}")
+        return [seen[run_id] for run_id in run_ids]
+
+
+# ------------------------------------------------------------------------------------------------------------ the machine
+
+
+def until(condition: Callable[[], T], within: float, what: str, tell: Callable[[], str] = str) -> T:
+    """Wait for something to become true. It fails the test when it does not within this many seconds."""
+    end = time.monotonic() + within
+    while not (found := condition()):
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {within} s: {what}\n{tell()}")
+        time.sleep(0.02)
+    return found
+
+
+def alive(pid: int) -> bool:
+    """It runs, or could: neither gone nor a zombie."""
+    return read_proc(pid, "environ") != b""
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in read_proc(pid, f"task/{pid}/children").split()]
+
+
+def read_proc(pid: int, name: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return b""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def rfc3339(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+
+
+def moment(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()

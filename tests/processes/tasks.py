@@ -1,0 +1,144 @@
+"""Tasks that write down by themselves when they start and end: oncue's own tables are not believed."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from oncue import Tasks
+
+tasks = Tasks()
+
+
+def note(kind: str, ctx: Any, **more: object) -> None:
+    """One line, in one write to the end of the file: whole also when several processes write at once."""
+    said = {
+        "kind": kind,
+        "at": time.time(),
+        "run": str(ctx.run_id),
+        "job": str(ctx.job_id),
+        "attempt": ctx.attempt,
+        "due": ctx.scheduled_for.timestamp(),
+        "pids": [os.getpid(), os.getppid(), parent_of(os.getppid())],
+        **more,
+    }
+    end = os.open(os.environ["WITNESS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    try:
+        os.write(end, json.dumps(said).encode() + b"\n")
+    finally:
+        os.close(end)
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+
+
+@tasks.task("mark")
+async def mark(ctx: Any) -> str:
+    note("start", ctx)
+    note("end", ctx)
+    return "done"
+
+
+@tasks.task("slow")
+async def slow(ctx: Any, seconds: float) -> str:
+    note("start", ctx)
+    await asyncio.sleep(seconds)
+    note("end", ctx)
+    return "done"
+
+
+@tasks.task("relay")
+async def relay(ctx: Any, lengths: list[float]) -> dict[str, int]:
+    """How long it takes depends on the attempt; the result tells whose it is."""
+    note("start", ctx)
+    await asyncio.sleep(lengths[min(ctx.attempt, len(lengths)) - 1])
+    note("end", ctx)
+    return {"pid": os.getpid(), "attempt": ctx.attempt}
+
+
+@tasks.task("in_thread")
+def in_thread(ctx: Any, seconds: float) -> str:
+    note("start", ctx)
+    time.sleep(seconds)
+    note("end", ctx)
+    return "done"
+
+
+@tasks.task("in_process", isolation="process")
+def in_process(ctx: Any, seconds: float) -> str:
+    note("start", ctx)
+    time.sleep(seconds)
+    note("end", ctx)
+    return "done"
+
+
+@tasks.task("poison")
+async def poison(ctx: Any) -> None:
+    note("start", ctx)
+    os._exit(9)
+
+
+@tasks.task("block_the_loop")
+async def block_the_loop(ctx: Any, seconds: float) -> str:
+    note("start", ctx)
+    time.sleep(seconds)  # noqa: ASYNC251 -- this is the fault
+    note("end", ctx)
+    return "done"
+
+
+@tasks.task("hold_the_gil")
+def hold_the_gil(ctx: Any, seconds: int) -> str:
+    note("start", ctx)
+    ctypes.PyDLL(None).sleep(seconds)  # unlike CDLL, it keeps the lock while C code runs
+    note("end", ctx)
+    return "done"
+
+
+@tasks.task("never_end")
+def never_end(ctx: Any) -> None:
+    note("start", ctx)
+    while True:
+        time.sleep(1)
+
+
+@tasks.task("print_for_ever")
+def print_for_ever(ctx: Any) -> None:
+    """Ends when told to: it is the output that is endless here, not the thread."""
+    note("start", ctx)
+    while not ctx.cancelled:
+        print("and so on, " * 100)
+
+
+@tasks.task("print_for_ever_apart", isolation="process")
+def print_for_ever_apart(ctx: Any) -> None:
+    note("start", ctx)
+    while True:
+        print("and so on, " * 100)
+
+
+@tasks.task("take_all_memory", isolation="process")
+def take_all_memory(ctx: Any) -> None:
+    note("start", ctx)
+    taken = []
+    try:
+        while True:
+            taken.append(bytearray(8 * 1024 * 1024))
+    except MemoryError:
+        megabytes = 8 * len(taken)
+        taken.clear()
+        note("full", ctx, megabytes=megabytes)
+        raise
+
+
+@tasks.task("start_a_grandchild", isolation="process")
+def start_a_grandchild(ctx: Any) -> None:
+    """In a session of its own, where no signal to our group reaches it."""
+    with subprocess.Popen(["sleep", "3600"], start_new_session=True) as child:
+        note("start", ctx, child=child.pid)

@@ -1,0 +1,44 @@
+"""`oncue up` that cannot work as it was told: it says so, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from tests.processes.fleet import Fleet
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("import no_such_module_anywhere", "no_such_module_anywhere"),
+        ("def broken(:", "invalid syntax"),
+        ("nothing = 1", "Tasks"),
+    ],
+    ids=["import", "syntax", "no tasks"],
+)
+def test_up_with_a_broken_task_file_ends_and_says_why(fleet: Fleet, code: str, told: str) -> None:
+    file = fleet.folder / "broken.py"
+    file.write_text(code)
+
+    up = fleet.start("up", tasks=file)
+
+    assert up.ended(within=15) == 1
+    assert str(file) in up.said
+    assert told in up.said
+    assert "Traceback" not in up.said
+    assert fleet.processes() == {}
+
+
+def test_up_on_a_port_in_use_ends_and_says_so(fleet: Fleet) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", fleet.port))
+        other.listen()
+
+        up = fleet.start("up")
+
+        assert up.ended(within=15) == 1
+    assert f"--port: {fleet.port} is taken" in up.said
+    assert "Traceback" not in up.said
+    assert fleet.processes() == {}

@@ -1,0 +1,326 @@
+"""Functions in processes of their own: what travels, what is contained, and what is left over (nothing)."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from oncue.domain.errors import Conflict
+from oncue.domain.instants import MILLISECOND, SECOND, Duration
+from oncue.domain.placement import Resources
+from oncue.services.executors import warm
+from oncue.services.executors.port import ProcessLost, TaskFailed
+from oncue.services.executors.processes import ProcessExecutor
+from oncue.services.loading import load_tasks
+from oncue.settings import Settings
+from tests.services.executors.working import SOON, Remembered, alive_with, attempt, children, open_descriptors, until
+
+FILE = str(Path(__file__).with_name("process_tasks.py"))
+SETTINGS = Settings(tasks=(FILE,), stop_grace=Duration(200 * MILLISECOND), log_cap=10_000)
+
+# A worker that runs one task in a process, and is then killed.
+OWNER = f"""
+import asyncio, sys
+from oncue.services.executors.processes import ProcessExecutor
+from oncue.services.loading import load_tasks
+from oncue.settings import Settings
+from tests.services.executors.working import attempt, Remembered
+
+class Printing(Remembered):
+    def write(self, text):
+        print(text, flush=True)
+
+async def main():
+    settings = Settings(tasks=({FILE!r},))
+    await ProcessExecutor(settings, 1).run(attempt(load_tasks(settings.tasks).get("stubborn"), None, Printing()))
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+async def processes() -> AsyncIterator[ProcessExecutor]:
+    executor = ProcessExecutor(SETTINGS, 2)
+    yield executor
+    await executor.close()
+    assert children() == set()
+
+
+async def run(executor: ProcessExecutor, name: str, payload: object = None, **given: object) -> object:
+    result = await executor.run(work(name, payload, **given))
+    return None if result is None else msgspec.json.decode(result)
+
+
+def work(name: str, payload: object = None, **given: object):  # type: ignore[no-untyped-def]
+    task = load_tasks([FILE]).get(name)
+    assert task is not None
+    return attempt(task, None if payload is None else msgspec.json.encode(payload), **given)  # type: ignore[arg-type]
+
+
+class TestWhatTravels:
+    async def test_arguments_and_results(self, processes: ProcessExecutor) -> None:
+        assert await run(processes, "add", {"a": 1, "b": 2}) == 3
+
+    async def test_an_async_function_and_its_checkpoint(self, processes: ProcessExecutor) -> None:
+        reports = Remembered()
+
+        assert await run(processes, "add_async", {"a": 1, "b": 2}, reports=reports) == 3
+        assert reports.saved == [b'{"a":1}']
+
+    async def test_prints_subprocesses_raw_writes_and_the_logger_land_in_the_log(
+        self, processes: ProcessExecutor
+    ) -> None:
+        reports = Remembered()
+
+        assert await run(processes, "talk", reports=reports, checkpoint=b'{"kept":1}') == {"kept": 1}
+        *others, logged = reports.text.splitlines()
+        assert others == ["printed", "by a subprocess", "raw"]
+        assert logged.endswith("Z INFO logged")
+
+    async def test_what_one_run_says_is_not_in_the_next_ones_log(self, processes: ProcessExecutor) -> None:
+        await run(processes, "talk", reports=Remembered())
+        second = Remembered()
+        await run(processes, "add", {"a": 1, "b": 2}, reports=second)
+
+        assert second.text == ""
+
+    async def test_progress_the_newest_at_least_and_not_all_of_a_hundred_thousand(
+        self, processes: ProcessExecutor
+    ) -> None:
+        reports = Remembered()
+        await run(processes, "report", {"times": 100_000}, reports=reports)
+
+        assert reports.told[-1] == b'{"done":100000,"total":100000}'
+        assert len(reports.told) < 1_000
+        assert reports.saved == [b'{"at":100000}']
+
+    async def test_a_checkpoint_that_is_refused_is_told_to_the_run(self, processes: ProcessExecutor) -> None:
+        class Refusing(Remembered):
+            async def save(self, stored: bytes) -> None:
+                raise Conflict("another's by now")
+
+        with pytest.raises(TaskFailed, match="another's by now") as failed:
+            await run(processes, "report", {"times": 1}, reports=Refusing())
+        assert failed.value.kind == "Conflict"
+
+    @pytest.mark.parametrize(
+        ("how", "kind", "retry", "after"),
+        [
+            ("plain", "ValueError", True, None),
+            ("no_retry", "NoRetry", False, None),
+            ("retry_after", "RetryAfter", True, 30 * SECOND),
+            ("exit", "SystemExit", True, None),
+        ],
+    )
+    async def test_failures_with_what_they_ask_for(
+        self, processes: ProcessExecutor, how: str, kind: str, retry: bool, after: int | None
+    ) -> None:
+        with pytest.raises(TaskFailed) as failed:
+            await run(processes, "fail", {"how": how})
+
+        assert (failed.value.kind, failed.value.retry, failed.value.after) == (kind, retry, after)
+
+    async def test_a_failure_tells_where_in_the_users_code(self, processes: ProcessExecutor) -> None:
+        with pytest.raises(TaskFailed, match=r'^no such thing\n\nTraceback[^\n]*\n  File "[^"]*process_tasks.py'):
+            await run(processes, "fail", {"how": "plain"})
+
+    async def test_a_payload_that_does_not_fit_fails_for_good(self, processes: ProcessExecutor) -> None:
+        with pytest.raises(TaskFailed) as failed:
+            await run(processes, "add", {"a": 1})
+
+        assert (failed.value.kind, failed.value.retry) == ("BadPayload", False)
+
+    async def test_tasks_that_cannot_be_loaded_fail_the_run_and_say_why(self, tmp_path: Path) -> None:
+        broken = tmp_path / "broken_tasks.py"
+        broken.write_text("raise RuntimeError('half written')")
+        executor = ProcessExecutor(Settings(tasks=(str(broken),)), 1)
+
+        with pytest.raises(TaskFailed, match="half written"):
+            await executor.run(work("add", {"a": 1, "b": 2}))
+        await executor.close()
+
+
+class TestReuse:
+    async def test_a_process_is_kept_for_the_next_run(self, processes: ProcessExecutor) -> None:
+        first, second = await run(processes, "who"), await run(processes, "who")
+
+        assert isinstance(first, dict) and isinstance(second, dict)
+        assert first["pid"] == second["pid"]
+
+    async def test_a_failure_does_not_cost_the_process(self, processes: ProcessExecutor) -> None:
+        await run(processes, "who")
+        with pytest.raises(TaskFailed):
+            await run(processes, "fail", {"how": "exit"})
+
+        assert (await run(processes, "who"))["runs"] == 2  # type: ignore[index]
+
+    async def test_one_with_another_memory_limit_is_replaced(self, processes: ProcessExecutor) -> None:
+        small, large = Resources(memory_mb=300), Resources(memory_mb=400)
+        seen = [await run(processes, "who", resources=size) for size in (small, large, small)]
+
+        assert [who["runs"] for who in seen] == [1, 1, 2]  # type: ignore[index]
+        third = await run(processes, "who", resources=Resources(memory_mb=500))
+        assert third["runs"] == 1  # type: ignore[index]
+        await until(lambda: len(children()) == 2)  # the oldest made room
+
+    async def test_it_is_replaced_after_many_runs(
+        self, processes: ProcessExecutor, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(warm, "MOST_RUNS", 2)
+
+        assert [(await run(processes, "who"))["runs"] for _ in range(3)] == [1, 2, 1]  # type: ignore[index]
+
+    async def test_a_run_that_must_be_alone_gets_a_fresh_one_used_once(self, processes: ProcessExecutor) -> None:
+        await run(processes, "who")
+        seen = [msgspec.json.decode(await processes.run_alone(work("who")) or b"") for _ in range(2)]
+
+        assert [who["runs"] for who in seen] == [1, 1]
+        assert (await run(processes, "who"))["runs"] == 2  # type: ignore[index]
+
+    async def test_one_that_was_killed_while_idle_is_not_used(self, processes: ProcessExecutor) -> None:
+        who = await run(processes, "who")
+        os.kill(who["pid"], signal.SIGKILL)  # type: ignore[index]
+        await until(lambda: children() == set())
+
+        assert await run(processes, "add", {"a": 1, "b": 2}) == 3
+
+    async def test_no_more_run_at_once_than_there_is_room_for(self, processes: ProcessExecutor) -> None:
+        await asyncio.gather(*(run(processes, "add", {"a": 1, "b": 2}) for _ in range(10)))
+
+        assert len(children()) == 2
+
+    async def test_the_process_imports_no_server_and_no_driver(self, processes: ProcessExecutor) -> None:
+        imported = set(await run(processes, "imported"))  # type: ignore[call-overload]
+
+        assert "oncue.context" in imported
+        assert not imported & {"starlette", "asyncpg", "apsw", "httpx2", "httpcore2", "structlog", "rich", "click"}
+
+    async def test_nothing_is_left_open_after_fifty_runs(self, processes: ProcessExecutor) -> None:
+        await run(processes, "who")
+        before = open_descriptors()
+        for number in range(50):
+            if number % 10 == 0:
+                await processes.run_alone(work("who"))
+            else:
+                await run(processes, "who")
+
+        await until(lambda: open_descriptors() == before)
+        assert len(children()) == 1
+
+
+class TestHarm:
+    @pytest.mark.parametrize(
+        ("how", "said"),
+        [
+            ("exit", "the process ended with exit code 3"),
+            ("kill", r"the process ended with signal 9 \(KILL\): out of memory, or killed by somebody"),
+            ("close", "closed its line to the worker"),
+        ],
+    )
+    async def test_a_process_that_falls_silent_is_lost_and_the_next_run_gets_another(
+        self, processes: ProcessExecutor, how: str, said: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(warm, "LAST_WORDS", 0.2)
+        with pytest.raises(ProcessLost, match=said):
+            await run(processes, "end", {"how": how})
+
+        assert await run(processes, "add", {"a": 1, "b": 2}) == 3
+
+    async def test_a_task_that_forks_and_returns_twice_answers_once(self, processes: ProcessExecutor) -> None:
+        who = await run(processes, "who")
+
+        assert await run(processes, "fork") == who["pid"]  # type: ignore[index]
+        assert await run(processes, "add", {"a": 1, "b": 2}) == 3
+
+    async def test_a_memory_bomb_fails_and_its_neighbour_lives(self, processes: ProcessExecutor) -> None:
+        reports = Remembered()
+        neighbour = asyncio.create_task(run(processes, "polite", reports=reports))
+        await until(lambda: "ready" in reports.text)
+
+        with pytest.raises(TaskFailed) as failed:
+            await run(processes, "hog", resources=Resources(memory_mb=200))
+        assert failed.value.kind == "MemoryError"
+        assert not neighbour.done()
+        await cancel(neighbour)
+
+    async def test_endless_output_is_cut_and_the_run_can_be_stopped(self, processes: ProcessExecutor) -> None:
+        reports = Remembered()
+        running = asyncio.create_task(run(processes, "flood", reports=reports))
+        await until(lambda: len(reports.text) >= SETTINGS.log_cap)
+        await run(processes, "add", {"a": 1, "b": 2})
+        await cancel(running)
+
+        assert len(reports.text) <= SETTINGS.log_cap + 65_536
+
+    async def test_who_ignores_term_is_killed_after_the_grace_with_all_it_started(
+        self, processes: ProcessExecutor, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        mark = f"marked-{os.getpid()}-stubborn"
+        monkeypatch.setenv("MARK", mark)
+        reports = Remembered()
+        running = asyncio.create_task(run(processes, "stubborn", reports=reports))
+        await until(lambda: "ready" in reports.text)
+        assert len(alive_with(mark)) == 3  # the warden, the process, its grandchild
+        await cancel(running)
+
+        assert alive_with(mark) == set()
+
+    @pytest.mark.parametrize(("name", "said"), [("polite", "told to stop"), ("polite_async", "told to stop: True")])
+    async def test_a_stopped_function_is_told_and_may_say_a_last_word(self, name: str, said: str) -> None:
+        patient = ProcessExecutor(msgspec.structs.replace(SETTINGS, stop_grace=Duration(60 * SECOND)), 1)
+        reports = Remembered()
+        running = asyncio.create_task(run(patient, name, reports=reports))
+        await until(lambda: "ready" in reports.text)
+        await cancel(running)
+
+        assert reports.text.splitlines() == ["ready", said]
+        assert reports.saved == ([b'"half"'] if name == "polite" else [])
+        await patient.close()
+
+    async def test_a_run_can_be_stopped_at_any_moment_of_its_start(
+        self, processes: ProcessExecutor, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        mark = f"marked-{os.getpid()}-early"
+        monkeypatch.setenv("MARK", mark)
+        await processes.run_alone(work("who"))  # a loop opens some things once, with its first process
+        await processes.close()
+        before = open_descriptors()
+        for steps in range(12):
+            running = asyncio.create_task(run(processes, "polite"))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            await cancel(running)
+
+        await until(lambda: alive_with(mark) == set())
+        assert children() == set()
+        await until(lambda: open_descriptors() == before)
+
+    def test_when_the_worker_is_killed_nothing_it_started_remains(self) -> None:
+        mark = f"marked-{os.getpid()}-owner"
+        owner = subprocess.Popen(
+            [sys.executable, "-c", OWNER],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "MARK": mark},
+            cwd=Path(__file__).parents[3],
+        )
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "ready\n"
+        assert len(alive_with(mark)) == 4
+        owner.kill()
+        owner.communicate()
+
+        asyncio.run(until(lambda: alive_with(mark) == set()))
+
+
+async def cancel(running: asyncio.Task[object]) -> None:
+    running.cancel()
+    async with asyncio.timeout(SOON):
+        with pytest.raises(asyncio.CancelledError):
+            await running

@@ -1,0 +1,67 @@
+"""The first admin key: one, whoever starts at once, and none lost by a crash."""
+
+import asyncio
+from pathlib import Path
+from stat import S_IMODE
+from typing import Any
+
+import pytest
+
+from oncue.domain.keys import key_hash, well_formed
+from oncue.engines.port import Key, Role
+from oncue.services.first_key import FILE, first_key
+from oncue.testing.conformance.store import Store
+
+
+async def test_an_empty_store_gets_one_and_keeps_it_in_a_file_for_its_owner(store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+
+    text = await first_key(store.engine, store.clock, folder)
+
+    assert text is not None
+    assert well_formed(text)
+    assert [(file.name, file.read_text().strip()) for file in folder.iterdir()] == [(FILE, text)]
+    assert S_IMODE((folder / FILE).stat().st_mode) == 0o600
+    stored = await store.people.key(key_hash(text))
+    assert stored is not None
+    assert (stored.role, stored.user_id) == (Role.ADMIN, "admin")
+
+
+async def test_a_store_that_has_keys_gets_none(store: Store, tmp_path: Path) -> None:
+    await first_key(store.engine, store.clock, tmp_path / "one")
+
+    assert await first_key(store.engine, store.clock, tmp_path / "other") is None
+    assert not (tmp_path / "other" / FILE).exists()
+
+
+async def test_of_many_that_start_together_one_makes_it(store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+
+    made = await asyncio.gather(*(first_key(store.engine, store.clock, folder) for _ in range(8)))
+
+    [text] = [key for key in made if key is not None]
+    assert [file.read_text().strip() for file in folder.iterdir()] == [text]
+    assert len(await store.people.keys()) == 1
+
+
+@pytest.mark.parametrize("applied", [False, True])
+async def test_a_crash_while_making_it_loses_nothing(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, applied: bool
+) -> None:
+    add = store.people.add_first_key
+
+    async def crash(key: Key) -> Any:
+        if applied:
+            await add(key)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(store.people, "add_first_key", crash)
+    with pytest.raises(KeyboardInterrupt):
+        await first_key(store.engine, store.clock, tmp_path)
+    monkeypatch.setattr(store.people, "add_first_key", add)
+
+    text = await first_key(store.engine, store.clock, tmp_path)
+
+    assert text is not None
+    assert (tmp_path / FILE).read_text().strip() == text
+    assert await store.people.key(key_hash(text)) is not None

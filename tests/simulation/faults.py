@@ -1,0 +1,195 @@
+"""An engine as one process reaches it: requests and answers get lost, come late, or find the asker asleep."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import events
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from oncue.domain.errors import StoreUnavailable
+from oncue.domain.instants import MILLISECOND, SECOND, Duration
+from oncue.engines.port import Engine, Hint
+from tests.simulation.process import Process
+
+STEP = 50 * MILLISECOND
+STORE_TIMEOUT = 3 * SECOND
+LEASE = 6 * SECOND
+
+Verb = Callable[..., Coroutine[Any, Any, Any]]
+
+
+class RealEngine:
+    """The engine in an event loop of its own, so that its threads cannot change the order of anything here.
+
+    Whoever asks stops the whole world until the answer is there: a call is one step, and a seed is one story.
+    """
+
+    def __init__(self, open_one: Callable[[], Awaitable[Engine]]) -> None:
+        self._loop = asyncio.new_event_loop()
+        self.engine = self.ask(open_one())
+
+    def ask(self, call: Awaitable[Any]) -> Any:
+        ours = events._get_running_loop()
+        events._set_running_loop(None)  # two loops in one thread take turns; asyncio would refuse
+        try:
+            return self._loop.run_until_complete(call)
+        finally:
+            events._set_running_loop(ours)
+
+    def close(self) -> None:
+        self.ask(self.engine.close())
+        self._loop.close()
+
+
+@dataclass(frozen=True)
+class Weather:
+    """How likely what goes wrong is, for each call."""
+
+    request_lost: float = 0.0
+    answer_lost: float = 0.0
+    slow: float = 0.0
+    ghost: float = 0.0  # given up by the caller, and applied afterwards
+    asleep: float = 0.0  # the process is stopped inside the call
+    hint_lost: float = 0.0
+
+    @classmethod
+    def of(cls, chance: Random) -> Weather:
+        bad = chance.choice([0.5, 1.0, 2.0])
+        return cls(0.01 * bad, 0.02 * bad, 0.03 * bad, 0.006 * bad, 0.003 * bad, 0.2 * bad)
+
+
+CALM = Weather()
+
+
+class Way:
+    """From a process to the store, with the weather between them."""
+
+    def __init__(self, real: RealEngine, chance: Random, witness: Callable[[str, tuple[Any, ...], Any], None]) -> None:
+        self.real = real
+        self.weather = CALM
+        self.chance = chance
+        self.ghosts: set[asyncio.Task[None]] = set()
+        self.deliver: Callable[[Hint], None] = lambda hint: None
+        self._witness = witness
+
+    async def call(self, process: Process, name: str, verb: Verb, args: tuple[Any, ...], how: dict[str, Any]) -> Any:
+        await process.thaw()
+        if process.dead:
+            raise asyncio.CancelledError
+        answer = await self._through(process, lambda: self._apply(name, verb, args, how))
+        await process.thaw()
+        return answer
+
+    def _apply(self, name: str, verb: Verb, args: tuple[Any, ...], how: dict[str, Any]) -> Any:
+        answer = self.real.ask(verb(*args, **how))
+        self._witness(name, args, answer)
+        return answer
+
+    async def _through(self, process: Process, apply: Callable[[], Any]) -> Any:
+        if self.weather is CALM:
+            return apply()
+        luck, weather, pause = self.chance.random(), self.weather, self._pause()
+        if (luck := luck - weather.request_lost) < 0:
+            await process.sleep(pause)
+            raise StoreUnavailable("the request was lost")
+        if (luck := luck - weather.answer_lost) < 0:
+            apply()
+            await process.sleep(pause)
+            raise StoreUnavailable("the answer was lost")
+        if (luck := luck - weather.slow) < 0:
+            return await self._slowly(process, apply, pause)
+        if (luck := luck - weather.ghost) < 0:
+            self._haunt(process, apply)
+            await process.sleep(STORE_TIMEOUT)
+            raise StoreUnavailable("no answer in time")
+        if luck - weather.asleep < 0:
+            process.freeze(self.chance.choice([LEASE // 4, LEASE // 2, LEASE + SECOND, LEASE * 3 // 2]))
+            return await self._slowly(process, apply, 0)
+        return apply()
+
+    def _pause(self) -> int:
+        """Shorter than what counts as away; mostly much shorter."""
+        return STEP * self.chance.choice([0, 1, 1, 2, 4, 10, 20, 40, 58])
+
+    async def _slowly(self, process: Process, apply: Callable[[], Any], pause: int) -> Any:
+        if self.chance.random() < 0.5:
+            await process.sleep(pause)
+            return apply()
+        answer = apply()
+        await process.sleep(pause)
+        return answer
+
+    def _haunt(self, process: Process, apply: Callable[[], Any]) -> None:
+        """A store works at a request for as long as its own timeout, whatever became of the asker."""
+        late = STORE_TIMEOUT + STEP * self.chance.randrange(0, STORE_TIMEOUT // STEP)
+
+        async def ghost() -> None:
+            await process.clock.sleep(Duration(late))
+            apply()
+
+        self.later(ghost())
+
+    def later(self, what: Coroutine[Any, Any, None]) -> None:
+        """On its way through the net, whatever becomes of its sender."""
+        task = asyncio.create_task(what)
+        self.ghosts.add(task)
+        task.add_done_callback(self.ghosts.discard)
+
+
+class Part:
+    """One protocol of the engine."""
+
+    def __init__(self, way: Way, process: Process, name: str) -> None:
+        self._way = way
+        self._process = process
+        self._name = name
+        self._real = getattr(way.real.engine, name)
+
+    def __getattr__(self, verb: str) -> Callable[..., Awaitable[Any]]:
+        real, name = getattr(self._real, verb), f"{self._name}.{verb}"
+
+        async def call(*args: Any, **how: Any) -> Any:
+            return await self._way.call(self._process, name, real, args, how)
+
+        setattr(self, verb, call)
+        return call
+
+
+class Signals:
+    """Hints: dropped, doubled, late."""
+
+    def __init__(self, way: Way, process: Process) -> None:
+        self._way = way
+        self._process = process
+
+    async def send(self, hints: Sequence[Hint]) -> None:
+        if self._process.dead:
+            return
+        chance, lost = self._way.chance, self._way.weather.hint_lost
+        for hint in hints:
+            if not lost or chance.random() >= lost:
+                self._way.deliver(hint)
+            if lost and chance.random() < lost:
+                self._way.later(self._late(hint, STEP * chance.randrange(1, 20)))
+
+    async def _late(self, hint: Hint, length: int) -> None:
+        await self._process.clock.sleep(Duration(length))
+        self._way.deliver(hint)
+
+
+class Reached:
+    """The engine, as this process reaches it."""
+
+    def __init__(self, way: Way, process: Process) -> None:
+        self.name = way.real.engine.name
+        self.capabilities = way.real.engine.capabilities
+        self.jobs = Part(way, process, "jobs")
+        self.planning = Part(way, process, "planning")
+        self.running = Part(way, process, "running")
+        self.fleet = Part(way, process, "fleet")
+        self.history = Part(way, process, "history")
+        self.people = Part(way, process, "people")
+        self.signals = Signals(way, process)

@@ -1,0 +1,315 @@
+"""One seed, one world: schedulers, workers and users on one store, acting by turns while much goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from oncue.domain.errors import StoreUnavailable
+from oncue.domain.ids import RunId, UserNumber, WorkerId, uuid7
+from oncue.domain.instants import DAY, MILLISECOND, SECOND, Duration, Instant
+from oncue.domain.placement import Offer, Resources
+from oncue.domain.run import State
+from oncue.engines.open import open_engine
+from oncue.engines.port import Engine, Hint, Page, RunQuery, Worker
+from oncue.services.attempts import LAST_CHANCE, Stop
+from oncue.services.crew import Crew
+from oncue.services.executors.functions import LoopExecutor
+from oncue.services.overlap import Overlap
+from oncue.services.reaper import Reaper
+from oncue.services.scheduler import Scheduler
+from oncue.settings import Settings
+from oncue.tasks import Isolation
+from oncue.testing.clock import SOME_DAY, FakeClock
+from tests.simulation.bodies import TASK, Alone, Bodies
+from tests.simulation.faults import CALM, LEASE, STEP, STORE_TIMEOUT, Reached, RealEngine, Way, Weather
+from tests.simulation.journal import Journal, short
+from tests.simulation.process import Process
+
+QUEUES = ("default", "side")
+STORM = 25 * SECOND
+REST_WITHIN = 120 * SECOND  # after the storm: three losses in a row, and whoever queues behind them
+SETTINGS = Settings(lease=Duration(LEASE), store_timeout=Duration(STORE_TIMEOUT), stop_grace=Duration(SECOND))
+LIVE = frozenset({State.WAITING, State.RUNNING})
+SAFE = 0.8  # of a lease: a worker that was not heard for so long is ended
+# Commits wait for the disk, and it is not the disk that is tried here.
+IN_MEMORY = Path("/dev/shm")
+
+
+@cache
+def folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="oncue-simulation-", dir=IN_MEMORY if IN_MEMORY.is_dir() else None))
+
+
+@cache
+def template() -> Path:
+    """An empty store with its schema: copying one is quicker than making it."""
+    path = folder() / "template.db"
+    engine = RealEngine(lambda: open_engine(Settings(engine=f"sqlite:///{path}")))
+    engine.ask(engine.engine.history.tend(SOME_DAY, Duration(365 * DAY)))
+    engine.close()
+    return path
+
+
+class Crewed:
+    """A worker in its process, and the keeper that beats for it."""
+
+    def __init__(self, process: Process, worker_id: WorkerId, crew: Crew, engine: Any) -> None:
+        self.process = process
+        self.worker_id = worker_id
+        self.crew = crew
+        self.engine = engine
+        self.beaten_at = process.clock.monotonic()
+        self.retiring = False
+
+
+class World:
+    def __init__(self, seed: int, plant: Callable[[Engine], Engine] = lambda engine: engine) -> None:
+        self.seed = seed
+        self.chance = Random(seed)
+        self.calm = seed % 5 == 0
+        self.jumpy = seed % 7 == 3 and not self.calm
+        self.clock = FakeClock()
+        self.journal = Journal(self.clock)
+        self.path = folder() / f"{seed}.db"
+        shutil.copy(template(), self.path)
+        self.real = RealEngine(lambda: open_engine(Settings(engine=f"sqlite:///{self.path}")))
+        plant(self.real.engine)
+        self.way = Way(self.real, Random(seed + 1), self._witness)
+        self.way.deliver = self._deliver
+        self.uid: UserNumber = self.ask(self.real.engine.people.user("ada", self.clock.now()))
+        self.storm_ends = Instant(self.clock.now() + STORM)
+        self.processes: list[Process] = []
+        self.crews: list[Crewed] = []
+        self.left: list[asyncio.Task[Any]] = []
+        self._names = 0
+
+    def ask(self, call: Any) -> Any:
+        """Straight from the store, for checking: no fault is in the way."""
+        return self.real.ask(call)
+
+    @property
+    def storming(self) -> bool:
+        return self.way.weather is not CALM
+
+    def new_id(self) -> Any:
+        return uuid7(self.clock.now(), self.chance.randbytes(8))
+
+    def reached_by(self, process: Process) -> Any:
+        return Reached(self.way, process)
+
+    # -------------------------------------------------------------------------------------------------- what happened
+
+    def _witness(self, verb: str, args: tuple[Any, ...], answer: Any) -> None:
+        journal = self.journal
+        match verb:
+            case "running.claim":
+                for run in answer:
+                    journal.claimed(args[0], run.run_id, run.token)
+            case "fleet.bury":
+                for worker_id in answer:
+                    journal.buried(worker_id, args[0], LEASE)
+            case "fleet.leave":
+                journal.left(args[0])
+            case "fleet.beat":
+                if answer is not None:
+                    journal.beats[args[0]] = max(journal.beats[args[0]], args[1])
+            case "running.settle" | "running.hand_back" | "running.reap" | "planning.withdraw" | "planning.expire":
+                if not args or answer not in (0, frozenset()):
+                    what = [short(getattr(one, "run", one).run_id) for one in args[1]] if args[1:2] and isinstance(args[1], list) else []
+                    journal.note(f"{verb} {what}")
+
+    def _deliver(self, hint: Hint) -> None:
+        for crewed in self.crews:
+            concern = crewed.crew.concerns.get(hint.topic)
+            if concern is not None and not crewed.process.dead:
+                concern(hint)
+
+    # ---------------------------------------------------------------------------------------------------- who there is
+
+    def process(self, kind: str) -> Process:
+        self._names += 1
+        process = Process(f"{kind}{self._names}", self.clock)
+        self.processes.append(process)
+        return process
+
+    def start_scheduler(self) -> None:
+        process = self.process("scheduler")
+        engine = self.reached_by(process)
+        for service in (Scheduler(engine, self.clock), Overlap(engine, self.clock), Reaper(engine, self.clock)):
+            process.act(service.name, service.run_once, self.journal)
+
+    def start_worker(self) -> None:
+        process, worker_id = self.process("worker"), WorkerId(self.new_id())
+        engine = self.reached_by(process)
+        bodies = Bodies(
+            self.seed, process, worker_id, self.journal, lambda: self.storming, lambda: self.kill_worker(crewed)
+        )
+        loop = LoopExecutor(SETTINGS.result_cap)
+        crew = Crew(
+            engine,
+            self.clock,
+            SETTINGS,
+            worker_id,
+            bodies.tasks,
+            Offer(frozenset({TASK}), frozenset(QUEUES), frozenset(), Resources(1_000, 1_000, 100)),
+            dict.fromkeys(Isolation, loop),
+            Alone(loop),
+            chance=Random(self.chance.random()),
+            linger=Duration(0),
+        )
+        crewed = Crewed(process, worker_id, crew, engine)
+        now = self.clock.now()
+        self.ask(self.real.engine.fleet.register(Worker(worker_id, process.name, "host", SETTINGS.lease, now, now), now))
+        self.journal.beats[worker_id] = now
+        self.journal.note(f"{process.name} starts as {short(worker_id)}")
+        members = (crew.worker, crew.settling, crew.attempts, crew.mailbox, crew.reporting)
+        loops: dict[str, Any] = {m.name: process.act(m.name, m.run_once, self.journal) for m in members}
+        crew.loops = loops
+        process.act("keeper", lambda: self._keep(crewed), self.journal)
+        self.crews.append(crewed)
+
+    async def _keep(self, crewed: Crewed) -> int:
+        """Beats in place of a keeper; a worker that is buried or was not heard for too long is ended."""
+        asked_at = self.clock.monotonic()
+        if asked_at - crewed.beaten_at > SAFE * LEASE:
+            self.kill_worker(crewed, keeper_lives=True)
+            return SECOND
+        with suppress(StoreUnavailable):
+            beat = await crewed.engine.fleet.beat(crewed.worker_id, self.clock.now())
+            if beat is None:
+                self.kill_worker(crewed, keeper_lives=True)
+            else:
+                crewed.beaten_at = asked_at
+        return LEASE // 5
+
+    def kill_worker(self, crewed: Crewed, *, keeper_lives: bool = False, handed_back: tuple[Any, ...] = ()) -> None:
+        if crewed.process.dead:
+            return
+        self.left += crewed.process.kill()
+        self.journal.killed(crewed.worker_id)
+        self.crews.remove(crewed)
+        self.processes.remove(crewed.process)
+        if keeper_lives:
+            self.way.later(self._take_leave(crewed, handed_back))
+        self.start_worker()
+
+    async def _take_leave(self, crewed: Crewed, handed_back: tuple[Any, ...]) -> None:
+        engine = self.reached_by(Process("keeper", self.clock))
+        with suppress(StoreUnavailable):
+            if handed_back:
+                await engine.running.hand_back(crewed.worker_id, handed_back, self.clock.now())
+            await engine.fleet.leave(crewed.worker_id)
+
+    async def retire(self, crewed: Crewed) -> None:
+        """SIGTERM: take nothing new, let runs finish for a while, hand back the rest, say goodbye."""
+        crew, process = crewed.crew, crewed.process
+        self.journal.note(f"{process.name} drains")
+        crew.worker.draining = crewed.retiring = True
+        await self._idle(crewed, SECOND)
+        for going in crew.attempts:
+            crew.attempts.stop(going.run.run_id, Stop.DRAINING)
+        await self._idle(crewed, SETTINGS.stop_grace + LAST_CHANCE)
+        if not process.dead:
+            left = tuple(crew.attempts.forget())
+            await self._idle(crewed, 2 * SECOND)
+            self.kill_worker(crewed, keeper_lives=True, handed_back=left)
+
+    async def _idle(self, crewed: Crewed, length: int) -> None:
+        until = self.clock.monotonic() + length
+        while self.clock.monotonic() < until and not crewed.process.dead and crewed.crew.busy:
+            await self.clock.sleep(Duration(2 * STEP))
+
+    # ------------------------------------------------------------------------------------------------------ the driver
+
+    async def run(self, act: Callable[[], bool]) -> None:
+        """The storm, then rest. `act` says whether users are still at something."""
+        for _ in range(2):
+            self.start_scheduler()
+        for _ in range(self.chance.choice([2, 3])):
+            self.start_worker()
+        if not self.calm:
+            self.way.weather = Weather.of(self.chance)
+        storm = self.clock.monotonic() + STORM
+        while self.clock.monotonic() < storm:
+            await self._step()
+            if self.storming:
+                self._strike()
+        self.journal.note("the storm is over")
+        self.way.weather = CALM
+        until = self.clock.monotonic() + REST_WITHIN
+        while act() or not self._at_rest():
+            if self.clock.monotonic() > until:
+                self.journal.crashes.append(f"not at rest {REST_WITHIN // SECOND} s after the storm")
+                return
+            for _ in range(40):
+                await self._step()
+
+    async def _step(self) -> None:
+        ready = [actor for process in self.processes for actor in process.actors if actor.ready]
+        if ready and self.chance.random() >= (0.05 if self.storming else 0.01):
+            self.chance.choice(ready).begin()
+            for _ in range(3):
+                await asyncio.sleep(0)
+        else:
+            await self.clock.advance(Duration(STEP))
+
+    def _strike(self) -> None:
+        """What befalls whole processes, and clocks."""
+        luck = self.chance.random()
+        if luck < 0.0006:
+            self.kill_worker(self.chance.choice(self.crews), keeper_lives=self.chance.random() < 0.5)
+        elif luck < 0.0010:
+            scheduler = self.chance.choice([p for p in self.processes if p.name.startswith("scheduler")])
+            self.journal.note(f"{scheduler.name} is killed")
+            self.left += scheduler.kill()
+            self.processes.remove(scheduler)
+            self.start_scheduler()
+        elif luck < 0.0014:
+            process = self.chance.choice(self.processes)
+            process.freeze(STEP * self.chance.randrange(1, 3 * LEASE // STEP // 2))
+            self.journal.note(f"{process.name} is frozen")
+        elif luck < 0.0020:
+            crewed = self.chance.choice(self.crews)
+            if not crewed.retiring:
+                self.way.later(self.retire(crewed))
+        elif luck < 0.0024 and self.jumpy:
+            # Small ones only: an hour forward buries every worker, and an hour back lets the dead hold what they held
+            # for an hour. Both are as they should be, and neither leaves anything to check.
+            self.clock.jump(self.chance.randrange(-LEASE // 4, LEASE // 4))
+            self.journal.note("the clock jumps")
+
+    def _at_rest(self) -> bool:
+        if any(crewed.crew.busy for crewed in self.crews) or self.clock.now() < self.storm_ends + 3 * SECOND:
+            return False
+        live = self.all_runs(RunQuery(states=LIVE, wanted_until=Instant(self.clock.now() + 60 * SECOND)))
+        return not any(run.held & 4 == 0 or run.state is State.RUNNING for run in live)
+
+    def all_runs(self, query: RunQuery) -> list[Any]:
+        found: list[Any] = []
+        after: str | None = None
+        while True:
+            page: Page[Any] = self.ask(
+                self.real.engine.history.runs(RunQuery(**{f: getattr(query, f) for f in query.__struct_fields__} | {"after": after, "limit": 500}))
+            )
+            found += page.items
+            if (after := page.next) is None:
+                return found
+
+    async def close(self) -> None:
+        for process in list(self.processes):
+            self.left += process.kill()
+        for ghost in list(self.way.ghosts):
+            ghost.cancel()
+            self.left.append(ghost)
+        await asyncio.gather(*self.left, return_exceptions=True)
+        self.real.close()
+        for file in folder().glob(f"{self.seed}.db*"):
+            file.unlink() if file.is_file() else shutil.rmtree(file)
