@@ -16,10 +16,8 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 .PHONY: run
-run: .venv/runtime.stamp ## install oncue into .venv and show when some schedules fire
-	@.venv/bin/oncue preview "0 9 * * 1-5" --timezone Europe/Berlin --count 5
-	@.venv/bin/oncue preview "30 2 * * *" --timezone America/New_York --count 3 --after 2027-03-13T00:00:00Z
-	@.venv/bin/oncue preview "0 0 L * *" --count 5
+run: .venv/runtime.stamp ## start oncue with the example tasks and everything in .oncue; Ctrl-C ends it
+	@.venv/bin/oncue up --tasks examples/tasks.py $(ARGS)
 
 .PHONY: test
 test: .venv/dev.stamp ## run the tests, all but the long ones

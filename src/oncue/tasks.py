@@ -1,4 +1,4 @@
-"""Tasks: code that can be run, known by name. Registered explicitly, on an object of the user's: there is no global list.
+"""Tasks: code that can be run, known by name. Registered explicitly, on an object of the user: there is no global list.
 
     tasks = Tasks()
 
@@ -48,12 +48,19 @@ class Task:
         self.name = name
         self.function = function
         self.isolation = isolation
-        self.takes = takes or isolation  # whose places it takes in a worker: a command runs in the loop, its child does not
+        # Whose places it takes in a worker: a command runs in the loop, its child does not.
+        self.takes = takes or isolation
         self.defaults = dict(defaults)
         self.roles = roles
         self._parameters = _parameters(name, function)
-        self._decode = msgspec.json.Decoder(self._parameters).decode
         self._fields = self._parameters.__struct_fields__
+        try:
+            self._decode = msgspec.json.Decoder(self._parameters).decode
+            self._schema = msgspec.json.encode(msgspec.json.schema(self._parameters))
+        except TypeError as wrong:
+            raise Invalid.of(
+                "task", "bad_signature", f"the signature of {name!r} has no JSON Schema: {wrong}"
+            ) from None
 
     @property
     def is_async(self) -> bool:
@@ -61,7 +68,7 @@ class Task:
 
     def schema(self) -> bytes:
         """The JSON Schema of the payload, as workers announce it."""
-        return msgspec.json.encode(msgspec.json.schema(self._parameters))
+        return self._schema
 
     def arguments(self, payload: bytes | None) -> dict[str, Any]:
         """The payload as keyword arguments. Invalid: it does not fit the signature, and trying again will not help."""
@@ -69,7 +76,7 @@ class Task:
             return {}
         try:
             given = self._decode(payload or b"{}")
-        except (msgspec.MsgspecError, UnicodeDecodeError) as wrong:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as wrong:
             raise Invalid.of("payload", "misfit", f"does not fit the task {self.name!r}: {wrong}") from None
         return {field: getattr(given, field) for field in self._fields}
 
@@ -99,10 +106,12 @@ class Tasks:
         given = {field: value for field, value in defaults.items() if value is not None}
 
         def register(function: F) -> F:
-            self.add(Task(name, function, isolation=_isolation(isolation, function), defaults=given, roles=tuple(roles)))
+            self.add(
+                Task(name, function, isolation=_isolation(isolation, function), defaults=given, roles=tuple(roles))
+            )
             return function
 
-        _check(name, given)
+        _check(name, given, roles)
         return register
 
     def add(self, task: Task) -> None:
@@ -132,21 +141,29 @@ def _isolation(asked: str | None, function: Callable[..., Any]) -> Isolation:
     return Isolation.PROCESS
 
 
-def _check(name: str, given: Mapping[str, Any]) -> None:
+def _check(name: str, given: Mapping[str, Any], roles: Iterable[str]) -> None:
     """Mistakes are told where the task is defined, not when its first job is refused."""
     if not name or len(name) > 200 or not name.isprintable():
         raise Invalid.of("task", "bad_name", "a task's name has 1 to 200 printable characters")
     if "timeout" in given:
+        if not isinstance(given["timeout"], str):
+            raise Invalid.of("timeout", "bad_duration", 'a timeout is a text with its unit: "30s"')
         parse_duration(given["timeout"], "timeout")
-    if not isinstance(given.get("max_retries", 0), int) or given.get("max_retries", 0) < 0:
+    retries = given.get("max_retries", 0)
+    if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
         raise Invalid.of("max_retries", "bad_number", "max_retries is a whole number from 0 on")
+    if isinstance(roles, str):
+        raise Invalid.of("roles", "not_a_list", f"roles is a list, like [{roles!r}]")
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> type[msgspec.Struct]:
-    """The signature after `ctx` as a struct: unknown fields are refused unless the function takes **anything."""
-    hints = get_type_hints(function, include_extras=True)
+    """The signature after `ctx` as a struct, which refuses unknown fields."""
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except (NameError, TypeError) as wrong:  # imported for type checkers only; or no function but an object to call
+        raise Invalid.of("task", "bad_signature", f"the types in the signature of {name!r}: {wrong}") from None
     parameters = list(inspect.signature(function).parameters.values())
-    if not parameters or parameters[0].kind is inspect.Parameter.KEYWORD_ONLY:
+    if not parameters or parameters[0].kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD):
         raise Invalid.of("task", "bad_signature", f"the function of {name!r} takes the context first: def f(ctx, …)")
     fields: list[Any] = []
     for parameter in parameters[1:]:

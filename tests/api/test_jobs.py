@@ -107,6 +107,21 @@ async def test_the_latest_run_is_the_last_that_began_else_the_first_to_come(desk
     assert (await desk.get(f"/jobs/{job['job_id']}"))["last_run"]["run_id"] == first["run_id"]  # it was tried
 
 
+async def test_of_two_that_run_at_once_the_later_is_the_latest(desk: Desk) -> None:
+    job = await desk.create(schedule="every 1m", overlap="allow")
+    worker = await desk.store.worker()
+    started = []
+    for _ in range(2):
+        desk.store.advance(MINUTE)
+        await desk.store.beat(worker)
+        await desk.store.plan_all()
+        started += await desk.store.claim_due(worker)
+
+    latest = (await desk.get(f"/jobs/{job['job_id']}/status"))["latest_run"]
+
+    assert (latest["run_id"], latest["status"], len(started)) == (str(started[1].run_id), "running", 2)
+
+
 async def test_run_now_leaves_the_schedule_alone(desk: Desk) -> None:
     job = await desk.create(schedule="0 0 1 1 *")
 

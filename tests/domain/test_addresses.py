@@ -244,6 +244,7 @@ class TestAUrl:
                 "http://example.org:0/",
                 "http://example.org:65536/",
                 "http://example.org:99999999/",
+                f"http://example.org:{'9' * 5_000}/",
             ),
             *(
                 "http://example.org:80:80/",

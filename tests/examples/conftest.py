@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Iterator
 
 import httpx2
 import pytest
-
 from tests.examples.server import Up, ask, eventually, up
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import httpx2
 import msgspec
-
 from tests.examples.outside import mail_server
 from tests.examples.server import definition, run_now, run_when
 

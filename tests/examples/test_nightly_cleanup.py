@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-
 from tests.examples.server import definition, run_now, run_when
 
 
@@ -14,6 +13,10 @@ def cleanup_of(folder: Path) -> dict[str, Any]:
     job = definition("nightly_cleanup")
     program, _, *rest = job["payload"]["argv"]
     return job | {"payload": {"argv": [program, str(folder), *rest]}}
+
+
+def names_in(folder: Path) -> list[str]:
+    return [file.name for file in folder.iterdir()]
 
 
 async def test_old_files_are_gone_and_the_log_names_them(client: httpx2.AsyncClient, tmp_path: Path) -> None:
@@ -25,7 +28,7 @@ async def test_old_files_are_gone_and_the_log_names_them(client: httpx2.AsyncCli
     run_id = await run_now(client, cleanup_of(tmp_path))
     run = await run_when(client, run_id, "succeeded")
 
-    assert [file.name for file in tmp_path.iterdir()] == ["young.csv"]
+    assert names_in(tmp_path) == ["young.csv"]
     assert run["result"] == {"exit_code": 0, "output": f"{tmp_path / 'old.csv'}\n"}
     assert (await client.get(f"/runs/{run_id}/logs")).text == f"{tmp_path / 'old.csv'}\n"
 

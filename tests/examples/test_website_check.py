@@ -3,7 +3,6 @@
 from typing import Any
 
 import httpx2
-
 from tests.examples.outside import Website, website
 from tests.examples.server import definition, run_now, run_when
 

@@ -155,14 +155,23 @@ class Fleet:
         self, method: str, path: str, body: Any = None, *, timeout: float = 30
     ) -> tuple[int, Json, http.client.HTTPMessage]:
         """Status, answer and headers. Status 0: nobody listens."""
+        status, answer, told = self._asked(method, path, body, timeout)
+        return status, json.loads(answer or b"null"), told
+
+    def text(self, path: str) -> str:
+        status, answer, _ = self._asked("GET", "/v1" + path, None, 30)
+        assert status == 200, (path, status, answer)
+        return answer.decode()
+
+    def _asked(self, method: str, path: str, body: Any, timeout: float) -> tuple[int, bytes, http.client.HTTPMessage]:
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:
             connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = connection.getresponse()
-            return answer.status, json.loads(answer.read() or b"null"), answer.headers
-        except (ConnectionError, http.client.RemoteDisconnected):
-            return 0, {}, http.client.HTTPMessage()
+            return answer.status, answer.read(), answer.headers
+        except ConnectionError:
+            return 0, b"", http.client.HTTPMessage()
         finally:
             connection.close()
 
@@ -237,7 +246,7 @@ class Fleet:
         return [seen[run_id] for run_id in run_ids]
 
 
-# ------------------------------------------------------------------------------------------------------------ the machine
+# ---------------------------------------------------------------------------------------------------------- the machine
 
 
 def until(condition: Callable[[], T], within: float, what: str, tell: Callable[[], str] = str) -> T:

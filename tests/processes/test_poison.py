@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.processes.fleet import Fleet
 
 pytestmark = pytest.mark.kills
@@ -11,7 +10,7 @@ pytestmark = pytest.mark.kills
 
 def test_a_job_that_ends_its_worker_is_dead_after_three_deliveries_and_its_neighbours_finish(any_fleet: Fleet) -> None:
     up = any_fleet.up()
-    neighbours = [any_fleet.create("slow", {"seconds": 1.5}) for _ in range(10)]
+    neighbours = [any_fleet.create("slow", {"seconds": 1.5}) for _ in range(4)]
     any_fleet.started(*neighbours)
 
     poison = any_fleet.create("poison", max_retries=10)

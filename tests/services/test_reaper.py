@@ -184,18 +184,6 @@ async def test_after_a_gap_everybody_gets_a_lease_to_beat_again(store: Store, ho
     assert await living(store) == {alive}
 
 
-async def test_a_jump_back_gives_the_same_time(store: Store) -> None:
-    worker = await store.worker()
-    one = Reaper(store.engine, store.clock)
-    await one.run_once()
-    store.clock.jump(-HOUR)
-    await one.run_once()
-    store.clock.jump(2 * HOUR)
-    await one.run_once()
-
-    assert await living(store) == {worker}
-
-
 async def test_a_short_gap_delays_nothing(store: Store) -> None:
     """The store was away for a while, not longer than beats may be late anyway."""
     await store.worker()

@@ -1,12 +1,17 @@
-"""The code under the runs: what each body does is drawn from the seed and the run's id, and it writes down that it did."""
+"""The code under the runs. What a body does is drawn from the seed and the run's id, and it writes down that it did."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from random import Random
 from typing import Any
+
+from tests.simulation.faults import LEASE
+from tests.simulation.journal import Journal, Start
+from tests.simulation.process import Process
 
 from oncue.context import Context
 from oncue.domain.errors import Conflict, NoRetry, RetryAfter, StoreUnavailable
@@ -15,9 +20,6 @@ from oncue.domain.instants import MILLISECOND, SECOND
 from oncue.services.executors.functions import LoopExecutor
 from oncue.services.executors.port import ProcessLost, Work
 from oncue.tasks import Tasks
-from tests.simulation.faults import LEASE
-from tests.simulation.journal import Journal, Start
-from tests.simulation.process import Process
 
 TASK = "simulated"
 ORDINARY = {"quick": 40, "lasting": 15, "fails": 10, "hopeless": 4, "final": 3, "later": 4, "saving": 8, "stubborn": 3}
@@ -138,10 +140,8 @@ class Bodies:
         await self._process.thaw()
         if chance.random() < 0.5:
             await self._process.sleep(chance.choice([0, 50, 300]) * MILLISECOND)
-            try:
+            with suppress(Conflict, StoreUnavailable):  # it does not care, and goes on
                 await self._keep(ctx, start)
-            except (Conflict, StoreUnavailable):
-                pass  # it does not care, and goes on
 
     async def _perish(self) -> Any:
         if _alone.get():

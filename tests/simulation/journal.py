@@ -82,7 +82,7 @@ class Journal:
         return start
 
     def told(self, start: Start) -> None:
-        if start.told_at is None:
+        if start.told_at is None and start.ended_at is None:
             start.told_at = self.note(f"start {start.serial} is told to stop")
             start.told_elapsed = self._clock.monotonic()
 
@@ -111,10 +111,7 @@ class Journal:
     def left(self, worker: WorkerId) -> None:
         self.gone.setdefault(worker, self.note(f"worker {short(worker)} has left"))
 
-    # ------------------------------------------------------------------------------------------------------ looking back
-
-    def of_run(self, run_id: RunId) -> list[Start]:
-        return [start for start in self.starts if start.run_id == run_id]
+    # ---------------------------------------------------------------------------------------------------- looking back
 
     def claim_of(self, start: Start) -> Claim | None:
         """The claim that this start followed from."""

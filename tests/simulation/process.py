@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from traceback import format_exc
 
+from tests.simulation.journal import Journal
+
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.testing.clock import FakeClock
-from tests.simulation.journal import Journal
 
 LONGEST_WAIT = Duration(5 * SECOND)
 WHILE_AWAY = Duration(200 * MILLISECOND)
@@ -68,10 +69,8 @@ class Actor:
         self._journal = journal
         self._woken = False
 
-    @property
-    def ready(self) -> bool:
-        idle = self.task is None or self.task.done()
-        return idle and self.next_at <= self.process.clock.monotonic() and self.process.awake
+    def ready(self, elapsed: int) -> bool:
+        return self.next_at <= elapsed and (self.task is None or self.task.done())
 
     def wake(self) -> None:
         self.next_at = 0

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
+from tests.simulation.bodies import TASK
+from tests.simulation.faults import STEP
+from tests.simulation.journal import short
+from tests.simulation.world import QUEUES, World
 
 from oncue.domain import change
 from oncue.domain.change import JobChange
 from oncue.domain.errors import Conflict, StoreUnavailable
 from oncue.domain.ids import ClassId, JobId, RunId
-from oncue.domain.instants import HOUR, MILLISECOND, SECOND, Duration, Instant
+from oncue.domain.instants import HOUR, SECOND, Duration, Instant
 from oncue.domain.job import Job, JobStatus, Snapshot, Spec
 from oncue.domain.lane import Concurrency
 from oncue.domain.policy import CatchUp, OnLost, Overlap, Retry
 from oncue.domain.run import RunView
 from oncue.domain.schedule import Schedule
 from oncue.engines.port import Cancelled, Hint, NewJob, Topic
-from tests.simulation.bodies import TASK
-from tests.simulation.faults import STEP
-from tests.simulation.journal import short
-from tests.simulation.world import QUEUES, World
 
 T = TypeVar("T")
 NEVER_ANSWERED = 1 << 60
@@ -63,6 +63,10 @@ class Owned:
     busy: bool = False
 
     @property
+    def paused(self) -> bool:
+        return bool(self.pauses) and self.pauses[-1].until == NEVER_ANSWERED
+
+    @property
     def spec(self) -> Spec:
         return self.job.spec
 
@@ -77,6 +81,7 @@ class Memory:
     cancels_asked: set[RunId] = field(default_factory=set)
     ends: dict[RunId, RunView] = field(default_factory=dict)  # the first final view of each
     queue_pauses: dict[str, list[Window]] = field(default_factory=lambda: {queue: [] for queue in QUEUES})
+    queue_busy: bool = False  # of two who pause and resume at once nobody could say who was last
     resuming: bool = False
 
 
@@ -117,8 +122,11 @@ class User:
         """What still waits for its user shall come to an end."""
         for queue in QUEUES:
             await self._resume_queue(queue)
-        for owned in list(self.memory.jobs.values()):
-            if owned.pauses and owned.pauses[-1].until == NEVER_ANSWERED and self.chance.random() < 0.8:
+        jobs = [owned for owned in self.memory.jobs.values() if owned.spec.schedule.recurring]
+        for owned in jobs:
+            while owned.busy:
+                await self.process.sleep(STEP)
+            if owned.paused and not owned.cancel_asked:
                 await self._resume(owned)
 
     # -------------------------------------------------------------------------------------------------------- asking
@@ -174,7 +182,8 @@ class User:
 
     async def make_recurring(self) -> None:
         chance = self.chance
-        if sum(owned.spec.schedule.recurring for owned in self.memory.jobs.values()) >= MOST_RECURRING:
+        recurring = sum(owned.spec.schedule.recurring for owned in self.memory.jobs.values())
+        if recurring >= MOST_RECURRING or self.world.clock.now() > self.world.storm_ends - 10 * SECOND:
             return
         schedule = Schedule(every=Duration(chance.randrange(1, 5) * SECOND), anchor=self.world.clock.now())
         if chance.random() < 0.3:
@@ -218,13 +227,15 @@ class User:
         answered = self.note(f"has made {[short(one.job.job_id) for one in new]}")
         for one in new:
             self.memory.jobs[one.job.job_id].created = answered
-        await self.engine.signals.send([Hint(Topic.RUNS, due=min(one.run.wanted for one in new if one.run))] if new[0].run else [])
+        await self.engine.signals.send(
+            [Hint(Topic.RUNS, due=min(one.run.wanted for one in new if one.run))] if new[0].run else []
+        )
 
     # -------------------------------------------------------------------------------------------------------- changing
 
     async def pause(self) -> None:
         owned = self.some(recurring=True)
-        if owned is None or (owned.pauses and owned.pauses[-1].until == NEVER_ANSWERED):
+        if owned is None or owned.paused:
             return
         owned.busy = owned.touched = True
         if await self.change(
@@ -237,7 +248,7 @@ class User:
 
     async def resume(self) -> None:
         owned = self.some(recurring=True)
-        if owned is not None and owned.pauses and owned.pauses[-1].until == NEVER_ANSWERED:
+        if owned is not None and owned.paused:
             await self._resume(owned)
 
     async def _resume(self, owned: Owned) -> None:
@@ -299,7 +310,9 @@ class User:
         )
         if answer is None:
             return
-        answered = self.note(f"has cancelled run {short(run_id)}: {answer.stopped and 'stopped'} {answer.told and 'told'}")
+        answered = self.note(
+            f"has cancelled run {short(run_id)}: {answer.stopped and 'stopped'} {answer.told and 'told'}"
+        )
         if answer.stopped or answer.final is not None:
             self.memory.runs_cancelled.setdefault(run_id, answered)
         for told, _ in answer.told:
@@ -325,19 +338,25 @@ class User:
     async def pause_or_resume_queue(self) -> None:
         queue = "side"
         windows = self.memory.queue_pauses[queue]
+        if self.memory.queue_busy:
+            return
         if windows and windows[-1].until == NEVER_ANSWERED:
             await self._resume_queue(queue)
-        elif not self.memory.resuming:
-            window = Window(NEVER_ANSWERED)
-            windows.append(window)
+        else:
+            self.memory.queue_busy = True
             await self.insist(lambda: self.engine.fleet.pause_queue(queue, self.world.clock.now()))
-            window.since = self.note(f"has paused the queue {queue}")
+            windows.append(Window(self.note(f"has paused the queue {queue}")))
+            self.memory.queue_busy = False
 
     async def _resume_queue(self, queue: str) -> None:
+        while self.memory.queue_busy:
+            await self.process.sleep(STEP)
+        self.memory.queue_busy = True
         asked = self.note(f"resumes the queue {queue}")
         for window in self.memory.queue_pauses[queue]:
             window.until = min(window.until, asked)
         await self.insist(lambda: self.engine.fleet.resume_queue(queue))
+        self.memory.queue_busy = False
 
     # --------------------------------------------------------------------------------------------------------- looking
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -12,13 +13,20 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from msgspec.structs import replace
+from tests.simulation.bodies import TASK, Alone, Bodies
+from tests.simulation.faults import CALM, LEASE, STEP, STORE_TIMEOUT, OwnTurn, Reached, Way, Weather, ask
+from tests.simulation.journal import Journal, short
+from tests.simulation.process import Process
+
 from oncue.domain.errors import StoreUnavailable
-from oncue.domain.ids import RunId, UserNumber, WorkerId, uuid7
-from oncue.domain.instants import DAY, MILLISECOND, SECOND, Duration, Instant
+from oncue.domain.ids import UserNumber, WorkerId, uuid7
+from oncue.domain.instants import DAY, SECOND, Duration, Instant
 from oncue.domain.placement import Offer, Resources
 from oncue.domain.run import State
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Page, RunQuery, Worker
+from oncue.engines.sqlite.engine import SqliteEngine
 from oncue.services.attempts import LAST_CHANCE, Stop
 from oncue.services.crew import Crew
 from oncue.services.executors.functions import LoopExecutor
@@ -28,10 +36,6 @@ from oncue.services.scheduler import Scheduler
 from oncue.settings import Settings
 from oncue.tasks import Isolation
 from oncue.testing.clock import SOME_DAY, FakeClock
-from tests.simulation.bodies import TASK, Alone, Bodies
-from tests.simulation.faults import CALM, LEASE, STEP, STORE_TIMEOUT, Reached, RealEngine, Way, Weather
-from tests.simulation.journal import Journal, short
-from tests.simulation.process import Process
 
 QUEUES = ("default", "side")
 STORM = 25 * SECOND
@@ -45,16 +49,19 @@ IN_MEMORY = Path("/dev/shm")
 
 @cache
 def folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="oncue-simulation-", dir=IN_MEMORY if IN_MEMORY.is_dir() else None))
+    made = Path(tempfile.mkdtemp(prefix="oncue-simulation-", dir=IN_MEMORY if IN_MEMORY.is_dir() else None))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made
 
 
-@cache
-def template() -> Path:
-    """An empty store with its schema: copying one is quicker than making it."""
-    path = folder() / "template.db"
-    engine = RealEngine(lambda: open_engine(Settings(engine=f"sqlite:///{path}")))
-    engine.ask(engine.engine.history.tend(SOME_DAY, Duration(365 * DAY)))
-    engine.close()
+async def new_store(seed: int) -> Path:
+    """A copy of an empty store with its schema: quicker than making one."""
+    template, path = folder() / "template.db", folder() / f"{seed}.db"
+    if not template.exists():
+        engine = await open_engine(Settings(engine=f"sqlite:///{template}"))
+        await engine.history.tend(SOME_DAY, Duration(365 * DAY))
+        await engine.close()
+    shutil.copy(template, path)
     return path
 
 
@@ -71,29 +78,23 @@ class Crewed:
 
 
 class World:
-    def __init__(self, seed: int, plant: Callable[[Engine], Engine] = lambda engine: engine) -> None:
+    def __init__(self, seed: int, path: Path, plant: Callable[[Engine], Engine] = lambda engine: engine) -> None:
         self.seed = seed
         self.chance = Random(seed)
         self.calm = seed % 5 == 0
         self.jumpy = seed % 7 == 3 and not self.calm
         self.clock = FakeClock()
         self.journal = Journal(self.clock)
-        self.path = folder() / f"{seed}.db"
-        shutil.copy(template(), self.path)
-        self.real = RealEngine(lambda: open_engine(Settings(engine=f"sqlite:///{self.path}")))
-        plant(self.real.engine)
-        self.way = Way(self.real, Random(seed + 1), self._witness)
+        store = OwnTurn(path, Duration(10 * SECOND))
+        self.engine = plant(SqliteEngine(store, Settings(engine=f"sqlite:///{path}")))
+        self.way = Way(self.engine, Random(seed + 1), self._witness)
         self.way.deliver = self._deliver
-        self.uid: UserNumber = self.ask(self.real.engine.people.user("ada", self.clock.now()))
+        self.uid: UserNumber = ask(self.engine.people.user("ada", self.clock.now()))
         self.storm_ends = Instant(self.clock.now() + STORM)
         self.processes: list[Process] = []
         self.crews: list[Crewed] = []
         self.left: list[asyncio.Task[Any]] = []
         self._names = 0
-
-    def ask(self, call: Any) -> Any:
-        """Straight from the store, for checking: no fault is in the way."""
-        return self.real.ask(call)
 
     @property
     def storming(self) -> bool:
@@ -121,10 +122,8 @@ class World:
             case "fleet.beat":
                 if answer is not None:
                     journal.beats[args[0]] = max(journal.beats[args[0]], args[1])
-            case "running.settle" | "running.hand_back" | "running.reap" | "planning.withdraw" | "planning.expire":
-                if not args or answer not in (0, frozenset()):
-                    what = [short(getattr(one, "run", one).run_id) for one in args[1]] if args[1:2] and isinstance(args[1], list) else []
-                    journal.note(f"{verb} {what}")
+            case "running.settle" | "running.hand_back" | "planning.withdraw":
+                journal.note(f"{verb} {_names(args)}: {answer}")
 
     def _deliver(self, hint: Hint) -> None:
         for crewed in self.crews:
@@ -167,7 +166,7 @@ class World:
         )
         crewed = Crewed(process, worker_id, crew, engine)
         now = self.clock.now()
-        self.ask(self.real.engine.fleet.register(Worker(worker_id, process.name, "host", SETTINGS.lease, now, now), now))
+        ask(self.engine.fleet.register(Worker(worker_id, process.name, "host", SETTINGS.lease, now, now), now))
         self.journal.beats[worker_id] = now
         self.journal.note(f"{process.name} starts as {short(worker_id)}")
         members = (crew.worker, crew.settling, crew.attempts, crew.mailbox, crew.reporting)
@@ -253,7 +252,9 @@ class World:
                 await self._step()
 
     async def _step(self) -> None:
-        ready = [actor for process in self.processes for actor in process.actors if actor.ready]
+        elapsed = self.clock.monotonic()
+        awake = [process for process in self.processes if process.frozen_until <= elapsed]
+        ready = [actor for process in awake for actor in process.actors if actor.ready(elapsed)]
         if ready and self.chance.random() >= (0.05 if self.storming else 0.01):
             self.chance.choice(ready).begin()
             for _ in range(3):
@@ -289,16 +290,14 @@ class World:
     def _at_rest(self) -> bool:
         if any(crewed.crew.busy for crewed in self.crews) or self.clock.now() < self.storm_ends + 3 * SECOND:
             return False
-        live = self.all_runs(RunQuery(states=LIVE, wanted_until=Instant(self.clock.now() + 60 * SECOND)))
-        return not any(run.held & 4 == 0 or run.state is State.RUNNING for run in live)
+        soon = Instant(self.clock.now() + 60 * SECOND)
+        return not self.all_runs(RunQuery(states=LIVE, wanted_until=soon))
 
     def all_runs(self, query: RunQuery) -> list[Any]:
         found: list[Any] = []
         after: str | None = None
         while True:
-            page: Page[Any] = self.ask(
-                self.real.engine.history.runs(RunQuery(**{f: getattr(query, f) for f in query.__struct_fields__} | {"after": after, "limit": 500}))
-            )
+            page: Page[Any] = ask(self.engine.history.runs(replace(query, after=after, limit=500)))
             found += page.items
             if (after := page.next) is None:
                 return found
@@ -310,6 +309,14 @@ class World:
             ghost.cancel()
             self.left.append(ghost)
         await asyncio.gather(*self.left, return_exceptions=True)
-        self.real.close()
+        await self.engine.close()
         for file in folder().glob(f"{self.seed}.db*"):
             file.unlink() if file.is_file() else shutil.rmtree(file)
+
+
+def _names(args: tuple[Any, ...]) -> list[str]:
+    """The runs a verb was asked about."""
+    for some in args:
+        if isinstance(some, list | tuple):
+            return [short(getattr(one, "run", one).run_id) for one in some]
+    return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from traceback import format_exception
 from typing import Any
 
 import structlog
@@ -68,7 +69,9 @@ def problem_of(error: Exception, request: Request) -> Response:
         case ClientDisconnect():
             return problem(HTTPStatus.BAD_REQUEST, "the connection was closed before the request was complete")
         case _:
-            log.error("a request failed", method=request.method, path=request.url.path, exc_info=error)
+            # written out here, because some renderers print local variables, too: keys and payloads
+            told = "".join(format_exception(error))
+            log.error("a request failed", method=request.method, path=request.url.path, exception=told)
             return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "something went wrong on our side; it was logged")
 
 

@@ -168,10 +168,7 @@ def _host(text: str, allow: Networks, path: str) -> str:
 
 def _name(text: str, path: str) -> str:
     """A host that is not in brackets, in ASCII and lower case, without the dot at its end."""
-    name = text.lower()
-    if len(text) > _LONGEST_NAME or not (name.isascii() or (name := _in_ascii(text))):
-        _refuse(path, "has a host that is not a name on the internet")
-    name = name.removesuffix(".")
+    name = (text.lower() if text.isascii() else _in_ascii(text)).removesuffix(".")
     if len(name) > _LONGEST_NAME or not all(_LABEL.fullmatch(label) for label in name.split(".")):
         _refuse(path, "has a host that is not a name on the internet")
     return name

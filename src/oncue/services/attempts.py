@@ -152,14 +152,15 @@ class Attempts:
         except Exception as error:
             end = self._failed(going, error)
         going.task = None  # what it came to is known: from here on nothing stops it
-        if going.run.run_id not in self._going:
+        if self._going.get(going.run.run_id) is not going:  # there may be a later attempt of the same run
             self.left_behind -= 1  # it was settled without us, and is over at last
             return
         await self._reporting.last_words(going.reports)
         self._end(going, end)
 
     def _end(self, going: Going, end: End) -> None:
-        if self._going.pop(going.run.run_id, None) is not None:
+        if self._going.get(going.run.run_id) is going:
+            del self._going[going.run.run_id]
             self.room[going.kind] += 1
             self._ended(end)
 

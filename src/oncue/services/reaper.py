@@ -43,11 +43,11 @@ class Reaper:
                 _report(worker_id, known, now)
 
     def _may_judge(self, leases: Sequence[Duration], now: Instant) -> bool:
-        """Not after a gap: time jumped, the machine slept or the store was away, and the silence may be our own.
+        """Not after a gap: the clock jumped, the machine slept or the store was away, and the silence may be our own.
 
         Everybody first gets a whole lease to beat again.
         """
-        gap = 0 if self._looked_at is None else abs(now - self._looked_at)
+        gap = 0 if self._looked_at is None else now - self._looked_at
         self._looked_at = now
         if gap > min(leases) // 2:
             self._judge_from = Instant(self._clock.monotonic() + max(leases))

@@ -38,7 +38,7 @@ class RunReports:
         self._progress: bytes | None = None
 
     def write(self, text: str) -> None:
-        if self._room <= 0:
+        if self._room <= 0 or not text:
             return
         self._room -= len(text)
         if self._room <= 0:
@@ -94,19 +94,23 @@ class Reporting:
 
     async def last_words(self, reports: RunReports) -> None:
         """Before an attempt is settled, so that whoever sees the end can read the log."""
-        if reports in self._noted:
-            try:
-                await self._flush(reports)
-            except StoreUnavailable:
-                log.warning("a run's log could not be written yet; it will be", run_id=str(reports.run.run_id))
+        try:
+            await self._flush(reports)
+        except StoreUnavailable:
+            log.warning("a run's log could not be written yet; it will be", run_id=str(reports.run.run_id))
 
     async def _flush(self, reports: RunReports) -> None:
+        """A log that the store refuses is told and left: neither its run's end nor others' logs may wait for it."""
+        if reports not in self._noted:
+            return  # another call was quicker
         del self._noted[reports]
         try:
             await reports.flush()
-        except BaseException:
+        except (StoreUnavailable, asyncio.CancelledError):
             self._noted[reports] = None
             raise
+        except Exception:
+            log.exception("a run's log could not be written", run_id=str(reports.run.run_id))
 
     async def append(self, run: Claimed, number: int, text: bytes) -> None:
         await self._engine.history.append_log(run.run_id, number, text, self._clock.now())

@@ -7,19 +7,20 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+from tests.services.executors.working import SOON, Remembered, alive_with, attempt, children, open_descriptors, until
 
 from oncue.domain.errors import Conflict
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.placement import Resources
 from oncue.services.executors import warm
-from oncue.services.executors.port import ProcessLost, TaskFailed
+from oncue.services.executors.port import ProcessLost, TaskFailed, Work
 from oncue.services.executors.processes import ProcessExecutor
 from oncue.services.loading import load_tasks
 from oncue.settings import Settings
-from tests.services.executors.working import SOON, Remembered, alive_with, attempt, children, open_descriptors, until
 
 FILE = str(Path(__file__).with_name("process_tasks.py"))
 SETTINGS = Settings(tasks=(FILE,), stop_grace=Duration(200 * MILLISECOND), log_cap=10_000)
@@ -52,15 +53,15 @@ async def processes() -> AsyncIterator[ProcessExecutor]:
     assert children() == set()
 
 
-async def run(executor: ProcessExecutor, name: str, payload: object = None, **given: object) -> object:
+async def run(executor: ProcessExecutor, name: str, payload: object = None, **given: Any) -> Any:
     result = await executor.run(work(name, payload, **given))
     return None if result is None else msgspec.json.decode(result)
 
 
-def work(name: str, payload: object = None, **given: object):  # type: ignore[no-untyped-def]
+def work(name: str, payload: object = None, **given: Any) -> Work:
     task = load_tasks([FILE]).get(name)
     assert task is not None
-    return attempt(task, None if payload is None else msgspec.json.encode(payload), **given)  # type: ignore[arg-type]
+    return attempt(task, None if payload is None else msgspec.json.encode(payload), **given)
 
 
 class TestWhatTravels:
@@ -150,7 +151,6 @@ class TestReuse:
     async def test_a_process_is_kept_for_the_next_run(self, processes: ProcessExecutor) -> None:
         first, second = await run(processes, "who"), await run(processes, "who")
 
-        assert isinstance(first, dict) and isinstance(second, dict)
         assert first["pid"] == second["pid"]
 
     async def test_a_failure_does_not_cost_the_process(self, processes: ProcessExecutor) -> None:
@@ -158,15 +158,15 @@ class TestReuse:
         with pytest.raises(TaskFailed):
             await run(processes, "fail", {"how": "exit"})
 
-        assert (await run(processes, "who"))["runs"] == 2  # type: ignore[index]
+        assert (await run(processes, "who"))["runs"] == 2
 
     async def test_one_with_another_memory_limit_is_replaced(self, processes: ProcessExecutor) -> None:
         small, large = Resources(memory_mb=300), Resources(memory_mb=400)
         seen = [await run(processes, "who", resources=size) for size in (small, large, small)]
 
-        assert [who["runs"] for who in seen] == [1, 1, 2]  # type: ignore[index]
+        assert [who["runs"] for who in seen] == [1, 1, 2]
         third = await run(processes, "who", resources=Resources(memory_mb=500))
-        assert third["runs"] == 1  # type: ignore[index]
+        assert third["runs"] == 1
         await until(lambda: len(children()) == 2)  # the oldest made room
 
     async def test_it_is_replaced_after_many_runs(
@@ -174,18 +174,18 @@ class TestReuse:
     ) -> None:
         monkeypatch.setattr(warm, "MOST_RUNS", 2)
 
-        assert [(await run(processes, "who"))["runs"] for _ in range(3)] == [1, 2, 1]  # type: ignore[index]
+        assert [(await run(processes, "who"))["runs"] for _ in range(3)] == [1, 2, 1]
 
     async def test_a_run_that_must_be_alone_gets_a_fresh_one_used_once(self, processes: ProcessExecutor) -> None:
         await run(processes, "who")
         seen = [msgspec.json.decode(await processes.run_alone(work("who")) or b"") for _ in range(2)]
 
         assert [who["runs"] for who in seen] == [1, 1]
-        assert (await run(processes, "who"))["runs"] == 2  # type: ignore[index]
+        assert (await run(processes, "who"))["runs"] == 2
 
     async def test_one_that_was_killed_while_idle_is_not_used(self, processes: ProcessExecutor) -> None:
         who = await run(processes, "who")
-        os.kill(who["pid"], signal.SIGKILL)  # type: ignore[index]
+        os.kill(who["pid"], signal.SIGKILL)
         await until(lambda: children() == set())
 
         assert await run(processes, "add", {"a": 1, "b": 2}) == 3
@@ -196,7 +196,7 @@ class TestReuse:
         assert len(children()) == 2
 
     async def test_the_process_imports_no_server_and_no_driver(self, processes: ProcessExecutor) -> None:
-        imported = set(await run(processes, "imported"))  # type: ignore[call-overload]
+        imported = set(await run(processes, "imported"))
 
         assert "oncue.context" in imported
         assert not imported & {"starlette", "asyncpg", "apsw", "httpx2", "httpcore2", "structlog", "rich", "click"}
@@ -235,7 +235,7 @@ class TestHarm:
     async def test_a_task_that_forks_and_returns_twice_answers_once(self, processes: ProcessExecutor) -> None:
         who = await run(processes, "who")
 
-        assert await run(processes, "fork") == who["pid"]  # type: ignore[index]
+        assert await run(processes, "fork") == who["pid"]
         assert await run(processes, "add", {"a": 1, "b": 2}) == 3
 
     async def test_a_memory_bomb_fails_and_its_neighbour_lives(self, processes: ProcessExecutor) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from uuid import UUID
 
 from oncue.context import RunInfo
-from oncue.domain.instants import SECOND, Duration, Instant
+from oncue.domain.instants import MINUTE, Duration, Instant
 from oncue.domain.placement import Resources
 from oncue.services.executors.port import Work
 from oncue.tasks import Task
@@ -43,7 +43,7 @@ def attempt(
     *,
     checkpoint: bytes | None = None,
     resources: Resources | None = None,
-    timeout: Duration = Duration(60 * SECOND),
+    timeout: Duration = MINUTE,
 ) -> Work:
     info = RunInfo(RUN, JOB, task.name, 1, Instant(0), checkpoint)
     return Work(info, task, payload, reports or Remembered(), timeout, resources or Resources())

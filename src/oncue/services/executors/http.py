@@ -1,6 +1,6 @@
 """The built-in task `http`: call a URL, and judge the answer.
 
-Every call has a connection of its own, which ends with it: half a millisecond more than a kept one, and in return no
+Every call has a connection of its own, which ends with it: about a millisecond more than a kept one, and in return no
 call fails because a server had just dropped an idle connection, and nothing is shared between users.
 
 Time: a connection is made within 10 s (finding and dialling the address, then TLS, 10 s each), and a server may be

@@ -1,0 +1,52 @@
+"""A cancel at the very moment at which a worker claims the run."""
+
+from __future__ import annotations
+
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.processes.fleet import Fleet, Json, rfc3339
+
+pytestmark = pytest.mark.kills
+
+RACES = 1_000
+CONNECTIONS = 8
+
+
+def test_nothing_starts_after_the_answer_cancelled_in_a_thousand_races(postgres_fleet: Fleet) -> None:
+    fleet = postgres_fleet
+    fleet.start("api")
+    fleet.start("scheduler")
+    fleet.start("worker")
+    fleet.start("worker")
+    fleet.ready(workers=2)
+
+    def race(seed: int) -> tuple[str, int, Json, float]:
+        due = time.time() + 0.06
+        run_id = fleet.create("slow", {"seconds": 0.03}, schedule=rfc3339(due))
+        time.sleep(max(0.0, due + random.Random(seed).uniform(-0.01, 0.02) - time.time()))
+        status, answer, _ = fleet.raw("POST", f"/v1/runs/{run_id}/cancel")
+        return run_id, status, answer, time.time()
+
+    with ThreadPoolExecutor(CONNECTIONS) as connections:
+        races = list(connections.map(race, range(RACES)))
+
+    first_start: dict[str, Json] = {}
+    for event in fleet.events("start"):
+        assert event["run"] not in first_start, "started twice"
+        first_start[event["run"]] = event
+    ended = fleet.at_rest([run_id for run_id, *_ in races], 20)
+    untouched = 0
+    for run_id, status, answer, answered_at in races:
+        start = first_start.get(run_id)
+        final = ended[run_id]["status"]
+        if status == 200:
+            assert answer["status"] == final == "cancelled", (answer, final)
+            assert start is None or start["at"] < answered_at, (start, answered_at)
+            untouched += start is None
+        else:
+            assert (status, final) == (409, "succeeded"), (status, answer, final)
+    assert untouched > 100  # else nothing was raced
+    assert RACES - untouched > 100

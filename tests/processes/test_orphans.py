@@ -1,0 +1,70 @@
+"""kill -9 of whoever started it: nothing that a run started lives on."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+from tests.processes.fleet import Fleet, Member, alive, until
+
+pytestmark = pytest.mark.kills
+
+OPTIONS = ("--allow-commands", "--processes", "4", "--grace", "1s")
+
+
+def with_children_running(fleet: Fleet) -> list[int]:
+    """A command and a process-isolated run, each with a grandchild in a session of its own. All of their processes."""
+    command = fleet.command("/bin/sh", "-c", "setsid sleep 3600 & exec sleep 3600")
+    apart = fleet.create("start_a_grandchild")
+    fleet.started(apart)
+    until(lambda: len(fleet.running("sleep 3600")) >= 4, 10, "the command has its grandchild", fleet.tell)
+    assert fleet.run(command)["status"] == "running"
+    of_runs = [*fleet.running("sleep 3600"), *fleet.running("warden.py"), *fleet.running("executors.child")]
+    sleeping = [pid for pid in fleet.running("sleep 3600") if "warden" not in fleet.processes()[pid]]
+    assert len({os.getsid(pid) for pid in sleeping}) == 3
+    return of_runs
+
+
+def all_gone(fleet: Fleet, pids: list[int]) -> None:
+    until(lambda: not any(map(alive, pids)), 3, "they are gone", lambda: f"{fleet.processes()}\n{fleet.tell()}")
+
+
+def test_up_killed_takes_everything_along(any_fleet: Fleet) -> None:
+    up = any_fleet.up(*OPTIONS)
+    with_children_running(any_fleet)
+
+    up.kill()
+
+    until(lambda: any_fleet.processes() == {}, 3, "nothing is left", lambda: str(any_fleet.processes()))
+
+
+def roles_apart(fleet: Fleet) -> Member:
+    fleet.start("api")
+    worker = fleet.start("worker", *OPTIONS)
+    fleet.ready(workers=1)
+    return worker
+
+
+def test_a_worker_killed_takes_everything_along(fleet: Fleet) -> None:
+    worker = roles_apart(fleet)
+    inner = worker.inner
+    assert inner
+    children = with_children_running(fleet)
+
+    worker.kill()
+
+    all_gone(fleet, [inner, *children])
+
+
+def test_a_worker_whose_inner_process_is_killed_keeps_none_of_its_children(fleet: Fleet) -> None:
+    worker = roles_apart(fleet)
+    inner = worker.inner
+    assert inner
+    children = with_children_running(fleet)
+
+    os.kill(inner, signal.SIGKILL)
+
+    all_gone(fleet, [inner, *children])
+    assert worker.process.poll() is None
+    until(lambda: worker.inner not in (None, inner), 5, "another inner process is there", fleet.tell)

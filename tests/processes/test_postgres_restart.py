@@ -1,0 +1,140 @@
+"""The PostgreSQL server crashes under load and comes back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from tests.processes.fleet import Fleet, Json, until
+
+from oncue.testing.postgres import PrivatePostgres
+
+pytestmark = pytest.mark.kills
+
+OUTAGE = 4.0
+BACK_WITHIN = 3.0
+ANSWER_WITHIN = 2.0
+
+
+@pytest.fixture
+def server(postgres_server: PrivatePostgres) -> Iterator[PrivatePostgres]:
+    """One that may be crashed without harm to others."""
+    if not postgres_server.ours:
+        pytest.skip("the server is not ours to restart")
+    with PrivatePostgres(fast=True) as server:
+        yield server
+
+
+@pytest.fixture
+def crashing_fleet(server: PrivatePostgres, tmp_path: Path) -> Iterator[Fleet]:
+    fleet = Fleet(tmp_path, server.create_database("oncue"))
+    fleet.start("api")
+    fleet.start("scheduler")
+    for _ in range(2):
+        fleet.start("worker")
+    fleet.ready(workers=2)
+    try:
+        yield fleet
+    finally:
+        fleet.close()
+
+
+class Load:
+    """Callers that create jobs and ask whether the API is ready, all the while; and what they were answered."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._enough = Event()
+        self.created: list[str] = []
+        self.answers: list[tuple[float, str, int, float, str | None]] = []  # when, path, status, seconds, Retry-After
+        self._callers = [Thread(target=self._create) for _ in range(3)] + [Thread(target=self._ask)]
+
+    def __enter__(self) -> Load:
+        for caller in self._callers:
+            caller.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._enough.set()
+        for caller in self._callers:
+            caller.join()
+
+    def statuses(self, path: str, since: float, until: float) -> list[int]:
+        return [status for at, asked, status, _, _ in self.answers if asked == path and since < at < until]
+
+    def _create(self) -> None:
+        for number in count():
+            if self._enough.wait(0.03):
+                return
+            job = {"task": "slow", "payload": {"seconds": 0.2 * (number % 4)}}
+            status, answer = self._call("POST", "/v1/jobs", job)
+            if status == 201:
+                self.created.append(answer["job_id"])
+
+    def _ask(self) -> None:
+        while not self._enough.wait(0.05):
+            self._call("GET", "/readyz")
+
+    def _call(self, method: str, path: str, body: Json | None = None) -> tuple[int, Json]:
+        asked_at = time.time()
+        status, answer, headers = self._fleet.raw(method, path, body)
+        self.answers.append((asked_at, path, status, time.time() - asked_at, headers.get("Retry-After")))
+        return status, answer
+
+
+def test_after_a_crash_of_postgres_nothing_is_lost_and_work_goes_on(
+    crashing_fleet: Fleet, server: PrivatePostgres
+) -> None:
+    fleet = crashing_fleet
+    every_second = fleet.create("mark", schedule="every 1s", overlap="allow", catch_up="all")
+    with Load(fleet) as load:
+        until(lambda: len(fleet.events("end")) > 50, 10, "work is done", fleet.tell)
+        server.stop("immediate")
+        away_at = time.time()
+        until(lambda: time.time() > away_at + OUTAGE, OUTAGE + 1, "it is away for a while")
+        server.start()
+        back_at = time.time()
+        goes_on(fleet, load, back_at)
+        server.restart("immediate")
+        goes_on(fleet, load, time.time())
+
+    assert {status for _, _, status, _, _ in load.answers} == {200, 201, 503}
+    assert max(seconds for _, _, _, seconds, _ in load.answers) < ANSWER_WITHIN
+    assert all(after is not None for _, _, status, _, after in load.answers if status == 503)
+    for path in ("/readyz", "/v1/jobs"):
+        assert set(load.statuses(path, away_at, away_at + OUTAGE - ANSWER_WITHIN)) == {503}
+    ended = fleet.at_rest(load.created, 20)
+    assert {run["status"] for run in ended.values()} == {"succeeded"}
+    fleet.call("DELETE", f"/jobs/{every_second}")
+    starts = [event["run"] for event in fleet.events("start")]
+    assert len(starts) == len(set(starts))  # no worker died: nothing has a reason to start twice
+    assert set(load.created) <= set(starts)
+    assert len(load.created) > 200
+    assert ticks_missing(fleet, every_second) == []
+
+
+def goes_on(fleet: Fleet, load: Load, back_at: float) -> None:
+    """Runs start again, new jobs are taken, and the API says so."""
+
+    def all_of_it() -> bool:
+        starts = fleet.events("start")
+        now = time.time()
+        return (
+            starts[-1]["at"] > back_at
+            and 201 in load.statuses("/v1/jobs", back_at, now)
+            and 200 in load.statuses("/readyz", back_at, now)
+            and load.created[-1] in {event["run"] for event in starts}
+        )
+
+    until(all_of_it, BACK_WITHIN - (time.time() - back_at), "work goes on", fleet.tell)
+
+
+def ticks_missing(fleet: Fleet, job: str) -> list[float]:
+    """Between its first and its last start, instants a second apart at which it did not start."""
+    due = sorted(round(event["due"], 3) for event in fleet.events("start") if event["job"] == job)
+    expected = [round(due[0] + second, 3) for second in range(round(due[-1] - due[0]) + 1)]
+    return sorted(set(expected) ^ set(due))

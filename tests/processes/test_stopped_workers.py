@@ -1,0 +1,106 @@
+"""Workers that are stopped (SIGSTOP, a machine asleep) for longer than their lease, and wake up again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+from tests.processes.fleet import Fleet, Member, alive, until
+
+pytestmark = pytest.mark.kills
+
+LEASE = 3.0
+OPTIONS = ("--lease", "3s")
+
+
+def two_workers_and_a_run(fleet: Fleet) -> tuple[Member, Member, str]:
+    """The first worker has a run going that would take a second; started again, it takes longer."""
+    fleet.start("api")
+    fleet.start("scheduler")
+    first = fleet.start("worker", *OPTIONS)
+    fleet.ready(workers=1)
+    run = fleet.create("relay", {"lengths": [1.5, 5.0]})
+    [start] = fleet.started(run)
+    assert start["pids"][0] == first.inner
+    return first, fleet.start("worker", *OPTIONS), run
+
+
+def ids_of_workers(fleet: Fleet) -> set[str]:
+    return {worker["worker_id"] for worker in fleet.workers()}
+
+
+def test_a_worker_that_sleeps_past_its_lease_finds_its_run_taken_and_its_result_refused(any_fleet: Fleet) -> None:
+    first, second, run = two_workers_and_a_run(any_fleet)
+    inner = first.inner
+    assert inner
+    was = any_fleet.run(run)["executor_id"]
+    for pid in (first.pid, inner):
+        os.kill(pid, signal.SIGSTOP)
+    until(lambda: len(any_fleet.events("start", run)) == 2, LEASE + 5, "the run starts again", any_fleet.tell)
+    taken_by = second.inner
+
+    for pid in (inner, first.pid):  # the late body first: it has the better chance to do harm
+        os.kill(pid, signal.SIGCONT)
+
+    until(lambda: not alive(inner), LEASE, "the inner process that was taken for dead has ended", any_fleet.tell)
+    assert any_fleet.run(run)["status"] == "running"  # still the second's, whatever the first has said
+    ended = any_fleet.at_rest([run], 10)[run]
+    assert ended["status"] == "succeeded"
+    assert ended["result"] == {"pid": taken_by, "attempt": 2}
+    assert [attempt["outcome"] for attempt in ended["attempts"]] == ["lost", "succeeded"]
+    until(lambda: len(any_fleet.workers()) == 2, 10, "the first worker is back", any_fleet.tell)
+    assert was not in ids_of_workers(any_fleet)
+    assert first.process.poll() is None
+    assert len(any_fleet.events("start", run)) == 2
+
+
+def test_a_worker_whose_keeper_is_stopped_ends_itself_before_its_run_starts_elsewhere(postgres_fleet: Fleet) -> None:
+    fleet = postgres_fleet
+    first, second, run = two_workers_and_a_run_that_lasts(fleet)
+    inner = first.inner
+    assert inner
+    stopped_at = time.time()
+    os.kill(first.pid, signal.SIGSTOP)
+
+    until(lambda: not alive(inner), LEASE, "the inner process has ended by itself", fleet.tell)
+    ended_at = time.time()
+
+    assert ended_at - stopped_at < LEASE
+    until(lambda: len(fleet.events("start", run)) == 2, LEASE + 3, "the run starts again", fleet.tell)
+    again = fleet.events("start", run)[1]
+    assert again["at"] > ended_at
+    assert again["pids"][0] == second.inner
+    os.kill(first.pid, signal.SIGCONT)
+    until(lambda: first.inner not in (None, inner), 10, "its keeper starts another", fleet.tell)
+    until(lambda: len(fleet.workers()) == 2, 10, "which is registered", fleet.tell)
+
+
+def test_a_worker_whose_inner_process_is_stopped_is_ended_by_its_keeper_and_replaced(postgres_fleet: Fleet) -> None:
+    fleet = postgres_fleet
+    first, _, run = two_workers_and_a_run_that_lasts(fleet)
+    inner = first.inner
+    assert inner
+    stopped_at = time.time()
+    os.kill(inner, signal.SIGSTOP)
+
+    until(lambda: not alive(inner), LEASE + 1.5, "the keeper has ended it", fleet.tell)
+
+    assert fleet.events("start", run)[-1]["attempt"] == 1  # as long as it was vouched for, nobody took its run
+    until(lambda: len(fleet.events("start", run)) == 2, 3, "the run starts again", fleet.tell)
+    assert fleet.events("start", run)[1]["at"] > stopped_at + 0.9 * LEASE
+    until(lambda: first.inner not in (None, inner), 10, "its keeper starts another", fleet.tell)
+    assert first.process.poll() is None
+
+
+def two_workers_and_a_run_that_lasts(fleet: Fleet) -> tuple[Member, Member, str]:
+    fleet.start("api")
+    fleet.start("scheduler")
+    first = fleet.start("worker", *OPTIONS)
+    fleet.ready(workers=1)
+    run = fleet.create("slow", {"seconds": 60})
+    fleet.started(run)
+    second = fleet.start("worker", *OPTIONS)
+    fleet.ready(workers=2)
+    return first, second, run

@@ -1,0 +1,38 @@
+"""Whatever goes wrong in whatever order, nothing is lost, doubled, early, or left undone.
+
+`ONCUE_SIMULATION_SEED=123` tells one story again; `ONCUE_SIMULATION_SEEDS=5000` looks for new ones.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from tests.simulation.story import tell
+
+SEEDS = int(os.environ.get("ONCUE_SIMULATION_SEEDS", "200"))
+ONLY = os.environ.get("ONCUE_SIMULATION_SEED")
+CHUNK = 10  # seeds in one test: few enough to be shared out, many enough to be worth it
+
+
+def chunks() -> list[range]:
+    if ONLY is not None:
+        return [range(int(ONLY), int(ONLY) + 1)]
+    return [range(first, min(first + CHUNK, SEEDS)) for first in range(0, SEEDS, CHUNK)]
+
+
+@pytest.mark.parametrize("seeds", chunks(), ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
+async def test_a_world_comes_to_rest_with_every_promise_kept(seeds: range) -> None:
+    for seed in seeds:
+        story = await tell(seed)
+        if story.problems:
+            pytest.fail(str(story), pytrace=False)
+
+
+@pytest.mark.parametrize("seed", [3, 10], ids=["stormy", "calm"])
+async def test_a_seed_is_always_the_same_story(seed: int) -> None:
+    assert (await tell(seed)).lines == (await tell(seed)).lines
+
+
+async def test_seeds_are_different_stories() -> None:
+    assert (await tell(1)).lines != (await tell(2)).lines
