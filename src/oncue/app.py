@@ -24,7 +24,7 @@ from oncue.domain.errors import Invalid, StoreUnavailable
 from oncue.domain.ids import WorkerId
 from oncue.domain.instants import SECOND, Duration
 from oncue.engines.open import open_engine
-from oncue.engines.port import Engine, Topic
+from oncue.engines.port import Engine, Hint, Topic
 from oncue.services.channel import Channel, Start, ToWorker, Unusable
 from oncue.services.first_key import first_key
 from oncue.services.keeper import UNUSABLE, Keeper
@@ -146,7 +146,12 @@ async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> 
     planning = Loop(Scheduler(engine, clock))
     overlap, reaper = Loop(Overlap(engine, clock)), Loop(Reaper(engine, clock))
     folding, retention = Loop(Folding(engine)), Loop(Retention(engine, clock, settings))
-    listening = asyncio.create_task(Listening(engine.signals, {Topic.JOBS: lambda _: planning.wake()}).run())
+
+    def jobs_changed(_: Hint) -> None:
+        planning.wake()
+        overlap.wake()
+
+    listening = asyncio.create_task(Listening(engine.signals, {Topic.JOBS: jobs_changed}).run())
     try:
         async with looping(planning, overlap, reaper, folding, retention), timekeeping(engine, clock):
             yield

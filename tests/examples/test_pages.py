@@ -5,16 +5,31 @@ import inspect
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import get_type_hints
 
+import httpx2
+import msgspec
 import pytest
-from tests.examples.server import PATIENCE, ROOT, Up
+from tests.examples.server import EXAMPLES, PATIENCE, ROOT, Up, create, run_when
+from tests.test_docs import blocks, table
 
+from oncue.api.application import CALLS, OPEN_CALLS
 from oncue.cli.up import command as up
+from oncue.context import Context
 from oncue.domain.instants import Duration, show_duration
+from oncue.domain.job import JobStatus
+from oncue.services.executors.command import command_task
+from oncue.services.executors.http import http_task
 from oncue.settings import Settings
+from oncue.tasks import Isolation, Task, Tasks
+
+API = ROOT / "docs" / "api.md"
+TASKS = ROOT / "docs" / "tasks.md"
+STATUSES = set(JobStatus)
+TOLD_IN_WORDS = {"task", "schedule", "retry", "resources"}  # defaults that are no single value
 
 # What the last commands show, sooner or later: the run may still be going when the first look comes.
 TYPED = {"README.md": '"result":"Hello, you!"', "examples/README.md": '"status":"cancelled"'}
@@ -24,11 +39,11 @@ TYPED = {"README.md": '"result":"Hello, you!"', "examples/README.md": '"status":
 @pytest.mark.parametrize(("page", "seen"), TYPED.items())
 def test_commands_of_a_page_can_be_typed_as_they_are(oncue: Up, tmp_path: Path, page: str, seen: str) -> None:
     [block] = re.findall(r"^```sh\n(.*?)^```$", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
-    here = {"http://127.0.0.1:8470": oncue.address, ".oncue/admin.key": str(oncue.key_file)}
-    for written, meant in here.items():
-        assert written in block
-        block = block.replace(written, meant)
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    assert "http://127.0.0.1:8470" in block
+    block = block.replace("http://127.0.0.1:8470", oncue.address)
+    (tmp_path / "examples").symlink_to(EXAMPLES)
+    (tmp_path / ".oncue").mkdir()
+    (tmp_path / ".oncue" / "admin.key").symlink_to(oncue.key_file)
 
     before, making, looking = block.strip().split("\n\n")
     script = f"{before}\n{making}\nuntil {{\n{looking}\n}} > seen.txt; grep -qF '{seen}' seen.txt; do :; done"
@@ -71,8 +86,63 @@ def default_of(name: str) -> str:
         case bool():
             return "on" if value else "off"
         case int():
-            return f"{value:,}"
+            return str(value)
         case tuple():
             return ", ".join(f"`{one}`" for one in value)
         case _:
             return f"`{value}`" if value else ""
+
+
+class TestApi:
+    def test_the_page_has_every_call_and_no_other(self) -> None:
+        there_are = [f"{method} {path}" for method, path in CALLS] + [f"GET {path}" for path in OPEN_CALLS]
+
+        assert sorted(call for call, _ in table(API, "call", "answer")) == sorted(there_are)
+
+    async def test_the_page_has_every_field_of_a_job_with_its_default(self, client: httpx2.AsyncClient) -> None:
+        job = await create(client, {"task": "hello"})
+        listed = {field: default for field, default, _ in table(API, "field", "default", "meaning")}
+        [also] = re.findall(r"^Read back are also (.*)$", API.read_text(), re.MULTILINE)
+
+        assert set(job) == {*listed, *(name for name in re.findall(r"`(\w+)`", also) if name not in STATUSES)}
+        for field in listed.keys() - TOLD_IN_WORDS:
+            assert listed[field] == msgspec.json.encode(job[field]).decode().strip('"'), field
+
+    async def test_the_page_has_every_field_of_a_run(self, client: httpx2.AsyncClient) -> None:
+        job = await create(client, {"task": "hello"})
+        run = await run_when(client, job["job_id"], "succeeded")
+
+        assert [field for field, _ in table(API, "field of a run", "meaning")] == list(run)
+
+
+class TestTasks:
+    def test_the_readme_shows_the_first_task_as_it_is(self) -> None:
+        [shown] = blocks(ROOT / "README.md", "python")
+        there = (EXAMPLES / "tasks.py").read_text().splitlines()
+
+        assert [line for line in shown.splitlines() if line not in there] == []
+
+    def test_the_page_has_everything_that_a_task_is_given(self) -> None:
+        listed = [name for name, _ in table(TASKS, "ctx.", "what it is")]
+
+        assert sorted(listed) == sorted(name for name in vars(Context) if not name.startswith("_"))
+
+    def test_what_the_page_shows_can_be_registered(self) -> None:
+        names: dict[str, object] = {}
+        exec("\n".join(blocks(TASKS, "python")), names)
+
+        tasks = names["tasks"]
+        assert isinstance(tasks, Tasks)
+        assert [(task.name, task.isolation) for task in tasks] == [
+            ("resize", Isolation.LOOP),
+            ("charge", Isolation.THREAD),
+            ("import", Isolation.PROCESS),
+        ]
+
+    @pytest.mark.parametrize("built_in", [http_task, command_task])
+    def test_the_page_has_every_field_of_a_built_in_task(self, built_in: Callable[[Settings], Task]) -> None:
+        task = built_in(Settings())
+        fields = msgspec.json.decode(task.schema())["$defs"]["Payload"]["properties"]
+        section = TASKS.read_text().split(f"## Built-in: `{task.name}`")[1].split("\n## ")[0]
+
+        assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == set(fields)

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tests.processes.fleet import Fleet
 
+from oncue.testing.postgres import PrivatePostgres
+
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[Fleet]:
@@ -18,6 +20,15 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
 @pytest.fixture
 def postgres_fleet(tmp_path: Path, postgres_url: str) -> Iterator[Fleet]:
     yield from closing(Fleet(tmp_path, postgres_url))
+
+
+@pytest.fixture
+def crashable_postgres(postgres_server: PrivatePostgres) -> Iterator[PrivatePostgres]:
+    """A server that may be crashed without harm to other tests."""
+    if not postgres_server.ours:
+        pytest.skip("the server is not ours to crash")
+    with PrivatePostgres(fast=True) as server:
+        yield server
 
 
 @pytest.fixture(params=["fleet", "postgres_fleet"], ids=["sqlite", "postgres"])

@@ -137,11 +137,7 @@ class Fleet:
     def close(self) -> None:
         """Kill the members, and only them: whatever else is left afterwards has outlived its parents."""
         for member in self.members:
-            with suppress(ProcessLookupError):
-                os.kill(member.pid, signal.SIGKILL)
-            if member.inner:
-                os.kill(member.inner, signal.SIGCONT)
-            member.process.wait()
+            member.kill()
         try:
             until(lambda: not self.processes(), 5, "nothing is left running", lambda: str(self.processes()))
         finally:

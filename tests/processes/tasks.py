@@ -65,8 +65,12 @@ async def relay(ctx: Any, lengths: list[float]) -> dict[str, int]:
 
 @tasks.task("in_thread")
 def in_thread(ctx: Any, seconds: float) -> str:
+    """Nothing can stop it, so it keeps saying that it is still there."""
     note("start", ctx)
-    time.sleep(seconds)
+    over_at = time.monotonic() + seconds
+    while time.monotonic() < over_at:
+        time.sleep(0.05)
+        note("still there", ctx)
     note("end", ctx)
     return "done"
 
@@ -139,6 +143,7 @@ def take_all_memory(ctx: Any) -> None:
 
 @tasks.task("start_a_grandchild", isolation="process")
 def start_a_grandchild(ctx: Any) -> None:
-    """In a session of its own, where no signal to our group reaches it."""
-    with subprocess.Popen(["sleep", "3600"], start_new_session=True) as child:
-        note("start", ctx, child=child.pid)
+    """In a session of its own, where no signal to our group reaches it, and left by its parent."""
+    subprocess.run(["/bin/sh", "-c", "setsid sleep 3600 &"], check=True)
+    note("start", ctx)
+    time.sleep(3600)

@@ -108,7 +108,7 @@ def test_grandchildren_in_sessions_of_their_own_end_with_their_run(fleet: Fleet)
     inner = up.inner
     with neighbours_on_time(fleet):
         runs = [
-            fleet.command("/bin/sh", "-c", "setsid sleep 3600 & exec sleep 3600", **BRIEFLY),
+            fleet.command("/bin/sh", "-c", "(setsid sleep 3600 &); exec sleep 3600", **BRIEFLY),
             fleet.create("start_a_grandchild", **BRIEFLY),
         ]
         fleet.started(runs[1])

@@ -65,6 +65,14 @@ def starts(fleet: Fleet, run_ids: list[str]) -> list[int]:
     return [len(fleet.events("start", run_id)) for run_id in run_ids]
 
 
+def lives_twice(fleet: Fleet, run: str) -> bool:
+    """It started elsewhere while the thread that could not be stopped was still at it."""
+    first, second = fleet.events("start", run)
+    return any(
+        event["at"] > second["at"] for event in fleet.events("still there", run) if event["pids"] == first["pids"]
+    )
+
+
 def test_a_worker_told_to_stop_finishes_what_it_can_and_hands_back_the_rest(any_fleet: Fleet) -> None:
     fleet = any_fleet
     first, [long, short] = first_of_two_workers(fleet, "3s", [LONG, SHORT])
@@ -85,6 +93,7 @@ def test_a_worker_told_to_stop_finishes_what_it_can_and_hands_back_the_rest(any_
     assert told not in {ended[run]["executor_id"] for run in long}
     assert starts(fleet, short[:9]) == [1] * 9
     assert starts(fleet, long[:9]) == [2] * 9
+    assert [run for run in long[3:6] if lives_twice(fleet, run)] == []
     assert len(small) > 30
     assert starts(fleet, small) == [1] * len(small)
 
@@ -105,6 +114,7 @@ def test_a_worker_told_twice_stops_at_once_and_hands_back_all_the_same(any_fleet
     assert [run for run in ended.values() if not nothing_was_spent(run)] == []
     assert told not in {run["executor_id"] for run in ended.values()}
     assert starts(fleet, runs[:9]) == [2] * 9
+    assert [run for run in runs[3:6] if lives_twice(fleet, run)] == []
 
 
 def test_an_idle_worker_told_to_stop_is_gone_at_once(fleet: Fleet) -> None:

@@ -15,7 +15,7 @@ OPTIONS = ("--allow-commands", "--processes", "4", "--grace", "1s")
 
 def with_children_running(fleet: Fleet) -> list[int]:
     """A command and a process-isolated run, each with a grandchild in a session of its own. All of their processes."""
-    command = fleet.command("/bin/sh", "-c", "setsid sleep 3600 & exec sleep 3600")
+    command = fleet.command("/bin/sh", "-c", "(setsid sleep 3600 &); exec sleep 3600")
     apart = fleet.create("start_a_grandchild")
     fleet.started(apart)
     until(lambda: len(fleet.running("sleep 3600")) >= 4, 10, "the command has its grandchild", fleet.tell)

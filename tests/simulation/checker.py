@@ -10,7 +10,7 @@ from itertools import pairwise
 import msgspec
 from tests.simulation.faults import ask
 from tests.simulation.journal import Start, short
-from tests.simulation.user import NEVER_ANSWERED, Memory, Owned
+from tests.simulation.user import NEVER_ANSWERED, Edit, Memory, Owned
 from tests.simulation.world import World
 
 from oncue.domain.ids import JobId, RunId, occurrence_id
@@ -181,6 +181,11 @@ class Checker:
             else:
                 used.add(claim.at)
 
+    def rule_tokens_rise(self) -> Iterator[str]:
+        for run_id, claims in self.journal.claims.items():
+            if any(later.token <= earlier.token for earlier, later in pairwise(claims)):
+                yield f"run {short(run_id)} was claimed with the tokens {[claim.token for claim in claims]}"
+
     def rule_nobody_buried_is_given_anything(self) -> Iterator[str]:
         for claims in self.journal.claims.values():
             for claim in claims:
@@ -283,17 +288,18 @@ class Checker:
                 if any(window.since < claim.at < window.until for window in windows):
                     yield f"run {short(run_id)} was claimed while it was paused"
 
-    def rule_edits_count_for_all_that_starts_after_them(self) -> Iterator[str]:
-        for run_id, starts in self.starts.items():
-            owned, claim = self.owners[run_id], self.journal.claims[run_id][:1]
-            done = {edit.number: edit for edit in owned.edits}
-            used = done[starts[0].edit].answered if starts[0].edit else owned.created
-            if (
-                claim
-                and run_id in self.nominal
-                and any(used < edit.asked and edit.answered < claim[0].at for edit in owned.edits)
-            ):
-                yield f"run {short(run_id)} started with edit {starts[0].edit} after a later one was answered"
+    def rule_edits_count_for_all_that_is_claimed_after_them_and_nothing_else(self) -> Iterator[str]:
+        for start in self.journal.starts:
+            owned, claim = self.owners[start.run_id], next(iter(self.journal.claims[start.run_id]), None)
+            if claim is None:
+                continue
+            name = f"start {start.serial} of run {short(start.run_id)}"
+            used = next((edit for edit in owned.edits if edit.number == start.edit), Edit(0, -1, owned.created))
+            if used.asked > claim.at:
+                yield f"{name} has edit {used.number}, made after its claim"
+            in_time = [edit.number for edit in owned.edits if used.answered < edit.asked and edit.answered < claim.at]
+            if in_time and start.run_id in self.nominal:
+                yield f"{name} has edit {used.number} though {in_time} came before its claim"
 
     def rule_no_edit_is_lost(self) -> Iterator[str]:
         for job_id, owned in self.memory.jobs.items():
@@ -304,20 +310,35 @@ class Checker:
 
     # ----------------------------------------------------------------------------------------------------------- lanes
 
-    def rule_lanes_admit_no_more_than_they_may(self) -> Iterator[str]:
-        members: dict[tuple[str, int], list[Start]] = defaultdict(list)
-        widths: dict[tuple[str, int], int] = {}
+    @cached_property
+    def members(self) -> dict[tuple[str, int, int], list[Start]]:
+        """Who started in each lane, by its kind, key and width."""
+        members: dict[tuple[str, int, int], list[Start]] = defaultdict(list)
         for start in self.journal.starts:
             lanes = self.owners[start.run_id].job.lanes
-            for kind, key, width in (("lane", lanes.lane, 1), ("gate", lanes.gate, lanes.width)):
-                if key is not None:
-                    members[kind, key].append(start)
-                    widths[kind, key] = width
-        for lane, starts in members.items():
+            if lanes.lane is not None:
+                members["lane", lanes.lane, 1].append(start)
+            if lanes.gate is not None:
+                members["gate", lanes.gate, lanes.width].append(start)
+        return members
+
+    def rule_lanes_admit_no_more_than_they_may(self) -> Iterator[str]:
+        for (kind, _, width), starts in self.members.items():
             for start in starts:
                 inside = {s.run_id for s in starts if s.at <= start.at < self.journal.over_at(s)} | {start.run_id}
-                if len(inside) > widths[lane]:
-                    yield f"{lane[0]}: {[short(run_id) for run_id in inside]} at once, when {start.serial} started"
+                if len(inside) > width:
+                    yield f"{kind}: {[short(run_id) for run_id in inside]} at once, when {start.serial} started"
+
+    def rule_a_failure_keeps_its_place(self) -> Iterator[str]:
+        for (kind, _, _), starts in self.members.items():
+            if kind != "lane":
+                continue
+            for one in starts:
+                again = next((s for s in starts if s.run_id == one.run_id and s.at > one.at), None)
+                if again is None or one.how != "failed" or one.told_at is not None:
+                    continue
+                if between := [s.serial for s in starts if one.at < s.at < again.at]:
+                    yield f"{between} started between {one.serial} and {again.serial} of run {short(one.run_id)}"
 
     def rule_groups_keep_their_order(self) -> Iterator[str]:
         groups: dict[str, list[tuple[Instant, RunId, int, int]]] = defaultdict(list)

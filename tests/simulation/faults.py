@@ -22,6 +22,9 @@ LEASE = 6 * SECOND
 # Not guarded by anything, on purpose: a pause that arrives after the resume that followed it is the last word.
 LAST_ONE_COUNTS = {"fleet.pause_queue", "fleet.resume_queue"}
 
+# Where it matters most who heard what, more goes wrong.
+DELICATE = {f"running.{verb}" for verb in ("claim", "held_by", "settle", "hand_back", "save")} | {"planning.plan"}
+
 T = TypeVar("T")
 Verb = Callable[..., Coroutine[Any, Any, Any]]
 
@@ -101,6 +104,8 @@ class Way:
         if self.weather is CALM:
             return apply()
         luck, weather, pause = self.chance.random(), self.weather, self._pause()
+        if name in DELICATE:
+            luck /= 3
         if (luck := luck - weather.request_lost) < 0:
             await process.sleep(pause)
             raise StoreUnavailable("the request was lost")

@@ -208,7 +208,7 @@ class User:
             timeout=maybe(0.1, Duration(chance.randrange(1, 4) * SECOND // 2)) or HOUR,
             start_within=maybe(0.15, Duration(chance.randrange(1, 4) * SECOND)),
             on_lost=maybe(0.1, OnLost.DEAD) or OnLost.RERUN,
-            group=maybe(0.25, f"g{chance.randrange(2)}"),
+            group=maybe(0.35, f"g{chance.randrange(2)}"),
             concurrency=maybe(0.2, Concurrency("k", 2)),
         )
 

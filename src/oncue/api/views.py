@@ -137,9 +137,8 @@ def dead_letter(found: RunView, classes: Classes, now: Instant) -> dict[str, Any
 
 
 def status(found: RunView, now: Instant) -> Status:
-    """Held runs are due when their lane lets them in; to users they are queued from the instant they asked for."""
     tries = found.failures + found.losses
-    return shown(found.state, due=found.wanted, tries=tries, cancelling=found.cancel_at is not None, now=now)
+    return shown(found.state, due=found.due, tries=tries, cancelling=found.cancel_at is not None, now=now)
 
 
 def _attempt_number(found: RunView, last: Attempt | None) -> int:

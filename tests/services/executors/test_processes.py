@@ -17,6 +17,7 @@ from oncue.domain.errors import Conflict
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.placement import Resources
 from oncue.services.executors import warm
+from oncue.services.executors.output import Output
 from oncue.services.executors.port import ProcessLost, TaskFailed, Work
 from oncue.services.executors.processes import ProcessExecutor
 from oncue.services.loading import load_tasks
@@ -83,6 +84,15 @@ class TestWhatTravels:
         *others, logged = reports.text.splitlines()
         assert others == ["printed", "by a subprocess", "raw"]
         assert logged.endswith("Z INFO logged")
+
+    async def test_all_that_was_said_is_in_the_log_when_the_result_is_there(
+        self, processes: ProcessExecutor, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(Output, "_readable", Output._stop_listening)  # a loop that never gets round to it
+        reports = Remembered()
+        await run(processes, "talk", reports=reports)
+
+        assert len(reports.text.splitlines()) == 4
 
     async def test_what_one_run_says_is_not_in_the_next_ones_log(self, processes: ProcessExecutor) -> None:
         await run(processes, "talk", reports=Remembered())
