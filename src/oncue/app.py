@@ -24,10 +24,11 @@ from oncue.domain.errors import Invalid, StoreUnavailable
 from oncue.domain.ids import WorkerId
 from oncue.domain.instants import SECOND, Duration
 from oncue.engines.open import open_engine
-from oncue.engines.port import Engine, Hint, Topic
+from oncue.engines.port import Engine, Hint, Key, Role, Topic
 from oncue.services.channel import Channel, Start, ToWorker, Unusable
 from oncue.services.first_key import first_key
 from oncue.services.keeper import UNUSABLE, Keeper
+from oncue.services.keys import new_key
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
 from oncue.services.overlap import Overlap
@@ -105,6 +106,14 @@ async def worker(settings: Settings) -> int:
         stopping.then(keeper.stop)
         await keeper.run()
     return exit_code(keeper)
+
+
+async def add_key(settings: Settings, user_id: str, role: Role) -> tuple[str, Key]:
+    """For whoever may reach the store: a key, and its secret this once."""
+    async with store(settings) as (engine, clock):
+        text, key = await new_key(engine, clock, user_id, role)
+        await engine.people.add_key(key)
+    return text, key
 
 
 # ------------------------------------------------------------------------------------------------ what they are made of

@@ -263,10 +263,9 @@ class Checker:
             if self.views[run_id].state is not State.CANCELLED:
                 yield f"run {short(run_id)} was told to stop, and is {self.views[run_id].state.name}"
             for start in self.starts.get(run_id, []) if self.world.calm else ():
-                if start.at < answered < self.journal.over_at(start) and (
-                    start.told_elapsed is None or start.told_elapsed > elapsed + PROMPT
-                ):
-                    yield f"start {start.serial} of run {short(run_id)} was told to stop too late"
+                stopped = start.stopped_elapsed
+                if start.at < answered and (stopped is None or stopped > elapsed + PROMPT):
+                    yield f"start {start.serial} of run {short(run_id)} stopped too late"
 
     def rule_nobody_is_cancelled_unasked(self) -> Iterator[str]:
         for run_id, view in self.views.items():
@@ -295,7 +294,8 @@ class Checker:
                 continue
             name = f"start {start.serial} of run {short(start.run_id)}"
             used = next((edit for edit in owned.edits if edit.number == start.edit), Edit(0, -1, owned.created))
-            if used.asked > claim.at:
+            own = self.journal.claim_of(start)
+            if own is not None and used.asked > own.at:
                 yield f"{name} has edit {used.number}, made after its claim"
             in_time = [edit.number for edit in owned.edits if used.answered < edit.asked and edit.answered < claim.at]
             if in_time and start.run_id in self.nominal:

@@ -23,7 +23,10 @@ LEASE = 6 * SECOND
 LAST_ONE_COUNTS = {"fleet.pause_queue", "fleet.resume_queue"}
 
 # Where it matters most who heard what, more goes wrong.
-DELICATE = {f"running.{verb}" for verb in ("claim", "held_by", "settle", "hand_back", "save")} | {"planning.plan"}
+DELICATE = {f"running.{verb}" for verb in ("claim", "held_by", "settle", "hand_back", "save")} | {
+    "planning.plan",
+    "planning.withdraw",
+}
 
 T = TypeVar("T")
 Verb = Callable[..., Coroutine[Any, Any, Any]]

@@ -28,8 +28,8 @@ class Start:
     edit: int
     checkpoint: int | None
     told_at: int | None = None  # asked to stop, whether it did or not
-    told_elapsed: Instant | None = None
     ended_at: int | None = None
+    stopped_elapsed: Instant | None = None  # told or ended, whichever came first
     ended_now: Instant | None = None
     how: str = "going"  # returned, failed, final (NoRetry), stopped, killed
     asked_wait: int = 0  # of a RetryAfter
@@ -84,12 +84,13 @@ class Journal:
     def told(self, start: Start) -> None:
         if start.told_at is None and start.ended_at is None:
             start.told_at = self.note(f"start {start.serial} is told to stop")
-            start.told_elapsed = self._clock.monotonic()
+            start.stopped_elapsed = self._clock.monotonic()
 
     def ended(self, start: Start, how: str) -> None:
         if start.ended_at is None:
             start.ended_at = self.note(f"start {start.serial} of run {short(start.run_id)}: {how}")
             start.ended_now, start.how = self._clock.now(), how
+            start.stopped_elapsed = start.stopped_elapsed or self._clock.monotonic()
 
     # ------------------------------------------------------------------------------------------- answered by the store
 

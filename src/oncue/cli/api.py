@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from oncue.cli.roles import DOOR, STORE, door_opened, options, run
+from oncue.cli.roles import DOOR, GUARD, STORE, door_opened, options, run
 
 EXAMPLES = """\b
 Examples:
@@ -19,7 +19,7 @@ It accepts jobs whether or not schedulers and workers are up. Any number may run
 
 
 @click.command("api", epilog=EXAMPLES)
-@options(STORE, DOOR)
+@options(STORE, DOOR, GUARD)
 def command(**given: Any) -> None:
     """Run the API alone."""
     from oncue.app import api

@@ -8,7 +8,7 @@ import click
 
 from oncue import __version__
 
-COMMANDS = ("up", "api", "scheduler", "worker", "preview")  # each a file beside this one that holds a `command`
+COMMANDS = ("up", "api", "scheduler", "worker", "preview", "keys")  # each a file beside this one that holds a `command`
 
 
 class Commands(click.Group):

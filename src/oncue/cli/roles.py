@@ -11,12 +11,13 @@ import click
 
 from oncue.cli.refusing import refusals
 from oncue.domain.errors import StoreUnavailable
-from oncue.domain.instants import parse_duration
+from oncue.domain.instants import SECOND, parse_duration
 from oncue.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
-NAMES = {"engine": "--engine", "port": "--port", "host": "--host", "tasks": "--tasks"}
+NAMES = {name: f"--{name.replace('_', '-')}" for name in Settings.__struct_fields__}
 DEFAULTS = Settings()
 
 
@@ -107,6 +108,8 @@ WORK = (
         help="How long runs may finish when it is told to stop.",
     ),
     click.option("--allow-commands", is_flag=True, help="Run the built-in task `command`: any program, as this user."),
+)
+GUARD = (
     click.option(
         "--http-allow",
         multiple=True,
@@ -129,7 +132,7 @@ def settings_of(**given: Any) -> Settings:
     """The options as settings. Without an engine it is a file in the data directory."""
     for field in ("keep_history", "lease", "grace"):
         if field in given:
-            given[field] = parse_duration(given[field], field)
+            given[field] = parse_duration(given[field], field, least=SECOND)
     if not given.get("engine"):
         folder = Path(given["data_dir"]).absolute()
         given["engine"] = f"sqlite:///{folder / 'oncue.db'}"
@@ -138,20 +141,24 @@ def settings_of(**given: Any) -> Settings:
 
 def run(role: str, work: Callable[[Settings], Coroutine[Any, Any, int]], given: dict[str, Any]) -> None:
     """Run a role until it is told to stop, and end with its exit code."""
-    import uvloop
-
     from oncue import logs
 
-    with refusals(NAMES, as_json=False):
+    logs.configure(role)
+    sys.exit(storing(work, given))
+
+
+def storing(work: Callable[[Settings], Coroutine[Any, Any, T]], given: dict[str, Any], *, as_json: bool = False) -> T:
+    """Do something with the store that the options name. What is wrong with them, or with the store, is told."""
+    import uvloop
+
+    with refusals(NAMES, as_json=as_json):
         settings = settings_of(**given)
         Path(settings.data_dir).mkdir(parents=True, exist_ok=True)
-        logs.configure(role)
         try:
-            code = uvloop.run(work(settings))
+            return uvloop.run(work(settings))
         except StoreUnavailable as away:
             click.echo(str(away), err=True)
-            code = 1
-    sys.exit(code)
+            sys.exit(1)
 
 
 def door_opened(settings: Settings, address: str, key: str | None) -> None:

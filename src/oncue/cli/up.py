@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from oncue.cli.roles import DOOR, STORE, WORK, door_opened, options, run
+from oncue.cli.roles import DOOR, GUARD, STORE, WORK, door_opened, options, run
 
 EXAMPLES = """\b
 Examples:
@@ -25,7 +25,7 @@ Ctrl-C lets runs finish within --grace and hands the rest back; a second one sto
 
 
 @click.command("up", epilog=EXAMPLES)
-@options(STORE, DOOR, WORK)
+@options(STORE, DOOR, WORK, GUARD)
 def command(**given: Any) -> None:
     """Run everything: the API, a scheduler, and a worker that is watched and restarted."""
     from oncue.app import up

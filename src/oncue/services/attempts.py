@@ -148,6 +148,8 @@ class Attempts:
             result = await executor.run(work)
             end = self._succeeded(going, result)
         except asyncio.CancelledError:
+            if going.stop is Stop.DRAINING and executor is not self._alone and work.task.isolation is Isolation.THREAD:
+                return  # its thread may still be at it: handed back now, it could run twice at the same time
             end = self._stopped(going)
         except Exception as error:
             end = self._failed(going, error)

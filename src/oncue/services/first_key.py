@@ -7,9 +7,9 @@ import secrets
 from pathlib import Path
 
 from oncue.clock import Clock
-from oncue.domain.ids import KeyId, uuid7
-from oncue.domain.keys import ENTROPY, key_hash, make_key
-from oncue.engines.port import Engine, Key, Role
+from oncue.domain.keys import key_hash
+from oncue.engines.port import Engine, Role
+from oncue.services.keys import new_key
 
 FILE = "admin.key"
 USER = "admin"
@@ -22,12 +22,9 @@ async def first_key(engine: Engine, clock: Clock, data_dir: Path) -> str | None:
     """
     if await engine.people.keys():
         return await _left_by_a_crash(engine, data_dir)
-    text = make_key(secrets.token_bytes(ENTROPY))
+    text, key = await new_key(engine, clock, USER, Role.ADMIN)
     written = _write_down(text, data_dir)
-    now = clock.now()
-    uid = await engine.people.user(USER, now)
-    key_id = KeyId(uuid7(now, secrets.token_bytes(8)))
-    if await engine.people.add_first_key(Key(key_id, key_hash(text), uid, USER, Role.ADMIN, now)):
+    if await engine.people.add_first_key(key):
         return _completed(written, text)
     written.unlink(missing_ok=True)
     return None

@@ -30,7 +30,8 @@ UNUSABLE = 78  # the exit code of a worker that could not start as it is set up
 BEATS = 5  # in one lease
 SAFE = 0.8  # of a lease: a worker that was not heard for so long is ended
 SOON_DEAD = Duration(5 * SECOND)  # a worker that lived no longer than this makes the next one wait
-LAST_WORDS = 5.0  # seconds, after the grace time, before a worker is killed
+LAST_WORDS = Duration(10 * SECOND)  # after the grace times, to write down what was done, before a worker is killed
+NOT_YET = Duration(2 * SECOND)  # for one that has not started to work, and so has nothing to finish
 
 log = structlog.get_logger()
 
@@ -170,7 +171,8 @@ class Keeper:
 
     async def _lose_patience(self, kept: Kept) -> None:
         await self._told.wait()
-        await _happens_within(asyncio.Event(), self._settings.grace / SECOND + LAST_WORDS)
+        working = self._settings.grace + self._settings.stop_grace + LAST_WORDS
+        await _happens_within(asyncio.Event(), (working if kept.registered else NOT_YET) / SECOND)
         log.error("the worker did not end in its grace time; it is killed")
         kept.kill()
 

@@ -17,7 +17,6 @@ from oncue.domain.run import Claimed
 from oncue.engines.port import Engine
 
 EVERY = Duration(SECOND)
-IDLE = Duration(5 * SECOND)
 PARTS = 1 << 16  # of one attempt's log; the next attempt's are numbered after them
 
 log = structlog.get_logger()
@@ -90,7 +89,7 @@ class Reporting:
     async def run_once(self) -> Duration:
         for reports in list(self._noted):
             await self._flush(reports)
-        return EVERY if self._noted else IDLE
+        return EVERY
 
     async def last_words(self, reports: RunReports) -> None:
         """Before an attempt is settled, so that whoever sees the end can read the log."""

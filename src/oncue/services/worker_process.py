@@ -91,6 +91,7 @@ class WorkerProcess:
     async def run(self) -> int:
         """Until told to stop; the exit code says whether another should be started."""
         await self._register()
+        self._channel.send(Ready(()))  # before anything is claimed: from here on there is something to finish
         loops = [*self._crew.loops.values(), Loop(Timekeeper(self._engine, self._clock)), Loop(self)]
         tasks = [asyncio.create_task(loop.run()) for loop in loops]
         tasks.append(asyncio.create_task(Listening(self._engine.signals, self._crew.concerns).run()))

@@ -2,8 +2,8 @@
 
 `run` is awaited in an asyncio task of its own, one for each attempt. **To stop an attempt, that task is cancelled**,
 for a timeout, a cancel, a drain. The executor then stops what it started, for certain where it can (a process group:
-TERM, `grace`, KILL), and lets the CancelledError out when it has stopped. What cannot be stopped (a thread, code that catches
-CancelledError) is left behind, and counted.
+TERM, `grace`, KILL), and lets the CancelledError out when it has stopped. What cannot be stopped (a thread, code that
+catches CancelledError) is left behind, and counted.
 """
 
 from __future__ import annotations

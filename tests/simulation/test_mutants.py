@@ -1,0 +1,65 @@
+"""The simulation can fail: planted bugs in engines and services spoil its stories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.engines.mutants import MUTANTS, Mutant
+from tests.simulation.service_mutants import SERVICE_MUTANTS, Plant
+from tests.simulation.story import tell
+
+from oncue.engines.port import Engine
+
+ENOUGH = 200  # seeds, when the one that was known tells another story by now
+
+# Each bug of an engine, and a seed whose story it spoils.
+SEEN = {
+    "settle matches on the run's id only": 4,
+}
+# What no story can show, and why.
+UNSEEN = {
+    "settle does not compare workers": "tokens rise with every claim, so the token alone refuses whoever lost a run",
+    "another user's run can be read": "all users of the simulation are one",
+    "another user's job can be cancelled": "all users of the simulation are one",
+    "cancel answers before the claim in flight": "others act before and after a call to the store, not inside of it",
+    "a snapshot is read in two looks": "others act before and after a call to the store, not inside of it",
+    "claims come a microsecond early": "workers ask on the instant and not before: the store's refusal is never needed",
+    "a whole batch is stored one by one": "nobody in the simulation asks for all or nothing",
+    "a key with another body is taken for a repeat": "nobody in the simulation uses idempotency keys",
+    "the peek's window is closed at its beginning": "a run that is seen twice is claimed once all the same",
+    "a beat brings no mail": "workers ask for their mail by itself",
+    "retention takes open dead letters": "no story lasts as long as history is kept",
+    "the first key is looked for, then added": "nobody in the simulation has a key",
+}
+
+
+def test_every_engine_mutant_is_seen_or_known_to_be_unseen() -> None:
+    here = {mutant.bug for mutant in MUTANTS if "sqlite" in mutant.engines}
+
+    assert SEEN.keys() | UNSEEN.keys() == here
+    assert SEEN.keys() & UNSEEN.keys() == set()
+
+
+@pytest.mark.parametrize("mutant", [pytest.param(m, id=m.bug) for m in MUTANTS if m.bug in SEEN])
+async def test_a_bug_of_an_engine_spoils_a_story(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+    for statement in mutant.statements:
+        if statement.module.startswith("sqlite"):
+            statement.plant(monkeypatch)
+
+    assert await spoils_a_story(SEEN[mutant.bug], mutant.plant)
+
+
+@pytest.mark.parametrize(("plant", "seed"), SERVICE_MUTANTS.values(), ids=SERVICE_MUTANTS)
+async def test_a_bug_of_a_service_spoils_a_story(plant: Plant, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+
+    assert await spoils_a_story(seed)
+
+
+async def spoils_a_story(known: int, plant: Callable[[Engine], Engine] = lambda engine: engine) -> bool:
+    """By the seed that is known to show it, or by any other."""
+    for seed in (known, *range(ENOUGH)):
+        if (await tell(seed, plant)).problems:
+            return True
+    return False
