@@ -11,7 +11,9 @@ import structlog
 def configure(role: str) -> None:
     """`role` is named in every line. Tasks' own output is not ours: it goes to their runs."""
     terminal = sys.stderr.isatty()
-    shown = structlog.dev.ConsoleRenderer() if terminal else structlog.processors.JSONRenderer()
+    # Not the renderer's own tracebacks: they show local variables, and with them keys and payloads.
+    people = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    shown = people if terminal else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

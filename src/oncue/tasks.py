@@ -18,8 +18,9 @@ from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
+from oncue.domain.definition import define
 from oncue.domain.errors import Invalid
-from oncue.domain.instants import parse_duration
+from oncue.domain.instants import Instant
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -143,15 +144,7 @@ def _isolation(asked: str | None, function: Callable[..., Any]) -> Isolation:
 
 def _check(name: str, given: Mapping[str, Any], roles: Iterable[str]) -> None:
     """Mistakes are told where the task is defined, not when its first job is refused."""
-    if not name or len(name) > 200 or not name.isprintable():
-        raise Invalid.of("task", "bad_name", "a task's name has 1 to 200 printable characters")
-    if "timeout" in given:
-        if not isinstance(given["timeout"], str):
-            raise Invalid.of("timeout", "bad_duration", 'a timeout is a text with its unit: "30s"')
-        parse_duration(given["timeout"], "timeout")
-    retries = given.get("max_retries", 0)
-    if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
-        raise Invalid.of("max_retries", "bad_number", "max_retries is a whole number from 0 on")
+    define({"task": name, **given}, {}, Instant(0))
     if isinstance(roles, str):
         raise Invalid.of("roles", "not_a_list", f"roles is a list, like [{roles!r}]")
 

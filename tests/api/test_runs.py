@@ -224,10 +224,13 @@ async def test_hints_follow_what_was_stored(desk: Desk, monkeypatch: pytest.Monk
     worker = await store.worker()
     await store.claim_due(worker)
     await desk.call("DELETE", f"/v1/jobs/{job['job_id']}")
+    monkeypatch.setattr("oncue.api.runs.PATIENCE", 0)
+    await desk.call("POST", f"/v1/runs/{job['job_id']}/cancel")
 
     assert sent == [
         (Hint(Topic.RUNS, due=store.at(MINUTE)), 1),
         (Hint(Topic.JOBS, due=store.at(HOUR)), 2),
         (Hint(Topic.RUNS, due=store.now), 3),
+        (Hint(Topic.MAIL, target=str(worker)), 3),
         (Hint(Topic.MAIL, target=str(worker)), 3),
     ]

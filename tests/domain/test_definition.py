@@ -102,7 +102,7 @@ def test_defaults_of_the_task_fill_in_what_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cores", "milli"), [(0, 0), (0.069, 69), (0.5, 500), (1, 1_000), (2.3, 2_300), (0.0001, 1), (1.0011, 1_002)]
+    ("cores", "milli"), [(0, 0), (2.007, 2_007), (0.5, 500), (1, 1_000), (2.3, 2_300), (0.0001, 1), (1.0011, 1_002)]
 )
 def test_cores_are_kept_in_thousandths_rounded_up(cores: float, milli: int) -> None:
     assert defined(resources={"cpu": cores}).resources.cpu_milli == milli

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from threading import Event, Thread
 
 import pytest
-from tests.processes.fleet import Fleet, Json, until
+from tests.processes.fleet import Fleet, Json, children_of, until
 
 from oncue.testing.postgres import PrivatePostgres
 
@@ -106,6 +109,40 @@ def test_after_a_crash_of_postgres_nothing_is_lost_and_work_goes_on(
     assert set(load.created) <= set(starts)
     assert any_at(fleet, away_at)  # else no run was caught by the crash
     assert ticks_missing(fleet, every_second) == []
+
+
+def test_while_postgres_hangs_the_api_says_so_and_afterwards_work_goes_on(
+    crashing_fleet: Fleet, crashable_postgres: PrivatePostgres
+) -> None:
+    fleet = crashing_fleet
+    with Load(fleet) as load:
+        until(lambda: len(fleet.events("end")) > 50, 10, "work is done", fleet.tell)
+        with hanging(crashable_postgres.pid):
+            away_at = time.time()
+            until(lambda: time.time() > away_at + OUTAGE, OUTAGE + 1, "it hangs for a while")
+        goes_on(fleet, load, time.time())
+
+    assert max(seconds for _, _, _, seconds, _ in load.answers) < ANSWER_WITHIN
+    for path in ("/readyz", "/v1/jobs"):
+        assert set(load.statuses(path, away_at, away_at + OUTAGE - ANSWER_WITHIN)) == {503}
+    ended = fleet.at_rest(load.created, 20)
+    assert {run["status"] for run in ended.values()} == {"succeeded"}
+    starts = [event["run"] for event in fleet.events("start")]
+    assert len(starts) == len(set(starts))
+
+
+@contextmanager
+def hanging(postmaster: int) -> Iterator[None]:
+    """The server and all its processes take connections and words, and answer nothing."""
+    os.kill(postmaster, signal.SIGSTOP)  # first: it would start more of them
+    stopped = [postmaster, *children_of(postmaster)]
+    try:
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        yield
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
 
 
 def goes_on(fleet: Fleet, load: Load, back_at: float) -> None:

@@ -228,8 +228,8 @@ class World:
 
     # ------------------------------------------------------------------------------------------------------ the driver
 
-    async def run(self, act: Callable[[], bool]) -> None:
-        """The storm, then rest. `act` says whether users are still at something."""
+    async def run(self, users_busy: Callable[[], bool]) -> None:
+        """The storm, then rest."""
         for _ in range(2):
             self.start_scheduler()
         for _ in range(self.chance.choice([2, 3])):
@@ -244,7 +244,7 @@ class World:
         self.journal.note("the storm is over")
         self.way.weather = CALM
         until = self.clock.monotonic() + REST_WITHIN
-        while act() or not self._at_rest():
+        while users_busy() or not self._at_rest():
             if self.clock.monotonic() > until:
                 self.journal.crashes.append(f"not at rest {REST_WITHIN // SECOND} s after the storm")
                 return

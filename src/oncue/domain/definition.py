@@ -151,7 +151,7 @@ def _resources(raw: Any, path: str) -> Resources:
         "slots": fields.whole(1, MOST_AT_A_TIME),
     }
     found = fields.object_of(raw, path, readers)
-    # rounded up, but not because 0.069 has no exact binary fraction
+    # rounded up, but not because 2.007 has no exact binary fraction
     return Resources(cpu_milli=ceil(round(found.pop("cpu", 0.0) * 1_000, 6)), **found)
 
 

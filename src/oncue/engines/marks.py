@@ -21,8 +21,17 @@ def mark(position: object) -> str:
 def unmark(text: str, shape: type[Mark]) -> Mark:
     """The position back, strictly of this shape."""
     try:
-        return msgspec.msgpack.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=shape)
+        found = msgspec.msgpack.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=shape)
+        _storable(found)
+        return found
     except (msgspec.MsgspecError, binascii.Error, ValueError):
         raise Invalid.of(
             "page_token", "bad_page_token", "this page token is not one of ours: start again without it"
         ) from None
+
+
+def _storable(position: object) -> None:
+    """Integers that no store holds: a forged mark must not become a store's error."""
+    parts = position if isinstance(position, tuple) else (position,)
+    if any(isinstance(part, int) and not -(2**63) <= part < 2**63 for part in parts):
+        raise ValueError("more than 64 bits")

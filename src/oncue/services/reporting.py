@@ -31,18 +31,19 @@ class RunReports:
         self.run = run
         self.cancelled = False
         self._reporting = reporting
-        self._words: deque[str] = deque()
-        self._room = reporting.cap
+        self._words: deque[bytes] = deque()
+        self._room = reporting.cap - len(reporting.cut)  # the store keeps no more than the cap, the last words included
         self._parts = run.attempt * PARTS
         self._progress: bytes | None = None
 
     def write(self, text: str) -> None:
         if self._room <= 0 or not text:
             return
-        self._room -= len(text)
+        said = text.encode(errors="replace")
+        self._room -= len(said)
         if self._room <= 0:
-            text = text[: self._room or None] + f"\n… more was said; {self._reporting.cap} bytes are kept\n"
-        self._words.append(text)
+            said = said[: self._room or None].decode(errors="ignore").encode() + self._reporting.cut
+        self._words.append(said)
         self._reporting.noted(self)
 
     def progress(self, stored: bytes) -> None:
@@ -57,7 +58,7 @@ class RunReports:
         if self._words:
             words = [self._words.popleft() for _ in range(len(self._words))]
             try:
-                await self._reporting.append(self.run, self._parts, "".join(words).encode(errors="replace"))
+                await self._reporting.append(self.run, self._parts, b"".join(words))
             except BaseException:
                 self._words.extendleft(reversed(words))
                 raise
@@ -74,6 +75,7 @@ class Reporting:
 
     def __init__(self, engine: Engine, clock: Clock, worker_id: WorkerId, cap: int) -> None:
         self.cap = cap
+        self.cut = f"\n… more was said; {cap} bytes are kept\n".encode()
         self._engine = engine
         self._clock = clock
         self._worker_id = worker_id
