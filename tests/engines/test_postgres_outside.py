@@ -118,7 +118,7 @@ END_ALL = "select pg_terminate_backend(pid) from pg_stat_activity where applicat
 async def eventually(check: Callable[[], Awaitable[Any]]) -> Any:
     """Wait for something that another process does, and for nothing else."""
     async with asyncio.timeout(PATIENCE):
-        while not (found := await check()):  # noqa: ASYNC110 (no event of ours tells it)
+        while not (found := await check()):
             await asyncio.sleep(0.005)
     return found
 
