@@ -70,6 +70,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     processes: int = 0
     """Process-isolated runs and commands at a time in one worker; 0: as many as there are processors."""
 
+    reserved_for_high: float = 0.1
+    """The part of a worker's places of each kind that only runs of high priority get; of fewer than ten, none."""
+
     lease: Duration = Duration(15 * SECOND)
     """A worker silent for this long is dead, and its runs start elsewhere. It beats five times as often."""
 

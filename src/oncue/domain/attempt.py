@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec.structs import replace
+
 from oncue.domain.ids import WorkerId
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.job import Spec, decode_spec
@@ -55,6 +57,12 @@ def failed(
         failures=failures,
         losses=run.losses,
     )
+
+
+def preempted(run: Claimed, worker: WorkerId, started_at: Instant, now: Instant) -> Claimed:
+    """To be handed back, unspent, with a note that it gave way: how often it did decides when it may be asked again."""
+    note = Attempt(run.attempt, worker, started_at, now, "preempted", "Preempted", "gave way to one of high priority")
+    return replace(run, attempts=with_attempt(run.attempts, note))
 
 
 def handed_back(run: Claimed, now: Instant) -> Settlement:

@@ -140,7 +140,7 @@ def _concurrency(raw: Any, path: str) -> Concurrency:
 
 
 def _rate(raw: Any, path: str) -> Rate:
-    readers = {"limit": fields.whole(1, MOST_AT_A_TIME), "per": fields.duration()}
+    readers = {"limit": fields.whole(1, MOST_AT_A_TIME), "per": fields.duration(), "key": fields.text(200)}
     return Rate(**fields.object_of(raw, path, readers, required=("limit", "per")))
 
 

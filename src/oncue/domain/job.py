@@ -6,9 +6,9 @@ from enum import StrEnum
 
 import msgspec
 
-from oncue.domain.ids import ClassId, JobId, RunId, UserNumber
+from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, lane_key
 from oncue.domain.instants import HOUR, Duration, Instant
-from oncue.domain.lane import Concurrency, Held, Lanes, lanes_of
+from oncue.domain.lane import Concurrency, Held, Lanes, Meter, lanes_of
 from oncue.domain.placement import ClassKey, Priority, Resources
 from oncue.domain.policy import CatchUp, OnLost, Overlap, Retry
 from oncue.domain.schedule import Schedule
@@ -21,11 +21,12 @@ class JobStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """At most `limit` starts in any `per`."""
+class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """At most `limit` starts in any `per`, over all of one user's jobs with this key; left out, it is the task's name."""
 
     limit: int
     per: Duration
+    key: str | None = None
 
 
 class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -67,7 +68,13 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
             overlap=self.overlap,
             group=self.group,
             concurrency=self.concurrency,
+            meter=self._meter(uid),
         )
+
+    def _meter(self, uid: UserNumber) -> Meter | None:
+        if self.rate is None:
+            return None
+        return Meter(lane_key("rate", uid, self.rate.key or self.task), self.rate.limit, self.rate.per)
 
 
 encode_spec = msgspec.json.Encoder().encode

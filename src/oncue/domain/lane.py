@@ -12,6 +12,7 @@ from enum import IntFlag
 import msgspec
 
 from oncue.domain.ids import JobId, LaneKey, UserNumber, lane_key
+from oncue.domain.instants import Duration
 from oncue.domain.policy import Overlap
 
 
@@ -22,6 +23,7 @@ class Held(IntFlag):
     LANE = 1
     GATE = 2
     PAUSED = 4
+    RATE = 8
 
 
 class Concurrency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,17 +33,28 @@ class Concurrency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limit: int
 
 
+class Meter(msgspec.Struct, frozen=True):
+    """What spaces out starts: at most `limit` in any `per`."""
+
+    key: LaneKey
+    limit: int
+    per: Duration
+
+
 class Lanes(msgspec.Struct, frozen=True):
     """Where a run has to queue before it may be claimed."""
 
     lane: LaneKey | None = None
     gate: LaneKey | None = None
     width: int = 1  # of the gate; a serial lane's is always one
+    meter: Meter | None = None  # the last thing it passes: a start is granted only to what nothing else holds
 
     @property
     def held(self) -> Held:
         """How a new member starts: outside, until its lane is tended."""
-        return (Held.LANE if self.lane is not None else Held.NO) | (Held.GATE if self.gate is not None else Held.NO)
+        lane = Held.NO if self.lane is None else Held.LANE
+        gate = Held.NO if self.gate is None else Held.GATE
+        return lane | gate | (Held.NO if self.meter is None else Held.RATE)
 
 
 FREE = Lanes()
@@ -55,6 +68,7 @@ def lanes_of(
     overlap: Overlap,
     group: str | None,
     concurrency: Concurrency | None,
+    meter: Meter | None = None,
 ) -> Lanes:
     """A group is stricter than overlap and takes its place; a one-shot has nothing to overlap with."""
     lane: LaneKey | None = None
@@ -63,5 +77,5 @@ def lanes_of(
     elif recurring and overlap is not Overlap.ALLOW:
         lane = lane_key("job", job_id)
     if concurrency is None:
-        return FREE if lane is None else Lanes(lane)
-    return Lanes(lane, lane_key("gate", uid, concurrency.key), concurrency.limit)
+        return FREE if lane is None and meter is None else Lanes(lane, meter=meter)
+    return Lanes(lane, lane_key("gate", uid, concurrency.key), concurrency.limit, meter)

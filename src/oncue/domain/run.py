@@ -96,7 +96,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     worker_id: WorkerId | None
     started_at: Instant | None
     ended_at: Instant
-    outcome: Literal["failed", "timed_out", "lost", "cancelled", "succeeded"]
+    outcome: Literal["failed", "timed_out", "lost", "cancelled", "preempted", "succeeded"]
     error_type: str | None = None
     error: str | None = None
 

@@ -135,6 +135,24 @@ class Cancelled(msgspec.Struct, frozen=True):
     final: State | None = None  # it had ended before, like this
 
 
+class Granted(msgspec.Struct, frozen=True):
+    """What one pass of granting starts did. `runs` at the limit: come back at once."""
+
+    runs: int = 0
+    first_due: Instant | None = None  # of those granted: worth a hint to the workers
+    next_at: Instant | None = None  # when the next of those that still wait for a rate may be granted
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """Where a run that has not ended stands, as far as the store knows: what explaining needs beyond the run itself."""
+
+    run: RunView
+    holder: RunId | None = None  # the first run in its way: in its serial lane, else at its gate
+    place: int | None = None  # how many are before it: in the lane or at the gate that holds it, else among the due
+    beat_at: Instant | None = None  # of the worker that runs it; None: no such worker (any more)
+    lease: Duration | None = None
+
+
 class Planned(msgspec.Struct, frozen=True):
     """What one pass did. `jobs` at the limit: come back at once."""
 
@@ -322,6 +340,15 @@ class Planning(Protocol):
         """End waiting runs that could not start in time (`expires_at < now`, never tried), as EXPIRED."""
         ...
 
+    async def grant(self, until: Instant, limit: int, now: Instant) -> Granted:
+        """Give starts to runs that only their rate holds and that are due by `until`, earliest first.
+
+        Each gets the first instant at which its meter allows one, as `domain.meter.starts` says, and is due then.
+        Several callers never grant one meter at the same time. A grant is kept until it no longer counts.
+        A repeat grants nothing twice: what was granted is not held any more.
+        """
+        ...
+
 
 class Running(Protocol):
     """The hot path: peek ahead, claim on the instant, settle in batches."""
@@ -330,6 +357,16 @@ class Running(Protocol):
         """Waiting runs with `after < due <= until` that nothing holds, up to `limit` of each class, earliest first.
 
         A read: reserves nothing. Its cost grows with what it returns, not with what waits or has ended.
+        """
+        ...
+
+    async def peek_fair(
+        self, classes: Sequence[ClassId], after: UserNumber, users: int, each: int, now: Instant
+    ) -> list[Peeked]:
+        """Due runs that nothing holds, up to `each` of each of the next `users` users after this one who have any waiting.
+
+        For when work is late: round after round everybody gets a turn, however much one user has. After the last user
+        it goes on with the first. Of a user whose first few hundred waiting runs are all held it may find none.
         """
         ...
 
@@ -437,6 +474,10 @@ class History(Protocol):
 
     async def run(self, uid: UserNumber | None, run_id: RunId) -> RunView | None:
         """One run, in whatever state, with its definition and payload."""
+        ...
+
+    async def standing(self, uid: UserNumber | None, run_id: RunId) -> Standing | None:
+        """A run and what is in its way, from one moment. Places are counted up to 10,000. None: no such run."""
         ...
 
     async def runs(self, query: RunQuery) -> Page[RunView]:

@@ -19,7 +19,9 @@ from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, parse_duration, show_duration
 from oncue.domain.job import Spec, decode_spec
 from oncue.domain.policy import must_run_alone
+from oncue.domain.preemption import may_preempt
 from oncue.domain.run import Claimed, Settlement
+from oncue.services.capacity import Capacity
 from oncue.services.executors.port import Executor, ProcessLost, TaskFailed, Work
 from oncue.services.reporting import Reporting, RunReports
 from oncue.tasks import Isolation, Task, Tasks
@@ -39,6 +41,7 @@ class Stop(Enum):
     TIMED_OUT = auto()
     CANCELLED = auto()
     DRAINING = auto()
+    PREEMPTED = auto()
 
 
 class Going:
@@ -67,7 +70,7 @@ class Attempts:
         tasks: Tasks,
         executors: Mapping[Isolation, Executor],
         alone: Executor,
-        sizes: Mapping[Isolation, int],
+        capacity: Capacity,
         reporting: Reporting,
         begun: Callable[[], None],
         ended: Callable[[End], None],
@@ -86,7 +89,7 @@ class Attempts:
         self._stop_grace = stop_grace
         self._chance = chance
         self._going: dict[RunId, Going] = {}
-        self.room = dict(sizes)  # how many more of each kind may be started
+        self.capacity = capacity
         self.left_behind = 0  # attempts that would not stop and may still run
 
     def __len__(self) -> int:
@@ -110,7 +113,7 @@ class Attempts:
         work = Work(_info(run, spec), task, run.payload, reports, spec.timeout, spec.resources)
         executor = self._alone if must_run_alone(run.losses) else self._executors[task.isolation]
         self._going[run.run_id] = going
-        self.room[going.kind] -= 1
+        self.capacity.take(going.kind, spec.resources, run.uid)
         going.task = asyncio.create_task(self._attempt(going, executor, work))
         if len(self._going) == 1:
             self._begun()
@@ -125,6 +128,20 @@ class Attempts:
         going.reports.cancelled = True
         going.task.cancel()
 
+    def make_room(self, kind: Isolation) -> None:
+        """Something of high priority waits and every place is taken: one that may be preempted gives way.
+
+        One at a time: until it has stopped, its place counts as on its way. Of those that may, the one that has lost
+        least: of the lowest priority, and started last.
+        """
+        going = [one for one in self if one.kind is kind]
+        if any(one.stop is Stop.PREEMPTED for one in going):
+            return
+        now = self._clock.now()
+        willing = [one for one in going if one.stop is None and may_preempt(one.spec, one.run, one.started_at, now)]
+        if willing:
+            self.stop(max(willing, key=lambda one: (one.spec.priority, one.started_at)).run.run_id, Stop.PREEMPTED)
+
     def forget(self) -> list[Claimed]:
         """What is still going and cannot be waited for. It is another's to say what becomes of these."""
         left = [going.run for going in self._going.values()]
@@ -138,7 +155,7 @@ class Attempts:
             if going.deadline <= now:
                 if going.stop is None:
                     self.stop(going.run.run_id, Stop.TIMED_OUT)
-                elif going.stop is not Stop.DRAINING:
+                elif going.stop not in (Stop.DRAINING, Stop.PREEMPTED):
                     self._leave_behind(going)
         return LOOK_AFTER if self._going else IDLE
 
@@ -163,7 +180,7 @@ class Attempts:
     def _end(self, going: Going, end: End) -> None:
         if self._going.get(going.run.run_id) is going:
             del self._going[going.run.run_id]
-            self.room[going.kind] += 1
+            self.capacity.give_back(going.kind, going.spec.resources, going.run.uid)
             self._ended(end)
 
     def _leave_behind(self, going: Going) -> None:
@@ -188,6 +205,8 @@ class Attempts:
                 return attempt.cancelled(going.run, self._worker_id, going.started_at, now)
             case Stop.DRAINING:
                 return going.run
+            case Stop.PREEMPTED:
+                return attempt.preempted(going.run, self._worker_id, going.started_at, now)
             case None:
                 return self._failure(going, "CancelledError", "the task cancelled itself")
             case _:

@@ -11,6 +11,7 @@ from oncue.domain.instants import Duration
 from oncue.domain.placement import Offer
 from oncue.engines.port import Engine, Hint, Topic
 from oncue.services.attempts import Attempts, End
+from oncue.services.capacity import Capacity
 from oncue.services.executors.port import Executor
 from oncue.services.lookout import Lookout
 from oncue.services.loop import Loop
@@ -49,7 +50,7 @@ class Crew:
             tasks,
             executors,
             alone,
-            places(settings),
+            Capacity(places(settings), offer.resources, settings.reserved_for_high),
             self.reporting,
             self._begun,
             self._ended,

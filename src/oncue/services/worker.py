@@ -56,10 +56,14 @@ class Worker:
         if self.draining:
             return ASK_AGAIN
         await self._lookout.look()
-        due = self._lookout.take(self._attempts.room, BATCH)
+        capacity = self._attempts.capacity
+        due = self._lookout.take(capacity, BATCH)
         if due:
             self._start(await self._claim(due))
-        wait = self._lookout.wait(self._attempts.room)
+        crowded = self._lookout.high_waits(capacity)
+        if crowded is not None:
+            self._attempts.make_room(crowded)
+        wait = self._lookout.wait(capacity)
         return min(wait, ASK_AGAIN) if self._doubts else wait
 
     def _start(self, runs: Sequence[Claimed]) -> None:

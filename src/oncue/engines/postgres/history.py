@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from uuid import UUID
 
 import msgspec
@@ -10,10 +10,11 @@ from asyncpg import Record
 
 from oncue.domain.ids import JobId, RunId, UserNumber, uuid7
 from oncue.domain.instants import NEVER, Duration, Instant
+from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry, Outcome
-from oncue.domain.run import NewRun, RunView
+from oncue.domain.run import NewRun, RunView, State
 from oncue.engines.marks import mark, unmark
-from oncue.engines.port import Count, Counter, Page, RunQuery
+from oncue.engines.port import Count, Counter, Page, RunQuery, Standing
 from oncue.engines.postgres import lanes, rows
 from oncue.engines.postgres.inserting import insert_runs
 from oncue.engines.postgres.jobs import PostgresJobs
@@ -24,6 +25,7 @@ from oncue.engines.sql import statements
 from oncue.settings import Settings
 
 _SQL = statements("oncue.engines.postgres")
+Fetch = Callable[..., Awaitable[Sequence[Record]]]
 
 
 class PostgresHistory:
@@ -34,15 +36,14 @@ class PostgresHistory:
         self._settings = settings
 
     async def run(self, uid: UserNumber | None, run_id: RunId) -> RunView | None:
-        found = await self._store.fetch(_SQL["find_run_view"], run_id)
-        if not found or (uid is not None and found[0]["uid"] != uid):
-            return None
-        run = rows.view(found[0])
-        if run.spec is None:
-            defined = await self._store.fetch(_SQL["definition"], run_id, run.job_id, run.job_version)
-            if defined:
-                run = msgspec.structs.replace(run, spec=defined[0]["spec"], payload=defined[0]["payload"])
-        return run
+        return await _find(self._store.fetch, uid, run_id)
+
+    async def standing(self, uid: UserNumber | None, run_id: RunId) -> Standing | None:
+        async def look(connection: Connection) -> Standing | None:
+            run = await _find(connection.fetch, uid, run_id)
+            return None if run is None else await _standing(connection, run)
+
+        return await self._store.read(look)
 
     async def runs(self, query: RunQuery) -> Page[RunView]:
         classes = await self._jobs.classes() if query.task or query.queue else {}
@@ -113,6 +114,37 @@ class PostgresHistory:
     async def _forget(self, connection: Connection, now: Instant, cutoff: Instant) -> None:
         await connection.execute("delete from repeats where at < $1", now - self._settings.repeat_for)
         await connection.execute(_SQL["forget_versions"], cutoff)
+
+
+async def _find(fetch: Fetch, uid: UserNumber | None, run_id: RunId) -> RunView | None:
+    found = await fetch(_SQL["find_run_view"], run_id)
+    if not found or (uid is not None and found[0]["uid"] != uid):
+        return None
+    run = rows.view(found[0])
+    if run.spec is None:
+        defined = await fetch(_SQL["definition"], run_id, run.job_id, run.job_version)
+        if defined:
+            run = msgspec.structs.replace(run, spec=defined[0]["spec"], payload=defined[0]["payload"])
+    return run
+
+
+async def _standing(connection: Connection, run: RunView) -> Standing:
+    match run.state:
+        case State.RUNNING:
+            alive = "select beat_at, lease from workers where worker_id = $1"
+            worker = await connection.fetchrow(alive, run.worker_id)
+            return Standing(run) if worker is None else Standing(run, beat_at=worker["beat_at"], lease=worker["lease"])
+        case State.WAITING if run.held & (Held.LANE | Held.GATE):
+            names = lanes._LANE if run.held & Held.LANE else lanes._GATE
+            [member] = await connection.fetch(_SQL["find_run"], run.run_id)
+            statement = _SQL["standing_in_lane"].format(**names)
+            [found] = await connection.fetch(statement, member[names["lane"]], run.wanted, run.run_id)
+            return Standing(run, found["holder"], found["place"])
+        case State.WAITING if not run.held:
+            before = await connection.fetchval(_SQL["standing_among_due"], run.class_id, run.due, run.run_id)
+            return Standing(run, place=before)
+        case _:
+            return Standing(run)
 
 
 async def _forget_lanes(connection: Connection) -> None:

@@ -44,6 +44,11 @@ class PostgresRunning:
     async def peek(self, classes: Sequence[ClassId], after: Instant, until: Instant, limit: int) -> list[Peeked]:
         return rows.peeked(await self._store.fetch(_SQL["peek"], classes, after, until, limit, hot=True))
 
+    async def peek_fair(
+        self, classes: Sequence[ClassId], after: UserNumber, users: int, each: int, now: Instant
+    ) -> list[Peeked]:
+        return rows.peeked(await self._store.fetch(_SQL["peek_fair"], classes, after, users, each, now, hot=True))
+
     async def claim(self, worker_id: WorkerId, run_ids: Sequence[RunId], now: Instant) -> list[Claimed]:
         found = await self._store.fetch(_SQL["claim"], run_ids, worker_id, now, hot=True)
         return await _claimed(found, partial(self._store.fetch, hot=True))

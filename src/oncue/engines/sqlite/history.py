@@ -8,10 +8,11 @@ import msgspec
 
 from oncue.domain.ids import JobId, RunId, UserNumber, uuid7
 from oncue.domain.instants import NEVER, Duration, Instant
+from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry
-from oncue.domain.run import NewRun, RunView
+from oncue.domain.run import NewRun, RunView, State
 from oncue.engines.marks import mark, unmark
-from oncue.engines.port import Count, Counter, Page, RunQuery
+from oncue.engines.port import Count, Counter, Page, RunQuery, Standing
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.inserting import insert_runs
@@ -25,6 +26,10 @@ from oncue.settings import Settings
 
 _SQL = statements("oncue.engines.sqlite")
 AT_A_TIME = 2_000  # rows forgotten in one turn of the writer
+MOST_BEFORE = 10_000  # so far places are counted
+# As the indexes have them. Who is let in may be paused between two attempts, or wait for its rate; who is in line may too.
+_LANE = {"lane": "lane", "inside": "held & 5 in (0, 4)", "in_line": "held & 5 = 1"}
+_GATE = {"lane": "gate", "inside": "held in (0, 4, 8, 12)", "in_line": "held in (2, 10)"}
 _KEYS = {"repeats": "uid, key_hash", "ledger": "entry_id", "audit": "deed_id", "run_logs": "run_id, number"}
 
 
@@ -37,6 +42,13 @@ class SqliteHistory:
 
     async def run(self, uid: UserNumber | None, run_id: RunId) -> RunView | None:
         return await self._store.read(lambda db: _find(db, uid, run_id))
+
+    async def standing(self, uid: UserNumber | None, run_id: RunId) -> Standing | None:
+        def look(db: Connection) -> Standing | None:
+            run = _find(db, uid, run_id)
+            return None if run is None else _standing(db, run)
+
+        return await self._store.read(look)
 
     async def runs(self, query: RunQuery) -> Page[RunView]:
         classes = await self._jobs.classes() if query.task or query.queue else {}
@@ -127,6 +139,29 @@ def _find(db: Connection, uid: UserNumber | None, run_id: RunId) -> RunView | No
         if defined is not None:
             run = msgspec.structs.replace(run, spec=defined[0], payload=defined[1])
     return run
+
+
+def _standing(db: Connection, run: RunView) -> Standing:
+    match run.state:
+        case State.RUNNING:
+            worker_id = rows.bytes_or_none(run.worker_id)
+            worker = first(db, "select beat_at, lease from workers where worker_id = ?", (worker_id,))
+            return Standing(run) if worker is None else Standing(run, beat_at=worker[0], lease=worker[1])
+        case State.WAITING if run.held & (Held.LANE | Held.GATE):
+            return _standing_behind(db, run, _LANE if run.held & Held.LANE else _GATE)
+        case State.WAITING if not run.held:
+            [(before,)] = fetch(db, _SQL["standing_among_due"], (run.class_id, run.due, run.run_id.bytes))
+            return Standing(run, place=before)
+        case _:
+            return Standing(run)
+
+
+def _standing_behind(db: Connection, run: RunView, names: dict[str, str]) -> Standing:
+    run_id = run.run_id.bytes
+    [(lane,)] = fetch(db, f"select {names['lane']} from runs where run_id = ?", (run_id,))
+    inside = fetch(db, _SQL["standing_in_lane"].format(**names), (lane, run_id))
+    [(before,)] = fetch(db, _SQL["standing_in_line"].format(**names), (lane, run.wanted, run_id))
+    return Standing(run, rows.id_or_none(inside[0][0]) if inside else None, min(len(inside) + before, MOST_BEFORE))
 
 
 def _take_off(db: Connection, uid: UserNumber | None, run_id: RunId) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
@@ -11,6 +12,7 @@ from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
+import apsw
 import msgspec
 
 from oncue.domain.attempt import handed_back
@@ -36,6 +38,7 @@ _COUNT = {
     State.CANCELLED: Count.CANCELLED,
     State.EXPIRED: Count.EXPIRED,
 }
+LOOKS = 1_000  # most users one fair peek asks, whether or not they have anything due
 _TOKEN = rows.HISTORY.index("token")
 
 
@@ -50,6 +53,13 @@ class SqliteRunning:
             return by_class[0] if len(by_class) == 1 else list(merge(*by_class, key=lambda row: (row[1], row[0])))
 
         return rows.peeked(await self._store.read(peek, hot=True))
+
+    async def peek_fair(
+        self, classes: Sequence[ClassId], after: UserNumber, users: int, each: int, now: Instant
+    ) -> list[Peeked]:
+        if not classes:
+            return []
+        return rows.peeked(await self._store.read(partial(_peek_fair, classes, after, users, each, now), hot=True))
 
     async def claim(self, worker_id: WorkerId, run_ids: Sequence[RunId], now: Instant) -> list[Claimed]:
         asked = {run_id.bytes: run_id for run_id in run_ids}
@@ -221,6 +231,24 @@ def _again(settled: Settlement) -> tuple[Any, ...]:
         run.class_id,
         run.run_id.bytes,
     )
+
+
+def _peek_fair(
+    classes: Sequence[ClassId], after: UserNumber, users: int, each: int, now: Instant, db: Connection
+) -> list[rows.Row]:
+    """From user to user, around once at most; who has nothing to give takes nobody's turn."""
+    found: list[rows.Row] = []
+    seen: set[int] = set()
+    uid: int = after
+    while users and len(seen) < LOOKS:
+        [uid] = first(db, _SQL["next_user"], (uid,)) or first(db, _SQL["next_user"], (0,)) or (0,)
+        if uid in seen or not uid:
+            break
+        seen.add(uid)
+        theirs = fetch(db, _SQL["peek_fair"], (uid, now, apsw.carray(array("q", classes)), each))
+        found += theirs
+        users -= bool(theirs)
+    return found
 
 
 def _claim(db: Connection, worker_id: bytes, run_ids: list[bytes], now: Instant) -> list[rows.Row]:

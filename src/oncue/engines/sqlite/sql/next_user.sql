@@ -1,0 +1,1 @@
+select uid from runs where uid > ? order by uid limit 1

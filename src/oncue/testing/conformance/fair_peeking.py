@@ -1,0 +1,116 @@
+"""Peeking fairly: a few due runs of every user in turn, however much one of them has."""
+
+from __future__ import annotations
+
+from oncue.domain.ids import RunId, UserNumber
+from oncue.domain.instants import HOUR, MINUTE, SECOND
+from oncue.domain.run import Peeked
+from oncue.testing.conformance.store import Store, job_of
+
+NOBODY = UserNumber(0)  # everybody comes after
+
+
+async def fair(store: Store, after: UserNumber = NOBODY, users: int = 10, each: int = 10) -> list[Peeked]:
+    return await store.running.peek_fair(await store.class_ids(), after, users, each, store.now)
+
+
+async def users_with_work(store: Store, n: int, **how: object) -> dict[UserNumber, list[RunId]]:
+    """So many users, in the order of their numbers, each with three runs that are due."""
+    found = {}
+    for i in range(n):
+        uid = await store.people.user(f"user {i}", store.now)
+        found[uid] = await store.one_shots(3, due=-MINUTE, apart=1, uid=uid, **how)
+    return dict(sorted(found.items()))
+
+
+async def test_each_user_has_a_turn_however_much_one_has(store: Store) -> None:
+    await store.one_shots(500, due=-HOUR, apart=1)
+    others = await users_with_work(store, 3)
+
+    found = await fair(store, each=2)
+
+    assert [run.uid for run in found] == [uid for uid in sorted([store.uid, *others]) for _ in range(2)]
+    for uid, runs in others.items():
+        assert [run.run_id for run in found if run.uid == uid] == runs[:2]
+
+
+async def test_a_run_is_shown_as_any_peek_shows_it(store: Store) -> None:
+    run_id = await store.one_shot(-SECOND)
+    [class_id] = await store.class_ids()
+
+    assert await fair(store) == [Peeked(run_id, store.at(-SECOND), class_id, store.uid)]
+
+
+async def test_the_turn_begins_after_the_user_named(store: Store) -> None:
+    first, second, third = await users_with_work(store, 3)
+
+    assert [run.uid for run in await fair(store, after=first, users=2, each=1)] == [second, third]
+
+
+async def test_after_the_last_user_comes_the_first(store: Store) -> None:
+    first, second, third = await users_with_work(store, 3)
+
+    assert [run.uid for run in await fair(store, after=second, users=2, each=1)] == [third, first]
+    assert [run.uid for run in await fair(store, after=third, users=1, each=1)] == [first]
+
+
+async def test_nobody_has_two_turns_in_one_round(store: Store) -> None:
+    first, second, third = await users_with_work(store, 3)
+
+    assert [run.uid for run in await fair(store, after=second, users=10, each=1)] == [third, first, second]
+
+
+async def test_round_after_round_everybody_comes_up(store: Store) -> None:
+    everybody = await users_with_work(store, 5)
+    seen, last = [], NOBODY
+
+    for _ in range(5):
+        found = await fair(store, after=last, users=2, each=1)
+        seen += [run.uid for run in found]
+        last = found[-1].uid
+
+    assert seen == [*everybody, *everybody]
+
+
+async def test_only_what_could_be_claimed_is_seen_in_turn(store: Store) -> None:
+    """Not what a lane, a gate or a pause holds, nor what runs or has ended; nor retries before their time."""
+    heads = [await store.one_shot(-MINUTE, group="g"), await store.one_shot(-MINUTE, gate=("c", 1))]
+    await store.one_shots(3, due=-SECOND, apart=1, group="g")
+    await store.one_shots(3, due=-SECOND, apart=1, gate=("c", 1))
+    paused, running, ended, failed = await store.one_shots(4, due=-SECOND)
+    await store.pause(job_of(paused))
+    worker = await store.worker()
+    await store.claim_one(worker, running)
+    await store.succeed(worker, await store.claim_one(worker, ended))
+    await store.fail(worker, await store.claim_one(worker, failed))
+
+    assert {run.run_id for run in await fair(store, each=100)} == set(heads)
+
+
+async def test_the_future_is_not_peeked_at_in_turn(store: Store) -> None:
+    now = await store.one_shot()
+    await store.one_shot(1)
+
+    assert [run.run_id for run in await fair(store)] == [now]
+
+
+async def test_who_has_nothing_due_takes_nobodys_turn(store: Store) -> None:
+    await store.one_shot(HOUR)
+    await store.one_shot(HOUR, uid=store.stranger)
+    [late] = await users_with_work(store, 1)
+
+    assert [run.uid for run in await fair(store, users=1, each=1)] == [late]
+
+
+async def test_only_the_classes_asked_for_have_turns(store: Store) -> None:
+    a = await store.new_one_shot(-SECOND, task="a")
+    await store.create(a, await store.new_one_shot(-MINUTE, task="b"))
+
+    found = await store.running.peek_fair([a.class_id], NOBODY, 10, 10, store.now)
+
+    assert [run.run_id for run in found] == [a.job.job_id]
+    assert await store.running.peek_fair([], NOBODY, 10, 10, store.now) == []
+
+
+async def test_without_work_there_is_no_turn(store: Store) -> None:
+    assert await fair(store) == []
