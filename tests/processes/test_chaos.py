@@ -17,7 +17,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 import pytest
-from tests.processes.fleet import FINAL, Fleet, Json, Member, moment, rfc3339, until
+from tests.processes.fleet import FINAL, Fleet, Json, Member, alive, moment, rfc3339, until
 
 from oncue.domain.ids import JobId
 from oncue.domain.instants import SECOND
@@ -39,7 +39,8 @@ NOT_LATER = 2.0
 
 
 class Kill(NamedTuple):
-    at: float
+    at: float  # not before this
+    by: float  # and not after this
     keeper: int
     whole: bool  # the keeper too, so that only silence tells of it
 
@@ -69,18 +70,24 @@ class Chaos:
 
     def _kill_inner(self, member: Member) -> None:
         if inner := member.inner:
-            self.kills[inner] = Kill(time.time(), member.pid, whole=False)
+            at = time.time()
             os.kill(inner, signal.SIGKILL)
+            self._gone(inner, Kill(at, at, member.pid, whole=False))
 
     def _kill_whole(self, member: Member) -> None:
         member.send(signal.SIGSTOP)  # it must not start another inner process while we look
+        inner = member.inner
         at = time.time()
+        member.kill()
         for pid, kill in self.kills.items():
             if kill.keeper == member.pid and at - kill.at < TAKEN_BACK_SOON:
                 self.kills[pid] = kill._replace(whole=True)  # its keeper may not have had the time to tell of it
-        if inner := member.inner:
-            self.kills.setdefault(inner, Kill(at, member.pid, whole=True))
-        member.kill()
+        if inner and inner not in self.kills:
+            self._gone(inner, Kill(at, at, member.pid, whole=True))
+
+    def _gone(self, inner: int, kill: Kill) -> None:
+        until(lambda: not alive(inner), 2, "what was killed is gone")
+        self.kills[inner] = kill._replace(by=time.time())
 
 
 class Load(Thread):
@@ -169,7 +176,8 @@ def check_starts(starts: list[Json], ends: dict[tuple[str, int], float], kills: 
         assert killed, f"started twice, though nobody killed its worker: {starts}"
         kill = killed[0]
         ended_at = ends.get((start["run"], start["pids"][0]))
-        assert start["at"] < kill.at < again["at"], (starts, kill)
+        assert start["at"] < kill.by, (starts, kill)
+        assert again["at"] > kill.at, (starts, kill)
         assert ended_at is None or ended_at > kill.at - UNWRITTEN, f"it had ended, and started again: {starts} {kill}"
         bound = TAKEN_BACK_WITHIN if kill.whole else TAKEN_BACK_SOON
         assert again["at"] - kill.at < bound, f"{again['at'] - kill.at:.2f} s until it started again: {starts} {kill}"

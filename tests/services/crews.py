@@ -30,9 +30,7 @@ class Stage:
         self.go = asyncio.Event()
         for name in OFFER.tasks - {"heavy"}:
             self.tasks.task(name)(getattr(self, name))
-        self.tasks.add(
-            Task("heavy", self.wait, isolation=Isolation.LOOP, defaults={}, roles=(), takes=Isolation.THREAD)
-        )
+        self.tasks.add(Task("heavy", self.wait, isolation=Isolation.THREAD, defaults={}, roles=()))
 
     async def noop(self, ctx: Context) -> int:
         self.started.append(RunId(ctx.run_id))
@@ -102,11 +100,10 @@ class StagedCrew(Crew):
 
 
 async def crew_on(store: Store, stage: Stage, worker_id: WorkerId | None = None, **settings: Any) -> StagedCrew:
-    executor = LoopExecutor(1_000)
     settings = {"concurrency": 3, "threads": 1, "processes": 1} | settings
     crew = StagedCrew(
         *(store.engine, store.clock, Settings(**settings), worker_id or await store.worker(), stage.tasks, OFFER),
-        *(dict.fromkeys(Isolation, executor), executor),
+        *({kind: LoopExecutor(1_000) for kind in Isolation}, LoopExecutor(1_000)),
         chance=Random(1),
         linger=Duration(0),
     )

@@ -303,6 +303,32 @@ async def test_what_is_stopped_to_drain_is_handed_back_unspent(store: Store, sta
     assert not crew.busy
 
 
+async def test_a_thread_is_asked_to_stop_and_not_handed_back_while_it_may_run(store: Store, stage: Stage) -> None:
+    """It cannot be stopped: handed back at once, the run would go on twice at the same time."""
+    run_id = await store.one_shot(task="heavy")
+    crew = await crew_on(store, stage)
+    await work(crew)
+    [going] = crew.attempts
+
+    crew.attempts.stop(run_id, Stop.DRAINING)
+    await crew.settling.run_once()
+    assert (going.reports.cancelled, stage.stopped, await store.state(run_id)) == (True, [], State.RUNNING)
+    assert [run.run_id for run in crew.attempts.forget()] == [run_id]
+
+
+async def test_a_thread_that_ends_when_asked_to_stop_has_its_result_kept(store: Store, stage: Stage) -> None:
+    run_id = await store.one_shot(task="heavy")
+    crew = await crew_on(store, stage)
+    await work(crew)
+
+    crew.attempts.stop(run_id, Stop.DRAINING)
+    stage.go.set()
+    await crew.rest()
+    await crew.settling.run_once()
+
+    assert (await store.state(run_id), crew.busy) == (State.SUCCEEDED, False)
+
+
 async def test_a_draining_worker_takes_nothing_new(store: Store, stage: Stage) -> None:
     await store.one_shot()
     crew = await crew_on(store, stage)

@@ -52,6 +52,7 @@ class Journal:
         self.starts: list[Start] = []
         self.claims: dict[RunId, list[Claim]] = defaultdict(list)
         self.gone: dict[WorkerId, int] = {}  # buried, or said goodbye: its lease is worth nothing from there on
+        self.handed_back: set[RunId] = set()
         self.beats: dict[WorkerId, Instant] = {}
         self.early_burials: list[str] = []
         self.crashes: list[str] = []

@@ -15,7 +15,28 @@ ENOUGH = 200  # seeds, when the one that was known tells another story by now
 
 # Each bug of an engine, and a seed whose story it spoils.
 SEEN = {
-    "settle matches on the run's id only": 4,
+    "settle matches on the run's id only": 6,
+    "settle does not compare tokens": 9,
+    "a buried worker's late result is taken": 6,
+    "save is not fenced": 31,
+    "claim forgets to raise the token": 0,
+    "the planner dies between two commits": 3,
+    "a worker declared dead can claim": 2,
+    "a worker declared dead is told that it holds its runs": 1,
+    "what is held is shown without its job's definition": 6,
+    "what a worker is told it holds may be another's": 4,
+    "what is held is shown under its job's newest definition": 48,
+    "those running do not hold their place in a lane": 38,
+    "a retry loses its place in its lane": 47,
+    "pause withdraws what was planned, so resume has nothing to release": 0,
+    "an edit does not notice that planning went on": 22,
+    "an edit does not notice another edit": 22,
+    "successes are counted twice": 0,
+    "expiry ends what has been tried": 1,
+    "handing back spends an attempt": 3,
+    "a paused queue is claimed from": 0,
+    "a worker is buried when its lease ends, not after": 17,
+    "losses are not counted: a poison is immortal": 1,
 }
 # What no story can show, and why.
 UNSEEN = {
@@ -29,6 +50,7 @@ UNSEEN = {
     "a key with another body is taken for a repeat": "nobody in the simulation uses idempotency keys",
     "the peek's window is closed at its beginning": "a run that is seen twice is claimed once all the same",
     "a beat brings no mail": "workers ask for their mail by itself",
+    "what is no longer held is withdrawn": "a lane has to let it in between a look and the next call: too rare to wait for",
     "retention takes open dead letters": "no story lasts as long as history is kept",
     "the first key is looked for, then added": "nobody in the simulation has a key",
 }

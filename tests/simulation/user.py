@@ -99,7 +99,7 @@ class User:
             self.cancel_job: 3,
             self.pause: 8,
             self.resume: 8,
-            self.edit: 8,
+            self.edit: 12,
             self.run_now: 6,
             self.pause_or_resume_queue: 3,
             self.look: 20,

@@ -124,6 +124,8 @@ class World:
                     journal.beats[args[0]] = max(journal.beats[args[0]], args[1])
             case "running.settle" | "running.hand_back" | "planning.withdraw":
                 journal.note(f"{verb} {_names(args)}: {answer}")
+                if verb == "running.hand_back":
+                    journal.handed_back |= answer
 
     def _deliver(self, hint: Hint) -> None:
         for crewed in self.crews:

@@ -47,7 +47,7 @@ class Stop(Enum):
 class Going:
     """One attempt under way."""
 
-    __slots__ = ("deadline", "kind", "reports", "run", "spec", "started_at", "stop", "task")
+    __slots__ = ("deadline", "kind", "reports", "run", "spec", "started_at", "stop", "stoppable", "task")
 
     def __init__(self, run: Claimed, spec: Spec, kind: Isolation, reports: RunReports, started_at: Instant) -> None:
         self.run = run
@@ -57,6 +57,7 @@ class Going:
         self.started_at = started_at
         self.deadline = Instant(0)  # by the monotonic clock
         self.stop: Stop | None = None
+        self.stoppable = True  # False: a thread, which can only be asked
         self.task: asyncio.Task[None] | None = None
 
 
@@ -112,6 +113,7 @@ class Attempts:
         going.deadline = Instant(self._clock.monotonic() + spec.timeout)
         work = Work(_info(run, spec), task, run.payload, reports, spec.timeout, spec.resources)
         executor = self._alone if must_run_alone(run.losses) else self._executors[task.isolation]
+        going.stoppable = executor is not self._executors[Isolation.THREAD]
         self._going[run.run_id] = going
         self.capacity.take(going.kind, spec.resources, run.uid)
         going.task = asyncio.create_task(self._attempt(going, executor, work))
@@ -119,14 +121,18 @@ class Attempts:
             self._begun()
 
     def stop(self, run_id: RunId, why: Stop) -> None:
-        """Tell an attempt to stop; a second reason does not replace the first."""
+        """Tell an attempt to stop; a second reason does not replace the first.
+
+        To be handed back it must have stopped for certain: a thread is asked, and it is not handed back while it runs.
+        """
         going = self._going.get(run_id)
         if going is None or going.stop is not None or going.task is None:
             return
         going.stop = why
         going.deadline = Instant(self._clock.monotonic() + self._stop_grace + LAST_CHANCE)
         going.reports.cancelled = True
-        going.task.cancel()
+        if going.stoppable or why is not Stop.DRAINING:
+            going.task.cancel()
 
     def make_room(self, kind: Isolation) -> None:
         """Something of high priority waits and every place is taken: one that may be preempted gives way.
@@ -165,8 +171,6 @@ class Attempts:
             result = await executor.run(work)
             end = self._succeeded(going, result)
         except asyncio.CancelledError:
-            if going.stop is Stop.DRAINING and executor is not self._alone and work.task.isolation is Isolation.THREAD:
-                return  # its thread may still be at it: handed back now, it could run twice at the same time
             end = self._stopped(going)
         except Exception as error:
             end = self._failed(going, error)
