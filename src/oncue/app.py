@@ -31,6 +31,7 @@ from oncue.services.keeper import UNUSABLE, Keeper
 from oncue.services.keys import new_key
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
+from oncue.services.metering import Metering, Nudge
 from oncue.services.overlap import Overlap
 from oncue.services.parentage import die_with
 from oncue.services.reaper import Reaper
@@ -154,15 +155,18 @@ def timekeeping(engine: Engine, clock: SystemClock) -> AbstractAsyncContextManag
 async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> AsyncIterator[None]:
     planning = Loop(Scheduler(engine, clock))
     overlap, reaper = Loop(Overlap(engine, clock)), Loop(Reaper(engine, clock))
+    metering = Loop(Metering(engine, clock))
+    runs_changed = Nudge(metering.wake, clock)
     folding, retention = Loop(Folding(engine)), Loop(Retention(engine, clock, settings))
 
     def jobs_changed(_: Hint) -> None:
         planning.wake()
         overlap.wake()
 
-    listening = asyncio.create_task(Listening(engine.signals, {Topic.JOBS: jobs_changed}).run())
+    concerns: dict[Topic, Callable[[Hint], None]] = {Topic.JOBS: jobs_changed, Topic.RUNS: runs_changed}
+    listening = asyncio.create_task(Listening(engine.signals, concerns).run())
     try:
-        async with looping(planning, overlap, reaper, folding, retention), timekeeping(engine, clock):
+        async with looping(planning, overlap, metering, reaper, folding, retention), timekeeping(engine, clock):
             yield
     finally:
         listening.cancel()

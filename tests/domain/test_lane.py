@@ -5,6 +5,8 @@ from uuid import UUID
 import pytest
 
 from oncue.domain.ids import JobId, UserNumber, lane_key
+from oncue.domain.instants import SECOND
+from oncue.domain.job import Rate, Spec
 from oncue.domain.lane import FREE, Concurrency, Held, Lanes, lanes_of
 from oncue.domain.policy import Overlap
 
@@ -68,3 +70,29 @@ def test_keys_fit_a_signed_64_bit_column_and_do_not_run_together() -> None:
     assert len(keys) == 200
     assert all(-(2**63) <= key < 2**63 for key in keys)
     assert lane_key("group", 1, "1x") != lane_key("group", 11, "x")
+
+
+def metered(key: str | None = None, *, uid: UserNumber = ADA, task: str = "t", limit: int = 1) -> Lanes:
+    return Spec(task, rate=Rate(limit, SECOND, key)).lanes(uid, JOB)
+
+
+def test_jobs_of_one_user_share_the_meter_of_their_key_or_else_of_their_task() -> None:
+    assert metered("k") == metered("k", task="another")
+    assert metered() != metered(task="another")
+    assert metered("k") != metered("k", uid=BOB)
+    assert metered() != metered(uid=BOB)
+
+
+def test_a_meter_goes_with_what_the_newest_definition_says() -> None:
+    slow, fast = metered("k").meter, metered("k", limit=9).meter
+
+    assert slow is not None
+    assert fast is not None
+    assert (slow.key, slow.limit, slow.per) == (fast.key, 1, SECOND)
+    assert fast.limit == 9
+
+
+def test_a_new_member_waits_for_its_rate_beside_all_else() -> None:
+    assert metered().held == Held.RATE
+    both = Spec("t", group="g", concurrency=GATE, rate=Rate(1, SECOND)).lanes(ADA, JOB)
+    assert both.held == Held.LANE | Held.GATE | Held.RATE

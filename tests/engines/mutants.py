@@ -212,6 +212,28 @@ async def peek_from_a_little_before(engine: Engine, real: Verb, classes: Any, af
     return await real(classes, after - 1, until, n)
 
 
+async def peek_fair_without_wrapping(
+    engine: Engine, real: Verb, classes: Any, after: Any, users: Any, each: Any, now: Any
+) -> Any:
+    return [run for run in await real(classes, after, users, each, now) if run.uid > after]
+
+
+async def peek_fair_around_and_around(
+    engine: Engine, real: Verb, classes: Any, after: Any, users: Any, each: Any, now: Any
+) -> Any:
+    found = await real(classes, after, users, each, now)
+    return found if len(found) >= users else found + found
+
+
+async def peek_fair_early(engine: Engine, real: Verb, classes: Any, after: Any, users: Any, each: Any, now: Any) -> Any:
+    return await real(classes, after, users, each, now + 1)
+
+
+async def standing_of_any_worker(engine: Engine, real: Verb, uid: Any, run_id: Any) -> Any:
+    beat_at = max((worker.beat_at for worker in await engine.fleet.workers()), default=None)
+    return replace(await real(uid, run_id), beat_at=beat_at)
+
+
 async def mail_once(engine: Engine, real: Verb, worker_id: Any, now: Any, **how: Any) -> Any:
     beat = await real(worker_id, now, **how)
     return beat and replace(beat, mail=())
@@ -473,5 +495,237 @@ MUTANTS = [
         "what is no longer held is withdrawn",
         "test_what_is_no_longer_held_is_not_withdrawn",
         {"planning.withdraw": withdraw_whatever_waits},
+    ),
+    Mutant(
+        "a fair peek ends with the last user",
+        "test_after_the_last_user_comes_the_first",
+        {"running.peek_fair": peek_fair_without_wrapping},
+        having={"flood": 2},
+    ),
+    Mutant(
+        "a fair peek gives one user two turns",
+        "test_nobody_has_two_turns_in_one_round",
+        statements=(Statement("postgres.running", "peek_fair", "where n.uid <> t.first and", "where"),),
+        engines=("postgres",),
+        having={"flood": 2},
+    ),
+    Mutant(
+        "a fair peek shows runs twice",
+        "test_nobody_has_two_turns_in_one_round",
+        {"running.peek_fair": peek_fair_around_and_around},
+        having={"flood": 2},
+    ),
+    Mutant(
+        "a fair peek shows what is held",
+        "test_only_what_could_be_claimed_is_seen_in_turn",
+        statements=(
+            Statement("sqlite.running", "peek_fair", "r.held = 0 and", ""),
+            Statement("postgres.running", "peek_fair", "w.held = 0 and", ""),
+        ),
+        having={"flood": 2_500},
+    ),
+    Mutant(
+        "a fair peek shows what runs",
+        "test_only_what_could_be_claimed_is_seen_in_turn",
+        statements=(Statement("sqlite.running", "peek_fair", "and not exists", "and true or exists"),),
+        engines=("sqlite",),  # in PostgreSQL it is in another table
+        having={"flood": 2_500},
+    ),
+    Mutant(
+        "a fair peek shows the future",
+        "test_the_future_is_not_peeked_at_in_turn",
+        {"running.peek_fair": peek_fair_early},
+    ),
+    Mutant(
+        "a fair peek shows retries before their time",
+        "test_only_what_could_be_claimed_is_seen_in_turn",
+        statements=(
+            Statement("sqlite.running", "peek_fair", "and r.due <= ?2", "and ?2"),
+            Statement("postgres.running", "peek_fair", "and w.due <= $5", ""),
+        ),
+        having={"flood": 2_500},
+    ),
+    Mutant(
+        "who has nothing due takes a turn",
+        "test_who_has_nothing_due_takes_nobodys_turn",
+        statements=(Statement("postgres.running", "peek_fair", "t.late < $3", "t.seen < $3"),),
+        engines=("postgres",),
+        having={"flood": 2},
+    ),
+    Mutant(
+        "another user's run can be explained",
+        "test_another_users_run_stands_nowhere",
+        {"history.standing": for_any_user},
+    ),
+    Mutant(
+        "those in line before a run are not counted",
+        "test_whoever_is_let_in_holds_the_others",
+        statements=(
+            Statement("sqlite.history", "standing_in_line", "(wanted, run_id) < (?2, ?3)", "?2 + ?3 is null"),
+            Statement(
+                "postgres.history", "standing_in_lane", "where l.held & {bit} <> 0 and", "where l.held is null and"
+            ),
+        ),
+        having={"lane": {"group": "g"}},
+    ),
+    Mutant(
+        "paused ones count as in line",
+        "test_who_is_paused_stands_in_nobodys_way",
+        statements=(
+            Statement("sqlite.history", "standing_in_line", "{in_line}", "held > 0"),
+            Statement("postgres.history", "standing_in_lane", "and l.held & {blocked} = 0", ""),
+        ),
+        having={"lane": {"group": "g"}},
+    ),
+    Mutant(
+        "those running are in nobody's way",
+        "test_the_one_that_runs_is_in_the_way_whoever_is_first_in_line",
+        statements=(
+            Statement("sqlite.history", "standing_in_lane", "and r.run_id <> ?2", "and r.run_id < ?2 and r.token > 0"),
+            Statement(
+                "postgres.history",
+                "standing_in_lane",
+                "from running where {lane} = $1 order",
+                "from running where false order",
+            ),
+        ),
+        having={"lane": {"group": "g"}},
+    ),
+    Mutant(
+        "places are among the runs of every class",
+        "test_a_run_that_nothing_holds_has_a_place_among_those_of_its_class",
+        statements=(
+            Statement("sqlite.history", "standing_among_due", "class_id = ?1", "?1 > 0"),
+            Statement("postgres.history", "standing_among_due", "class_id = $1", "$1::int > 0"),
+        ),
+    ),
+    Mutant(
+        "any worker's beat counts for a run",
+        "test_a_running_run_stands_as_its_worker_does",
+        {"history.standing": standing_of_any_worker},
+    ),
+    Mutant(
+        "two schedulers grant one meter at once",
+        "test_several_schedulers_together_grant_no_more_than_the_rate_allows",
+        statements=(
+            Statement("postgres.meters", "take_meters", "for update skip locked", ""),
+            # Time for the other to look as well, before either has written.
+            Statement("postgres.meters", "granted", "select m as meter,", "select m as meter, pg_sleep(0.01),"),
+        ),
+        engines=("postgres",),  # SQLite has one writer
+        tries=5,
+    ),
+    Mutant(
+        "starts that were granted are not looked at again",
+        "test_starts_of_earlier_passes_count",
+        statements=(
+            Statement("sqlite.meters", "granted", "at > ?2", "at > ?2 and false"),
+            Statement("postgres.meters", "granted", "at > $4 - p", "at > $4 - p and false"),
+        ),
+    ),
+    Mutant(
+        "starts are forgotten while they count",
+        "test_tending_forgets_no_start_that_still_counts",
+        statements=(
+            Statement("sqlite.meters", "forget_meters", "g.at > ?1 - meters.per", "g.at > ?1"),
+            Statement("postgres.meters", "empty_meters", "g.at > $1 - m.per", "g.at > $1"),
+        ),
+    ),
+    Mutant(
+        "a paused run is granted a start",
+        "test_what_is_paused_is_granted_no_start_until_it_is_resumed",
+        statements=(
+            Statement("sqlite.meters", "rated", "held = 8", "held & 8 = 8"),
+            Statement("postgres.meters", "rated", "held = 8", "held & 8 = 8"),
+        ),
+    ),
+    Mutant(
+        "a retry does not wait for its rate",
+        "test_a_retry_waits_for_its_rate_again",
+        statements=(
+            Statement("sqlite.running", "retry", "iif(meter is null, 0, ?8)", "0"),
+            Statement(
+                "postgres.running", "settle_again", "then 0 else $9::smallint end", "then 0 else 0 * $9::smallint end"
+            ),
+        ),
+    ),
+    Mutant(
+        "what is handed back waits for its rate again",
+        "test_what_is_handed_back_keeps_its_start",
+        statements=(
+            Statement("sqlite.running", "retry", "iif(meter is null, 0, ?8)", "iif(meter is null, 0, 8)"),
+            Statement("postgres.running", "settle_again", "else $9::smallint end", "else 8 + 0 * $9::smallint end"),
+        ),
+    ),
+    Mutant(
+        "nobody looks at a meter again when a run is tried again",
+        "test_a_retry_is_not_granted_before_its_instant",
+        statements=(
+            Statement("sqlite.running", "retry", "returning meter,", "returning null,"),
+            Statement(
+                "postgres.running", "settle_again", "returning run_id, meter,", "returning run_id, null as meter,"
+            ),
+        ),
+    ),
+    Mutant(
+        "nobody looks at a meter again when a run is resumed",
+        "test_what_is_paused_is_granted_no_start_until_it_is_resumed",
+        statements=(
+            Statement("sqlite.jobs", "release", "returning meter,", "returning null,"),
+            Statement("postgres.jobs", "release", "returning run_id, meter,", "returning run_id, null as meter,"),
+        ),
+    ),
+    Mutant(
+        "nobody looks at a meter again when a run is let into its lane",
+        "test_what_waits_for_others_is_granted_a_start_when_it_is_let_in",
+        statements=(
+            Statement("sqlite.lanes", "let_in", "returning meter,", "returning null,"),
+            Statement("postgres.lanes", "tend", "w.gate, w.meter,", "w.gate, null as meter,"),
+        ),
+        having={"how": "lane"},
+    ),
+    Mutant(
+        "a run that waits for its rate loses its place at its gate",
+        "test_what_waits_for_its_rate_holds_its_place",
+        statements=(
+            Statement("sqlite.lanes", "_GATE.inside", "r.held & 7 in (0, 4)", "r.held in (0, 4)"),
+            Statement("postgres.lanes", "tend", "w.held & {blocked} = 0", "w.held & ({blocked} | 8) = 0"),
+        ),
+        having={"how": "gate"},
+    ),
+    Mutant(
+        "a meter is forgotten under a run that runs",
+        "test_tending_forgets_no_meter_of_a_run_that_runs",
+        statements=(
+            Statement(
+                "postgres.meters",
+                "forget_empty_meters",
+                "and (select run_id from running r where r.meter = m.meter limit 1) is null",
+                "",
+            ),
+            Statement(
+                "postgres.meters",
+                "empty_meters",
+                "and (select run_id from running r where r.meter = m.meter limit 1) is null",
+                "",
+            ),
+        ),
+        engines=("postgres",),  # in SQLite what runs is where what waits is
+    ),
+    Mutant(
+        "what has expired is granted a start",
+        "test_what_has_expired_takes_no_start_from_others",
+        statements=(
+            Statement("sqlite.meters", "rated", "expires_at >= ?3", "?3 > 0"),
+            Statement("postgres.meters", "rated", "expires_at >= $4", "$4::bigint > 0"),
+        ),
+    ),
+    Mutant(
+        "the oldest definition decides how fast a meter is",
+        "test_the_newest_definition_decides_how_fast",
+        statements=(
+            Statement("sqlite.meters", "put_meter", "set starts = ?2, per = ?3,", "set"),
+            Statement("postgres.meters", "put_meters", "nullif(excluded.starts, 0)", "meters.starts"),
+        ),
     ),
 ]

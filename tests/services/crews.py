@@ -9,7 +9,7 @@ from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import SECOND, Duration
 from oncue.domain.placement import Offer, Resources
 from oncue.domain.run import RunView
-from oncue.services.attempts import Going
+from oncue.services.attempts import Going, Stop
 from oncue.services.crew import Crew
 from oncue.services.executors.functions import LoopExecutor
 from oncue.settings import Settings
@@ -27,6 +27,7 @@ class Stage:
         self.started: list[RunId] = []
         self.stopped: list[RunId] = []
         self.waiting: set[RunId] = set()
+        self.unmoved: set[RunId] = set()  # told to stop, and waiting on
         self.go = asyncio.Event()
         for name in OFFER.tasks - {"heavy"}:
             self.tasks.task(name)(getattr(self, name))
@@ -56,7 +57,7 @@ class Stage:
             try:
                 await self.go.wait()
             except asyncio.CancelledError:
-                self.stopped.append(RunId(ctx.run_id))
+                self.unmoved.add(RunId(ctx.run_id))
         return "at last"
 
     async def fail(self, ctx: Context, how: str = "boom") -> None:
@@ -86,7 +87,8 @@ class Stage:
     def at_rest(self, going: Going) -> bool:
         """It waits for the test to say `go`, and knows if it was told to stop."""
         run_id = going.run.run_id
-        return run_id in self.waiting and not self.go.is_set() and (going.stop is None or run_id in self.stopped)
+        told = going.stop is None or run_id in self.unmoved or (going.stop is Stop.PREEMPTED and not going.stoppable)
+        return run_id in self.waiting and not self.go.is_set() and told
 
 
 class StagedCrew(Crew):
@@ -100,7 +102,7 @@ class StagedCrew(Crew):
 
 
 async def crew_on(store: Store, stage: Stage, worker_id: WorkerId | None = None, **settings: Any) -> StagedCrew:
-    settings = {"concurrency": 3, "threads": 1, "processes": 1} | settings
+    settings = {"concurrency": 3, "threads": 1, "processes": 1, "reserved_for_high": 0.0} | settings
     crew = StagedCrew(
         *(store.engine, store.clock, Settings(**settings), worker_id or await store.worker(), stage.tasks, OFFER),
         *({kind: LoopExecutor(1_000) for kind in Isolation}, LoopExecutor(1_000)),

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from oncue.api import dead_letters, fleet, health, jobs, runs
+from oncue.api import dead_letters, explaining, fleet, health, jobs, occurrences, queues, runs
 from oncue.api.auth import Caller
 from oncue.api.context import Api
 from oncue.api.problems import http_problem, problem_of
@@ -28,16 +28,22 @@ CALLS: dict[tuple[str, str], Call] = {
     ("DELETE", "/v1/jobs/{id}"): jobs.cancel,
     ("GET", "/v1/jobs/{id}/status"): jobs.status,
     ("GET", "/v1/jobs/{id}/runs"): jobs.runs,
+    ("GET", "/v1/jobs/{id}/occurrences"): occurrences.show,
+    ("GET", "/v1/jobs/{id}/explain"): explaining.job,
     ("POST", "/v1/jobs/{id}/runNow"): jobs.run_now,
     ("GET", "/v1/runs/{id}"): runs.show,
     ("GET", "/v1/runs/{id}/logs"): runs.logs,
     ("GET", "/v1/runs/{id}/result"): runs.result,
+    ("GET", "/v1/runs/{id}/explain"): explaining.run,
     ("POST", "/v1/runs/{id}/cancel"): runs.cancel,
     ("POST", "/v1/runs/{id}/retry"): runs.retry,
     ("GET", "/v1/dead-letters"): dead_letters.show,
     ("POST", "/v1/dead-letters/requeue"): dead_letters.requeue,
     ("GET", "/v1/tasks"): fleet.tasks,
     ("GET", "/v1/workers"): fleet.workers,
+    ("GET", "/v1/queues"): queues.show,
+    ("POST", "/v1/queues/{queue}/pause"): queues.pause,
+    ("POST", "/v1/queues/{queue}/resume"): queues.resume,
 }
 OPEN_CALLS: dict[str, OpenCall] = {"/healthz": health.alive, "/readyz": health.ready}
 

@@ -42,7 +42,8 @@ class Api:
     async def owner_of(self, uid: UserNumber, caller: Caller) -> str | None:
         return caller.user_id if uid == caller.uid else await self.keyring.owner(uid)
 
-    async def hint_runs(self, due: Instant) -> None:
+    async def hint_runs(self, due: Instant | None) -> None:
+        """Something is due then; None: anything may be, also what was due long ago."""
         await self.engine.signals.send([Hint(Topic.RUNS, due=due)])
 
     async def hint_workers(self, told: tuple[tuple[RunId, WorkerId], ...]) -> None:

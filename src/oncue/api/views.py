@@ -7,11 +7,14 @@ from typing import Any
 
 import msgspec
 
+from oncue.domain.explain import read_offer
 from oncue.domain.ids import ClassId, created_at
 from oncue.domain.instants import MILLISECOND, NEVER, Instant, rfc3339, show_duration
-from oncue.domain.job import Job, JobStatus, Snapshot, Spec
-from oncue.domain.placement import ClassKey
-from oncue.domain.run import Attempt, RunView, State, Status, read_attempts, shown
+from oncue.domain.job import Job, JobStatus, Rate, Snapshot, Spec
+from oncue.domain.ledger import Entry
+from oncue.domain.placement import ClassKey, Offer, Resources
+from oncue.domain.planning import GRACE
+from oncue.domain.run import Attempt, RunView, State, Status, Trigger, read_attempts, shown
 from oncue.domain.schedule import Schedule
 from oncue.engines.port import Task, Worker
 
@@ -58,7 +61,7 @@ def next_run_at(snap: Snapshot) -> Instant | None:
 
 
 def _definition(spec: Spec) -> dict[str, Any]:
-    retry, resources = spec.retry, spec.resources
+    retry = spec.retry
     return {
         "task": spec.task,
         "name": spec.name,
@@ -82,11 +85,16 @@ def _definition(spec: Spec) -> dict[str, Any]:
         "key": spec.key,
         "group": spec.group,
         "concurrency": spec.concurrency,
-        "rate": None if spec.rate is None else {"limit": spec.rate.limit, "per": show_duration(spec.rate.per)},
-        "resources": {"cpu": resources.cpu_milli / 1_000, "memory_mb": resources.memory_mb, "slots": resources.slots},
+        "rate": None if spec.rate is None else _rate(spec.rate),
+        "resources": _resources(spec.resources),
         "labels": spec.labels,
         "preemptible": spec.preemptible,
     }
+
+
+def _rate(found: Rate) -> dict[str, Any]:
+    shown = {"limit": found.limit, "per": show_duration(found.per)}
+    return shown if found.key is None else {**shown, "key": found.key}
 
 
 def schedule(found: Schedule) -> dict[str, Any]:
@@ -207,7 +215,75 @@ def worker(found: Worker) -> dict[str, Any]:
         "seen_at": _time(found.beat_at),
         "lease": show_duration(found.lease),
         "draining": found.draining,
+        "offer": _offer(read_offer(found.info)),
     }
+
+
+def _offer(found: Offer | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "tasks": sorted(found.tasks),
+        "queues": sorted(found.queues),
+        "labels": sorted(found.labels),
+        "resources": _resources(found.resources),
+    }
+
+
+def _resources(found: Resources) -> dict[str, Any]:
+    return {"cpu": found.cpu_milli / 1_000, "memory_mb": found.memory_mb, "slots": found.slots}
+
+
+def class_(found: ClassKey) -> dict[str, Any]:
+    return {
+        "task": found.task,
+        "priority": found.priority.name.lower(),
+        "labels": found.labels,
+        "resources": _resources(found.size),
+    }
+
+
+def occurrence(found: RunView | Entry) -> dict[str, Any]:
+    """What became of an occurrence, or of a stretch of them that share one fate."""
+    if isinstance(found, RunView):
+        return _occurrence_of_run(found)
+    return {
+        "scheduled_for": _time(found.first),
+        "outcome": found.outcome,
+        "reason": found.reason,
+        "run_id": found.run_id,
+        "lag_ms": None,
+        "until": _time(found.last) if found.count > 1 else None,
+        "count": found.count,
+    }
+
+
+def _occurrence_of_run(found: RunView) -> dict[str, Any]:
+    tried = _attempts(found)
+    lag = _lag(found, tried)
+    outcome, reason = _fate(found, lag, started=bool(tried) or found.started_at is not None)
+    return {
+        "scheduled_for": _time(found.wanted if found.nominal is None else found.nominal),
+        "outcome": outcome,
+        "reason": reason,
+        "run_id": found.run_id,
+        "lag_ms": lag,
+        "until": None,
+        "count": 1,
+    }
+
+
+def _fate(found: RunView, lag: int | None, *, started: bool) -> tuple[str, str | None]:
+    if started:
+        late = lag is not None and lag * MILLISECOND > GRACE
+        return "late" if late else "started", None if found.trigger is Trigger.SCHEDULE else found.trigger.name.lower()
+    match found.state:
+        case State.CANCELLED:
+            return "skipped", "cancelled"
+        case State.EXPIRED:
+            return "missed", "expired"
+        case _:
+            return "waiting", None
 
 
 def etag(found: Job) -> str:

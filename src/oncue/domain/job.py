@@ -22,7 +22,7 @@ class JobStatus(StrEnum):
 
 
 class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """At most `limit` starts in any `per`, over all of one user's jobs with this key; left out, it is the task's name."""
+    """At most `limit` starts in any `per`, over all of a user's jobs with this key; left out, it is the task's name."""
 
     limit: int
     per: Duration

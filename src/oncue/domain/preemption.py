@@ -11,7 +11,7 @@ LONGEST_STINT = Duration(HOUR)
 
 
 def may_preempt(spec: Spec, run: Claimed, started_at: Instant, now: Instant) -> bool:
-    """One that says so, of lower priority, and that has had its time: whoever gave way before is left alone at first."""
+    """One that says so, is not of high priority itself, and has had its time."""
     if not spec.preemptible or spec.priority is Priority.HIGH:
         return False
     gave_way = sum(attempt.outcome == "preempted" for attempt in read_attempts(run.attempts))

@@ -18,6 +18,7 @@ from oncue.domain.errors import Invalid, NoRetry, RetryAfter
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, parse_duration, show_duration
 from oncue.domain.job import Spec, decode_spec
+from oncue.domain.placement import Resources
 from oncue.domain.policy import must_run_alone
 from oncue.domain.preemption import may_preempt
 from oncue.domain.run import Claimed, Settlement
@@ -31,6 +32,8 @@ IDLE = Duration(5 * SECOND)
 LAST_CHANCE = Duration(SECOND // 2)  # beyond the grace that executors give, before an attempt is left behind
 
 End = Settlement | Claimed  # what an attempt came to; or the run itself, to be handed back as if never claimed
+
+PLAIN = Resources()
 
 log = structlog.get_logger()
 
@@ -47,16 +50,30 @@ class Stop(Enum):
 class Going:
     """One attempt under way."""
 
-    __slots__ = ("deadline", "kind", "reports", "run", "spec", "started_at", "stop", "stoppable", "task")
+    __slots__ = (
+        "deadline",
+        "kind",
+        "reports",
+        "run",
+        "size",
+        "spec",
+        "started_at",
+        "stop",
+        "stoppable",
+        "task",
+        "told_at",
+    )
 
     def __init__(self, run: Claimed, spec: Spec, kind: Isolation, reports: RunReports, started_at: Instant) -> None:
         self.run = run
         self.spec = spec
+        self.size = PLAIN if spec.resources == PLAIN else spec.resources.size_class()  # as its class says
         self.kind = kind
         self.reports = reports
         self.started_at = started_at
         self.deadline = Instant(0)  # by the monotonic clock
         self.stop: Stop | None = None
+        self.told_at = Instant(0)
         self.stoppable = True  # False: a thread, which can only be asked
         self.task: asyncio.Task[None] | None = None
 
@@ -115,33 +132,36 @@ class Attempts:
         executor = self._alone if must_run_alone(run.losses) else self._executors[task.isolation]
         going.stoppable = executor is not self._executors[Isolation.THREAD]
         self._going[run.run_id] = going
-        self.capacity.take(going.kind, spec.resources, run.uid)
+        self.capacity.take(going.kind, going.size, run.uid)
         going.task = asyncio.create_task(self._attempt(going, executor, work))
         if len(self._going) == 1:
             self._begun()
 
     def stop(self, run_id: RunId, why: Stop) -> None:
-        """Tell an attempt to stop; a second reason does not replace the first.
+        """Tell an attempt to stop. A second reason does not replace the first, unless that was only to give way.
 
         To be handed back it must have stopped for certain: a thread is asked, and it is not handed back while it runs.
         """
         going = self._going.get(run_id)
-        if going is None or going.stop is not None or going.task is None:
+        if going is None or going.stop not in (None, Stop.PREEMPTED) or going.task is None:
             return
         going.stop = why
-        going.deadline = Instant(self._clock.monotonic() + self._stop_grace + LAST_CHANCE)
+        going.told_at = self._clock.monotonic()
         going.reports.cancelled = True
-        if going.stoppable or why is not Stop.DRAINING:
+        if why is not Stop.PREEMPTED:
+            going.deadline = Instant(going.told_at + self._stop_grace + LAST_CHANCE)
+        if going.stoppable or why not in (Stop.DRAINING, Stop.PREEMPTED):
             going.task.cancel()
 
     def make_room(self, kind: Isolation) -> None:
         """Something of high priority waits and every place is taken: one that may be preempted gives way.
 
-        One at a time: until it has stopped, its place counts as on its way. Of those that may, the one that has lost
-        least: of the lowest priority, and started last.
+        One at a time: it has a moment to stop before another is asked. Of those that may, the one that loses least:
+        of the lowest priority, and started last.
         """
         going = [one for one in self if one.kind is kind]
-        if any(one.stop is Stop.PREEMPTED for one in going):
+        lately = self._clock.monotonic() - self._stop_grace - LAST_CHANCE
+        if any(one.stop is Stop.PREEMPTED and one.told_at > lately for one in going):
             return
         now = self._clock.now()
         willing = [one for one in going if one.stop is None and may_preempt(one.spec, one.run, one.started_at, now)]
@@ -159,9 +179,9 @@ class Attempts:
         now = self._clock.monotonic()
         for going in self:
             if going.deadline <= now:
-                if going.stop is None:
+                if going.stop in (None, Stop.PREEMPTED):
                     self.stop(going.run.run_id, Stop.TIMED_OUT)
-                elif going.stop not in (Stop.DRAINING, Stop.PREEMPTED):
+                elif going.stop is not Stop.DRAINING:
                     self._leave_behind(going)
         return LOOK_AFTER if self._going else IDLE
 
@@ -184,7 +204,7 @@ class Attempts:
     def _end(self, going: Going, end: End) -> None:
         if self._going.get(going.run.run_id) is going:
             del self._going[going.run.run_id]
-            self.capacity.give_back(going.kind, going.spec.resources, going.run.uid)
+            self.capacity.give_back(going.kind, going.size, going.run.uid)
             self._ended(end)
 
     def _leave_behind(self, going: Going) -> None:

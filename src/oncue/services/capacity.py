@@ -19,8 +19,9 @@ class Capacity:
         self._size = dict(places)
         self._free = dict(places)
         self._reserved = {kind: int(size * reserved) for kind, size in places.items()}
-        self._cpu = resources.cpu_milli
-        self._memory = resources.memory_mb
+        offered = resources.size_class()  # as runs are counted
+        self._cpu = offered.cpu_milli
+        self._memory = offered.memory_mb
         self._held: Counter[tuple[Isolation, UserNumber]] = Counter()
 
     def fits(self, kind: Isolation, size: Resources, priority: Priority) -> bool:

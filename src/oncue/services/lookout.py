@@ -159,19 +159,20 @@ class Lookout:
         """Only when work is late. Runs of each user, one of everybody's first, then the second of everybody's."""
         self._turns.clear()
         self._others_wait = False
-        if not any(line.ready and line.ready[0][0] < now - LATE for line in self._lines.values()):
+        heads = [head for line in self._lines.values() if (head := self._head(line, now)) is not None]
+        if not any(line.ready[0][0] < now - LATE for _, _, line in heads):
             return
         found = await self._engine.running.peek_fair(self.classes, self._last_turn, TURNS, TURN, now)
-        self._remember(found)
-        number: Counter[UserNumber] = Counter()
-        rounds: list[tuple[int, Known]] = []
-        for run in found:
-            number[run.uid] += 1
-            if (known := self._known.get(run.run_id)) is not None:
-                rounds.append((number[run.uid], known))
-        self._others_wait = len(number) > 1
-        self._turns.extend(known for _, known in sorted(rounds, key=lambda one: one[0]))
         self._last_turn = found[-1].uid if found else UserNumber(0)
+        self._others_wait = len({run.uid for run in found}) > 1
+        if self._others_wait:
+            self._remember(found)
+            number: Counter[UserNumber] = Counter()
+            rounds: list[tuple[int, Known]] = []
+            for run in found:
+                number[run.uid] += 1
+                rounds.append((number[run.uid], self._known[run.run_id]))
+            self._turns.extend(known for _, known in sorted(rounds, key=lambda one: one[0]))
 
     async def _read(
         self, classes: Sequence[ClassId], after: Instant, until: Instant
@@ -209,11 +210,13 @@ class Lookout:
             if self._turns:
                 choice.offer(self._turns.popleft())
             _, _, line = heapq.heappop(heads)
-            if line.ready and choice.offer(line.ready[0][2]):
-                if (head := self._head(line, now)) is not None:
-                    heapq.heappush(heads, head)
-            elif line.ready and line.ready[0][0] < now - KEEP_AFTER:
-                choice.keep_room_for(line)  # the others of its line are as big; what is smaller must not starve it
+            if self._head(line, now) is None:
+                continue
+            if not choice.offer(line.ready[0][2]):
+                if line.ready[0][0] < now - KEEP_AFTER:
+                    choice.keep_room_for(line)  # the others of its line are as big; smaller ones must not starve it
+            elif (head := self._head(line, now)) is not None:
+                heapq.heappush(heads, head)
         choice.undo()
         self._took = bool(choice.taken)
         return choice.taken
@@ -229,9 +232,9 @@ class Lookout:
         """The kind of which something of high priority is due and finds no room."""
         now = self._clock.now()
         for line in self._lines.values():
-            if line.priority is Priority.HIGH and self._head(line, now) is not None:
-                if not capacity.fits(line.kind, line.size, line.priority):
-                    return line.kind
+            waits = line.priority is Priority.HIGH and self._head(line, now) is not None
+            if waits and not capacity.fits(line.kind, line.size, line.priority):
+                return line.kind
         return None
 
     def wait(self, capacity: Capacity) -> Duration:

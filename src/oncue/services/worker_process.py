@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 from oncue.clock import SystemClock
+from oncue.domain.explain import show_offer
 from oncue.domain.ids import ClassId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.placement import Offer, Resources
@@ -120,7 +121,8 @@ class WorkerProcess:
     async def _register(self) -> None:
         now = self._clock.now()
         name = self._settings.name or f"{socket.gethostname()}-{os.getpid()}"
-        me = port.Worker(self._crew.worker_id, name, socket.gethostname(), self._settings.lease, now, now)
+        offer = show_offer(_offer(self._tasks, self._settings))
+        me = port.Worker(self._crew.worker_id, name, socket.gethostname(), self._settings.lease, now, now, info=offer)
         await self._engine.fleet.announce([_announced(task) for task in self._tasks], now)
         await self._engine.fleet.register(me, now)
         self._beaten_at = self._clock.monotonic()

@@ -6,12 +6,12 @@ the way lanes are tended. Here who is admitted is worked out anew from scratch e
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from oncue.domain.ids import LaneKey, RunId, WorkerId
 from oncue.domain.instants import Instant
-from oncue.domain.lane import Lanes
+from oncue.domain.lane import Lanes, Meter
 from oncue.domain.run import State
 
 
@@ -30,6 +30,7 @@ class Run:
     worker: WorkerId | None = None
     cancel_asked: bool = False
     paused: bool = False
+    granted: bool = False  # a start, if it has a rate
 
     @property
     def tried(self) -> bool:
@@ -50,6 +51,8 @@ class Model:
     widths: dict[LaneKey, int] = field(default_factory=dict)
     paused_queues: set[str] = field(default_factory=set)
     withdrawn: int = 0
+    rates: dict[LaneKey, Meter] = field(default_factory=dict)
+    starts: dict[LaneKey, list[Instant]] = field(default_factory=lambda: defaultdict(list))
 
     # -------------------------------------------------------------------------------------------------- who is admitted
 
@@ -89,7 +92,11 @@ class Model:
         found = [
             run
             for run in self.runs.values()
-            if run.state is State.WAITING and run.due <= now and not run.paused and run.run_id in admitted
+            if run.state is State.WAITING
+            and run.due <= now
+            and not run.paused
+            and run.run_id in admitted
+            and (run.lanes.meter is None or run.granted)
         ]
         return sorted(found, key=lambda run: run.due)
 
@@ -102,6 +109,8 @@ class Model:
         self.runs[run.run_id] = run
         if run.lanes.gate is not None:
             self.widths[run.lanes.gate] = run.lanes.width
+        if run.lanes.meter is not None:
+            self.rates[run.lanes.meter.key] = run.lanes.meter
 
     def claim(self, worker: WorkerId, run_id: RunId) -> None:
         run = self.runs[run_id]
@@ -112,7 +121,7 @@ class Model:
         run.state, run.worker = (State.CANCELLED if run.cancel_asked else state), None
         run.failures, run.losses = failures, losses
         if run.state is State.WAITING and due is not None:
-            run.due = due
+            run.due, run.granted = due, False
 
     def hand_back(self, run_id: RunId) -> None:
         run = self.runs[run_id]
@@ -130,6 +139,25 @@ class Model:
         for run in late:
             run.state = State.EXPIRED
         return len(late)
+
+    def grant(self, until: Instant, now: Instant) -> int:
+        """Every start that rates allow until then, to the earliest due; how many."""
+        admitted = self.admitted()
+        before = sum(map(len, self.starts.values()))
+        for run in sorted(self.runs.values(), key=lambda run: (run.due, run.run_id)):
+            waits = run.state is State.WAITING and not run.granted and not run.paused and run.run_id in admitted
+            if run.lanes.meter is not None and waits and run.due <= until and not run.expired(now):
+                start = self._first_start(run.lanes.meter.key, max(run.due, now))
+                if start <= until:
+                    self.starts[run.lanes.meter.key].append(start)
+                    run.due, run.granted = start, True
+        return sum(map(len, self.starts.values())) - before
+
+    def _first_start(self, key: LaneKey, at: Instant) -> Instant:
+        """From `at` on, and not before the last start: the first instant before which few enough have started."""
+        given, rate = self.starts[key], self.rates[key]
+        candidates = sorted(max(at, *given[-1:], Instant(one)) for one in (at, *(start + rate.per for start in given)))
+        return next(start for start in candidates if sum(start - rate.per < one <= start for one in given) < rate.limit)
 
     # ---------------------------------------------------------------------------------------------------------- looking
 

@@ -15,7 +15,7 @@ from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.run import NewRun, RunView, State
 from oncue.engines.marks import mark, unmark
 from oncue.engines.port import Count, Counter, Page, RunQuery, Standing
-from oncue.engines.postgres import lanes, rows
+from oncue.engines.postgres import lanes, meters, rows
 from oncue.engines.postgres.inserting import insert_runs
 from oncue.engines.postgres.jobs import PostgresJobs
 from oncue.engines.postgres.lists import LAST, list_runs
@@ -106,6 +106,7 @@ class PostgresHistory:
         dropped = await self._pieces.drop_before(cutoff, limit)
         await self._store.write(lambda c: self._forget(c, now, cutoff), timeout=limit)
         await self._store.write(_forget_lanes, timeout=limit)
+        await self._store.write(lambda c: meters.forget_empty(c, now), timeout=limit)
         if dropped and cutoff > 0:
             oldest = uuid7(cutoff, bytes(10))
             await self._store.write(lambda c: c.execute(_SQL["forget_tags"], oldest), timeout=limit)

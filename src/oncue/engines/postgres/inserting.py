@@ -30,7 +30,7 @@ async def insert_runs(connection: Connection, runs: Iterable[tuple[NewRun, str |
     for run, name in runs:
         records.append(rows.new_waiting(run, name))
         tally[run.uid, run.class_id, Count.CREATED] += 1
-        touched.add(run.lanes)
+        touched.add(run)
     await copy(connection, "waiting", rows.WAITING, records)
     await count(connection, tally)
 

@@ -178,7 +178,7 @@ async def _apply(connection: Connection, change: JobChange, now: Instant) -> Non
     touched = lanes.Touched()
     await _lock_lanes(connection, change, touched)
     await _withdraw(connection, change)
-    await _hold(connection, change, now)
+    await _hold(connection, change, touched)
     if change.dissolve:
         await connection.execute(_SQL["keep_version"], change.job_id, now)
         await connection.execute("delete from jobs where job_id = $1", change.job_id)
@@ -235,10 +235,13 @@ async def _withdraw(connection: Connection, change: JobChange) -> None:
     await count(connection, Tally((row["uid"], row["class_id"], Count.WITHDRAWN) for row in gone))
 
 
-async def _hold(connection: Connection, change: JobChange, now: Instant) -> None:
+async def _hold(connection: Connection, change: JobChange, touched: lanes.Touched) -> None:
     for run_ids, statement in ((change.hold, _SQL["hold"]), (change.release, _SQL["release"])):
-        if run_ids and len(await connection.fetch(statement, sorted(run_ids), change.uid, Held.PAUSED)) < len(run_ids):
+        found = await connection.fetch(statement, sorted(run_ids), change.uid, Held.PAUSED) if run_ids else []
+        if len(found) < len(run_ids):
             raise _MovedOn
+        for row in found:
+            touched.wait_for_rate(row["meter"], row["held"], row["due"])
     if change.job is not None and change.job.status is JobStatus.PAUSED:
         # also what was running when the caller looked and waits for another attempt by now
         await connection.execute(_SQL["hold_all"], change.job_id, Held.PAUSED)

@@ -1,8 +1,9 @@
 """Tending lanes: whoever adds or frees a member calls this before its transaction ends.
 
-Order of locks, everywhere: running rows, serial lanes, gates, each sorted; then the waiting rows. Whoever is let into
-a lane comes to its gate next, so the gates of all who may be are locked before anybody moves. So nobody waits in a
-circle; what slips through (a lane whose first members changed while we asked) the server resolves, and we repeat.
+Order of locks, everywhere: running rows, serial lanes, gates, each sorted; then the waiting rows; meters last. Whoever
+is let into a lane comes to its gate next, so the gates of all who may be are locked before anybody moves. So nobody
+waits in a circle; what slips through (a lane whose first members changed while we asked) the server resolves, and we
+repeat.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from asyncpg import Record
 
 from oncue.domain.lane import Held
 from oncue.engines import touched
+from oncue.engines.postgres import meters
 from oncue.engines.postgres.store import Connection
 from oncue.engines.sql import statements
 
@@ -41,10 +43,13 @@ async def tend(connection: Connection, touched: Touched) -> None:
     if not touched:
         return
     await lock(connection, touched)
-    for row in await _tend(connection, touched.lanes, _LANE):
+    moved = await _tend(connection, touched.lanes, _LANE)
+    for row in moved:
         touched.free(None, row["gate"])
     await _lock(connection, touched, touched.gates)
-    await _tend(connection, touched.gates, _GATE)
+    for row in moved + await _tend(connection, touched.gates, _GATE):
+        touched.wait_for_rate(row["meter"], row["held"], row["due"])
+    await meters.expect(connection, touched)
 
 
 async def _lock(connection: Connection, touched: Touched, widths: dict[int, int]) -> None:

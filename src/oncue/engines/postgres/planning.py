@@ -13,8 +13,8 @@ from oncue.domain.job import Cursor, decode_spec
 from oncue.domain.overlap import HeldRun, Withdrawal
 from oncue.domain.planning import DueJob, Plan
 from oncue.domain.run import State
-from oncue.engines.port import Count, Planned
-from oncue.engines.postgres import lanes, rows
+from oncue.engines.port import Count, Granted, Planned
+from oncue.engines.postgres import lanes, meters, rows
 from oncue.engines.postgres.counting import count
 from oncue.engines.postgres.inserting import insert_runs, write_ledger
 from oncue.engines.postgres.pieces import Pieces
@@ -68,6 +68,17 @@ class PostgresPlanning:
             return len(await end_waiting(connection, run_ids, touched, State.EXPIRED, now))
 
         return await self._pieces.write("history", [now], expire)
+
+    async def grant(self, until: Instant, limit: int, now: Instant) -> Granted:
+        next_at = await self._next_grant()
+        if next_at is None or next_at > until:
+            return Granted(next_at=next_at)
+        starts = await self._store.write(lambda c: meters.grant(c, until, limit, now))
+        return Granted(len(starts), min(starts, default=None), await self._next_grant())
+
+    async def _next_grant(self) -> Instant | None:
+        next_at: Instant = (await self._store.fetch("select min(next_at) from meters"))[0][0]
+        return None if next_at in (None, NEVER) else next_at
 
 
 async def _write(connection: Connection, plans: Sequence[Plan], now: Instant) -> None:

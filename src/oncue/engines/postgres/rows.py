@@ -19,7 +19,7 @@ TRIGGERS = tuple(Trigger)
 
 WAITING = (
     "run_id job_id uid class_id due wanted nominal origin trigger job_version token failures losses held lane gate"
-    " expires_at updated_at parent name attempts checkpoint spec payload"
+    " meter expires_at updated_at parent name attempts checkpoint spec payload"
 ).split()
 HISTORY = (
     "run_id job_id uid class_id state wanted nominal origin trigger job_version token failures losses parent"
@@ -60,6 +60,7 @@ def new_waiting(run: NewRun, name: str | None) -> tuple[Any, ...]:
         lanes.held | run.held,
         lanes.lane,
         lanes.gate,
+        None if lanes.meter is None else lanes.meter.key,
         run.expires_at,
         run.updated_at,
         run.parent,

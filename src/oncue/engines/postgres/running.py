@@ -15,6 +15,7 @@ from oncue.domain.attempt import handed_back
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Instant
 from oncue.domain.job import JobStatus
+from oncue.domain.lane import Held
 from oncue.domain.run import Claimed, Peeked, Settled, Settlement, State
 from oncue.engines.port import Cancelled, Count
 from oncue.engines.postgres import lanes, rows
@@ -129,15 +130,19 @@ async def _settle(
     alive: str = ALIVE,
     again_counts_as: Count | None = Count.RETRIED,
 ) -> Settled:
-    """First what is to be tried again, then what ends: also what was to be tried again but is cancelled by now."""
+    """First what is to be tried again, then what ends: also what was to be tried again but is cancelled by now.
+
+    What was handed back counts as nothing, and so keeps the start that its rate gave it.
+    """
+    touched = lanes.Touched()
     again = [settled for settled in settlements if settled.state is State.WAITING]
-    back = await _try_again(connection, worker_id, again, alive) if again else set()
+    rate = Held.NO if again_counts_as is None else Held.RATE
+    back = await _try_again(connection, worker_id, again, alive, rate, touched) if again else set()
     ended = await _end(connection, worker_id, [s for s in settlements if s.run.run_id not in back], alive)
     cancelled = frozenset(run_id for run_id, was_cancelled in ended.items() if was_cancelled)
     lost = frozenset(s.run.run_id for s in settlements if s.run.run_id not in ended and s.run.run_id not in back)
     written = [settled for settled in settlements if settled.run.run_id not in lost] if lost else settlements
     tally: Counted = Tally()
-    touched = lanes.Touched()
     dead = []
     for settled in written:
         run = settled.run
@@ -167,15 +172,21 @@ async def _end(
 
 
 async def _try_again(
-    connection: Connection, worker_id: WorkerId, settlements: Sequence[Settlement], alive: str
+    connection: Connection,
+    worker_id: WorkerId,
+    settlements: Sequence[Settlement],
+    alive: str,
+    rate: Held,
+    touched: lanes.Touched,
 ) -> set[RunId]:
     """Those that were still held and wait again."""
     paused = await _paused_jobs(connection, settlements)
     back: set[RunId] = set()
     statement = _SQL["settle_again"].format(alive=alive)
     for (token, _), group in _alike(settlements):
-        found = await connection.fetch(statement, worker_id, token, *rows.again(group, paused))
-        back.update(row["run_id"] for row in found)
+        for row in await connection.fetch(statement, worker_id, token, *rows.again(group, paused), rate.value):
+            back.add(row["run_id"])
+            touched.wait_for_rate(row["meter"], row["held"], row["due"])
     return back
 
 

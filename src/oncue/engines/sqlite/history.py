@@ -14,7 +14,7 @@ from oncue.domain.run import NewRun, RunView, State
 from oncue.engines.marks import mark, unmark
 from oncue.engines.port import Count, Counter, Page, RunQuery, Standing
 from oncue.engines.sql import statements
-from oncue.engines.sqlite import rows
+from oncue.engines.sqlite import meters, rows
 from oncue.engines.sqlite.inserting import insert_runs
 from oncue.engines.sqlite.jobs import SqliteJobs
 from oncue.engines.sqlite.lanes import tend
@@ -27,9 +27,9 @@ from oncue.settings import Settings
 _SQL = statements("oncue.engines.sqlite")
 AT_A_TIME = 2_000  # rows forgotten in one turn of the writer
 MOST_BEFORE = 10_000  # so far places are counted
-# As the indexes have them. Who is let in may be paused between two attempts, or wait for its rate; who is in line may too.
+# As the indexes have it: who was let in may be paused between two attempts, and whoever it is may wait for its rate.
 _LANE = {"lane": "lane", "inside": "held & 5 in (0, 4)", "in_line": "held & 5 = 1"}
-_GATE = {"lane": "gate", "inside": "held in (0, 4, 8, 12)", "in_line": "held in (2, 10)"}
+_GATE = {"lane": "gate", "inside": "held & 7 in (0, 4)", "in_line": "held & 7 = 2"}
 _KEYS = {"repeats": "uid, key_hash", "ledger": "entry_id", "audit": "deed_id", "run_logs": "run_id, number"}
 
 
@@ -115,6 +115,7 @@ class SqliteHistory:
         for table in ("ledger", "audit", "run_logs"):
             await self._forget(table, cutoff)
         await self._store.write(lambda db: _forget_what_nothing_refers_to(db, cutoff, pieces_dropped=dropped > 0))
+        await self._store.write(lambda db: meters.forget_empty(db, now))
         return dropped
 
     async def _forget(self, table: str, before: Instant) -> None:

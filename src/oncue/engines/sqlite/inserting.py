@@ -60,7 +60,7 @@ def insert_runs(db: Connection, runs: Iterable[tuple[NewRun, str | None]], touch
     for run, name in runs:
         records.append(rows.new_run(run, name))
         tally[run.uid, run.class_id, Count.CREATED] += 1
-        touched.add(run.lanes)
+        touched.add(run)
     insert_many(db, "runs", rows.RUNS, records)
     count(db, tally)
 

@@ -239,7 +239,8 @@ def _hold(db: Connection, change: JobChange, touched: Touched) -> None:
         for _, _, lane, gate in fetch(db, _SQL["members"], (rows.blobs(hold + release),)):
             touched.free(lane, gate)
         db.executemany(_SQL["hold"], [(run_id,) for run_id in hold])
-        db.executemany(_SQL["release"], [(run_id,) for run_id in release])
+        for meter, held, due in db.executemany(_SQL["release"], [(run_id,) for run_id in release]):
+            touched.wait_for_rate(meter, held, due)
 
 
 def _put_definition(db: Connection, change: JobChange, job: Job, now: Instant) -> None:

@@ -14,6 +14,7 @@ import apsw
 
 from oncue.domain.lane import Held
 from oncue.engines.sql import statements
+from oncue.engines.sqlite.meters import expect
 from oncue.engines.sqlite.store import Connection, fetch
 from oncue.engines.touched import Touched
 
@@ -39,10 +40,12 @@ _GATE = _Kind(_SQL["gate_inside"], _SQL["gate_line"], Held.GATE)
 
 def tend(db: Connection, touched: Touched) -> None:
     if touched.lanes:
-        for member in _tend(db, dict.fromkeys(touched.lanes, 1), _LANE):
+        for member in _tend(db, dict.fromkeys(touched.lanes, 1), _LANE, touched):
             touched.free(None, member.gate)
     if touched.gates:
-        _tend(db, _widths(db, touched.gates), _GATE)
+        _tend(db, _widths(db, touched.gates), _GATE, touched)
+    if touched.meters:
+        expect(db, touched)
 
 
 def _widths(db: Connection, gates: Mapping[int, int]) -> dict[int, int]:
@@ -52,7 +55,7 @@ def _widths(db: Connection, gates: Mapping[int, int]) -> dict[int, int]:
     return {gate: known.get(gate, 1) for gate in gates}
 
 
-def _tend(db: Connection, widths: Mapping[int, int], kind: _Kind) -> list[_Member]:
+def _tend(db: Connection, widths: Mapping[int, int], kind: _Kind, touched: Touched) -> list[_Member]:
     """Let in as many as there are places, in order; those let in before their turn go back. Returns who moved."""
     free = dict(widths)
     members: dict[int, list[_Member]] = defaultdict(list)
@@ -71,7 +74,8 @@ def _tend(db: Connection, widths: Mapping[int, int], kind: _Kind) -> list[_Membe
         places = max(0, free[lane])
         enter += [member for member in all_of_it[:places] if not member.inside]
         leave += [member for member in all_of_it[places:] if member.inside]
-    db.executemany(_SQL["let_in"], [(kind.bit.value, member.run_id) for member in enter])
+    for meter, held, due in db.executemany(_SQL["let_in"], [(kind.bit.value, member.run_id) for member in enter]):
+        touched.wait_for_rate(meter, held, due)
     db.executemany(_SQL["keep_out"], [(kind.bit.value, member.run_id) for member in leave])
     return enter + leave
 

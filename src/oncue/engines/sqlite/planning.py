@@ -11,9 +11,9 @@ from oncue.domain.job import Cursor, decode_spec
 from oncue.domain.overlap import HeldRun, Withdrawal
 from oncue.domain.planning import DueJob, Plan
 from oncue.domain.run import State
-from oncue.engines.port import Planned
+from oncue.engines.port import Granted, Planned
 from oncue.engines.sql import statements
-from oncue.engines.sqlite import rows
+from oncue.engines.sqlite import meters, rows
 from oncue.engines.sqlite.inserting import insert_runs, write_ledger
 from oncue.engines.sqlite.jobs import withdraw
 from oncue.engines.sqlite.lanes import tend
@@ -60,6 +60,21 @@ class SqlitePlanning:
             return len(end_waiting(db, self._pieces, found, State.EXPIRED, now))
 
         return await self._store.write(expire)
+
+    async def grant(self, until: Instant, limit: int, now: Instant) -> Granted:
+        def grant(db: Connection) -> Granted:
+            starts = meters.grant(db, until, limit, now)
+            return Granted(len(starts), min(starts, default=None), _next_grant(db))
+
+        next_at = await self._store.read(_next_grant)
+        if next_at is None or next_at > until:
+            return Granted(next_at=next_at)
+        return await self._store.write(grant)
+
+
+def _next_grant(db: Connection) -> Instant | None:
+    next_at: Instant | None = fetch(db, "select min(next_at) from meters")[0][0]
+    return None if next_at in (None, NEVER) else next_at
 
 
 def _write(db: Connection, plans: Sequence[Plan], now: Instant) -> None:

@@ -27,7 +27,7 @@ TRIGGERS = tuple(Trigger)
 
 RUNS = (
     "run_id job_id uid class_id due wanted nominal origin trigger job_version token failures losses held lane gate"
-    " expires_at updated_at parent name spec payload"
+    " meter expires_at updated_at parent name spec payload"
 ).split()
 HISTORY = (
     "run_id job_id uid class_id state wanted nominal trigger job_version token failures losses parent"
@@ -103,6 +103,7 @@ def new_run(run: NewRun, name: str | None) -> tuple[Any, ...]:
         lanes.held | run.held,
         lanes.lane,
         lanes.gate,
+        None if lanes.meter is None else lanes.meter.key,
         run.expires_at,
         run.updated_at,
         bytes_or_none(run.parent),

@@ -38,7 +38,9 @@ _COUNT = {
     State.CANCELLED: Count.CANCELLED,
     State.EXPIRED: Count.EXPIRED,
 }
-LOOKS = 1_000  # most users one fair peek asks, whether or not they have anything due
+FEW = 2_000  # late runs of a class: so many are read in a few milliseconds
+LOOKS = 200  # users that are asked one by one, whether or not they have anything due
+LONG_AGO = Instant(0)
 _TOKEN = rows.HISTORY.index("token")
 
 
@@ -125,13 +127,15 @@ class SqliteRunning:
         return outcome.settled()
 
     def _write(self, db: Connection, outcome: _Outcome) -> None:
-        db.executemany(_SQL["retry"], outcome.again)
+        touched = outcome.touched()
+        for meter, held, due in db.executemany(_SQL["retry"], outcome.again):
+            touched.wait_for_rate(meter, held, due)
         _pass_fence(db, outcome)
         delete_many(db, "runs", [row[0] for row in outcome.ended])
         self._pieces.insert(db, outcome.ended)
         insert_many(db, "dead", rows.HISTORY, outcome.dead)
         count(db, outcome.tally())
-        tend(db, outcome.touched())
+        tend(db, touched)
 
 
 class _Outcome:
@@ -153,7 +157,8 @@ class _Outcome:
         self.again_counts_as = again_counts_as
         waiting, dead = State.WAITING, State.DEAD
         self.ended = rows.ended([settled for settled in settlements if settled.state is not waiting], worker_id)
-        self.again = [_again(settled) for settled in settlements if settled.state is waiting]
+        rate = Held.NO if again_counts_as is None else Held.RATE  # what is handed back keeps the start it was given
+        self.again = [_again(settled, rate) for settled in settlements if settled.state is waiting]
         self.dead = rows.ended([settled for settled in settlements if settled.state is dead], worker_id, whole=True)
 
     def by_token(self) -> dict[int, list[bytes]]:
@@ -217,7 +222,7 @@ def _pass_fence(db: Connection, outcome: _Outcome) -> None:
             raise _InterferedError
 
 
-def _again(settled: Settlement) -> tuple[Any, ...]:
+def _again(settled: Settlement, rate: Held) -> tuple[Any, ...]:
     run = settled.run
     return (
         settled.due,
@@ -227,6 +232,7 @@ def _again(settled: Settlement) -> tuple[Any, ...]:
         settled.attempts,
         Held.PAUSED.value,
         rows.STATUS_NUMBER[JobStatus.PAUSED],
+        rate.value,
         run.uid,
         run.class_id,
         run.run_id.bytes,
@@ -236,16 +242,29 @@ def _again(settled: Settlement) -> tuple[Any, ...]:
 def _peek_fair(
     classes: Sequence[ClassId], after: UserNumber, users: int, each: int, now: Instant, db: Connection
 ) -> list[rows.Row]:
-    """From user to user, around once at most; who has nothing to give takes nobody's turn."""
+    """While few are late, all of them are read; else each user's own are looked at, however many others have."""
+    late = [fetch(db, _SQL["peek"], (class_id, LONG_AGO, now, FEW + 1)) for class_id in classes]
+    if any(len(of_class) > FEW for of_class in late):
+        return _from_user_to_user(db, classes, after, users, each, now)
+    by_user: dict[int, list[rows.Row]] = defaultdict(list)
+    for row in merge(*late, key=itemgetter(1, 0)):
+        by_user[row[3]].append(row)
+    turns = sorted(by_user, key=lambda uid: (uid <= after, uid))
+    return [row for uid in turns[:users] for row in by_user[uid][:each]]
+
+
+def _from_user_to_user(
+    db: Connection, classes: Sequence[ClassId], after: int, users: int, each: int, now: Instant
+) -> list[rows.Row]:
+    """Around once at most; who has nothing to give takes nobody's turn."""
     found: list[rows.Row] = []
     seen: set[int] = set()
-    uid: int = after
     while users and len(seen) < LOOKS:
-        [uid] = first(db, _SQL["next_user"], (uid,)) or first(db, _SQL["next_user"], (0,)) or (0,)
-        if uid in seen or not uid:
+        [after] = first(db, _SQL["next_user"], (after,)) or first(db, _SQL["next_user"], (0,)) or (0,)
+        if after in seen or not after:
             break
-        seen.add(uid)
-        theirs = fetch(db, _SQL["peek_fair"], (uid, now, apsw.carray(array("q", classes)), each))
+        seen.add(after)
+        theirs = fetch(db, _SQL["peek_fair"], (after, now, apsw.carray(array("q", classes)), each))
         found += theirs
         users -= bool(theirs)
     return found

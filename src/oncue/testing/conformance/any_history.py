@@ -13,7 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from oncue.domain import attempt
 from oncue.domain.change import resume
 from oncue.domain.ids import RunId, WorkerId
-from oncue.domain.instants import SECOND
+from oncue.domain.instants import SECOND, Duration
+from oncue.domain.job import Rate
 from oncue.domain.policy import CatchUp
 from oncue.domain.run import Claimed, Settlement, State
 from oncue.testing.conformance.store import LIVE, EmptyStore, Store, job_of
@@ -29,7 +30,7 @@ ACTS = (
     *("create", "create", "create"),
     *("claim", "claim", "claim", "claim_everything"),
     *("finish", "finish", "finish", "finish", "settle_again", "lose"),
-    *("cancel", "pause", "resume", "switch_queue", "wait", "wait", "expire"),
+    *("cancel", "pause", "resume", "switch_queue", "wait", "wait", "expire", "grant", "grant"),
 )
 
 jobs = st.fixed_dictionaries(
@@ -39,6 +40,7 @@ jobs = st.fixed_dictionaries(
         "gate": st.sampled_from([None, ("x", 2), ("x", 1), ("y", 1)]),
         "queue": st.sampled_from(QUEUES),
         "start_within": st.sampled_from([None, None, 3 * SECOND]),
+        "rate": st.sampled_from([None, None, Rate(1, Duration(2 * SECOND)), Rate(2, Duration(5 * SECOND), "r")]),
     }
 )
 
@@ -202,6 +204,10 @@ class Histories(RuleBasedStateMachine):
 
     def expire(self, n: int) -> None:
         assert self.do(self.store.planning.expire(1_000, self.store.now)) == self.model.expire(self.store.now)
+
+    def grant(self, n: int) -> None:
+        until, now = self.store.at((n % 3) * SECOND), self.store.now
+        assert self.do(self.store.grant((n % 3) * SECOND)).runs == self.model.grant(until, now)
 
     # ------------------------------------------------------------------------------------------------------- comparing
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from oncue.domain.ids import RunId, UserNumber
 from oncue.domain.instants import HOUR, MINUTE, SECOND
 from oncue.domain.run import Peeked
 from oncue.testing.conformance.store import Store, job_of
 
 NOBODY = UserNumber(0)  # everybody comes after
+FLOODS = [2, 2_500]  # late runs of one user: an engine may look another way at many than at few
 
 
 async def fair(store: Store, after: UserNumber = NOBODY, users: int = 10, each: int = 10) -> list[Peeked]:
@@ -23,15 +26,16 @@ async def users_with_work(store: Store, n: int, **how: object) -> dict[UserNumbe
     return dict(sorted(found.items()))
 
 
-async def test_each_user_has_a_turn_however_much_one_has(store: Store) -> None:
-    await store.one_shots(500, due=-HOUR, apart=1)
+@pytest.mark.parametrize("flood", FLOODS)
+async def test_each_user_has_a_turn_however_much_one_has(store: Store, flood: int) -> None:
+    await store.one_shots(flood, due=-HOUR, apart=1)
     others = await users_with_work(store, 3)
 
     found = await fair(store, each=2)
 
     assert [run.uid for run in found] == [uid for uid in sorted([store.uid, *others]) for _ in range(2)]
     for uid, runs in others.items():
-        assert [run.run_id for run in found if run.uid == uid] == runs[:2]
+        assert {run.run_id for run in found if run.uid == uid} < set(runs)
 
 
 async def test_a_run_is_shown_as_any_peek_shows_it(store: Store) -> None:
@@ -47,15 +51,19 @@ async def test_the_turn_begins_after_the_user_named(store: Store) -> None:
     assert [run.uid for run in await fair(store, after=first, users=2, each=1)] == [second, third]
 
 
-async def test_after_the_last_user_comes_the_first(store: Store) -> None:
-    first, second, third = await users_with_work(store, 3)
+@pytest.mark.parametrize("flood", FLOODS)
+async def test_after_the_last_user_comes_the_first(store: Store, flood: int) -> None:
+    await store.one_shots(flood, due=-HOUR, apart=1)
+    first, second, third = sorted([store.uid, *await users_with_work(store, 2)])
 
     assert [run.uid for run in await fair(store, after=second, users=2, each=1)] == [third, first]
     assert [run.uid for run in await fair(store, after=third, users=1, each=1)] == [first]
 
 
-async def test_nobody_has_two_turns_in_one_round(store: Store) -> None:
-    first, second, third = await users_with_work(store, 3)
+@pytest.mark.parametrize("flood", FLOODS)
+async def test_nobody_has_two_turns_in_one_round(store: Store, flood: int) -> None:
+    await store.one_shots(flood, due=-HOUR, apart=1)
+    first, second, third = sorted([store.uid, *await users_with_work(store, 2)])
 
     assert [run.uid for run in await fair(store, after=second, users=10, each=1)] == [third, first, second]
 
@@ -72,19 +80,22 @@ async def test_round_after_round_everybody_comes_up(store: Store) -> None:
     assert seen == [*everybody, *everybody]
 
 
-async def test_only_what_could_be_claimed_is_seen_in_turn(store: Store) -> None:
-    """Not what a lane, a gate or a pause holds, nor what runs or has ended; nor retries before their time."""
+@pytest.mark.parametrize("flood", FLOODS)
+async def test_only_what_could_be_claimed_is_seen_in_turn(store: Store, flood: int) -> None:
+    """Not what a lane, a gate or a pause holds, nor what runs or has ended, nor what is to come or tried again."""
+    await store.one_shots(flood, due=-HOUR, apart=1, uid=store.stranger)
     heads = [await store.one_shot(-MINUTE, group="g"), await store.one_shot(-MINUTE, gate=("c", 1))]
     await store.one_shots(3, due=-SECOND, apart=1, group="g")
     await store.one_shots(3, due=-SECOND, apart=1, gate=("c", 1))
     paused, running, ended, failed = await store.one_shots(4, due=-SECOND)
+    await store.one_shot(1)
     await store.pause(job_of(paused))
     worker = await store.worker()
     await store.claim_one(worker, running)
     await store.succeed(worker, await store.claim_one(worker, ended))
     await store.fail(worker, await store.claim_one(worker, failed))
 
-    assert {run.run_id for run in await fair(store, each=100)} == set(heads)
+    assert {run.run_id for run in await fair(store, each=100) if run.uid == store.uid} == set(heads)
 
 
 async def test_the_future_is_not_peeked_at_in_turn(store: Store) -> None:
@@ -94,10 +105,12 @@ async def test_the_future_is_not_peeked_at_in_turn(store: Store) -> None:
     assert [run.run_id for run in await fair(store)] == [now]
 
 
-async def test_who_has_nothing_due_takes_nobodys_turn(store: Store) -> None:
+@pytest.mark.parametrize("flood", FLOODS)
+async def test_who_has_nothing_due_takes_nobodys_turn(store: Store, flood: int) -> None:
     await store.one_shot(HOUR)
     await store.one_shot(HOUR, uid=store.stranger)
-    [late] = await users_with_work(store, 1)
+    [late, later] = await users_with_work(store, 2)
+    await store.one_shots(flood, due=-HOUR, apart=1, uid=later)
 
     assert [run.uid for run in await fair(store, users=1, each=1)] == [late]
 

@@ -23,7 +23,20 @@ from oncue.domain.placement import ClassKey
 from oncue.domain.planning import plan
 from oncue.domain.run import Claimed, RunView, Settled, Settlement, State
 from oncue.domain.schedule import Schedule
-from oncue.engines.port import Beat, Count, Created, Creation, Engine, NewJob, Page, Planned, Repeat, RunQuery, Worker
+from oncue.engines.port import (
+    Beat,
+    Count,
+    Created,
+    Creation,
+    Engine,
+    Granted,
+    NewJob,
+    Page,
+    Planned,
+    Repeat,
+    RunQuery,
+    Worker,
+)
 from oncue.testing.clock import FakeClock
 
 T = TypeVar("T")
@@ -185,6 +198,10 @@ class Store:
                     await self.planning.withdraw([decision], self.now)
                 case overlap.Displacement(going=going):
                     await self.running.cancel(None, going, self.now)
+
+    async def grant(self, ahead: int = 0, *, limit: int = 100) -> Granted:
+        """One pass of granting starts to runs that wait for their rate."""
+        return await self.planning.grant(self.at(ahead), limit, self.now)
 
     async def snapshot(self, job_id: JobId) -> Snapshot:
         found = await self.jobs.read(None, job_id)

@@ -56,7 +56,7 @@ create table waiting (
   nominal bigint, origin uuid,                        -- origin null: its schedule asked for it
   trigger smallint not null, job_version int not null, token int not null default 0,
   failures smallint not null default 0, losses smallint not null default 0,
-  held smallint not null default 0, lane bigint, gate bigint,
+  held smallint not null default 0, lane bigint, gate bigint, meter bigint,
   expires_at bigint, updated_at bigint, parent uuid, name text,
   attempts bytea, checkpoint bytea, spec bytea, payload bytea)
   with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000, autovacuum_vacuum_cost_delay = 0);
@@ -70,6 +70,7 @@ create index waiting_gate on waiting (gate, wanted, run_id) where gate is not nu
 create index waiting_in_lane on waiting (lane) where lane is not null and held & 1 = 0;
 create index waiting_in_gate on waiting (gate) where gate is not null and held & 2 = 0;
 create index waiting_held on waiting (wanted, run_id) where held & 1 = 1 and trigger = 0 and job_id <> run_id;
+create index waiting_meter on waiting (meter, held, due, run_id) where meter is not null;
 create index waiting_expires on waiting (expires_at) where expires_at is not null;
 alter table waiting add primary key (run_id);
 
@@ -77,16 +78,27 @@ create table running (
   run_id uuid primary key, job_id uuid not null, uid int not null, class_id int not null,
   due bigint not null, wanted bigint not null, nominal bigint, origin uuid,
   trigger smallint not null, job_version int not null, token int not null,
-  failures smallint not null, losses smallint not null, lane bigint, gate bigint,
+  failures smallint not null, losses smallint not null, lane bigint, gate bigint, meter bigint,
   updated_at bigint, parent uuid, name text, attempts bytea, checkpoint bytea, spec bytea, payload bytea,
   worker_id uuid not null, claimed_at bigint not null, cancel_at bigint, progress bytea)
   with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
 create index running_job on running (job_id) where job_id <> run_id;
 create index running_lane on running (lane) where lane is not null;
 create index running_gate on running (gate) where gate is not null;
+create index running_meter on running (meter) where meter is not null;
 create index running_mail on running (worker_id) where cancel_at is not null;
 
 create table lanes (lane bigint primary key, width int not null);     -- the lock on a lane, and how many it admits
+
+create table meters (                                 -- the lock on a meter; so many starts in any `per`
+  meter bigint not null, starts int not null, per bigint not null,
+  free_at bigint not null,                            -- no start is left before then, as of the last time one was granted
+  next_at bigint not null) with (fillfactor = 50);    -- no run can be granted a start before then; 2^62: none waits for one
+create index meters_next on meters (next_at, meter);
+alter table meters add primary key (meter);
+
+create table grants (meter bigint not null, at bigint not null);      -- starts given, as long as they count
+create index grants_newest on grants (meter, at);
 
 create table history (
   run_id uuid not null, job_id uuid not null, uid int not null, class_id int not null, state smallint not null,

@@ -11,9 +11,9 @@ taken as (
   returning *),
 held as (
   insert into running (run_id, job_id, uid, class_id, due, wanted, nominal, origin, trigger, job_version, token, failures, losses,
-    lane, gate, updated_at, parent, name, attempts, checkpoint, spec, payload, worker_id, claimed_at)
+    lane, gate, meter, updated_at, parent, name, attempts, checkpoint, spec, payload, worker_id, claimed_at)
   select run_id, job_id, uid, class_id, due, wanted, nominal, origin, trigger, job_version, token + 1, failures, losses,
-    lane, gate, updated_at, parent, name, attempts, checkpoint, spec, payload, $2, $3 from taken
+    lane, gate, meter, updated_at, parent, name, attempts, checkpoint, spec, payload, $2, $3 from taken
   returning *)
 select run_id, token, job_id, uid, class_id, due, wanted, nominal, origin, trigger, job_version, failures, losses,
   lane, gate, attempts, checkpoint, spec, payload, spec is not null, parent, updated_at from held

@@ -16,4 +16,4 @@ change as (
   union all
   select w.run_id from waiting w where w.run_id = any(array(select run_id from first)) and w.held & {bit} <> 0)
 update waiting w set held = w.held # {bit} where w.run_id = any(array(select run_id from change))
-returning w.run_id, w.due, w.gate, w.held
+returning w.run_id, w.due, w.gate, w.meter, w.held

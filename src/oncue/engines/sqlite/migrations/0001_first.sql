@@ -46,14 +46,15 @@ create table runs (
   nominal integer, origin blob,                       -- origin null: its schedule asked for it
   trigger integer not null, job_version integer not null,
   token integer not null,                             -- as of the last attempt: while it runs, `running` has the newer one
-  failures integer not null, losses integer not null, held integer not null, lane integer, gate integer,
+  failures integer not null, losses integer not null, held integer not null, lane integer, gate integer, meter integer,
   expires_at integer, updated_at integer, parent blob, name text, attempts blob, checkpoint blob, spec blob, payload blob) without rowid;
 create index runs_due on runs (class_id, due, run_id, uid) where held = 0;
 create index runs_newest on runs (uid, run_id);
 create index runs_job on runs (job_id, run_id) where job_id <> run_id;
 create index runs_name on runs (uid, name, run_id) where name is not null;
 create index runs_lane on runs (lane, held & 5, wanted, run_id) where lane is not null;
-create index runs_gate on runs (gate, held, wanted, run_id) where gate is not null;
+create index runs_gate on runs (gate, held & 7, wanted, run_id) where gate is not null;
+create index runs_meter on runs (meter, held, due, run_id) where meter is not null;
 create index runs_overdue on runs (wanted, run_id) where held & 5 = 1 and trigger = 0 and job_id <> run_id;
 create index runs_held on runs (due, run_id, uid) where held > 0 and run_id = job_id;
 create index runs_expires on runs (expires_at) where expires_at is not null;
@@ -64,6 +65,15 @@ create table running (
 create index running_mail on running (worker_id) where cancel_at is not null;
 
 create table lanes (lane integer primary key, width integer not null);          -- gates only: a serial lane admits one
+
+create table meters (                                 -- so many starts in any `per`
+  meter integer primary key, starts integer not null, per integer not null,
+  free_at integer not null,                           -- no start is left before then, as of the last time one was granted
+  next_at integer not null);                          -- no run can be granted a start before then; 2^62: none waits for one
+create index meters_next on meters (next_at, meter);
+
+create table grants (meter integer not null, at integer not null);             -- starts given, as long as they count
+create index grants_newest on grants (meter, at);
 
 create table pieces (name text primary key, from_at integer not null, until_at integer not null);   -- of history: see sql/piece.sql
 

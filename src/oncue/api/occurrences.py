@@ -1,0 +1,101 @@
+"""What became of every occurrence of a job: the ledger has those that made no run, the runs tell of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from oncue.api import views
+from oncue.api.answers import answer
+from oncue.api.auth import Caller
+from oncue.api.context import Api
+from oncue.api.pages import page, wanted_page
+from oncue.api.reading import path_id
+from oncue.domain.errors import NotFound
+from oncue.domain.ids import JobId
+from oncue.domain.instants import Instant
+from oncue.domain.ledger import Entry
+from oncue.domain.run import RunView, Trigger
+from oncue.engines.marks import mark, unmark
+from oncue.engines.port import History, Page, RunQuery
+
+T = TypeVar("T")
+
+BY_HAND = frozenset({Trigger.RUN_NOW, Trigger.REQUEUE})  # no occurrences of the schedule
+
+
+class _Side(msgspec.Struct, frozen=True, array_like=True):
+    """How far one of the two listings has been read."""
+
+    after: str | None = None
+    done: bool = False
+
+
+class _Place(msgspec.Struct, frozen=True, array_like=True):
+    runs: _Side = _Side()
+    entries: _Side = _Side()
+
+
+async def show(api: Api, request: Request, caller: Caller) -> Response:
+    wanted = wanted_page(request, caller)
+    job_id = JobId(path_id(request))
+    if await api.engine.jobs.read(caller.sees, job_id) is None:
+        raise NotFound
+    place = unmark(wanted.after, _Place) if wanted.after else _Place()
+    found = await _page(api.engine.history, job_id, place, wanted.limit)
+    return answer(page("occurrences", found, views.occurrence, wanted))
+
+
+async def _page(history: History, job_id: JobId, place: _Place, limit: int) -> Page[RunView | Entry]:
+    """Two listings, merged: as much is read of each as the page has room for, then exactly as much as it takes."""
+
+    def list_runs(limit: int, after: str | None) -> Awaitable[Page[RunView]]:
+        return history.runs(RunQuery(job_id=job_id, limit=limit, after=after))
+
+    def list_entries(limit: int, after: str | None) -> Awaitable[Page[Entry]]:
+        return history.ledger(None, job_id, limit, after)
+
+    runs, runs_after = await _read(list_runs, place.runs, limit)
+    entries, entries_after = await _read(list_entries, place.entries, limit)
+    of_runs, of_entries = _shares(runs, entries, limit, more_runs=not runs_after.done)
+    if of_runs < len(runs):
+        runs, runs_after = await _read(list_runs, place.runs, of_runs)
+    if of_entries < len(entries):
+        entries, entries_after = await _read(list_entries, place.entries, of_entries)
+    items: list[RunView | Entry] = [*(run for run in runs if run.trigger not in BY_HAND), *entries]
+    at_the_end = runs_after.done and entries_after.done
+    return Page(
+        tuple(sorted(items, key=_newness, reverse=True)),
+        None if at_the_end else mark(_Place(runs_after, entries_after)),
+    )
+
+
+async def _read(
+    listing: Callable[[int, str | None], Awaitable[Page[T]]], side: _Side, limit: int
+) -> tuple[tuple[T, ...], _Side]:
+    if side.done or not limit:
+        return (), side
+    found = await listing(limit, side.after)
+    return found.items, _Side(found.next, found.next is None)
+
+
+def _shares(runs: Sequence[RunView], entries: Sequence[Entry], limit: int, *, more_runs: bool) -> tuple[int, int]:
+    """How many of each make up the newest `limit`. Beyond the last run that was read, what is newest is not known."""
+    i = j = 0
+    while i + j < limit and (i < len(runs) or (j < len(entries) and not more_runs)):
+        if j == len(entries) or (i < len(runs) and _newness(runs[i]) >= _newness(entries[j])):
+            i += 1
+        else:
+            j += 1
+    return i, j
+
+
+def _newness(one: RunView | Entry) -> tuple[bool, Instant]:
+    """Those that have not ended come first, as the listing of runs has it."""
+    if isinstance(one, Entry):
+        return False, one.last
+    return not one.state.final, one.wanted if one.nominal is None else one.nominal

@@ -1,0 +1,106 @@
+"""Calls on queues."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from oncue.api import views
+from oncue.api.answers import answer
+from oncue.api.auth import Caller, forbidden
+from oncue.api.context import Api
+from oncue.domain.explain import read_offer
+from oncue.domain.fields import text
+from oncue.domain.ids import ClassId
+from oncue.domain.instants import Instant, rfc3339
+from oncue.domain.placement import ClassKey
+from oncue.engines.port import Count, Counter, Role, Worker
+
+ENDS = frozenset({Count.SUCCEEDED, Count.DEAD, Count.CANCELLED, Count.EXPIRED, Count.WITHDRAWN})
+
+
+async def show(api: Api, request: Request, caller: Caller) -> Response:
+    """Those that workers take from, and those that the caller has had runs in; an administrator sees all there are."""
+    return answer({"queues": await _queues(api, caller)})
+
+
+async def pause(api: Api, request: Request, caller: Caller) -> Response:
+    """Nothing of it starts after this answer; what runs goes on."""
+    queue = _named(api, request, caller)
+    await api.engine.fleet.pause_queue(queue, api.clock.now())
+    return await _shown(api, queue, caller)
+
+
+async def resume(api: Api, request: Request, caller: Caller) -> Response:
+    queue = _named(api, request, caller)
+    await api.engine.fleet.resume_queue(queue)
+    await api.hint_runs(None)
+    return await _shown(api, queue, caller)
+
+
+def _named(api: Api, request: Request, caller: Caller) -> str:
+    """The queue in the path; the role is checked first. One that nobody uses yet may be paused, too."""
+    if caller.role is not Role.ADMIN:
+        raise forbidden("queues are paused and resumed by administrators")
+    queue: str = text(api.limits.queue)(request.path_params["queue"], "queue")
+    return queue
+
+
+async def _shown(api: Api, queue: str, caller: Caller) -> Response:
+    found = {one["name"]: one for one in await _queues(api, caller)}
+    return answer(found.get(queue) or _queue(queue, None, {}, {}, ()))
+
+
+async def _queues(api: Api, caller: Caller) -> list[dict[str, Any]]:
+    classes, counters = await api.engine.jobs.classes(), await api.engine.history.counters(caller.sees)
+    workers, paused = await api.engine.fleet.workers(), await api.engine.fleet.paused_queues()
+    depths = _depths(counters)
+    takers = _takers(workers, classes, api.clock.now())
+    mine = {i: key for i, key in classes.items() if caller.sees is None or i in depths}
+    names = {key.queue for key in mine.values()} | takers.keys() | (paused.keys() if caller.sees is None else set())
+    return [_queue(name, paused.get(name), mine, depths, takers.get(name, ())) for name in sorted(names)]
+
+
+def _queue(
+    name: str,
+    paused_at: Instant | None,
+    classes: dict[ClassId, ClassKey],
+    depths: dict[ClassId, int],
+    workers: Iterable[Worker],
+) -> dict[str, Any]:
+    own = {i: key for i, key in classes.items() if key.queue == name}
+    return {
+        "name": name,
+        "paused_since": None if paused_at is None else rfc3339(paused_at),
+        "depth": sum(depths.get(i, 0) for i in own),
+        "classes": [{**views.class_(key), "depth": depths.get(i, 0)} for i, key in sorted(own.items())],
+        "workers": [worker.worker_id for worker in workers],
+    }
+
+
+def _depths(counters: Iterable[Counter]) -> dict[ClassId, int]:
+    """Open runs of each class: what was created less what has ended or was withdrawn. Counted, never listed."""
+    depths: dict[ClassId, int] = defaultdict(int)
+    for counter in counters:
+        if counter.what is Count.CREATED:
+            depths[counter.class_id] += counter.n
+        elif counter.what in ENDS:
+            depths[counter.class_id] -= counter.n
+    return dict(depths)
+
+
+def _takers(workers: Iterable[Worker], classes: dict[ClassId, ClassKey], now: Instant) -> dict[str, list[Worker]]:
+    """The live workers of each queue that take new runs from it."""
+    takers: dict[str, list[Worker]] = defaultdict(list)
+    for worker in workers:
+        if worker.draining or worker.beat_at + worker.lease < now:
+            continue
+        offer = read_offer(worker.info)
+        queues = offer.queues if offer is not None else {classes[i].queue for i in worker.classes if i in classes}
+        for queue in queues:
+            takers[queue].append(worker)
+    return takers

@@ -1,0 +1,54 @@
+"""Meters, which space out starts: whoever lets a run wait for its rate says so before its transaction ends.
+
+No locks: the writer is alone.
+"""
+
+from __future__ import annotations
+
+from oncue.domain.instants import NEVER, Duration, Instant
+from oncue.domain.lane import Meter
+from oncue.engines.granting import give_starts, most_starts
+from oncue.engines.sql import statements
+from oncue.engines.sqlite.store import Connection, fetch
+from oncue.engines.touched import Touched
+
+_SQL = statements("oncue.engines.sqlite")
+
+
+def expect(db: Connection, touched: Touched) -> None:
+    """The newest definitions, and when there is something to grant."""
+    for key, due in touched.meters.items():
+        meter = touched.rates.get(key)
+        if meter is None:
+            db.execute(_SQL["expect_meter"], (key, due))
+        else:
+            db.execute(_SQL["put_meter"], (key, meter.limit, meter.per, due))
+
+
+def grant(db: Connection, until: Instant, limit: int, now: Instant) -> list[Instant]:
+    """The starts given."""
+    given: list[Instant] = []
+    for row in fetch(db, _SQL["take_meters"], (until, limit)):
+        if len(given) == limit:
+            break
+        given += _grant(db, Meter(*row), until, limit - len(given), now)
+    return given
+
+
+def _grant(db: Connection, meter: Meter, until: Instant, limit: int, now: Instant) -> list[Instant]:
+    forgotten = now - meter.per
+    granted = [at for (at,) in reversed(fetch(db, _SQL["granted"], (meter.key, forgotten, meter.limit)))]
+    most = min(limit, most_starts(meter, Duration(max(0, until - now))))
+    waiting = fetch(db, _SQL["rated"], (meter.key, until, now, most))
+    given, free_at = give_starts(meter, granted, ((run_id, due) for run_id, due in waiting), until, now)
+    db.executemany(_SQL["grant"], [(start, run_id) for run_id, start in given])
+    db.executemany("insert into grants (meter, at) values (?, ?)", [(meter.key, start) for _, start in given])
+    db.execute("delete from grants where meter = ? and at <= ?", (meter.key, forgotten))
+    db.execute(_SQL["advance_meter"], (meter.key, free_at, NEVER))
+    return [start for _, start in given]
+
+
+def forget_empty(db: Connection, now: Instant) -> None:
+    """Meters without a run, once their grants no longer count."""
+    db.execute(_SQL["forget_meters"], (now,))
+    db.execute("delete from grants where meter not in (select meter from meters)")

@@ -1,0 +1,5 @@
+-- One that is defined anew is looked at at once.
+insert into meters (meter, starts, per, free_at, next_at) values (?1, ?2, ?3, 0, ?4)
+on conflict do update set starts = ?2, per = ?3,
+  free_at = iif((starts, per) = (?2, ?3), free_at, 0),
+  next_at = iif((starts, per) = (?2, ?3), min(next_at, max(?4, free_at)), 0)

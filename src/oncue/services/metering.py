@@ -1,0 +1,71 @@
+"""Gives starts to runs that wait for their rate, a little ahead, so that workers find them before their instants.
+
+No scheduler is special: several grant at once, each at other meters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from oncue.clock import Clock
+from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
+from oncue.engines.port import Engine, Granted, Hint, Topic
+
+BATCH = 500  # starts granted in one pass
+# A start must be there when workers look for it, half a second ahead, and there is time for a slow pass.
+# Not more: what is granted and then cancelled has used up its start.
+AHEAD = Duration(SECOND)
+LONGEST = Duration(SECOND)
+APART = Duration(20 * MILLISECOND)  # between two passes, however many hints come
+
+
+class Metering:
+    name = "metering"
+
+    def __init__(self, engine: Engine, clock: Clock) -> None:
+        self._engine = engine
+        self._clock = clock
+
+    async def run_once(self) -> Duration:
+        now = self._clock.now()
+        granted = await self._engine.planning.grant(Instant(now + AHEAD), BATCH, now)
+        if granted.first_due is not None:
+            await self._engine.signals.send([Hint(Topic.RUNS, due=granted.first_due)])
+        return Duration(0) if granted.runs == BATCH else _until_next(granted, now)
+
+
+def _until_next(granted: Granted, now: Instant) -> Duration:
+    if granted.next_at is None:
+        return LONGEST
+    return Duration(min(max(granted.next_at - AHEAD - now, APART), LONGEST))
+
+
+class Nudge:
+    """Wakes metering when a hint says that runs changed: at once, and then not again for APART.
+
+    Nearly all such hints are about runs without a rate, and they come by the hundred.
+    """
+
+    def __init__(self, wake: Callable[[], None], clock: Clock) -> None:
+        self._wake = wake
+        self._clock = clock
+        self._resting = False
+        self._again = False
+
+    def __call__(self, hint: Hint) -> None:
+        if hint.due is None or hint.due <= self._clock.now() + AHEAD:  # else it is found in time without
+            self._nudge()
+
+    def _nudge(self) -> None:
+        if self._resting:
+            self._again = True
+            return
+        self._resting, self._again = True, False
+        self._wake()
+        asyncio.get_running_loop().call_later(APART / SECOND, self._rested)
+
+    def _rested(self) -> None:
+        self._resting = False
+        if self._again:
+            self._nudge()

@@ -1,0 +1,191 @@
+"""Why a job or a run has or has not run yet, over REST."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from tests.api.conftest import Desk
+
+from oncue.domain.explain import show_offer
+from oncue.domain.ids import JobId, WorkerId
+from oncue.domain.instants import HOUR, MINUTE, SECOND, rfc3339
+from oncue.domain.placement import Offer, Resources
+from oncue.engines.port import Worker
+from oncue.testing.conformance.store import LEASE
+
+OFFER = Offer(frozenset({"mark"}), resources=Resources(1_000, 1_024, 4))
+
+
+async def offering(desk: Desk, offer: Offer | bytes = OFFER, *, draining: bool = False) -> WorkerId:
+    """A worker that says what it can run; bytes: in its own words."""
+    store, worker_id = desk.store, WorkerId(desk.store.new_id())
+    info = offer if isinstance(offer, bytes) else show_offer(offer)
+    worker = Worker(worker_id, "w", "host", LEASE, store.now, store.now, draining=draining, info=info)
+    await store.fleet.register(worker, store.now)
+    return worker_id
+
+
+async def why(desk: Desk, job: Any, of: str = "runs") -> Any:
+    found = await desk.get(f"/{of}/{job['job_id']}/explain")
+    assert set(found) == {"state", "reason", "detail", "holder", "position"}
+    return found
+
+
+async def reason(desk: Desk, job: Any, of: str = "runs") -> str:
+    return str((await why(desk, job, of))["reason"])
+
+
+async def test_a_run_is_explained_from_waiting_to_finished(desk: Desk) -> None:
+    store = desk.store
+    job = await desk.create(schedule=rfc3339(store.at(MINUTE)))
+    assert await reason(desk, job) == "not_due"
+    store.advance(MINUTE)
+    assert await reason(desk, job) == "no_worker"
+    worker = await offering(desk)
+    waits = await why(desk, job)
+    assert (waits["state"], waits["reason"], waits["position"]) == ("queued", "no_capacity", 1)
+
+    run = await store.claim_one(worker, (await store.claimable())[0])
+    assert await reason(desk, job) == "running"
+    store.advance(LEASE // 3 + 1)
+    assert await reason(desk, job) == "worker_lost"
+    await store.beat(worker)
+    assert await reason(desk, job) == "running"
+    await store.fail(worker, run)
+    retries = await why(desk, job)
+    assert (retries["state"], retries["reason"]) == ("retrying", "not_due")
+    store.advance(MINUTE)
+    await store.beat(worker)
+    await store.succeed(worker, await store.claim_one(worker, run.run_id))
+
+    assert (await why(desk, job))["state"] == "succeeded"
+    assert await reason(desk, job) == await reason(desk, job, "jobs") == "finished"
+
+
+async def test_who_stands_in_the_way_is_named_with_what_it_does(desk: Desk) -> None:
+    store = desk.store
+    first = await desk.create(group="g")
+    store.advance(SECOND)
+    second = await desk.create(group="g")
+    store.advance(SECOND)
+    await store.claim_due(await offering(desk))
+    store.advance(3 * SECOND)
+
+    found = await why(desk, second)
+
+    assert (found["reason"], found["holder"], found["position"]) == ("group", first["job_id"], 2)
+    assert found["detail"] == f"it waits for run {first['job_id']} of the same group 'g', which has run for 3 s"
+
+
+async def test_a_concurrency_key_is_named_as_what_holds_a_run(desk: Desk) -> None:
+    jobs = []
+    for _ in range(3):
+        jobs.append(await desk.create(concurrency={"key": "c", "limit": 2}))
+        desk.store.advance(1)
+
+    found = await why(desk, jobs[2])
+
+    assert (found["reason"], found["position"], found["holder"] in [job["job_id"] for job in jobs[:2]]) == (
+        "concurrency",
+        3,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        ({"task": "slow", "payload": {"seconds": 1}}, "no_worker"),
+        ({"task": "mark", "queue": "elsewhere"}, "no_worker"),
+        ({"task": "mark", "labels": ["gpu"]}, "no_labels"),
+        ({"task": "mark", "resources": {"memory_mb": 4_096}}, "too_big"),
+        ({"task": "mark"}, "no_capacity"),
+    ],
+)
+async def test_what_workers_offer_decides(desk: Desk, job: dict[str, Any], expected: str) -> None:
+    await offering(desk)
+    await offering(desk, Offer(frozenset({"http"})))
+    everything = Offer(
+        frozenset({"slow", "mark"}), frozenset({"default", "elsewhere"}), frozenset({"gpu"}), Resources(9, 9_999, 9)
+    )
+    await offering(desk, everything, draining=True)
+    await offering(desk, b"\xff not to be read")
+
+    assert await reason(desk, await desk.create(**job)) == expected
+
+
+async def test_a_worker_without_words_is_judged_by_its_classes(desk: Desk) -> None:
+    job = await desk.create()
+    worker = await desk.store.worker()
+    assert await reason(desk, job) == "no_worker"
+
+    await desk.store.fleet.beat(worker, desk.store.now, classes=await desk.store.class_ids())
+
+    assert await reason(desk, job) == "no_capacity"
+
+
+async def test_a_paused_queue_and_a_paused_job_are_told(desk: Desk) -> None:
+    await offering(desk)
+    job = await desk.create()
+    await desk.store.fleet.pause_queue("default", desk.store.now)
+    assert await reason(desk, job) == "queue_paused"
+
+    await desk.store.pause(JobId((await desk.store.claimable())[0]))
+
+    assert await reason(desk, job) == await reason(desk, job, "jobs") == "paused"
+
+
+async def test_a_recurring_job_is_explained_by_its_run_that_is_due(desk: Desk) -> None:
+    store = desk.store
+    job = await desk.create(schedule="every 1m")
+    first = await why(desk, job, "jobs")
+    assert (first["reason"], "next occurrence is at" in first["detail"]) == ("not_due", True)
+    await store.plan(ahead=3 * MINUTE)
+    assert "it is due at" in (await why(desk, job, "jobs"))["detail"]
+
+    store.advance(MINUTE)
+    assert await reason(desk, job, "jobs") == "no_worker"
+    going = await store.claim_due(worker := await offering(desk))
+    assert await reason(desk, job, "jobs") == "running"
+    store.advance(MINUTE)
+    await store.beat(worker)
+    held = await why(desk, job, "jobs")
+    assert (held["reason"], held["holder"]) == ("overlap", str(going[0].run_id))
+
+    await desk.call("DELETE", f"/v1/jobs/{job['job_id']}")
+    await store.succeed(worker, *going)
+    ended = await why(desk, job, "jobs")
+    assert (ended["state"], ended["reason"]) == ("cancelled", "finished")
+
+
+async def test_a_job_of_a_paused_queue_without_a_run_says_so(desk: Desk) -> None:
+    job = await desk.create(schedule="every 1h", queue="q")
+    await desk.store.fleet.pause_queue("q", desk.store.now)
+
+    assert await reason(desk, job, "jobs") == "queue_paused"
+
+
+async def test_what_is_another_users_is_not_explained(desk: Desk) -> None:
+    job = await desk.create(schedule=rfc3339(desk.store.at(HOUR)))
+
+    for of in ("runs", "jobs"):
+        for thing, key in ((job["job_id"], "bob"), (uuid4(), "ada"), ("x", "ada")):
+            assert (await desk.call("GET", f"/v1/{of}/{thing}/explain", key=key)).status_code == 404
+        assert (await desk.get(f"/{of}/{job['job_id']}/explain", key="root"))["reason"] == "not_due"
+
+
+async def test_workers_show_what_they_offer(desk: Desk) -> None:
+    """One that says nothing, or nothing that can be read, is shown all the same."""
+    offer = Offer(frozenset({"mark"}), frozenset({"b", "a"}), frozenset({"gpu"}), Resources(1_500, 64, 2))
+    able = await offering(desk, offer)
+    await offering(desk, b"{")
+
+    shown = {worker["worker_id"]: worker["offer"] for worker in (await desk.get("/workers"))["workers"]}
+
+    assert shown.pop(str(able)) == {
+        "tasks": ["mark"],
+        "queues": ["a", "b"],
+        "labels": ["gpu"],
+        "resources": {"cpu": 1.5, "memory_mb": 64, "slots": 2},
+    }
+    assert list(shown.values()) == [None]

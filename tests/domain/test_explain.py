@@ -1,0 +1,393 @@
+"""Why something has or has not run yet: every reason, their order, and that there always is exactly one."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.test_docs import ROOT, table
+
+from oncue.domain.explain import (
+    Explanation,
+    Offered,
+    Reason,
+    explain,
+    explain_job,
+    read_offer,
+    show_offer,
+    telling,
+)
+from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, WorkerId
+from oncue.domain.instants import DAY, HOUR, MILLISECOND, MINUTE, NEVER, SECOND, Duration, Instant, parse_instant
+from oncue.domain.job import Cursor, Job, JobStatus, Rate, Snapshot, Spec, WaitingRun, encode_spec
+from oncue.domain.lane import Concurrency, Held
+from oncue.domain.placement import ClassKey, Offer, Resources
+from oncue.domain.policy import OnLost
+from oncue.domain.run import RunView, State, Trigger
+
+NOW = parse_instant("2026-11-15T12:00:00Z")
+RUN, JOB, OTHER, WORKER = (UUID(int=n) for n in range(1, 5))
+CLASS = ClassId(7)
+KEY = ClassKey("resize", "images", labels=("gpu",), size=Resources(2_000, 1_024, 2))
+FIT = Offer(frozenset({"resize"}), frozenset({"images"}), frozenset({"gpu"}), Resources(4_000, 4_096, 8))
+LEASE = Duration(15 * SECOND)
+
+
+class At(msgspec.Struct, frozen=True):
+    """Where a run stands, as engines tell it."""
+
+    run: RunView
+    holder: RunId | None = None
+    place: int | None = None
+    beat_at: Instant | None = None
+    lease: Duration | None = None
+
+
+def a_run(state: State = State.WAITING, *, due: int = -SECOND, spec: Spec | None = None, **how: Any) -> RunView:
+    """Due a second ago, held by nothing, never tried, unless said otherwise."""
+    fields: dict[str, Any] = {
+        "run_id": RunId(RUN),
+        "job_id": JobId(JOB),
+        "uid": UserNumber(1),
+        "class_id": CLASS,
+        "state": state,
+        "due": Instant(NOW + due),
+        "wanted": Instant(NOW + due),
+        "nominal": None,
+        "trigger": Trigger.SCHEDULE,
+        "token": 0,
+        "failures": 0,
+        "losses": 0,
+        "job_version": 1,
+        "spec": encode_spec(spec or Spec("resize")),
+    }
+    return RunView(**fields | how)
+
+
+def worker(offer: Offer | None = FIT, *, draining: bool = False, silent: int = 0, classes: Any = ()) -> Offered:
+    return Offered(classes, Instant(NOW - silent + LEASE), draining, offer)
+
+
+def why(at: At, *workers: Offered, **how: Any) -> Explanation:
+    return explain(at, KEY, workers or (worker(),), NOW, **how)
+
+
+RUNNING = a_run(State.RUNNING, started_at=Instant(NOW - 12 * SECOND), worker_id=WorkerId(WORKER))
+
+
+def running(silent: int, run: RunView = RUNNING) -> At:
+    return At(run, beat_at=Instant(NOW - silent), lease=LEASE)
+
+
+TABLE: list[tuple[Reason, At, dict[str, Any], str]] = [
+    (Reason.FINISHED, At(a_run(State.SUCCEEDED, ended_at=NOW)), {}, "succeeded at 2026-11-15T12:00:00.000Z"),
+    (Reason.FINISHED, At(a_run(State.DEAD, ended_at=NOW)), {}, "requeue or discard"),
+    (Reason.FINISHED, At(a_run(State.CANCELLED, ended_at=NOW)), {}, "was cancelled"),
+    (Reason.FINISHED, At(a_run(State.EXPIRED, ended_at=NOW)), {}, "start_within"),
+    (Reason.RUNNING, running(5 * SECOND), {}, f"on the worker {WORKER} for 12 s"),
+    (Reason.WORKER_LOST, running(5 * SECOND + 1), {}, "by 2026-11-15T12:00:09.999Z"),
+    (Reason.WORKER_LOST, At(RUNNING), {}, "is gone"),
+    (Reason.PAUSED, At(a_run(held=Held.PAUSED)), {}, "resumed"),
+    (Reason.QUEUE_PAUSED, At(a_run()), {"queue_paused": True}, "the queue 'images' is paused"),
+    (Reason.NOT_DUE, At(a_run(due=3 * HOUR)), {}, "due at 2026-11-15T15:00:00.000Z, in 3 h"),
+    (Reason.NOT_DUE, At(a_run(due=8 * SECOND, failures=1)), {}, "retries at 2026-11-15T12:00:08.000Z, in 8 s"),
+    (Reason.OVERLAP, At(a_run(held=Held.LANE), RunId(OTHER), 1), {}, f"run {OTHER} of the same job"),
+    (
+        Reason.GROUP,
+        At(a_run(held=Held.LANE, spec=Spec("resize", group="g")), RunId(OTHER), 1),
+        {},
+        f"run {OTHER} of the same group 'g'",
+    ),
+    (
+        Reason.CONCURRENCY,
+        At(a_run(held=Held.GATE, spec=Spec("resize", concurrency=Concurrency("c", 3))), RunId(OTHER), 4),
+        {},
+        "at most 3 at a time for 'c'",
+    ),
+    (
+        Reason.RATE,
+        At(a_run(held=Held.RATE, spec=Spec("resize", rate=Rate(5, MINUTE)))),
+        {},
+        "5 in any 60 s for the key 'resize'",
+    ),
+    (Reason.NO_CAPACITY, At(a_run(), place=0), {}, "the next of its kind"),
+    (Reason.NO_CAPACITY, At(a_run(), place=12), {}, "12 wait before it"),
+    (Reason.NO_CAPACITY, At(a_run(), place=10_000), {}, "at least 10,000 wait before it"),
+]
+
+
+@pytest.mark.parametrize(("reason", "at", "how", "says"), TABLE)
+def test_a_reason_is_told_with_what_it_waits_for(reason: Reason, at: At, how: dict[str, Any], says: str) -> None:
+    found = why(at, **how)
+
+    assert (found.reason, says in found.detail) == (reason, True), found
+
+
+def test_every_reason_has_a_case_here() -> None:
+    of_workers = {Reason.NO_WORKER, Reason.NO_LABELS, Reason.TOO_BIG}
+
+    assert {reason for reason, *_ in TABLE} | of_workers == set(Reason)
+
+
+def test_the_page_has_a_row_for_every_reason_in_order() -> None:
+    page = ROOT / "docs" / "why-has-it-not-run.md"
+
+    assert [row[0] for row in table(page, "reason", "what it means", "what to do")] == list(Reason)
+
+
+def only(**fields: Any) -> Offer:
+    return msgspec.structs.replace(FIT, **fields)
+
+
+NO_TASK = only(tasks=frozenset({"other"}))
+NO_QUEUE = only(queues=frozenset({"default"}))
+NO_LABELS = only(labels=frozenset({"arm"}))
+TOO_SMALL = only(resources=Resources(1_000, 4_096, 8))
+
+
+@pytest.mark.parametrize(
+    ("workers", "reason", "says"),
+    [
+        ([NO_TASK], Reason.NO_WORKER, "no live worker has the task 'resize': start one that has it, with --tasks"),
+        ([NO_QUEUE, NO_TASK], Reason.NO_WORKER, "start one with --queues images"),
+        ([NO_TASK, NO_LABELS, NO_QUEUE], Reason.NO_LABELS, "has the labels gpu: start one with --labels gpu"),
+        ([NO_LABELS, TOO_SMALL, NO_TASK], Reason.TOO_BIG, "asks for 2 cpu, 1024 MB and 2 slots"),
+        ([TOO_SMALL], Reason.TOO_BIG, "has 1 cpu, 4096 MB and 8 slots"),
+        ([TOO_SMALL, NO_LABELS, FIT, NO_TASK], Reason.NO_CAPACITY, "of its kind"),
+    ],
+)
+def test_the_worker_that_comes_closest_decides(workers: list[Offer], reason: Reason, says: str) -> None:
+    found = why(At(a_run(), place=1), *map(worker, workers))
+
+    assert (found.reason, says in found.detail) == (reason, True), found
+
+
+@pytest.mark.parametrize("gone", [worker(draining=True), worker(silent=LEASE + 1)])
+def test_who_drains_or_has_outlived_its_lease_does_not_count(gone: Offered) -> None:
+    assert why(At(a_run()), gone).reason is Reason.NO_WORKER
+    assert why(At(a_run()), gone, worker(silent=LEASE)).reason is Reason.NO_CAPACITY
+
+
+def test_without_any_worker_there_is_no_worker() -> None:
+    assert explain(At(a_run()), KEY, (), NOW).reason is Reason.NO_WORKER
+
+
+def test_a_worker_that_offers_nothing_in_words_is_judged_by_its_classes() -> None:
+    assert why(At(a_run()), worker(None, classes=(CLASS,))).reason is Reason.NO_CAPACITY
+    assert why(At(a_run()), worker(None, classes=(ClassId(8),))).reason is Reason.NO_WORKER
+
+
+@pytest.mark.parametrize(
+    ("run", "how", "reason"),
+    [
+        (a_run(State.SUCCEEDED, held=Held.PAUSED), {"queue_paused": True}, Reason.FINISHED),
+        (RUNNING, {"queue_paused": True}, Reason.WORKER_LOST),
+        (a_run(due=HOUR, held=Held.PAUSED | Held.LANE), {"queue_paused": True}, Reason.PAUSED),
+        (a_run(due=HOUR, held=Held.LANE), {"queue_paused": True}, Reason.QUEUE_PAUSED),
+        (a_run(due=HOUR, held=Held.LANE | Held.GATE), {}, Reason.NOT_DUE),
+        (a_run(due=1, held=Held.RATE), {}, Reason.NOT_DUE),
+        (a_run(due=0, held=Held.LANE | Held.GATE | Held.RATE), {}, Reason.OVERLAP),
+        (a_run(held=Held.GATE | Held.RATE), {}, Reason.CONCURRENCY),
+        (a_run(held=Held.RATE), {}, Reason.RATE),
+    ],
+)
+def test_of_several_reasons_the_first_in_order_is_told(run: RunView, how: dict[str, Any], reason: Reason) -> None:
+    assert explain(At(run), KEY, (), NOW, **how).reason is reason
+
+
+def test_a_start_that_a_rate_gave_for_later_is_the_rates_doing() -> None:
+    late = a_run(due=MINUTE, wanted=Instant(NOW - SECOND), spec=Spec("resize", rate=Rate(1, HOUR, "k")))
+
+    found = why(At(late))
+
+    assert (found.reason, "given the start at 2026-11-15T12:01:00.000Z" in found.detail) == (Reason.RATE, True)
+    assert why(At(msgspec.structs.replace(late, failures=1))).reason is Reason.NOT_DUE
+    assert why(At(msgspec.structs.replace(late, wanted=Instant(NOW + 1)))).reason is Reason.NOT_DUE
+
+
+def test_positions_count_from_one_and_the_holder_is_named() -> None:
+    behind = why(At(a_run(held=Held.LANE), RunId(OTHER), 1))
+
+    assert (behind.holder, behind.position, behind.state) == (OTHER, 2, "queued")
+    assert why(At(a_run(), place=0)).position == 1
+    assert why(At(a_run())).position is None
+
+
+def holding(state: State, **how: Any) -> RunView:
+    return a_run(state, run_id=RunId(OTHER), **how)
+
+
+@pytest.mark.parametrize(
+    ("holder", "says"),
+    [
+        (holding(State.RUNNING, started_at=Instant(NOW - 12 * SECOND)), ", which has run for 12 s"),
+        (holding(State.WAITING, due=MINUTE, failures=1), ", which retries at 2026-11-15T12:01:00.000Z"),
+        (holding(State.WAITING, due=MINUTE), ", which is due at 2026-11-15T12:01:00.000Z"),
+        (holding(State.WAITING), ", which is let in and waits for a worker"),
+        (holding(State.SUCCEEDED), ", which has just ended"),
+        (a_run(State.RUNNING, started_at=NOW), "of the same job, which does not run twice at a time"),  # another run
+        (None, "of the same job, which does not run twice at a time"),
+    ],
+)
+def test_what_the_holder_does_is_told_when_it_is_known(holder: RunView | None, says: str) -> None:
+    found = why(At(a_run(held=Held.LANE), RunId(OTHER), 1), holder=holder)
+
+    assert found.detail.endswith(says)
+
+
+def test_what_is_lost_ends_as_its_definition_says() -> None:
+    careful = msgspec.structs.replace(RUNNING, spec=encode_spec(Spec("resize", on_lost=OnLost.DEAD)))
+
+    assert "dead letter" in why(At(careful)).detail
+    assert "starts again elsewhere" in why(At(RUNNING)).detail
+
+
+def test_one_that_is_being_stopped_is_told_so() -> None:
+    stopping = msgspec.structs.replace(RUNNING, cancel_at=Instant(NOW - 3 * SECOND))
+
+    found = why(running(0, stopping))
+
+    assert (found.state, found.reason, found.detail.endswith("asked to stop 3 s ago")) == (
+        "cancelling",
+        Reason.RUNNING,
+        True,
+    )
+
+
+def test_without_a_definition_a_one_shot_can_only_wait_for_its_group() -> None:
+    unreadable = a_run(held=Held.LANE, spec=None, job_id=JobId(RUN))
+
+    for spec in (None, b"{", b'{"task":'):
+        run = msgspec.structs.replace(unreadable, spec=spec)
+        assert why(At(run)).reason is Reason.GROUP
+        assert why(At(msgspec.structs.replace(run, job_id=JobId(JOB)))).reason is Reason.OVERLAP
+
+
+def test_an_offer_is_read_back_and_anything_else_is_none() -> None:
+    assert read_offer(show_offer(FIT)) == FIT
+    for info in (None, b"", b"{}", b"[1]", b'{"tasks": 7}', b"\xff", b'{"tasks":["\xff"]}'):
+        assert read_offer(info) is None
+
+
+# --------------------------------------------------------------------------------------------------------------- a job
+
+
+def a_job(status: JobStatus = JobStatus.ACTIVE, next_at: Instant = NEVER, **how: Any) -> Snapshot:
+    job = Job(JobId(JOB), UserNumber(1), Spec("resize", queue="images"), None, NOW, NOW, status=status)
+    return Snapshot(job, CLASS, Cursor(next_at, NOW), **how)
+
+
+@pytest.mark.parametrize(
+    ("snap", "how", "reason", "says"),
+    [
+        (a_job(JobStatus.CANCELLED), {"queue_paused": True}, Reason.FINISHED, "cancelled at 2026-11-15T12:00:00.000Z"),
+        (a_job(JobStatus.FINISHED), {}, Reason.FINISHED, "no occurrence left"),
+        (a_job(JobStatus.PAUSED), {"queue_paused": True}, Reason.PAUSED, "resume it"),
+        (a_job(), {"queue_paused": True}, Reason.QUEUE_PAUSED, "'images'"),
+        (a_job(next_at=Instant(NOW + 2 * DAY)), {}, Reason.NOT_DUE, "at 2026-11-17T12:00:00.000Z, in 2 days"),
+        (a_job(next_at=Instant(NOW - SECOND)), {}, Reason.NOT_DUE, "see that a scheduler runs"),
+        (a_job(), {}, Reason.NOT_DUE, "no further occurrence"),
+    ],
+)
+def test_a_job_without_a_run_is_explained_by_itself(
+    snap: Snapshot, how: dict[str, Any], reason: Reason, says: str
+) -> None:
+    found = explain_job(snap, NOW, **how)
+
+    assert (found.state, found.reason, says in found.detail) == (snap.job.status, reason, True), found
+
+
+def waiting(number: int, wanted: int) -> WaitingRun:
+    return WaitingRun(RunId(UUID(int=number)), Instant(NOW + wanted), None, scheduled=True)
+
+
+@pytest.mark.parametrize(
+    ("runs", "going", "told"),
+    [
+        ([waiting(11, -MINUTE), waiting(12, 0), waiting(13, 1)], [OTHER], UUID(int=12)),
+        ([waiting(12, 2), waiting(13, 1)], [OTHER], OTHER),
+        ([waiting(12, 2), waiting(13, 1)], [], UUID(int=13)),
+        ([], [], None),
+    ],
+)
+def test_the_last_run_that_is_due_tells_how_its_job_stands(
+    runs: list[WaitingRun], going: list[UUID], told: UUID | None
+) -> None:
+    assert telling(a_job(waiting=tuple(runs), going=tuple(map(RunId, going))), NOW) == told
+
+
+# ----------------------------------------------------------------------------------------------------- whatever comes
+
+instants = st.one_of(
+    st.none(), st.integers(NOW - DAY, NOW + DAY).map(Instant), st.sampled_from([Instant(0), NEVER, Instant(-NEVER)])
+)
+lengths = st.one_of(st.none(), st.integers(0, DAY).map(Duration))
+some_instants = instants.filter(lambda at: at is not None)
+specs = st.sampled_from(
+    [None, b"", b"\xff"]
+    + [
+        encode_spec(Spec("resize", **how))
+        for how in (
+            {},
+            {"group": "g"},
+            {"rate": Rate(1, MILLISECOND)},
+            {"concurrency": Concurrency("c", 1)},
+            {"on_lost": OnLost.DEAD},
+        )
+    ]
+)
+runs = st.builds(
+    a_run,
+    st.sampled_from(State),
+    wanted=some_instants,
+    failures=st.integers(0, 2),
+    losses=st.integers(0, 2),
+    held=st.integers(0, 15).map(Held),
+    started_at=instants,
+    ended_at=instants,
+    cancel_at=instants,
+    worker_id=st.sampled_from([None, WorkerId(WORKER)]),
+    run_id=st.sampled_from([RunId(RUN), RunId(OTHER), RunId(JOB)]),
+    due=st.integers(-2 * HOUR, 2 * HOUR),
+).flatmap(lambda run: specs.map(lambda spec: msgspec.structs.replace(run, spec=spec)))
+places = st.one_of(st.none(), st.integers(0, 10_000))
+standings = st.builds(At, runs, st.sampled_from([None, RunId(OTHER)]), places, instants, lengths)
+offers = st.sampled_from([FIT, NO_TASK, NO_QUEUE, NO_LABELS, TOO_SMALL, None])
+workers = st.lists(
+    st.builds(Offered, st.sampled_from([(), (CLASS,)]), some_instants, st.booleans(), offers), max_size=4
+)
+
+
+@given(at=standings, others=workers, queue_paused=st.booleans(), holder=st.one_of(st.none(), runs))
+def test_whatever_comes_there_is_one_reason_and_a_sentence(
+    at: At, others: list[Offered], queue_paused: bool, holder: RunView | None
+) -> None:
+    found = explain(at, KEY, others, NOW, queue_paused=queue_paused, holder=holder)
+
+    assert isinstance(found.reason, Reason)
+    assert found.detail
+    assert "None" not in found.detail.replace("worker None", "")
+    assert (found.reason is Reason.FINISHED) == at.run.state.final
+    assert (found.reason in (Reason.RUNNING, Reason.WORKER_LOST)) == (at.run.state is State.RUNNING)
+    assert found.position is None or found.position >= 1
+    if found.holder is not None:
+        assert found.reason in (Reason.OVERLAP, Reason.GROUP, Reason.CONCURRENCY)
+
+
+@given(
+    status=st.sampled_from(JobStatus),
+    next_at=some_instants,
+    cursor=st.booleans(),
+    queue_paused=st.booleans(),
+)
+def test_whatever_a_job_is_there_is_one_reason(
+    status: JobStatus, next_at: Instant, cursor: bool, queue_paused: bool
+) -> None:
+    snap = a_job(status, next_at)
+    snap = snap if cursor else msgspec.structs.replace(snap, cursor=None)
+
+    assert isinstance(explain_job(snap, NOW, queue_paused=queue_paused).reason, Reason)
