@@ -161,6 +161,7 @@ class User:
             if await self.insist(lambda wanted=wanted: self.engine.jobs.apply(wanted, self.world.clock.now())):
                 await self.engine.signals.send([Hint(Topic.RUNS)])
                 return True
+            await self.process.sleep(STEP)
 
     def note(self, text: str) -> int:
         return self.world.journal.note(f"{self.process.name}: {text}")
