@@ -48,6 +48,10 @@ format: .venv/dev.stamp ## format the code and mend what the linter can mend
 bench-engines: .venv/dev.stamp ## measure the engines beside what raw SQL reaches
 	@.venv/bin/python bench/engines.py $(ARGS)
 
+.PHONY: bench-lag
+bench-lag: .venv/dev.stamp ## measure how late runs start, on both engines
+	@.venv/bin/python bench/lag.py $(ARGS)
+
 .PHONY: bench-cron
 bench-cron: .venv/dev.stamp ## measure the computing of occurrences
 	@.venv/bin/python bench/cron.py $(ARGS)

@@ -95,11 +95,13 @@ class Up:
 async def one_shots(up: Up, seconds: int) -> None:
     """Each created two seconds ahead, due a hundredth of a second apart."""
     first = up.clock.now() + 2 * SECOND
-    for number in range(RATE * seconds):
-        due = Instant(first + number * SECOND // RATE)
+
+    async def create(due: Instant) -> None:
         await asyncio.sleep(max(0.0, (due - 2 * SECOND - up.clock.now()) / SECOND))
         job = {"task": "mark", "schedule": rfc3339(due), "payload": {"kind": 0}}
         (await up.http.post("/v1/jobs", json=job)).raise_for_status()
+
+    await asyncio.gather(*(create(Instant(first + number * SECOND // RATE)) for number in range(RATE * seconds)))
     await up.reached(0, RATE * seconds, 10)
 
 

@@ -1,12 +1,22 @@
 """What every test may ask for. How tests get their PostgreSQL is told in docs/testing.md."""
 
+import asyncio
 import os
 import secrets
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from oncue.domain.instants import DAY, Duration
+from oncue.engines.open import open_engine
+from oncue.engines.port import Engine
+from oncue.settings import Settings
+from oncue.testing.clock import SOME_DAY
+from oncue.testing.conformance import EmptyStore
+from oncue.testing.conformance.store import Open
 from oncue.testing.postgres import PostgresMissing, PrivatePostgres
 
 IN_CI = bool(os.environ.get("CI"))
@@ -48,3 +58,62 @@ def postgres_url(postgres_server: PrivatePostgres) -> Iterator[str]:
     name = f"oncue_test_{secrets.token_hex(8)}"
     yield postgres_server.create_database(name)
     postgres_server.drop_database(name)
+
+
+# ------------------------------------------------------------------------------------------ stores, each time empty
+
+TEMPLATE = "oncue_with_schema"
+
+
+def opener(url: str) -> Open:
+    async def open_one() -> Engine:
+        return await open_engine(Settings(engine=url, pool_size=4))
+
+    return open_one
+
+
+@pytest.fixture
+def empty_sqlite(tmp_path: Path) -> EmptyStore:
+    async def make() -> Open:
+        return opener(f"sqlite:///{tmp_path / secrets.token_hex(4)}.db")
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: PrivatePostgres) -> str:
+    """A database with the schema and room for history: copying it takes a fifth of the time that making it does."""
+    url = postgres_server.create_database(TEMPLATE)
+
+    async def prepare() -> None:
+        engine = await opener(url)()
+        await engine.history.tend(SOME_DAY, Duration(365 * DAY))
+        await engine.close()
+
+    with ThreadPoolExecutor(max_workers=1) as thread:  # there may be a loop in this one
+        thread.submit(asyncio.run, prepare()).result()
+    return TEMPLATE
+
+
+@pytest.fixture
+def empty_postgres(postgres_server: PrivatePostgres, postgres_template: str) -> Iterator[EmptyStore]:
+    name = f"{TEMPLATE}_{secrets.token_hex(8)}"
+
+    async def make() -> Open:
+        postgres_server.drop_database(name)  # of a test that makes many, one after the other
+        return opener(postgres_server.create_database(name, template=postgres_template))
+
+    yield make
+    postgres_server.drop_database(name)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def engine_name(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def empty_store(engine_name: str, request: pytest.FixtureRequest) -> EmptyStore:
+    make: EmptyStore = request.getfixturevalue(f"empty_{engine_name}")
+    return make

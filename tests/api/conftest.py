@@ -8,7 +8,6 @@ from typing import Any
 import httpx2
 import msgspec
 import pytest
-from tests.engines.conftest import empty_postgres, empty_sqlite, empty_store, engine_name, postgres_template
 
 from oncue.api.application import create_app
 from oncue.domain.ids import KeyId, RunId, UserNumber
@@ -16,8 +15,6 @@ from oncue.domain.keys import key_hash, make_key
 from oncue.engines.port import JobQuery, Key, Role, Task
 from oncue.settings import Settings
 from oncue.testing.conformance.store import EmptyStore, Store
-
-__all__ = ["empty_postgres", "empty_sqlite", "empty_store", "engine_name", "postgres_template"]
 
 SLOW = {
     "type": "object",

@@ -66,6 +66,8 @@ class Bodies:
     async def body(self, ctx: Context, edit: int = 0) -> dict[str, int]:
         task = asyncio.current_task()
         assert task is not None
+        if self._process.dead:
+            raise asyncio.CancelledError  # its worker was killed before it came to begin
         self._process.bodies.add(task)
         task.add_done_callback(self._process.bodies.discard)
         start = self._journal.started(ctx.run_id, ctx.job_id, self._worker, edit, ctx.checkpoint())

@@ -144,6 +144,8 @@ class Checker:
             return
         for run_id, starts in self.starts.items():
             spec = self.owners[run_id].spec
+            if run_id in self.journal.handed_back:
+                continue  # it may have failed while it was told to stop, and that does not count
             for one, following in pairwise(starts):
                 gone = self.journal.gone.get(one.worker, following.at)  # before it could say that it failed, perhaps
                 if one.how != "failed" or one.ended_now is None or one.told_at is not None or gone < following.at:
@@ -347,7 +349,7 @@ class Checker:
                 continue
             for one in starts:
                 again = next((s for s in starts if s.run_id == one.run_id and s.at > one.at), None)
-                if again is None or one.how != "failed" or one.told_at is not None:
+                if again is None or one.how != "failed" or one.run_id in self.journal.handed_back:
                     continue
                 if between := [s.serial for s in starts if one.at < s.at < again.at]:
                     yield f"{between} started between {one.serial} and {again.serial} of run {short(one.run_id)}"

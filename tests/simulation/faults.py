@@ -73,7 +73,7 @@ class Weather:
     @classmethod
     def of(cls, chance: Random) -> Weather:
         bad = chance.choice([0.5, 1.0, 2.0])
-        return cls(0.01 * bad, 0.02 * bad, 0.03 * bad, 0.006 * bad, 0.003 * bad, 0.2 * bad)
+        return cls(0.01 * bad, 0.02 * bad, 0.03 * bad, 0.006 * bad, 0.008 * bad, 0.2 * bad)
 
 
 CALM = Weather()

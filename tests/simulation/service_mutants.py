@@ -99,10 +99,10 @@ def trusting_hints(patch: pytest.MonkeyPatch) -> None:
 SERVICE_MUTANTS: dict[str, tuple[Plant, int]] = {
     "a worker starts what it saw without claiming it": (starting_without_a_claim, 0),
     "a worker forgets claims whose answer was lost": (forgetting_claims_without_an_answer, 1),
-    "a worker starts what it claimed before it fell asleep": (starting_what_was_claimed_long_ago, 106),
-    "what was cancelled is not stopped": (not_stopping_what_was_cancelled, 75),
+    "a worker starts what it claimed before it fell asleep": (starting_what_was_claimed_long_ago, 8),
+    "what was cancelled is not stopped": (not_stopping_what_was_cancelled, 60),
     "the dead are buried, and what they held is not taken back": (burying_without_reaping, 1),
     "an end is forgotten when the store did not answer": (settling_once_and_not_again, 1),
-    "a scheduler plans in two calls": (planning_in_two_calls, 3),
-    "a worker that missed a hint never looks again": (trusting_hints, 31),
+    "a scheduler plans in two calls": (planning_in_two_calls, 4),
+    "a worker that missed a hint never looks again": (trusting_hints, 17),
 }

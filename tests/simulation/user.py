@@ -139,7 +139,11 @@ class User:
                 await self.process.sleep(4 * STEP)
 
     async def change(
-        self, owned: Owned, decide: Callable[[Snapshot], JobChange], done: Callable[[Snapshot], bool]
+        self,
+        owned: Owned,
+        decide: Callable[[Snapshot], JobChange],
+        done: Callable[[Snapshot], bool],
+        think: int = 0,
     ) -> bool:
         """Read, decide, apply; again when the job moved on. After a lost answer the job itself tells whether it was."""
         while True:
@@ -152,9 +156,12 @@ class User:
                 wanted = decide(snap)
             except Conflict:
                 return False
+            if think:
+                await self.process.sleep(think)
             if await self.insist(lambda wanted=wanted: self.engine.jobs.apply(wanted, self.world.clock.now())):
                 await self.engine.signals.send([Hint(Topic.RUNS)])
                 return True
+            await self.process.sleep(STEP)
 
     def note(self, text: str) -> int:
         return self.world.journal.note(f"{self.process.name}: {text}")
@@ -281,7 +288,7 @@ class User:
             mine = mine or snap.job.payload == payload
             return mine
 
-        if await self.change(owned, decide, done):
+        if await self.change(owned, decide, done, think=STEP * self.chance.choice([0, 0, 1, 10, 20])):
             edit.answered = self.note(f"edit {edit.number} of {short(owned.job.job_id)} is done")
 
     async def run_now(self) -> None:

@@ -1,6 +1,9 @@
 """Processes must behave the same on both event loops that workers and tests use."""
 
+from collections.abc import Iterator
+
 import pytest
+from tests.services.executors import working
 
 LOOPS = {"asyncio": False, "uvloop": True}
 
@@ -8,3 +11,11 @@ LOOPS = {"asyncio": False, "uvloop": True}
 @pytest.fixture(scope="session", params=list(LOOPS))
 def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
     return "asyncio", {"use_uvloop": LOOPS[request.param]}
+
+
+@pytest.fixture(autouse=True)
+def only_ours() -> Iterator[None]:
+    working.others.clear()
+    working.others |= working.children()
+    yield
+    working.others.clear()

@@ -121,7 +121,8 @@ class TestWhatItGets:
     async def test_signals_as_a_program_expects_them(self, program: Program) -> None:
         await run(program, "grep", "-E", "Sig(Blk|Ign)", "/proc/self/status")
 
-        assert {line.split()[1] for line in program.text.splitlines()} == {"0" * 16}
+        there_are = sum(1 << number - 1 for number in signal.valid_signals())  # not those of the C library's own
+        assert [int(line.split()[1], 16) & there_are for line in program.text.splitlines()] == [0, 0]
 
     async def test_limits(self, program: Program) -> None:
         limits = Limits(memory_mb=100, open_files=50, cpu_seconds=7)

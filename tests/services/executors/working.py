@@ -61,9 +61,12 @@ def alive_with(mark: str) -> set[int]:
     return {pid for pid in _processes() if mark.encode() in _said_by(pid)}
 
 
+others: set[int] = set()  # children of this process that were there before the test: servers of other tests
+
+
 def children() -> set[int]:
     """Of this process, zombies too: who is not waited for is left over."""
-    return {pid for pid in _processes() if _parent(pid) == os.getpid()}
+    return {pid for pid in _processes() if _parent(pid) == os.getpid()} - others
 
 
 def open_descriptors() -> int:

@@ -45,6 +45,7 @@ async def test_a_log_is_its_parts_in_order(store: Store) -> None:
 async def test_a_log_takes_any_bytes(store: Store) -> None:
     run_id = await store.one_shot()
     await store.history.append_log(run_id, 1, bytes(range(256)), store.now)
+    await store.history.append_log(run_id, 2, b"", store.now)
 
     assert await store.history.read_log(run_id) == bytes(range(256))
 
