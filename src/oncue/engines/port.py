@@ -29,245 +29,78 @@ whatever is held.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from enum import Enum, StrEnum
-from typing import Generic, Protocol, TypeVar
-from uuid import UUID
-
-import msgspec
+from typing import Protocol
 
 from oncue.domain.change import JobChange
 from oncue.domain.ids import ClassId, JobId, KeyId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Duration, Instant
-from oncue.domain.job import Cursor, Job, JobStatus, Snapshot
+from oncue.domain.job import Snapshot
 from oncue.domain.ledger import Entry
 from oncue.domain.overlap import HeldRun, Withdrawal
 from oncue.domain.placement import ClassKey
 from oncue.domain.planning import DueJob, Plan
-from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settled, Settlement, State
-
-T = TypeVar("T")
-
-# ------------------------------------------------------------------------------------------------- values of the port
-
-
-class Capabilities(msgspec.Struct, frozen=True):
-    """What differs between engines, declared: tests and callers ask here, never for an engine's name."""
-
-    atomic_batch: int = 10_000  # most jobs one `create(whole=True)` stores all or nothing
-    strict_lane_order: bool = True  # False: order holds among the members visible when a lane is tended
-    exact_counters: bool = True
-
-
-class Page(msgspec.Struct, Generic[T], frozen=True):
-    """Some rows and where to go on. A filtered page may be short, even empty, while `next` says there is more."""
-
-    items: tuple[T, ...]
-    next: str | None = None
-
-
-class Repeat(msgspec.Struct, frozen=True):
-    """An idempotency key, hashed, with the hash of the body it came with."""
-
-    key_hash: bytes
-    body_hash: bytes
-
-
-class NewJob(msgspec.Struct, frozen=True):
-    """A job to store: a one-shot with its only run (whose id is the job's), or a recurring one with its cursor."""
-
-    job: Job
-    class_id: ClassId
-    run: NewRun | None = None
-    cursor: Cursor | None = None
-    repeat: Repeat | None = None
-
-
-class Created(Enum):
-    NEW = "stored"
-    REPEATED = "this key and body came before: here is the job it made"
-    KEY_REUSED = "this key came before with another body: nothing stored"
-
-
-class Creation(msgspec.Struct, frozen=True):
-    outcome: Created
-    job_id: JobId
-
-
-class JobQuery(msgspec.Struct, frozen=True):
-    """`uid` None: any user's (for administrators). Newest first; with a window [next_from, next_until) by next run."""
-
-    uid: UserNumber | None = None
-    status: JobStatus | None = None
-    task: str | None = None
-    name: str | None = None
-    tag: str | None = None
-    queue: str | None = None
-    next_from: Instant | None = None
-    next_until: Instant | None = None
-    limit: int = 100
-    after: str | None = None
-
-
-class JobRow(msgspec.Struct, frozen=True):
-    job: Job
-    next_at: Instant | None
-
-
-class RunQuery(msgspec.Struct, frozen=True):
-    """Live runs first, then ended ones, newest end first. The window is on `wanted`: [wanted_from, wanted_until)."""
-
-    uid: UserNumber | None = None
-    job_id: JobId | None = None
-    states: frozenset[State] | None = None
-    task: str | None = None
-    queue: str | None = None
-    wanted_from: Instant | None = None
-    wanted_until: Instant | None = None
-    limit: int = 100
-    after: str | None = None
-
-
-class Cancelled(msgspec.Struct, frozen=True):
-    """`stopped` will never start (again); `told` are running: their workers find it in their mail."""
-
-    stopped: tuple[RunId, ...] = ()
-    told: tuple[tuple[RunId, WorkerId], ...] = ()
-    final: State | None = None  # it had ended before, like this
-
-
-class Granted(msgspec.Struct, frozen=True):
-    """What one pass of granting starts did. `runs` at the limit: come back at once."""
-
-    runs: int = 0
-    first_due: Instant | None = None  # of those granted: worth a hint to the workers
-    next_at: Instant | None = None  # when the next of those that still wait for a rate may be granted
-
-
-class Standing(msgspec.Struct, frozen=True):
-    """Where a run that has not ended stands, as far as the store knows: what explaining needs beyond the run itself."""
-
-    run: RunView
-    holder: RunId | None = None  # the first run in its way: in its serial lane, else at its gate
-    place: int | None = None  # how many are before it: in the lane or at the gate that holds it, else among the due
-    beat_at: Instant | None = None  # of the worker that runs it; None: no such worker (any more)
-    lease: Duration | None = None
-
-
-class Planned(msgspec.Struct, frozen=True):
-    """What one pass did. `jobs` at the limit: come back at once."""
-
-    jobs: int = 0
-    runs: int = 0
-    first_due: Instant | None = None  # of the runs made: worth a hint to the workers
-    next_at: Instant | None = None  # the nearest instant still to be planned, of all jobs
-
-
-class Worker(msgspec.Struct, frozen=True):
-    """A process that runs tasks. Its id is random per start: a restart under the same name is somebody else."""
-
-    worker_id: WorkerId
-    name: str
-    host: str
-    lease: Duration
-    started_at: Instant
-    beat_at: Instant
-    draining: bool = False
-    classes: tuple[ClassId, ...] = ()
-    info: bytes | None = None
-
-
-class Mail(msgspec.Struct, frozen=True):
-    """A message in a worker's mailbox: stop this run."""
-
-    run_id: RunId
-
-
-class Beat(msgspec.Struct, frozen=True):
-    """The answer to a beat. `place` of `peers` lets workers share out a burst without talking to each other."""
-
-    mail: tuple[Mail, ...]
-    place: int
-    peers: int
-
-
-class Task(msgspec.Struct, frozen=True):
-    """A task as its workers announce it; the announcement outlives them."""
-
-    name: str
-    schema: bytes
-    defaults: bytes = b"{}"
-    roles: tuple[str, ...] = ("admin", "member")
-    announced_at: Instant = Instant(0)
-
-
-class Role(StrEnum):
-    ADMIN = "admin"
-    MEMBER = "member"
-    VIEWER = "viewer"
-
-
-class Key(msgspec.Struct, frozen=True):
-    """An API key. Only the hash of the secret is ever stored."""
-
-    key_id: KeyId
-    key_hash: bytes
-    uid: UserNumber
-    user_id: str
-    role: Role
-    created_at: Instant
-    expires_at: Instant | None = None
-    revoked_at: Instant | None = None
-
-
-class Deed(msgspec.Struct, frozen=True):
-    """A line of the audit log: who did what, when, from where."""
-
-    at: Instant
-    uid: UserNumber | None
-    key_id: KeyId | None
-    action: str
-    object_id: UUID | None = None
-    detail: bytes | None = None
-    address: str | None = None
-
-
-class Count(StrEnum):
-    """What is counted. Open runs are CREATED less all that ended or was withdrawn.
-
-    An attempt that failed and is tried again counts as RETRIED; one whose worker was lost counts as LOST instead.
-    """
-
-    CREATED = "created"
-    SUCCEEDED = "succeeded"
-    DEAD = "dead"
-    CANCELLED = "cancelled"
-    EXPIRED = "expired"
-    WITHDRAWN = "withdrawn"
-    RETRIED = "retried"
-    LOST = "lost"
-
-
-class Counter(msgspec.Struct, frozen=True):
-    uid: UserNumber
-    class_id: ClassId
-    what: Count
-    n: int
-
-
-class Topic(StrEnum):
-    RUNS = "runs"  # something is due at `due`: workers look from there on
-    JOBS = "jobs"  # a job is to be planned at `due`: schedulers look
-    MAIL = "mail"  # the worker `target` has mail
-    CHANGED = "changed"  # something a watcher may want to show changed, of user `target`
-
-
-class Hint(msgspec.Struct, frozen=True):
-    topic: Topic
-    due: Instant | None = None
-    target: str | None = None
-
-
-# ------------------------------------------------------------------------------------------------------ the protocols
+from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settled, Settlement
+from oncue.engines.values import (
+    Beat,
+    Cancelled,
+    Capabilities,
+    Count,
+    Counter,
+    Created,
+    Creation,
+    Deed,
+    Granted,
+    Hint,
+    JobQuery,
+    JobRow,
+    Key,
+    Mail,
+    NewJob,
+    Page,
+    Planned,
+    Repeat,
+    Role,
+    RunQuery,
+    Standing,
+    Task,
+    Topic,
+    Worker,
+)
+
+__all__ = [
+    "Beat",
+    "Cancelled",
+    "Capabilities",
+    "Count",
+    "Counter",
+    "Created",
+    "Creation",
+    "Deed",
+    "Engine",
+    "Fleet",
+    "Granted",
+    "Hint",
+    "History",
+    "JobQuery",
+    "JobRow",
+    "Jobs",
+    "Key",
+    "Mail",
+    "NewJob",
+    "Page",
+    "People",
+    "Planned",
+    "Planning",
+    "Repeat",
+    "Role",
+    "RunQuery",
+    "Running",
+    "Signals",
+    "Standing",
+    "Task",
+    "Topic",
+    "Worker",
+]
 
 
 class Jobs(Protocol):
@@ -363,10 +196,11 @@ class Running(Protocol):
     async def peek_fair(
         self, classes: Sequence[ClassId], after: UserNumber, users: int, each: int, now: Instant
     ) -> list[Peeked]:
-        """Due runs that nothing holds, up to `each` of each of the next `users` users after this one who have any waiting.
+        """Due runs that nothing holds, up to `each` of each of the next `users` users after this one who have any.
 
         For when work is late: round after round everybody gets a turn, however much one user has. After the last user
-        it goes on with the first. Of a user whose first few hundred waiting runs are all held it may find none.
+        it goes on with the first; who has nothing due takes no turn. In the order of the turns. Of a user whose first
+        few hundred waiting runs are all held it may find none.
         """
         ...
 
