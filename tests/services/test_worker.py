@@ -269,8 +269,10 @@ async def test_one_left_behind_does_not_end_a_later_attempt_of_the_same_run(stor
     [second] = crew.attempts
     assert (crew.attempts.left_behind, second.run.attempt) == (1, 2)
 
-    stage.go.set()
     async with asyncio.timeout(10):
+        while len(stage.started) < 2:
+            await asyncio.sleep(0)
+        stage.go.set()
         while crew.attempts.left_behind or len(crew.attempts):
             await asyncio.sleep(0)
     await crew.settling.run_once()
