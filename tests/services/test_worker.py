@@ -254,6 +254,59 @@ async def test_what_does_not_stop_is_left_behind_and_its_result_refused(store: S
     assert (crew.attempts.left_behind, view.state, view.result) == (0, State.DEAD, None)
 
 
+async def test_one_left_behind_does_not_end_a_later_attempt_of_the_same_run(store: Store, stage: Stage) -> None:
+    run_id = await store.one_shot(task="stubborn", timeout=Duration(SECOND), retry=Retry(jitter=0))
+    crew = await crew_on(store, stage, stop_grace=Duration(SECOND))
+    await work(crew)
+    await store.clock.advance(SECOND)
+    await crew.attempts.run_once()
+    await crew.rest()
+    await store.clock.advance(Duration(2 * SECOND))
+    await crew.attempts.run_once()
+    await crew.settling.run_once()
+    await store.clock.advance(Duration(5 * SECOND))
+    await crew.worker.run_once()
+    [second] = crew.attempts
+    assert (crew.attempts.left_behind, second.run.attempt) == (1, 2)
+
+    async with asyncio.timeout(10):
+        while len(stage.started) < 2:
+            await asyncio.sleep(0)
+        stage.go.set()
+        while crew.attempts.left_behind or len(crew.attempts):
+            await asyncio.sleep(0)
+    await crew.settling.run_once()
+
+    view = await store.run(run_id)
+    assert (view.state, view.result) == (State.SUCCEEDED, b'"at last"')
+
+
+async def test_one_that_has_ended_and_writes_its_last_words_is_not_forgotten(
+    store: Store, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Handed back by somebody else it would run again, though it is done."""
+    run_id = await store.one_shot(task="talk", max_retries=0)
+    crew = await crew_on(store, stage)
+    append, go = store.history.append_log, asyncio.Event()
+
+    async def slowly(*args: Any) -> None:
+        await go.wait()
+        await append(*args)
+
+    monkeypatch.setattr(store.history, "append_log", slowly)
+    await crew.worker.run_once()
+    [going] = crew.attempts
+    async with asyncio.timeout(10):
+        while going.task is not None:
+            await asyncio.sleep(0)
+    assert crew.attempts.forget() == []
+    go.set()
+    await crew.rest()
+    await crew.settling.run_once()
+
+    assert await store.state(run_id) is State.DEAD
+
+
 async def test_mail_stops_a_run(store: Store, stage: Stage) -> None:
     run_id = await store.one_shot(task="wait")
     crew = await crew_on(store, stage)

@@ -116,7 +116,7 @@ class WaitingRun(msgspec.Struct, frozen=True):
     run_id: RunId
     wanted: Instant
     nominal: Instant | None
-    scheduled: bool  # by its schedule, and not yet tried: an edit may withdraw it
+    scheduled: bool  # by its schedule, and never claimed (a one-shot: never tried): an edit may withdraw it
     held: Held = Held.NO
 
 

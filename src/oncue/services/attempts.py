@@ -169,16 +169,20 @@ class Attempts:
             self.stop(max(willing, key=lambda one: (one.spec.priority, one.started_at)).run.run_id, Stop.PREEMPTED)
 
     def forget(self) -> list[Claimed]:
-        """What is still going and cannot be waited for. It is another's to say what becomes of these."""
-        left = [going.run for going in self._going.values()]
-        self._going.clear()
-        return left
+        """What is still going and cannot be waited for. It is another's to say what becomes of these.
+
+        Not those that have ended and only write their last words: what they came to is on its way.
+        """
+        left = [going for going in self if going.task is not None]
+        for going in left:
+            del self._going[going.run.run_id]
+        return [going.run for going in left]
 
     async def run_once(self) -> Duration:
         """Deadlines: of attempts, and of those that were told to stop and did not."""
         now = self._clock.monotonic()
         for going in self:
-            if going.deadline <= now:
+            if going.deadline <= now and going.task is not None:
                 if going.stop in (None, Stop.PREEMPTED):
                     self.stop(going.run.run_id, Stop.TIMED_OUT)
                 elif going.stop is not Stop.DRAINING:

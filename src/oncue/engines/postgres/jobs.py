@@ -159,7 +159,7 @@ def _snapshot(row: Record, runs: list[Record], *, recurring: bool) -> Snapshot:
             run_id=run["run_id"],
             wanted=run["wanted"],
             nominal=run["nominal"],
-            scheduled=run["origin"] is None and not run["tries"],
+            scheduled=run["origin"] is None and not run["token" if recurring else "tries"],
             held=Held(run["held"]),
         )
         for run in runs
@@ -245,6 +245,8 @@ async def _hold(connection: Connection, change: JobChange, touched: lanes.Touche
     if change.job is not None and change.job.status is JobStatus.PAUSED:
         # also what was running when the caller looked and waits for another attempt by now
         await connection.execute(_SQL["hold_all"], change.job_id, Held.PAUSED)
+    elif change.job is not None and change.expect_status is JobStatus.PAUSED:
+        await connection.execute(_SQL["release_all"], change.job_id, Held.PAUSED)
 
 
 async def _put_definition(connection: Connection, change: JobChange, job: Job, now: Instant) -> None:

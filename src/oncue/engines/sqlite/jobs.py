@@ -147,8 +147,14 @@ def _read(db: Connection, uid: UserNumber | None, job_id: JobId) -> Snapshot | N
         return None
     found = _runs_of(db, job_id)
     waiting = tuple(
-        WaitingRun(RunId(UUID(bytes=run_id)), wanted, nominal, scheduled=origin is None and not tries, held=Held(held))
-        for run_id, wanted, nominal, origin, held, tries, running in found
+        WaitingRun(
+            RunId(UUID(bytes=run_id)),
+            wanted,
+            nominal,
+            scheduled=origin is None and not (token if recurring else tries),
+            held=Held(held),
+        )
+        for run_id, wanted, nominal, origin, held, token, tries, running in found
         if not running
     )
     going = tuple(RunId(UUID(bytes=run_id)) for run_id, *_, tries, running in found if running or tries)
@@ -159,7 +165,7 @@ def _read(db: Connection, uid: UserNumber | None, job_id: JobId) -> Snapshot | N
 
 
 def _runs_of(db: Connection, job_id: JobId) -> list[tuple[Any, ...]]:
-    """run_id, wanted, nominal, origin, held, tries, running: of all its runs that have not ended, in order."""
+    """run_id, wanted, nominal, origin, held, token, tries, running: of all its runs that have not ended, in order."""
     return fetch(db, _SQL["runs_of_job"], (job_id.bytes,))
 
 
@@ -231,10 +237,13 @@ def withdraw(db: Connection, run_ids: list[bytes], touched: Touched) -> None:
 
 def _hold(db: Connection, change: JobChange, touched: Touched) -> None:
     hold = [run_id.bytes for run_id in change.hold]
-    if change.job is not None and change.job.status is JobStatus.PAUSED:
-        # also what was running when the caller looked and waits for another attempt by now
-        hold += [run_id for run_id, *_, running in _runs_of(db, change.job_id) if not running]
     release = [run_id.bytes for run_id in change.release]
+    # also what was running when the caller looked and waits for another attempt by now
+    waiting = [run_id for run_id, *_, running in _runs_of(db, change.job_id) if not running] if change.job else []
+    if change.job is not None and change.job.status is JobStatus.PAUSED:
+        hold += waiting
+    elif change.expect_status is JobStatus.PAUSED:
+        release += waiting
     if hold or release:
         for _, _, lane, gate in fetch(db, _SQL["members"], (rows.blobs(hold + release),)):
             touched.free(lane, gate)

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from oncue.domain.change import resume
 from oncue.domain.instants import MINUTE, SECOND
+from oncue.domain.policy import CatchUp
 from oncue.domain.run import State
 from oncue.engines.port import Cancelled, Count
 from oncue.testing.conformance.store import Store, ids, only
@@ -95,3 +97,21 @@ async def test_a_lane_goes_on_with_what_was_handed_back(store: Store, lane: dict
     assert await store.claimable() == [first]
     await store.succeed(worker, *await store.claim_due(worker))
     assert ids(await store.claim_due(worker)) == [second]
+
+
+async def test_an_occurrence_that_was_handed_back_has_started_and_outlives_edits(store: Store) -> None:
+    """Made anew by an edit, its token would start again, and whoever held it before could settle it."""
+    job_id = await store.recurring(every=MINUTE)
+    await store.plan(ahead=MINUTE)
+    store.advance(MINUTE)
+    worker = await store.worker()
+    [run] = await store.claim_due(worker)
+    await store.edit(job_id, name="while it ran")
+    await store.hand_back(worker, run)
+
+    assert await store.edit(job_id, name="after it was handed back")
+    assert await store.pause(job_id)
+    assert await store.change(job_id, lambda snap: resume(snap, CatchUp.SKIP, store.now))
+
+    [again] = await store.claim_due(worker)
+    assert (again.run_id, again.token, again.job_version) == (run.run_id, run.token + 1, run.job_version)

@@ -51,6 +51,24 @@ async def test_a_retry_of_a_paused_job_waits_too(store: Store) -> None:
     assert await store.claimable() == [run.run_id]
 
 
+async def test_a_retry_that_came_to_wait_while_a_resume_was_decided_is_released_too(store: Store) -> None:
+    """It was running when the caller looked, and held by the pause when the resume was applied."""
+    job_id = await store.recurring(every=MINUTE)
+    await store.plan(ahead=MINUTE)
+    store.advance(MINUTE)
+    worker = await store.worker()
+    [run] = await store.claim_due(worker)
+    await store.pause(job_id)
+    looked = await store.snapshot(job_id)
+    await store.fail(worker, run)
+
+    assert await store.jobs.apply(resume(looked, CatchUp.SKIP, store.now), store.now)
+
+    assert (await store.run(run.run_id)).held is Held.NO
+    store.advance(MINUTE)
+    assert run.run_id in await store.claimable()
+
+
 async def test_what_runs_goes_on(store: Store) -> None:
     job_id = await store.recurring(every=MINUTE)
     worker = await store.worker()
