@@ -1,5 +1,6 @@
 """What an attempt's end means for its run."""
 
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -42,8 +43,8 @@ def claimed(spec: Spec, failures: int = 0, losses: int = 0, attempts: bytes | No
     )
 
 
-def fail(run: Claimed, spec: Spec, **how: object) -> Settlement:
-    return failed(run, spec, WORKER, BEGAN, NOW, error_type="Boom", error="it broke", luck=0.0, **how)  # type: ignore[arg-type]
+def fail(run: Claimed, spec: Spec, **how: Any) -> Settlement:
+    return failed(run, spec, WORKER, BEGAN, NOW, error_type="Boom", error="it broke", luck=0.0, **how)
 
 
 def test_success_keeps_what_came_before() -> None:

@@ -1,5 +1,6 @@
 """What users do to jobs, as decisions: edit, pause, resume, run now, backfill."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -43,10 +44,10 @@ def recurring(
     going: tuple[RunId, ...] = (),
     counted: int | None = None,
     schedule: Schedule | None = None,
-    **spec: object,
+    **spec: Any,
 ) -> Snapshot:
     """An every-minute job with these ticks planned and waiting."""
-    definition = Spec("noop", schedule or Schedule(every=MINUTE, anchor=NOW), **spec)  # type: ignore[arg-type]
+    definition = Spec("noop", schedule or Schedule(every=MINUTE, anchor=NOW), **spec)
     job = Job(JOB, UserNumber(1), definition, b"1", NOW, NOW, version=4, status=status)
     paused = status is JobStatus.PAUSED
     held = Held.PAUSED if paused else Held.NO
@@ -56,14 +57,14 @@ def recurring(
     return Snapshot(job, CLASS, cursor, waiting, going)
 
 
-def one_shot(*, status: JobStatus = JobStatus.ACTIVE, started: bool = False, **spec: object) -> Snapshot:
-    job = Job(JOB, UserNumber(1), Spec("noop", Schedule(at=tick(5)), **spec), b"1", NOW, NOW, status=status)  # type: ignore[arg-type]
+def one_shot(*, status: JobStatus = JobStatus.ACTIVE, started: bool = False, **spec: Any) -> Snapshot:
+    job = Job(JOB, UserNumber(1), Spec("noop", Schedule(at=tick(5)), **spec), b"1", NOW, NOW, status=status)
     held = Held.PAUSED if status is JobStatus.PAUSED else Held.NO
     waiting = () if started else (WaitingRun(RunId(JOB), tick(5), tick(5), True, held),)
     return Snapshot(job, CLASS, None, waiting, started=started)
 
 
-def change_spec(snap: Snapshot, now: Instant = NOW, payload: bytes | None = b"2", **fields: object) -> JobChange:
+def change_spec(snap: Snapshot, now: Instant = NOW, payload: bytes | None = b"2", **fields: Any) -> JobChange:
     return edit(snap, replace(snap.job.spec, **fields), payload, CLASS, now)
 
 

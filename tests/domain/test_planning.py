@@ -1,6 +1,7 @@
 """Planning: each nominal instant gets its one fate, and a call never costs more than a little."""
 
 from itertools import islice
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -22,15 +23,15 @@ NOW = parse_instant("2027-01-31T09:00:00Z")
 JOB = JobId(UUID(int=5))
 
 
-def due_job(schedule: Schedule, floor: int, planned: int = 0, **spec: object) -> DueJob:
-    definition = Spec("noop", schedule, **spec)  # type: ignore[arg-type]
+def due_job(schedule: Schedule, floor: int, planned: int = 0, **spec: Any) -> DueJob:
+    definition = Spec("noop", schedule, **spec)
     lanes = definition.lanes(UserNumber(1), JOB)
     cursor = Cursor(NOW, Instant(floor), planned)
     return DueJob(JOB, UserNumber(1), 1, ClassId(1), lanes, definition, cursor)
 
 
-def every(length: int, **how: object) -> Schedule:
-    return Schedule(every=Duration(length), anchor=Instant(0), **how)  # type: ignore[arg-type]
+def every(length: int, **how: Any) -> Schedule:
+    return Schedule(every=Duration(length), anchor=Instant(0), **how)
 
 
 def plan_all(job: DueJob, now: Instant, until: Instant, most: int = 10_000) -> list[Plan]:

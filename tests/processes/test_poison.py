@@ -22,5 +22,6 @@ def test_a_job_that_ends_its_worker_is_dead_after_three_deliveries_and_its_neigh
     assert len(any_fleet.events("start", poison)) == 3
     assert {run["status"] for run in any_fleet.at_rest(neighbours, 20).values()} == {"succeeded"}
     assert up.process.poll() is None
+    assert up.said.count("a worker process ended; another takes its place") == 2  # the third time it ran alone
     after = any_fleet.create("mark")
     assert any_fleet.at_rest([after], 10)[after]["status"] == "succeeded"

@@ -85,6 +85,8 @@ class Keeper:
             if kept.problem is not None:
                 self.problem = kept.problem
                 return
+            if not self._told.is_set():
+                log.warning("a worker process ended; another takes its place", exit_code=kept.process.returncode)
             short = self._clock.monotonic() - kept.started_at < SOON_DEAD
             pause = min(max(2 * pause, 0.1), 5.0) if short else 0.0
             await _happens_within(self._told, pause)
@@ -137,12 +139,12 @@ class Keeper:
     async def _beat_on(self, kept: Kept) -> None:
         """Beats, and an end to a worker that is stuck, buried or cannot be vouched for."""
         lease = self._settings.lease
-        every = lease / BEATS / SECOND
+        every = Duration(lease // BEATS)
         while True:
-            await _happens_within(asyncio.Event(), every)
+            await self._clock.sleep(every)
             if not kept.registered:
                 continue
-            if not await self._beat(kept, every):
+            if not await self._beat(kept, every / SECOND):
                 log.warning("this worker was declared dead; another takes its place", worker_id=str(kept.worker_id))
                 return kept.kill()
             now = self._clock.monotonic()
@@ -172,7 +174,7 @@ class Keeper:
     async def _lose_patience(self, kept: Kept) -> None:
         await self._told.wait()
         working = self._settings.grace + self._settings.stop_grace + LAST_WORDS
-        await _happens_within(asyncio.Event(), (working if kept.registered else NOT_YET) / SECOND)
+        await self._clock.sleep(Duration(working if kept.registered else NOT_YET))
         log.error("the worker did not end in its grace time; it is killed")
         kept.kill()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,8 @@ from oncue.domain.run import NewRun, RunView, State, Trigger, read_attempts
 from oncue.testing.conformance.store import Store, everything, ids, job_of, only
 
 
-async def dead(store: Store, **how: object) -> RunId:
-    run_id = await store.one_shot(**how)  # type: ignore[arg-type]
+async def dead(store: Store, **how: Any) -> RunId:
+    run_id = await store.one_shot(**how)
     await store.end(run_id, State.DEAD)
     return run_id
 
