@@ -28,7 +28,10 @@ class RunInfo(msgspec.Struct, frozen=True, gc=False):
 class Reports(Protocol):
     """Where a run's words go. Called from the loop, from threads, or in another process."""
 
-    cancelled: bool
+    @property
+    def cancelled(self) -> bool:
+        """It was told to stop."""
+        ...
 
     def write(self, text: str) -> None:
         """A piece of the run's log, whole lines or not. Never waits; what exceeds the cap is dropped."""

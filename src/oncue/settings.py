@@ -70,6 +70,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     processes: int = 0
     """Process-isolated runs and commands at a time in one worker; 0: as many as there are processors."""
 
+    cpu: float = 0
+    """Processors that a worker's runs may ask for, all together; 0: as many as there are."""
+
+    memory_mb: int = 0
+    """Memory that a worker's runs may ask for, all together; 0: what the machine has."""
+
     reserved_for_high: float = 0.1
     """The part of a worker's places of each kind that only runs of high priority get; of fewer than ten, none."""
 

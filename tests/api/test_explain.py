@@ -6,10 +6,10 @@ from uuid import uuid4
 import pytest
 from tests.api.conftest import Desk
 
-from oncue.domain.explain import show_offer
+from oncue.domain import attempt
 from oncue.domain.ids import JobId, WorkerId
 from oncue.domain.instants import HOUR, MINUTE, SECOND, rfc3339
-from oncue.domain.placement import Offer, Resources
+from oncue.domain.placement import Offer, Resources, show_offer
 from oncue.engines.port import Worker
 from oncue.testing.conformance.store import LEASE
 
@@ -73,8 +73,11 @@ async def test_who_stands_in_the_way_is_named_with_what_it_does(desk: Desk) -> N
 
     found = await why(desk, second)
 
-    assert (found["reason"], found["holder"], found["position"]) == ("group", first["job_id"], 2)
-    assert found["detail"] == f"it waits for run {first['job_id']} of the same group 'g', which has run for 3 s"
+    assert (found["reason"], found["holder"], found["position"]) == ("group", first["job_id"], 1)
+    assert (
+        found["detail"]
+        == f"the group 'g' runs one at a time: it waits for run {first['job_id']}, which has run for 3 s"
+    )
 
 
 async def test_a_concurrency_key_is_named_as_what_holds_a_run(desk: Desk) -> None:
@@ -87,9 +90,77 @@ async def test_a_concurrency_key_is_named_as_what_holds_a_run(desk: Desk) -> Non
 
     assert (found["reason"], found["position"], found["holder"] in [job["job_id"] for job in jobs[:2]]) == (
         "concurrency",
-        3,
+        1,
         True,
     )
+
+
+async def in_the_way(desk: Desk, **holder: Any) -> str:
+    """What is told of the holder of a group, which is this job, to whoever stands behind it."""
+    first = await desk.create(group="g", **holder)
+    desk.store.advance(SECOND)
+    second = await desk.create(group="g")
+    await desk.store.grant(SECOND)
+    found = await why(desk, second)
+    assert (found["reason"], found["holder"], found["position"]) == ("group", first["job_id"], 1)
+    return str(found["detail"]).partition(f"{first['job_id']}, which ")[2]
+
+
+async def test_a_holder_that_waits_for_its_concurrency_key_is_told_so(desk: Desk) -> None:
+    await desk.create(concurrency={"key": "k", "limit": 1})
+    desk.store.advance(SECOND)
+
+    told = await in_the_way(desk, concurrency={"key": "k", "limit": 1})
+
+    assert told == "waits itself: at most 1 run at a time with the concurrency key 'k'"
+
+
+async def test_a_holder_that_waits_for_its_rate_is_told_so(desk: Desk) -> None:
+    rate = {"limit": 1, "per": "1h", "key": "r"}
+    await desk.create(rate=rate)
+    await desk.store.grant(SECOND)
+    desk.store.advance(SECOND)
+
+    assert await in_the_way(desk, rate=rate) == "waits itself for its rate, 1 in any 1h for the key 'r'"
+
+
+async def test_a_holder_in_a_paused_queue_is_told_so(desk: Desk) -> None:
+    await desk.store.fleet.pause_queue("slow", desk.store.now)
+
+    assert await in_the_way(desk, queue="slow") == "cannot start because the queue 'slow' is paused"
+
+
+async def test_a_retry_with_a_rate_is_promised_no_more_than_is_true(desk: Desk) -> None:
+    store = desk.store
+    job = await desk.create(rate={"limit": 1, "per": "1h"}, retry={"jitter": 0})
+    await store.grant(SECOND)
+    worker = await offering(desk)
+    await store.fail(worker, *await store.claim_due(worker))
+
+    found = await why(desk, job)
+
+    assert (found["state"], found["reason"]) == ("retrying", "not_due")
+    assert found["detail"].endswith(", at the earliest: then it waits for its rate, 1 in any 1h for the key 'mark'")
+
+
+async def test_one_that_gave_way_is_told_so(desk: Desk) -> None:
+    store = desk.store
+    job = await desk.create(preemptible=True)
+    worker = await offering(desk)
+    [run] = await store.claim_due(worker)
+    await store.running.hand_back(worker, [attempt.preempted(run, worker, store.now, store.now)], store.now)
+
+    found = await why(desk, job)
+
+    assert (found["state"], found["reason"], found["position"]) == ("queued", "no_capacity", 1)
+    assert found["detail"].startswith(f"it gave way to one of high priority at {rfc3339(store.now)}; ")
+
+
+async def test_a_run_that_asks_for_more_places_than_its_task_has_is_too_big(desk: Desk) -> None:
+    await offering(desk, Offer(frozenset({"mark"}), resources=Resources(slots=1_000), slots={"mark": 2}))
+
+    assert await reason(desk, await desk.create(resources={"slots": 3})) == "too_big"
+    assert await reason(desk, await desk.create(resources={"slots": 2})) == "no_capacity"
 
 
 @pytest.mark.parametrize(
@@ -176,7 +247,7 @@ async def test_what_is_another_users_is_not_explained(desk: Desk) -> None:
 
 async def test_workers_show_what_they_offer(desk: Desk) -> None:
     """One that says nothing, or nothing that can be read, is shown all the same."""
-    offer = Offer(frozenset({"mark"}), frozenset({"b", "a"}), frozenset({"gpu"}), Resources(1_500, 64, 2))
+    offer = Offer(frozenset({"mark"}), frozenset({"b", "a"}), frozenset({"gpu"}), Resources(1_500, 64, 2), {"mark": 1})
     able = await offering(desk, offer)
     await offering(desk, b"{")
 
@@ -187,5 +258,6 @@ async def test_workers_show_what_they_offer(desk: Desk) -> None:
         "queues": ["a", "b"],
         "labels": ["gpu"],
         "resources": {"cpu": 1.5, "memory_mb": 64, "slots": 2},
+        "slots": {"mark": 1},
     }
     assert list(shown.values()) == [None]

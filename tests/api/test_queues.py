@@ -117,6 +117,19 @@ async def test_one_that_nobody_uses_yet_can_be_paused_and_resumed(desk: Desk) ->
     assert (resumed.json()["name"], resumed.json()["paused_since"], resumed.json()["classes"]) == ("new one", None, [])
 
 
+@pytest.mark.parametrize("path", ["a%2Fb", "a/b"])
+@pytest.mark.parametrize("name", ["a/b", "a/b/pause", "/a/b", "a/b/"])
+async def test_a_name_with_slashes_is_as_good_as_any(desk: Desk, name: str, path: str) -> None:
+    path = name.replace("a/b", path)
+    await desk.create(queue=name)
+
+    paused = await desk.call("POST", f"/v1/queues/{path}/pause", key="root")
+    assert (paused.status_code, paused.json()["name"], paused.json()["depth"]) == (200, name, 1)
+    assert list(await desk.store.fleet.paused_queues()) == [name]
+    await desk.call("POST", f"/v1/queues/{path}/resume", key="root")
+    assert await desk.store.fleet.paused_queues() == {}
+
+
 @pytest.mark.parametrize("name", ["%20", "a%00b", "x" * 101])
 async def test_a_name_that_no_queue_can_have_is_refused(desk: Desk, name: str) -> None:
     answer = await desk.call("POST", f"/v1/queues/{name}/pause", key="root")

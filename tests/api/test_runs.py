@@ -49,6 +49,61 @@ async def test_a_run_is_shown_from_waiting_to_succeeded(desk: Desk) -> None:
     assert await desk.get(f"{path}/result") == {"ok": True}
 
 
+async def test_one_that_gave_way_has_not_failed_and_its_next_attempt_has_the_next_number(desk: Desk) -> None:
+    store = desk.store
+    job = await desk.create(preemptible=True, max_retries=1)
+    path, worker = f"/runs/{job['job_id']}", await store.worker()
+
+    async def give_way() -> None:
+        [run] = await store.claim_due(worker)
+        began = store.now
+        store.advance(SECOND)
+        await store.running.hand_back(worker, [attempt.preempted(run, worker, began, store.now)], store.now)
+
+    await give_way()
+    waiting = await desk.get(path)
+    assert (waiting["status"], waiting["attempt_number"], waiting["lag_ms"]) == ("queued", 1, 0)
+    [run] = await store.claim_due(worker)
+    running = await desk.get(path)
+    assert (running["status"], running["attempt_number"]) == ("running", 2)
+    for shown in (waiting, running):
+        assert (shown["error_type"], shown["error_message"]) == (None, None)
+        assert [(one["number"], one["outcome"], one["error_type"]) for one in shown["attempts"]] == [
+            (1, "preempted", None)
+        ]
+
+    await store.fail(worker, run)
+    store.advance(MINUTE)
+    await store.beat(worker)
+    await give_way()
+    retrying = await desk.get(path)
+    assert (retrying["status"], retrying["attempt_number"], retrying["error_message"]) == ("retrying", 3, "it broke")
+    await store.succeed(worker, *await store.claim_due(worker))
+    ended = await desk.get(path)
+    assert (ended["attempt_number"], ended["error_message"]) == (4, None)
+    assert [(one["number"], one["outcome"]) for one in ended["attempts"]] == [
+        (1, "preempted"),
+        (2, "failed"),
+        (3, "preempted"),
+        (4, "succeeded"),
+    ]
+
+
+async def test_one_that_is_cancelled_while_it_gives_way_has_one_attempt(desk: Desk) -> None:
+    store = desk.store
+    job = await desk.create(preemptible=True)
+    worker = await store.worker()
+    [run] = await store.claim_due(worker)
+    began = store.now
+    await store.running.cancel(None, run.run_id, store.now)
+    store.advance(SECOND)
+
+    await store.running.hand_back(worker, [attempt.preempted(run, worker, began, store.now)], store.now)
+
+    shown = await desk.get(f"/runs/{job['job_id']}")
+    assert (shown["status"], shown["attempt_number"], len(shown["attempts"])) == ("cancelled", 1, 1)
+
+
 async def test_a_held_run_is_queued_from_the_instant_it_asked_for(desk: Desk) -> None:
     first = await desk.create(group="g")
     desk.store.advance(SECOND)  # a lane is in order of instants; of one and the same, in order of ids

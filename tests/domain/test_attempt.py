@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from oncue.domain.attempt import LONGEST_ERROR, cancelled, failed, lost, succeeded
+from oncue.domain.attempt import LONGEST_ERROR, cancelled, failed, handed_back, lost, next_number, preempted, succeeded
 from oncue.domain.ids import SCHEDULE, ClassId, JobId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
 from oncue.domain.job import Spec, encode_spec
@@ -149,3 +149,42 @@ def test_a_cancelled_attempt_is_neither_a_failure_nor_a_loss() -> None:
 
 def test_attempts_are_numbered_over_failures_and_losses() -> None:
     assert claimed(Spec("t"), failures=2, losses=1).attempt == 4
+
+
+def test_one_that_gave_way_is_handed_back_with_a_note_and_without_an_error() -> None:
+    spec = Spec("t", max_retries=0)
+
+    back = handed_back(preempted(claimed(spec), WORKER, BEGAN, NOW), NOW)
+
+    assert (back.state, back.due, back.failures, back.losses) == (State.WAITING, BEGAN, 0, 0)
+    assert (back.error_type, back.error) == (None, None)
+    [note] = read_attempts(back.attempts)
+    assert (note.number, note.outcome, note.error_type, note.error) == (1, "preempted", None, None)
+
+
+def test_one_that_gave_way_has_a_number_of_its_own() -> None:
+    spec = Spec("t", max_retries=1)
+    twice = preempted(preempted(claimed(spec), WORKER, BEGAN, NOW), WORKER, BEGAN, NOW)
+
+    first = fail(twice, spec)
+    again = msgspec.structs.replace(twice, failures=1, attempts=first.attempts)
+    last = lost(preempted(again, WORKER, BEGAN, NOW), WORKER, BEGAN, NOW)
+
+    assert (first.state, first.failures, last.failures, last.losses) == (State.WAITING, 1, 1, 1)
+    assert [(one.number, one.outcome) for one in read_attempts(last.attempts)] == [
+        (1, "preempted"),
+        (2, "preempted"),
+        (3, "failed"),
+        (4, "preempted"),
+        (5, "lost"),
+    ]
+
+
+def test_numbers_go_on_when_the_first_attempts_are_no_longer_kept() -> None:
+    run = claimed(Spec("t"))
+    for _ in range(60):
+        run = preempted(run, WORKER, BEGAN, NOW)
+
+    kept = read_attempts(run.attempts)
+
+    assert (len(kept), kept[-1].number, next_number(kept, 0)) == (50, 60, 61)

@@ -1,11 +1,22 @@
 """Where runs may go, and in which order."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from oncue.domain.instants import MINUTE, Instant
-from oncue.domain.placement import ClassKey, Offer, Priority, Resources, misfit, rank
+from oncue.domain.placement import (
+    ClassKey,
+    Misfit,
+    Offer,
+    Priority,
+    Resources,
+    misfit,
+    rank,
+    read_offer,
+    show_offer,
+)
 
 sizes = st.builds(Resources, st.integers(0, 1_000_000), st.integers(0, 10_000_000), st.integers(1, 64))
 
@@ -63,17 +74,36 @@ OFFER = Offer(frozenset({"a"}), frozenset({"q", "r"}), frozenset({"gpu", "ssd"})
 
 
 @pytest.mark.parametrize(
-    ("key", "reason"),
+    ("key", "lacks"),
     [
         (ClassKey("a", "q"), None),
         (ClassKey("a", "q", labels=("gpu",), size=Resources(1_000, 1_000, 2)), None),
-        (ClassKey("b", "q"), "no_worker"),
-        (ClassKey("a", "default"), "no_worker"),
-        (ClassKey("a", "q", labels=("gpu", "tpu")), "no_labels"),
-        (ClassKey("a", "q", size=Resources(cpu_milli=2_000)), "too_big"),
-        (ClassKey("a", "q", size=Resources(memory_mb=2_000)), "too_big"),
-        (ClassKey("a", "q", size=Resources(slots=3)), "too_big"),
+        (ClassKey("b", "q"), Misfit.NO_TASK),
+        (ClassKey("b", "default"), Misfit.NO_TASK),
+        (ClassKey("a", "default", labels=("tpu",)), Misfit.NO_QUEUE),
+        (ClassKey("a", "q", labels=("gpu", "tpu"), size=Resources(slots=3)), Misfit.NO_LABELS),
+        (ClassKey("a", "q", size=Resources(cpu_milli=2_000)), Misfit.TOO_BIG),
+        (ClassKey("a", "q", size=Resources(memory_mb=2_000)), Misfit.TOO_BIG),
+        (ClassKey("a", "q", size=Resources(slots=3)), Misfit.TOO_BIG),
     ],
 )
-def test_a_worker_is_told_what_it_cannot_take_and_why(key: ClassKey, reason: str | None) -> None:
-    assert misfit(key, OFFER) == reason
+def test_a_worker_is_told_what_it_cannot_take_and_what_is_missing_first(key: ClassKey, lacks: Misfit | None) -> None:
+    assert misfit(key, OFFER) is lacks
+
+
+@pytest.mark.parametrize(("task", "most"), [("looped", 4), ("threaded", 2), ("roomy", 8)])
+def test_a_task_has_the_places_of_its_own_kind(task: str, most: int) -> None:
+    offer = Offer(
+        frozenset({"looped", "threaded", "roomy"}), resources=Resources(slots=4), slots={"threaded": 2, "roomy": 8}
+    )
+
+    assert misfit(ClassKey(task, size=Resources(slots=most)), offer) is None
+    assert misfit(ClassKey(task, size=Resources(slots=most + 1)), offer) is Misfit.TOO_BIG
+
+
+def test_an_offer_is_read_back_and_anything_else_is_none() -> None:
+    told = msgspec.structs.replace(OFFER, slots={"a": 1})
+
+    assert read_offer(show_offer(told)) == told
+    for info in (None, b"", b"{}", b"[1]", b'{"tasks": 7}', b"\xff", b'{"tasks":["\xff"]}'):
+        assert read_offer(info) is None

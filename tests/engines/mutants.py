@@ -619,8 +619,32 @@ MUTANTS = [
         "starts that were granted are not looked at again",
         "test_starts_of_earlier_passes_count",
         statements=(
-            Statement("sqlite.meters", "granted", "at > ?2", "at > ?2 and false"),
-            Statement("postgres.meters", "granted", "at > $4 - p", "at > $4 - p and false"),
+            Statement("sqlite.meters", "granted", "meter = ?1", "false and meter = ?1"),
+            Statement("postgres.meters", "granted", "meter = m", "false"),
+        ),
+    ),
+    Mutant(
+        "starts that nobody made use of count as of when they were given",
+        "test_while_no_worker_takes_what_was_granted_nothing_more_is",
+        statements=(
+            Statement("sqlite.meters", "count_anew", "at <= ?3", "at <= ?3 and false"),
+            Statement("postgres.meters", "count_anew", "g.at <= $3", "g.at <= $3 and false"),
+        ),
+    ),
+    Mutant(
+        "starts that were made use of count anew when the run waits again",
+        "test_a_retry_is_no_start_that_was_not_made_use_of",
+        statements=(
+            Statement("sqlite.meters", "count_anew", "r.token = grants.token", "true"),
+            Statement("postgres.meters", "count_anew", "w.token = g.token", "true"),
+        ),
+    ),
+    Mutant(
+        "what is paused counts as about to start",
+        "test_what_is_paused_after_it_was_granted_a_start_holds_up_nobody",
+        statements=(
+            Statement("sqlite.meters", "count_anew", "r.held = 0", "true"),
+            Statement("postgres.meters", "count_anew", "w.held = 0", "true"),
         ),
     ),
     Mutant(

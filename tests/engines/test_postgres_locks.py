@@ -11,9 +11,9 @@ from tests.engines.test_postgres_outside import KEEP, Call, Place, eventually
 
 from oncue.domain import change
 from oncue.domain.errors import Conflict
-from oncue.domain.ids import JobId
-from oncue.domain.instants import HOUR, MINUTE
-from oncue.domain.job import JobStatus, decode_spec
+from oncue.domain.ids import JobId, lane_key
+from oncue.domain.instants import HOUR, MINUTE, Duration
+from oncue.domain.job import JobStatus, Rate, decode_spec
 from oncue.domain.policy import CatchUp
 from oncue.domain.run import State
 from oncue.engines.port import JobQuery, RunQuery
@@ -216,6 +216,61 @@ async def test_who_settles_waits_for_a_gate_without_holding_the_next_in_the_lane
 
     store.advance(1)
     assert await store.claimable() == [second]
+
+
+async def orphans(store: Store, *how: dict[str, Any]) -> None:
+    """Runs whose workers are gone, one each. They are reaped in this order."""
+    for one in how:
+        store.advance(1)
+        worker = await store.worker()
+        await store.claim_one(worker, await store.one_shot(**one))
+        await store.fleet.leave(worker)
+
+
+async def test_who_reaps_several_workers_waits_for_a_gate_without_holding_a_later_one(place: Place) -> None:
+    """Catches gates that are tended worker by worker: with somebody who settles a run of each it would be a circle."""
+    store = await place.store()
+    keys = sorted("ab", key=lambda key: lane_key("gate", store.uid, key))
+    await orphans(store, {"gate": (keys[1], 1)}, {"gate": (keys[0], 1)})
+    first, second = (lane_key("gate", store.uid, key) for key in keys)
+
+    await free_while_waiting(
+        place,
+        store.reap,
+        f"select from lanes where lane = {first} for update",
+        f"select from lanes where lane = {second}",
+    )
+
+    assert await place.value("select count(*) from waiting") == 2
+
+
+async def test_who_reaps_several_workers_waits_for_a_gate_without_holding_a_meter(place: Place) -> None:
+    store = await place.store()
+    metered = await store.one_shot(rate=Rate(limit=1, per=Duration(HOUR)))
+    await store.grant()
+    worker = await store.worker()
+    await store.claim_one(worker, metered)
+    await store.fleet.leave(worker)
+    await orphans(store, {"gate": ("c", 1)})
+
+    await free_while_waiting(place, store.reap, "select from lanes for update", "select from meters")
+
+    assert await place.value("select count(*) from waiting") == 2
+
+
+async def test_who_reaps_waits_for_a_definition_without_holding_its_runs(place: Place) -> None:
+    """Who cancels a job has its definition, and wants what runs of it."""
+    store = await place.store()
+    await store.recurring(every=MINUTE)
+    await store.plan(ahead=MINUTE)
+    store.advance(MINUTE)
+    worker = await store.worker()
+    run = only(await store.claim_due(worker))
+    await store.fleet.leave(worker)
+
+    await free_while_waiting(place, store.reap, "select from jobs for update", "select from running")
+
+    assert await store.state(run.run_id) is State.WAITING
 
 
 async def test_who_edits_waits_for_the_planner_without_holding_the_definition(place: Place) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from oncue.domain import change
 from oncue.domain.errors import StoreUnavailable
-from oncue.domain.ids import ClassId, JobId, KeyId
+from oncue.domain.ids import ClassId, JobId, KeyId, UserNumber
 from oncue.domain.instants import DAY, MILLISECOND, Duration
 from oncue.domain.placement import ClassKey
 from oncue.engines import port
@@ -165,7 +165,9 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Planning.overdue": lambda: store.planning.overdue(10, now),
         "Planning.withdraw": lambda: store.planning.withdraw([], now),
         "Planning.expire": lambda: store.planning.expire(10, now),
+        "Planning.grant": store.grant,
         "Running.peek": lambda: store.running.peek([ClassId(1)], LONG_AGO, now, 10),
+        "Running.peek_fair": lambda: store.running.peek_fair([ClassId(1)], UserNumber(0), 10, 10, now),
         "Running.claim": lambda: store.claim(worker, waiting[1]),
         "Running.held_by": lambda: store.running.held_by(worker, taken),
         "Running.settle": lambda: store.succeed(worker, held[0]),
@@ -185,6 +187,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Fleet.resume_queue": lambda: store.fleet.resume_queue("slow"),
         "Fleet.paused_queues": store.fleet.paused_queues,
         "History.run": lambda: store.history.run(uid, waiting[3]),
+        "History.standing": lambda: store.history.standing(uid, waiting[3]),
         "History.runs": lambda: store.history.runs(RunQuery(uid)),
         "History.ledger": lambda: store.history.ledger(uid, job),
         "History.dead_letters": lambda: store.history.dead_letters(uid),

@@ -4,10 +4,15 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from tests.engines import test_postgres_outside as outside
-from tests.engines.test_postgres_outside import Place, postgres_of
+from tests.engines.test_postgres_outside import Call, Place, postgres_of
 
+from oncue.domain.ids import RunId, lane_key
+from oncue.domain.instants import HOUR, MINUTE
+from oncue.domain.lane import Held
 from oncue.engines.postgres import lanes, running
+from oncue.engines.postgres import store as sessions
 from oncue.engines.postgres.store import Connection
 from oncue.engines.sql import statements
 from oncue.testing.conformance.store import Store
@@ -54,7 +59,7 @@ def every_statement() -> dict[str, str]:
             last = max(int(part[0]) for part in text.split("$")[1:])
             found |= {name: text.format(name=""), f"{name} by name": text.format(name=f"and name = ${last + 1}")}
         elif "{lane}" in text:
-            found |= {f"{name} of lanes": text.format(**lanes._LANE), f"{name} of gates": text.format(**lanes._GATE)}
+            found |= {f"{name} of lanes": text.format(**lanes.LANE), f"{name} of gates": text.format(**lanes.GATE)}
         else:
             found[name] = text
     return found
@@ -152,3 +157,100 @@ async def test_what_has_no_index_would_be_seen(place: Place) -> None:
         return [walks(await plan_of(connection, f"select from waiting where {name} = $1"), leading) for name in columns]
 
     assert await postgres_of(store)._store.write(explain) == [set(), {"waiting"}, {"waiting"}, {"waiting"}]
+
+
+# ------------------------------------------------------------------------------------------------------ what it reads
+
+MANY = 100_000
+# Occurrences an hour old, all of them before whoever comes now.
+CROWD = f"""
+insert into waiting (run_id, job_id, uid, class_id, due, wanted, trigger, job_version, held, lane, gate)
+  select gen_random_uuid(), gen_random_uuid(), 1, 1, $1 + n, $1 + n, case when $2 & 4 = 4 then 0 else 1 end, 1, $2, $3, $4
+  from generate_series(1, {MANY}) n
+"""
+READ = """
+select sum(pg_stat_get_xact_tuples_returned(indexrelid)) + pg_stat_get_xact_tuples_returned('waiting'::regclass)
+from pg_index where indrelid = 'waiting'::regclass
+"""
+
+
+class Reading:
+    """Counts what transactions read of what waits: the rows, and the entries of every index."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.entries = 0
+        real = sessions.Store._transaction
+
+        async def transaction(of: sessions.Store, work: Any, **how: Any) -> Any:
+            async def counted(connection: Connection) -> Any:
+                before = await connection.fetchval(READ)
+                answer = await work(connection)
+                self.entries += await connection.fetchval(READ) - before
+                return answer
+
+            return await real(of, counted, **how)
+
+        async def fetch(of: sessions.Store, statement: str, *args: Any, hot: bool = False) -> Any:
+            return await of.write(lambda connection: connection.fetch(statement, *args), hot=hot)
+
+        patch.setattr(sessions.Store, "_transaction", transaction)
+        patch.setattr(sessions.Store, "fetch", fetch)
+
+    async def of(self, call: Call) -> int:
+        self.entries = 0
+        await call()
+        return self.entries
+
+
+async def what_it_costs(store: Store, reading: Reading, lane: dict[str, Any]) -> dict[str, int]:
+    """What each deed reads where a few come and go, all of this lane. None of them stays."""
+    worker = await store.worker()
+    first, *others = await store.one_shots(4, apart=1, **lane)
+    new = [await store.new_one_shot(MINUTE, **lane) for _ in range(2)]
+    store.advance(MINUTE)
+    costs = {
+        "create": await reading.of(lambda: store.create(*new)),
+        "stand": await reading.of(lambda: store.history.standing(None, others[2])),
+        "cancel": await reading.of(lambda: store.running.cancel(None, others[2], store.now)),
+        "look for overlaps": await reading.of(lambda: store.planning.overdue(10, store.now)),
+    }
+    run = await store.claim_one(worker, first)
+    costs["hand back"] = await reading.of(lambda: store.hand_back(worker, run))
+    run = await store.claim_one(worker, first)
+    costs["settle"] = await reading.of(lambda: store.succeed(worker, run))
+    for run_id in (*others[:2], *(RunId(one.job.job_id) for one in new)):
+        await store.running.cancel(None, run_id, store.now)
+    return costs
+
+
+CROWDS: dict[str, tuple[dict[str, Any], dict[str, Any], Held]] = {
+    "of a group, with a key": ({"group": "g", "gate": ("k", 3)}, {"gate": ("k", 3)}, Held.LANE | Held.GATE),
+    "of a group, paused": ({"group": "g"}, {"group": "g"}, Held.LANE | Held.PAUSED),
+    "of a key, paused": ({"gate": ("k", 3)}, {"gate": ("k", 3)}, Held.GATE | Held.PAUSED),
+}
+
+
+@pytest.mark.parametrize("crowd", CROWDS)
+@pytest.mark.parametrize("news", [None, SEEN_WHEN_EMPTY, "analyze"])
+async def test_many_that_cannot_go_cost_those_behind_them_nothing(
+    place: Place, monkeypatch: pytest.MonkeyPatch, crowd: str, news: str | None
+) -> None:
+    """Catches a lane or a gate that is searched for its next member among all that something else holds."""
+    theirs, lane, held = CROWDS[crowd]
+    store = await place.store()
+    await place.session.execute("alter table waiting set (autovacuum_enabled = off)")
+    reading = Reading(monkeypatch)
+    await what_it_costs(store, reading, lane)
+    await place.session.execute("vacuum waiting")
+    alone = await what_it_costs(store, reading, lane)
+    store.advance(HOUR)
+    group, key = (lane_key(*name) for name in (("group", store.uid, "g"), ("gate", store.uid, "k")))
+    values = (store.at(-HOUR), held, group if "group" in theirs else "null", key if "gate" in theirs else "null")
+    crowding = CROWD
+    for number, value in enumerate(values, start=1):
+        crowding = crowding.replace(f"${number}", str(int(value) if value != "null" else value))
+    await place.session.execute(crowding)
+    await place.session.execute("vacuum waiting")
+    await place.session.execute((news or "select").format(now=store.now))
+
+    assert await what_it_costs(store, reading, lane) == alone

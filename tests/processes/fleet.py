@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from copy import copy
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -111,6 +112,21 @@ class Fleet:
         self.ready(workers=1)
         return member
 
+    def deploy(self, *options: str, workers: int = 1) -> list[Member]:
+        """As users run each engine: `oncue up` and further workers on a file, the roles apart on a server.
+
+        Returned: the members that run tasks, alike in their options.
+        """
+        if self.engine.startswith("sqlite"):
+            able = [self.start("up", *options)]
+        else:
+            self.start("api")
+            self.start("scheduler")
+            able = [self.start("worker", *options)]
+        able += [self.start("worker", *options) for _ in range(workers - 1)]
+        self.ready(workers=workers)
+        return able
+
     def ready(self, *, workers: int) -> None:
         """The API answers, and so many workers are registered."""
         until(lambda: self.raw("GET", "/readyz")[0] == 200, 30, "the API is ready", self.tell)
@@ -176,6 +192,14 @@ class Fleet:
         if self._key is None and (self.folder / "admin.key").exists():
             self._key = (self.folder / "admin.key").read_text().strip() or None
         return self._key or ""
+
+    def as_user(self, user: str) -> Fleet:
+        """The same fleet, with the key of a member of that name."""
+        argv = [str(ONCUE), "keys", "create", "--engine", self.engine, "--data-dir", str(self.folder)]
+        made = subprocess.run([*argv, "--user", user, "--role", "member", "--json"], capture_output=True, check=True)
+        other = copy(self)
+        other._key = json.loads(made.stdout)["key"]
+        return other
 
     def call(self, method: str, path: str, body: Any = None) -> Json:
         """The answer; anything but success fails the test."""

@@ -63,6 +63,35 @@ async def relay(ctx: Any, lengths: list[float]) -> dict[str, int]:
     return {"pid": os.getpid(), "attempt": ctx.attempt}
 
 
+@tasks.task("step_by_step")
+async def step_by_step(ctx: Any, seconds: float) -> str:
+    """Goes on where its checkpoint says."""
+    note("start", ctx, checkpoint=ctx.checkpoint())
+    for step in range(ctx.checkpoint() or 0, round(seconds / 0.1)):
+        await asyncio.sleep(0.1)
+        await ctx.save_checkpoint(step + 1)
+        note("saved", ctx, checkpoint=step + 1)
+    note("end", ctx)
+    return "done"
+
+
+@tasks.task("step_by_step_apart", isolation="process")
+def step_by_step_apart(ctx: Any, seconds: float) -> str:
+    note("start", ctx, checkpoint=ctx.checkpoint())
+    for step in range(ctx.checkpoint() or 0, round(seconds / 0.1)):
+        time.sleep(0.1)
+        ctx.save_checkpoint(step + 1)
+        note("saved", ctx, checkpoint=step + 1)
+    note("end", ctx)
+    return "done"
+
+
+@tasks.task("fail")
+async def fail(ctx: Any) -> None:
+    note("start", ctx)
+    raise ValueError("as it was told")
+
+
 @tasks.task("in_thread")
 def in_thread(ctx: Any, seconds: float) -> str:
     """Nothing can stop it, so it keeps saying that it is still there."""

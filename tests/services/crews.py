@@ -4,19 +4,25 @@ import asyncio
 from random import Random
 from typing import Any
 
+from msgspec.structs import replace
+
 from oncue import Context, NoRetry, RetryAfter, Tasks
 from oncue.domain.ids import RunId, WorkerId
-from oncue.domain.instants import SECOND, Duration
+from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.placement import Offer, Resources
 from oncue.domain.run import RunView
 from oncue.services.attempts import Going, Stop
-from oncue.services.crew import Crew
+from oncue.services.crew import Crew, places
 from oncue.services.executors.functions import LoopExecutor
 from oncue.settings import Settings
 from oncue.tasks import Isolation, Task
 from oncue.testing.conformance.store import Store
 
-OFFER = Offer(frozenset({"noop", "wait", "fail", "talk", "stubborn", "heavy"}), resources=Resources(4_000, 4_000, 100))
+OFFER = Offer(
+    frozenset({"noop", "wait", "fail", "talk", "stubborn", "heavy"}),
+    frozenset({"default", "slow"}),
+    resources=Resources(4_000, 4_000, 100),
+)
 
 
 class Stage:
@@ -103,8 +109,10 @@ class StagedCrew(Crew):
 
 async def crew_on(store: Store, stage: Stage, worker_id: WorkerId | None = None, **settings: Any) -> StagedCrew:
     settings = {"concurrency": 3, "threads": 1, "processes": 1, "reserved_for_high": 0.0} | settings
+    given = Settings(**settings)
+    offer = replace(OFFER, slots={task.name: places(given)[task.takes] for task in stage.tasks})
     crew = StagedCrew(
-        *(store.engine, store.clock, Settings(**settings), worker_id or await store.worker(), stage.tasks, OFFER),
+        *(store.engine, store.clock, given, worker_id or await store.worker(), stage.tasks, offer),
         *({kind: LoopExecutor(1_000) for kind in Isolation}, LoopExecutor(1_000)),
         chance=Random(1),
         linger=Duration(0),
@@ -129,3 +137,21 @@ async def final(store: Store, crew: StagedCrew, run_id: RunId) -> RunView:
             await crew.attempts.run_once()
             await work(crew)
     return view
+
+
+async def drive(store: Store, crew: StagedCrew, length: int) -> None:
+    """For so long, as its loops would: again when `run_once` says so. A pass takes a millisecond."""
+    end = store.now + length
+    while store.now < end:
+        wait = await crew.worker.run_once()
+        await crew.rest()
+        await crew.settling.run_once()
+        await crew.attempts.run_once()
+        await store.clock.advance(Duration(min(max(wait, MILLISECOND), end - store.now)))
+
+
+async def let_end(crew: StagedCrew, run_id: RunId) -> None:
+    """One of those that wait for the test comes to its end."""
+    crew.attempts.stop(run_id, Stop.CANCELLED)
+    await crew.rest()
+    await crew.settling.run_once()

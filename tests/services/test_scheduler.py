@@ -120,7 +120,7 @@ async def test_what_could_not_start_in_time_expires_and_whoever_waits_behind_it_
 
     assert await store.state(late) is State.EXPIRED
     assert await store.claimable() == [next_one]
-    assert hints == [Hint(Topic.RUNS, due=store.now)]
+    assert hints == [Hint(Topic.RUNS)]
 
 
 async def test_a_full_batch_of_expired_runs_is_followed_by_the_next_at_once(

@@ -13,7 +13,7 @@ from oncue.domain.placement import Priority
 from oncue.domain.policy import Retry
 from oncue.domain.run import Claimed, RunView, State, read_attempts
 from oncue.engines.port import Hint, Topic
-from oncue.services import lookout, settling
+from oncue.services import choosing, lookout, settling
 from oncue.services.attempts import Stop
 from oncue.services.capture import capture_logging
 from oncue.testing.conformance.store import Store
@@ -124,7 +124,7 @@ async def test_a_run_moved_to_sooner_starts_at_its_new_instant(store: Store, sta
 async def test_a_backlog_of_one_kind_does_not_keep_the_other_from_being_seen(
     store: Store, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lookout, "ENOUGH", 2)
+    monkeypatch.setattr(choosing, "ENOUGH", 2)
     await store.one_shots(6, -MINUTE, task="heavy")
     crew = await crew_on(store, stage, threads=1)
     await work(crew)
@@ -143,7 +143,7 @@ async def test_a_backlog_larger_than_one_look_is_read_on(
 ) -> None:
     """Without waiting for the next sweep, and also when they are all due at one instant."""
     monkeypatch.setattr(lookout, "LIMIT", 3)
-    monkeypatch.setattr(lookout, "ENOUGH", 2)
+    monkeypatch.setattr(choosing, "ENOUGH", 2)
     runs = [*await store.one_shots(5, -MINUTE), *await store.one_shots(5, -SECOND, apart=MILLISECOND)]
     crew = await crew_on(store, stage, concurrency=2)
 

@@ -63,7 +63,7 @@ class Bodies:
         self.tasks = Tasks()
         self.tasks.task(TASK)(self.body)
 
-    async def body(self, ctx: Context, edit: int = 0) -> dict[str, int]:
+    async def body(self, ctx: Context, edit: int = 0, lasts: int = 0) -> dict[str, int]:
         task = asyncio.current_task()
         assert task is not None
         if self._process.dead:
@@ -72,7 +72,7 @@ class Bodies:
         task.add_done_callback(self._process.bodies.discard)
         start = self._journal.started(ctx.run_id, ctx.job_id, self._worker, edit, ctx.checkpoint())
         try:
-            await self._act(ctx, start)
+            await (self._process.sleep(lasts) if lasts else self._act(ctx, start))
         except asyncio.CancelledError:
             self._journal.told(start)
             self._journal.ended(start, "stopped")

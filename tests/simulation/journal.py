@@ -5,12 +5,13 @@ Everything carries its place in one sequence, so that "before" has one meaning h
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from oncue.domain.ids import JobId, RunId, WorkerId
 from oncue.domain.instants import SECOND, Instant
+from oncue.domain.run import Claimed
 from oncue.testing.clock import FakeClock
 
 
@@ -42,6 +43,8 @@ class Claim:
     run_id: RunId
     worker: WorkerId
     token: int
+    due: Instant
+    now: Instant
 
 
 class Journal:
@@ -52,7 +55,8 @@ class Journal:
         self.starts: list[Start] = []
         self.claims: dict[RunId, list[Claim]] = defaultdict(list)
         self.gone: dict[WorkerId, int] = {}  # buried, or said goodbye: its lease is worth nothing from there on
-        self.handed_back: set[RunId] = set()
+        self.handed_back: Counter[RunId] = Counter()
+        self.doubted: set[tuple[RunId, WorkerId]] = set()  # found out to be its own after an answer was lost
         self.beats: dict[WorkerId, Instant] = {}
         self.early_burials: list[str] = []
         self.crashes: list[str] = []
@@ -101,9 +105,9 @@ class Journal:
             if start.worker == worker:
                 self.ended(start, "killed")
 
-    def claimed(self, worker: WorkerId, run_id: RunId, token: int) -> None:
-        at = self.note(f"claimed {short(run_id)} #{token} by {short(worker)}")
-        self.claims[run_id].append(Claim(at, run_id, worker, token))
+    def claimed(self, worker: WorkerId, run: Claimed) -> None:
+        at = self.note(f"claimed {short(run.run_id)} #{run.token} by {short(worker)}")
+        self.claims[run.run_id].append(Claim(at, run.run_id, worker, run.token, run.due, self._clock.now()))
 
     def buried(self, worker: WorkerId, now: Instant, lease: int) -> None:
         self.gone.setdefault(worker, self.note(f"worker {short(worker)} is buried"))

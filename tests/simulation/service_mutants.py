@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.engines.mutants import plan_in_two_commits
+from tests.simulation import backlogs
 
-from oncue.domain.ids import SCHEDULE, RunId
-from oncue.domain.instants import NEVER, Duration, Instant
+from oncue.domain.ids import SCHEDULE, RunId, UserNumber
+from oncue.domain.instants import HOUR, NEVER, Duration, Instant
+from oncue.domain.placement import ClassKey, Offer, Priority, Resources, misfit
 from oncue.domain.planning import plan
 from oncue.domain.run import Claimed, RunView, State
 from oncue.engines.port import Planned
-from oncue.services import lookout
-from oncue.services.attempts import Attempts, Stop
+from oncue.services import attempts, capacity, choosing, lookout
+from oncue.services.attempts import Attempts, End, Going, Stop
+from oncue.services.capacity import Capacity
 from oncue.services.reaper import Reaper
 from oncue.services.scheduler import BATCH, HORIZON, Scheduler
 from oncue.services.settling import Settling
 from oncue.services.worker import Worker
+from oncue.tasks import Isolation
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -95,6 +101,100 @@ def trusting_hints(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(lookout, "SWEEP", Duration(NEVER))
 
 
+# ------------------------------------------------------------------------------------------------------------- sharing
+
+
+def keeping_the_places_of_what_was_cancelled(patch: pytest.MonkeyPatch) -> None:
+    end = Attempts._end
+
+    def forgetful(attempts: Attempts, going: Going, came_to: End) -> None:
+        if going.stop is Stop.CANCELLED:
+            attempts.capacity.take(going.kind, going.size, going.run.uid)  # and once is not twice
+        end(attempts, going, came_to)
+
+    patch.setattr(Attempts, "_end", forgetful)
+
+
+def keeping_users_accounts_open(patch: pytest.MonkeyPatch) -> None:
+    move = Capacity._move
+
+    def forgetful(capacity: Any, kind: Isolation, size: Resources, uid: UserNumber, sign: int) -> None:
+        move(capacity, kind, size, uid, sign)
+        if sign < 0:
+            capacity._held[kind, uid] += size.slots
+
+    patch.setattr(Capacity, "_move", forgetful)
+
+
+def giving_reserved_places_to_anybody(patch: pytest.MonkeyPatch) -> None:
+    fits = Capacity.fits
+    patch.setattr(Capacity, "fits", lambda capacity, kind, size, priority: fits(capacity, kind, size, Priority.HIGH))
+
+
+def counting_places_only(patch: pytest.MonkeyPatch) -> None:
+    move = Capacity._move
+    patch.setattr(
+        Capacity, "_move", lambda self, kind, size, uid, sign: move(self, kind, Resources(0, 0, size.slots), uid, sign)
+    )
+
+
+def starting_whatever_comes_true(patch: pytest.MonkeyPatch) -> None:
+    start = Attempts.start
+
+    def crowding(attempts: Any, run: Claimed) -> None:
+        attempts.capacity.fits = lambda *asked: True
+        start(attempts, run)
+        del attempts.capacity.fits
+
+    patch.setattr(Attempts, "start", crowding)
+
+
+def taking_what_has_other_labels(patch: pytest.MonkeyPatch) -> None:
+    def nearly_fits(key: ClassKey, offer: Offer) -> str | None:
+        return misfit(key, replace(offer, labels=frozenset(key.labels)))
+
+    patch.setattr(lookout, "misfit", nearly_fits)
+
+
+def counting_it_as_a_failure_to_give_way(patch: pytest.MonkeyPatch) -> None:
+    stopped = Attempts._stopped
+
+    def strict(attempts: Any, going: Going) -> End:
+        if going.stop is Stop.PREEMPTED:
+            return attempts._failure(going, "Preempted", "gave way")
+        return stopped(attempts, going)
+
+    patch.setattr(Attempts, "_stopped", strict)
+
+
+def letting_nobody_give_way(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Attempts, "make_room", lambda attempts, *asked: None)
+
+
+def asking_the_same_to_give_way_again_and_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(attempts, "may_preempt", lambda spec, *since: spec.preemptible)
+
+
+def keeping_room_for_nobody(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(choosing.Choice, "_goes_before", lambda choice, kept, run: False)
+
+
+def going_by_due_alone(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(choosing, "HEAD_START", dict.fromkeys(Priority, Duration(0)))
+
+
+def going_by_priority_alone(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(choosing, "HEAD_START", {priority: Duration(priority * HOUR) for priority in Priority})
+
+
+def giving_one_user_everything(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(capacity, "MOST_FOR_ONE", 2.0)
+
+
+def taking_no_turns(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(lookout, "LATE", NEVER)
+
+
 # Each bug, and a seed whose story it spoils.
 SERVICE_MUTANTS: dict[str, tuple[Plant, int]] = {
     "a worker starts what it saw without claiming it": (starting_without_a_claim, 0),
@@ -105,4 +205,25 @@ SERVICE_MUTANTS: dict[str, tuple[Plant, int]] = {
     "an end is forgotten when the store did not answer": (settling_once_and_not_again, 1),
     "a scheduler plans in two calls": (planning_in_two_calls, 4),
     "a worker that missed a hint never looks again": (trusting_hints, 17),
+    "what was cancelled keeps its place": (keeping_the_places_of_what_was_cancelled, 0),
+    "what users hold is never given back": (keeping_users_accounts_open, 0),
+    "reserved places are anybody's": (giving_reserved_places_to_anybody, 0),
+    "cpu and memory are not counted": (counting_places_only, 0),
+    "a claim that comes true late starts where there is no room": (
+        starting_whatever_comes_true,
+        0,
+    ),
+    "labels do not matter": (taking_what_has_other_labels, 0),
+    "giving way spends an attempt": (counting_it_as_a_failure_to_give_way, 0),
+}
+
+# Bugs that show when there is far too much to do for many minutes, and the story that they spoil.
+BACKLOG_MUTANTS: dict[str, tuple[Plant, Callable[[], Awaitable[list[str]]]]] = {
+    "nobody has a head start": (going_by_due_alone, partial(backlogs.priorities, 0)),
+    "priority is all that counts": (going_by_priority_alone, partial(backlogs.priorities, 0)),
+    "no room is kept for what is big": (keeping_room_for_nobody, partial(backlogs.sizes, "cpu")),
+    "one user may hold every place": (giving_one_user_everything, backlogs.users_with_long_runs),
+    "users take no turns": (taking_no_turns, backlogs.users),
+    "nobody gives way": (letting_nobody_give_way, backlogs.giving_way),
+    "the same give way again and again": (asking_the_same_to_give_way_again_and_again, backlogs.giving_way),
 }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 from tests.engines.mutants import MUTANTS, Mutant
-from tests.simulation.service_mutants import SERVICE_MUTANTS, Plant
+from tests.simulation.service_mutants import BACKLOG_MUTANTS, SERVICE_MUTANTS, Plant
 from tests.simulation.story import tell
 
 from oncue.engines.port import Engine
@@ -99,6 +99,13 @@ async def test_a_bug_of_an_engine_spoils_a_story(mutant: Mutant) -> None:
 @pytest.mark.parametrize(("plant", "seed"), SERVICE_MUTANTS.values(), ids=SERVICE_MUTANTS)
 async def test_a_bug_of_a_service_spoils_a_story(plant: Plant, seed: int) -> None:
     assert await spoils_a_story(seed, plant)
+
+
+@pytest.mark.parametrize(("plant", "story"), BACKLOG_MUTANTS.values(), ids=BACKLOG_MUTANTS)
+async def test_a_bug_in_sharing_spoils_a_long_story(plant: Plant, story: Callable[[], Awaitable[list[str]]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        plant(patch)
+        assert await story()
 
 
 async def spoils_a_story(

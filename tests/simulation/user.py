@@ -1,4 +1,7 @@
-"""A user who makes, changes and stops jobs, asks again until there is an answer, and remembers what was answered."""
+"""Who makes, changes and stops jobs, asks again until there is an answer, and remembers what was answered.
+
+Each acts for any of the users that the store knows, so that two can be at one job at once.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,19 @@ from random import Random
 from typing import TypeVar
 
 import msgspec
-from tests.simulation.bodies import TASK
 from tests.simulation.faults import STEP
 from tests.simulation.journal import short
-from tests.simulation.world import QUEUES, World
+from tests.simulation.shapes import QUEUES
+from tests.simulation.specs import some_spec
+from tests.simulation.world import World
 
 from oncue.domain import change
 from oncue.domain.change import JobChange
 from oncue.domain.errors import Conflict, StoreUnavailable
-from oncue.domain.ids import ClassId, JobId, RunId
+from oncue.domain.ids import ClassId, JobId, RunId, UserNumber
 from oncue.domain.instants import HOUR, SECOND, Duration, Instant
 from oncue.domain.job import Job, JobStatus, Snapshot, Spec
-from oncue.domain.lane import Concurrency
-from oncue.domain.policy import CatchUp, OnLost, Overlap, Retry
+from oncue.domain.policy import CatchUp, Overlap
 from oncue.domain.run import RunView
 from oncue.domain.schedule import Schedule
 from oncue.engines.port import Cancelled, Hint, NewJob, Topic
@@ -81,6 +84,7 @@ class Memory:
     cancels_asked: set[RunId] = field(default_factory=set)
     ends: dict[RunId, RunView] = field(default_factory=dict)  # the first final view of each
     queue_pauses: dict[str, list[Window]] = field(default_factory=lambda: {queue: [] for queue in QUEUES})
+    pried: list[str] = field(default_factory=list)  # what users were told of others
     queue_busy: bool = False  # of two who pause and resume at once nobody could say who was last
     resuming: bool = False
 
@@ -103,6 +107,7 @@ class User:
             self.run_now: 6,
             self.pause_or_resume_queue: 3,
             self.look: 20,
+            self.pry: 3,
         }
         self.tidied = False
         self.process.act("user", self.run_once, world.journal)
@@ -147,7 +152,7 @@ class User:
     ) -> bool:
         """Read, decide, apply; again when the job moved on. After a lost answer the job itself tells whether it was."""
         while True:
-            snap = await self.insist(lambda: self.engine.jobs.read(self.world.uid, owned.job.job_id))
+            snap = await self.insist(lambda: self.engine.jobs.read(owned.job.uid, owned.job.job_id))
             if snap is None:
                 return False
             if done(snap):
@@ -185,7 +190,7 @@ class User:
         if ahead == HOUR and chance.random() < 0.6:
             ahead = 0
         schedule = Schedule(at=Instant(now + ahead)) if ahead else Schedule()
-        await self._create([self._spec(schedule) for _ in range(chance.choice([1, 1, 2, 4]))])
+        await self._create([some_spec(chance, schedule) for _ in range(chance.choice([1, 1, 2, 4]))])
 
     async def make_recurring(self) -> None:
         chance = self.chance
@@ -197,34 +202,19 @@ class User:
             schedule = Schedule(cron=chance.choice(["*/2 * * * * *", "*/3 * * * * *", "1-59/5 * * * * *"]))
         schedule = msgspec.structs.replace(schedule, end_at=self.world.storm_ends)
         spec = msgspec.structs.replace(
-            self._spec(schedule),
+            some_spec(chance, schedule),
             overlap=chance.choice(list(Overlap)),
             catch_up=chance.choice(list(CatchUp)),
         )
         await self._create([spec])
 
-    def _spec(self, schedule: Schedule) -> Spec:
-        chance = self.chance
-        maybe = lambda likely, value: value if chance.random() < likely else None  # noqa: E731
-        return Spec(
-            TASK,
-            schedule,
-            queue=chance.choices(QUEUES, [5, 1])[0],
-            max_retries=chance.randrange(4),
-            retry=Retry(backoff=Duration(chance.randrange(1, 20) * STEP), jitter=0.0),
-            timeout=maybe(0.1, Duration(chance.randrange(1, 4) * SECOND // 2)) or HOUR,
-            start_within=maybe(0.15, Duration(chance.randrange(1, 4) * SECOND)),
-            on_lost=maybe(0.1, OnLost.DEAD) or OnLost.RERUN,
-            group=maybe(0.35, f"g{chance.randrange(2)}"),
-            concurrency=maybe(0.2, Concurrency("k", 2)),
-        )
-
     async def _create(self, specs: list[Spec]) -> None:
         now, new = self.world.clock.now(), []
+        uid = self.chance.choices(self.world.uids, [4, 2, 1])[0]
         [*class_ids] = await self.insist(lambda: self.engine.jobs.intern([spec.class_key for spec in specs]))
         for spec, class_id in zip(specs, class_ids, strict=True):
             job_id = JobId(self.world.new_id())
-            job = Job(job_id, self.world.uid, spec, b'{"edit":0}', created_at=now, updated_at=now)
+            job = Job(job_id, uid, spec, b'{"edit":0}', created_at=now, updated_at=now)
             self.memory.jobs[job_id] = Owned(job, class_id)
             if spec.schedule.recurring:
                 new.append(NewJob(job, class_id, cursor=change.first_cursor(spec.schedule, now)))
@@ -298,22 +288,24 @@ class User:
         owned.touched = True
         run_id = RunId(self.world.new_id())
         owned.extra[run_id] = self.world.clock.now()
-        snap = await self.insist(lambda: self.engine.jobs.read(self.world.uid, owned.job.job_id))
+        snap = await self.insist(lambda: self.engine.jobs.read(owned.job.uid, owned.job.job_id))
         try:
             wanted = change.run_now(snap, run_id, self.world.clock.now())
         except Conflict:
             return
         await self.insist(lambda: self.engine.jobs.apply(wanted, self.world.clock.now()))
+        await self.engine.signals.send([Hint(Topic.RUNS, due=owned.extra[run_id])])
 
     async def cancel_run(self) -> None:
-        runs = [RunId(start.run_id) for start in self.world.journal.starts[-20:]]
-        runs += [RunId(job_id) for job_id, owned in self.memory.jobs.items() if not owned.spec.schedule.recurring][-10:]
+        runs = [(start.run_id, start.job_id) for start in self.world.journal.starts[-20:]]
+        one_shots = [job_id for job_id, owned in self.memory.jobs.items() if not owned.spec.schedule.recurring]
+        runs += [(RunId(job_id), job_id) for job_id in one_shots[-10:]]
         if not runs:
             return
-        run_id = self.chance.choice(runs)
+        run_id, job_id = self.chance.choice(runs)
         self.memory.cancels_asked.add(run_id)
         answer: Cancelled | None = await self.insist(
-            lambda: self.engine.running.cancel(self.world.uid, run_id, self.world.clock.now())
+            lambda: self.engine.running.cancel(self.memory.jobs[job_id].job.uid, run_id, self.world.clock.now())
         )
         if answer is None:
             return
@@ -332,7 +324,7 @@ class User:
             return
         owned.cancel_asked = True
         answer: Cancelled | None = await self.insist(
-            lambda: self.engine.jobs.cancel(self.world.uid, owned.job.job_id, self.world.clock.now())
+            lambda: self.engine.jobs.cancel(owned.job.uid, owned.job.job_id, self.world.clock.now())
         )
         if answer is not None:
             owned.told |= {run_id for run_id, _ in answer.told}
@@ -340,7 +332,8 @@ class User:
             await self._tell(answer)
 
     async def _tell(self, answer: Cancelled) -> None:
-        await self.engine.signals.send([Hint(Topic.MAIL, target=str(worker_id)) for _, worker_id in answer.told])
+        hints = [Hint(Topic.MAIL, target=str(worker_id)) for _, worker_id in answer.told]
+        await self.engine.signals.send([*hints, Hint(Topic.RUNS)] if answer.stopped else hints)
 
     async def pause_or_resume_queue(self) -> None:
         queue = "side"
@@ -363,13 +356,29 @@ class User:
         for window in self.memory.queue_pauses[queue]:
             window.until = min(window.until, asked)
         await self.insist(lambda: self.engine.fleet.resume_queue(queue))
+        await self.engine.signals.send([Hint(Topic.RUNS)])
         self.memory.queue_busy = False
 
     # --------------------------------------------------------------------------------------------------------- looking
 
     async def look(self) -> None:
         """The first final view of a run is the one that has to stay."""
-        for start in self.chance.sample(self.world.journal.starts, min(5, len(self.world.journal.starts))):
-            view = await self.insist(lambda start=start: self.engine.history.run(self.world.uid, start.run_id))
+        starts = self.world.journal.starts
+        for start in self.chance.sample(starts, min(5, len(starts))):
+            uid = self.memory.jobs[start.job_id].job.uid
+            view = await self.insist(lambda uid=uid, start=start: self.engine.history.run(uid, start.run_id))
             if view is not None and view.state.final:
                 self.memory.ends.setdefault(start.run_id, view)
+
+    async def pry(self) -> None:
+        """Into what is another's."""
+        starts = self.world.journal.starts
+        if not starts:
+            return
+        start = self.chance.choice(starts)
+        owner = self.memory.jobs[start.job_id].job.uid
+        uid: UserNumber = self.chance.choice([uid for uid in self.world.uids if uid != owner])
+        seen = await self.insist(lambda: self.engine.history.run(uid, start.run_id))
+        stopped = await self.insist(lambda: self.engine.jobs.cancel(uid, start.job_id, self.world.clock.now()))
+        if seen is not None or stopped is not None:
+            self.memory.pried.append(f"user {uid} was told of run {short(start.run_id)}, which is user {owner}'s")

@@ -8,28 +8,31 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from msgspec.structs import replace
-from tests.simulation.bodies import TASK, Alone, Bodies
-from tests.simulation.faults import CALM, LEASE, STEP, STORE_TIMEOUT, OwnTurn, Reached, Way, Weather, ask
+from tests.simulation.bodies import Alone, Bodies
+from tests.simulation.census import Census
+from tests.simulation.faults import CALM, LEASE, STEP, OwnTurn, Reached, Way, Weather, ask
 from tests.simulation.journal import Journal, short
-from tests.simulation.process import Process
+from tests.simulation.process import Actor, Process
+from tests.simulation.shapes import SETTINGS, Shape, some_shapes
 
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import UserNumber, WorkerId, uuid7
 from oncue.domain.instants import DAY, SECOND, Duration, Instant
-from oncue.domain.placement import Offer, Resources
 from oncue.domain.run import State
 from oncue.engines.open import open_engine
-from oncue.engines.port import Engine, Hint, Page, RunQuery, Worker
+from oncue.engines.port import Engine, Hint, Page, RunQuery, Topic, Worker
 from oncue.engines.sqlite.engine import SqliteEngine
 from oncue.services.attempts import LAST_CHANCE, Stop
 from oncue.services.crew import Crew
 from oncue.services.executors.functions import LoopExecutor
+from oncue.services.metering import AHEAD, Metering
 from oncue.services.overlap import Overlap
 from oncue.services.reaper import Reaper
 from oncue.services.scheduler import Scheduler
@@ -37,10 +40,8 @@ from oncue.settings import Settings
 from oncue.tasks import Isolation
 from oncue.testing.clock import SOME_DAY, FakeClock
 
-QUEUES = ("default", "side")
 STORM = 25 * SECOND
 REST_WITHIN = 120 * SECOND  # after the storm: three losses in a row, and whoever queues behind them
-SETTINGS = Settings(lease=Duration(LEASE), store_timeout=Duration(STORE_TIMEOUT), stop_grace=Duration(SECOND))
 LIVE = frozenset({State.WAITING, State.RUNNING})
 SAFE = 0.8  # of a lease: a worker that was not heard for so long is ended
 # Commits wait for the disk, and it is not the disk that is tried here.
@@ -68,13 +69,21 @@ async def new_store(seed: int) -> Path:
 class Crewed:
     """A worker in its process, and the keeper that beats for it."""
 
-    def __init__(self, process: Process, worker_id: WorkerId, crew: Crew, engine: Any) -> None:
+    def __init__(self, process: Process, worker_id: WorkerId, shape: Shape, crew: Crew, engine: Any) -> None:
         self.process = process
+        self.shape = shape
         self.worker_id = worker_id
         self.crew = crew
         self.engine = engine
         self.beaten_at = process.clock.monotonic()
         self.retiring = False
+        self.whole = deepcopy(self.given)
+
+    @property
+    def given(self) -> object:
+        """What it believes to have given away, and to whom."""
+        room = self.crew.attempts.capacity
+        return room._free, room._cpu, room._memory, room._held
 
 
 class World:
@@ -83,17 +92,23 @@ class World:
         self.chance = Random(seed)
         self.calm = seed % 5 == 0
         self.jumpy = seed % 7 == 3 and not self.calm
+        self.tight = seed % 10 == 5 if self.calm else seed % 3 > 0
         self.clock = FakeClock()
         self.journal = Journal(self.clock)
         store = OwnTurn(path, Duration(10 * SECOND))
         self.engine = plant(SqliteEngine(store, Settings(engine=f"sqlite:///{path}")))
         self.way = Way(self.engine, Random(seed + 1), self._witness)
         self.way.deliver = self._deliver
-        self.uid: UserNumber = ask(self.engine.people.user("ada", self.clock.now()))
+        names = ("ada", "ben", "cleo")
+        self.uids: tuple[UserNumber, ...] = tuple(ask(self.engine.people.user(n, self.clock.now())) for n in names)
         self.storm_ends = Instant(self.clock.now() + STORM)
         self.processes: list[Process] = []
         self.crews: list[Crewed] = []
+        self.shapes: dict[WorkerId, Shape] = {}
+        self.meterings: list[Actor] = []
+        self.census = Census(self)
         self.left: list[asyncio.Task[Any]] = []
+        self.stride = STEP  # how far time moves on when nobody has anything to do
         self._names = 0
 
     @property
@@ -113,7 +128,9 @@ class World:
         match verb:
             case "running.claim":
                 for run in answer:
-                    journal.claimed(args[0], run.run_id, run.token)
+                    journal.claimed(args[0], run)
+            case "running.held_by":
+                journal.doubted |= {(run.run_id, args[0]) for run in answer}
             case "fleet.bury":
                 for worker_id in answer:
                     journal.buried(worker_id, args[0], LEASE)
@@ -125,13 +142,16 @@ class World:
             case "running.settle" | "running.hand_back" | "planning.withdraw":
                 journal.note(f"{verb} {_names(args)}: {answer}")
                 if verb == "running.hand_back":
-                    journal.handed_back |= answer
+                    journal.handed_back.update(answer)
 
     def _deliver(self, hint: Hint) -> None:
         for crewed in self.crews:
             concern = crewed.crew.concerns.get(hint.topic)
             if concern is not None and not crewed.process.dead:
                 concern(hint)
+        if hint.topic is Topic.RUNS and (hint.due is None or hint.due <= self.clock.now() + AHEAD):
+            for metering in self.meterings:
+                metering.wake()
 
     # ---------------------------------------------------------------------------------------------------- who there is
 
@@ -146,27 +166,29 @@ class World:
         engine = self.reached_by(process)
         for service in (Scheduler(engine, self.clock), Overlap(engine, self.clock), Reaper(engine, self.clock)):
             process.act(service.name, service.run_once, self.journal)
+        self.meterings.append(process.act(Metering.name, Metering(engine, self.clock).run_once, self.journal))
 
-    def start_worker(self) -> None:
+    def start_worker(self, shape: Shape) -> None:
         process, worker_id = self.process("worker"), WorkerId(self.new_id())
         engine = self.reached_by(process)
         bodies = Bodies(
             self.seed, process, worker_id, self.journal, lambda: self.storming, lambda: self.kill_worker(crewed)
         )
-        loop = LoopExecutor(SETTINGS.result_cap)
+        executors = {kind: LoopExecutor(SETTINGS.result_cap) for kind in Isolation}  # one each: threads are not stopped
         crew = Crew(
             engine,
             self.clock,
-            SETTINGS,
+            shape.settings,
             worker_id,
             bodies.tasks,
-            Offer(frozenset({TASK}), frozenset(QUEUES), frozenset(), Resources(1_000, 1_000, 100)),
-            dict.fromkeys(Isolation, loop),
-            Alone(loop),
+            shape.offer,
+            executors,
+            Alone(executors[Isolation.LOOP]),
             chance=Random(self.chance.random()),
             linger=Duration(0),
         )
-        crewed = Crewed(process, worker_id, crew, engine)
+        crewed = Crewed(process, worker_id, shape, crew, engine)
+        self.shapes[worker_id] = shape
         now = self.clock.now()
         ask(self.engine.fleet.register(Worker(worker_id, process.name, "host", SETTINGS.lease, now, now), now))
         self.journal.beats[worker_id] = now
@@ -200,7 +222,7 @@ class World:
         self.processes.remove(crewed.process)
         if keeper_lives:
             self.way.later(self._take_leave(crewed, handed_back))
-        self.start_worker()
+        self.start_worker(crewed.shape)
 
     async def _take_leave(self, crewed: Crewed, handed_back: tuple[Any, ...]) -> None:
         engine = self.reached_by(Process("keeper", self.clock))
@@ -234,13 +256,13 @@ class World:
         """The storm, then rest."""
         for _ in range(2):
             self.start_scheduler()
-        for _ in range(self.chance.choice([2, 3])):
-            self.start_worker()
+        for shape in some_shapes(self.chance, tight=self.tight):
+            self.start_worker(shape)
         if not self.calm:
             self.way.weather = Weather.of(self.chance)
         storm = self.clock.monotonic() + STORM
         while self.clock.monotonic() < storm:
-            await self._step()
+            await self.step()
             if self.storming:
                 self._strike()
         self.journal.note("the storm is over")
@@ -251,9 +273,9 @@ class World:
                 self.journal.crashes.append(f"not at rest {REST_WITHIN // SECOND} s after the storm")
                 return
             for _ in range(40):
-                await self._step()
+                await self.step()
 
-    async def _step(self) -> None:
+    async def step(self) -> None:
         elapsed = self.clock.monotonic()
         awake = [process for process in self.processes if process.frozen_until <= elapsed]
         ready = [actor for process in awake for actor in process.actors if actor.ready(elapsed)]
@@ -262,7 +284,9 @@ class World:
             for _ in range(3):
                 await asyncio.sleep(0)
         else:
-            await self.clock.advance(Duration(STEP))
+            await self.clock.advance(Duration(self.stride))
+            if self.calm:
+                self.census.look()
 
     def _strike(self) -> None:
         """What befalls whole processes, and clocks."""

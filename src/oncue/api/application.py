@@ -31,6 +31,8 @@ CALLS: dict[tuple[str, str], Call] = {
     ("GET", "/v1/jobs/{id}/occurrences"): occurrences.show,
     ("GET", "/v1/jobs/{id}/explain"): explaining.job,
     ("POST", "/v1/jobs/{id}/runNow"): jobs.run_now,
+    ("POST", "/v1/jobs/{id}/pause"): jobs.pause,
+    ("POST", "/v1/jobs/{id}/resume"): jobs.resume,
     ("GET", "/v1/runs/{id}"): runs.show,
     ("GET", "/v1/runs/{id}/logs"): runs.logs,
     ("GET", "/v1/runs/{id}/result"): runs.result,
@@ -42,8 +44,8 @@ CALLS: dict[tuple[str, str], Call] = {
     ("GET", "/v1/tasks"): fleet.tasks,
     ("GET", "/v1/workers"): fleet.workers,
     ("GET", "/v1/queues"): queues.show,
-    ("POST", "/v1/queues/{queue}/pause"): queues.pause,
-    ("POST", "/v1/queues/{queue}/resume"): queues.resume,
+    ("POST", "/v1/queues/{queue:path}/pause"): queues.pause,  # a queue's name may have slashes
+    ("POST", "/v1/queues/{queue:path}/resume"): queues.resume,
 }
 OPEN_CALLS: dict[str, OpenCall] = {"/healthz": health.alive, "/readyz": health.ready}
 

@@ -10,11 +10,11 @@ from oncue.api.catalogue import Catalogue
 from oncue.clock import Clock
 from oncue.domain.addresses import parse_networks
 from oncue.domain.definition import Limits
-from oncue.domain.ids import ClassId, RunId, UserNumber, WorkerId, uuid7
+from oncue.domain.ids import ClassId, UserNumber, uuid7
 from oncue.domain.instants import Instant
 from oncue.domain.placement import ClassKey
 from oncue.domain.run import RunView
-from oncue.engines.port import Engine, Hint, Topic
+from oncue.engines.port import Cancelled, Engine, Hint, Topic
 from oncue.settings import Settings
 
 
@@ -46,8 +46,10 @@ class Api:
         """Something is due then; None: anything may be, also what was due long ago."""
         await self.engine.signals.send([Hint(Topic.RUNS, due=due)])
 
-    async def hint_workers(self, told: tuple[tuple[RunId, WorkerId], ...]) -> None:
-        """Each of these workers has mail: stop a run."""
-        workers = sorted({str(worker_id) for _, worker_id in told})
-        if workers:
-            await self.engine.signals.send([Hint(Topic.MAIL, target=worker) for worker in workers])
+    async def hint_stopped(self, answer: Cancelled) -> None:
+        """Workers that run any of it have mail; whoever waited behind what was stopped may start."""
+        hints = [Hint(Topic.MAIL, target=worker) for worker in sorted({str(worker) for _, worker in answer.told})]
+        if answer.stopped:
+            hints.append(Hint(Topic.RUNS))
+        if hints:
+            await self.engine.signals.send(hints)

@@ -10,9 +10,10 @@ from oncue.api.auth import Caller
 from oncue.api.context import Api
 from oncue.api.reading import path_id
 from oncue.domain.errors import NotFound
-from oncue.domain.explain import Explanation, Offered, explain, explain_job, read_offer, telling
+from oncue.domain.explain import Explanation, Offered, explain, explain_job, telling
 from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import Instant
+from oncue.domain.placement import read_offer
 from oncue.engines.port import Worker
 
 
@@ -31,8 +32,7 @@ async def job(api: Api, request: Request, caller: Caller) -> Response:
     run_id = telling(snap, now)
     found = None if run_id is None else await _run(api, run_id, caller)
     if found is None:
-        paused = snap.job.spec.queue in await api.engine.fleet.paused_queues()
-        found = explain_job(snap, now, queue_paused=paused)
+        found = explain_job(snap, now, paused_queues=await api.engine.fleet.paused_queues())
     return answer(found)
 
 
@@ -41,16 +41,15 @@ async def _run(api: Api, run_id: RunId, caller: Caller) -> Explanation | None:
     if standing is None:
         return None
     classes = await api.classes_of(standing.run)
-    key = classes[standing.run.class_id]
     holder = None
     if standing.holder is not None:
         holder = await api.engine.history.run(caller.sees, standing.holder)
     return explain(
         standing,
-        key,
+        classes[standing.run.class_id],
         [_offered(worker) for worker in await api.engine.fleet.workers()],
         api.clock.now(),
-        queue_paused=key.queue in await api.engine.fleet.paused_queues(),
+        paused_queues=await api.engine.fleet.paused_queues(),
         holder=holder,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -14,15 +15,18 @@ from oncue.api.auth import Caller, forbidden
 from oncue.api.catalogue import defaults_of, misfits
 from oncue.api.context import Api
 from oncue.api.pages import page, wanted_page
-from oncue.api.reading import path_id, read_object
+from oncue.api.reading import path_id, read_object, read_optional_object
 from oncue.domain import change
 from oncue.domain.addresses import check_url
+from oncue.domain.change import JobChange
 from oncue.domain.definition import define
 from oncue.domain.errors import Conflict, Invalid, NotFound, Problem
+from oncue.domain.fields import choice, read_fields
 from oncue.domain.ids import ClassId, JobId, RunId
 from oncue.domain.instants import Instant
-from oncue.domain.job import Job, Snapshot, Spec, WaitingRun
+from oncue.domain.job import Job, JobStatus, Snapshot, Spec, WaitingRun
 from oncue.domain.plain_json import printable
+from oncue.domain.policy import CatchUp
 from oncue.domain.run import RunView, State, Status
 from oncue.engines.port import Hint, NewJob, RunQuery, Task, Topic
 
@@ -108,7 +112,7 @@ async def cancel(api: Api, request: Request, caller: Caller) -> Response:
     stopped = await api.engine.jobs.cancel(caller.sees, job_id, api.clock.now())
     if stopped is None:
         raise NotFound
-    await api.hint_workers(stopped.told)
+    await api.hint_stopped(stopped)
     return await _shown(api, await _snapshot(api, request, caller), caller)
 
 
@@ -129,13 +133,48 @@ async def runs(api: Api, request: Request, caller: Caller) -> Response:
 
 
 async def run_now(api: Api, request: Request, caller: Caller) -> Response:
-    run_id = RunId(api.new_id(api.clock.now()))
+    asked_at = api.clock.now()
+    run_id = RunId(api.new_id(asked_at))
+    await _change(api, request, caller, lambda snap, now: change.run_now(snap, run_id, now))
+    await api.hint_runs(asked_at)  # workers look from there on: no later than the run is due
+    return answer({"run_id": run_id}, HTTPStatus.ACCEPTED)
+
+
+async def pause(api: Api, request: Request, caller: Caller) -> Response:
+    """Nothing of it starts after this answer, but what is asked for by hand later; what runs goes on."""
+
+    def decide(snap: Snapshot, now: Instant) -> JobChange | None:
+        return None if snap.job.status is JobStatus.PAUSED else change.pause(snap, now)
+
+    await _change(api, request, caller, decide)
+    await api.hint_runs(None)  # whoever waited behind what is held now
+    return await show(api, request, caller)
+
+
+async def resume(api: Api, request: Request, caller: Caller) -> Response:
+    """Goes on from now; `missed` says what becomes of what the pause swallowed."""
+    problems: list[Problem] = []
+    found = read_fields(
+        await read_optional_object(request), {"missed": choice({c.value: c for c in CatchUp})}, problems
+    )
+    if problems:
+        raise Invalid(*problems)
+    missed = found.get("missed", CatchUp.SKIP)
+    await _change(api, request, caller, lambda snap, now: change.resume(snap, missed, now))
+    await api.engine.signals.send([Hint(Topic.RUNS), Hint(Topic.JOBS)])
+    return await show(api, request, caller)
+
+
+async def _change(
+    api: Api, request: Request, caller: Caller, decide: Callable[[Snapshot, Instant], JobChange | None]
+) -> None:
+    """Read, decide, write; again if the job moved on meanwhile. None: it is as it should be."""
     for _ in range(TRIES):
         snap, now = await _snapshot(api, request, caller), api.clock.now()
-        if await api.engine.jobs.apply(change.run_now(snap, run_id, now), now):
-            await api.hint_runs(now)
-            return answer({"run_id": run_id}, HTTPStatus.ACCEPTED)
-    raise Conflict("this job is being changed by somebody else all the time: nothing was started; ask again")
+        decided = decide(snap, now)
+        if decided is None or await api.engine.jobs.apply(decided, now):
+            return
+    raise Conflict("this job is being changed by somebody else all the time: nothing was done; ask again")
 
 
 async def _snapshot(api: Api, request: Request, caller: Caller) -> Snapshot:

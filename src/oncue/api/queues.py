@@ -13,11 +13,10 @@ from oncue.api import views
 from oncue.api.answers import answer
 from oncue.api.auth import Caller, forbidden
 from oncue.api.context import Api
-from oncue.domain.explain import read_offer
 from oncue.domain.fields import text
 from oncue.domain.ids import ClassId
 from oncue.domain.instants import Instant, rfc3339
-from oncue.domain.placement import ClassKey
+from oncue.domain.placement import ClassKey, read_offer
 from oncue.engines.port import Count, Counter, Role, Worker
 
 ENDS = frozenset({Count.SUCCEEDED, Count.DEAD, Count.CANCELLED, Count.EXPIRED, Count.WITHDRAWN})
@@ -29,7 +28,7 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
 
 
 async def pause(api: Api, request: Request, caller: Caller) -> Response:
-    """Nothing of it starts after this answer; what runs goes on."""
+    """Nothing of it is claimed any more, but what is being claimed this very moment; what runs goes on."""
     queue = _named(api, request, caller)
     await api.engine.fleet.pause_queue(queue, api.clock.now())
     return await _shown(api, queue, caller)

@@ -23,10 +23,27 @@ _LONGEST_INTEGER = len(str(SMALLEST_INTEGER))
 
 async def read_object(request: Request) -> dict[str, Any]:
     """The body, which must be one JSON object."""
+    _expect_json(request)
+    return _object(await _body(request))
+
+
+async def read_optional_object(request: Request) -> dict[str, Any]:
+    """The same, where no body asks for nothing in particular."""
+    body = await _body(request)
+    if not body:
+        return {}
+    _expect_json(request)
+    return _object(body)
+
+
+def _expect_json(request: Request) -> None:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send JSON, with the header Content-Type: application/json")
-    found = parse_json(await _body(request))
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    found = parse_json(body)
     if not isinstance(found, dict):
         raise Invalid.of("", "wrong_type", "the body is a JSON object, like {}")
     return found

@@ -49,7 +49,7 @@ async def cancel(api: Api, request: Request, caller: Caller) -> Response:
     if stopped.final is not None:
         status = Status[stopped.final.name]
         raise WrongState(f"this run has ended before: it is {status}", status=status)
-    await api.hint_workers(stopped.told)
+    await api.hint_stopped(stopped)
     until = api.clock.monotonic() + PATIENCE
     run = await _run(api, request, caller)
     while not run.state.final and api.clock.monotonic() < until:

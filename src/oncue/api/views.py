@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from oncue.domain.explain import read_offer
+from oncue.domain.attempt import next_number
 from oncue.domain.ids import ClassId, created_at
 from oncue.domain.instants import MILLISECOND, NEVER, Instant, rfc3339, show_duration
 from oncue.domain.job import Job, JobStatus, Rate, Snapshot, Spec
 from oncue.domain.ledger import Entry
-from oncue.domain.placement import ClassKey, Offer, Resources
+from oncue.domain.placement import ClassKey, Offer, Resources, read_offer
 from oncue.domain.planning import GRACE
 from oncue.domain.run import Attempt, RunView, State, Status, Trigger, read_attempts, shown
 from oncue.domain.schedule import Schedule
@@ -119,6 +119,7 @@ def run(found: RunView, classes: Classes, now: Instant) -> dict[str, Any]:
     """A run with every attempt."""
     tried = _attempts(found)
     last = tried[-1] if tried else None
+    failed = next((one for one in reversed(tried) if one.outcome != "preempted"), None)  # to give way is no failure
     return {
         "run_id": found.run_id,
         "job_id": found.job_id,
@@ -128,10 +129,10 @@ def run(found: RunView, classes: Classes, now: Instant) -> dict[str, Any]:
         "start_time": _time(found.started_at),
         "end_time": _time(found.ended_at),
         "modified_time": _time(_modified_at(found, last, now)),
-        "attempt_number": _attempt_number(found, last),
+        "attempt_number": _attempt_number(found, tried),
         "executor_id": found.worker_id,
-        "error_type": found.error_type or (last and last.error_type),
-        "error_message": found.error or (last and last.error),
+        "error_type": found.error_type or (failed and failed.error_type),
+        "error_message": found.error or (failed and failed.error),
         "lag_ms": _lag(found, tried),
         "progress": _json(found.progress),
         "log_url": f"/v1/runs/{found.run_id}/logs",
@@ -149,11 +150,11 @@ def status(found: RunView, now: Instant) -> Status:
     return shown(found.state, due=found.due, tries=tries, cancelling=found.cancel_at is not None, now=now)
 
 
-def _attempt_number(found: RunView, last: Attempt | None) -> int:
+def _attempt_number(found: RunView, tried: tuple[Attempt, ...]) -> int:
     """How many attempts have begun."""
     if found.state is State.RUNNING:
-        return found.failures + found.losses + 1
-    return 0 if last is None else last.number
+        return next_number(tried, found.failures + found.losses)
+    return tried[-1].number if tried else 0
 
 
 def _attempts(found: RunView) -> tuple[Attempt, ...]:
@@ -161,7 +162,7 @@ def _attempts(found: RunView) -> tuple[Attempt, ...]:
     recorded = read_attempts(found.attempts)
     if found.ended_at is None or found.started_at is None:
         return recorded
-    number = found.failures + found.losses + 1
+    number = next_number(recorded, found.failures + found.losses)
     if found.state is State.SUCCEEDED:
         return (*recorded, Attempt(number, found.worker_id, found.started_at, found.ended_at, "succeeded"))
     stopped = found.state is State.CANCELLED and not (recorded and recorded[-1].started_at == found.started_at)
@@ -227,6 +228,7 @@ def _offer(found: Offer | None) -> dict[str, Any] | None:
         "queues": sorted(found.queues),
         "labels": sorted(found.labels),
         "resources": _resources(found.resources),
+        "slots": dict(found.slots),
     }
 
 

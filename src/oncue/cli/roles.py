@@ -82,6 +82,28 @@ WORK = (
         help="Process-isolated runs and commands at a time. [default: one per processor]",
     ),
     click.option(
+        "--cpu",
+        type=click.FloatRange(0, 10_000),
+        default=0,
+        metavar="N",
+        help="Processors that its runs may ask for, all together. [default: those there are]",
+    ),
+    click.option(
+        "--memory-mb",
+        type=click.IntRange(0),
+        default=0,
+        metavar="MB",
+        help="Memory that its runs may ask for, all together. [default: what the machine has]",
+    ),
+    click.option(
+        "--reserved-for-high",
+        type=click.FloatRange(0, 1),
+        default=DEFAULTS.reserved_for_high,
+        show_default=True,
+        metavar="PART",
+        help="The part of its places that only runs of high priority get.",
+    ),
+    click.option(
         "--queues",
         default="default",
         show_default=True,

@@ -5,19 +5,30 @@ Of several things in its way the first in the order of `Reason` is told, most of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
-from typing import Protocol
+from typing import assert_never
 
 import msgspec
 
 from oncue.domain.ids import ClassId, RunId
-from oncue.domain.instants import DAY, HOUR, MILLISECOND, MINUTE, NEVER, SECOND, Duration, Instant, rfc3339
+from oncue.domain.instants import (
+    DAY,
+    HOUR,
+    MILLISECOND,
+    MINUTE,
+    NEVER,
+    SECOND,
+    Duration,
+    Instant,
+    rfc3339,
+    show_duration,
+)
 from oncue.domain.job import JobStatus, Snapshot, Spec, decode_spec
 from oncue.domain.lane import Held
-from oncue.domain.placement import ClassKey, Offer, Resources, misfit
+from oncue.domain.placement import ClassKey, Misfit, Offer, Resources, misfit
 from oncue.domain.policy import OnLost
-from oncue.domain.run import RunView, State, Status, shown
+from oncue.domain.run import RunView, State, Status, read_attempts, shown
 
 MOST_COUNTED = 10_000  # as far as engines count those before a run
 
@@ -42,7 +53,7 @@ class Reason(StrEnum):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """`position` is its place in the line it stands in, from 1; `holder` the run it waits for."""
+    """`position` is its place among those that wait in the same line, 1 for the next; `holder` the run in its way."""
 
     state: str
     reason: Reason
@@ -60,31 +71,14 @@ class Offered(msgspec.Struct, frozen=True):
     offer: Offer | None = None  # None: it does not say, so its classes have to do
 
 
-class Standing(Protocol):
-    """What an engine knows of where a run stands."""
+class Standing(msgspec.Struct, frozen=True):
+    """Where a run stands, as far as an engine knows: what explaining needs beyond the run itself."""
 
-    @property
-    def run(self) -> RunView: ...
-    @property
-    def holder(self) -> RunId | None: ...
-    @property
-    def place(self) -> int | None: ...
-    @property
-    def beat_at(self) -> Instant | None: ...
-    @property
-    def lease(self) -> Duration | None: ...
-
-
-_read_offer = msgspec.json.Decoder(Offer).decode
-show_offer = msgspec.json.Encoder().encode
-
-
-def read_offer(info: bytes | None) -> Offer | None:
-    """What a worker says of itself. None: nothing that can be read: it may be older or newer than we are."""
-    try:
-        return None if info is None else _read_offer(info)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
+    run: RunView
+    holder: RunId | None = None  # the first run in its way: in its serial lane, else at its gate
+    place: int | None = None  # how many wait before it: for the lane or the gate that holds it, else among the due
+    beat_at: Instant | None = None  # of the worker that runs it; None: no such worker (any more)
+    lease: Duration | None = None
 
 
 # --------------------------------------------------------------------------------------------------------------- a run
@@ -96,7 +90,7 @@ def explain(
     workers: Sequence[Offered],
     now: Instant,
     *,
-    queue_paused: bool = False,
+    paused_queues: Collection[str] = (),
     holder: RunView | None = None,
 ) -> Explanation:
     """`key` is the class of the run; `holder` is the run that `standing` names as such, if it can still be read."""
@@ -107,16 +101,18 @@ def explain(
     if run.state is State.RUNNING:
         return _running(standing, state, now)
     if run.held & Held.PAUSED:
-        return Explanation(state, Reason.PAUSED, "its job is paused: it starts after the job is resumed")
-    if queue_paused:
+        return Explanation(state, Reason.PAUSED, _JOB_IS_PAUSED)
+    if key.queue in paused_queues:
         return Explanation(state, Reason.QUEUE_PAUSED, _queue_is_paused(key.queue))
     spec = _spec(run)
     if run.due > now:
         return _to_come(run, spec, state, now)
     if run.held & (Held.LANE | Held.GATE):
-        return _behind(standing, spec, state, holder, now)
+        known = holder is not None and holder.run_id == standing.holder
+        doing = _doing(holder, paused_queues, now) if holder is not None and known else ""
+        return _behind(standing, spec, state, doing)
     if run.held & Held.RATE:
-        return Explanation(state, Reason.RATE, f"{_rate(spec)}: it is given a start as soon as one is free")
+        return Explanation(state, Reason.RATE, f"it waits for {_rate(spec)}: a scheduler gives it the next free start")
     return _unclaimed(standing, key, workers, state, now)
 
 
@@ -129,9 +125,9 @@ def _ended(run: RunView) -> str:
     when = "" if run.ended_at is None else f" at {_time(run.ended_at)}"
     match run.state:
         case State.DEAD:
-            return f"it used up its attempts{when}: look at its error, then requeue or discard the dead letter"
+            return f"it failed for good{when}: look at its error; this dead letter can be requeued"
         case State.CANCELLED:
-            return f"it was cancelled{when}, and will not run"
+            return f"it was cancelled{when}"
         case State.EXPIRED:
             return f"it could not start within start_within, and expired{when}: it will not run"
         case _:
@@ -164,53 +160,71 @@ def _after_loss(run: RunView) -> str:
 def _to_come(run: RunView, spec: Spec | None, state: Status, now: Instant) -> Explanation:
     """Not due: retries wait out their backoff, and what was due before waits for the start that its rate gave it."""
     when = f"{_time(run.due)}, in {_length(run.due - now)}"
+    rated = bool(run.held & Held.RATE)
     if run.failures + run.losses:
-        return Explanation(state, Reason.NOT_DUE, f"its last attempt ended without success; it retries at {when}")
-    if run.wanted <= now and spec is not None and spec.rate is not None:
-        return Explanation(state, Reason.RATE, f"{_rate(spec)}: it was given the start at {when}")
+        earliest = f", at the earliest: then it waits for {_rate(spec)}" if rated else ""
+        detail = f"its last attempt ended without success; it retries at {when}{earliest}"
+        return Explanation(state, Reason.NOT_DUE, detail)
+    if run.wanted <= now and not rated and spec is not None and spec.rate is not None:
+        return Explanation(state, Reason.RATE, f"it waits for {_rate(spec)}: it was given the start at {when}")
     return Explanation(state, Reason.NOT_DUE, f"it is due at {when}")
 
 
 def _rate(spec: Spec | None) -> str:
     if spec is None or spec.rate is None:
-        return "it waits for its rate"
+        return "its rate"
     rate = spec.rate
-    return f"it waits for its rate, {rate.limit} in any {_length(rate.per)} for the key {rate.key or spec.task!r}"
+    return f"its rate, {rate.limit} in any {show_duration(rate.per)} for the key {rate.key or spec.task!r}"
 
 
-def _behind(standing: Standing, spec: Spec | None, state: Status, holder: RunView | None, now: Instant) -> Explanation:
+def _behind(standing: Standing, spec: Spec | None, state: Status, doing: str) -> Explanation:
     position = None if standing.place is None else standing.place + 1
-    reason, what = _lane(standing.run, spec)
-    waits = "it waits for its turn" if standing.holder is None else f"it waits for run {standing.holder}"
-    doing = _doing(holder, now) if holder is not None and holder.run_id == standing.holder else ""
-    return Explanation(state, reason, f"{waits} {what}{doing}", standing.holder, position)
+    reason, rule = _rule(standing.run, spec)
+    waits = "it waits for its turn" if standing.holder is None else f"it waits for run {standing.holder}{doing}"
+    return Explanation(state, reason, f"{rule}: {waits}", standing.holder, position)
 
 
-def _lane(run: RunView, spec: Spec | None) -> tuple[Reason, str]:
-    """A serial lane is its group's, or else its job's own."""
+def _rule(run: RunView, spec: Spec | None) -> tuple[Reason, str]:
+    """What keeps it out. A serial lane is its group's, or else its job's own."""
     if not run.held & Held.LANE:
         gate = None if spec is None else spec.concurrency
-        many = "" if gate is None else f": at most {gate.limit} at a time for {gate.key!r}"
-        return Reason.CONCURRENCY, f"of the same concurrency key{many}"
+        many = "only so many" if gate is None else f"at most {gate.limit}"
+        return Reason.CONCURRENCY, f"{many} run at a time with the concurrency key{f' {gate.key!r}' if gate else ''}"
     if spec is not None and spec.group is not None:
-        return Reason.GROUP, f"of the same group {spec.group!r}"
+        return Reason.GROUP, f"the group {spec.group!r} runs one at a time"
     if spec is None and run.run_id == run.job_id:
-        return Reason.GROUP, "of the same group"
-    return Reason.OVERLAP, "of the same job, which does not run twice at a time"
+        return Reason.GROUP, "its group runs one at a time"
+    return Reason.OVERLAP, "its job does not run twice at a time"
 
 
-def _doing(holder: RunView, now: Instant) -> str:
+def _doing(holder: RunView, paused_queues: Collection[str], now: Instant) -> str:
     match holder.state:
         case State.RUNNING if holder.started_at is not None:
             return f", which has run for {_length(now - holder.started_at)}"
-        case State.WAITING if holder.failures + holder.losses and holder.due > now:
-            return f", which retries at {_time(holder.due)}"
-        case State.WAITING if holder.due > now:
-            return f", which is due at {_time(holder.due)}"
+        case State.RUNNING:
+            return ", which is running"
         case State.WAITING:
-            return ", which is let in and waits for a worker"
+            return f", which {_waiting(holder, paused_queues, now)}"
         case _:
             return ", which has just ended"
+
+
+def _waiting(holder: RunView, paused_queues: Collection[str], now: Instant) -> str:
+    """What a run that others wait for waits for itself. It is asked about in the order of `Reason`, as any other."""
+    spec = _spec(holder)
+    rated = bool(holder.held & Held.RATE)
+    if holder.held & Held.PAUSED:
+        return "cannot start because its job is paused"
+    if spec is not None and spec.queue in paused_queues:
+        return f"cannot start because the queue {spec.queue!r} is paused"
+    if holder.due > now:
+        does = "retries" if holder.failures + holder.losses else "is due"
+        return f"{does} at {_time(holder.due)}{' at the earliest' if rated else ''}"
+    if holder.held & (Held.LANE | Held.GATE):
+        return f"waits itself: {_rule(holder, spec)[1]}"
+    if rated:
+        return f"waits itself for {_rate(spec)}"
+    return "is let in and waits for a worker"
 
 
 # ------------------------------------------------------------------------------------------------------------- workers
@@ -221,62 +235,79 @@ def _unclaimed(
 ) -> Explanation:
     """Due, and nothing holds it: whatever keeps it from running is a matter of workers. The closest one decides."""
     live = [worker for worker in workers if not worker.draining and worker.live_until >= now]
-    offers = [worker.offer for worker in live if worker.offer is not None]
-    takes_it = any(worker.offer is None and standing.run.class_id in worker.classes for worker in live)
-    misfits = {misfit(key, offer) for offer in offers}
-    if takes_it or None in misfits:
+    if any(worker.offer is None and standing.run.class_id in worker.classes for worker in live):
         return _in_line(standing, state)
-    if Reason.TOO_BIG in misfits:
-        return Explanation(state, Reason.TOO_BIG, _too_big(key, offers))
-    if Reason.NO_LABELS in misfits:
-        return Explanation(state, Reason.NO_LABELS, _missing_labels(key, offers))
-    return Explanation(state, Reason.NO_WORKER, _missing_task(key, offers))
+    offers = [worker.offer for worker in live if worker.offer is not None]
+    misfits = [misfit(key, offer) for offer in offers]
+    if None in misfits:
+        return _in_line(standing, state)
+    closest = max((lack for lack in misfits if lack is not None), default=Misfit.NO_TASK)
+    nearly = [offer for offer, lack in zip(offers, misfits, strict=True) if lack is closest]
+    match closest:
+        case Misfit.NO_TASK:
+            detail = f"no live worker has the task {key.task!r}: start one that has it, with --tasks"
+            return Explanation(state, Reason.NO_WORKER, detail)
+        case Misfit.NO_QUEUE:
+            detail = f"live workers have the task {key.task!r}, but none of them takes from the queue {key.queue!r}"
+            return Explanation(state, Reason.NO_WORKER, f"{detail}: start one with --queues {key.queue}")
+        case Misfit.NO_LABELS:
+            return Explanation(state, Reason.NO_LABELS, _missing_labels(key, nearly))
+        case Misfit.TOO_BIG:
+            return Explanation(state, Reason.TOO_BIG, _too_big(standing.run, key, nearly))
+        case _:
+            assert_never(closest)
 
 
 def _in_line(standing: Standing, state: Status) -> Explanation:
-    place = standing.place
+    """Other kinds wait in lines of their own, and users take turns: room is not all that it waits for."""
+    place, before = standing.place, _gave_way(standing.run)
     if place is None:
-        return Explanation(state, Reason.NO_CAPACITY, "it is due and waits for room on a worker")
+        return Explanation(state, Reason.NO_CAPACITY, f"{before}it is due and waits for room on a worker")
     if place == 0:
-        detail = "it is the next of its kind, and starts as soon as a worker has room"
+        detail = "it is the next of its kind, and starts when a worker has room for it and it is its turn"
     else:
         many = f"at least {MOST_COUNTED:,}" if place >= MOST_COUNTED else f"{place:,}"
-        detail = (
-            f"the workers that can run it are busy; of its kind {many} wait before it: let them work, or start more"
-        )
-    return Explanation(state, Reason.NO_CAPACITY, detail, position=place + 1)
+        detail = f"of its kind {many} wait before it for the workers that can run it: let them work, or start more"
+    return Explanation(state, Reason.NO_CAPACITY, before + detail, position=place + 1)
 
 
-def _too_big(key: ClassKey, offers: Iterable[Offer]) -> str:
-    """Compared with the largest of those that have all the rest."""
-    fitting = [offer.resources for offer in offers if misfit(key, offer) == Reason.TOO_BIG]
-    largest = max(fitting, key=lambda has: (has.cpu_milli, has.memory_mb, has.slots))
+def _gave_way(run: RunView) -> str:
+    tried = read_attempts(run.attempts)
+    if not tried or tried[-1].outcome != "preempted":
+        return ""
+    return f"it gave way to one of high priority at {_time(tried[-1].ended_at)}; "
+
+
+def _too_big(run: RunView, key: ClassKey, offers: Iterable[Offer]) -> str:
+    """Compared with the one that lacks the least."""
+    spec = _spec(run)
+    asks = key.size if spec is None else spec.resources
+    closest = max((offer.room_for(key.task) for offer in offers), key=lambda has: _closeness(key.size, has))
     return (
-        f"it asks for {_size(key.size)}, and the largest live worker that could take it has {_size(largest)}: "
-        "ask for less, or start a larger one"
+        f"it asks for {_amounts(asks, asks)}, and the closest live worker with its task, queue and labels has "
+        f"{_amounts(closest, asks)} in all: ask for less, or start a larger one"
     )
 
 
-def _size(size: Resources) -> str:
-    return f"{size.cpu_milli / 1_000:g} cpu, {size.memory_mb} MB and {size.slots} slots"
+def _closeness(size: Resources, has: Resources) -> tuple[int, int, int, int]:
+    enough = (size.cpu_milli <= has.cpu_milli, size.memory_mb <= has.memory_mb, size.slots <= has.slots)
+    return sum(enough), has.cpu_milli, has.memory_mb, has.slots
+
+
+def _amounts(of: Resources, asked: Resources) -> str:
+    """Of whatever is asked for."""
+    cpu = [f"{of.cpu_milli / 1_000:g} cpu"] if asked.cpu_milli else []
+    memory = [f"{of.memory_mb} MB"] if asked.memory_mb else []
+    slots = f"{of.slots} slot{'s' * (of.slots != 1)}"
+    return f"{', '.join(cpu + memory)} and {slots}" if cpu or memory else slots
 
 
 def _missing_labels(key: ClassKey, offers: Iterable[Offer]) -> str:
-    able = [offer for offer in offers if misfit(key, offer) == Reason.NO_LABELS]
-    fewest = min((sorted(set(key.labels) - offer.labels) for offer in able), key=len)
+    fewest = min((sorted(set(key.labels) - offer.labels) for offer in offers), key=len)
     return (
-        f"no live worker with the task {key.task!r} on the queue {key.queue!r} has the labels {', '.join(fewest)}: "
-        f"start one with --labels {','.join(key.labels)}"
+        f"no live worker with the task {key.task!r} on the queue {key.queue!r} has all the labels it asks for, and "
+        f"the closest lacks {', '.join(fewest)}: start one with --labels {','.join(key.labels)}"
     )
-
-
-def _missing_task(key: ClassKey, offers: Iterable[Offer]) -> str:
-    if any(key.task in offer.tasks for offer in offers):
-        return (
-            f"live workers have the task {key.task!r}, but none of them takes from the queue {key.queue!r}: "
-            f"start one with --queues {key.queue}"
-        )
-    return f"no live worker has the task {key.task!r}: start one that has it, with --tasks"
 
 
 # --------------------------------------------------------------------------------------------------------------- a job
@@ -292,7 +323,7 @@ def telling(snap: Snapshot, now: Instant) -> RunId | None:
     return min(snap.waiting, key=lambda run: (run.wanted, run.run_id)).run_id if snap.waiting else None
 
 
-def explain_job(snap: Snapshot, now: Instant, *, queue_paused: bool = False) -> Explanation:
+def explain_job(snap: Snapshot, now: Instant, *, paused_queues: Collection[str] = ()) -> Explanation:
     """A job that has no run at the moment."""
     job, cursor = snap.job, snap.cursor
     match job.status:
@@ -302,7 +333,7 @@ def explain_job(snap: Snapshot, now: Instant, *, queue_paused: bool = False) -> 
             return Explanation(job.status, Reason.FINISHED, "its schedule has no occurrence left")
         case JobStatus.PAUSED:
             return Explanation(job.status, Reason.PAUSED, "it is paused: resume it, and its schedule goes on")
-        case JobStatus.ACTIVE if queue_paused:
+        case JobStatus.ACTIVE if job.spec.queue in paused_queues:
             return Explanation(job.status, Reason.QUEUE_PAUSED, _queue_is_paused(job.spec.queue))
         case JobStatus.ACTIVE:
             next_at = NEVER if cursor is None else cursor.next_at
@@ -318,6 +349,9 @@ def _next(next_at: Instant, now: Instant) -> str:
 
 
 # --------------------------------------------------------------------------------------------------------------- words
+
+
+_JOB_IS_PAUSED = "its job is paused: nothing of it starts until somebody resumes it"
 
 
 def _queue_is_paused(queue: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
 
 import msgspec
@@ -68,14 +69,42 @@ class Offer(msgspec.Struct, frozen=True):
     queues: frozenset[str] = frozenset({"default"})
     labels: frozenset[str] = frozenset()
     resources: Resources = Resources()
+    slots: Mapping[str, int] = {}  # by task, where it is not as many as the resources say
+
+    def room_for(self, task: str) -> Resources:
+        """All that a run of this task can get here."""
+        return msgspec.structs.replace(self.resources, slots=self.slots.get(task, self.resources.slots))
 
 
-def misfit(key: ClassKey, offer: Offer) -> str | None:
-    """None if the worker could run it when free, else the first reason against it."""
-    if key.task not in offer.tasks or key.queue not in offer.queues:
-        return "no_worker"
+class Misfit(IntEnum):
+    """What a worker lacks first, from the farthest to the closest to being able to run something."""
+
+    NO_TASK = 0
+    NO_QUEUE = 1
+    NO_LABELS = 2
+    TOO_BIG = 3
+
+
+def misfit(key: ClassKey, offer: Offer) -> Misfit | None:
+    """None if the worker could run it when free, else the first thing against it."""
+    if key.task not in offer.tasks:
+        return Misfit.NO_TASK
+    if key.queue not in offer.queues:
+        return Misfit.NO_QUEUE
     if not offer.labels.issuperset(key.labels):
-        return "no_labels"
-    if not key.size.within(offer.resources):
-        return "too_big"
+        return Misfit.NO_LABELS
+    if not key.size.within(offer.room_for(key.task)):
+        return Misfit.TOO_BIG
     return None
+
+
+show_offer = msgspec.json.Encoder().encode
+_read_offer = msgspec.json.Decoder(Offer).decode
+
+
+def read_offer(info: bytes | None) -> Offer | None:
+    """What a worker says of itself. None: nothing that can be read: it may be older or newer than we are."""
+    try:
+        return None if info is None else _read_offer(info)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None

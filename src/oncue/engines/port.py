@@ -32,6 +32,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
 from oncue.domain.change import JobChange
+from oncue.domain.explain import Standing
 from oncue.domain.ids import ClassId, JobId, KeyId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.job import Snapshot
@@ -61,9 +62,9 @@ from oncue.engines.values import (
     Repeat,
     Role,
     RunQuery,
-    Standing,
     Task,
     Topic,
+    Turns,
     Worker,
 )
 
@@ -99,6 +100,7 @@ __all__ = [
     "Standing",
     "Task",
     "Topic",
+    "Turns",
     "Worker",
 ]
 
@@ -195,12 +197,12 @@ class Running(Protocol):
 
     async def peek_fair(
         self, classes: Sequence[ClassId], after: UserNumber, users: int, each: int, now: Instant
-    ) -> list[Peeked]:
+    ) -> Turns:
         """Due runs that nothing holds, up to `each` of each of the next `users` users after this one who have any.
 
         For when work is late: round after round everybody gets a turn, however much one user has. After the last user
-        it goes on with the first; who has nothing due takes no turn. In the order of the turns. Of a user whose first
-        few hundred waiting runs are all held it may find none.
+        it goes on with the first; who has nothing due takes no turn. In the order of the turns. It may miss runs of a
+        user who has hundreds that are held, to come, or of other classes: these still have their place by rank.
         """
         ...
 

@@ -11,7 +11,7 @@ import msgspec
 from oncue.domain.ids import ClassId, JobId, KeyId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.job import Cursor, Job, JobStatus
-from oncue.domain.run import NewRun, RunView, State
+from oncue.domain.run import NewRun, Peeked, State
 
 T = TypeVar("T")
 
@@ -101,22 +101,19 @@ class Cancelled(msgspec.Struct, frozen=True):
     final: State | None = None  # it had ended before, like this
 
 
+class Turns(msgspec.Struct, frozen=True):
+    """Runs of one user after the other. `reached`: only so far was looked, because too many have nothing due."""
+
+    runs: list[Peeked]
+    reached: UserNumber | None = None
+
+
 class Granted(msgspec.Struct, frozen=True):
     """What one pass of granting starts did. `runs` at the limit: come back at once."""
 
     runs: int = 0
     first_due: Instant | None = None  # of those granted: worth a hint to the workers
     next_at: Instant | None = None  # when the next of those that still wait for a rate may be granted
-
-
-class Standing(msgspec.Struct, frozen=True):
-    """Where a run that has not ended stands, as far as the store knows: what explaining needs beyond the run itself."""
-
-    run: RunView
-    holder: RunId | None = None  # the first run in its way: in its serial lane, else at its gate
-    place: int | None = None  # how many are before it: in the lane or at the gate that holds it, else among the due
-    beat_at: Instant | None = None  # of the worker that runs it; None: no such worker (any more)
-    lease: Duration | None = None
 
 
 class Planned(msgspec.Struct, frozen=True):

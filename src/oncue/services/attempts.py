@@ -18,9 +18,9 @@ from oncue.domain.errors import Invalid, NoRetry, RetryAfter
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, parse_duration, show_duration
 from oncue.domain.job import Spec, decode_spec
-from oncue.domain.placement import Resources
+from oncue.domain.placement import Priority, Resources
 from oncue.domain.policy import must_run_alone
-from oncue.domain.preemption import may_preempt
+from oncue.domain.preemption import give_way, may_preempt
 from oncue.domain.run import Claimed, Settlement
 from oncue.services.capacity import Capacity
 from oncue.services.executors.port import Executor, ProcessLost, TaskFailed, Work
@@ -29,6 +29,7 @@ from oncue.tasks import Isolation, Task, Tasks
 
 LOOK_AFTER = Duration(50 * MILLISECOND)
 IDLE = Duration(5 * SECOND)
+TO_GIVE_WAY = Duration(5 * SECOND)  # for what was asked to, before others are asked instead
 LAST_CHANCE = Duration(SECOND // 2)  # beyond the grace that executors give, before an attempt is left behind
 
 End = Settlement | Claimed  # what an attempt came to; or the run itself, to be handed back as if never claimed
@@ -51,6 +52,7 @@ class Going:
     """One attempt under way."""
 
     __slots__ = (
+        "begun",
         "deadline",
         "kind",
         "reports",
@@ -72,6 +74,7 @@ class Going:
         self.reports = reports
         self.started_at = started_at
         self.deadline = Instant(0)  # by the monotonic clock
+        self.begun = False  # until then a cancel would end its asyncio task before that could say what became of it
         self.stop: Stop | None = None
         self.told_at = Instant(0)
         self.stoppable = True  # False: a thread, which can only be asked
@@ -127,6 +130,9 @@ class Attempts:
             self._ended(_unstartable(run, self._worker_id, now, error))
             return
         going = Going(run, spec, task.takes, reports, now)
+        if not self.capacity.fits(going.kind, going.size, Priority.HIGH):
+            self._ended(run)  # its claim was in doubt for a while, and its place is another's by now
+            return
         going.deadline = Instant(self._clock.monotonic() + spec.timeout)
         work = Work(_info(run, spec), task, run.payload, reports, spec.timeout, spec.resources)
         executor = self._alone if must_run_alone(run.losses) else self._executors[task.isolation]
@@ -143,30 +149,33 @@ class Attempts:
         To be handed back it must have stopped for certain: a thread is asked, and it is not handed back while it runs.
         """
         going = self._going.get(run_id)
-        if going is None or going.stop not in (None, Stop.PREEMPTED) or going.task is None:
+        if going is None or going.stop not in (None, Stop.PREEMPTED) or going.stop is why or going.task is None:
             return
+        only_asked = not going.stoppable and why in (Stop.DRAINING, Stop.PREEMPTED)
+        stopping = going.stoppable and going.stop is not None  # and must not be disturbed while it cleans up
         going.stop = why
         going.told_at = self._clock.monotonic()
-        going.reports.cancelled = True
+        going.reports.tell_to_stop()
         if why is not Stop.PREEMPTED:
             going.deadline = Instant(going.told_at + self._stop_grace + LAST_CHANCE)
-        if going.stoppable or why not in (Stop.DRAINING, Stop.PREEMPTED):
+        if going.begun and not (only_asked or stopping):
             going.task.cancel()
 
-    def make_room(self, kind: Isolation) -> None:
-        """Something of high priority waits and every place is taken: one that may be preempted gives way.
+    def make_room(self, kind: Isolation, size: Resources) -> bool:
+        """Something of high priority waits and there is no room for it: those that may give way do, if that helps.
 
-        One at a time: it has a moment to stop before another is asked. Of those that may, the one that loses least:
-        of the lowest priority, and started last.
+        No more than it needs, and those first that lose least: of the lowest priority, and started last.
+        Who was asked lately counts as giving way; a thread may take its time.
         """
-        going = [one for one in self if one.kind is kind]
-        lately = self._clock.monotonic() - self._stop_grace - LAST_CHANCE
-        if any(one.stop is Stop.PREEMPTED and one.told_at > lately for one in going):
-            return
-        now = self._clock.now()
-        willing = [one for one in going if one.stop is None and may_preempt(one.spec, one.run, one.started_at, now)]
-        if willing:
-            self.stop(max(willing, key=lambda one: (one.spec.priority, one.started_at)).run.run_id, Stop.PREEMPTED)
+        now, lately = self._clock.now(), self._clock.monotonic() - TO_GIVE_WAY
+        asked = [one for one in self if one.stop is Stop.PREEMPTED and one.told_at > lately]
+        willing = [one for one in self if one.stop is None and may_preempt(one.spec, one.run, one.started_at, now)]
+        willing.sort(key=lambda one: (one.spec.priority, one.started_at), reverse=True)
+        candidates = asked + willing
+        chosen = give_way(self.capacity.short_of(kind, size), [(one.size, one.kind is kind) for one in candidates])
+        for n in chosen or ():
+            self.stop(candidates[n].run.run_id, Stop.PREEMPTED)
+        return chosen is not None
 
     def forget(self) -> list[Claimed]:
         """What is still going and cannot be waited for. It is another's to say what becomes of these.
@@ -191,7 +200,10 @@ class Attempts:
 
     async def _attempt(self, going: Going, executor: Executor, work: Work) -> None:
         """From start to end: run it, see what it came to, keep its log, hand on what is to be written."""
+        going.begun = True
         try:
+            if going.stop is not None:
+                raise asyncio.CancelledError  # told to stop before it could begin
             result = await executor.run(work)
             end = self._succeeded(going, result)
         except asyncio.CancelledError:
@@ -219,8 +231,9 @@ class Attempts:
     # ------------------------------------------------------------------------------------------------ what it came to
 
     def _succeeded(self, going: Going, result: bytes | None) -> End:
-        if going.stop is Stop.TIMED_OUT:
-            return self._stopped(going)  # it noticed, and came to an end of its own: too late all the same
+        noticed = going.reports.noticed or (going.task is not None and going.task.cancelling() > 0)
+        if going.stop is Stop.TIMED_OUT or (going.stop is not None and noticed):
+            return self._stopped(going)  # it came to an end of its own, but not to the end of its work
         return attempt.succeeded(going.run, going.started_at, self._clock.now(), result)
 
     def _stopped(self, going: Going) -> End:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from copy import copy
 
 from oncue.domain.ids import UserNumber
 from oncue.domain.placement import Priority, Resources
 from oncue.tasks import Isolation
 
-MOST_FOR_ONE = 0.8  # of the places of a kind that one user may hold while others wait
+MOST_FOR_ONE = 0.8  # of the places that all may have, while others wait
 
 
 class Capacity:
@@ -24,32 +25,50 @@ class Capacity:
         self._memory = offered.memory_mb
         self._held: Counter[tuple[Isolation, UserNumber]] = Counter()
 
+    def copy(self) -> Capacity:
+        """To try out what would fit."""
+        other = copy(self)
+        other._free, other._held = dict(self._free), self._held.copy()
+        return other
+
+    def how_many(self, kind: Isolation, size: Resources, priority: Priority) -> int:
+        """So many of this size there is room for now. The last places are kept for what is of high priority.
+
+        But what needs so many that some of these are among them gets them when it is alone: else it would never run.
+        """
+        kept = 0 if priority is Priority.HIGH else min(self._reserved[kind], self._size[kind] - size.slots)
+        many = (self._free[kind] - kept) // size.slots
+        if size.cpu_milli:
+            many = min(many, self._cpu // size.cpu_milli)
+        if size.memory_mb:
+            many = min(many, self._memory // size.memory_mb)
+        return many
+
     def fits(self, kind: Isolation, size: Resources, priority: Priority) -> bool:
-        """Is there room now? The last places of a kind are kept for what is of high priority."""
-        kept = 0 if priority is Priority.HIGH else self._reserved[kind]
-        return (
-            size.slots <= self._free[kind] - kept
-            and (not size.cpu_milli or size.cpu_milli <= self._cpu)
-            and (not size.memory_mb or size.memory_mb <= self._memory)
+        return self.how_many(kind, size, priority) > 0
+
+    def short_of(self, kind: Isolation, size: Resources) -> Resources:
+        """What would have to be given back for it to fit."""
+        return Resources(
+            max(0, size.cpu_milli - self._cpu) if size.cpu_milli else 0,
+            max(0, size.memory_mb - self._memory) if size.memory_mb else 0,
+            max(0, size.slots - self._free[kind]),
         )
 
-    def full(self, kind: Isolation) -> bool:
-        return self._free[kind] <= 0
-
     def take(self, kind: Isolation, size: Resources, uid: UserNumber) -> None:
-        self._move(kind, size, uid, 1)
+        self._free[kind] -= size.slots
+        self._cpu -= size.cpu_milli
+        self._memory -= size.memory_mb
+        self._held[kind, uid] += size.slots
 
     def give_back(self, kind: Isolation, size: Resources, uid: UserNumber) -> None:
-        self._move(kind, size, uid, -1)
+        self._free[kind] += size.slots
+        self._cpu += size.cpu_milli
+        self._memory += size.memory_mb
+        self._held[kind, uid] -= size.slots
+        if not self._held[kind, uid]:
+            del self._held[kind, uid]
 
     def has_enough(self, kind: Isolation, uid: UserNumber) -> bool:
         """This user holds as much as one may while others wait."""
-        return self._held[kind, uid] >= MOST_FOR_ONE * self._size[kind]
-
-    def _move(self, kind: Isolation, size: Resources, uid: UserNumber, sign: int) -> None:
-        self._free[kind] -= sign * size.slots
-        self._cpu -= sign * size.cpu_milli
-        self._memory -= sign * size.memory_mb
-        self._held[kind, uid] += sign * size.slots
-        if not self._held[kind, uid]:
-            del self._held[kind, uid]
+        return self._held[kind, uid] >= MOST_FOR_ONE * (self._size[kind] - self._reserved[kind])

@@ -24,9 +24,11 @@ class Start(msgspec.Struct, tag="start", frozen=True):
 
 
 class Beaten(msgspec.Struct, tag="beaten", frozen=True):
-    """To the worker: a beat that was asked for at this instant (monotonic) has reached the store."""
+    """To the worker: a beat that was asked for at this instant (monotonic) has arrived, and where it stands."""
 
     asked_at: Instant
+    place: int = 0
+    peers: int = 1
 
 
 class Drain(msgspec.Struct, tag="drain", frozen=True):

@@ -168,7 +168,7 @@ class Keeper:
         if beat is None:
             return False
         kept.beaten_at = asked_at
-        kept.channel.send(Beaten(asked_at))
+        kept.channel.send(Beaten(asked_at, beat.place, beat.peers))
         return True
 
     async def _lose_patience(self, kept: Kept) -> None:

@@ -9,67 +9,32 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from oncue.clock import Clock
 from oncue.domain.ids import ClassId, RunId, UserNumber
 from oncue.domain.instants import MICROSECOND, MILLISECOND, NEVER, SECOND, Duration, Instant
-from oncue.domain.placement import ClassKey, Offer, Priority, misfit, rank
+from oncue.domain.placement import Offer, Priority, misfit
 from oncue.domain.run import Peeked
 from oncue.engines.port import Engine
 from oncue.services.capacity import Capacity
-from oncue.tasks import Isolation, Tasks
+from oncue.services.choosing import Choice, Known, Line, Peers
+from oncue.tasks import Tasks
 
 AHEAD = Duration(500 * MILLISECOND)
 POLL = Duration(250 * MILLISECOND)  # twice in what a look covers, so that a slow one leaves no hole
 SWEEP = Duration(SECOND)
 SPACING = Duration(10 * MILLISECOND)  # between looks, however many hints come
 LIMIT = 10_000  # of each class in one look
-ENOUGH = 2_000  # due and known, of one class: no need to look for more
 LATE = Duration(SECOND)  # from here on users take turns
 TURNS = 100  # users in one round
-TURN = 5  # runs of each
-FEW = 100  # claimed at a time while users take turns: nobody waits for a thousand of somebody else's
-KEEP_AFTER = Duration(2 * SECOND)  # what is too big for the room there is waits so long before room is kept for it
+TURN = 10  # runs of each
+STAYS = 4  # rounds in which those whose turn it is may have none for lack of room, before others are looked at
+BETWEEN_ROUNDS = Duration(50 * MILLISECOND)
+FEW = 300  # claimed at a time while users take turns: nobody waits for a thousand of somebody else's
+PATIENCE = Duration(100 * MILLISECOND)  # before anything gives way to what is high: another worker may have room
 LONG_AGO = Instant(0)
-
-
-class Known:
-    """A run that was seen waiting. Not a reservation: by its instant it may be gone."""
-
-    __slots__ = ("due", "line", "order", "run_id", "uid")
-
-    def __init__(self, run: Peeked, line: Line, order: int) -> None:
-        self.run_id = run.run_id
-        self.uid = run.uid
-        self.due = run.due
-        self.line = line
-        self.order = order
-
-
-class Line:
-    """The known runs of one class: those to come, and those that are due and wait for room."""
-
-    def __init__(self, key: ClassKey, kind: Isolation) -> None:
-        self.kind = kind
-        self.size = key.size
-        self.priority = key.priority
-        self.soon: list[tuple[Instant, int, Known]] = []
-        self.ready: list[tuple[Instant, int, Known]] = []  # all of one priority: by due is by rank
-        self.seen = LONG_AGO  # everything due until then has been read once
-
-    @property
-    def hungry(self) -> bool:
-        return len(self.ready) < ENOUGH
-
-    def behind(self, now: Instant) -> bool:
-        """Something due may not have been read, and there is use for it."""
-        return self.seen < now and self.hungry
-
-    def ripen(self, now: Instant) -> None:
-        while self.soon and self.soon[0][0] <= now:
-            heapq.heappush(self.ready, heapq.heappop(self.soon))
 
 
 class Lookout:
@@ -81,10 +46,17 @@ class Lookout:
         self._lines: dict[ClassId, Line] = {}
         self._known: dict[RunId, Known] = {}
         self._order = itertools.count()
-        self._turns: deque[Known] = deque()
-        self._last_turn = UserNumber(0)
-        self._others_wait = False  # at the last round more than one user had something due
+        self._turns: list[Known] = []  # when work is late: one of each user after the other
+        self._turn_first = True  # the next to be taken is one of these
+        self._turns_after = UserNumber(0)  # where the next round begins
+        self._late: tuple[set[UserNumber], set[UserNumber]] = (set(), set())  # users, on this way around and the last
+        self._users = 0  # in this round
+        self._stays = STAYS
+        self._one_more_round = False  # somebody's turns are used up, or somebody may have come
+        self._turns_at = LONG_AGO
         self._took = True
+        self._crowded_at = LONG_AGO
+        self.peers = Peers()
         self._asked = NEVER  # where a hint points
         self._look_at = self._sweep_at = self._rest_until = LONG_AGO
 
@@ -111,13 +83,15 @@ class Lookout:
                 await self._sweep(now)
                 self._sweep_at = Instant(now + SWEEP)
             if asked < now + AHEAD:
-                await self._refresh()
+                await self._refresh(queues=asked == LONG_AGO)
                 await self._read(self._hungry(), asked, Instant(now + AHEAD))
-            if now >= self._look_at or asked < now:
-                await self._take_turns(now)
-            if now >= self._look_at or any(line.behind(now) for line in self._lines.values()):
+            self._one_more_round |= asked < now
+            poll = now >= self._look_at
+            if poll or any(line.behind(now) for line in self._lines.values()):
                 await self._move_on(Instant(now + AHEAD))
                 self._look_at = Instant(now + POLL)
+            if poll or (self._one_more_round and now >= self._turns_at):
+                await self._take_turns(now)
         except BaseException:
             self._asked = min(self._asked, asked)
             raise
@@ -126,11 +100,15 @@ class Lookout:
     def _hungry(self) -> list[ClassId]:
         return [class_id for class_id, line in self._lines.items() if line.hungry]
 
-    async def _refresh(self) -> None:
-        """New classes appear with the first job that needs them."""
+    async def _refresh(self, *, queues: bool = True) -> None:
+        """New classes appear with the first job that needs them. Queues are paused and resumed."""
         for class_id, key in (await self._engine.jobs.classes()).items():
             if class_id not in self._lines and misfit(key, self._offer) is None:
-                self._lines[class_id] = Line(key, self._kinds[key.task])
+                self._lines[class_id] = Line(class_id, key, self._kinds[key.task])
+        if queues:
+            paused = await self._engine.fleet.paused_queues()
+            for line in self._lines.values():
+                line.paused = line.queue in paused
 
     async def _sweep(self, now: Instant) -> None:
         """All that is due; and whatever we know that is not among it is gone: another's, cancelled, or put off."""
@@ -157,22 +135,40 @@ class Lookout:
 
     async def _take_turns(self, now: Instant) -> None:
         """Only when work is late. Runs of each user, one of everybody's first, then the second of everybody's."""
-        self._turns.clear()
-        self._others_wait = False
-        heads = [head for line in self._lines.values() if (head := self._head(line, now)) is not None]
-        if not any(line.ready[0][0] < now - LATE for _, _, line in heads):
+        self._turns, self._users, self._one_more_round = [], 0, False
+        self._turns_at = Instant(now + BETWEEN_ROUNDS)
+        heads = [head for line in self._lines.values() if (head := line.head(self._known, now)) is not None]
+        if not any(head.due < now - LATE for head in heads):
+            self._late = (set(), set())
             return
-        found = await self._engine.running.peek_fair(self.classes, self._last_turn, TURNS, TURN, now)
-        self._last_turn = found[-1].uid if found else UserNumber(0)
-        self._others_wait = len({run.uid for run in found}) > 1
+        classes = [class_id for class_id, line in self._lines.items() if not line.paused]
+        turns = await self._engine.running.peek_fair(classes, self._turns_after, TURNS, TURN, now)
+        users = {uid: n for n, uid in enumerate(dict.fromkeys(run.uid for run in turns.runs))}
+        self._users = len(users)
+        self._note_late(set(users), turns.reached)
         if self._others_wait:
-            self._remember(found)
-            number: Counter[UserNumber] = Counter()
-            rounds: list[tuple[int, Known]] = []
-            for run in found:
-                number[run.uid] += 1
-                rounds.append((number[run.uid], self._known[run.run_id]))
-            self._turns.extend(known for _, known in sorted(rounds, key=lambda one: one[0]))
+            self._remember(turns.runs)
+            numbers: Counter[UserNumber] = Counter()
+            rounds: list[tuple[int, int, Known]] = []
+            for run in sorted((self._known[run.run_id] for run in turns.runs), key=lambda run: run.rank):
+                numbers[run.uid] += 1
+                rounds.append((numbers[run.uid], users[run.uid], run))
+            self._turns = [run for _, _, run in sorted(rounds, key=lambda one: one[:2])]
+
+    def _note_late(self, users: set[UserNumber], reached: UserNumber | None) -> None:
+        """Who is late; where so many have nothing due that a round does not come around, over several of them."""
+        if reached is None:
+            self._late = (users, set())
+            return
+        this, last = self._late
+        self._late = (users, this) if reached <= self._turns_after else (this | users, last)
+        self._stays = self._stays - 1 if self._others_wait and self._stays else STAYS
+        if self._stays == STAYS:
+            self._turns_after = reached
+
+    @property
+    def _others_wait(self) -> bool:
+        return len(self._late[0] | self._late[1]) > 1
 
     async def _read(
         self, classes: Sequence[ClassId], after: Instant, until: Instant
@@ -192,7 +188,7 @@ class Lookout:
         known = self._known
         for run in found:
             before = known.get(run.run_id)
-            if before is None or run.due < before.due:  # else it is there, or was put off: then its claim will tell
+            if before is None or run.due != before.due:  # what was read last is true
                 line = self._lines[run.class_id]
                 new = known[run.run_id] = Known(run, line, next(self._order))
                 heapq.heappush(line.soon, (run.due, new.order, new))
@@ -200,97 +196,60 @@ class Lookout:
     # --------------------------------------------------------------------------------------------------------- choosing
 
     def take(self, capacity: Capacity, most: int) -> list[RunId]:
-        """The ids to claim now: due, best rank first, as many as there is room for; late, every other one in turn."""
-        now = self._clock.now()
-        choice = Choice(self._known, capacity, others_wait=self._others_wait)
-        heads = [head for line in self._lines.values() if (head := self._head(line, now)) is not None]
-        heapq.heapify(heads)
+        """The ids to claim now, as many as there is room for."""
         most = min(most, FEW) if self._others_wait else most
-        while heads and len(choice.taken) < most:
-            if self._turns:
-                choice.offer(self._turns.popleft())
-            _, _, line = heapq.heappop(heads)
-            if self._head(line, now) is None:
-                continue
-            if not choice.offer(line.ready[0][2]):
-                if line.ready[0][0] < now - KEEP_AFTER:
-                    choice.keep_room_for(line)  # the others of its line are as big; smaller ones must not starve it
-            elif (head := self._head(line, now)) is not None:
-                heapq.heappush(heads, head)
-        choice.undo()
+        lines, now = self._lines.values(), self._clock.now()
+        choice = Choice(lines, self._known, capacity, now, most, self.peers, others_wait=self._others_wait)
+        turn_first = self._turn_first and not any(line.goes_first for line in lines)
+        self._turn_first = choice.alternate(self._turns, turn_first=turn_first)
+        if choice.last_turn is not None:
+            self._turns = [run for run in self._turns if self._known.get(run.run_id) is run]
+            self._one_more_round = len({run.uid for run in self._turns}) < self._users
+            self._turns_after, self._stays = choice.last_turn, STAYS
         self._took = bool(choice.taken)
-        return choice.taken
+        return [run.run_id for run in choice.taken]
 
-    def _head(self, line: Line, now: Instant) -> tuple[Instant, int, Line] | None:
-        """Its best run, without those that were taken in turn or found again with an earlier due."""
-        line.ripen(now)
-        while line.ready and self._known.get(line.ready[0][2].run_id) is not line.ready[0][2]:
-            heapq.heappop(line.ready)
-        return (rank(line.priority, line.ready[0][0]), line.ready[0][1], line) if line.ready else None
-
-    def high_waits(self, capacity: Capacity) -> Isolation | None:
-        """The kind of which something of high priority is due and finds no room."""
+    async def crowded_out(self, capacity: Capacity) -> list[Line]:
+        """Where something of high priority has found no room for a while, here or elsewhere."""
         now = self._clock.now()
-        for line in self._lines.values():
-            waits = line.priority is Priority.HIGH and self._head(line, now) is not None
-            if waits and not capacity.fits(line.kind, line.size, line.priority):
-                return line.kind
-        return None
+        lines = [line for line in self._lines.values() if self._is_crowded(line, capacity, now)]
+        if not lines or now < self._crowded_at:
+            return []
+        self._crowded_at = Instant(now + PATIENCE)
+        found = await self._engine.running.peek([line.class_id for line in lines], LONG_AGO, now, 1)
+        waiting = {run.class_id for run in found}
+        for line in lines:
+            if line.class_id not in waiting:
+                self._forget(line)
+        return [line for line in lines if line.class_id in waiting]
+
+    def _is_crowded(self, line: Line, capacity: Capacity, now: Instant) -> bool:
+        """Workers act one after the other, so that not all of them make room for one run."""
+        if line.priority is not Priority.HIGH or capacity.fits(line.kind, line.size, line.priority):
+            return False
+        head = line.head(self._known, now)
+        return head is not None and head.due <= now - PATIENCE * min(1 + self.peers.turn(head.run_id), 8)
+
+    def _forget(self, line: Line) -> None:
+        """What is due of it is others' by now."""
+        for _, _, run in line.ready:
+            if self._known.get(run.run_id) is run:
+                del self._known[run.run_id]
+        line.ready.clear()
 
     def wait(self, capacity: Capacity) -> Duration:
-        """How long until there is something to read or to claim."""
+        """How long until there is something to read or to claim, or somebody to ask to give way."""
         now = self._clock.now()
-        lines = self._lines.values()
-        if self._took and any(line.ready and capacity.fits(line.kind, line.size, line.priority) for line in lines):
+        lines = [line for line in self._lines.values() if not line.paused]
+        full = [line for line in lines if line.ready and not capacity.fits(line.kind, line.size, line.priority)]
+        if self._took and len(full) < sum(bool(line.ready) for line in lines):
             return Duration(0)
         wanted = [line.soon[0][0] for line in lines if line.soon]
-        at_once = self._asked < now + AHEAD or any(line.behind(now) for line in lines)
+        wanted += [
+            max(self._crowded_at, Instant(line.ready[0][0] + PATIENCE))
+            for line in full
+            if line.priority is Priority.HIGH
+        ]
+        at_once = self._asked < now + AHEAD or self._one_more_round or any(line.behind(now) for line in lines)
         wanted.append(max(LONG_AGO if at_once else min(self._look_at, self._sweep_at), self._rest_until))
         return Duration(max(min(wanted) - now, 0))
-
-
-class Choice:
-    """What one claim asks for. Room is taken while choosing, and given back after: only what is claimed takes it."""
-
-    def __init__(self, known: dict[RunId, Known], capacity: Capacity, *, others_wait: bool) -> None:
-        self.taken: list[RunId] = []
-        self._known = known
-        self._capacity = capacity
-        self._others_wait = others_wait
-        self._chosen: list[Known] = []
-        self._kept: list[Line] = []
-
-    def offer(self, run: Known) -> bool:
-        """False: there is no room for it now, or its user has enough while others wait."""
-        line = run.line
-        if self._known.get(run.run_id) is not run:
-            return False
-        if not self._capacity.fits(line.kind, line.size, line.priority) or self._must_leave_room(line):
-            return False
-        if self._others_wait and self._capacity.has_enough(line.kind, run.uid):
-            return False
-        self._capacity.take(line.kind, line.size, run.uid)
-        del self._known[run.run_id]
-        self._chosen.append(run)
-        self.taken.append(run.run_id)
-        return True
-
-    def keep_room_for(self, line: Line) -> None:
-        if not self._capacity.fits(line.kind, line.size, line.priority):
-            self._kept.append(line)
-
-    def undo(self) -> None:
-        for run in self._chosen:
-            self._capacity.give_back(run.line.kind, run.line.size, run.uid)
-
-    def _must_leave_room(self, line: Line) -> bool:
-        """Somebody bigger has waited too long for something that this one would take. What is high goes first."""
-        return line.priority is not Priority.HIGH and any(_compete(kept, line) for kept in self._kept)
-
-
-def _compete(big: Line, small: Line) -> bool:
-    return (
-        (big.kind is small.kind and big.size.slots > 1)
-        or (big.size.cpu_milli > 0 and small.size.cpu_milli > 0)
-        or (big.size.memory_mb > 0 and small.size.memory_mb > 0)
-    )

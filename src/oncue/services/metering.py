@@ -16,7 +16,7 @@ BATCH = 500  # starts granted in one pass
 # A start must be there when workers look for it, half a second ahead, and there is time for a slow pass.
 # Not more: what is granted and then cancelled has used up its start.
 AHEAD = Duration(SECOND)
-LONGEST = Duration(SECOND)
+LONGEST = Duration(SECOND // 2)  # starts that nobody makes use of are noticed so soon
 APART = Duration(20 * MILLISECOND)  # between two passes, however many hints come
 
 

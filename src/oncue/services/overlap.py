@@ -48,7 +48,7 @@ class Overlap:
             return
         hints = [Hint(Topic.MAIL, target=str(worker_id)) for _, worker_id in answer.told]
         if answer.stopped:  # it was between two attempts: whoever follows may start
-            hints.append(Hint(Topic.RUNS, due=now))
+            hints.append(Hint(Topic.RUNS))
         if hints:
             await self._engine.signals.send(hints)
 

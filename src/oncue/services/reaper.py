@@ -33,7 +33,7 @@ class Reaper:
         await self._bury(now)
         settled = await self._reap(now)
         if settled:  # also when all are dead: whoever waited behind them in a lane may start
-            await self._engine.signals.send([Hint(Topic.RUNS, due=now)])
+            await self._engine.signals.send([Hint(Topic.RUNS)])
         return Duration(0) if settled >= BATCH else OFTEN
 
     async def _bury(self, now: Instant) -> None:

@@ -25,16 +25,25 @@ log = structlog.get_logger()
 class RunReports:
     """The reports of one attempt. Its first three methods may be called from any thread."""
 
-    __slots__ = ("_parts", "_progress", "_reporting", "_room", "_words", "cancelled", "run")
+    __slots__ = ("_parts", "_progress", "_reporting", "_room", "_told", "_words", "noticed", "run")
 
     def __init__(self, run: Claimed, reporting: Reporting) -> None:
         self.run = run
-        self.cancelled = False
+        self.noticed = False  # the task has asked whether it is to stop, and was told so
+        self._told = False
         self._reporting = reporting
         self._words: deque[bytes] = deque()
         self._room = reporting.cap - len(reporting.cut)  # the store keeps no more than the cap, the last words included
         self._parts = run.attempt * PARTS
         self._progress: bytes | None = None
+
+    @property
+    def cancelled(self) -> bool:
+        self.noticed = self._told
+        return self._told
+
+    def tell_to_stop(self) -> None:
+        self._told = True
 
     def write(self, text: str) -> None:
         if self._room <= 0 or not text:
@@ -133,5 +142,5 @@ class Reporting:
 
     async def _save(self, reports: RunReports, stored: bytes) -> None:
         if not await self._engine.running.save(self._worker_id, reports.run, checkpoint=stored):
-            reports.cancelled = True
+            reports.tell_to_stop()
             raise Conflict("this run is another worker's by now: nothing it does is kept any more")

@@ -39,7 +39,7 @@ class Scheduler:
             await self._engine.signals.send([Hint(Topic.RUNS, due=planned.first_due)])
         expired = await self._engine.planning.expire(BATCH, now)
         if expired:  # whoever waited behind them in a lane may start
-            await self._engine.signals.send([Hint(Topic.RUNS, due=now)])
+            await self._engine.signals.send([Hint(Topic.RUNS)])
         return Duration(0) if expired == BATCH else _until_next(planned, now)
 
     async def _plan(self, now: Instant) -> Planned:

@@ -60,9 +60,9 @@ class Worker:
         due = self._lookout.take(capacity, BATCH)
         if due:
             self._start(await self._claim(due))
-        crowded = self._lookout.high_waits(capacity)
-        if crowded is not None:
-            self._attempts.make_room(crowded)
+        for line in await self._lookout.crowded_out(capacity):
+            if self._attempts.make_room(line.kind, line.size):
+                line.go_first()
         wait = self._lookout.wait(capacity)
         return min(wait, ASK_AGAIN) if self._doubts else wait
 

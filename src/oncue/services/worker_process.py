@@ -12,15 +12,14 @@ import msgspec
 import structlog
 
 from oncue.clock import SystemClock
-from oncue.domain.explain import show_offer
 from oncue.domain.ids import ClassId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
-from oncue.domain.placement import Offer, Resources
+from oncue.domain.placement import Offer, Resources, show_offer
 from oncue.engines import port
 from oncue.engines.port import Engine
 from oncue.services.attempts import LAST_CHANCE, Stop
 from oncue.services.channel import Alive, Beaten, Channel, Drain, Left, Ready
-from oncue.services.crew import Crew
+from oncue.services.crew import Crew, places
 from oncue.services.executors.functions import LoopExecutor
 from oncue.services.executors.port import Executor, Work
 from oncue.services.executors.processes import ProcessExecutor
@@ -130,8 +129,10 @@ class WorkerProcess:
     async def _hear(self) -> None:
         while (said := await self._channel.receive()) is not None:
             match said:
-                case Beaten(asked_at):
+                case Beaten(asked_at, place, count):
                     self._beaten_at = asked_at
+                    peers = self._crew.lookout.peers
+                    peers.place, peers.count = place, max(1, count)
                 case Drain(at_once):
                     self._told.set()
                     if at_once:
@@ -166,12 +167,19 @@ def _announced(task: Task) -> port.Task:
 
 
 def _offer(tasks: Tasks, settings: Settings) -> Offer:
+    has = places(settings)
     return Offer(
         frozenset(task.name for task in tasks),
         frozenset(settings.queues),
         frozenset(settings.labels),
-        Resources((os.cpu_count() or 1) * 1_000, _memory_mb(), settings.concurrency),
+        Resources(int(settings.cpu * 1_000) or _cpu_milli(), settings.memory_mb or _memory_mb(), has[Isolation.LOOP]),
+        {task.name: has[task.takes] for task in tasks if task.takes is not Isolation.LOOP},
     )
+
+
+def _cpu_milli() -> int:
+    """The processors this process may use, which may be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) * 1_000 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) * 1_000
 
 
 def _memory_mb() -> int:

@@ -7,12 +7,14 @@ the way lanes are tended. Here who is admitted is worked out anew from scratch e
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from oncue.domain.ids import LaneKey, RunId, WorkerId
 from oncue.domain.instants import Instant
 from oncue.domain.lane import Lanes, Meter
 from oncue.domain.run import State
+from oncue.engines.granting import UNUSED_AFTER
 
 
 @dataclass
@@ -53,6 +55,7 @@ class Model:
     withdrawn: int = 0
     rates: dict[LaneKey, Meter] = field(default_factory=dict)
     starts: dict[LaneKey, list[Instant]] = field(default_factory=lambda: defaultdict(list))
+    _unused: bool = False
 
     # -------------------------------------------------------------------------------------------------- who is admitted
 
@@ -140,18 +143,48 @@ class Model:
             run.state = State.EXPIRED
         return len(late)
 
+    def waiting_for_rate(self, until: Instant, now: Instant) -> list[Run]:
+        """Held by nothing else, and due; earliest first."""
+        admitted = self.admitted()
+        found = [
+            run
+            for run in self.runs.values()
+            if run.state is State.WAITING
+            and run.lanes.meter is not None
+            and not (run.granted or run.paused or run.expired(now))
+            and run.run_id in admitted
+            and run.due <= until
+        ]
+        return sorted(found, key=lambda run: (run.due, run.run_id))
+
+    def sees_unused_starts(self, now: Instant) -> bool:
+        """From then on the engine counts starts otherwise than it gave them, and how depends on when it looked."""
+        waiting = (run for run in self.runs.values() if run.state is State.WAITING and run.granted)
+        self._unused = self._unused or any(run.due <= now - UNUSED_AFTER for run in waiting)
+        return self._unused
+
     def grant(self, until: Instant, now: Instant) -> int:
         """Every start that rates allow until then, to the earliest due; how many."""
-        admitted = self.admitted()
         before = sum(map(len, self.starts.values()))
-        for run in sorted(self.runs.values(), key=lambda run: (run.due, run.run_id)):
-            waits = run.state is State.WAITING and not run.granted and not run.paused and run.run_id in admitted
-            if run.lanes.meter is not None and waits and run.due <= until and not run.expired(now):
-                start = self._first_start(run.lanes.meter.key, max(run.due, now))
-                if start <= until:
-                    self.starts[run.lanes.meter.key].append(start)
-                    run.due, run.granted = start, True
+        for run in self.waiting_for_rate(until, now):
+            assert run.lanes.meter is not None
+            start = self._first_start(run.lanes.meter.key, max(run.due, now))
+            if start <= until:
+                self._start(run, start)
         return sum(map(len, self.starts.values())) - before
+
+    def granted(self, starts: Mapping[RunId, Instant], now: Instant) -> None:
+        """These were given; more than the rates allow must not have been."""
+        for run_id, start in sorted(starts.items(), key=lambda one: one[1]):
+            run = self.runs[run_id]
+            assert run.lanes.meter is not None
+            assert start >= self._first_start(run.lanes.meter.key, max(run.due, now))
+            self._start(run, start)
+
+    def _start(self, run: Run, start: Instant) -> None:
+        assert run.lanes.meter is not None
+        self.starts[run.lanes.meter.key].append(start)
+        run.due, run.granted = start, True
 
     def _first_start(self, key: LaneKey, at: Instant) -> Instant:
         """From `at` on, and not before the last start: the first instant before which few enough have started."""

@@ -136,7 +136,7 @@ async def _standing(connection: Connection, run: RunView) -> Standing:
             worker = await connection.fetchrow(alive, run.worker_id)
             return Standing(run) if worker is None else Standing(run, beat_at=worker["beat_at"], lease=worker["lease"])
         case State.WAITING if run.held & (Held.LANE | Held.GATE):
-            names = lanes._LANE if run.held & Held.LANE else lanes._GATE
+            names = lanes.LANE if run.held & Held.LANE else lanes.GATE
             [member] = await connection.fetch(_SQL["find_run"], run.run_id)
             statement = _SQL["standing_in_lane"].format(**names)
             [found] = await connection.fetch(statement, member[names["lane"]], run.wanted, run.run_id)

@@ -176,9 +176,10 @@ async def _apply(connection: Connection, change: JobChange, now: Instant) -> Non
     """Guards first, in the order of locks: cursor, definition, lanes, runs."""
     await _guard_definition(connection, change)
     touched = lanes.Touched()
-    await _lock_lanes(connection, change, touched)
+    late = await _came_to_wait(connection, change)
+    await _lock_lanes(connection, [*change.withdraw, *change.hold, *change.release, *late], touched)
     await _withdraw(connection, change)
-    await _hold(connection, change, touched)
+    await _hold(connection, change, late, touched)
     if change.dissolve:
         await connection.execute(_SQL["keep_version"], change.job_id, now)
         await connection.execute("delete from jobs where job_id = $1", change.job_id)
@@ -218,8 +219,14 @@ async def _lock_one_shot(connection: Connection, job_id: JobId) -> None:
     await connection.execute("select pg_advisory_xact_lock($1)", job_id.int & 2**63 - 1)
 
 
-async def _lock_lanes(connection: Connection, change: JobChange, touched: lanes.Touched) -> None:
-    members = [*change.withdraw, *change.hold, *change.release]
+async def _came_to_wait(connection: Connection, change: JobChange) -> list[RunId]:
+    """What a pause or its end concerns, too: what was running when the caller looked may wait again by now."""
+    if change.job is None or JobStatus.PAUSED not in (change.job.status, change.expect_status):
+        return []
+    return [row["run_id"] for row in await connection.fetch(_SQL["members_of_job"], change.job_id)]
+
+
+async def _lock_lanes(connection: Connection, members: Sequence[RunId], touched: lanes.Touched) -> None:
     if members:
         for row in await connection.fetch("select lane, gate from waiting where run_id = any($1::uuid[])", members):
             touched.free(row["lane"], row["gate"])
@@ -235,18 +242,19 @@ async def _withdraw(connection: Connection, change: JobChange) -> None:
     await count(connection, Tally((row["uid"], row["class_id"], Count.WITHDRAWN) for row in gone))
 
 
-async def _hold(connection: Connection, change: JobChange, touched: lanes.Touched) -> None:
-    for run_ids, statement in ((change.hold, _SQL["hold"]), (change.release, _SQL["release"])):
-        found = await connection.fetch(statement, sorted(run_ids), change.uid, Held.PAUSED) if run_ids else []
-        if len(found) < len(run_ids):
+async def _hold(connection: Connection, change: JobChange, late: Sequence[RunId], touched: lanes.Touched) -> None:
+    """Of those that came late, whoever is claimed meanwhile runs, as what runs does; the others must be there still."""
+    pausing = change.job is not None and change.job.status is JobStatus.PAUSED
+    for statement, asked, beside in (
+        (_SQL["hold"], change.hold, late if pausing else ()),
+        (_SQL["release"], change.release, () if pausing else late),
+    ):
+        run_ids = sorted({*asked, *beside})
+        found = await connection.fetch(statement, run_ids, change.uid, Held.PAUSED) if run_ids else []
+        if not {row["run_id"] for row in found}.issuperset(asked):
             raise _MovedOn
         for row in found:
             touched.wait_for_rate(row["meter"], row["held"], row["due"])
-    if change.job is not None and change.job.status is JobStatus.PAUSED:
-        # also what was running when the caller looked and waits for another attempt by now
-        await connection.execute(_SQL["hold_all"], change.job_id, Held.PAUSED)
-    elif change.job is not None and change.expect_status is JobStatus.PAUSED:
-        await connection.execute(_SQL["release_all"], change.job_id, Held.PAUSED)
 
 
 async def _put_definition(connection: Connection, change: JobChange, job: Job, now: Instant) -> None:

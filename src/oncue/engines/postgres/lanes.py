@@ -19,8 +19,10 @@ from oncue.engines.postgres.store import Connection
 from oncue.engines.sql import statements
 
 _SQL = statements("oncue.engines.postgres")
-_LANE: dict[str, str | int] = {"lane": "lane", "bit": Held.LANE.value, "blocked": Held.PAUSED.value}
-_GATE: dict[str, str | int] = {"lane": "gate", "bit": Held.GATE.value, "blocked": (Held.PAUSED | Held.LANE).value}
+# Their indexes are of those in line, by what else holds these, and of those let in: whoever tends reads neither those
+# that are paused nor, at a gate, those that wait for their lane, however many they are.
+LANE: dict[str, str | int] = {"lane": "lane", "bit": Held.LANE.value, "blocked": Held.PAUSED.value}
+GATE: dict[str, str | int] = {"lane": "gate", "bit": Held.GATE.value, "blocked": (Held.PAUSED | Held.LANE).value}
 
 
 class Touched(touched.Touched):
@@ -43,11 +45,11 @@ async def tend(connection: Connection, touched: Touched) -> None:
     if not touched:
         return
     await lock(connection, touched)
-    moved = await _tend(connection, touched.lanes, _LANE)
+    moved = await _tend(connection, touched.lanes, LANE)
     for row in moved:
         touched.free(None, row["gate"])
     await _lock(connection, touched, touched.gates)
-    for row in moved + await _tend(connection, touched.gates, _GATE):
+    for row in moved + await _tend(connection, touched.gates, GATE):
         touched.wait_for_rate(row["meter"], row["held"], row["due"])
     await meters.expect(connection, touched)
 

@@ -70,15 +70,17 @@ class PostgresPlanning:
         return await self._pieces.write("history", [now], expire)
 
     async def grant(self, until: Instant, limit: int, now: Instant) -> Granted:
-        next_at = await self._next_grant()
-        if next_at is None or next_at > until:
-            return Granted(next_at=next_at)
+        next_at, check_at = await self._next_grant()
+        if next_at > until and check_at > now:
+            return Granted(next_at=None if next_at == NEVER else next_at)
         starts = await self._store.write(lambda c: meters.grant(c, until, limit, now))
-        return Granted(len(starts), min(starts, default=None), await self._next_grant())
+        next_at, _ = await self._next_grant()
+        return Granted(len(starts), min(starts, default=None), None if next_at == NEVER else next_at)
 
-    async def _next_grant(self) -> Instant | None:
-        next_at: Instant = (await self._store.fetch("select min(next_at) from meters"))[0][0]
-        return None if next_at in (None, NEVER) else next_at
+    async def _next_grant(self) -> tuple[Instant, Instant]:
+        """When there may be something to grant, and something to check."""
+        [found] = await self._store.fetch(_SQL["next_grant"], NEVER)
+        return found["next_at"], found["check_at"]
 
 
 async def _write(connection: Connection, plans: Sequence[Plan], now: Instant) -> None:

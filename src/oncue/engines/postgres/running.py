@@ -17,7 +17,7 @@ from oncue.domain.instants import Instant
 from oncue.domain.job import JobStatus
 from oncue.domain.lane import Held
 from oncue.domain.run import Claimed, Peeked, Settled, Settlement, State
-from oncue.engines.port import Cancelled, Count
+from oncue.engines.port import Cancelled, Count, Turns
 from oncue.engines.postgres import lanes, rows
 from oncue.engines.postgres.counting import Counted, count
 from oncue.engines.postgres.inserting import copy
@@ -32,8 +32,7 @@ _COUNT = {
     State.CANCELLED: Count.CANCELLED,
     State.EXPIRED: Count.EXPIRED,
 }
-
-
+LOOKS = 1_000  # users that are asked one by one, whether or not they have anything due
 ALIVE = "and exists (select from workers where worker_id = $1 for key share)"
 
 
@@ -47,8 +46,12 @@ class PostgresRunning:
 
     async def peek_fair(
         self, classes: Sequence[ClassId], after: UserNumber, users: int, each: int, now: Instant
-    ) -> list[Peeked]:
-        return rows.peeked(await self._store.fetch(_SQL["peek_fair"], classes, after, users, each, now, hot=True))
+    ) -> Turns:
+        found = await self._store.fetch(_SQL["peek_fair"], classes, after, users, each, now, LOOKS, hot=True)
+        asked = len({row["uid"] for row in found})
+        return Turns(
+            rows.peeked(row for row in found if row["run_id"] is not None), found[-1]["uid"] if asked == LOOKS else None
+        )
 
     async def claim(self, worker_id: WorkerId, run_ids: Sequence[RunId], now: Instant) -> list[Claimed]:
         found = await self._store.fetch(_SQL["claim"], run_ids, worker_id, now, hot=True)
@@ -91,15 +94,17 @@ class PostgresRunning:
         self, limit: int, now: Instant, decide: Callable[[Claimed, WorkerId, Instant], Settlement]
     ) -> Settled:
         async def reap(connection: Connection) -> Settled:
-            found = await connection.fetch(_SQL["orphans"], limit)
+            found = await _take_orphans(connection, limit)
             runs = await _claimed([tuple(row)[:-2] for row in found], connection.fetch)
             by_worker: dict[WorkerId, list[Settlement]] = defaultdict(list)
             for run, row in zip(runs, found, strict=True):
                 by_worker[row["worker_id"]].append(decide(run, row["worker_id"], row["claimed_at"]))
             cancelled: set[RunId] = set()
+            touched = lanes.Touched()
             for worker_id, decided in by_worker.items():
-                answer = await _settle(connection, worker_id, decided, alive="", again_counts_as=Count.LOST)
+                answer = await _write(connection, worker_id, decided, touched, alive="", again_counts_as=Count.LOST)
                 cancelled |= answer.cancelled
+            await lanes.tend(connection, touched)
             return Settled(cancelled=frozenset(cancelled))
 
         return await self._pieces.write("history", [now], reap)
@@ -126,15 +131,28 @@ async def _settle(
     connection: Connection,
     worker_id: WorkerId,
     settlements: Sequence[Settlement],
-    *,
-    alive: str = ALIVE,
     again_counts_as: Count | None = Count.RETRIED,
+) -> Settled:
+    touched = lanes.Touched()
+    settled = await _write(connection, worker_id, settlements, touched, alive=ALIVE, again_counts_as=again_counts_as)
+    await lanes.tend(connection, touched)
+    return settled
+
+
+async def _write(
+    connection: Connection,
+    worker_id: WorkerId,
+    settlements: Sequence[Settlement],
+    touched: lanes.Touched,
+    *,
+    alive: str,
+    again_counts_as: Count | None,
 ) -> Settled:
     """First what is to be tried again, then what ends: also what was to be tried again but is cancelled by now.
 
-    What was handed back counts as nothing, and so keeps the start that its rate gave it.
+    What was handed back counts as nothing, and so keeps the start that its rate gave it. The lanes are still to be
+    tended: once, after all that the transaction settles, or it would lock them in no order.
     """
-    touched = lanes.Touched()
     again = [settled for settled in settlements if settled.state is State.WAITING]
     rate = Held.NO if again_counts_as is None else Held.RATE
     back = await _try_again(connection, worker_id, again, alive, rate, touched) if again else set()
@@ -155,7 +173,6 @@ async def _settle(
             dead.append(rows.dead(settled, worker_id))
     await copy(connection, "dead", rows.HISTORY, dead)
     await count(connection, tally)
-    await lanes.tend(connection, touched)
     return Settled(lost, cancelled)
 
 
@@ -188,6 +205,15 @@ async def _try_again(
             back.add(row["run_id"])
             touched.wait_for_rate(row["meter"], row["held"], row["due"])
     return back
+
+
+async def _take_orphans(connection: Connection, limit: int) -> list[Record]:
+    """Their definitions are locked before them, as by whoever cancels a job."""
+    seen = await connection.fetch(_SQL["orphans"], limit)
+    if not seen:
+        return []
+    await connection.fetch(_SQL["job_statuses"], sorted({row["job_id"] for row in seen}))
+    return await connection.fetch(_SQL["take_orphans"], [row["run_id"] for row in seen])
 
 
 def _alike(settlements: Iterable[Settlement]) -> Iterable[tuple[tuple[int, State], list[Settlement]]]:

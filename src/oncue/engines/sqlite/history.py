@@ -26,7 +26,6 @@ from oncue.settings import Settings
 
 _SQL = statements("oncue.engines.sqlite")
 AT_A_TIME = 2_000  # rows forgotten in one turn of the writer
-MOST_BEFORE = 10_000  # so far places are counted
 # As the indexes have it: who was let in may be paused between two attempts, and whoever it is may wait for its rate.
 _LANE = {"lane": "lane", "inside": "held & 5 in (0, 4)", "in_line": "held & 5 = 1"}
 _GATE = {"lane": "gate", "inside": "held & 7 in (0, 4)", "in_line": "held & 7 = 2"}
@@ -160,9 +159,9 @@ def _standing(db: Connection, run: RunView) -> Standing:
 def _standing_behind(db: Connection, run: RunView, names: dict[str, str]) -> Standing:
     run_id = run.run_id.bytes
     [(lane,)] = fetch(db, f"select {names['lane']} from runs where run_id = ?", (run_id,))
-    inside = fetch(db, _SQL["standing_in_lane"].format(**names), (lane, run_id))
+    holder = first(db, _SQL["standing_in_lane"].format(**names), (lane, run_id))
     [(before,)] = fetch(db, _SQL["standing_in_line"].format(**names), (lane, run.wanted, run_id))
-    return Standing(run, rows.id_or_none(inside[0][0]) if inside else None, min(len(inside) + before, MOST_BEFORE))
+    return Standing(run, rows.id_or_none(holder[0]) if holder else None, before)
 
 
 def _take_off(db: Connection, uid: UserNumber | None, run_id: RunId) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from oncue.domain.instants import NEVER, Duration, Instant
 from oncue.domain.lane import Meter
-from oncue.engines.granting import give_starts, most_starts
+from oncue.engines.granting import UNUSED_AFTER, give_starts, most_starts, next_check, remembered_since
 from oncue.engines.sql import statements
 from oncue.engines.sqlite.store import Connection, fetch
 from oncue.engines.touched import Touched
@@ -28,24 +28,30 @@ def expect(db: Connection, touched: Touched) -> None:
 def grant(db: Connection, until: Instant, limit: int, now: Instant) -> list[Instant]:
     """The starts given."""
     given: list[Instant] = []
-    for row in fetch(db, _SQL["take_meters"], (until, limit)):
+    for *definition, check_at in fetch(db, _SQL["take_meters"], (until, limit, now)):
         if len(given) == limit:
             break
-        given += _grant(db, Meter(*row), until, limit - len(given), now)
+        given += _grant(db, Meter(*definition), check_at, until, limit - len(given), now)
     return given
 
 
-def _grant(db: Connection, meter: Meter, until: Instant, limit: int, now: Instant) -> list[Instant]:
-    forgotten = now - meter.per
-    granted = [at for (at,) in reversed(fetch(db, _SQL["granted"], (meter.key, forgotten, meter.limit)))]
+def _grant(db: Connection, meter: Meter, check_at: Instant, until: Instant, limit: int, now: Instant) -> list[Instant]:
+    if check_at <= now:
+        db.execute(_SQL["count_anew"], (meter.key, now, now - UNUSED_AFTER))
+    db.execute("delete from grants where meter = ? and at <= ?", (meter.key, remembered_since(meter, now)))
+    granted = [at for (at,) in reversed(fetch(db, _SQL["granted"], (meter.key, meter.limit)))]
     most = min(limit, most_starts(meter, Duration(max(0, until - now))))
     waiting = fetch(db, _SQL["rated"], (meter.key, until, now, most))
-    given, free_at = give_starts(meter, granted, ((run_id, due) for run_id, due in waiting), until, now)
+    tokens = {run_id: token for run_id, _, token in waiting}
+    given, free_at = give_starts(meter, granted, ((run_id, due) for run_id, due, _ in waiting), until, now)
     db.executemany(_SQL["grant"], [(start, run_id) for run_id, start in given])
-    db.executemany("insert into grants (meter, at) values (?, ?)", [(meter.key, start) for _, start in given])
-    db.execute("delete from grants where meter = ? and at <= ?", (meter.key, forgotten))
-    db.execute(_SQL["advance_meter"], (meter.key, free_at, NEVER))
-    return [start for _, start in given]
+    db.executemany(
+        "insert into grants (meter, at, run_id, token) values (?, ?, ?, ?)",
+        [(meter.key, start, run_id, tokens[run_id]) for run_id, start in given],
+    )
+    starts = [start for _, start in given]
+    db.execute(_SQL["advance_meter"], (meter.key, free_at, NEVER, next_check(check_at, [*granted, *starts], now)))
+    return starts
 
 
 def forget_empty(db: Connection, now: Instant) -> None:

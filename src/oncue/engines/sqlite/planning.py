@@ -64,17 +64,19 @@ class SqlitePlanning:
     async def grant(self, until: Instant, limit: int, now: Instant) -> Granted:
         def grant(db: Connection) -> Granted:
             starts = meters.grant(db, until, limit, now)
-            return Granted(len(starts), min(starts, default=None), _next_grant(db))
+            next_at, _ = _next_grant(db)
+            return Granted(len(starts), min(starts, default=None), None if next_at == NEVER else next_at)
 
-        next_at = await self._store.read(_next_grant)
-        if next_at is None or next_at > until:
-            return Granted(next_at=next_at)
+        next_at, check_at = await self._store.read(_next_grant)
+        if next_at > until and check_at > now:
+            return Granted(next_at=None if next_at == NEVER else next_at)
         return await self._store.write(grant)
 
 
-def _next_grant(db: Connection) -> Instant | None:
-    next_at: Instant | None = fetch(db, "select min(next_at) from meters")[0][0]
-    return None if next_at in (None, NEVER) else next_at
+def _next_grant(db: Connection) -> tuple[Instant, Instant]:
+    """When there may be something to grant, and something to check."""
+    [(next_at, check_at)] = fetch(db, _SQL["next_grant"], (NEVER,))
+    return next_at, check_at
 
 
 def _write(db: Connection, plans: Sequence[Plan], now: Instant) -> None:

@@ -21,7 +21,7 @@ from oncue.domain.instants import Instant
 from oncue.domain.job import JobStatus
 from oncue.domain.lane import Held
 from oncue.domain.run import Claimed, Peeked, Settled, Settlement, State
-from oncue.engines.port import Cancelled, Count
+from oncue.engines.port import Cancelled, Count, Turns
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.counting import Counted, count
@@ -39,7 +39,7 @@ _COUNT = {
     State.EXPIRED: Count.EXPIRED,
 }
 FEW = 2_000  # late runs of a class: so many are read in a few milliseconds
-LOOKS = 200  # users that are asked one by one, whether or not they have anything due
+LOOKS = 1_000  # users that are asked one by one, whether or not they have anything due
 LONG_AGO = Instant(0)
 _TOKEN = rows.HISTORY.index("token")
 
@@ -58,10 +58,12 @@ class SqliteRunning:
 
     async def peek_fair(
         self, classes: Sequence[ClassId], after: UserNumber, users: int, each: int, now: Instant
-    ) -> list[Peeked]:
+    ) -> Turns:
         if not classes:
-            return []
-        return rows.peeked(await self._store.read(partial(_peek_fair, classes, after, users, each, now), hot=True))
+            return Turns([])
+        look = partial(_peek_fair, classes, after, users, each, now)
+        found, reached = await self._store.read(look, hot=True)
+        return Turns(rows.peeked(found), reached)
 
     async def claim(self, worker_id: WorkerId, run_ids: Sequence[RunId], now: Instant) -> list[Claimed]:
         asked = {run_id.bytes: run_id for run_id in run_ids}
@@ -241,7 +243,7 @@ def _again(settled: Settlement, rate: Held) -> tuple[Any, ...]:
 
 def _peek_fair(
     classes: Sequence[ClassId], after: UserNumber, users: int, each: int, now: Instant, db: Connection
-) -> list[rows.Row]:
+) -> tuple[list[rows.Row], UserNumber | None]:
     """While few are late, all of them are read; else each user's own are looked at, however many others have."""
     late = [fetch(db, _SQL["peek"], (class_id, LONG_AGO, now, FEW + 1)) for class_id in classes]
     if any(len(of_class) > FEW for of_class in late):
@@ -250,12 +252,12 @@ def _peek_fair(
     for row in merge(*late, key=itemgetter(1, 0)):
         by_user[row[3]].append(row)
     turns = sorted(by_user, key=lambda uid: (uid <= after, uid))
-    return [row for uid in turns[:users] for row in by_user[uid][:each]]
+    return [row for uid in turns[:users] for row in by_user[uid][:each]], None
 
 
 def _from_user_to_user(
-    db: Connection, classes: Sequence[ClassId], after: int, users: int, each: int, now: Instant
-) -> list[rows.Row]:
+    db: Connection, classes: Sequence[ClassId], after: UserNumber, users: int, each: int, now: Instant
+) -> tuple[list[rows.Row], UserNumber | None]:
     """Around once at most; who has nothing to give takes nobody's turn."""
     found: list[rows.Row] = []
     seen: set[int] = set()
@@ -267,7 +269,7 @@ def _from_user_to_user(
         theirs = fetch(db, _SQL["peek_fair"], (after, now, apsw.carray(array("q", classes)), each))
         found += theirs
         users -= bool(theirs)
-    return found
+    return found, after if len(seen) == LOOKS else None
 
 
 def _claim(db: Connection, worker_id: bytes, run_ids: list[bytes], now: Instant) -> list[rows.Row]:

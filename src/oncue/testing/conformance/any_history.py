@@ -15,6 +15,7 @@ from oncue.domain.change import resume
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import SECOND, Duration
 from oncue.domain.job import Rate
+from oncue.domain.lane import Held
 from oncue.domain.policy import CatchUp
 from oncue.domain.run import Claimed, Settlement, State
 from oncue.testing.conformance.store import LIVE, EmptyStore, Store, job_of
@@ -206,8 +207,17 @@ class Histories(RuleBasedStateMachine):
         assert self.do(self.store.planning.expire(1_000, self.store.now)) == self.model.expire(self.store.now)
 
     def grant(self, n: int) -> None:
+        """Exactly what the rates allow; or no more than that, once starts were given and not made use of in time."""
         until, now = self.store.at((n % 3) * SECOND), self.store.now
-        assert self.do(self.store.grant((n % 3) * SECOND)).runs == self.model.grant(until, now)
+        given = self.do(self.store.grant((n % 3) * SECOND)).runs
+        if not self.model.sees_unused_starts(now):
+            assert given == self.model.grant(until, now)
+            return
+        waiting = [run.run_id for run in self.model.waiting_for_rate(until, now)]
+        views = [self.do(self.store.run(run_id)) for run_id in waiting]
+        starts = {view.run_id: view.due for view in views if Held.RATE not in view.held}
+        assert len(starts) == given
+        self.model.granted(starts, now)
 
     # ------------------------------------------------------------------------------------------------------- comparing
 

@@ -14,7 +14,7 @@ FLOODS = [2, 2_500]  # late runs of one user: an engine may look another way at 
 
 
 async def fair(store: Store, after: UserNumber = NOBODY, users: int = 10, each: int = 10) -> list[Peeked]:
-    return await store.running.peek_fair(await store.class_ids(), after, users, each, store.now)
+    return (await store.running.peek_fair(await store.class_ids(), after, users, each, store.now)).runs
 
 
 async def users_with_work(store: Store, n: int, **how: object) -> dict[UserNumber, list[RunId]]:
@@ -121,8 +121,38 @@ async def test_only_the_classes_asked_for_have_turns(store: Store) -> None:
 
     found = await store.running.peek_fair([a.class_id], NOBODY, 10, 10, store.now)
 
-    assert [run.run_id for run in found] == [a.job.job_id]
-    assert await store.running.peek_fair([], NOBODY, 10, 10, store.now) == []
+    assert [run.run_id for run in found.runs] == [a.job.job_id]
+    assert (await store.running.peek_fair([], NOBODY, 10, 10, store.now)).runs == []
+
+
+async def test_where_most_have_nothing_due_round_after_round_everybody_comes_up(store: Store) -> None:
+    """No round asks all of so many users, and none begins where the last one did."""
+    for i in range(1_500):
+        uid = await store.people.user(f"user {i}", store.now)
+        await store.one_shot(HOUR, uid=uid)
+    last = await store.people.user("the last", store.now)
+    await store.one_shots(2_500, due=-HOUR, apart=1, uid=last)
+    after, seen = NOBODY, set[UserNumber]()
+
+    for _ in range(2):
+        found = await store.running.peek_fair(await store.class_ids(), after, 10, 1, store.now)
+        seen |= {run.uid for run in found.runs}
+        if found.reached is not None:
+            after = found.reached
+
+    assert seen == {last}
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+async def test_what_was_created_before_and_after_much_that_is_to_come_has_a_turn(store: Store, flood: int) -> None:
+    await store.one_shots(flood, due=-HOUR, apart=1, uid=store.stranger)
+    before = await store.one_shot(-SECOND)
+    store.advance(SECOND)
+    await store.one_shots(1_500, due=HOUR)
+    store.advance(SECOND)
+    after = await store.one_shot(-SECOND)
+
+    assert {run.run_id for run in await fair(store) if run.uid == store.uid} == {before, after}
 
 
 async def test_without_work_there_is_no_turn(store: Store) -> None:

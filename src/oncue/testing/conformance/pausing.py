@@ -69,6 +69,37 @@ async def test_a_retry_that_came_to_wait_while_a_resume_was_decided_is_released_
     assert run.run_id in await store.claimable()
 
 
+async def test_what_was_handed_back_while_a_pause_was_decided_holds_up_nobody(store: Store) -> None:
+    """It was running when the caller looked, and is at the head of its group when the pause is applied."""
+    job_id = await store.recurring(every=MINUTE, group="g")
+    await store.plan(ahead=MINUTE)
+    store.advance(MINUTE)
+    worker = await store.worker()
+    [run] = await store.claim_due(worker)
+    other = await store.one_shot(group="g")
+    looked = await store.snapshot(job_id)
+    await store.hand_back(worker, run)
+
+    assert await store.jobs.apply(pause(looked, store.now), store.now)
+
+    assert await store.claimable() == [other]
+
+
+async def test_what_was_handed_back_while_a_resume_was_decided_is_let_in(store: Store) -> None:
+    job_id = await store.recurring(every=MINUTE, group="g")
+    await store.plan(ahead=MINUTE)
+    store.advance(MINUTE)
+    worker = await store.worker()
+    [run] = await store.claim_due(worker)
+    await store.pause(job_id)
+    looked = await store.snapshot(job_id)
+    await store.hand_back(worker, run)
+
+    assert await store.jobs.apply(resume(looked, CatchUp.SKIP, store.now), store.now)
+
+    assert await store.claimable() == [run.run_id]
+
+
 async def test_what_runs_goes_on(store: Store) -> None:
     job_id = await store.recurring(every=MINUTE)
     worker = await store.worker()

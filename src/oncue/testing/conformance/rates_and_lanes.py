@@ -31,6 +31,27 @@ async def test_what_is_paused_is_granted_no_start_until_it_is_resumed(store: Sto
     assert await store.claimable() == [run_id]
 
 
+async def test_a_retry_that_came_to_wait_while_a_resume_was_decided_is_granted_a_start(store: Store) -> None:
+    """It was running when the caller looked: nobody but the resume says that only its rate holds it now."""
+    job_id = await store.recurring(every=HOUR, rate=rate(1, SECOND))
+    await store.plan(ahead=HOUR)
+    store.advance(HOUR)
+    await store.grant()
+    worker = await store.worker()
+    [run] = await store.claim_due(worker)
+    await store.pause(job_id)
+    looked = await store.snapshot(job_id)
+    await store.fail(worker, run)
+    assert (await store.run(run.run_id)).held == Held.PAUSED | Held.RATE
+    store.advance(MINUTE)
+    assert await store.grant() == Granted()
+
+    assert await store.jobs.apply(resume(looked, CatchUp.SKIP, store.now), store.now)
+
+    assert await store.grant() == Granted(1, store.now)
+    assert await store.claimable() == [run.run_id]
+
+
 @pytest.mark.parametrize("how", ["lane", "gate"])
 async def test_what_waits_for_others_is_granted_a_start_when_it_is_let_in(store: Store, how: str) -> None:
     ahead = await store.one_shot(-SECOND, **LANES[how])

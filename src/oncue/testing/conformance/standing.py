@@ -52,7 +52,7 @@ async def test_whoever_is_let_in_holds_the_others(store: Store, lane: dict[str, 
     bit = Held.LANE if "group" in lane else Held.GATE
 
     async def check() -> None:
-        for place, run_id in enumerate([second, third], start=1):
+        for place, run_id in enumerate([second, third]):
             found = await standing(store, run_id)
             assert (found.run.held, found.holder, found.place) == (bit, first, place)
 
@@ -71,20 +71,20 @@ async def test_the_one_that_runs_is_in_the_way_whoever_is_first_in_line(store: S
     later = await store.one_shot(**lane)
 
     assert [((at := await standing(store, run_id)).holder, at.place) for run_id in (earlier, later)] == [
+        (running.run_id, 0),
         (running.run_id, 1),
-        (running.run_id, 2),
     ]
 
 
 @pytest.mark.parametrize("lane", LANES)
 async def test_who_is_paused_stands_in_nobodys_way(store: Store, lane: dict[str, Any]) -> None:
-    first, second, third, last = await store.one_shots(4, due=-MINUTE, apart=1, **lane)
+    first, second, third, fourth, last = await store.one_shots(5, due=-MINUTE, apart=1, **lane)
     await store.pause(job_of(first))
     await store.pause(job_of(third))
 
-    found = await standing(store, last)
+    found = {run_id: await standing(store, run_id) for run_id in (fourth, last)}
 
-    assert (found.holder, found.place) == (second, 1)
+    assert [(at.holder, at.place) for at in found.values()] == [(second, 0), (second, 1)]
 
 
 async def test_a_wide_gate_has_several_holders(store: Store) -> None:
@@ -92,7 +92,7 @@ async def test_a_wide_gate_has_several_holders(store: Store) -> None:
 
     found = await standing(store, runs[4])
 
-    assert (found.holder in runs[:3], found.place) == (True, 4)
+    assert (found.holder in runs[:3], found.place) == (True, 1)
 
 
 async def test_who_waits_for_its_group_is_not_yet_in_line_for_its_gate(store: Store) -> None:
@@ -103,7 +103,7 @@ async def test_who_waits_for_its_group_is_not_yet_in_line_for_its_gate(store: St
 
     found = {run_id: await standing(store, run_id) for run_id in (head, behind, last)}
 
-    assert [(at.holder, at.place) for at in found.values()] == [(inside, 1), (head, 1), (inside, 2)]
+    assert [(at.holder, at.place) for at in found.values()] == [(inside, 0), (head, 0), (inside, 1)]
     assert found[behind].run.held & Held.LANE
 
 

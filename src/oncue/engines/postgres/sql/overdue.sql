@@ -7,5 +7,5 @@ left join lateral (
   union all
   select run_id from waiting p where p.job_id = w.job_id and p.job_id <> p.run_id and p.failures + p.losses > 0
   limit 1) going on true
-where w.held & 1 = 1 and w.trigger = 0 and w.job_id <> w.run_id and w.held & 4 = 0 and w.wanted <= $2
+where w.held & 5 = 1 and w.trigger = 0 and w.job_id <> w.run_id and w.wanted <= $2
 order by w.wanted, w.run_id limit $1

@@ -1,5 +1,6 @@
 -- From user to user by the index that begins with them, around once at most; who has nothing due yet takes nobody's turn.
--- Of each only the first few hundred are looked at, so that the cost does not grow with what one of them has.
+-- Of each only the first thousand are looked at, so that the cost does not grow with what one of them has.
+-- Also those without a turn are returned, each once: the last of them tells how far we came.
 with recursive turn as (
   select f.uid, f.uid as first, 1 as seen, (f.wanted <= $5)::int as late from (
     (select uid, wanted from waiting where uid > $2 order by uid, wanted limit 1)
@@ -12,11 +13,11 @@ with recursive turn as (
     union all
     (select uid, wanted from waiting where uid > 0 order by uid, wanted limit 1)
     limit 1) n
-  where n.uid <> t.first and t.late < $3::int and t.seen < 10 * $3::int)
-select r.run_id, r.due, r.class_id, t.uid from turn t cross join lateral (
+  where n.uid <> t.first and t.late < $3::int and t.seen < $6::int)
+select r.run_id, r.due, r.class_id, t.uid from turn t left join lateral (
   select w.run_id, w.due, w.class_id, w.wanted from (
     select run_id, due, class_id, held, wanted from waiting
-    where uid = t.uid and wanted <= $5 order by wanted, run_id limit 300) w
+    where uid = t.uid and wanted <= $5 order by wanted, run_id limit 1000) w
   where w.held = 0 and w.due <= $5 and w.class_id = any($1::int[])
-  order by w.wanted, w.run_id limit $4) r
+  order by w.wanted, w.run_id limit $4) r on true
 order by t.seen, r.wanted, r.run_id

@@ -7,9 +7,12 @@ with places as (
   from lanes l where l.lane = any($1::bigint[])),
 first as (
   select f.run_id from places p cross join lateral (
-    select w.run_id from waiting w
-    where w.{lane} = p.lane and w.held & {blocked} = 0 and w.failures + w.losses = 0
-    order by w.wanted, w.run_id limit p.free) f),
+    select m.run_id from (
+      (select w.run_id, w.wanted from waiting w where w.{lane} = p.lane and w.held & {bit} = 0 and w.held & {blocked} = 0 and w.failures + w.losses = 0)
+      union all
+      (select w.run_id, w.wanted from waiting w where w.{lane} = p.lane and w.held & {bit} = {bit} and w.held & {blocked} = 0
+       order by w.wanted, w.run_id limit p.free)) m
+    order by m.wanted, m.run_id limit p.free) f),
 change as (
   select w.run_id from waiting w
   where w.{lane} = any($1::bigint[]) and w.held & {bit} = 0 and w.failures + w.losses = 0 and w.run_id <> all(array(select run_id from first))

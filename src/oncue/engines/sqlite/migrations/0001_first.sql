@@ -69,10 +69,13 @@ create table lanes (lane integer primary key, width integer not null);          
 create table meters (                                 -- so many starts in any `per`
   meter integer primary key, starts integer not null, per integer not null,
   free_at integer not null,                           -- no start is left before then, as of the last time one was granted
-  next_at integer not null);                          -- no run can be granted a start before then; 2^62: none waits for one
+  next_at integer not null,                           -- no run can be granted a start before then; 2^62: none waits for one
+  check_at integer not null default 4611686018427387904);   -- see then whether the starts given were made use of
 create index meters_next on meters (next_at, meter);
+create index meters_check on meters (check_at, meter);
 
-create table grants (meter integer not null, at integer not null);             -- starts given, as long as they count
+create table grants (                                 -- starts given, as long as they count; token: of the run as it waited for it
+  meter integer not null, at integer not null, run_id blob not null, token integer not null);
 create index grants_newest on grants (meter, at);
 
 create table pieces (name text primary key, from_at integer not null, until_at integer not null);   -- of history: see sql/piece.sql

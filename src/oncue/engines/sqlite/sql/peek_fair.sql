@@ -1,6 +1,8 @@
--- A user's runs in the order of their ids, which is nearly that of their instants. Only the first few hundred are looked at.
+-- The oldest and the newest of a user's runs, by their ids: what is late is mostly among them, however many are to come.
 select r.run_id, r.due, r.class_id, r.uid
-from (select run_id from runs where uid = ?1 order by run_id limit 200) f cross join runs r on r.run_id = f.run_id
+from (select run_id from (select run_id from runs where uid = ?1 order by run_id limit 200)
+      union select run_id from (select run_id from runs where uid = ?1 order by run_id desc limit 200)) f
+  cross join runs r on r.run_id = f.run_id
 where r.held = 0 and r.due <= ?2 and r.class_id in (select value from carray(?3))
   and not exists (select 1 from running x where x.run_id = r.run_id)
 limit ?4

@@ -1,0 +1,210 @@
+"""Who goes next, of all that is known to be due: by rank, and when work is late every other one in turn by user."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from oncue.domain.ids import ClassId, RunId, UserNumber
+from oncue.domain.instants import MILLISECOND, NEVER, SECOND, Duration, Instant
+from oncue.domain.placement import HEAD_START, ClassKey, Priority
+from oncue.domain.run import Peeked
+from oncue.services.capacity import Capacity
+from oncue.tasks import Isolation
+
+ENOUGH = 2_000  # due and known, of one class: no need to look for more
+# What asks for more than a place waits so long before room is kept for it, and so much longer on the next worker.
+# As soon as it is certain that nobody has room for it, if it is high.
+KEEP_AFTER = {
+    Priority.HIGH: Duration(200 * MILLISECOND),
+    Priority.NORMAL: Duration(2 * SECOND),
+    Priority.LOW: Duration(2 * SECOND),
+}
+KEEP_NEXT = Duration(5 * SECOND)
+FIRST = Duration(-NEVER)
+
+
+class Peers:
+    """Where this worker stands among all that live, so that they do not all do the same thing for one run."""
+
+    def __init__(self) -> None:
+        self.place = 0
+        self.count = 1
+
+    def turn(self, run_id: RunId) -> int:
+        """0: it is the first to do something for this run."""
+        return (run_id.int + self.place) % self.count
+
+
+class Known:
+    """A run that was seen waiting. Not a reservation: by its instant it may be gone."""
+
+    __slots__ = ("due", "line", "order", "run_id", "uid")
+
+    def __init__(self, run: Peeked, line: Line, order: int) -> None:
+        self.run_id = run.run_id
+        self.uid = run.uid
+        self.due = run.due
+        self.line = line
+        self.order = order
+
+    @property
+    def rank(self) -> Instant:
+        return Instant(self.due + self.line.handicap)
+
+
+class Line:
+    """The known runs of one class: those to come, and those that are due and wait for room."""
+
+    def __init__(self, class_id: ClassId, key: ClassKey, kind: Isolation) -> None:
+        self.class_id = class_id
+        self.queue = key.queue
+        self.kind = kind
+        self.size = key.size
+        self.priority = key.priority
+        self.big = key.size.slots > 1 or key.size.cpu_milli > 0 or key.size.memory_mb > 0
+        self.handicap = HEAD_START[key.priority]  # from due to rank
+        self.paused = False  # its queue is: nothing of it can be claimed
+        self.soon: list[tuple[Instant, int, Known]] = []
+        self.ready: list[tuple[Instant, int, Known]] = []  # all of one priority: by due is by rank
+        self.seen = Instant(0)  # everything due until then has been read once
+
+    @property
+    def hungry(self) -> bool:
+        return len(self.ready) < ENOUGH and not self.paused
+
+    def behind(self, now: Instant) -> bool:
+        """Something due may not have been read, and there is use for it."""
+        return self.seen < now and self.hungry
+
+    @property
+    def goes_first(self) -> bool:
+        return self.handicap == FIRST
+
+    def go_first(self) -> None:
+        """Others give way for its best, which therefore goes before everybody."""
+        self.handicap = FIRST
+
+    def go_by_rank(self) -> None:
+        self.handicap = HEAD_START[self.priority]
+
+    def head(self, known: dict[RunId, Known], now: Instant) -> Known | None:
+        """The best that is due, past those that were taken in turn or found again with an earlier due."""
+        soon, ready = self.soon, self.ready
+        while soon and soon[0][0] <= now:
+            heapq.heappush(ready, heapq.heappop(soon))
+        while ready and known.get(ready[0][2].run_id) is not ready[0][2]:
+            heapq.heappop(ready)
+        return ready[0][2] if ready and not self.paused else None
+
+
+class Choice:
+    """What one claim asks for: chosen on a copy of the room there is, which only what is claimed will take."""
+
+    def __init__(
+        self,
+        lines: Iterable[Line],
+        known: dict[RunId, Known],
+        capacity: Capacity,
+        now: Instant,
+        most: int,
+        peers: Peers,
+        *,
+        others_wait: bool,
+    ) -> None:
+        self.taken: list[Known] = []
+        self.last_turn: UserNumber | None = None
+        self._known = known
+        self._room = capacity.copy()
+        self._now = now
+        self._most = most
+        self._others_wait = others_wait
+        heads = []
+        for line in lines:
+            head = line.head(known, now)
+            if head is not None:
+                heads.append(head)
+            else:
+                line.go_by_rank()  # whoever others gave way for is gone
+        self._kept = [head for head in heads if head.line.big and self._waits_long(head, peers)]
+        self._heads = [(head.rank, head.order, head.line) for head in heads]
+        heapq.heapify(self._heads)
+
+    def alternate(self, turns: list[Known], *, turn_first: bool) -> bool:
+        """One in turn, the best of all, one in turn. Where one has no more, the other goes on.
+
+        True: the next one would be in turn.
+        """
+        in_turn, by_rank = self._in_turn(turns), self._by_rank()
+        streams = deque((in_turn, by_rank) if turn_first else (by_rank, in_turn))
+        while streams and len(self.taken) < self._most:
+            if next(streams[0], None) is None:
+                streams.popleft()
+            else:
+                turn_first = streams[0] is by_rank
+                streams.rotate()
+        return turn_first
+
+    def _in_turn(self, turns: list[Known]) -> Iterator[bool]:
+        for run in turns:
+            if self._known.get(run.run_id) is run and self._fits(run.line) and self._may_go(run):
+                self._take(run)
+                self.last_turn = run.uid
+                yield True
+
+    def _by_rank(self) -> Iterator[bool]:
+        """The best of all; as many in a row as are of one line, unless others wait."""
+        while self._heads:
+            _, _, line = heapq.heappop(self._heads)
+            next_rank = self._heads[0][0] if self._heads else NEVER
+            fitting = self._room.how_many(line.kind, line.size, line.priority)
+            before = len(self.taken)
+            for _ in range(1 if self._others_wait else self._most - before):
+                best = line.head(self._known, self._now)
+                if best is None or best.rank > next_rank:
+                    break
+                if fitting <= 0 or not self._may_go(best):
+                    best = None  # this line is done with: its others are as big
+                    break
+                self._take(best)
+                fitting -= 1
+            if best is not None and (best := line.head(self._known, self._now)) is not None:
+                heapq.heappush(self._heads, (best.rank, best.order, line))
+            if len(self.taken) > before:
+                yield True
+
+    def _take(self, run: Known) -> None:
+        line = run.line
+        self._room.take(line.kind, line.size, run.uid)
+        line.go_by_rank()
+        del self._known[run.run_id]
+        self.taken.append(run)
+
+    def _may_go(self, run: Known) -> bool:
+        """Its user has not enough while others wait, and nobody before it waits for what it would take."""
+        if self._has_enough(run):
+            return False
+        return not self._kept or not any(self._goes_before(kept, run) for kept in self._kept)
+
+    def _has_enough(self, run: Known) -> bool:
+        return self._others_wait and self._room.has_enough(run.line.kind, run.uid)
+
+    def _waits_long(self, head: Known, peers: Peers) -> bool:
+        """So long that smaller ones must not starve it."""
+        wait = KEEP_AFTER[head.line.priority] + KEEP_NEXT * peers.turn(head.run_id)
+        return head.due <= self._now - wait and not self._has_enough(head)
+
+    def _fits(self, line: Line) -> bool:
+        return self._room.fits(line.kind, line.size, line.priority)
+
+    def _goes_before(self, kept: Known, run: Known) -> bool:
+        """It is before this one, still waits, and asks for something that this one would take."""
+        if kept is run or kept.rank >= run.rank or self._known.get(kept.run_id) is not kept:
+            return False
+        big, small = kept.line, run.line
+        return (
+            (big.kind is small.kind and big.size.slots > 1)
+            or (big.size.cpu_milli > 0 and small.size.cpu_milli > 0)
+            or (big.size.memory_mb > 0 and small.size.memory_mb > 0)
+        )

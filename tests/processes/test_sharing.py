@@ -1,0 +1,322 @@
+"""A worker's places among many: users, priorities, sizes, queues. What the tasks wrote down decides."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from tests.processes.fleet import Fleet, Json, until
+
+from oncue.clock import SystemClock
+from oncue.domain.change import only_run
+from oncue.domain.ids import JobId, uuid7
+from oncue.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant
+from oncue.domain.job import Job, Spec
+from oncue.domain.placement import Priority
+from oncue.engines.open import open_engine
+from oncue.engines.port import Hint, NewJob, Topic
+from oncue.settings import Settings
+
+pytestmark = pytest.mark.kills
+
+BATCH = 1_000
+
+
+async def write(fleet: Fleet, user: str, count: int, spec: Spec, payload: bytes, ago: Duration) -> list[str]:
+    """So many one-shots of one user's, due a microsecond apart and long ago, straight into the store; their ids."""
+    engine = await open_engine(Settings(engine=fleet.engine, store_timeout=Duration(30 * SECOND)))
+    try:
+        now = SystemClock().now()
+        uid = await engine.people.user(user, now)
+        [class_id] = await engine.jobs.intern([spec.class_key])
+        new = []
+        for number in range(count):
+            due = Instant(now - ago + number)
+            job = Job(JobId(uuid7(due, os.urandom(8))), uid, spec, payload, now, now)
+            new.append(NewJob(job, class_id, run=only_run(job, class_id, due)))
+        for start in range(0, count, BATCH):
+            await engine.jobs.create(new[start : start + BATCH], now, whole=True)
+        await engine.signals.send([Hint(Topic.RUNS)])
+        return [str(one.job.job_id) for one in new]
+    finally:
+        await engine.close()
+
+
+def lag(start: Json) -> float:
+    late: float = start["at"] - start["due"]
+    return late
+
+
+# --------------------------------------------------------------------------------------------------------------- users
+
+FLOOD = 200_000
+PLACES = 20
+LENGTH = 0.05  # of each run of the flood: all places are taken all the time, and change hands
+OTHERS = 10
+SECONDS = 12
+# Nobody is stopped for another user's run, so a place must become free first: that takes up to the length of a run.
+# As much again for two processors that are busy. The time between two polls would be far beyond it.
+A_PLACE_IS_FREE = 2 * LENGTH
+
+
+def one_a_second_each(others: list[Fleet]) -> float:
+    """Each of these users adds a run a second; how late they started, in seconds, the worst of a hundred left out."""
+    runs = []
+    first = time.monotonic()
+    for number in range(SECONDS * len(others)):
+        time.sleep(max(0.0, first + number / len(others) - time.monotonic()))
+        runs.append(others[number % len(others)].create("slow", {"seconds": LENGTH}))
+    until(lambda: others[-1].run(runs[-1])["status"] == "succeeded", 60, "the last of them has run", others[0].tell)
+    lags = sorted(lag(start) for start in others[0].started(*runs))
+    return lags[int(len(lags) * 0.99)]
+
+
+async def test_a_flood_by_one_user_does_not_make_the_others_wait(any_fleet: Fleet) -> None:
+    """The others' runs are of the same class as the flood's: nothing but their user tells them apart."""
+    fleet = any_fleet
+    fleet.deploy("--concurrency", str(PLACES))
+    others = [fleet.as_user(f"other {number}") for number in range(OTHERS)]
+    calm = one_a_second_each(others)
+    flood = set(await write(fleet, "flood", FLOOD, Spec("slow"), b'{"seconds":%f}' % LENGTH, MINUTE))
+    until(lambda: fleet.events("start")[-1]["run"] in flood, 10, "the flood is running", fleet.tell)
+
+    began = time.time()
+    beside = one_a_second_each(others)
+    took = time.time() - began
+
+    through = sum(event["run"] in flood and event["at"] > began for event in fleet.events("start"))
+    print(f"p99 {calm * 1_000:.1f} ms, beside the flood {beside * 1_000:.1f} ms; {through / took:.0f} of it a second")
+    assert SECONDS * PLACES < through < FLOOD / 2, "the places were not taken all the while: this proves nothing"
+    assert beside <= max(2 * calm, A_PLACE_IS_FREE)
+
+
+# ---------------------------------------------------------------------------------------------------------- preemption
+
+LONG = 3.0
+A_LOOK = 0.3
+LOW: dict[str, Any] = {"priority": "low", "preemptible": True, "max_retries": 0}
+
+
+def gave_way(run: Json) -> bool:
+    """And lost nothing by it: no attempt is spent, though it has no retries."""
+    assert run["status"] == "succeeded", run
+    attempts = [(attempt["number"], attempt["outcome"]) for attempt in run["attempts"]]
+    assert attempts in ([(1, "succeeded")], [(1, "preempted"), (1, "succeeded")]), run
+    return len(attempts) == 2
+
+
+def test_high_priority_starts_within_a_second_though_all_places_are_held_and_nobody_loses_by_it(
+    any_fleet: Fleet,
+) -> None:
+    fleet = any_fleet
+    fleet.deploy("--concurrency", "2", "--processes", "2", "--allow-commands")
+    steps = [fleet.create("step_by_step", {"seconds": LONG}, **LOW) for _ in range(2)]
+    steps.append(fleet.create("step_by_step_apart", {"seconds": LONG}, **LOW))
+    command = fleet.command("sleep", str(LONG), **LOW)
+    fleet.started(*steps)
+    until(lambda: fleet.run(command)["status"] == "running", 5, "the command runs", fleet.tell)
+    until(lambda: {event["run"] for event in fleet.events("saved")} == set(steps), 5, "each has a checkpoint")
+
+    high = [fleet.create(task, {"seconds": 0.1}, priority="high") for task in ("slow", "in_process", "in_process")]
+
+    started = fleet.started(*high)
+    assert max(lag(start) for start in started) < 1.0, started
+    assert not fleet.events("end", steps[0]) or not fleet.events("end", steps[1]), "a place was free by itself"
+    ended = fleet.at_rest([*steps, command, *high], 20)
+    assert [gave_way(ended[run]) for run in high] == [False] * 3
+    assert [gave_way(ended[run]) for run in (*steps[2:], command)] == [True, True]
+    assert sorted(gave_way(ended[run]) for run in steps[:2]) == [False, True]
+    for run in steps:
+        starts = fleet.events("start", run)
+        assert len(starts) == 1 + gave_way(ended[run])
+        saved = [event["checkpoint"] for event in fleet.events("saved", run) if event["at"] < starts[-1]["at"]]
+        assert len(starts) == 1 or starts[1]["checkpoint"] >= saved[-1] > 0
+        assert fleet.events("end", run)[0]["at"] > max(start["at"] for start in started)
+
+
+async def test_a_place_that_was_made_for_high_priority_is_not_taken_by_one_that_gave_way_before(
+    any_fleet: Fleet,
+) -> None:
+    """All are one user's, so nobody takes turns; and those of low priority are an hour old, and go by age."""
+    fleet = any_fleet
+    fleet.deploy("--concurrency", "3")
+    spec = Spec("step_by_step", priority=Priority.LOW, preemptible=True, max_retries=0)
+    low = await write(fleet, "admin", 3, spec, b'{"seconds":60}', HOUR)
+    fleet.started(*low)
+    for number in range(1, 4):
+        high = fleet.create("slow", {"seconds": 60}, priority="high")
+        [start] = fleet.started(high)
+        assert lag(start) < 1.0
+        until(lambda number=number: queued(fleet, low) == number, 2, "one more waits again", fleet.tell)
+        fleet.call("POST", "/queues/default/resume")  # tells workers to look at everything: they know it waits again
+        await asyncio.sleep(A_LOOK)
+
+
+async def test_nobody_gives_way_in_vain(any_fleet: Fleet) -> None:
+    """There is a backlog of low priority that is so old that it goes before anything new."""
+    fleet = any_fleet
+    fleet.deploy("--concurrency", "3")
+    spec = Spec("step_by_step", priority=Priority.LOW, preemptible=True, max_retries=0)
+    low = await write(fleet, "admin", 10, spec, b'{"seconds":60}', HOUR)
+    fleet.started(*low[:3])
+
+    high = [fleet.create("slow", {"seconds": 60}, priority="high") for _ in range(2)]
+
+    await asyncio.sleep(3)
+    gave_way = [attempt for run in low for attempt in fleet.run(run)["attempts"]]
+    started = [run for run in high if fleet.events("start", run)]
+    print(f"{len(gave_way)} gave way, {len(started)} started instead")
+    assert {attempt["outcome"] for attempt in gave_way} <= {"preempted"}
+    assert len(gave_way) == len(started)
+
+
+def queued(fleet: Fleet, runs: list[str]) -> int:
+    return sum(fleet.run(run)["status"] == "queued" for run in runs)
+
+
+# --------------------------------------------------------------------------------------------------------------- sizes
+
+
+def most_at_a_time(fleet: Fleet, slots: dict[str, int], pid: int | None = None) -> int:
+    """How many places these runs held at once, in one worker or in all."""
+    moves = []
+    for run, size in slots.items():
+        starts, ends = fleet.events("start", run), fleet.events("end", run)
+        assert (len(starts), len(ends)) == (1, 1), run
+        if pid in (None, starts[0]["pids"][0]):
+            moves += [(starts[0]["at"], size), (ends[0]["at"], -size)]
+    held = most = 0
+    for _, change in sorted(moves):
+        held += change
+        most = max(most, held)
+    return most
+
+
+def test_runs_go_only_where_they_fit_and_only_as_many_as_fit(any_fleet: Fleet) -> None:
+    fleet = any_fleet
+    [large] = fleet.deploy("--concurrency", "6", "--cpu", "2")
+    small = fleet.start("worker", "--concurrency", "2", "--cpu", "2")
+    fleet.ready(workers=2)
+    sizes = [4, 1, 3, 2, 5, 1, 4, 2, 3, 1, 2, 5]
+    slots = {fleet.create("slow", {"seconds": 0.3}, resources={"slots": size}): size for size in sizes}
+    hungry = {fleet.create("slow", {"seconds": 0.3}, resources={"cpu": 1.5}): 1 for _ in range(6)}
+
+    fleet.at_rest([*slots, *hungry], 30)
+
+    assert large.inner
+    assert small.inner
+    for pid, places in ((large.inner, 6), (small.inner, 2)):
+        assert most_at_a_time(fleet, slots | hungry, pid) <= places
+        assert most_at_a_time(fleet, hungry, pid) <= 1
+    where = {run: fleet.events("start", run)[0]["pids"][0] for run in slots}
+    assert {where[run] for run, size in slots.items() if size > 2} == {large.inner}
+    assert most_at_a_time(fleet, slots, large.inner) > 2
+
+
+def test_whatever_way_runs_end_they_give_back_what_they_took(any_fleet: Fleet) -> None:
+    fleet = any_fleet
+    [member] = fleet.deploy("--concurrency", "4", "--cpu", "1", "--memory-mb", "1000", "--lease", "3s")
+    everything = {"slots": 4, "cpu": 1, "memory_mb": 1000}
+    half = {"slots": 2, "cpu": 0.5, "memory_mb": 500}
+
+    def two(task: str, payload: Json | None = None, **job: Any) -> list[str]:
+        return [fleet.create(task, payload, resources=half, max_retries=0, **job) for _ in range(2)]
+
+    failing = two("fail")
+    timing_out = two("slow", {"seconds": 60}, timeout="500ms")
+    fleet.started(*timing_out, within=20)
+    cancelled = two("slow", {"seconds": 60})
+    fleet.started(*cancelled)
+    for run in cancelled:
+        fleet.call("POST", f"/runs/{run}/cancel")
+    killed = two("relay", {"lengths": [60, 0.2]})
+    fleet.started(*killed)
+    inner = member.inner
+    assert inner
+    os.kill(inner, signal.SIGKILL)
+    whole = [fleet.create("slow", {"seconds": 0.1}, resources=everything) for _ in range(3)]
+
+    ended = fleet.at_rest([*failing, *timing_out, *cancelled, *killed, *whole], 30)
+
+    outcomes = {run: [attempt["outcome"] for attempt in ended[run]["attempts"]] for run in ended}
+    assert [outcomes[run] for run in failing] == [["failed"]] * 2
+    assert [outcomes[run] for run in timing_out] == [["timed_out"]] * 2
+    assert [outcomes[run] for run in cancelled] == [["cancelled"]] * 2
+    assert [outcomes[run] for run in killed] == [["lost", "succeeded"]] * 2
+    assert [outcomes[run] for run in whole] == [["succeeded"]] * 3
+
+
+@contextmanager
+def stream(fleet: Fleet, per_second: int, task: str, payload: Json, **job: Any) -> Iterator[list[str]]:
+    """Jobs all the while; the ids of those that were acknowledged."""
+    ids: list[str] = []
+    enough = Event()
+
+    def create() -> None:
+        while not enough.wait(1 / per_second):
+            ids.append(fleet.create(task, payload, **job))
+
+    loader = Thread(target=create)
+    loader.start()
+    try:
+        yield ids
+    finally:
+        enough.set()
+        loader.join()
+
+
+def test_a_stream_of_small_runs_does_not_starve_a_big_one(any_fleet: Fleet) -> None:
+    fleet = any_fleet
+    fleet.deploy("--concurrency", "10")  # of which one is kept for high priority
+    small = {"seconds": 0.5}
+    first = [fleet.create("slow", small) for _ in range(12)]
+    fleet.started(*first[:9])
+    with stream(fleet, 30, "slow", small) as ids:  # more than nine places can do
+        until(lambda: len(ids) > 5, 5, "it flows")
+        big = fleet.create("slow", small, resources={"slots": 9})
+
+        [start] = fleet.started(big, within=10)
+
+    assert lag(start) < 4.0  # two seconds before room is kept for it, and those that run end
+    waiting = [
+        run for run in ids if fleet.events("start", run)[:1] == [] or fleet.events("start", run)[0]["at"] > start["at"]
+    ]
+    assert len(waiting) > 9, "there was room for all: this proves nothing"
+    ended = fleet.at_rest([*first, *ids, big], 60)
+    assert {run["status"] for run in ended.values()} == {"succeeded"}
+
+
+# -------------------------------------------------------------------------------------------------------------- queues
+
+
+def test_nothing_of_a_paused_queue_starts_on_any_worker_and_everything_does_when_it_is_resumed(
+    any_fleet: Fleet,
+) -> None:
+    fleet = any_fleet
+    fleet.deploy("--concurrency", "4", "--queues", "default,side", workers=3)
+    backlog = [fleet.create("slow", {"seconds": 0.2}, queue="side") for _ in range(100)]
+    with stream(fleet, 20, "mark", {}, queue="side") as aside, stream(fleet, 10, "mark", {}) as beside:
+        until(lambda: len(fleet.events("start")) > 20, 10, "they run", fleet.tell)
+        assert fleet.call("POST", "/queues/side/pause")["paused_since"]
+        paused_at = time.time()
+        until(lambda: time.time() > paused_at + 3, 4, "some time has passed")
+        resumed_at = time.time()
+        started = {event["run"]: event["at"] for event in fleet.events("start")}
+        assert fleet.call("POST", "/queues/side/resume")["paused_since"] is None
+    of_queue = [started[run] - paused_at for run in (*backlog, *aside) if run in started]
+
+    print(f"the last start of the paused queue came {max(of_queue):.3f} s after the answer")
+    assert max(of_queue) < 1.0
+    assert len(of_queue) < len(backlog), "nothing was left to pause"
+    assert sum(started.get(run, 0) > paused_at + 1 for run in beside) > 10, "the other queue goes on"
+    starts = fleet.started(*backlog, *aside, *beside, within=30)
+    assert max(start["at"] for start in starts) > resumed_at
+    ended = fleet.at_rest([*backlog, *aside, *beside], 10)
+    assert {run["status"] for run in ended.values()} == {"succeeded"}

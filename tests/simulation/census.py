@@ -1,0 +1,117 @@
+"""Who waited though there was room: looked for in the store itself, whenever time passes in a calm world."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tests.simulation.faults import STEP, ask
+from tests.simulation.journal import short
+
+from oncue.domain.ids import ClassId, RunId, UserNumber, WorkerId
+from oncue.domain.instants import Instant
+from oncue.domain.job import decode_spec
+from oncue.domain.placement import ClassKey, Priority, Resources, misfit, rank
+from oncue.domain.policy import expires_at
+from oncue.domain.run import Peeked, RunView, State
+from oncue.engines.port import RunQuery
+from oncue.services.capacity import MOST_FOR_ONE
+from oncue.services.choosing import KEEP_AFTER
+from oncue.services.lookout import LONG_AGO, POLL
+
+if TYPE_CHECKING:
+    from tests.simulation.shapes import Shape
+    from tests.simulation.world import World
+
+# Until it has looked again; and until everybody has acted, though time goes on meanwhile now and then.
+SOON = POLL + 3 * STEP
+MANY = 10_000
+RUNNING = frozenset({State.RUNNING})
+
+
+class Room:
+    """What is left of a worker by the store's account: what it runs, and the classes of that."""
+
+    def __init__(self, shape: Shape, going: Sequence[RunView], classes: dict[ClassId, ClassKey]) -> None:
+        self.shape = shape
+        sizes = [classes[run.class_id].size for run in going]
+        offered = shape.offer.resources.size_class()
+        self.left = Resources(
+            offered.cpu_milli - sum(size.cpu_milli for size in sizes),
+            offered.memory_mb - sum(size.memory_mb for size in sizes),
+            offered.slots - sum(size.slots for size in sizes),
+        )
+        self.held: Counter[UserNumber] = Counter()
+        for run, size in zip(going, sizes, strict=True):
+            self.held[run.uid] += size.slots
+
+    def fits(self, key: ClassKey) -> bool:
+        size, left = key.size, self.left
+        reserved = self.shape.reserved_from(key.priority, size)
+        return (
+            size.slots <= left.slots - reserved
+            and (not size.cpu_milli or size.cpu_milli <= left.cpu_milli)
+            and (not size.memory_mb or size.memory_mb <= left.memory_mb)
+        )
+
+
+class Census:
+    def __init__(self, world: World) -> None:
+        self.problems: list[str] = []
+        self._world = world
+        self._since: dict[tuple[RunId, WorkerId], Instant] = {}
+
+    def look(self) -> None:
+        world, now = self._world, self._world.clock.now()
+        classes = ask(world.engine.jobs.classes())
+        paused = ask(world.engine.fleet.paused_queues())
+        claimable = [class_id for class_id, key in classes.items() if key.queue not in paused]
+        due: list[Peeked] = ask(world.engine.running.peek(claimable, LONG_AGO, now, MANY))
+        since: dict[tuple[RunId, WorkerId], Instant] = {}
+        going: list[RunView] = world.all_runs(RunQuery(states=RUNNING)) if due else []
+        for crewed in world.crews if due else ():
+            able = [run for run in due if misfit(classes[run.class_id], crewed.shape.offer) is None]
+            mine = [run for run in going if run.worker_id == crewed.worker_id]
+            for run in _could_start(able, Room(crewed.shape, mine, classes), classes, now):
+                pair = run.run_id, crewed.worker_id
+                since[pair] = self._since.get(pair, now)
+                self._judge(run, crewed.worker_id, now - since[pair])
+        self._since = since
+
+    def _judge(self, run: Peeked, worker_id: WorkerId, waited: int) -> None:
+        if SOON < waited <= SOON + STEP and not self._has_expired(run.run_id):
+            line = self._world.journal.note(f"run {short(run.run_id)} waits, and {short(worker_id)} has room")
+            self.problems.append(f"run {short(run.run_id)} waited though {short(worker_id)} had room: see line {line}")
+
+    def _has_expired(self, run_id: RunId) -> bool:
+        """And will be ended as such; until then it is seen as waiting."""
+        view: RunView = ask(self._world.engine.history.run(None, run_id))
+        assert view.spec is not None
+        until = expires_at(decode_spec(view.spec).start_within, view.wanted)
+        return until is not None and until < self._world.clock.now() and view.token == 0
+
+
+def _could_start(able: Sequence[Peeked], room: Room, classes: dict[ClassId, ClassKey], now: Instant) -> list[Peeked]:
+    """Those that this worker has room for which is kept for nobody else."""
+    fitting = [run for run in able if room.fits(classes[run.class_id])]
+    long_ago = {priority: now - length for priority, length in KEEP_AFTER.items()}
+    patient = [run for run in able if run.due <= long_ago[classes[run.class_id].priority]]
+    others = len({run.uid for run in able}) > 1
+    most = MOST_FOR_ONE * room.shape.places
+    return [
+        run
+        for run in fitting
+        if not (others and room.held[run.uid] >= most) and not any(_goes_first(big, run, classes) for big in patient)
+    ]
+
+
+def _goes_first(big: Peeked, small: Peeked, classes: dict[ClassId, ClassKey]) -> bool:
+    """Room is kept for what is big and has waited long, from whoever is behind it and takes of the same."""
+    one, other = classes[big.class_id], classes[small.class_id]
+    behind = rank(one.priority, big.due) < rank(other.priority, small.due) or one.priority is Priority.HIGH
+    return (behind and big is not small) and (
+        one.size.slots > 1
+        or bool(one.size.cpu_milli and other.size.cpu_milli)
+        or bool(one.size.memory_mb and other.size.memory_mb)
+    )
