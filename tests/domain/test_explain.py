@@ -178,6 +178,12 @@ TABLE: list[tuple[Reason, Standing, dict[str, Any], str]] = [
         "it waits for its rate, 1 in any 2500ms for the key 'k': "
         "it was given the start at 2026-11-15T12:01:00.000Z, in 60 s",
     ),
+    (
+        Reason.NOT_DUE,  # it has not been given a start yet
+        Standing(a_run(due=MINUTE, wanted=NOW, held=Held.RATE, spec=RATED)),
+        {},
+        "it is due at 2026-11-15T12:01:00.000Z, in 60 s",
+    ),
     (Reason.NO_CAPACITY, Standing(a_run()), {}, "it is due and waits for room on a worker"),
     (
         Reason.NO_CAPACITY,

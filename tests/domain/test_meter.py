@@ -4,14 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oncue.domain.instants import SECOND, Duration, Instant
-from oncue.domain.meter import starts
+from oncue.domain.meter import Given, starts
 
 INSTANTS = st.lists(st.integers(0, 30).map(Instant), max_size=30).map(sorted)
 
 
 def given_starts(limit: int, per: int, granted: list[int], due: list[int]) -> list[int]:
-    found = starts(limit, Duration(per), [Instant(at) for at in granted], [Instant(at) for at in due])
-    return list(found)
+    last = [Instant(at) for at in granted[-limit:]]
+    before = Given(len(granted), last[: len(due)], last[-1] if last else Instant(0))
+    return list(starts(limit, Duration(per), before, [Instant(at) for at in due]))
 
 
 def test_what_the_rate_allows_starts_when_it_is_due() -> None:

@@ -215,14 +215,15 @@ async def peek_from_a_little_before(engine: Engine, real: Verb, classes: Any, af
 async def peek_fair_without_wrapping(
     engine: Engine, real: Verb, classes: Any, after: Any, users: Any, each: Any, now: Any
 ) -> Any:
-    return [run for run in await real(classes, after, users, each, now) if run.uid > after]
+    turns = await real(classes, after, users, each, now)
+    return replace(turns, runs=[run for run in turns.runs if run.uid > after])
 
 
 async def peek_fair_around_and_around(
     engine: Engine, real: Verb, classes: Any, after: Any, users: Any, each: Any, now: Any
 ) -> Any:
-    found = await real(classes, after, users, each, now)
-    return found if len(found) >= users else found + found
+    turns = await real(classes, after, users, each, now)
+    return turns if len(turns.runs) >= users else replace(turns, runs=turns.runs + turns.runs)
 
 
 async def peek_fair_early(engine: Engine, real: Verb, classes: Any, after: Any, users: Any, each: Any, now: Any) -> Any:
@@ -362,7 +363,7 @@ MUTANTS = [
     Mutant(
         "the head of a lane is not locked while it is tended",
         "test_an_earlier_arrival_or_the_claim_of_the_head_comes_first",
-        statements=(Statement("postgres.lanes", "tend_members", "for update) admitted", ") admitted"), SLOW_TENDING),
+        statements=(Statement("postgres.lanes", "tend_members", "for update", ""), SLOW_TENDING),
         engines=("postgres",),
         tries=5,
     ),
@@ -562,9 +563,7 @@ MUTANTS = [
         "test_whoever_is_let_in_holds_the_others",
         statements=(
             Statement("sqlite.history", "standing_in_line", "(wanted, run_id) < (?2, ?3)", "?2 + ?3 is null"),
-            Statement(
-                "postgres.history", "standing_in_lane", "where l.held & {bit} <> 0 and", "where l.held is null and"
-            ),
+            Statement("postgres.history", "standing_in_lane", "order by wanted, run_id limit 10000", "limit 0"),
         ),
         having={"lane": {"group": "g"}},
     ),
@@ -573,9 +572,17 @@ MUTANTS = [
         "test_who_is_paused_stands_in_nobodys_way",
         statements=(
             Statement("sqlite.history", "standing_in_line", "{in_line}", "held > 0"),
-            Statement("postgres.history", "standing_in_lane", "and l.held & {blocked} = 0", ""),
+            Statement("postgres.history", "standing_in_lane", "and held & {blocked} = 0", ""),
         ),
         having={"lane": {"group": "g"}},
+    ),
+    Mutant(
+        "who is let in counts as in line",
+        "test_a_wide_gate_has_several_holders",
+        statements=(
+            Statement("sqlite.history", "standing_in_line", "{in_line}", "held & 7 in (0, 2)"),
+            Statement("postgres.history", "standing_in_lane", "held & {bit} = {bit} and held & {blocked} = 0 and", ""),
+        ),
     ),
     Mutant(
         "those running are in nobody's way",
@@ -616,11 +623,11 @@ MUTANTS = [
         tries=5,
     ),
     Mutant(
-        "starts that were granted are not looked at again",
+        "starts that were granted are not counted",
         "test_starts_of_earlier_passes_count",
         statements=(
-            Statement("sqlite.meters", "granted", "meter = ?1", "false and meter = ?1"),
-            Statement("postgres.meters", "granted", "meter = m", "false"),
+            Statement("sqlite.meters", "advance_meter", "given = ?5", "given = 0 * ?5"),
+            Statement("postgres.meters", "advance_meters", "given = t.given", "given = 0"),
         ),
     ),
     Mutant(
@@ -628,7 +635,7 @@ MUTANTS = [
         "test_while_no_worker_takes_what_was_granted_nothing_more_is",
         statements=(
             Statement("sqlite.meters", "count_anew", "at <= ?3", "at <= ?3 and false"),
-            Statement("postgres.meters", "count_anew", "g.at <= $3", "g.at <= $3 and false"),
+            Statement("postgres.meters", "count_anew", "g.at <= $4", "g.at <= $4 and false"),
         ),
     ),
     Mutant(
@@ -700,6 +707,22 @@ MUTANTS = [
         ),
     ),
     Mutant(
+        "nobody looks at a meter again when a resume releases what came to wait meanwhile",
+        "test_a_retry_that_came_to_wait_while_a_resume_was_decided_is_granted_a_start",
+        statements=(
+            Statement("sqlite.jobs", "release", "returning meter,", "returning null,"),
+            Statement("postgres.jobs", "release", "returning run_id, meter,", "returning run_id, null as meter,"),
+        ),
+    ),
+    Mutant(
+        "what came to wait while a resume was decided stays out of its lane",
+        "test_what_was_handed_back_while_a_resume_was_decided_is_let_in",
+        statements=(
+            Statement("sqlite.jobs", "members", "r.lane, r.gate", "null, null"),
+            Statement("postgres.jobs", "members_of_job", "where job_id = $1", "where false"),
+        ),
+    ),
+    Mutant(
         "nobody looks at a meter again when a run is let into its lane",
         "test_what_waits_for_others_is_granted_a_start_when_it_is_let_in",
         statements=(
@@ -713,7 +736,9 @@ MUTANTS = [
         "test_what_waits_for_its_rate_holds_its_place",
         statements=(
             Statement("sqlite.lanes", "_GATE.inside", "r.held & 7 in (0, 4)", "r.held in (0, 4)"),
-            Statement("postgres.lanes", "tend", "w.held & {blocked} = 0", "w.held & ({blocked} | 8) = 0"),
+            Statement(
+                "postgres.lanes", "tend", "= 0 and w.held & {blocked} = 0", "= 0 and w.held & ({blocked} | 8) = 0"
+            ),
         ),
         having={"how": "gate"},
     ),

@@ -10,17 +10,24 @@ from itertools import pairwise
 from pathlib import Path
 from typing import get_type_hints
 
+import click
 import httpx2
 import msgspec
 import pytest
 from tests.examples.server import EXAMPLES, PATIENCE, ROOT, Up, create, run_when
-from tests.test_docs import blocks, table
+from tests.test_docs import PAGES, blocks, table
 
 from oncue.api.application import CALLS, OPEN_CALLS
+from oncue.cli.main import main
 from oncue.cli.up import command as up
 from oncue.context import Context
-from oncue.domain.instants import Duration, show_duration
+from oncue.domain.instants import HOUR, MINUTE, SECOND, Duration, show_duration
 from oncue.domain.job import JobStatus
+from oncue.domain.placement import HEAD_START, Priority
+from oncue.domain.preemption import stint
+from oncue.services import lookout
+from oncue.services.capacity import MOST_FOR_ONE
+from oncue.services.choosing import KEEP_AFTER, KEEP_NEXT
 from oncue.services.executors.command import command_task
 from oncue.services.executors.http import http_task
 from oncue.settings import Settings
@@ -55,6 +62,46 @@ class TestRunning:
         page = (ROOT / "docs" / "running.md").read_text()
 
         assert settings_table() in page, f"put this into docs/running.md:\n\n{settings_table()}"
+
+    def test_the_commands_of_the_pages_have_the_options_that_are_shown(self) -> None:
+        shown = [line for page in PAGES for line in typed(page) if line.startswith("oncue ")]
+        assert any("--reserved-for-high" in line or "--memory-mb" in line for line in shown)
+
+        for line in shown:
+            name, *words = line.split()[1:]
+            command = main.get_command(click.Context(main), name)
+            assert command is not None, line
+            there_are = {option for parameter in command.params for option in parameter.opts}
+            assert {word for word in words if word.startswith("--")} <= there_are, line
+
+
+def typed(page: Path) -> list[str]:
+    """The lines of blocks without a language, each command on one line."""
+    return [line for block in blocks(page, "") for line in block.replace("\\\n", "").splitlines()]
+
+
+class TestSharing:
+    def test_the_page_has_the_numbers_of_the_code(self) -> None:
+        page = (ROOT / "docs" / "sharing.md").read_text()
+        high, low = HEAD_START[Priority.HIGH], HEAD_START[Priority.LOW]
+
+        for said in (
+            f"`low` work up to {(low - high) // MINUTE} minutes earlier",
+            f"`normal` | `low` work that was due up to {low // MINUTE} minutes earlier",
+            f"late for {in_seconds(KEEP_AFTER[Priority.NORMAL])} (of high priority, for "
+            f"{in_seconds(KEEP_AFTER[Priority.HIGH])})",
+            f"each further one {in_seconds(KEEP_NEXT)} later",
+            f"`--reserved-for-high {Settings().reserved_for_high}`",
+            f"{MOST_FOR_ONE:.0%}".replace("%", " %"),
+        ):
+            assert said in page, said
+        assert KEEP_AFTER[Priority.LOW] == KEEP_AFTER[Priority.NORMAL]
+        assert (lookout.LATE, lookout.PATIENCE) == (SECOND, SECOND // 10)  # more than a second; a tenth of a second
+        assert [stint(n) for n in (0, 1, 2, 3, 10)] == [SECOND // 2, MINUTE, 2 * MINUTE, 4 * MINUTE, HOUR]
+
+
+def in_seconds(length: Duration) -> str:
+    return f"{length / SECOND:g} s"
 
 
 def settings_table() -> str:

@@ -77,8 +77,11 @@ async def step_by_step(ctx: Any, seconds: float) -> str:
 
 @tasks.task("step_by_step_apart", isolation="process")
 def step_by_step_apart(ctx: Any, seconds: float) -> str:
+    """The same, in a process; it looks whether it is to stop, where it would be killed a second later."""
     note("start", ctx, checkpoint=ctx.checkpoint())
     for step in range(ctx.checkpoint() or 0, round(seconds / 0.1)):
+        if ctx.cancelled:
+            return "stopped"
         time.sleep(0.1)
         ctx.save_checkpoint(step + 1)
         note("saved", ctx, checkpoint=step + 1)

@@ -205,7 +205,7 @@ def test_overlap(crowd: Fleet) -> None:
     answer = why(crowd, second)
 
     assert (answer["state"], answer["reason"]) == ("queued", "overlap")
-    assert (answer["holder"], answer["position"]) == (first, 2)
+    assert (answer["holder"], answer["position"]) == (first, 1)
     of_job = crowd.call("GET", f"/jobs/{job}/explain")
     assert (of_job["reason"], of_job["holder"]) == ("overlap", first)
     ran(crowd, first, second)
@@ -220,7 +220,7 @@ def test_group(crowd: Fleet) -> None:
 
     answers = [why(crowd, run) for run in (second, third)]
 
-    assert [(a["reason"], a["holder"], a["position"]) for a in answers] == [("group", first, 2), ("group", first, 3)]
+    assert [(a["reason"], a["holder"], a["position"]) for a in answers] == [("group", first, 1), ("group", first, 2)]
     assert crowd.events("start", second) == []
     cancel(crowd, first)
     ran(crowd, second, third)
@@ -234,7 +234,7 @@ def test_concurrency(crowd: Fleet) -> None:
 
     answers = [why(crowd, run) for run in waiting]
 
-    assert [(answer["reason"], answer["position"]) for answer in answers] == [("concurrency", 3), ("concurrency", 4)]
+    assert [(answer["reason"], answer["position"]) for answer in answers] == [("concurrency", 1), ("concurrency", 2)]
     assert {answer["holder"] for answer in answers} <= set(inside)
     assert [crowd.events("start", run) for run in waiting] == [[], []]
     cancel(crowd, inside[1])

@@ -16,8 +16,8 @@ class Priority(IntEnum):
     LOW = 2
 
 
-# Everything waiting ages at the same rate, so a static offset per priority is all that ageing needs:
-# a low run is overtaken for five minutes at most, and a high one overtakes what is up to five minutes older.
+# Everything waiting ages at the same rate, so a static offset per priority is all that ageing needs: each priority
+# overtakes what is up to five minutes older of the next one. A low run is overtaken for ten minutes at most.
 HEAD_START: dict[Priority, Duration] = {
     Priority.HIGH: Duration(-5 * MINUTE),
     Priority.NORMAL: Duration(0),

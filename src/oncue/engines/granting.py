@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TypeVar
 
 from oncue.domain.instants import MILLISECOND, NEVER, Duration, Instant
 from oncue.domain.lane import Meter
-from oncue.domain.meter import starts
+from oncue.domain.meter import Given, starts
 
 Id = TypeVar("Id")
 
@@ -26,15 +26,20 @@ def remembered_since(meter: Meter, now: Instant) -> Instant:
     return Instant(now - max(meter.per, UNUSED_AFTER))
 
 
-def next_check(check_at: Instant, granted: Iterable[Instant], now: Instant) -> Instant:
+def unchecked_since(check_at: Instant) -> Instant:
+    """Of earlier starts it was seen at the last check, UNUSED_AFTER before this one, whether they were made use of."""
+    return Instant(check_at - 2 * UNUSED_AFTER)
+
+
+def next_check(check_at: Instant, last: Instant, now: Instant) -> Instant:
     """When to see whether starts were made use of, after it was seen or put off now: as long as there are any new."""
     if now < check_at < NEVER:
         return check_at
-    return Instant(now + UNUSED_AFTER) if max(granted, default=0) > now - UNUSED_AFTER else NEVER
+    return Instant(now + UNUSED_AFTER) if last > now - UNUSED_AFTER else NEVER
 
 
 def give_starts(
-    meter: Meter, granted: Sequence[Instant], waiting: Iterable[tuple[Id, Instant]], until: Instant, now: Instant
+    meter: Meter, before: Given, waiting: Iterable[tuple[Id, Instant]], until: Instant, now: Instant
 ) -> tuple[list[tuple[Id, Instant]], Instant]:
     """Which of the waiting, in order of their dues, may start until then, and when; and from when on the next one may.
 
@@ -42,10 +47,9 @@ def give_starts(
     """
     runs = list(waiting)
     given: list[tuple[Id, Instant]] = []
-    dues = (max(due, now) for _, due in runs)
-    for (run_id, _), start in zip(runs, starts(meter.limit, meter.per, granted, dues), strict=True):
+    found = starts(meter.limit, meter.per, before, [*(max(due, now) for _, due in runs), now])
+    for (run_id, _), start in zip(runs, found, strict=False):
         if start > until:
-            break
+            return given, start
         given.append((run_id, start))
-    free_at = next(starts(meter.limit, meter.per, [*granted, *(start for _, start in given)], [Instant(0)]))
-    return given, free_at
+    return given, next(found)

@@ -55,11 +55,11 @@ class Capacity:
             max(0, size.slots - self._free[kind]),
         )
 
-    def take(self, kind: Isolation, size: Resources, uid: UserNumber) -> None:
-        self._free[kind] -= size.slots
-        self._cpu -= size.cpu_milli
-        self._memory -= size.memory_mb
-        self._held[kind, uid] += size.slots
+    def take(self, kind: Isolation, size: Resources, uid: UserNumber, many: int = 1) -> None:
+        self._free[kind] -= many * size.slots
+        self._cpu -= many * size.cpu_milli
+        self._memory -= many * size.memory_mb
+        self._held[kind, uid] += many * size.slots
 
     def give_back(self, kind: Isolation, size: Resources, uid: UserNumber) -> None:
         self._free[kind] += size.slots

@@ -148,38 +148,49 @@ class Choice:
 
     def _in_turn(self, turns: list[Known]) -> Iterator[bool]:
         for run in turns:
-            if self._known.get(run.run_id) is run and self._fits(run.line) and self._may_go(run):
-                self._take(run)
+            line = run.line
+            fits = self._room.fits(line.kind, line.size, line.priority)
+            if fits and self._known.get(run.run_id) is run and self._may_go(run):
+                del self._known[run.run_id]
+                self._take(line, [run])
                 self.last_turn = run.uid
                 yield True
 
     def _by_rank(self) -> Iterator[bool]:
         """The best of all; as many in a row as are of one line, unless others wait."""
+        one_by_one = self._others_wait
         while self._heads:
             _, _, line = heapq.heappop(self._heads)
             next_rank = self._heads[0][0] if self._heads else NEVER
-            fitting = self._room.how_many(line.kind, line.size, line.priority)
-            before = len(self.taken)
-            for _ in range(1 if self._others_wait else self._most - before):
-                best = line.head(self._known, self._now)
-                if best is None or best.rank > next_rank:
-                    break
-                if fitting <= 0 or not self._may_go(best):
-                    best = None  # this line is done with: its others are as big
-                    break
-                self._take(best)
-                fitting -= 1
-            if best is not None and (best := line.head(self._known, self._now)) is not None:
-                heapq.heappush(self._heads, (best.rank, best.order, line))
-            if len(self.taken) > before:
+            most = 1 if one_by_one or line.goes_first else self._most - len(self.taken)
+            row = self._row(line, next_rank, min(most, self._room.how_many(line.kind, line.size, line.priority)))
+            if row:
+                self._take(line, row)
+            head = line.head(self._known, self._now)
+            if head is not None and (row or head.rank > next_rank):  # else there is no room: its others are as big
+                heapq.heappush(self._heads, (head.rank, head.order, line))
+            if row:
                 yield True
 
-    def _take(self, run: Known) -> None:
-        line = run.line
-        self._room.take(line.kind, line.size, run.uid)
+    def _row(self, line: Line, next_rank: Instant, most: int) -> list[Known]:
+        """Its first so many, as long as no other line's comes before them."""
+        row: list[Known] = []
+        last_due = next_rank - line.handicap
+        anybody = not (self._others_wait or self._kept)
+        while len(row) < most:
+            best = line.head(self._known, self._now)
+            if best is None or best.due > last_due or not (anybody or self._may_go(best)):
+                break
+            heapq.heappop(line.ready)
+            del self._known[best.run_id]
+            row.append(best)
+        return row
+
+    def _take(self, line: Line, row: list[Known]) -> None:
+        """Whose they are matters only while others wait, and then they are taken one by one."""
+        self._room.take(line.kind, line.size, row[0].uid, len(row))
         line.go_by_rank()
-        del self._known[run.run_id]
-        self.taken.append(run)
+        self.taken += row
 
     def _may_go(self, run: Known) -> bool:
         """Its user has not enough while others wait, and nobody before it waits for what it would take."""
@@ -194,9 +205,6 @@ class Choice:
         """So long that smaller ones must not starve it."""
         wait = KEEP_AFTER[head.line.priority] + KEEP_NEXT * peers.turn(head.run_id)
         return head.due <= self._now - wait and not self._has_enough(head)
-
-    def _fits(self, line: Line) -> bool:
-        return self._room.fits(line.kind, line.size, line.priority)
 
     def _goes_before(self, kept: Known, run: Known) -> bool:
         """It is before this one, still waits, and asks for something that this one would take."""

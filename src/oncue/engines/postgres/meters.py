@@ -7,10 +7,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+import msgspec
+
 from oncue.domain.ids import LaneKey, RunId
 from oncue.domain.instants import NEVER, Duration, Instant
 from oncue.domain.lane import Meter
-from oncue.engines.granting import UNUSED_AFTER, give_starts, most_starts, next_check, remembered_since
+from oncue.domain.meter import Given
+from oncue.engines.granting import (
+    UNUSED_AFTER,
+    give_starts,
+    most_starts,
+    next_check,
+    remembered_since,
+    unchecked_since,
+)
 from oncue.engines.postgres.store import Connection
 from oncue.engines.sql import statements
 from oncue.engines.touched import Touched
@@ -32,53 +42,74 @@ async def expect(connection: Connection, touched: Touched) -> None:
     )
 
 
+class Taken(msgspec.Struct, frozen=True):
+    """A meter that is ours for this transaction, and how many of those that wait for it may start in it."""
+
+    meter: Meter
+    check_at: Instant
+    count: int
+    most: int
+
+
 async def grant(connection: Connection, until: Instant, limit: int, now: Instant) -> list[Instant]:
     """The starts given. Meters that somebody else grants this moment are left to them."""
-    taken = await connection.fetch(_SQL["take_meters"], until, limit, now)
+    taken = await _take(connection, until, limit, now)
     if not taken:
         return []
-    meters = {row["meter"]: Meter(row["meter"], row["starts"], row["per"]) for row in taken}
-    granted = await _granted(connection, meters, [row["meter"] for row in taken if row["check_at"] <= now], now)
-    waiting = await _waiting(connection, meters, until, limit, now)
+    before = await _given(connection, taken, now)
+    waiting = await _waiting(connection, taken, until, limit, now)
     given: dict[RunId, Instant] = {}
     records: list[tuple[int, Instant, RunId, int]] = []
-    free_at, check_at = [], []
-    for row in taken:
-        key = row["meter"]
-        runs = waiting[key]
-        starts, free = give_starts(meters[key], granted[key], ((run_id, due) for run_id, due, _ in runs), until, now)
+    advanced: list[tuple[int, Instant, Instant, int]] = []
+    for one in taken:
+        key, runs = one.meter.key, waiting[one.meter.key]
+        starts, free_at = give_starts(one.meter, before[key], ((run_id, due) for run_id, due, _ in runs), until, now)
         given.update(starts)
         records += [(key, start, run_id, token) for (run_id, start), (*_, token) in zip(starts, runs, strict=False)]
-        free_at.append(free)
-        check_at.append(next_check(row["check_at"], [*granted[key], *(start for _, start in starts)], now))
+        last = max([before[key].last, *(start for _, start in starts)])
+        advanced.append((key, free_at, next_check(one.check_at, last, now), before[key].count + len(starts)))
     if given:
         run_ids = sorted(given)
         await connection.execute(_SQL["grant"], run_ids, [given[run_id] for run_id in run_ids])
         await connection.copy_records_to_table("grants", records=records, columns=["meter", "at", "run_id", "token"])
-    await connection.execute(_SQL["advance_meters"], list(meters), free_at, check_at, NEVER)
+    await connection.execute(_SQL["advance_meters"], *map(list, zip(*advanced, strict=True)), NEVER)
     return list(given.values())
 
 
-async def _granted(
-    connection: Connection, meters: dict[int, Meter], to_check: list[int], now: Instant
-) -> dict[int, list[Instant]]:
-    """The starts given before, of each meter."""
+async def _take(connection: Connection, until: Instant, limit: int, now: Instant) -> list[Taken]:
+    ahead = Duration(max(0, until - now))
+    taken = []
+    for row in await connection.fetch(_SQL["take_meters"], until, limit, now):
+        meter = Meter(row["meter"], row["starts"], row["per"])
+        taken.append(Taken(meter, row["check_at"], row["given"], min(limit, most_starts(meter, ahead))))
+    return taken
+
+
+async def _given(connection: Connection, taken: list[Taken], now: Instant) -> dict[int, Given]:
+    """The starts that count, after a look at whether they were made use of, where it is time for that."""
+    keys = [one.meter.key for one in taken]
+    to_check = {one.meter.key: unchecked_since(one.check_at) for one in taken if one.check_at <= now}
     if to_check:
-        await connection.execute(_SQL["count_anew"], to_check, now, now - UNUSED_AFTER)
-    since = [remembered_since(meter, now) for meter in meters.values()]
-    await connection.execute(_SQL["forget_grants"], list(meters), since)
-    found = await connection.fetch(_SQL["granted"], list(meters), [meter.limit for meter in meters.values()])
-    return {row["meter"]: row["granted"] for row in found}
+        await connection.execute(_SQL["count_anew"], list(to_check), list(to_check.values()), now, now - UNUSED_AFTER)
+    since = [remembered_since(one.meter, now) for one in taken]
+    gone = {row["meter"]: row["n"] for row in await connection.fetch(_SQL["forget_grants"], keys, since)}
+    counts = {one.meter.key: one.count - gone.get(one.meter.key, 0) for one in taken}
+    found = await connection.fetch(
+        _SQL["granted"],
+        keys,
+        [max(0, counts[one.meter.key] - one.meter.limit) for one in taken],
+        [one.most + 1 for one in taken],
+    )
+    return {row["meter"]: Given(counts[row["meter"]], row["earliest"], row["last"] or Instant(0)) for row in found}
 
 
 async def _waiting(
-    connection: Connection, meters: dict[int, Meter], until: Instant, limit: int, now: Instant
+    connection: Connection, taken: list[Taken], until: Instant, limit: int, now: Instant
 ) -> dict[int, list[tuple[RunId, Instant, int]]]:
     """The first of each meter, as many as may start, and no more than `limit` of all. With their tokens."""
-    ahead = Duration(max(0, until - now))
-    most = [min(limit, most_starts(meter, ahead)) for meter in meters.values()]
+    keys, most = [one.meter.key for one in taken], [one.most for one in taken]
     waiting: dict[int, list[tuple[RunId, Instant, int]]] = defaultdict(list)
-    for row in await connection.fetch(_SQL["rated"], list(meters), most, until, now, limit):
+    for row in await connection.fetch(_SQL["rated"], keys, most, until, now, limit):
         waiting[row["meter"]].append((row["run_id"], row["due"], row["token"]))
     return waiting
 

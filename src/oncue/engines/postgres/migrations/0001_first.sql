@@ -65,10 +65,10 @@ create index waiting_newest on waiting (uid, run_id) where run_id = job_id;
 create index waiting_window on waiting (uid, wanted, run_id);
 create index waiting_job on waiting (job_id, wanted) where job_id <> run_id;
 create index waiting_name on waiting (uid, name, run_id) where name is not null;
-create index waiting_lane on waiting (lane, (held & 4), wanted, run_id) where held & 1 = 1;     -- in line, and then
-create index waiting_gate on waiting (gate, (held & 5), wanted, run_id) where held & 2 = 2;
-create index waiting_in_lane on waiting (lane, run_id) where lane is not null and held & 1 = 0;  -- those let in
-create index waiting_in_gate on waiting (gate, run_id) where gate is not null and held & 2 = 0;
+create index waiting_lane on waiting (lane, (held & 4), wanted, run_id) where lane is not null and held & 1 = 1;     -- in line
+create index waiting_gate on waiting (gate, (held & 5), wanted, run_id) where gate is not null and held & 2 = 2;
+create index waiting_in_lane on waiting (lane) where lane is not null and held & 1 = 0;                             -- let in
+create index waiting_in_gate on waiting (gate) where gate is not null and held & 2 = 0;
 create index waiting_overdue on waiting (wanted, run_id) where held & 5 = 1 and trigger = 0 and job_id <> run_id;
 create index waiting_meter on waiting (meter, held, due, run_id) where meter is not null;
 create index waiting_expires on waiting (expires_at) where expires_at is not null;
@@ -94,7 +94,8 @@ create table meters (                                 -- the lock on a meter; so
   meter bigint not null, starts int not null, per bigint not null,
   free_at bigint not null,                            -- no start is left before then, as of the last time one was granted
   next_at bigint not null,                            -- no run can be granted a start before then; 2^62: none waits for one
-  check_at bigint not null default 4611686018427387904)     -- see then whether the starts given were made use of
+  check_at bigint not null default 4611686018427387904,     -- see then whether the starts given were made use of
+  given int not null default 0)                       -- its rows in `grants`
   with (fillfactor = 50);
 create index meters_next on meters (next_at, meter);
 create index meters_check on meters (check_at, meter);

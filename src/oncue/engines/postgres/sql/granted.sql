@@ -1,4 +1,5 @@
--- After the meters are locked, not with them: others may have granted while we waited. Oldest first.
-select m as meter, array(
-  select at from (select at from grants where meter = m order by at desc limit s) newest order by at) as granted
-from unnest($1::bigint[], $2::int[]) as t(m, s)
+-- Of the last so many the earliest, and the last of all. After the meters are locked, not with them: others may have
+-- granted while we waited.
+select m as meter, array(select at from grants where meter = m order by at limit n offset o) as earliest,
+  (select at from grants where meter = m order by at desc limit 1) as last
+from unnest($1::bigint[], $2::int[], $3::int[]) as t(m, o, n)

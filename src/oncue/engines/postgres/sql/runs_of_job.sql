@@ -1,4 +1,8 @@
-select run_id, wanted, nominal, origin, held, token, failures + losses as tries, false as running from waiting where run_id = $1 or (job_id = $1 and job_id <> run_id)
+select run_id, wanted, nominal, origin, held, token, failures + losses as tries, false as running from waiting where run_id = $1
 union all
-select run_id, wanted, nominal, origin, 0, token, 0, true from running where run_id = $1 or (job_id = $1 and job_id <> run_id)
+select run_id, wanted, nominal, origin, held, token, failures + losses, false from waiting where job_id = $1 and job_id <> run_id
+union all
+select run_id, wanted, nominal, origin, 0, token, 0, true from running where run_id = $1
+union all
+select run_id, wanted, nominal, origin, 0, token, 0, true from running where job_id = $1 and job_id <> run_id
 order by wanted, run_id

@@ -70,7 +70,8 @@ create table meters (                                 -- so many starts in any `
   meter integer primary key, starts integer not null, per integer not null,
   free_at integer not null,                           -- no start is left before then, as of the last time one was granted
   next_at integer not null,                           -- no run can be granted a start before then; 2^62: none waits for one
-  check_at integer not null default 4611686018427387904);   -- see then whether the starts given were made use of
+  check_at integer not null default 4611686018427387904,    -- see then whether the starts given were made use of
+  given integer not null default 0);                  -- its rows in `grants`
 create index meters_next on meters (next_at, meter);
 create index meters_check on meters (check_at, meter);
 

@@ -1,3 +1,3 @@
-update meters set free_at = ?2, check_at = ?4, next_at = coalesce(
+update meters set free_at = ?2, check_at = ?4, given = ?5, next_at = coalesce(
   (select max(due, ?2) from runs where meter = ?1 and held = 8 order by due, run_id limit 1), ?3)
 where meter = ?1
