@@ -77,7 +77,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Memory that a worker's runs may ask for, all together; 0: what the machine has."""
 
     reserved_for_high: float = 0.1
-    """The part of a worker's places of each kind that only runs of high priority get; of fewer than ten, none."""
+    """The part of a worker's places of each kind, rounded down, that only runs of high priority get."""
 
     lease: Duration = Duration(15 * SECOND)
     """A worker silent for this long is dead, and its runs start elsewhere. It beats five times as often."""

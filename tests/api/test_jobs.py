@@ -1,13 +1,16 @@
 """Jobs over REST: made, shown, cancelled, run by hand."""
 
-from uuid import uuid4
+from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 from tests.api.conftest import Desk
 
+from oncue.domain.ids import RunId
 from oncue.domain.instants import HOUR, MINUTE, SECOND, rfc3339
 from oncue.domain.job import decode_spec
 from oncue.domain.run import State
+from oncue.engines.port import Hint, Topic
 
 
 async def test_a_one_shot_is_made_and_read_back_as_it_was_answered(desk: Desk) -> None:
@@ -193,3 +196,25 @@ async def test_what_is_no_id_looks_like_an_unknown_one(desk: Desk, bad: str) -> 
     answer = await desk.call("GET", "/v1/jobs/" + bad.format(job["job_id"]).replace("../", "%2E%2E%2F"))
 
     assert (answer.status_code, unknown.status_code) == (404, 404)
+
+
+async def test_run_now_wakes_workers_no_later_than_its_run_is_due(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They look from the hint's instant on."""
+    store, sent = desk.store, []
+    job = await desk.create(schedule="0 0 1 1 *")
+    apply = store.engine.jobs.apply
+
+    async def slowly(*change: Any) -> bool:
+        done = await apply(*change)
+        store.advance(SECOND)
+        return done
+
+    async def send(hints: list[Hint]) -> None:
+        sent.extend(hints)
+
+    monkeypatch.setattr(store.engine.jobs, "apply", slowly)
+    monkeypatch.setattr(store.engine.signals, "send", send)
+    answer = await desk.call("POST", f"/v1/jobs/{job['job_id']}/runNow")
+
+    run = await store.run(RunId(UUID(answer.json()["run_id"])))
+    assert [(hint.topic, hint.due is not None and hint.due <= run.due) for hint in sent] == [(Topic.RUNS, True)]

@@ -6,12 +6,12 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from oncue.domain.attempt import LONGEST_ERROR, cancelled, failed, handed_back, lost, next_number, preempted, succeeded
+from oncue.domain.attempt import LONGEST_ERROR, cancelled, failed, handed_back, lost, preempted, succeeded
 from oncue.domain.ids import SCHEDULE, ClassId, JobId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
 from oncue.domain.job import Spec, encode_spec
 from oncue.domain.policy import OnLost
-from oncue.domain.run import Claimed, Settlement, State, Trigger, read_attempts
+from oncue.domain.run import Claimed, Settlement, State, Trigger, next_number, read_attempts
 
 NOW = Instant(10**15)
 BEGAN = Instant(NOW - SECOND)

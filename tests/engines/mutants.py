@@ -715,8 +715,8 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "what came to wait while a resume was decided stays out of its lane",
-        "test_what_was_handed_back_while_a_resume_was_decided_is_let_in",
+        "what came to wait while a pause was decided keeps its place",
+        "test_what_was_handed_back_while_a_pause_was_decided_holds_up_nobody",
         statements=(
             Statement("sqlite.jobs", "members", "r.lane, r.gate", "null, null"),
             Statement("postgres.jobs", "members_of_job", "where job_id = $1", "where false"),

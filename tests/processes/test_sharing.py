@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from tests.processes.fleet import Fleet, Json, moment, until
@@ -61,13 +61,21 @@ PLACES = 20
 LENGTH = 0.05  # of each run of the flood: all places are taken all the time, and change hands
 OTHERS = 10
 SECONDS = 12
-# Nobody is stopped for another user's run, so a place must become free first: that takes up to the length of a run.
-# As much again for two processors that are busy. The time between two polls would be far beyond it.
-A_PLACE_IS_FREE = 2 * LENGTH
+# Nobody is stopped for another user's run: a place must become free first, which takes up to the length of a run.
+A_PLACE_IS_FREE = LENGTH
+# The worst of a hundred says as much about the machine. It must not be what one waits for when everything else fails.
+A_POLL = 0.25
 
 
-def one_a_second_each(others: list[Fleet]) -> float:
-    """Each of these users adds a run a second; how late they started, in seconds, the worst of a hundred left out."""
+class Lags(NamedTuple):
+    """How late runs started, in seconds."""
+
+    median: float
+    p99: float
+
+
+def one_a_second_each(others: list[Fleet]) -> Lags:
+    """Of runs that these users add, each one a second."""
     runs = []
     first = time.monotonic()
     for number in range(SECONDS * len(others)):
@@ -75,7 +83,7 @@ def one_a_second_each(others: list[Fleet]) -> float:
         runs.append(others[number % len(others)].create("slow", {"seconds": LENGTH}))
     until(lambda: others[-1].run(runs[-1])["status"] == "succeeded", 60, "the last of them has run", others[0].tell)
     lags = sorted(lag(start) for start in others[0].started(*runs))
-    return lags[int(len(lags) * 0.99)]
+    return Lags(lags[len(lags) // 2], lags[int(len(lags) * 0.99)])
 
 
 async def test_a_flood_by_one_user_does_not_make_the_others_wait(any_fleet: Fleet) -> None:
@@ -89,12 +97,12 @@ async def test_a_flood_by_one_user_does_not_make_the_others_wait(any_fleet: Flee
 
     began = time.time()
     beside = one_a_second_each(others)
-    took = time.time() - began
 
     through = sum(event["run"] in flood and event["at"] > began for event in fleet.events("start"))
-    print(f"p99 {calm * 1_000:.1f} ms, beside the flood {beside * 1_000:.1f} ms; {through / took:.0f} of it a second")
+    print(f"calm: {calm}, beside the flood: {beside}; {through} runs of the flood meanwhile")
     assert SECONDS * PLACES < through < FLOOD / 2, "the places were not taken all the while: this proves nothing"
-    assert beside <= max(2 * calm, A_PLACE_IS_FREE)
+    assert beside.median <= max(2 * calm.median, A_PLACE_IS_FREE)
+    assert beside.p99 <= max(2 * calm.p99, A_POLL)
 
 
 # ---------------------------------------------------------------------------------------------------------- preemption

@@ -98,7 +98,7 @@ def _could_start(able: Sequence[Peeked], room: Room, classes: dict[ClassId, Clas
     long_ago = {priority: now - length for priority, length in KEEP_AFTER.items()}
     patient = [run for run in able if run.due <= long_ago[classes[run.class_id].priority]]
     others = len({run.uid for run in able}) > 1
-    most = MOST_FOR_ONE * room.shape.places
+    most = MOST_FOR_ONE * (room.shape.places - room.shape.reserved)
     return [
         run
         for run in fitting

@@ -116,26 +116,30 @@ def keeping_the_places_of_what_was_cancelled(patch: pytest.MonkeyPatch) -> None:
 
 
 def keeping_users_accounts_open(patch: pytest.MonkeyPatch) -> None:
-    move = Capacity._move
+    give_back = Capacity.give_back
 
-    def forgetful(capacity: Any, kind: Isolation, size: Resources, uid: UserNumber, sign: int) -> None:
-        move(capacity, kind, size, uid, sign)
-        if sign < 0:
-            capacity._held[kind, uid] += size.slots
+    def forgetful(capacity: Any, kind: Isolation, size: Resources, uid: UserNumber) -> None:
+        give_back(capacity, kind, size, uid)
+        capacity._held[kind, uid] += size.slots
 
-    patch.setattr(Capacity, "_move", forgetful)
+    patch.setattr(Capacity, "give_back", forgetful)
 
 
 def giving_reserved_places_to_anybody(patch: pytest.MonkeyPatch) -> None:
-    fits = Capacity.fits
-    patch.setattr(Capacity, "fits", lambda capacity, kind, size, priority: fits(capacity, kind, size, Priority.HIGH))
+    many = Capacity.how_many
+    patch.setattr(
+        Capacity, "how_many", lambda capacity, kind, size, priority: many(capacity, kind, size, Priority.HIGH)
+    )
 
 
 def counting_places_only(patch: pytest.MonkeyPatch) -> None:
-    move = Capacity._move
-    patch.setattr(
-        Capacity, "_move", lambda self, kind, size, uid, sign: move(self, kind, Resources(0, 0, size.slots), uid, sign)
-    )
+    take, give_back = Capacity.take, Capacity.give_back
+
+    def places(size: Resources) -> Resources:
+        return Resources(slots=size.slots)
+
+    patch.setattr(Capacity, "take", lambda self, kind, size, *rest: take(self, kind, places(size), *rest))
+    patch.setattr(Capacity, "give_back", lambda self, kind, size, uid: give_back(self, kind, places(size), uid))
 
 
 def starting_whatever_comes_true(patch: pytest.MonkeyPatch) -> None:

@@ -44,8 +44,8 @@ CALLS: dict[tuple[str, str], Call] = {
     ("GET", "/v1/tasks"): fleet.tasks,
     ("GET", "/v1/workers"): fleet.workers,
     ("GET", "/v1/queues"): queues.show,
-    ("POST", "/v1/queues/{queue:path}/pause"): queues.pause,  # a queue's name may have slashes
-    ("POST", "/v1/queues/{queue:path}/resume"): queues.resume,
+    ("POST", "/v1/queues/{queue}/pause"): queues.pause,
+    ("POST", "/v1/queues/{queue}/resume"): queues.resume,
 }
 OPEN_CALLS: dict[str, OpenCall] = {"/healthz": health.alive, "/readyz": health.ready}
 
@@ -55,7 +55,7 @@ def create_app(engine: Engine, clock: Clock, settings: Settings) -> Starlette:
     api = Api(engine, clock, settings)
     by_path: dict[str, dict[str, Call]] = defaultdict(dict)
     for (method, path), call in CALLS.items():
-        by_path[path][method] = call
+        by_path[path.replace("{queue}", "{queue:path}")][method] = call  # a queue's name may have slashes
     app = Starlette(
         routes=[
             *(Route(path, _guarded(api, by_method), methods=list(by_method)) for path, by_method in by_path.items()),

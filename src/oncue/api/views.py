@@ -7,14 +7,13 @@ from typing import Any
 
 import msgspec
 
-from oncue.domain.attempt import next_number
 from oncue.domain.ids import ClassId, created_at
 from oncue.domain.instants import MILLISECOND, NEVER, Instant, rfc3339, show_duration
 from oncue.domain.job import Job, JobStatus, Rate, Snapshot, Spec
 from oncue.domain.ledger import Entry
 from oncue.domain.placement import ClassKey, Offer, Resources, read_offer
 from oncue.domain.planning import GRACE
-from oncue.domain.run import Attempt, RunView, State, Status, Trigger, read_attempts, shown
+from oncue.domain.run import Attempt, RunView, State, Status, Trigger, next_number, read_attempts, shown
 from oncue.domain.schedule import Schedule
 from oncue.engines.port import Task, Worker
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 from msgspec.structs import replace
@@ -11,22 +10,10 @@ from oncue.domain.ids import WorkerId
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.job import Spec, decode_spec
 from oncue.domain.policy import Again, Dead, after_failure, after_loss
-from oncue.domain.run import Attempt, Claimed, Settlement, State, read_attempts, with_attempt
+from oncue.domain.run import Attempt, Claimed, Settlement, State, with_attempt
 
 LONGEST_ERROR = 4_000
 FELL_SILENT = "the worker running it fell silent"
-
-
-def next_number(recorded: Sequence[Attempt], tries: int) -> int:
-    """What the next attempt is called, counting from 1. `tries` are failures and losses.
-
-    One that gave way has a number of its own, too, though it is neither.
-    """
-    return max(tries, recorded[-1].number if recorded else 0) + 1
-
-
-def _number(run: Claimed) -> int:
-    return next_number(read_attempts(run.attempts), run.failures + run.losses)
 
 
 def succeeded(run: Claimed, started_at: Instant, now: Instant, result: bytes | None) -> Settlement:
@@ -66,7 +53,7 @@ def failed(
     return _unsuccessful(
         run,
         decision,
-        Attempt(_number(run), worker, started_at, now, outcome, error_type, error[:LONGEST_ERROR]),
+        Attempt(run.attempt, worker, started_at, now, outcome, error_type, error[:LONGEST_ERROR]),
         failures=failures,
         losses=run.losses,
     )
@@ -77,9 +64,7 @@ def preempted(run: Claimed, worker: WorkerId, started_at: Instant, now: Instant)
 
     Nothing went wrong: the note has no error.
     """
-    return replace(
-        run, attempts=with_attempt(run.attempts, Attempt(_number(run), worker, started_at, now, "preempted"))
-    )
+    return replace(run, attempts=with_attempt(run.attempts, Attempt(run.attempt, worker, started_at, now, "preempted")))
 
 
 def handed_back(run: Claimed, now: Instant) -> Settlement:
@@ -97,7 +82,7 @@ def handed_back(run: Claimed, now: Instant) -> Settlement:
 
 def cancelled(run: Claimed, worker: WorkerId, started_at: Instant, now: Instant) -> Settlement:
     """It was asked to stop, and did: neither a failure nor a loss."""
-    stopped = Attempt(_number(run), worker, started_at, now, "cancelled")
+    stopped = Attempt(run.attempt, worker, started_at, now, "cancelled")
     return Settlement(
         run=run,
         state=State.CANCELLED,
@@ -115,7 +100,7 @@ def lost(run: Claimed, worker: WorkerId, claimed_at: Instant, now: Instant, erro
     return _unsuccessful(
         run,
         _after_loss(run.spec, losses, now),
-        Attempt(_number(run), worker, claimed_at, now, "lost", "WorkerLost", error[:LONGEST_ERROR]),
+        Attempt(run.attempt, worker, claimed_at, now, "lost", "WorkerLost", error[:LONGEST_ERROR]),
         failures=run.failures,
         losses=losses,
     )

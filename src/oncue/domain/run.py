@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum, StrEnum
 from typing import Literal
 from uuid import UUID
@@ -131,6 +132,14 @@ class Peeked(msgspec.Struct, frozen=True, gc=False):
     uid: UserNumber
 
 
+def next_number(recorded: Sequence[Attempt], tries: int) -> int:
+    """What the next attempt is called, counting from 1. `tries` are failures and losses.
+
+    One that gave way has a number of its own, too, though it is neither.
+    """
+    return max(tries, recorded[-1].number if recorded else 0) + 1
+
+
 class Claimed(msgspec.Struct, frozen=True, gc=False):
     """A run held by one worker. `token` is the fence: whoever carries an older one has lost it."""
 
@@ -160,7 +169,7 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     @property
     def attempt(self) -> int:
         """The number of this attempt as users count: 1, 2, …"""
-        return self.failures + self.losses + 1
+        return next_number(read_attempts(self.attempts), self.failures + self.losses)
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):

@@ -34,7 +34,7 @@ class RunReports:
         self._reporting = reporting
         self._words: deque[bytes] = deque()
         self._room = reporting.cap - len(reporting.cut)  # the store keeps no more than the cap, the last words included
-        self._parts = run.attempt * PARTS
+        self._parts = run.token * PARTS  # of each start, also of one that was handed back
         self._progress: bytes | None = None
 
     @property

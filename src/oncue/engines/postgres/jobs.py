@@ -177,7 +177,7 @@ async def _apply(connection: Connection, change: JobChange, now: Instant) -> Non
     await _guard_definition(connection, change)
     touched = lanes.Touched()
     late = await _came_to_wait(connection, change)
-    await _lock_lanes(connection, [*change.withdraw, *change.hold, *change.release, *late], touched)
+    await _lock_lanes(connection, {*change.withdraw, *change.hold, *change.release, *late}, touched)
     await _withdraw(connection, change)
     await _hold(connection, change, late, touched)
     if change.dissolve:
@@ -226,7 +226,7 @@ async def _came_to_wait(connection: Connection, change: JobChange) -> list[RunId
     return [row["run_id"] for row in await connection.fetch(_SQL["members_of_job"], change.job_id)]
 
 
-async def _lock_lanes(connection: Connection, members: Sequence[RunId], touched: lanes.Touched) -> None:
+async def _lock_lanes(connection: Connection, members: set[RunId], touched: lanes.Touched) -> None:
     if members:
         for row in await connection.fetch("select lane, gate from waiting where run_id = any($1::uuid[])", members):
             touched.free(row["lane"], row["gate"])

@@ -83,7 +83,7 @@ def final(settlements: Sequence[Settlement]) -> tuple[list[Any] | None, ...]:
         _if_any([s.error_type for s in settlements]),
         _if_any([s.error for s in settlements]),
         _if_any([s.result for s in settlements]),
-        _if_new([s.attempts for s in settlements], [s.run.attempts for s in settlements]),
+        _if_any([s.attempts for s in settlements]),
     )
 
 

@@ -133,7 +133,7 @@ create table audit (
 create index audit_newest on audit (at, deed_id);
 create index audit_user on audit (uid, at, deed_id);
 
-create table run_logs (run_id uuid not null, number int not null, text bytea not null, at bigint not null) partition by range (at);
+create table run_logs (run_id uuid not null, number bigint not null, text bytea not null, at bigint not null) partition by range (at);
 create index run_logs_run on run_logs (run_id, number);
 
 create table pieces (                                 -- the partitions there are; adjoining pieces may differ in width
