@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any, NamedTuple
@@ -57,52 +57,56 @@ def lag(start: Json) -> float:
 # --------------------------------------------------------------------------------------------------------------- users
 
 FLOOD = 200_000
-PLACES = 20
+PLACES = 10
 LENGTH = 0.05  # of each run of the flood: all places are taken all the time, and change hands
-OTHERS = 10
-SECONDS = 12
-# Nobody is stopped for another user's run: a place must become free first, which takes up to the length of a run.
-A_PLACE_IS_FREE = LENGTH
-# The worst of a hundred says as much about the machine. It must not be what one waits for when everything else fails.
+SECONDS = 16
 A_POLL = 0.25
 
 
-class Lags(NamedTuple):
-    """How late runs started, in seconds."""
+class Times(NamedTuple):
+    """In seconds; of the worst few the machine may be the cause."""
 
-    median: float
+    p80: float
     p99: float
 
+    @classmethod
+    def of(cls, times: Iterable[float]) -> Times:
+        rising = sorted(times)
+        return cls(rising[int(len(rising) * 0.8)], rising[int(len(rising) * 0.99)])
 
-def one_a_second_each(others: list[Fleet]) -> Lags:
-    """Of runs that these users add, each one a second."""
+
+def one_a_second(user: Fleet) -> Times:
+    """How late each started."""
     runs = []
     first = time.monotonic()
-    for number in range(SECONDS * len(others)):
-        time.sleep(max(0.0, first + number / len(others) - time.monotonic()))
-        runs.append(others[number % len(others)].create("slow", {"seconds": LENGTH}))
-    until(lambda: others[-1].run(runs[-1])["status"] == "succeeded", 60, "the last of them has run", others[0].tell)
-    lags = sorted(lag(start) for start in others[0].started(*runs))
-    return Lags(lags[len(lags) // 2], lags[int(len(lags) * 0.99)])
+    for number in range(SECONDS):
+        time.sleep(max(0.0, first + number - time.monotonic()))
+        runs.append(user.create("slow", {"seconds": LENGTH}))
+    until(lambda: user.run(runs[-1])["status"] == "succeeded", 60, "the last of them has run", user.tell)
+    return Times.of(lag(start) for start in user.started(*runs))
 
 
-async def test_a_flood_by_one_user_does_not_make_the_others_wait(any_fleet: Fleet) -> None:
-    """The others' runs are of the same class as the flood's: nothing but their user tells them apart."""
+async def test_a_flood_by_one_user_does_not_make_another_wait(any_fleet: Fleet) -> None:
+    """The other's runs are of the same class as the flood's: nothing but their user tells them apart."""
     fleet = any_fleet
     fleet.deploy("--concurrency", str(PLACES))
-    others = [fleet.as_user(f"other {number}") for number in range(OTHERS)]
-    calm = one_a_second_each(others)
+    other = fleet.as_user("other")
+    calm = one_a_second(other)
     flood = set(await write(fleet, "flood", FLOOD, Spec("slow"), b'{"seconds":%f}' % LENGTH, MINUTE))
     until(lambda: fleet.events("start")[-1]["run"] in flood, 10, "the flood is running", fleet.tell)
 
     began = time.time()
-    beside = one_a_second_each(others)
+    beside = one_a_second(other)
 
-    through = sum(event["run"] in flood and event["at"] > began for event in fleet.events("start"))
-    print(f"calm: {calm}, beside the flood: {beside}; {through} runs of the flood meanwhile")
-    assert SECONDS * PLACES < through < FLOOD / 2, "the places were not taken all the while: this proves nothing"
-    assert beside.median <= max(2 * calm.median, A_PLACE_IS_FREE)
-    assert beside.p99 <= max(2 * calm.p99, A_POLL)
+    starts = {e["run"]: e["at"] for e in fleet.events("start") if e["at"] > began and e["run"] in flood}
+    lengths = [event["at"] - starts[event["run"]] for event in fleet.events("end") if event["run"] in starts]
+    a_place = Times.of(lengths)
+    print(f"calm: {calm}, beside the flood: {beside}; {len(lengths)} of the flood meanwhile, each taking {a_place}")
+    assert SECONDS * PLACES < len(lengths) < FLOOD / 2, "the places were not taken all the while: this proves nothing"
+    # Nobody is stopped for another user's run: first a place must become free, which takes up to the length of a run,
+    # and as much again where two processors are busy. In no case is it as long as until the next poll.
+    assert beside.p80 <= max(2 * calm.p80, 2 * a_place.p80)
+    assert beside.p99 <= max(2 * calm.p99, 2 * a_place.p99, A_POLL)
 
 
 # ---------------------------------------------------------------------------------------------------------- preemption

@@ -40,7 +40,7 @@ def some_spec(chance: Random, schedule: Schedule) -> Spec:
         timeout=maybe(0.1, Duration(chance.randrange(1, 4) * SECOND // 2)) or HOUR,
         start_within=maybe(0.15, Duration(chance.randrange(1, 4) * SECOND)),
         on_lost=maybe(0.1, OnLost.DEAD) or OnLost.RERUN,
-        group=maybe(0.3, f"g{chance.randrange(2)}"),
+        group=maybe(0.35, "g"),
         concurrency=maybe(0.2, Concurrency("k", 2)),
         rate=maybe(0.15, RATE),
         resources=chance.choices(list(SIZES), list(SIZES.values()))[0],

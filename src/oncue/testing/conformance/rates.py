@@ -278,6 +278,7 @@ async def test_the_newest_definition_decides_how_fast(store: Store) -> None:
 
     await store.running.cancel(None, await store.one_shot(HOUR, rate=rate(3, HOUR, "k")), store.now)
     assert (await store.grant()).runs == 2  # at once, though nothing that was due came
+    assert len(await store.claim_due(await store.worker())) == 3
     store.advance(SECOND)
     await store.one_shot(HOUR, rate=rate(3, Duration(1), "k"))
     assert (await store.grant()).runs == 1
