@@ -631,27 +631,20 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "starts that nobody made use of count as of when they were given",
-        "test_while_no_worker_takes_what_was_granted_nothing_more_is",
+        "starts that nobody makes use of are not taken back",
+        "test_what_was_granted_while_no_worker_was_there_does_not_start_all_at_once",
         statements=(
-            Statement("sqlite.meters", "count_anew", "at <= ?3", "at <= ?3 and false"),
-            Statement("postgres.meters", "count_anew", "g.at <= $4", "g.at <= $4 and false"),
+            Statement("sqlite.meters", "unused", "g.at <= ?3", "g.at <= ?3 and false"),
+            Statement("postgres.meters", "lapsed", "g.at <= $3", "g.at <= $3 and false"),
         ),
     ),
     Mutant(
-        "starts that were made use of count anew when the run waits again",
+        "starts that were made use of are taken back when the run waits again",
         "test_a_retry_is_no_start_that_was_not_made_use_of",
         statements=(
-            Statement("sqlite.meters", "count_anew", "r.token = grants.token", "true"),
-            Statement("postgres.meters", "count_anew", "w.token = g.token", "true"),
-        ),
-    ),
-    Mutant(
-        "what is paused counts as about to start",
-        "test_what_is_paused_after_it_was_granted_a_start_holds_up_nobody",
-        statements=(
-            Statement("sqlite.meters", "count_anew", "r.held = 0", "true"),
-            Statement("postgres.meters", "count_anew", "w.held = 0", "true"),
+            Statement("sqlite.meters", "unused", "r.token = g.token", "true"),
+            Statement("postgres.meters", "lapsed", "w.token = g.token", "true"),
+            Statement("postgres.meters", "unused", "w.token = g.token", "true"),
         ),
     ),
     Mutant(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from uuid import UUID
 
@@ -21,7 +21,7 @@ from oncue.domain.instants import Instant
 from oncue.domain.job import Snapshot
 from oncue.domain.policy import CatchUp
 from oncue.engines.open import open_engine
-from oncue.engines.port import Hint, Topic
+from oncue.engines.port import Engine, Hint, Topic
 from oncue.settings import Settings
 from oncue.testing.postgres import PrivatePostgres
 
@@ -155,30 +155,36 @@ def test_finished_after_it_was_cancelled(crowd: Fleet) -> None:
 
 
 async def test_paused(crowd: Fleet) -> None:
-    run = crowd.create("mark", schedule=rfc3339(time.time() + 1))
-    await change(crowd, run, pause)
-    due = moment(crowd.run(run)["scheduled_for"])
-    until(lambda: time.time() > due + 0.5, 3, "it is due, and workers have looked")
+    async with store(crowd) as engine:
+        run = crowd.create("mark", schedule=rfc3339(time.time() + 1.5))
+        await change(engine, run, pause)
+        due = moment(crowd.run(run)["scheduled_for"])
+        until(lambda: time.time() > due + 0.5, 3, "it is due, and workers have looked")
 
-    answer = why(crowd, run)
+        answer = why(crowd, run)
 
-    assert answer["reason"] == "paused"
-    assert crowd.events("start", run) == []
-    await change(crowd, run, lambda snap, now: resume(snap, CatchUp.ALL, now))
-    ran(crowd, run)
+        assert answer["reason"] == "paused"
+        assert crowd.events("start", run) == []
+        await change(engine, run, lambda snap, now: resume(snap, CatchUp.ALL, now))
+        await engine.signals.send([Hint(Topic.RUNS)])
+        ran(crowd, run)
 
 
-async def change(fleet: Fleet, job: str, how: Callable[[Snapshot, Instant], JobChange]) -> None:
-    """Straight in the store: there is no call for it yet."""
+@asynccontextmanager
+async def store(fleet: Fleet) -> AsyncIterator[Engine]:
     engine = await open_engine(Settings(engine=fleet.engine))
     try:
-        now = SystemClock().now()
-        found = await engine.jobs.read(None, JobId(UUID(job)))
-        assert found
-        assert await engine.jobs.apply(how(found, now), now)
-        await engine.signals.send([Hint(Topic.RUNS)])
+        yield engine
     finally:
         await engine.close()
+
+
+async def change(engine: Engine, job: str, how: Callable[[Snapshot, Instant], JobChange]) -> None:
+    """Straight in the store: there is no call for it yet."""
+    now = SystemClock().now()
+    found = await engine.jobs.read(None, JobId(UUID(job)))
+    assert found
+    assert await engine.jobs.apply(how(found, now), now)
 
 
 def test_queue_paused(crowd: Fleet) -> None:

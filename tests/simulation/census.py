@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from tests.simulation.faults import STEP, ask
@@ -18,7 +19,7 @@ from oncue.domain.run import Peeked, RunView, State
 from oncue.engines.port import RunQuery
 from oncue.services.capacity import MOST_FOR_ONE
 from oncue.services.choosing import KEEP_AFTER
-from oncue.services.lookout import LONG_AGO, POLL
+from oncue.services.lookout import LONG_AGO, POLL, SWEEP
 
 if TYPE_CHECKING:
     from tests.simulation.shapes import Shape
@@ -72,12 +73,18 @@ class Census:
         going: list[RunView] = world.all_runs(RunQuery(states=RUNNING)) if due else []
         for crewed in world.crews if due else ():
             able = [run for run in due if misfit(classes[run.class_id], crewed.shape.offer) is None]
+            gone = [run for run in self._just_claimed(now) if misfit(classes[run.class_id], crewed.shape.offer) is None]
             mine = [run for run in going if run.worker_id == crewed.worker_id]
-            for run in _could_start(able, Room(crewed.shape, mine, classes), classes, now):
+            for run in _could_start(able, gone, Room(crewed.shape, mine, classes), classes, now):
                 pair = run.run_id, crewed.worker_id
                 since[pair] = self._since.get(pair, now)
                 self._judge(run, crewed.worker_id, now - since[pair])
         self._since = since
+
+    def _just_claimed(self, now: Instant) -> list[Peeked]:
+        """What another has claimed still waits, as far as a worker knows, until its next sweep."""
+        recent = takewhile(lambda claim: claim.now >= now - SWEEP, reversed(self._world.journal.last_claims))
+        return [Peeked(claim.run_id, claim.run.due, claim.run.class_id, claim.run.uid) for claim in recent]
 
     def _judge(self, run: Peeked, worker_id: WorkerId, waited: int) -> None:
         if SOON < waited <= SOON + STEP and not self._has_expired(run.run_id):
@@ -92,11 +99,13 @@ class Census:
         return until is not None and until < self._world.clock.now() and view.token == 0
 
 
-def _could_start(able: Sequence[Peeked], room: Room, classes: dict[ClassId, ClassKey], now: Instant) -> list[Peeked]:
+def _could_start(
+    able: Sequence[Peeked], gone: Sequence[Peeked], room: Room, classes: dict[ClassId, ClassKey], now: Instant
+) -> list[Peeked]:
     """Those that this worker has room for which is kept for nobody else."""
     fitting = [run for run in able if room.fits(classes[run.class_id])]
     long_ago = {priority: now - length for priority, length in KEEP_AFTER.items()}
-    patient = [run for run in able if run.due <= long_ago[classes[run.class_id].priority]]
+    patient = [run for run in (*able, *gone) if run.due <= long_ago[classes[run.class_id].priority]]
     others = len({run.uid for run in able}) > 1
     most = MOST_FOR_ONE * (room.shape.places - room.shape.reserved)
     return [

@@ -43,8 +43,8 @@ class Claim:
     run_id: RunId
     worker: WorkerId
     token: int
-    due: Instant
     now: Instant
+    run: Claimed
 
 
 class Journal:
@@ -54,6 +54,7 @@ class Journal:
         self.lines: list[str] = []
         self.starts: list[Start] = []
         self.claims: dict[RunId, list[Claim]] = defaultdict(list)
+        self.last_claims: list[Claim] = []  # of all runs
         self.gone: dict[WorkerId, int] = {}  # buried, or said goodbye: its lease is worth nothing from there on
         self.handed_back: Counter[RunId] = Counter()
         self.doubted: set[tuple[RunId, WorkerId]] = set()  # found out to be its own after an answer was lost
@@ -107,7 +108,8 @@ class Journal:
 
     def claimed(self, worker: WorkerId, run: Claimed) -> None:
         at = self.note(f"claimed {short(run.run_id)} #{run.token} by {short(worker)}")
-        self.claims[run.run_id].append(Claim(at, run.run_id, worker, run.token, run.due, self._clock.now()))
+        self.last_claims.append(Claim(at, run.run_id, worker, run.token, self._clock.now(), run))
+        self.claims[run.run_id].append(self.last_claims[-1])
 
     def buried(self, worker: WorkerId, now: Instant, lease: int) -> None:
         self.gone.setdefault(worker, self.note(f"worker {short(worker)} is buried"))

@@ -83,7 +83,7 @@ def with_rates(told: Checker) -> dict[tuple[UserNumber, Rate], list[Claim]]:
 def rates_grant_no_more_than_they_may(told: Checker) -> Iterator[str]:
     """By the instants from which on runs could be claimed: what is handed back keeps its own and takes no other."""
     for (uid, rate), claims in with_rates(told).items() if not told.world.jumpy else ():
-        granted = sorted({(claim.due, claim.run_id) for claim in claims})
+        granted = sorted({(claim.run.due, claim.run_id) for claim in claims})
         for (one, _), (other, run_id) in zip(granted, granted[rate.limit :], strict=False):
             if other - one < rate.per:
                 yield f"user {uid}: run {short(run_id)} could start {other - one} µs after the {rate.limit}th before it"

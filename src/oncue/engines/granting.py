@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+import msgspec
 
 from oncue.domain.instants import MILLISECOND, NEVER, Duration, Instant
 from oncue.domain.lane import Meter
@@ -11,8 +13,8 @@ from oncue.domain.meter import Given, starts
 
 Id = TypeVar("Id")
 
-# A start that nobody has made use of by then counts as of now, for it may be used any moment. Else all that was given
-# one while no worker was there would start at once, and together with what is given one after.
+# A start that nobody has made use of by then is taken back, with all that come after it, and they are given anew. Else
+# all that was given one while no worker was there would start at once when one is back.
 UNUSED_AFTER = Duration(500 * MILLISECOND)
 
 
@@ -27,7 +29,7 @@ def remembered_since(meter: Meter, now: Instant) -> Instant:
 
 
 def unchecked_since(check_at: Instant) -> Instant:
-    """Of earlier starts it was seen at the last check, UNUSED_AFTER before this one, whether they were made use of."""
+    """Earlier starts were made use of, or taken back at the last check, UNUSED_AFTER before this one."""
     return Instant(check_at - 2 * UNUSED_AFTER)
 
 
@@ -38,18 +40,27 @@ def next_check(check_at: Instant, last: Instant, now: Instant) -> Instant:
     return Instant(now + UNUSED_AFTER) if last > now - UNUSED_AFTER else NEVER
 
 
-def give_starts(
-    meter: Meter, before: Given, waiting: Iterable[tuple[Id, Instant]], until: Instant, now: Instant
-) -> tuple[list[tuple[Id, Instant]], Instant]:
-    """Which of the waiting, in order of their dues, may start until then, and when; and from when on the next one may.
+class Start(msgspec.Struct, Generic[Id], frozen=True):
+    """A run, the instant at which its meter lets it start, and when it is due from now on.
 
-    What is late can start now at the earliest: its due instant is no start any more.
+    What is late can start now, and is due as before: so it keeps its rank among all that is due.
     """
-    runs = list(waiting)
-    given: list[tuple[Id, Instant]] = []
-    found = starts(meter.limit, meter.per, before, [*(max(due, now) for _, due in runs), now])
-    for (run_id, _), start in zip(runs, found, strict=False):
-        if start > until:
-            return given, start
-        given.append((run_id, start))
+
+    run_id: Id
+    token: int
+    at: Instant
+    due: Instant
+    was_due: Instant
+
+
+def give_starts(
+    meter: Meter, before: Given, waiting: Sequence[tuple[Id, Instant, int]], until: Instant, now: Instant
+) -> tuple[list[Start[Id]], Instant]:
+    """Which of the waiting, in order of their dues, may start until then; and from when on the next one may."""
+    given: list[Start[Id]] = []
+    found = starts(meter.limit, meter.per, before, [*(max(due, now) for _, due, _ in waiting), now])
+    for (run_id, due, token), at in zip(waiting, found, strict=False):
+        if at > until:
+            return given, at
+        given.append(Start(run_id, token, at, at if at > now else due, due))
     return given, next(found)

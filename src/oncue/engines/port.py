@@ -178,8 +178,9 @@ class Planning(Protocol):
     async def grant(self, until: Instant, limit: int, now: Instant) -> Granted:
         """Give starts to runs that only their rate holds and that are due by `until`, earliest first.
 
-        Each gets the first instant at which its meter allows one, as `domain.meter.starts` says, and is due then.
-        Several callers never grant one meter at the same time. A grant is kept until it no longer counts.
+        Each gets the first instant at which its meter allows one, as `domain.meter.starts` says, and is due then;
+        what may start at once is due as before. Several callers never grant one meter at the same time. A grant is
+        kept until it no longer counts. A start that nobody makes use of within half a second is taken back.
         A repeat grants nothing twice: what was granted is not held any more.
         """
         ...

@@ -158,7 +158,7 @@ class Model:
         return sorted(found, key=lambda run: (run.due, run.run_id))
 
     def sees_unused_starts(self, now: Instant) -> bool:
-        """From then on the engine counts starts otherwise than it gave them, and how depends on when it looked."""
+        """From then on the engine takes starts back, and which depends on when it looked."""
         waiting = (run for run in self.runs.values() if run.state is State.WAITING and run.granted)
         self._unused = self._unused or any(run.due <= now - UNUSED_AFTER for run in waiting)
         return self._unused
@@ -170,21 +170,17 @@ class Model:
             assert run.lanes.meter is not None
             start = self._first_start(run.lanes.meter.key, max(run.due, now))
             if start <= until:
-                self._start(run, start)
+                self.starts[run.lanes.meter.key].append(start)
+                run.due, run.granted = start if start > now else run.due, True
         return sum(map(len, self.starts.values())) - before
 
-    def granted(self, starts: Mapping[RunId, Instant], now: Instant) -> None:
-        """These were given; more than the rates allow must not have been."""
-        for run_id, start in sorted(starts.items(), key=lambda one: one[1]):
+    def granted(self, dues: Mapping[RunId, Instant | None], now: Instant) -> None:
+        """These have a start, due then; or none (any more)."""
+        for run_id, due in dues.items():
             run = self.runs[run_id]
-            assert run.lanes.meter is not None
-            assert start >= self._first_start(run.lanes.meter.key, max(run.due, now))
-            self._start(run, start)
-
-    def _start(self, run: Run, start: Instant) -> None:
-        assert run.lanes.meter is not None
-        self.starts[run.lanes.meter.key].append(start)
-        run.due, run.granted = start, True
+            if due is not None and not run.granted:
+                assert due >= run.due
+            run.due, run.granted = run.due if due is None else due, due is not None
 
     def _first_start(self, key: LaneKey, at: Instant) -> Instant:
         """From `at` on, and not before the last start: the first instant before which few enough have started."""

@@ -5,7 +5,8 @@ A meter's row is the last lock of whoever says so. Whoever grants has it first, 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from operator import itemgetter
 
 import msgspec
 
@@ -52,28 +53,29 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 async def grant(connection: Connection, until: Instant, limit: int, now: Instant) -> list[Instant]:
-    """The starts given. Meters that somebody else grants this moment are left to them."""
+    """When those that were given a start are due. Meters that somebody else grants this moment are left to them."""
     taken = await _take(connection, until, limit, now)
     if not taken:
         return []
     before = await _given(connection, taken, now)
     waiting = await _waiting(connection, taken, until, limit, now)
-    given: dict[RunId, Instant] = {}
-    records: list[tuple[int, Instant, RunId, int]] = []
+    due: dict[RunId, Instant] = {}
+    records: list[tuple[int, Instant, RunId, int, Instant]] = []
     advanced: list[tuple[int, Instant, Instant, int]] = []
     for one in taken:
-        key, runs = one.meter.key, waiting[one.meter.key]
-        starts, free_at = give_starts(one.meter, before[key], ((run_id, due) for run_id, due, _ in runs), until, now)
-        given.update(starts)
-        records += [(key, start, run_id, token) for (run_id, start), (*_, token) in zip(starts, runs, strict=False)]
-        last = max([before[key].last, *(start for _, start in starts)])
-        advanced.append((key, free_at, next_check(one.check_at, last, now), before[key].count + len(starts)))
-    if given:
-        run_ids = sorted(given)
-        await connection.execute(_SQL["grant"], run_ids, [given[run_id] for run_id in run_ids])
-        await connection.copy_records_to_table("grants", records=records, columns=["meter", "at", "run_id", "token"])
+        key = one.meter.key
+        given, free_at = give_starts(one.meter, before[key], waiting[key], until, now)
+        due.update((start.run_id, start.due) for start in given)
+        records += [(key, start.at, start.run_id, start.token, start.was_due) for start in given]
+        last = max([before[key].last, *(start.at for start in given)])
+        advanced.append((key, free_at, next_check(one.check_at, last, now), before[key].count + len(given)))
+    if due:
+        run_ids = sorted(due)
+        await connection.execute(_SQL["grant"], run_ids, [due[run_id] for run_id in run_ids])
+        columns = ["meter", "at", "run_id", "token", "due"]
+        await connection.copy_records_to_table("grants", records=records, columns=columns)
     await connection.execute(_SQL["advance_meters"], *map(list, zip(*advanced, strict=True)), NEVER)
-    return list(given.values())
+    return list(due.values())
 
 
 async def _take(connection: Connection, until: Instant, limit: int, now: Instant) -> list[Taken]:
@@ -86,14 +88,11 @@ async def _take(connection: Connection, until: Instant, limit: int, now: Instant
 
 
 async def _given(connection: Connection, taken: list[Taken], now: Instant) -> dict[int, Given]:
-    """The starts that count, after a look at whether they were made use of, where it is time for that."""
-    keys = [one.meter.key for one in taken]
-    to_check = {one.meter.key: unchecked_since(one.check_at) for one in taken if one.check_at <= now}
-    if to_check:
-        await connection.execute(_SQL["count_anew"], list(to_check), list(to_check.values()), now, now - UNUSED_AFTER)
-    since = [remembered_since(one.meter, now) for one in taken]
-    gone = {row["meter"]: row["n"] for row in await connection.fetch(_SQL["forget_grants"], keys, since)}
-    counts = {one.meter.key: one.count - gone.get(one.meter.key, 0) for one in taken}
+    """The starts that count, of each meter."""
+    keys, since = [one.meter.key for one in taken], [remembered_since(one.meter, now) for one in taken]
+    counts = Counter[int]({one.meter.key: one.count for one in taken})
+    counts.subtract(await _take_back(connection, taken, now))
+    counts.subtract({row["meter"]: row["n"] for row in await connection.fetch(_SQL["forget_grants"], keys, since)})
     found = await connection.fetch(
         _SQL["granted"],
         keys,
@@ -101,6 +100,21 @@ async def _given(connection: Connection, taken: list[Taken], now: Instant) -> di
         [one.most + 1 for one in taken],
     )
     return {row["meter"]: Given(counts[row["meter"]], row["earliest"], row["last"] or Instant(0)) for row in found}
+
+
+async def _take_back(connection: Connection, taken: list[Taken], now: Instant) -> Counter[int]:
+    """Of meters for which it is time to look: starts that nobody makes use of, and how many they were."""
+    since = {one.meter.key: unchecked_since(one.check_at) for one in taken if one.check_at <= now}
+    if since:
+        found = await connection.fetch(_SQL["lapsed"], list(since), list(since.values()), now - UNUSED_AFTER)
+        since = {row["meter"]: since[row["meter"]] for row in found}
+    if not since:
+        return Counter()
+    unused = await connection.fetch(_SQL["unused"], list(since), list(since.values()))
+    if unused:
+        columns = [list(column) for column in zip(*sorted(unused, key=itemgetter("run_id")), strict=True)]
+        await connection.execute(_SQL["take_back"], *columns, min(since.values()))
+    return Counter(row["meter"] for row in unused)
 
 
 async def _waiting(

@@ -73,9 +73,9 @@ class PostgresPlanning:
         next_at, check_at = await self._next_grant()
         if next_at > until and check_at > now:
             return Granted(next_at=None if next_at == NEVER else next_at)
-        starts = await self._store.write(lambda c: meters.grant(c, until, limit, now))
+        due = await self._store.write(lambda c: meters.grant(c, until, limit, now))
         next_at, _ = await self._next_grant()
-        return Granted(len(starts), min(starts, default=None), None if next_at == NEVER else next_at)
+        return Granted(len(due), min(due, default=None), None if next_at == NEVER else next_at)
 
     async def _next_grant(self) -> tuple[Instant, Instant]:
         """When there may be something to grant, and something to check."""

@@ -10,6 +10,7 @@ from oncue.domain.lane import Meter
 from oncue.domain.meter import Given
 from oncue.engines.granting import (
     UNUSED_AFTER,
+    Start,
     give_starts,
     most_starts,
     next_check,
@@ -34,42 +35,47 @@ def expect(db: Connection, touched: Touched) -> None:
 
 
 def grant(db: Connection, until: Instant, limit: int, now: Instant) -> list[Instant]:
-    """The starts given."""
-    given: list[Instant] = []
+    """When those that were given a start are due."""
+    due: list[Instant] = []
     for key, starts, per, check_at, count in fetch(db, _SQL["take_meters"], (until, limit, now)):
-        if len(given) == limit:
+        if len(due) == limit:
             break
-        given += _grant(db, Meter(key, starts, per), check_at, count, until, limit - len(given), now)
-    return given
+        due += _grant(db, Meter(key, starts, per), check_at, count, until, limit - len(due), now)
+    return due
 
 
 def _grant(
     db: Connection, meter: Meter, check_at: Instant, count: int, until: Instant, limit: int, now: Instant
 ) -> list[Instant]:
     most = min(limit, most_starts(meter, Duration(max(0, until - now))))
-    before = _given(db, meter, check_at, count, most, now)
-    waiting = fetch(db, _SQL["rated"], (meter.key, until, now, most))
-    tokens = {run_id: token for run_id, _, token in waiting}
-    given, free_at = give_starts(meter, before, ((run_id, due) for run_id, due, _ in waiting), until, now)
-    db.executemany(_SQL["grant"], [(start, run_id) for run_id, start in given])
-    db.executemany(
-        "insert into grants (meter, at, run_id, token) values (?, ?, ?, ?)",
-        [(meter.key, start, run_id, tokens[run_id]) for run_id, start in given],
-    )
-    starts = [start for _, start in given]
-    check_at = next_check(check_at, max([before.last, *starts]), now)
-    db.execute(_SQL["advance_meter"], (meter.key, free_at, NEVER, check_at, before.count + len(given)))
-    return starts
-
-
-def _given(db: Connection, meter: Meter, check_at: Instant, count: int, most: int, now: Instant) -> Given:
-    """The starts that count, after a look at whether they were made use of, if it is time for that."""
-    if check_at <= now:
-        db.execute(_SQL["count_anew"], (meter.key, now, now - UNUSED_AFTER, unchecked_since(check_at)))
-    db.execute("delete from grants where meter = ? and at <= ?", (meter.key, remembered_since(meter, now)))
-    count -= db.changes()
+    count -= _forget(db, meter, check_at, now)
     found = fetch(db, _SQL["granted"], (meter.key, max(0, count - meter.limit), most + 1))
-    return Given(count, [at for at, _ in found], found[0][1]) if found else Given(count)
+    before = Given(count, [at for at, _ in found], found[0][1]) if found else Given(count)
+    waiting = fetch(db, _SQL["rated"], (meter.key, until, now, most))
+    given: list[Start[bytes]]
+    given, free_at = give_starts(meter, before, waiting, until, now)
+    db.executemany(_SQL["grant"], [(start.due, start.run_id) for start in given])
+    db.executemany(
+        "insert into grants (meter, at, run_id, token, due) values (?, ?, ?, ?, ?)",
+        [(meter.key, start.at, start.run_id, start.token, start.was_due) for start in given],
+    )
+    check_at = next_check(check_at, max([before.last, *(start.at for start in given)]), now)
+    db.execute(_SQL["advance_meter"], (meter.key, free_at, NEVER, check_at, count + len(given)))
+    return [start.due for start in given]
+
+
+def _forget(db: Connection, meter: Meter, check_at: Instant, now: Instant) -> int:
+    """If it is time to look, starts that nobody makes use of; then those that count no longer. How many."""
+    gone, since = 0, unchecked_since(check_at)
+    if check_at <= now and fetch(db, _SQL["unused"], (meter.key, since, now - UNUSED_AFTER)):
+        unused = fetch(db, _SQL["unused"], (meter.key, since, NEVER))
+        db.executemany(
+            "update runs set held = held | 8, due = ? where run_id = ?", [(due, run_id) for _, run_id, due in unused]
+        )
+        db.executemany("delete from grants where rowid = ?", [(row,) for row, _, _ in unused])
+        gone = len(unused)
+    db.execute("delete from grants where meter = ? and at <= ?", (meter.key, remembered_since(meter, now)))
+    return gone + db.changes()
 
 
 def forget_empty(db: Connection, now: Instant) -> None:

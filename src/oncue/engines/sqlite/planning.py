@@ -63,9 +63,9 @@ class SqlitePlanning:
 
     async def grant(self, until: Instant, limit: int, now: Instant) -> Granted:
         def grant(db: Connection) -> Granted:
-            starts = meters.grant(db, until, limit, now)
+            due = meters.grant(db, until, limit, now)
             next_at, _ = _next_grant(db)
-            return Granted(len(starts), min(starts, default=None), None if next_at == NEVER else next_at)
+            return Granted(len(due), min(due, default=None), None if next_at == NEVER else next_at)
 
         next_at, check_at = await self._store.read(_next_grant)
         if next_at > until and check_at > now:

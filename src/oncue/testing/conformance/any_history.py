@@ -207,17 +207,16 @@ class Histories(RuleBasedStateMachine):
         assert self.do(self.store.planning.expire(1_000, self.store.now)) == self.model.expire(self.store.now)
 
     def grant(self, n: int) -> None:
-        """Exactly what the rates allow; or no more than that, once starts were given and not made use of in time."""
+        """Exactly what the rates allow; whatever it does, once starts were not made use of in time."""
         until, now = self.store.at((n % 3) * SECOND), self.store.now
+        unused = self.model.sees_unused_starts(now)
         given = self.do(self.store.grant((n % 3) * SECOND)).runs
-        if not self.model.sees_unused_starts(now):
+        if not unused:
             assert given == self.model.grant(until, now)
             return
-        waiting = [run.run_id for run in self.model.waiting_for_rate(until, now)]
-        views = [self.do(self.store.run(run_id)) for run_id in waiting]
-        starts = {view.run_id: view.due for view in views if Held.RATE not in view.held}
-        assert len(starts) == given
-        self.model.granted(starts, now)
+        rated = [run.run_id for run in self.model.runs.values() if run.state is State.WAITING and run.lanes.meter]
+        views = [self.do(self.store.run(run_id)) for run_id in rated]
+        self.model.granted({view.run_id: None if Held.RATE in view.held else view.due for view in views}, now)
 
     # ------------------------------------------------------------------------------------------------------- comparing
 

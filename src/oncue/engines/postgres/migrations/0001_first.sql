@@ -101,8 +101,9 @@ create index meters_next on meters (next_at, meter);
 create index meters_check on meters (check_at, meter);
 alter table meters add primary key (meter);
 
-create table grants (                                 -- starts given, as long as they count; token: of the run as it waited for it
-  meter bigint not null, at bigint not null, run_id uuid not null, token int not null);
+create table grants (                                 -- starts given, as long as they count
+  meter bigint not null, at bigint not null, run_id uuid not null,
+  token int not null, due bigint not null);           -- of the run as it waited for it
 create index grants_newest on grants (meter, at);
 
 create table history (

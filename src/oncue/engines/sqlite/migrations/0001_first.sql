@@ -75,8 +75,9 @@ create table meters (                                 -- so many starts in any `
 create index meters_next on meters (next_at, meter);
 create index meters_check on meters (check_at, meter);
 
-create table grants (                                 -- starts given, as long as they count; token: of the run as it waited for it
-  meter integer not null, at integer not null, run_id blob not null, token integer not null);
+create table grants (                                 -- starts given, as long as they count
+  meter integer not null, at integer not null, run_id blob not null,
+  token integer not null, due integer not null);      -- of the run as it waited for it
 create index grants_newest on grants (meter, at);
 
 create table pieces (name text primary key, from_at integer not null, until_at integer not null);   -- of history: see sql/piece.sql

@@ -1,0 +1,118 @@
+"""Starts that were granted and that nobody makes use of: they are taken back, and granted anew."""
+
+from __future__ import annotations
+
+from oncue.domain.ids import JobId, RunId
+from oncue.domain.instants import HOUR, MINUTE, SECOND, Duration
+from oncue.domain.job import Rate
+from oncue.testing.conformance.rates import dues, granted, rate
+from oncue.testing.conformance.store import Store
+
+
+async def away(store: Store, seconds: int, ahead: int = SECOND) -> None:
+    """Schedulers work, and no worker is there."""
+    for _ in range(2 * seconds):
+        store.advance(SECOND // 2)
+        await store.grant(ahead=ahead)
+
+
+async def test_what_was_granted_while_no_worker_was_there_does_not_start_all_at_once(store: Store) -> None:
+    await store.one_shots(40, due=-SECOND, apart=1, rate=rate(2, SECOND))
+    await store.grant(ahead=SECOND)
+    await away(store, 8)
+    worker, started = await store.worker(), []
+
+    for _ in range(4):
+        started.append(len(await store.claim_due(worker)))
+        store.advance(SECOND)
+        await store.grant(ahead=SECOND)
+
+    assert max(started) <= 2
+    assert sum(started) >= 6
+
+
+async def test_a_start_that_was_made_use_of_late_counts_from_then_on(store: Store) -> None:
+    """Not exactly: from the last pass before, and there are two of them in a second."""
+    await store.one_shots(3, rate=rate(1, MINUTE))
+    await store.grant(ahead=0)
+    await away(store, 60, ahead=0)
+    assert len(await store.claim_due(await store.worker())) == 1
+
+    store.advance(MINUTE - 1)
+    assert (await store.grant(ahead=0)).runs == 0
+    store.advance(1)
+    assert (await store.grant(ahead=0)).runs == 1
+
+
+async def test_who_was_first_stays_first(store: Store) -> None:
+    runs = await store.one_shots(6, due=-SECOND, apart=1, rate=rate(1, SECOND))
+    await store.grant(ahead=2 * SECOND)
+    await away(store, 5, ahead=2 * SECOND)
+
+    worker, order = await store.worker(), list[RunId]()
+    while len(order) < 6:
+        order += [run.run_id for run in await store.claim_due(worker)]
+        store.advance(SECOND // 4)
+        await store.grant(ahead=SECOND)
+
+    assert order == runs
+
+
+async def test_one_that_is_late_keeps_its_rank(store: Store) -> None:
+    """Workers are busy: what waits for one of them longer than others must not fall behind them again and again."""
+    run_id = await store.one_shot(rate=rate(10, SECOND))
+    due = store.now
+    await store.grant()
+
+    await away(store, 5)
+
+    assert await dues(store, run_id) == [due]
+    assert await store.claimable() == [run_id]
+
+
+async def test_a_start_counts_once_however_often_it_is_looked_at(store: Store) -> None:
+    first = await store.one_shot(rate=rate(2, MINUTE))
+    await store.grant(ahead=0)
+    await away(store, 5, ahead=0)
+    second = await store.one_shot(rate=rate(2, MINUTE))
+
+    await store.grant(ahead=0)
+
+    assert await granted(store, first, second) == [first, second]
+
+
+async def test_a_retry_is_no_start_that_was_not_made_use_of(store: Store) -> None:
+    """Its earlier start was, and counts."""
+    run_id = await store.one_shot(rate=rate(2, MINUTE))
+    worker = await store.worker()
+    await store.grant(ahead=0)
+    await store.fail(worker, await store.claim_one(worker, run_id))
+    assert (await store.grant(ahead=HOUR)).runs == 1  # the retry; nobody takes it
+    await away(store, 10, ahead=0)
+    other = await store.one_shot(rate=rate(2, MINUTE))
+
+    await store.grant(ahead=0)
+
+    assert await granted(store, run_id, other) == [run_id]
+
+
+async def test_what_is_paused_after_it_was_granted_a_start_holds_up_nobody(store: Store) -> None:
+    paused = await store.one_shot(rate=rate(1, SECOND))
+    await store.grant(ahead=0)
+    await store.pause(JobId(paused))
+    other = await store.one_shot(rate=rate(1, SECOND))
+    store.advance(2 * SECOND)
+
+    await store.grant(ahead=0)
+
+    assert await granted(store, other) == [other]
+
+
+async def test_what_runs_keeps_its_start_however_long_it_runs(store: Store) -> None:
+    await store.one_shots(3, rate=Rate(1, Duration(HOUR), None))
+    await store.grant(ahead=0)
+    assert len(await store.claim_due(await store.worker())) == 1
+
+    await away(store, 20, ahead=0)
+
+    assert await store.claimable() == []
