@@ -1,4 +1,4 @@
-"""Who waited though there was room: looked for in the store itself, whenever time passes in a calm world."""
+"""Who waited though there was room: looked for in the store itself while time passes in a calm world."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # Until it has looked again; and until everybody has acted, though time goes on meanwhile now and then.
 SOON = POLL + 3 * STEP
+EVERY = 2 * STEP
 MANY = 10_000
 RUNNING = frozenset({State.RUNNING})
 
@@ -62,9 +63,14 @@ class Census:
         self.problems: list[str] = []
         self._world = world
         self._since: dict[tuple[RunId, WorkerId], Instant] = {}
+        self._next = LONG_AGO
 
     def look(self) -> None:
+        """Every other time, which is often enough."""
         world, now = self._world, self._world.clock.now()
+        if now < self._next:
+            return
+        self._next = Instant(now + EVERY)
         classes = ask(world.engine.jobs.classes())
         paused = ask(world.engine.fleet.paused_queues())
         claimable = [class_id for class_id, key in classes.items() if key.queue not in paused]
@@ -87,7 +93,7 @@ class Census:
         return [Peeked(claim.run_id, claim.run.due, claim.run.class_id, claim.run.uid) for claim in recent]
 
     def _judge(self, run: Peeked, worker_id: WorkerId, waited: int) -> None:
-        if SOON < waited <= SOON + STEP and not self._has_expired(run.run_id):
+        if SOON < waited <= SOON + EVERY and not self._has_expired(run.run_id):
             line = self._world.journal.note(f"run {short(run.run_id)} waits, and {short(worker_id)} has room")
             self.problems.append(f"run {short(run.run_id)} waited though {short(worker_id)} had room: see line {line}")
 
