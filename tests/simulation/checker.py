@@ -268,11 +268,10 @@ class Checker:
         for run_id, answered in self.memory.runs_cancelled.items():
             if any(start.at > answered for start in self.starts.get(run_id, [])):
                 yield f"run {short(run_id)} started after it was cancelled"
-        for run_id, starts in self.starts.items():
-            owned = self.owners[run_id]
-            late = [start for start in starts if start.at > owned.cancelled]
-            if len(late) > (run_id in owned.told):
-                yield f"run {short(run_id)} started after its job was cancelled"
+        for start in self.journal.starts:
+            claim, owned = self.journal.claim_of(start), self.owners[start.run_id]
+            if claim is not None and claim.at > owned.cancelled:
+                yield f"run {short(start.run_id)} was claimed after its job was cancelled"
 
     def rule_what_was_told_to_stop_is_cancelled(self) -> Iterator[str]:
         told = set(self.memory.runs_told).union(*(owned.told for owned in self.memory.jobs.values()))

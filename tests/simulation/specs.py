@@ -25,7 +25,7 @@ SIZES = {
     Resources(memory_mb=900): 1,
 }
 PRIORITIES = {Priority.HIGH: 2, Priority.NORMAL: 5, Priority.LOW: 3}
-RATE = Rate(2, Duration(2 * SECOND), "r")
+RATE = Rate(2, Duration(3 * SECOND), "r")
 
 
 def some_spec(chance: Random, schedule: Schedule) -> Spec:

@@ -31,7 +31,8 @@ LATE = Duration(SECOND)  # from here on users take turns
 TURNS = 100  # users in one round
 TURN = 10  # runs of each
 STAYS = 4  # rounds in which those whose turn it is may have none for lack of room, before others are looked at
-BETWEEN_ROUNDS = Duration(50 * MILLISECOND)
+REST = 10  # times as long as a round took, until the next
+RECENTLY = Duration(3 * SECOND)  # so long after others waited, nobody takes all the places there are
 FEW = 300  # claimed at a time while users take turns: nobody waits for a thousand of somebody else's
 PATIENCE = Duration(100 * MILLISECOND)  # before anything gives way to what is high: another worker may have room
 LONG_AGO = Instant(0)
@@ -49,6 +50,7 @@ class Lookout:
         self._turns: list[Known] = []  # when work is late: one of each user after the other
         self._turn_first = True  # the next to be taken is one of these
         self._turns_after = UserNumber(0)  # where the next round begins
+        self._others_until = LONG_AGO
         self._late: tuple[set[UserNumber], set[UserNumber]] = (set(), set())  # users, on this way around and the last
         self._users = 0  # in this round
         self._stays = STAYS
@@ -136,17 +138,18 @@ class Lookout:
     async def _take_turns(self, now: Instant) -> None:
         """Only when work is late. Runs of each user, one of everybody's first, then the second of everybody's."""
         self._turns, self._users, self._one_more_round = [], 0, False
-        self._turns_at = Instant(now + BETWEEN_ROUNDS)
         heads = [head for line in self._lines.values() if (head := line.head(self._known, now)) is not None]
         if not any(head.due < now - LATE for head in heads):
-            self._late = (set(), set())
+            self._late, self._others_until = (set(), set()), LONG_AGO
             return
         classes = [class_id for class_id, line in self._lines.items() if not line.paused]
+        asked_at = self._clock.monotonic()
         turns = await self._engine.running.peek_fair(classes, self._turns_after, TURNS, TURN, now)
+        self._turns_at = Instant(now + max(SPACING, REST * (self._clock.monotonic() - asked_at)))
         users = {uid: n for n, uid in enumerate(dict.fromkeys(run.uid for run in turns.runs))}
         self._users = len(users)
         self._note_late(set(users), turns.reached)
-        if self._others_wait:
+        if len(users) > 1:
             self._remember(turns.runs)
             numbers: Counter[UserNumber] = Counter()
             rounds: list[tuple[int, int, Known]] = []
@@ -168,7 +171,11 @@ class Lookout:
 
     @property
     def _others_wait(self) -> bool:
-        return len(self._late[0] | self._late[1]) > 1
+        """More than one user has something due, or had a moment ago: whoever adds one a second finds a place at once."""
+        now = self._clock.now()
+        if len(self._late[0] | self._late[1]) > 1:
+            self._others_until = Instant(now + RECENTLY)
+        return now < self._others_until
 
     async def _read(
         self, classes: Sequence[ClassId], after: Instant, until: Instant

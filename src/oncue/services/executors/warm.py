@@ -98,7 +98,11 @@ class WarmProcess:
                 case words.Progress(stored):
                     reports.progress(stored)
                 case words.Save(stored):
-                    self._writer.write(words.line(await _kept(reports, stored)))
+                    saving = asyncio.ensure_future(_kept(reports, stored))
+                    cancelled = await outlast(saving)  # the run waits for the answer, also when it is told to stop
+                    self._writer.write(words.line(saving.result()))
+                    if cancelled:
+                        raise cancelled
                 case words.Done() | words.Failed() as answer:
                     return answer
 
