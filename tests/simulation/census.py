@@ -63,6 +63,7 @@ class Census:
         self.problems: list[str] = []
         self._world = world
         self._since: dict[tuple[RunId, WorkerId], Instant] = {}
+        self._lately: dict[RunId, tuple[Instant, Peeked]] = {}
         self._next = LONG_AGO
 
     def look(self) -> None:
@@ -77,20 +78,25 @@ class Census:
         due: list[Peeked] = ask(world.engine.running.peek(claimable, LONG_AGO, now, MANY))
         since: dict[tuple[RunId, WorkerId], Instant] = {}
         going: list[RunView] = world.all_runs(RunQuery(states=RUNNING)) if due else []
+        believed = self._believed(due, now)
         for crewed in world.crews if due else ():
             able = [run for run in due if misfit(classes[run.class_id], crewed.shape.offer) is None]
-            gone = [run for run in self._just_claimed(now) if misfit(classes[run.class_id], crewed.shape.offer) is None]
+            known = [run for run in believed if misfit(classes[run.class_id], crewed.shape.offer) is None]
             mine = [run for run in going if run.worker_id == crewed.worker_id]
-            for run in _could_start(able, gone, Room(crewed.shape, mine, classes), classes, now):
+            for run in _could_start(able, known, Room(crewed.shape, mine, classes), classes, now):
                 pair = run.run_id, crewed.worker_id
                 since[pair] = self._since.get(pair, now)
                 self._judge(run, crewed.worker_id, now - since[pair])
         self._since = since
 
-    def _just_claimed(self, now: Instant) -> list[Peeked]:
-        """What another has claimed still waits, as far as a worker knows, until its next sweep."""
-        recent = takewhile(lambda claim: claim.now >= now - SWEEP, reversed(self._world.journal.last_claims))
-        return [Peeked(claim.run_id, claim.run.due, claim.run.class_id, claim.run.uid) for claim in recent]
+    def _believed(self, due: Sequence[Peeked], now: Instant) -> list[Peeked]:
+        """What waits as far as any worker knows: also what has gone since its last sweep, claimed before we looked."""
+        claims = takewhile(lambda claim: claim.now >= now - SWEEP, reversed(self._world.journal.last_claims))
+        gone = [(claim.now, claim.run) for claim in claims]
+        self._lately |= {run.run_id: (at, Peeked(run.run_id, run.due, run.class_id, run.uid)) for at, run in gone}
+        self._lately |= {run.run_id: (now, run) for run in due}
+        self._lately = {run_id: seen for run_id, seen in self._lately.items() if seen[0] >= now - SWEEP}
+        return [run for _, run in self._lately.values()]
 
     def _judge(self, run: Peeked, worker_id: WorkerId, waited: int) -> None:
         if SOON < waited <= SOON + EVERY and not self._has_expired(run.run_id):
@@ -106,12 +112,12 @@ class Census:
 
 
 def _could_start(
-    able: Sequence[Peeked], gone: Sequence[Peeked], room: Room, classes: dict[ClassId, ClassKey], now: Instant
+    able: Sequence[Peeked], known: Sequence[Peeked], room: Room, classes: dict[ClassId, ClassKey], now: Instant
 ) -> list[Peeked]:
     """Those that this worker has room for which is kept for nobody else."""
     fitting = [run for run in able if room.fits(classes[run.class_id])]
     long_ago = {priority: now - length for priority, length in KEEP_AFTER.items()}
-    patient = [run for run in (*able, *gone) if run.due <= long_ago[classes[run.class_id].priority]]
+    patient = [run for run in known if run.due <= long_ago[classes[run.class_id].priority]]
     others = len({run.uid for run in able}) > 1
     most = MOST_FOR_ONE * (room.shape.places - room.shape.reserved)
     return [
@@ -125,7 +131,7 @@ def _goes_first(big: Peeked, small: Peeked, classes: dict[ClassId, ClassKey]) ->
     """Room is kept for what is big and has waited long, from whoever is behind it and takes of the same."""
     one, other = classes[big.class_id], classes[small.class_id]
     behind = rank(one.priority, big.due) < rank(other.priority, small.due) or one.priority is Priority.HIGH
-    return (behind and big is not small) and (
+    return (behind and big.run_id != small.run_id) and (
         one.size.slots > 1
         or bool(one.size.cpu_milli and other.size.cpu_milli)
         or bool(one.size.memory_mb and other.size.memory_mb)

@@ -180,7 +180,8 @@ class Planning(Protocol):
 
         Each gets the first instant at which its meter allows one, as `domain.meter.starts` says, and is due then;
         what may start at once is due as before. Several callers never grant one meter at the same time. A grant is
-        kept until it no longer counts. A start that nobody makes use of within half a second is taken back.
+        kept until it no longer counts. A start that nobody has made use of half a second later is taken back, also
+        from what is held again.
         A repeat grants nothing twice: what was granted is not held any more.
         """
         ...

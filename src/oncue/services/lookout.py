@@ -171,7 +171,7 @@ class Lookout:
 
     @property
     def _others_wait(self) -> bool:
-        """More than one user has something due, or had a moment ago: whoever adds one a second finds a place at once."""
+        """More than one user has something due, or had a moment ago: whoever adds one a second finds a place."""
         now = self._clock.now()
         if len(self._late[0] | self._late[1]) > 1:
             self._others_until = Instant(now + RECENTLY)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from oncue.domain.change import resume
 from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import HOUR, MINUTE, SECOND, Duration
 from oncue.domain.job import Rate
+from oncue.domain.policy import CatchUp
 from oncue.testing.conformance.rates import dues, granted, rate
 from oncue.testing.conformance.store import Store
 
@@ -106,6 +108,22 @@ async def test_what_is_paused_after_it_was_granted_a_start_holds_up_nobody(store
     await store.grant(ahead=0)
 
     assert await granted(store, other) == [other]
+
+
+async def test_what_is_held_again_gives_its_start_back(store: Store) -> None:
+    """Else it would start with an old one as soon as it is resumed."""
+    paused = await store.one_shot(rate=rate(1, MINUTE))
+    await store.grant(ahead=0)
+    await store.pause(JobId(paused))
+    await away(store, 2, ahead=0)
+    other = await store.one_shot(rate=rate(1, MINUTE))
+    await store.grant(ahead=0)
+    assert await store.claimable() == [other]
+
+    await store.change(JobId(paused), lambda snap: resume(snap, CatchUp.SKIP, store.now))
+    await store.grant(ahead=0)
+
+    assert await store.claimable() == [other]
 
 
 async def test_what_runs_keeps_its_start_however_long_it_runs(store: Store) -> None:
