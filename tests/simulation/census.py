@@ -19,7 +19,7 @@ from oncue.domain.run import Peeked, RunView, State
 from oncue.engines.port import RunQuery
 from oncue.services.capacity import MOST_FOR_ONE
 from oncue.services.choosing import KEEP_AFTER
-from oncue.services.lookout import LONG_AGO, POLL, SWEEP
+from oncue.services.lookout import LONG_AGO, POLL, RECENTLY, SWEEP
 
 if TYPE_CHECKING:
     from tests.simulation.shapes import Shape
@@ -64,6 +64,8 @@ class Census:
         self._world = world
         self._since: dict[tuple[RunId, WorkerId], Instant] = {}
         self._lately: dict[RunId, tuple[Instant, Peeked]] = {}
+        self._others_until: dict[WorkerId, Instant] = {}  # more than one user has waited for it lately
+        self._told: set[RunId] = set()
         self._next = LONG_AGO
 
     def look(self) -> None:
@@ -83,7 +85,11 @@ class Census:
             able = [run for run in due if misfit(classes[run.class_id], crewed.shape.offer) is None]
             known = [run for run in believed if misfit(classes[run.class_id], crewed.shape.offer) is None]
             mine = [run for run in going if run.worker_id == crewed.worker_id]
-            for run in _could_start(able, known, Room(crewed.shape, mine, classes), classes, now):
+            if len({run.uid for run in able}) > 1:
+                self._others_until[crewed.worker_id] = Instant(now + RECENTLY + SOON)
+            others = now < self._others_until.get(crewed.worker_id, LONG_AGO)
+            room = Room(crewed.shape, mine, classes)
+            for run in _could_start(able, known, room, classes, now, others=others):
                 pair = run.run_id, crewed.worker_id
                 since[pair] = self._since.get(pair, now)
                 self._judge(run, crewed.worker_id, now - since[pair])
@@ -99,7 +105,8 @@ class Census:
         return [run for _, run in self._lately.values()]
 
     def _judge(self, run: Peeked, worker_id: WorkerId, waited: int) -> None:
-        if SOON < waited <= SOON + EVERY and not self._has_expired(run.run_id):
+        if waited > SOON and run.run_id not in self._told and not self._has_expired(run.run_id):
+            self._told.add(run.run_id)
             line = self._world.journal.note(f"run {short(run.run_id)} waits, and {short(worker_id)} has room")
             self.problems.append(f"run {short(run.run_id)} waited though {short(worker_id)} had room: see line {line}")
 
@@ -112,13 +119,18 @@ class Census:
 
 
 def _could_start(
-    able: Sequence[Peeked], known: Sequence[Peeked], room: Room, classes: dict[ClassId, ClassKey], now: Instant
+    able: Sequence[Peeked],
+    known: Sequence[Peeked],
+    room: Room,
+    classes: dict[ClassId, ClassKey],
+    now: Instant,
+    *,
+    others: bool,
 ) -> list[Peeked]:
     """Those that this worker has room for which is kept for nobody else."""
     fitting = [run for run in able if room.fits(classes[run.class_id])]
     long_ago = {priority: now - length for priority, length in KEEP_AFTER.items()}
     patient = [run for run in known if run.due <= long_ago[classes[run.class_id].priority]]
-    others = len({run.uid for run in able}) > 1
     most = MOST_FOR_ONE * (room.shape.places - room.shape.reserved)
     return [
         run

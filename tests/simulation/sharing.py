@@ -74,14 +74,11 @@ def groups_keep_their_order(told: Checker) -> Iterator[str]:
 
 
 def without_faults_rates_are_kept(told: Checker) -> Iterator[str]:
-    """By claims. A start that nobody makes use of is taken back soon; until then it may come close to the next ones.
-
-    Not of what a lane or a pause may have held again: it keeps its start.
-    """
+    """By claims. A start that nobody makes use of is taken back soon; until then it may come close to the next ones."""
     rated: dict[tuple[UserNumber, Rate], list[Claim]] = defaultdict(list)
     for run_id, claims in told.journal.claims.items() if told.world.calm else ():
         owned = told.owners[run_id]
-        if owned.spec.rate is not None and owned.job.lanes.lane is owned.job.lanes.gate is None and not owned.touched:
+        if owned.spec.rate is not None:
             again = run_id in told.journal.handed_back  # with the start that it had
             rated[owned.job.uid, owned.spec.rate] += claims[:1] if again else claims
     for (uid, rate), claims in rated.items():
