@@ -7,6 +7,7 @@ from uuid import UUID
 
 from oncue.api.auth import Caller, Keyring
 from oncue.api.catalogue import Catalogue
+from oncue.api.committing import GroupCommit
 from oncue.clock import Clock
 from oncue.domain.addresses import parse_networks
 from oncue.domain.definition import Limits
@@ -16,6 +17,8 @@ from oncue.domain.placement import ClassKey
 from oncue.domain.run import RunView
 from oncue.engines.port import Cancelled, Engine, Hint, Topic
 from oncue.settings import Settings
+
+MOST_CLASSES = 100_000
 
 
 class Api:
@@ -28,7 +31,9 @@ class Api:
         self.catalogue = Catalogue(engine.fleet, clock)
         self.limits = Limits(payload=settings.payload_cap)
         self.reachable = parse_networks(settings.http_allow)
+        self.commits = GroupCommit(engine, clock)
         self._classes: dict[ClassId, ClassKey] = {}
+        self._class_ids: dict[ClassKey, ClassId] = {}
 
     def new_id(self, at: Instant) -> UUID:
         return uuid7(at, secrets.token_bytes(8))
@@ -38,6 +43,14 @@ class Api:
         if any(run.class_id not in self._classes for run in runs):
             self._classes = await self.engine.jobs.classes()
         return self._classes
+
+    async def class_id(self, key: ClassKey) -> ClassId:
+        """The number of a class, made when new. Numbers never change, so each is asked for once."""
+        if key not in self._class_ids:
+            if len(self._class_ids) >= MOST_CLASSES:
+                self._class_ids.clear()
+            [self._class_ids[key]] = await self.engine.jobs.intern([key])
+        return self._class_ids[key]
 
     async def owner_of(self, uid: UserNumber, caller: Caller) -> str | None:
         return caller.user_id if uid == caller.uid else await self.keyring.owner(uid)

@@ -21,10 +21,10 @@ LONGEST_UPLOAD = 10  # seconds until the whole body has to be here
 _LONGEST_INTEGER = len(str(SMALLEST_INTEGER))
 
 
-async def read_object(request: Request) -> dict[str, Any]:
+async def read_object(request: Request, *, largest: int = LARGEST_BODY) -> dict[str, Any]:
     """The body, which must be one JSON object."""
     _expect_json(request)
-    return _object(await _body(request))
+    return _object(await _body(request, largest))
 
 
 async def read_optional_object(request: Request) -> dict[str, Any]:
@@ -49,28 +49,26 @@ def _object(body: bytes) -> dict[str, Any]:
     return found
 
 
-async def _body(request: Request) -> bytes:
+async def _body(request: Request, largest: int = LARGEST_BODY) -> bytes:
     """Refused as soon as it is known to be too large, and not waited for without end."""
     declared = request.headers.get("content-length", "0")
-    if declared.isdecimal() and int(declared[:20]) > LARGEST_BODY:
-        raise _too_large()
+    if declared.isdecimal() and int(declared[:20]) > largest:
+        raise _too_large(largest)
     body = bytearray()
     try:
         async with asyncio.timeout(LONGEST_UPLOAD):
             async for part in request.stream():
                 body += part
-                if len(body) > LARGEST_BODY:
-                    raise _too_large()
+                if len(body) > largest:
+                    raise _too_large(largest)
     except TimeoutError:
         message = f"the body was not complete after {LONGEST_UPLOAD} s: send it again"
         raise Refused(HTTPStatus.REQUEST_TIMEOUT, message) from None
     return bytes(body)
 
 
-def _too_large() -> Refused:
-    return Refused(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {LARGEST_BODY} bytes: send less at a time"
-    )
+def _too_large(largest: int) -> Refused:
+    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {largest} bytes: send less at a time")
 
 
 def parse_json(body: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""Every call there is: the one source of routing, of what is checked before a call, and of the description for programs."""
+"""Every call there is: the one source of routing, of what is checked before a call, and of what programs are told."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from oncue.api import dead_letters, explaining, fleet, jobs, occurrences, queues, runs
+from oncue.api import creating, dead_letters, explaining, fleet, jobs, occurrences, queues, runs
 from oncue.api.auth import Caller
 from oncue.api.context import Api
 
@@ -27,7 +27,8 @@ class Route(msgspec.Struct, frozen=True):
 
 
 ROUTES = (
-    Route("POST", "/jobs", jobs.create, "Make a job", "job.create"),
+    Route("POST", "/jobs", creating.create, "Make a job", "job.create"),
+    Route("POST", "/jobs/batch", creating.batch, "Make many jobs, all or none", "job.create_many"),
     Route("GET", "/jobs/{id}", jobs.show, "A job"),
     Route("DELETE", "/jobs/{id}", jobs.cancel, "End a job: nothing of it starts any more", "job.cancel"),
     Route("GET", "/jobs/{id}/status", jobs.status, "The latest run of a job"),

@@ -1,0 +1,51 @@
+"""Group commit: jobs that are created at the same time are stored together, at the price of one commit."""
+
+from __future__ import annotations
+
+import asyncio
+
+from oncue.clock import Clock
+from oncue.engines.port import Creation, Engine, NewJob
+
+MOST = 500
+
+
+class GroupCommit:
+    """Whoever comes while a commit is under way is part of the next one. Nobody waits for company."""
+
+    def __init__(self, engine: Engine, clock: Clock) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._waiting: list[tuple[NewJob, asyncio.Future[Creation]]] = []
+        self._committing: asyncio.Task[None] | None = None
+
+    async def store(self, new: NewJob) -> Creation:
+        """The answer for this one. StoreUnavailable: it may or may not have been stored."""
+        answer: asyncio.Future[Creation] = asyncio.get_running_loop().create_future()
+        self._waiting.append((new, answer))
+        if self._committing is None:
+            self._committing = asyncio.create_task(self._commit())
+        return await answer
+
+    async def _commit(self) -> None:
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
+                await self._store(batch)
+        finally:
+            self._committing = None
+
+    async def _store(self, batch: list[tuple[NewJob, asyncio.Future[Creation]]]) -> None:
+        """What befalls the batch befalls everybody in it; whoever has gone away meanwhile needs no answer."""
+        try:
+            created = await self._engine.jobs.create([new for new, _ in batch], self._clock.now())
+        except BaseException as error:
+            for _, answer in batch:
+                if not answer.done():
+                    answer.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+            return
+        for (_, answer), creation in zip(batch, created, strict=True):
+            if not answer.done():
+                answer.set_result(creation)

@@ -1,0 +1,105 @@
+"""Making jobs: one at a time, or many that are stored all or none."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+
+from oncue.api import views
+from oncue.api.answers import answer
+from oncue.api.auth import Caller
+from oncue.api.context import Api
+from oncue.api.jobs import _as_stored as as_stored
+from oncue.api.jobs import _checked as checked
+from oncue.api.jobs import _hint as hint
+from oncue.api.jobs import _new as new_job
+from oncue.api.jobs import _shown as shown_job
+from oncue.api.reading import read_object
+from oncue.api.repeating import Repeats, refuse_reused
+from oncue.domain.definition import MOST_PROBLEMS
+from oncue.domain.errors import Invalid, NotFound, Problem
+from oncue.domain.ids import JobId
+from oncue.domain.instants import Instant
+from oncue.domain.job import Job
+from oncue.domain.plain_json import printable
+from oncue.engines.port import Created, Hint, NewJob, Repeat, Topic
+
+LARGEST_BATCH = 10_000
+BATCH_BYTES = 64 * 1024 * 1024
+
+
+async def create(api: Api, request: Request, caller: Caller) -> Response:
+    raw = await read_object(request)
+    repeat = Repeats(request, raw).of()
+    new = await _checked_job(api, raw, caller, api.clock.now(), repeat)
+    created = await api.commits.store(new)
+    refuse_reused(created)
+    if created.outcome is Created.REPEATED:
+        return await _made_before(api, created.job_id, caller)
+    await api.engine.signals.send([hint(new)])
+    shown = views.job(as_stored(new), caller.user_id, None)
+    headers = {"Location": f"/v1/jobs/{new.job.job_id}", "ETag": views.etag(new.job)}
+    return answer(shown, HTTPStatus.CREATED, headers)
+
+
+async def _made_before(api: Api, job_id: JobId, caller: Caller) -> Response:
+    snap = await api.engine.jobs.read(caller.uid, job_id)
+    if snap is None:
+        raise NotFound
+    return await shown_job(api, snap, caller)
+
+
+async def batch(api: Api, request: Request, caller: Caller) -> Response:
+    """All or nothing. The same idempotency key and body again: the ids of the first time."""
+    raw = await read_object(request, largest=BATCH_BYTES)
+    now, repeats, problems = api.clock.now(), Repeats(request, raw), list[Problem]()
+    news: list[NewJob] = []
+    for index, one in enumerate(_wanted(raw)):
+        try:
+            news.append(await _checked_job(api, one, caller, now, repeats.of(index)))
+        except Invalid as wrong:
+            problems += wrong.under(f"jobs.{index}").problems
+        if len(problems) >= MOST_PROBLEMS:
+            break
+    if problems:
+        raise Invalid(*problems[:MOST_PROBLEMS])
+    created = await api.engine.jobs.create(news, now, whole=True)
+    refuse_reused(*created)
+    if created[0].outcome is Created.REPEATED:
+        return answer({"job_ids": [one.job_id for one in created]})
+    await api.engine.signals.send(_hints(news))
+    return answer({"job_ids": [one.job_id for one in created]}, HTTPStatus.CREATED)
+
+
+def _wanted(raw: dict[str, Any]) -> list[Any]:
+    for name in raw:
+        if name != "jobs":
+            message = "there is no such field here: a batch has only jobs"
+            raise Invalid.of(printable(name), "unknown_field", message)
+    jobs = raw.get("jobs")
+    if not isinstance(jobs, list) or not 1 <= len(jobs) <= LARGEST_BATCH:
+        raise Invalid.of("jobs", "out_of_range", f"is a list of 1 to {LARGEST_BATCH} jobs")
+    return jobs
+
+
+async def _checked_job(api: Api, raw: Any, caller: Caller, now: Instant, repeat: Repeat | None) -> NewJob:
+    if not isinstance(raw, dict):
+        raise Invalid.of("", "wrong_type", 'is an object like {"task": "send_email"}')
+    spec, payload = await checked(api, raw, caller, now)
+    class_id = await api.class_id(spec.class_key)
+    job = Job(JobId(api.new_id(now)), caller.uid, spec, payload, created_at=now, updated_at=now)
+    return replace(new_job(job, class_id, now), repeat=repeat)
+
+
+def _hints(news: list[NewJob]) -> list[Hint]:
+    """Of each topic the earliest."""
+    first: dict[Topic, Hint] = {}
+    for found in map(hint, news):
+        known = first.get(found.topic)
+        if known is None or (known.due is not None and (found.due is None or found.due < known.due)):
+            first[found.topic] = found
+    return list(first.values())
