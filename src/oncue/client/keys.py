@@ -1,0 +1,21 @@
+"""Calls on API keys. For administrators."""
+
+from __future__ import annotations
+
+from oncue.client.call import Call, change, field, get, make, model, nothing, path
+from oncue.client.models import Key, NewKey
+
+
+def create(user_id: str, role: str = "member", *, idempotency_key: str | None = None) -> Call[NewKey]:
+    """Make a key for a user: admin, member or viewer. Its secret, `key`, is told this once."""
+    return make(path("keys"), model(NewKey), {"user_id": user_id, "role": role}, idempotency_key)
+
+
+def listed() -> Call[tuple[Key, ...]]:
+    """Every key there is, without its secret."""
+    return get(path("keys"), field("keys", tuple[Key, ...]))
+
+
+def revoke(key_id: str) -> Call[None]:
+    """The key is good for nothing any more, within a second."""
+    return change("DELETE", path("keys", key_id), nothing)
