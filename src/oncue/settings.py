@@ -20,6 +20,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     port: int = 8470
     """The port the API listens on."""
 
+    request_rate: int = 1_000
+    """Requests a second that one member or viewer may make of one API process; 0: as many as they like."""
+
     history_width: Duration = DAY
     """How much time one piece of history spans. Retention drops whole pieces: narrow ones give room back sooner."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import httpx2
 import msgspec
 import pytest
+from starlette.applications import Starlette
 
 from oncue.api.application import create_app
 from oncue.domain.ids import KeyId, RunId, UserNumber
@@ -34,8 +35,9 @@ TASKS = (
 class Desk:
     """A store, the API on it, and people with keys. Calls are ada's, a member's, unless they say otherwise."""
 
-    def __init__(self, store: Store, client: httpx2.AsyncClient, keys: dict[str, str]) -> None:
+    def __init__(self, store: Store, app: Starlette, client: httpx2.AsyncClient, keys: dict[str, str]) -> None:
         self.store = store
+        self.app = app
         self.client = client
         self.keys = keys
 
@@ -94,4 +96,4 @@ async def desk(empty_store: EmptyStore) -> AsyncIterator[Desk]:
         app = create_app(store.engine, store.clock, Settings(http_allow=("10.1.0.0/16",)))
         transport = httpx2.ASGITransport(app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://oncue") as client:
-            yield Desk(store, client, keys)
+            yield Desk(store, app, client, keys)

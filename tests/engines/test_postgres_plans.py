@@ -18,13 +18,14 @@ from oncue.testing.conformance.store import Store
 
 place = outside.place
 
-LARGE = ("waiting", "running", "history", "agenda", "dead", "jobs", "job_versions", "job_tags", "repeats")
+LARGE = ("waiting", "running", "history", "agenda", "dead", "jobs", "job_versions", "job_tags", "job_keys", "repeats")
 MAY_WALK = {
     "orphans": {"running"},  # whose worker is gone: there is nothing to find them by
     "empty_lanes": {"running", "waiting"},  # these belong to tending, once in a while
     "forget_empty_lanes": {"running", "waiting"},
     "forget_versions": {"job_versions"},
     "forget_tags": {"job_tags"},
+    "forget_keys": {"job_keys"},
 }
 ROWS = 200_000
 LOAD = f"""
@@ -43,6 +44,7 @@ insert into running
   select gen_random_uuid(), job_id, 1, 1, $1, $1, 0, 1, 1, 0, 0, gen_random_uuid(), $1 from jobs limit {ROWS} / 100;
 insert into dead select * from history limit {ROWS} / 100;
 insert into job_tags select 1, 'tag', job_id from jobs;
+insert into job_keys select 1, job_id::text, job_id from jobs;
 insert into repeats select 1, sha256(uuid_send(job_id)), '', job_id, $1 from jobs;
 insert into job_versions select job_id, 0, '', null, $1 from jobs;
 """

@@ -93,7 +93,7 @@ class TestSharing:
             f"each further one {in_seconds(KEEP_NEXT)} later",
             f"`--reserved-for-high {Settings().reserved_for_high}`",
             f"{MOST_FOR_ONE:.0%}".replace("%", " %"),
-            f"{lookout.RECENTLY // SECOND} seconds",
+            f"{rounds.RECENTLY // SECOND} seconds",
         ):
             assert said in page, said
         assert KEEP_AFTER[Priority.LOW] == KEEP_AFTER[Priority.NORMAL]

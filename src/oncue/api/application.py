@@ -1,9 +1,9 @@
-"""The one path that every request takes: who asks, what is done, what went wrong."""
+"""The one path that every request takes: who asks, what is done, what is remembered of it, what went wrong."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -12,13 +12,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from oncue.api import health
+from oncue.api.audit import AuditLog
+from oncue.api.auth import check_role
 from oncue.api.context import Api
+from oncue.api.limits import RateLimit
 from oncue.api.problems import http_problem, problem_of
-from oncue.api.routes import ROUTES, Call
+from oncue.api.routes import ROUTES
+from oncue.api.routes import Route as Entry
 from oncue.clock import Clock
 from oncue.engines.port import Engine
 from oncue.settings import Settings
 
+Serve = Callable[[Request], Awaitable[Response]]
 OpenCall = Callable[[Api, Request], Awaitable[Response]]
 
 CALLS = {(route.method, f"/v1{route.path}"): route for route in ROUTES}
@@ -28,33 +33,49 @@ OPEN_CALLS: dict[str, OpenCall] = {"/healthz": health.alive, "/readyz": health.r
 def create_app(engine: Engine, clock: Clock, settings: Settings) -> Starlette:
     """The API on an engine that is open, and stays its opener's to close."""
     api = Api(engine, clock, settings)
-    by_path: dict[str, dict[str, Call]] = defaultdict(dict)
+    guard = Guard(api, settings)
+    by_path: dict[str, dict[str, Entry]] = defaultdict(dict)
     for (method, path), route in CALLS.items():
-        by_path[path.replace("{queue}", "{queue:path}")][method] = route.call  # a queue's name may have slashes
+        by_path[path.replace("{queue}", "{queue:path}")][method] = route  # a queue's name may have slashes
     app = Starlette(
         routes=[
-            *(Route(path, _guarded(api, by_method), methods=list(by_method)) for path, by_method in by_path.items()),
+            *(Route(path, guard.before(by_method), methods=list(by_method)) for path, by_method in by_path.items()),
             *(Route(path, _open(api, call), methods=["GET"]) for path, call in OPEN_CALLS.items()),
         ],
         exception_handlers={HTTPException: http_problem},
     )
     app.router.redirect_slashes = False
+    app.state.api = api
     return app
 
 
-def _guarded(api: Api, by_method: dict[str, Call]) -> Callable[[Request], Awaitable[Response]]:
-    async def serve(request: Request) -> Response:
-        try:
-            caller = await api.keyring.admit(request)
-            call = by_method["GET" if request.method == "HEAD" else request.method]
-            return await call(api, request, caller)
-        except Exception as error:
-            return problem_of(error, request)
+class Guard:
+    """What is checked before every call, and written down after one that changed something."""
 
-    return serve
+    def __init__(self, api: Api, settings: Settings) -> None:
+        self._api = api
+        self._rate = RateLimit(api.clock, settings.request_rate)
+        self._audit = AuditLog(api.engine.people, api.clock)
+
+    def before(self, by_method: Mapping[str, Entry]) -> Serve:
+        async def serve(request: Request) -> Response:
+            route = by_method["GET" if request.method == "HEAD" else request.method]
+            try:
+                caller = await self._api.keyring.admit(request)
+                self._rate.admit(caller)
+                check_role(caller, changes=route.action is not None, admin=route.admin)
+                response = await route.call(self._api, request, caller)
+            except Exception as error:
+                return problem_of(error, request)
+            if route.action is not None:  # it was done: whatever is refused is raised
+                self._api.changes.after(route.action, request, response, caller)
+                await self._audit.record(route.action, request, response, caller)
+            return response
+
+        return serve
 
 
-def _open(api: Api, call: OpenCall) -> Callable[[Request], Awaitable[Response]]:
+def _open(api: Api, call: OpenCall) -> Serve:
     async def serve(request: Request) -> Response:
         try:
             return await call(api, request)

@@ -7,7 +7,9 @@ from uuid import UUID
 
 from oncue.api.auth import Caller, Keyring
 from oncue.api.catalogue import Catalogue
+from oncue.api.changes import Changes
 from oncue.api.committing import GroupCommit
+from oncue.api.watching import Watching
 from oncue.clock import Clock
 from oncue.domain.addresses import parse_networks
 from oncue.domain.definition import Limits
@@ -32,6 +34,8 @@ class Api:
         self.limits = Limits(payload=settings.payload_cap)
         self.reachable = parse_networks(settings.http_allow)
         self.commits = GroupCommit(engine, clock)
+        self.changes = Changes(engine.signals.send)
+        self.watching = Watching(engine, clock, self.classes_of)
         self._classes: dict[ClassId, ClassKey] = {}
         self._class_ids: dict[ClassKey, ClassId] = {}
 

@@ -3,48 +3,80 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.answers import answer
+from oncue.api.audit import note
 from oncue.api.auth import Caller
 from oncue.api.context import Api
-from oncue.api.pages import page, wanted_page
+from oncue.api.pages import filled_page, instant, page, wanted_page, window
 from oncue.api.reading import as_uuid, read_object
-from oncue.domain.errors import Invalid, Problem
-from oncue.domain.fields import read_fields
-from oncue.domain.ids import RunId
+from oncue.domain.errors import Invalid, Problem, inside
+from oncue.domain.fields import Reader, object_of, read_fields, text
+from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import Instant
 from oncue.domain.job import decode_spec
+from oncue.domain.placement import ClassKey
 from oncue.domain.policy import expires_at
 from oncue.domain.run import NewRun, RunView, State, Trigger
+from oncue.engines.port import Page
 
 MOST_AT_ONCE = 1_000
 READ_TOGETHER = 16
+ONE_PASS = 100  # letters, each with its payload
+LONGEST = 200  # characters of a filter: no name of anything is longer
+
+Letter = tuple[RunView, ClassKey]
+Fits = Callable[[Letter], bool]
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """Those with these ids, or, without ids, all that fit the filter."""
+
+    run_ids: list[RunId] | None
+    filter: dict[str, Any]
+    fits: Fits
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
-    wanted = wanted_page(request, caller)
-    found = await api.engine.history.dead_letters(caller.sees, wanted.limit, wanted.after)
-    classes, now = await api.classes_of(*found.items), api.clock.now()
-    return answer(page("dead_letters", found, lambda run: views.dead_letter(run, classes, now), wanted))
+    wanted = wanted_page(request, caller, _FILTERS)
+    found = await filled_page(
+        lambda limit, after: _letters(api, caller, limit, after), wanted, _fitting(wanted.filters)
+    )
+    classes, now = await api.classes_of(*(run for run, _ in found.items)), api.clock.now()
+    return answer(page("dead_letters", found, lambda letter: views.dead_letter(letter[0], classes, now), wanted))
 
 
 async def requeue(api: Api, request: Request, caller: Caller) -> Response:
     """A new run for each of these that is still a dead letter of the caller's; the others are passed over."""
-    run_ids = _run_ids(await read_object(request))
-    letters = [run for run in await _read(api, run_ids, caller) if run.state is State.DEAD]
-    now = api.clock.now()
-    # one microsecond apart: ids in the order of their making keep what is made together together
-    new = [again(run, RunId(api.new_id(Instant(now + i))), now) for i, run in enumerate(letters)]
-    made = await api.engine.history.requeue(new, now) if new else frozenset()
-    if made:
+    chosen, made = _chosen(await read_object(request)), list[RunId]()
+    async for letters in _passes(api, chosen, caller):
+        now = api.clock.now()
+        # one microsecond apart: ids in the order of their making keep what is made together together
+        new = [again(run, RunId(api.new_id(Instant(now + i))), now) for i, run in enumerate(letters)]
+        made += await api.engine.history.requeue(new, now)
         await api.hint_runs(now)
+    _note(request, chosen, len(made))
     return answer({"count": len(made), "run_ids": sorted(made)}, HTTPStatus.ACCEPTED)
+
+
+async def discard(api: Api, request: Request, caller: Caller) -> Response:
+    """These are dead letters no more; their history stays. Those that are none of the caller's are passed over."""
+    chosen, count = _chosen(await read_object(request)), 0
+    if chosen.run_ids is not None:
+        count = len(await api.engine.history.discard(caller.sees, chosen.run_ids))
+    else:
+        async for letters in _passes(api, chosen, caller):
+            count += len(await api.engine.history.discard(caller.sees, [run.run_id for run in letters]))
+    _note(request, chosen, count)
+    return answer({"count": count})
 
 
 def again(run: RunView, run_id: RunId, now: Instant) -> NewRun:
@@ -69,6 +101,28 @@ def again(run: RunView, run_id: RunId, now: Instant) -> NewRun:
     )
 
 
+async def _passes(api: Api, chosen: Chosen, caller: Caller) -> AsyncIterator[list[RunView]]:
+    """The chosen letters, some at a time, never none. Those that come meanwhile are newer, and not among them."""
+    if chosen.run_ids is not None:
+        letters = [run for run in await _read(api, chosen.run_ids, caller) if run.state is State.DEAD]
+        if letters:
+            yield letters
+        return
+    after, more = None, True
+    while more:
+        found = await _letters(api, caller, ONE_PASS, after)
+        fitting = [letter[0] for letter in found.items if chosen.fits(letter)]
+        if fitting:
+            yield fitting
+        after, more = found.next, found.next is not None
+
+
+async def _letters(api: Api, caller: Caller, limit: int, after: str | None) -> Page[Letter]:
+    found = await api.engine.history.dead_letters(caller.sees, limit, after)
+    classes = await api.classes_of(*found.items)
+    return Page(tuple((run, classes[run.class_id]) for run in found.items), found.next)
+
+
 async def _read(api: Api, run_ids: list[RunId], caller: Caller) -> list[RunView]:
     found: list[RunView | None] = []
     for start in range(0, len(run_ids), READ_TOGETHER):
@@ -77,15 +131,21 @@ async def _read(api: Api, run_ids: list[RunId], caller: Caller) -> list[RunView]
     return [run for run in found if run is not None]
 
 
-def _run_ids(raw: dict[str, Any]) -> list[RunId]:
+def _note(request: Request, chosen: Chosen, count: int) -> None:
+    which = {"filter": chosen.filter} if chosen.run_ids is None else {"run_ids": chosen.run_ids}
+    note(request, count=count, **which)
+
+
+def _chosen(raw: dict[str, Any]) -> Chosen:
     problems: list[Problem] = []
-    found = read_fields(raw, {"run_ids": _ids}, problems)
-    if "run_ids" not in raw:
-        problems.append(Problem("run_ids", "required", "list the ids of the runs to requeue"))
+    found = read_fields(raw, {"run_ids": _ids, "filter": _filter}, problems)
+    if ("run_ids" in raw) == ("filter" in raw):
+        message = 'say which ones: either run_ids, a list, or a filter, like {"task": "hello"}; {} stands for all'
+        problems.append(Problem("run_ids", "required", message))
     if problems:
         raise Invalid(*problems)
-    run_ids: list[RunId] = found["run_ids"]
-    return run_ids
+    fits: Fits = found.get("filter", _fitting({}))
+    return Chosen(found.get("run_ids"), raw.get("filter", {}), fits)
 
 
 def _ids(raw: Any, path: str) -> list[RunId]:
@@ -95,3 +155,47 @@ def _ids(raw: Any, path: str) -> list[RunId]:
     if None in found:
         raise Invalid.of(f"{path}.{found.index(None)}", "bad_id", "is not the id of a run")
     return list(dict.fromkeys(RunId(one) for one in found if one is not None))
+
+
+def _filter(raw: Any, path: str) -> Fits:
+    found = object_of(raw, path, _FILTERS)
+    with inside(path):
+        return _fitting(found)
+
+
+def _fitting(filters: Mapping[str, Any]) -> Fits:
+    """Times are those that the runs were wanted at, as in other lists of runs."""
+    start, end = window(filters)
+    job_id, task, queue = (filters.get(name) for name in ("job_id", "task", "queue"))
+
+    def fits(letter: Letter) -> bool:
+        run, key = letter
+        return (
+            job_id in (None, run.job_id)
+            and task in (None, key.task)
+            and queue in (None, key.queue)
+            and (start is None or start <= run.wanted)
+            and (end is None or run.wanted < end)
+        )
+
+    return fits
+
+
+def _job_id(raw: Any, path: str) -> JobId:
+    found = as_uuid(raw) if isinstance(raw, str) else None
+    if found is None:
+        raise Invalid.of(path, "bad_id", "is not the id of a job")
+    return JobId(found)
+
+
+def _instant(raw: Any, path: str) -> Instant:
+    return instant(text(LONGEST)(raw, path), path)
+
+
+_FILTERS: Mapping[str, Reader] = {
+    "job_id": _job_id,
+    "task": text(LONGEST),
+    "queue": text(LONGEST),
+    "start_time": _instant,
+    "end_time": _instant,
+}

@@ -32,8 +32,6 @@ from oncue.engines.port import Hint, NewJob, RunQuery, Task, Topic
 
 LIVE = frozenset({State.WAITING, State.RUNNING})
 ENDED = frozenset(State) - LIVE
-NOT_DUE = frozenset({Status.SCHEDULED})
-NOT_TRIED = frozenset({Status.SCHEDULED, Status.QUEUED})
 TRIES = 5  # decisions about a job that moves on while they are made
 
 
@@ -119,7 +117,7 @@ async def cancel(api: Api, request: Request, caller: Caller) -> Response:
 async def status(api: Api, request: Request, caller: Caller) -> Response:
     """The last run that is due or was tried; of a job that had none yet, the first to come."""
     snap = await _snapshot(api, request, caller)
-    latest = await _last_run(api, snap, NOT_DUE) or await _first_to_come(api, snap)
+    latest = await _last_due(api, snap) or await _first_to_come(api, snap)
     return answer({"job_id": snap.job.job_id, "latest_run": latest})
 
 
@@ -186,15 +184,16 @@ async def _snapshot(api: Api, request: Request, caller: Caller) -> Snapshot:
 
 async def _shown(api: Api, snap: Snapshot, caller: Caller) -> Response:
     owner = await api.owner_of(snap.job.uid, caller)
-    last = await _last_run(api, snap, NOT_TRIED)
+    near = (await api.engine.history.nearby([snap.job.job_id]))[snap.job.job_id]
+    last = None if near.last is None else await _run(api, near.last)
     return answer(views.job(snap, owner, last), headers={"ETag": views.etag(snap.job)})
 
 
-async def _last_run(api: Api, snap: Snapshot, but: frozenset[Status]) -> dict[str, Any] | None:
-    """The last run of a job by the instant it was wanted, of those that are past these statuses."""
+async def _last_due(api: Api, snap: Snapshot) -> dict[str, Any] | None:
+    """Of those that are due or going the one that was wanted last; else the one that ended last."""
     job_id, now = snap.job.job_id, api.clock.now()
     live = await api.engine.history.runs(RunQuery(job_id=job_id, states=LIVE))
-    found = [run for run in live.items if views.status(run, now) not in but]
+    found = [run for run in live.items if views.status(run, now) is not Status.SCHEDULED]
     if not found:
         found = list((await api.engine.history.runs(RunQuery(job_id=job_id, states=ENDED, limit=1))).items)
     return await _run(api, max(found, key=lambda run: run.wanted)) if found else None

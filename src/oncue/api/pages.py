@@ -5,44 +5,84 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Callable, Sequence
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 import msgspec
 from starlette.requests import Request
 
 from oncue.api.auth import Caller
 from oncue.domain.errors import Invalid, Problem
+from oncue.domain.fields import Reader, read_fields
+from oncue.domain.instants import Instant, parse_instant
 from oncue.domain.plain_json import printable
 from oncue.engines.port import Page
 
 LARGEST_PAGE = 1_000
 USUAL_PAGE = 100
+MOST_READS = 10  # pages of the store for one of ours, where a filter leaves out some
+NO_FILTERS: Mapping[str, Reader] = MappingProxyType({})
 _SEAL = 9  # bytes
 
 T = TypeVar("T")
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """The page a request asks for; `after` is the engine's mark."""
+    """The page a request asks for, and of what; `after` is the engine's mark."""
 
     limit: int
     after: str | None
     scope: str
+    filters: dict[str, Any] = {}
 
 
-def wanted_page(request: Request, caller: Caller) -> Wanted:
-    """Invalid: a parameter we do not know, a limit out of bounds, or a token that is not from this very listing."""
-    problems = [
-        Problem(printable(name), "unknown_field", "there is no such parameter here")
-        for name in request.query_params
-        if name not in ("limit", "page_token")
-    ]
+def wanted_page(request: Request, caller: Caller, filters: Mapping[str, Reader] = NO_FILTERS) -> Wanted:
+    """Invalid: a parameter that is wrong or that we do not know, or a token that is not from this very listing."""
+    given, problems = _parameters(request)
+    limit, token = given.pop("limit", None), given.pop("page_token", None)
+    found = read_fields(given, filters, problems)
     if problems:
         raise Invalid(*problems)
-    scope = f"{request.url.path} {caller.uid}"
-    token = request.query_params.get("page_token")
-    return Wanted(_limit(request.query_params.get("limit")), None if token is None else _unseal(token, scope), scope)
+    scope = f"{request.url.path} {caller.uid} {urlencode(sorted(given.items()))}"
+    return Wanted(_limit(limit), None if token is None else _unseal(token, scope), scope, found)
+
+
+def _parameters(request: Request) -> tuple[dict[str, str], list[Problem]]:
+    pairs = request.query_params.multi_items()
+    twice = {name for name, n in Counter(name for name, _ in pairs).items() if n > 1}
+    return dict(pairs), [Problem(printable(name), "given_twice", "give it once") for name in sorted(twice)]
+
+
+def instant(raw: Any, path: str) -> Instant:
+    """A filter by time. An offset's plus sign is a space in a query, unless it is written as %2B."""
+    return parse_instant(re.sub(r" (?=\d\d:\d\d$)", "+", raw), path)
+
+
+def window(filters: Mapping[str, Any]) -> tuple[Instant | None, Instant | None]:
+    """From `start_time` up to, and without, `end_time`."""
+    start, end = filters.get("start_time"), filters.get("end_time")
+    if start is not None and end is not None and end <= start:
+        raise Invalid.of("end_time", "bad_window", "must be later than start_time")
+    return start, end
+
+
+async def filled_page(
+    read: Callable[[int, str | None], Awaitable[Page[T]]], wanted: Wanted, keep: Callable[[T], bool] = lambda _: True
+) -> Page[T]:
+    """A page of those to keep. A bounded number of pages is read for it: it may be short while there is more."""
+    items: list[T] = []
+    after = wanted.after
+    for _ in range(MOST_READS):
+        found = await read(wanted.limit - len(items), after)
+        items += filter(keep, found.items)
+        after = found.next
+        if after is None or len(items) == wanted.limit:
+            break
+    return Page(tuple(items), after)
 
 
 def page(name: str, found: Page[T], shown: Callable[[T], Any], wanted: Wanted) -> dict[str, Any]:

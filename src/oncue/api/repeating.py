@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from starlette.requests import Request
 
-from oncue.domain.errors import Invalid, KeyReused
+from oncue.domain.errors import Conflict, Invalid, KeyReused
 from oncue.engines.port import Created, Creation, Repeat
 
 LONGEST_KEY = 255
@@ -34,6 +34,12 @@ class Repeats:
 
 
 def refuse_reused(*created: Creation) -> None:
+    taken = next((one.job_id for one in created if one.outcome is Created.KEY_TAKEN), None)
+    if taken is not None:
+        raise Conflict(
+            f"your job {taken} has this key and has not ended: nothing was stored;"
+            " change it with PUT /v1/jobs/by-key/{key}, cancel it first, or choose another key"
+        )
     if any(one.outcome is Created.KEY_REUSED for one in created):
         raise KeyReused("this Idempotency-Key came before with another body: nothing was done; use a new key")
 

@@ -40,8 +40,9 @@ async def serving(engine: Engine, clock: Clock, settings: Settings) -> AsyncIter
     """Listening inside the block; yields the address."""
     with _listening(settings) as door:
         host, port = door.getsockname()[:2]
+        app = create_app(engine, clock, settings)
         config = uvicorn.Config(
-            create_app(engine, clock, settings),
+            app,
             http="httptools",
             ws="none",
             lifespan="off",
@@ -57,6 +58,7 @@ async def serving(engine: Engine, clock: Clock, settings: Settings) -> AsyncIter
             yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
         finally:
             server.should_exit = True
+            await app.state.api.watching.close()  # streams have no end of their own
             await served
 
 

@@ -44,7 +44,9 @@ INSTANT is RFC 3339 with an offset: 2027-01-31T09:00:00Z or 2027-01-31T10:00:00+
 @click.command("preview", epilog=EXAMPLES)
 @click.argument("schedule")
 @click.option("--timezone", default="UTC", show_default=True, metavar="ZONE", help="IANA name, like Europe/Berlin.")
-@click.option("--count", type=click.IntRange(1, MOST_SHOWN), default=USUALLY_SHOWN, show_default=True, help="How many to show.")
+@click.option(
+    "--count", type=click.IntRange(1, MOST_SHOWN), default=USUALLY_SHOWN, show_default=True, help="How many to show."
+)
 @click.option("--after", metavar="INSTANT", help="Show what comes later than this. [default: now]")
 @click.option(
     "--dst-gap",

@@ -234,8 +234,7 @@ def run_now(snap: Snapshot, run_id: RunId, now: Instant) -> JobChange:
 
 def backfill(snap: Snapshot, origin: UUID, after: Instant, until: Instant, now: Instant) -> JobChange:
     """The occurrences in [after, until], as new runs due now, in nominal order."""
-    if snap.job.status is JobStatus.CANCELLED:
-        raise Conflict("this job is cancelled")
+    _still_open(snap.job)
     if not snap.job.spec.schedule.recurring:
         raise Conflict("this job runs once: there are no past occurrences to make up for; run it now instead")
     found = list(islice(occurrences(snap.job.spec.schedule, Instant(after - 1), until), MOST_AT_ONCE + 1))

@@ -56,6 +56,7 @@ from oncue.engines.values import (
     JobRow,
     Key,
     Mail,
+    Nearby,
     NewJob,
     Page,
     Planned,
@@ -87,6 +88,7 @@ __all__ = [
     "Jobs",
     "Key",
     "Mail",
+    "Nearby",
     "NewJob",
     "Page",
     "People",
@@ -123,7 +125,12 @@ class Jobs(Protocol):
         group commit calls). With `whole`, all are stored or none: when any answer is not NEW, nothing was.
         A repeat with the same idempotency key answers REPEATED; so does one without, by the job's id, whatever became
         of the job since: a caller whose answer was lost may simply ask again.
+        Of a user's jobs that have not ended at most one has a given `spec.key`: any other one is KEY_TAKEN.
         """
+        ...
+
+    async def keyed(self, uid: UserNumber, key: str) -> JobId | None:
+        """The user's job that has this stable key, or had it last: it may have ended, or be forgotten."""
         ...
 
     async def read(self, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
@@ -320,6 +327,20 @@ class History(Protocol):
 
     async def runs(self, query: RunQuery) -> Page[RunView]:
         """Live runs first, then ended ones, newest end first. Bounded like `Jobs.list`; without payloads."""
+        ...
+
+    async def recent(self, uid: UserNumber | None, since: Instant, limit: int) -> list[RunView]:
+        """What runs, then what ended at or after `since`, newest end first: up to `limit` of each. Without payloads.
+
+        A run that ends meanwhile may come twice, the second time as it ended.
+        """
+        ...
+
+    async def nearby(self, job_ids: Sequence[JobId]) -> dict[JobId, Nearby]:
+        """For each of these jobs its last run and its next: for a page of them at once. Without payloads.
+
+        The last is, of those that run or are between two attempts, the one wanted last; else the one that ended last.
+        """
         ...
 
     async def ledger(

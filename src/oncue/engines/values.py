@@ -11,7 +11,7 @@ import msgspec
 from oncue.domain.ids import ClassId, JobId, KeyId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.job import Cursor, Job, JobStatus
-from oncue.domain.run import NewRun, Peeked, State
+from oncue.domain.run import NewRun, Peeked, RunView, State
 
 T = TypeVar("T")
 
@@ -52,6 +52,7 @@ class Created(Enum):
     NEW = "stored"
     REPEATED = "this key and body came before: here is the job it made"
     KEY_REUSED = "this key came before with another body: nothing stored"
+    KEY_TAKEN = "this job of the user's has the stable key and has not ended: nothing stored"
 
 
 class Creation(msgspec.Struct, frozen=True):
@@ -77,6 +78,16 @@ class JobQuery(msgspec.Struct, frozen=True):
 class JobRow(msgspec.Struct, frozen=True):
     job: Job
     next_at: Instant | None
+
+
+class Nearby(msgspec.Struct, frozen=True):
+    """A job's runs on either side of now: the last that was tried or ended, and when the first is wanted that waits.
+
+    Of those that wait, only what its schedule asked for counts, and the run of a one-shot.
+    """
+
+    last: RunView | None = None
+    next_at: Instant | None = None
 
 
 class RunQuery(msgspec.Struct, frozen=True):
@@ -221,7 +232,7 @@ class Topic(StrEnum):
     RUNS = "runs"  # something is due at `due`: workers look from there on
     JOBS = "jobs"  # a job is to be planned at `due`: schedulers look
     MAIL = "mail"  # the worker `target` has mail
-    CHANGED = "changed"  # something a watcher may want to show changed, of user `target`
+    CHANGED = "changed"  # something a watcher may want to show changed, of the user whose number `target` begins with
 
 
 class Hint(msgspec.Struct, frozen=True):

@@ -14,11 +14,11 @@ from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.run import NewRun, RunView, State
 from oncue.engines.marks import mark, unmark
-from oncue.engines.port import Count, Counter, Page, RunQuery, Standing
+from oncue.engines.port import Count, Counter, Nearby, Page, RunQuery, Standing
 from oncue.engines.postgres import lanes, meters, rows
 from oncue.engines.postgres.inserting import insert_runs
 from oncue.engines.postgres.jobs import PostgresJobs
-from oncue.engines.postgres.lists import LAST, list_runs
+from oncue.engines.postgres.lists import LAST, list_recent, list_runs
 from oncue.engines.postgres.pieces import TABLES, Pieces
 from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.sql import statements
@@ -48,6 +48,14 @@ class PostgresHistory:
     async def runs(self, query: RunQuery) -> Page[RunView]:
         classes = await self._jobs.classes() if query.task or query.queue else {}
         return await list_runs(self._store, query, classes)
+
+    async def recent(self, uid: UserNumber | None, since: Instant, limit: int) -> list[RunView]:
+        return await list_recent(self._store, uid, since, limit)
+
+    async def nearby(self, job_ids: Sequence[JobId]) -> dict[JobId, Nearby]:
+        last = {row["job_id"]: rows.view(row) for row in await self._store.fetch(_SQL["last_runs"], job_ids)}
+        next_at = {row["job_id"]: row["wanted"] for row in await self._store.fetch(_SQL["next_runs"], job_ids)}
+        return {job_id: Nearby(last.get(job_id), next_at.get(job_id)) for job_id in job_ids}
 
     async def ledger(
         self, uid: UserNumber | None, job_id: JobId, limit: int = 100, after: str | None = None
@@ -110,6 +118,7 @@ class PostgresHistory:
         if dropped and cutoff > 0:
             oldest = uuid7(cutoff, bytes(10))
             await self._store.write(lambda c: c.execute(_SQL["forget_tags"], oldest), timeout=limit)
+            await self._store.write(lambda c: c.execute(_SQL["forget_keys"], oldest), timeout=limit)
         return dropped
 
     async def _forget(self, connection: Connection, now: Instant, cutoff: Instant) -> None:

@@ -28,6 +28,7 @@ from oncue.engines.postgres.pieces import Pieces
 from oncue.engines.postgres.running import end_waiting
 from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.sql import statements
+from oncue.engines.stable_keys import first_with_each, refuse_taken
 
 _SQL = statements("oncue.engines.postgres")
 TAGS = ["uid", "tag", "job_id"]
@@ -56,6 +57,10 @@ class PostgresJobs:
             return refused.answers
         except asyncpg.UniqueViolationError:  # the same job by two callers at once: now the winner is there to be seen
             return await self._store.write(lambda c: _create(c, new, now, whole))
+
+    async def keyed(self, uid: UserNumber, key: str) -> JobId | None:
+        found = await self._store.fetch("select job_id from job_keys where uid = $1 and key = $2", uid, key)
+        return found[0]["job_id"] if found else None
 
     async def read(self, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
         async def read(connection: Connection) -> Snapshot | None:
@@ -106,6 +111,7 @@ async def _create(connection: Connection, new: Sequence[NewJob], now: Instant, w
         Creation(Created.REPEATED, answer.job_id) if answer.job_id in there else answer
         for answer in await _take_keys(connection, new, now)
     ]
+    answers = await _take_stable_keys(connection, new, answers)
     if whole and any(answer.outcome is not Created.NEW for answer in answers):
         raise _Undo(answers)
     fresh = [job for job, answer in zip(new, answers, strict=True) if answer.outcome is Created.NEW]
@@ -135,6 +141,24 @@ async def _take_keys(connection: Connection, new: Sequence[NewJob], now: Instant
     await connection.execute(_SQL["create_repeats"], uids, keys, bodies, ids, now)
     found = {(row["uid"], row["key_hash"]): row for row in await connection.fetch(_SQL["find_repeats"], uids, keys)}
     return [_creation(job, found[job.job.uid, job.repeat.key_hash] if job.repeat else None) for job in new]
+
+
+async def _take_stable_keys(connection: Connection, new: Sequence[NewJob], answers: list[Creation]) -> list[Creation]:
+    """Whoever has a key, it is locked first: whether that job has ended is asked after those before us are done."""
+    takers = first_with_each(new, answers)
+    if not takers:
+        return answers
+    uids, keys = (list(column) for column in zip(*takers, strict=True))
+    found = await connection.fetch(_SQL["hold_keys"], uids, keys, list(takers.values()))
+    open_jobs = {row["job_id"] for row in await connection.fetch(_SQL["not_ended"], [row["job_id"] for row in found])}
+    holders = takers | {(row["uid"], row["key"]): row["job_id"] for row in found if row["job_id"] in open_jobs}
+    decided = refuse_taken(new, answers, holders)
+    free = [key for key, job_id in takers.items() if holders[key] == job_id]
+    await connection.executemany(_SQL["take_key"], [(*key, takers[key]) for key in free])
+    refused = [job for job, one in zip(new, decided, strict=True) if one.outcome is Created.KEY_TAKEN]
+    repeats = [(job.job.uid, job.repeat.key_hash, job.job.job_id) for job in refused if job.repeat]
+    await connection.executemany(_SQL["give_back_repeat"], repeats)
+    return decided
 
 
 def _creation(job: NewJob, winner: Record | None) -> Creation:

@@ -143,6 +143,12 @@ async def list_runs(store: Store, query: RunQuery, classes: dict[ClassId, ClassK
     return Page(tuple(items))
 
 
+async def list_recent(store: Store, uid: UserNumber | None, since: Instant, limit: int) -> list[RunView]:
+    running = await store.fetch(_SQL["list_running"], uid, None, *ALWAYS, FIRST, limit)
+    ended = await store.fetch(_SQL["ended_since"], await _uids(store, uid), since, limit)
+    return [rows.view(row) for row in (*running, *ended)]
+
+
 Part = Literal["running", "waiting", "ended"]
 _PARTS: tuple[Part, ...] = ("running", "waiting", "ended")
 _START: dict[Part, tuple[int, UUID]] = {"running": (0, FIRST), "waiting": (ALWAYS[0], FIRST), "ended": (NEVER, LAST)}

@@ -12,13 +12,13 @@ from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry
 from oncue.domain.run import NewRun, RunView, State
 from oncue.engines.marks import mark, unmark
-from oncue.engines.port import Count, Counter, Page, RunQuery, Standing
+from oncue.engines.port import Count, Counter, Nearby, Page, RunQuery, Standing
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import meters, rows
 from oncue.engines.sqlite.inserting import insert_runs
 from oncue.engines.sqlite.jobs import SqliteJobs
 from oncue.engines.sqlite.lanes import tend
-from oncue.engines.sqlite.lists import LAST, list_runs
+from oncue.engines.sqlite.lists import LAST, list_recent, list_runs, nearby
 from oncue.engines.sqlite.pieces import Pieces, drop_before, existing, find_ended
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
 from oncue.engines.touched import Touched
@@ -52,6 +52,12 @@ class SqliteHistory:
     async def runs(self, query: RunQuery) -> Page[RunView]:
         classes = await self._jobs.classes() if query.task or query.queue else {}
         return await self._store.read(lambda db: list_runs(db, query, classes))
+
+    async def recent(self, uid: UserNumber | None, since: Instant, limit: int) -> list[RunView]:
+        return await self._store.read(lambda db: list_recent(db, uid, since, limit))
+
+    async def nearby(self, job_ids: Sequence[JobId]) -> dict[JobId, Nearby]:
+        return await self._store.read(lambda db: nearby(db, job_ids))
 
     async def ledger(
         self, uid: UserNumber | None, job_id: JobId, limit: int = 100, after: str | None = None
@@ -176,3 +182,4 @@ def _forget_what_nothing_refers_to(db: Connection, cutoff: Instant, *, pieces_dr
         old = [job_id for (job_id,) in fetch(db, _SQL["old_tags"], (uuid7(cutoff, bytes(10)).bytes,))]
         gone = set(old) - existing(db, old)
         db.executemany("delete from job_tags where job_id = ?", [(job_id,) for job_id in gone])
+        db.executemany("delete from job_keys where job_id = ?", [(job_id,) for job_id in gone])

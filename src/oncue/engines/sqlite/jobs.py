@@ -25,6 +25,7 @@ from oncue.engines.sqlite.lists import find_one_shot, list_jobs
 from oncue.engines.sqlite.pieces import Pieces, existing, find_ended
 from oncue.engines.sqlite.running import ask_to_stop, end_waiting
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
+from oncue.engines.stable_keys import StableKey, first_with_each, refuse_taken
 from oncue.engines.touched import Touched
 
 _SQL = statements("oncue.engines.sqlite")
@@ -49,6 +50,10 @@ class SqliteJobs:
 
     async def create(self, new: Sequence[NewJob], now: Instant, *, whole: bool = False) -> list[Creation]:
         return await self._store.write(lambda db: _create(db, new, now, whole))
+
+    async def keyed(self, uid: UserNumber, key: str) -> JobId | None:
+        row = await self._store.read(lambda db: first(db, _SQL["key_holder"], (uid, key)))
+        return None if row is None else JobId(UUID(bytes=row[0]))
 
     async def read(self, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
         return await self._store.read(lambda db: _read(db, uid, job_id))
@@ -84,7 +89,7 @@ class SqliteJobs:
 
 
 def _create(db: Connection, new: Sequence[NewJob], now: Instant, whole: bool) -> list[Creation]:
-    answers = _answers(db, new)
+    answers, takers = _refuse_taken(db, new, _answers(db, new))
     fresh = [job for job, answer in zip(new, answers, strict=True) if answer.outcome is Created.NEW]
     if whole and len(fresh) < len(new):
         return answers
@@ -93,6 +98,7 @@ def _create(db: Connection, new: Sequence[NewJob], now: Instant, whole: bool) ->
     insert_many(db, "agenda", rows.AGENDA, [rows.agenda_row(j.job.job_id, j.job.uid, at) for j, at in recurring])
     tagged = [job.job for job in fresh if job.job.spec.tags]
     db.executemany(_SQL["add_tag"], [tag for job in tagged for tag in rows.tag_rows(job.uid, job.job_id, job.spec)])
+    db.executemany(_SQL["take_key"], [(*key, job_id.bytes) for key, job_id in takers.items()])
     db.executemany(_SQL["add_repeat"], [_repeat_row(job, now) for job in fresh if job.repeat is not None])
     touched = Touched()
     insert_runs(db, [(job.run, job.job.spec.name) for job in fresh if job.run is not None], touched)
@@ -116,6 +122,20 @@ def _answers(db: Connection, new: Sequence[NewJob]) -> list[Creation]:
         there.add(job.job.job_id.bytes)
         answers.append(creation)
     return answers
+
+
+def _refuse_taken(
+    db: Connection, new: Sequence[NewJob], answers: list[Creation]
+) -> tuple[list[Creation], dict[StableKey, JobId]]:
+    """The answers, and who takes which stable key."""
+    takers = first_with_each(new, answers)
+    holders = takers.copy()
+    for key in takers:
+        row = first(db, _SQL["key_holder"], key)
+        if row is not None and first(db, _SQL["has_not_ended"], row) is not None:
+            holders[key] = JobId(UUID(bytes=row[0]))
+    taken = {key: job_id for key, job_id in takers.items() if holders[key] == job_id}
+    return refuse_taken(new, answers, holders), taken
 
 
 def _by_key(db: Connection, job: NewJob, taken: dict[tuple[int, bytes], tuple[bytes, JobId]]) -> Creation | None:

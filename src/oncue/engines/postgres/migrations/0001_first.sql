@@ -42,6 +42,8 @@ create table job_versions (                           -- superseded definitions,
 
 create table job_tags (uid int, tag text, job_id uuid, primary key (uid, tag, job_id));
 
+create table job_keys (uid int, key text, job_id uuid not null, primary key (uid, key));     -- who has or had it last
+
 create table agenda (                                 -- the cursor of each recurring job, apart: planning touches no definition
   job_id uuid not null, uid int not null, next_at bigint not null, floor bigint not null, planned int not null)
   with (fillfactor = 70);

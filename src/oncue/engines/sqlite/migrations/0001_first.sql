@@ -31,6 +31,8 @@ create table job_versions (                           -- superseded definitions,
 create table job_tags (uid integer, tag text, job_id blob, primary key (uid, tag, job_id)) without rowid;
 create index job_tags_job on job_tags (job_id);
 
+create table job_keys (uid integer, key text, job_id blob not null, primary key (uid, key)) without rowid;     -- who has or had it last
+
 create table agenda (                                 -- the cursor of each recurring job, apart: planning touches no definition
   job_id blob primary key, uid integer not null, next_at integer not null, floor integer not null, planned integer not null) without rowid;
 create index agenda_next on agenda (next_at, job_id);

@@ -1,0 +1,175 @@
+"""Changing a job: some of its fields, or, by its key, all of it."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+
+from oncue.api import views
+from oncue.api.answers import answer
+from oncue.api.auth import Caller
+from oncue.api.context import Api
+from oncue.api.jobs import TRIES, _as_stored, _checked, _hint, _new, _shown, _snapshot
+from oncue.api.reading import read_object
+from oncue.domain import change, fields
+from oncue.domain.errors import Conflict, Invalid, Problem, Stale
+from oncue.domain.ids import JobId
+from oncue.domain.instants import Instant
+from oncue.domain.job import Job, JobStatus, Snapshot, Spec
+from oncue.engines.port import Created, Hint, Topic
+
+KEPT = ("job_id", "user_id", "status", "created_at", "updated_at", "version")  # may be sent back as they are
+TOLD = ("next_run_at", "last_run")  # change by themselves: what is sent back of them is what once was
+
+
+async def edit(api: Api, request: Request, caller: Caller) -> Response:
+    """Takes effect for every occurrence that has not started. What the request does not name stays as it is."""
+    snap = await _snapshot(api, request, caller)
+    _check_match(request, snap.job)
+    raw = await read_object(request)
+    for _ in range(TRIES):
+        now = api.clock.now()
+        change.edit(snap, snap.job.spec, snap.job.payload, snap.class_id, now)  # Conflict: it is too late for any
+        spec, payload = await _edited(api, snap, raw, caller, now)
+        if await _stored(api, snap, spec, payload, now):
+            return await _shown(api, await _snapshot(api, request, caller), caller)
+        snap = await _snapshot(api, request, caller)
+        _check_match(request, snap.job)
+    raise _busy()
+
+
+async def put(api: Api, request: Request, caller: Caller) -> Response:
+    """The caller's job with this key is so after this: made, changed, or left alone if it is so already.
+
+    One that was cancelled is made anew. One that has finished is made anew only if it is to be another: sending the
+    same again runs nothing twice.
+    """
+    key = fields.text(api.limits.name)(request.path_params["key"], "key")
+    raw = {"key": key} | await read_object(request)
+    if raw["key"] != key:
+        raise Invalid.of("key", "not_the_key", "is not the key in the path: leave it out, or write the same")
+    for _ in range(TRIES):
+        now = api.clock.now()
+        snap = await _keyed(api, key, caller)
+        _check_match(request, None if snap is None else snap.job)
+        spec, payload = await _replacing(api, snap, raw, caller, now)
+        kept = spec if snap is None else _in_step(snap.job.spec, spec)
+        if snap is None or _is_over(snap.job, kept, payload):
+            made = await _made(api, Job(JobId(api.new_id(now)), caller.uid, spec, payload, now, now), caller, now)
+            if made is not None:
+                return made
+        elif (kept, payload) == (snap.job.spec, snap.job.payload) or await _stored(api, snap, kept, payload, now):
+            found = await api.engine.jobs.read(caller.uid, snap.job.job_id)
+            return await _shown(api, found or snap, caller)
+    raise _busy()
+
+
+def _busy() -> Conflict:
+    return Conflict("this job is being changed by somebody else all the time: nothing was done; ask again")
+
+
+def _check_match(request: Request, job: Job | None) -> None:
+    """Stale: the caller means another version than the one there is."""
+    asked = request.headers.get("if-match")
+    if asked is None:
+        return
+    tags = {tag.strip() for tag in asked.split(",")}
+    if job is None:
+        raise Stale("there is no such job yet: leave If-Match out to make it")
+    if not tags & {"*", views.etag(job)}:
+        raise Stale(f"this job has version {job.version} by now: read it again, then decide again")
+
+
+async def _edited(
+    api: Api, snap: Snapshot, raw: dict[str, Any], caller: Caller, now: Instant
+) -> tuple[Spec, bytes | None]:
+    """The definition with these fields changed; checked as a whole, like that of a new job."""
+    job = snap.job
+    there = await _as_shown(api, snap, caller)
+    given, problems = _own_fields(raw, there)
+    if "key" in given and given["key"] != job.spec.key:
+        message = "a job keeps its key: make another job with PUT /v1/jobs/by-key/{key}"
+        problems.append(Problem("key", "read_only", message))
+    try:
+        spec, payload = await _checked(api, _own_fields(there, there)[0] | given, caller, now)
+    except Invalid as wrong:
+        problems += wrong.problems
+    if problems:
+        raise Invalid(*problems)
+    changed = {name: getattr(spec, name) for name in given if name != "payload"}
+    return _in_step(job.spec, replace(job.spec, **changed)), payload if "payload" in given else job.payload
+
+
+async def _replacing(
+    api: Api, snap: Snapshot | None, raw: dict[str, Any], caller: Caller, now: Instant
+) -> tuple[Spec, bytes | None]:
+    """The definition that this asks for, whatever there was before."""
+    if snap is None:
+        return await _checked(api, raw, caller, now)
+    given, problems = _own_fields(raw, await _as_shown(api, snap, caller))
+    if problems:
+        raise Invalid(*problems)
+    return await _checked(api, given, caller, now)
+
+
+async def _as_shown(api: Api, snap: Snapshot, caller: Caller) -> dict[str, Any]:
+    """The job as its owner reads it, so that what was read can be sent back."""
+    shown = views.job(snap, await api.owner_of(snap.job.uid, caller), None)
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(shown))
+    return found
+
+
+def _own_fields(raw: dict[str, Any], there: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+    """What defines a job, without what is only read back; what of that is not as it is cannot be made so."""
+    problems = [
+        Problem(name, "read_only", "cannot be set: leave it out, or send what was read")
+        for name in KEPT
+        if name in raw and raw[name] != there[name]
+    ]
+    return {name: value for name, value in raw.items() if name not in (*KEPT, *TOLD)}, problems
+
+
+def _in_step(old: Spec, new: Spec) -> Spec:
+    """An interval that stays as it is keeps its beat."""
+    was, asked = old.schedule, new.schedule
+    if asked.every is None or (asked.every, asked.start_at) != (was.every, was.start_at):
+        return new
+    return replace(new, schedule=replace(asked, anchor=was.anchor))
+
+
+async def _stored(api: Api, snap: Snapshot, spec: Spec, payload: bytes | None, now: Instant) -> bool:
+    """Whether the job is so now. False: it moved on meanwhile. One that has ended, or started once, is a Conflict."""
+    decided = change.edit(snap, spec, payload, await api.class_id(spec.class_key), now)
+    if (spec, payload) == (snap.job.spec, snap.job.payload):
+        return True
+    done = await api.engine.jobs.apply(decided, now)
+    if done:
+        await api.engine.signals.send([Hint(Topic.RUNS), Hint(Topic.JOBS)])
+    return done
+
+
+async def _keyed(api: Api, key: str, caller: Caller) -> Snapshot | None:
+    job_id = await api.engine.jobs.keyed(caller.uid, key)
+    return None if job_id is None else await api.engine.jobs.read(caller.uid, job_id)
+
+
+def _is_over(job: Job, spec: Spec, payload: bytes | None) -> bool:
+    """Whether another job takes its place."""
+    if job.status is JobStatus.FINISHED:
+        return (spec, payload) != (job.spec, job.payload)
+    return job.status is JobStatus.CANCELLED
+
+
+async def _made(api: Api, job: Job, caller: Caller, now: Instant) -> Response | None:
+    """None: somebody else was quicker to make a job with this key."""
+    new = _new(job, await api.class_id(job.spec.class_key), now)
+    if (await api.commits.store(new)).outcome is not Created.NEW:
+        return None
+    await api.engine.signals.send([_hint(new)])
+    headers = {"Location": f"/v1/jobs/{job.job_id}", "ETag": views.etag(job)}
+    return answer(views.job(_as_stored(new), caller.user_id, None), HTTPStatus.CREATED, headers)

@@ -1,0 +1,82 @@
+"""Calls on API keys. All of them are for administrators: the table of calls says so."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from oncue.api.answers import answer
+from oncue.api.audit import note
+from oncue.api.auth import Caller
+from oncue.api.context import Api
+from oncue.api.reading import path_id, read_object
+from oncue.domain.errors import Conflict, Invalid, NotFound, Problem
+from oncue.domain.fields import choice, read_fields, text
+from oncue.domain.ids import KeyId
+from oncue.domain.instants import Instant, rfc3339
+from oncue.engines.port import Key, Role
+from oncue.services.keys import new_key
+
+ROLES = {role.value: role for role in Role}
+
+
+async def create(api: Api, request: Request, caller: Caller) -> Response:
+    """A key of a user, who is made when new. Its secret is told this once."""
+    user_id, role = _asked(await read_object(request), api.limits.name)
+    secret, key = await new_key(api.engine, api.clock, user_id, role)
+    await api.engine.people.add_key(key)
+    note(request, user_id=user_id, role=role)
+    headers = {"Location": f"/v1/keys/{key.key_id}"}
+    return answer({**_shown(key), "key": secret}, HTTPStatus.CREATED, headers)
+
+
+async def show(api: Api, request: Request, caller: Caller) -> Response:
+    return answer({"keys": [_shown(key) for key in await api.engine.people.keys()]})
+
+
+async def revoke(api: Api, request: Request, caller: Caller) -> Response:
+    """Good for nothing any more. Conflict: it is the last one that an administrator can use."""
+    key_id, now = KeyId(path_id(request)), api.clock.now()
+    keys = {key.key_id: key for key in await api.engine.people.keys()}
+    key = keys.get(key_id)
+    if key is None:
+        raise NotFound
+    of_admins = {one.key_id for one in keys.values() if one.role is Role.ADMIN and _works(one, now)}
+    if of_admins == {key_id}:
+        raise Conflict(
+            "this is the last key of an administrator that works: make another one with the role admin, then revoke it"
+        )
+    await api.engine.people.revoke(key.key_id, now)
+    api.keyring.forget(key)
+    note(request, user_id=key.user_id, role=key.role)
+    return answer({**_shown(key), "revoked_at": rfc3339(now if key.revoked_at is None else key.revoked_at)})
+
+
+def _asked(raw: dict[str, Any], longest: int) -> tuple[str, Role]:
+    problems: list[Problem] = []
+    found = read_fields(raw, {"user_id": text(longest), "role": choice(ROLES)}, problems)
+    if "user_id" not in raw:
+        problems.append(Problem("user_id", "required", "say whose key it is: a user that is new is made"))
+    if "role" not in raw:
+        problems.append(Problem("role", "required", f"say what it may do: {', '.join(ROLES)}"))
+    if problems:
+        raise Invalid(*problems)
+    return found["user_id"], found["role"]
+
+
+def _works(key: Key, now: Instant) -> bool:
+    return key.revoked_at is None and (key.expires_at is None or key.expires_at > now)
+
+
+def _shown(key: Key) -> dict[str, Any]:
+    return {
+        "key_id": key.key_id,
+        "user_id": key.user_id,
+        "role": key.role,
+        "created_at": rfc3339(key.created_at),
+        "expires_at": None if key.expires_at is None else rfc3339(key.expires_at),
+        "revoked_at": None if key.revoked_at is None else rfc3339(key.revoked_at),
+    }

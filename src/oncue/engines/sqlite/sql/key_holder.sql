@@ -1,0 +1,1 @@
+select job_id from job_keys where uid = ? and key = ?
