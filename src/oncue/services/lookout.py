@@ -252,11 +252,10 @@ class Lookout:
         if self._took and len(full) < sum(bool(line.ready) for line in lines):
             return Duration(0)
         wanted = [line.soon[0][0] for line in lines if line.soon]
-        wanted += [
-            max(self._crowded_at, Instant(line.ready[0][0] + PATIENCE))
-            for line in full
-            if line.priority is Priority.HIGH
-        ]
-        at_once = self._asked < now + AHEAD or self._one_more_round or any(line.behind(now) for line in lines)
+        if any(line.priority is Priority.HIGH for line in full):
+            wanted.append(Instant(now + PATIENCE))
+        if self._one_more_round and self._users:
+            wanted.append(self._turns_at)
+        at_once = self._asked < now + AHEAD or any(line.behind(now) for line in lines)
         wanted.append(max(LONG_AGO if at_once else min(self._look_at, self._sweep_at), self._rest_until))
         return Duration(max(min(wanted) - now, 0))
