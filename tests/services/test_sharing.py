@@ -7,7 +7,7 @@ import pytest
 from tests.services.crews import OFFER, Stage, StagedCrew, crew_on, drive, let_end, work
 
 from oncue.domain.ids import RunId
-from oncue.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND
+from oncue.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, Duration
 from oncue.domain.placement import Priority, Resources
 from oncue.domain.preemption import give_way, stint
 from oncue.domain.run import State, read_attempts
@@ -552,3 +552,21 @@ async def test_when_a_queue_is_resumed_its_runs_start(store: Store, stage: Stage
     await drive(store, crew, SECOND // 10)
 
     assert stage.started == [run_id]
+
+
+async def test_a_worker_whose_turn_it_is_not_rests_meanwhile(store: Store, stage: Stage) -> None:
+    """Another one is to make room for the high run first: until then there is nothing to do."""
+    crew, _ = await with_all_places_held(store, stage)
+    high = await store.one_shot(priority=Priority.HIGH, task="wait")
+    crew.lookout.peers.count = 4
+    crew.lookout.peers.place = (3 - high.int) % 4  # it is the last of four
+    crew.lookout.ask(None)
+    passes = 0
+    until = store.now + 3 * lookout.PATIENCE
+    while store.now < until:
+        passes += 1
+        await store.clock.advance(Duration(max(await crew.worker.run_once(), MILLISECOND)))
+        await crew.rest()
+
+    assert passes < 15
+    assert stage.stopped == []

@@ -11,7 +11,16 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.services.executors.working import SOON, Remembered, alive_with, attempt, children, open_descriptors, until
+from tests.services.executors.working import (
+    SOON,
+    Remembered,
+    alive_with,
+    attempt,
+    children,
+    is_zombie,
+    open_descriptors,
+    until,
+)
 
 from oncue.domain.errors import Conflict
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
@@ -197,6 +206,15 @@ class TestReuse:
         who = await run(processes, "who")
         os.kill(who["pid"], signal.SIGKILL)
         await until(lambda: children() == set())
+
+        assert await run(processes, "add", {"a": 1, "b": 2}) == 3
+
+    async def test_one_that_died_this_moment_is_not_used(self, processes: ProcessExecutor) -> None:
+        """Before the loop could notice."""
+        who = await run(processes, "who")
+        os.kill(who["pid"], signal.SIGKILL)
+        while not all(is_zombie(pid) for pid in children()):
+            pass
 
         assert await run(processes, "add", {"a": 1, "b": 2}) == 3
 

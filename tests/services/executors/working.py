@@ -69,6 +69,11 @@ def children() -> set[int]:
     return {pid for pid in _processes() if _parent(pid) == os.getpid()} - others
 
 
+def is_zombie(pid: int) -> bool:
+    """It has ended, and nobody has asked how."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
 def open_descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import socket
 import sys
 from contextlib import suppress
@@ -46,7 +47,14 @@ class WarmProcess:
 
     @property
     def usable(self) -> bool:
-        return self._contained.running and not self._reader.at_eof() and self._runs < MOST_RUNS and not self._worn
+        fresh = self._runs < MOST_RUNS and not self._worn
+        return fresh and self._contained.running and not self._reader.at_eof() and not self._is_hung_up()
+
+    def _is_hung_up(self) -> bool:
+        """One that is idle says nothing: if there is something to read, it is gone, and we had yet to notice."""
+        waiting = select.poll()
+        waiting.register(self._writer.get_extra_info("socket").fileno(), select.POLLIN)
+        return bool(waiting.poll(0))
 
     async def run(self, work: Work) -> bytes | None:
         """When it ends otherwise than by result or TaskFailed, the process is gone. So it is after a CancelledError."""

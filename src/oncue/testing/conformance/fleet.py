@@ -212,7 +212,7 @@ async def test_several_reapers_never_take_the_same_run(store: Store) -> None:
     now, written = store.now, Counter[RunId]()
 
     async def reaper(one: Store) -> None:
-        for _ in range(20):
+        while await one.runs(states=frozenset({State.RUNNING})):
             taken: list[RunId] = []
 
             def decide(run: Claimed, lost_with: WorkerId, since: Instant, taken: list[RunId] = taken) -> Settlement:
