@@ -25,7 +25,7 @@ from oncue.domain.instants import HOUR, MINUTE, SECOND, Duration, show_duration
 from oncue.domain.job import JobStatus
 from oncue.domain.placement import HEAD_START, Priority
 from oncue.domain.preemption import stint
-from oncue.services import lookout
+from oncue.services import lookout, rounds
 from oncue.services.capacity import MOST_FOR_ONE
 from oncue.services.choosing import KEEP_AFTER, KEEP_NEXT
 from oncue.services.executors.command import command_task
