@@ -36,7 +36,8 @@ def create_app(engine: Engine, clock: Clock, settings: Settings) -> Starlette:
     guard = Guard(api, settings)
     by_path: dict[str, dict[str, Entry]] = defaultdict(dict)
     for (method, path), route in CALLS.items():
-        by_path[path.replace("{queue}", "{queue:path}").replace("{key}", "{key:path}")][method] = route  # a queue's name may have slashes
+        path = path.replace("{queue}", "{queue:path}").replace("{key}", "{key:path}")  # these may have slashes
+        by_path[path][method] = route
     app = Starlette(
         routes=[
             *(Route(path, guard.before(by_method), methods=list(by_method)) for path, by_method in by_path.items()),
