@@ -23,12 +23,12 @@ from oncue.clock import SystemClock
 from oncue.domain.errors import Invalid, StoreUnavailable
 from oncue.domain.ids import WorkerId
 from oncue.domain.instants import SECOND, Duration
+from oncue.engines.new_keys import new_key
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Key, Role, Topic
 from oncue.services.channel import Channel, Start, ToWorker, Unusable
 from oncue.services.first_key import first_key
 from oncue.services.keeper import UNUSABLE, Keeper
-from oncue.services.keys import new_key
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
 from oncue.services.metering import Metering, Nudge

@@ -13,11 +13,10 @@ from oncue.api.answers import answer
 from oncue.api.auth import Caller
 from oncue.api.context import Api
 from oncue.api.reading import path_id, read_object
-from oncue.api.schedules import read_instant
 from oncue.domain import change
 from oncue.domain.change import JobChange
 from oncue.domain.errors import Conflict, Invalid, NotFound, Problem
-from oncue.domain.fields import read_fields
+from oncue.domain.fields import instant, read_fields
 from oncue.domain.ids import JobId
 from oncue.domain.instants import MICROSECOND, MINUTE, Instant, rfc3339
 
@@ -51,7 +50,7 @@ async def _decide(api: Api, job_id: JobId, first: Instant, last: Instant, caller
 def _stretch(raw: dict[str, Any], now: Instant) -> tuple[Instant, Instant]:
     """The first and the last instant of [from, to), as far as it is past: what is to come is up to the schedule."""
     problems: list[Problem] = []
-    found = read_fields(raw, {"from": read_instant, "to": read_instant}, problems)
+    found = read_fields(raw, {"from": instant, "to": instant}, problems)
     missing = [name for name in ("from", "to") if name not in raw]
     problems += [Problem(name, "required", "say from when to when, like 2027-01-31T09:00:00Z") for name in missing]
     if problems:

@@ -13,11 +13,8 @@ from oncue.api import views
 from oncue.api.answers import answer
 from oncue.api.auth import Caller
 from oncue.api.context import Api
-from oncue.api.jobs import _as_stored as as_stored
-from oncue.api.jobs import _checked as checked
-from oncue.api.jobs import _hint as hint
-from oncue.api.jobs import _new as new_job
-from oncue.api.jobs import _shown as shown_job
+from oncue.api.defining import as_stored, checked, hint_of, new_job
+from oncue.api.jobs import shown
 from oncue.api.reading import read_object
 from oncue.api.repeating import Repeats, refuse_reused
 from oncue.domain.definition import MOST_PROBLEMS
@@ -40,17 +37,16 @@ async def create(api: Api, request: Request, caller: Caller) -> Response:
     refuse_reused(created)
     if created.outcome is Created.REPEATED:
         return await _made_before(api, created.job_id, caller)
-    await api.engine.signals.send([hint(new)])
-    shown = views.job(as_stored(new), caller.user_id, None)
+    await api.engine.signals.send([hint_of(new)])
     headers = {"Location": f"/v1/jobs/{new.job.job_id}", "ETag": views.etag(new.job)}
-    return answer(shown, HTTPStatus.CREATED, headers)
+    return answer(views.job(as_stored(new), caller.user_id, None), HTTPStatus.CREATED, headers)
 
 
 async def _made_before(api: Api, job_id: JobId, caller: Caller) -> Response:
     snap = await api.engine.jobs.read(caller.uid, job_id)
     if snap is None:
         raise NotFound
-    return await shown_job(api, snap, caller)
+    return await shown(api, snap, caller)
 
 
 async def batch(api: Api, request: Request, caller: Caller) -> Response:
@@ -98,7 +94,7 @@ async def _checked_job(api: Api, raw: Any, caller: Caller, now: Instant, repeat:
 def _hints(news: list[NewJob]) -> list[Hint]:
     """Of each topic the earliest."""
     first: dict[Topic, Hint] = {}
-    for found in map(hint, news):
+    for found in map(hint_of, news):
         known = first.get(found.topic)
         if known is None or (known.due is not None and (found.due is None or found.due < known.due)):
             first[found.topic] = found

@@ -14,7 +14,8 @@ from oncue.api import views
 from oncue.api.answers import answer
 from oncue.api.auth import Caller
 from oncue.api.context import Api
-from oncue.api.jobs import TRIES, _as_stored, _checked, _hint, _new, _shown, _snapshot
+from oncue.api.defining import as_stored, checked, hint_of, new_job
+from oncue.api.jobs import TRIES, shown, snapshot
 from oncue.api.reading import read_object
 from oncue.domain import change, fields
 from oncue.domain.errors import Conflict, Invalid, Problem, Stale
@@ -29,7 +30,7 @@ TOLD = ("next_run_at", "last_run")  # change by themselves: what is sent back of
 
 async def edit(api: Api, request: Request, caller: Caller) -> Response:
     """Takes effect for every occurrence that has not started. What the request does not name stays as it is."""
-    snap = await _snapshot(api, request, caller)
+    snap = await snapshot(api, request, caller)
     _check_match(request, snap.job)
     raw = await read_object(request)
     for _ in range(TRIES):
@@ -37,8 +38,8 @@ async def edit(api: Api, request: Request, caller: Caller) -> Response:
         change.edit(snap, snap.job.spec, snap.job.payload, snap.class_id, now)  # Conflict: it is too late for any
         spec, payload = await _edited(api, snap, raw, caller, now)
         if await _stored(api, snap, spec, payload, now):
-            return await _shown(api, await _snapshot(api, request, caller), caller)
-        snap = await _snapshot(api, request, caller)
+            return await shown(api, await snapshot(api, request, caller), caller)
+        snap = await snapshot(api, request, caller)
         _check_match(request, snap.job)
     raise _busy()
 
@@ -65,7 +66,7 @@ async def put(api: Api, request: Request, caller: Caller) -> Response:
                 return made
         elif (kept, payload) == (snap.job.spec, snap.job.payload) or await _stored(api, snap, kept, payload, now):
             found = await api.engine.jobs.read(caller.uid, snap.job.job_id)
-            return await _shown(api, found or snap, caller)
+            return await shown(api, found or snap, caller)
     raise _busy()
 
 
@@ -96,7 +97,7 @@ async def _edited(
         message = "a job keeps its key: make another job with PUT /v1/jobs/by-key/{key}"
         problems.append(Problem("key", "read_only", message))
     try:
-        spec, payload = await _checked(api, _own_fields(there, there)[0] | given, caller, now)
+        spec, payload = await checked(api, _own_fields(there, there)[0] | given, caller, now)
     except Invalid as wrong:
         problems += wrong.problems
     if problems:
@@ -110,11 +111,11 @@ async def _replacing(
 ) -> tuple[Spec, bytes | None]:
     """The definition that this asks for, whatever there was before."""
     if snap is None:
-        return await _checked(api, raw, caller, now)
+        return await checked(api, raw, caller, now)
     given, problems = _own_fields(raw, await _as_shown(api, snap, caller))
     if problems:
         raise Invalid(*problems)
-    return await _checked(api, given, caller, now)
+    return await checked(api, given, caller, now)
 
 
 async def _as_shown(api: Api, snap: Snapshot, caller: Caller) -> dict[str, Any]:
@@ -167,9 +168,9 @@ def _is_over(job: Job, spec: Spec, payload: bytes | None) -> bool:
 
 async def _made(api: Api, job: Job, caller: Caller, now: Instant) -> Response | None:
     """None: somebody else was quicker to make a job with this key."""
-    new = _new(job, await api.class_id(job.spec.class_key), now)
+    new = new_job(job, await api.class_id(job.spec.class_key), now)
     if (await api.commits.store(new)).outcome is not Created.NEW:
         return None
-    await api.engine.signals.send([_hint(new)])
+    await api.engine.signals.send([hint_of(new)])
     headers = {"Location": f"/v1/jobs/{job.job_id}", "ETag": views.etag(job)}
-    return answer(views.job(_as_stored(new), caller.user_id, None), HTTPStatus.CREATED, headers)
+    return answer(views.job(as_stored(new), caller.user_id, None), HTTPStatus.CREATED, headers)

@@ -11,97 +11,28 @@ from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.answers import answer
-from oncue.api.auth import Caller, forbidden
-from oncue.api.catalogue import defaults_of, misfits
+from oncue.api.auth import Caller
 from oncue.api.context import Api
 from oncue.api.pages import page, wanted_page
-from oncue.api.reading import path_id, read_object, read_optional_object
+from oncue.api.reading import path_id, read_optional_object
 from oncue.domain import change
-from oncue.domain.addresses import check_url
 from oncue.domain.change import JobChange
-from oncue.domain.definition import define
 from oncue.domain.errors import Conflict, Invalid, NotFound, Problem
 from oncue.domain.fields import choice, read_fields
-from oncue.domain.ids import ClassId, JobId, RunId
+from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import Instant
-from oncue.domain.job import Job, JobStatus, Snapshot, Spec, WaitingRun
-from oncue.domain.plain_json import printable
+from oncue.domain.job import JobStatus, Snapshot
 from oncue.domain.policy import CatchUp
 from oncue.domain.run import RunView, State, Status
-from oncue.engines.port import Hint, NewJob, RunQuery, Task, Topic
+from oncue.engines.port import Hint, RunQuery, Topic
 
 LIVE = frozenset({State.WAITING, State.RUNNING})
 ENDED = frozenset(State) - LIVE
 TRIES = 5  # decisions about a job that moves on while they are made
 
 
-async def create(api: Api, request: Request, caller: Caller) -> Response:
-    raw = await read_object(request)
-    now = api.clock.now()
-    spec, payload = await _checked(api, raw, caller, now)
-    [class_id] = await api.engine.jobs.intern([spec.class_key])
-    job = Job(JobId(api.new_id(now)), caller.uid, spec, payload, created_at=now, updated_at=now)
-    new = _new(job, class_id, now)
-    await api.engine.jobs.create([new], now)
-    await api.engine.signals.send([_hint(new)])
-    shown = views.job(_as_stored(new), caller.user_id, None)
-    headers = {"Location": f"/v1/jobs/{job.job_id}", "ETag": views.etag(job)}
-    return answer(shown, HTTPStatus.CREATED, headers)
-
-
-async def _checked(api: Api, raw: dict[str, Any], caller: Caller, now: Instant) -> tuple[Spec, bytes | None]:
-    """The definition, if all of it is right; else everything that is not, at once."""
-    name = raw.get("task")
-    task = await api.catalogue.find(name) if isinstance(name, str) else None
-    if task is not None and caller.role not in task.roles:
-        raise forbidden(f"jobs of the task {printable(task.name)!r} are for these roles: {', '.join(task.roles)}")
-    problems: list[Problem] = []
-    try:
-        spec, payload = define(raw, {} if task is None else defaults_of(task), now, api.limits)
-    except Invalid as wrong:
-        problems += wrong.problems
-    named = {problem.path.partition(".")[0] for problem in problems}
-    if task is None and "task" not in named:
-        message = "no worker has announced this task: look at its spelling, or start a worker that has it"
-        problems.append(Problem("task", "unknown_task", message))
-    if task is not None and "payload" not in named:
-        problems += _payload_problems(api, task, raw.get("payload") or {})
-    if problems:
-        raise Invalid(*problems)
-    return spec, payload
-
-
-def _payload_problems(api: Api, task: Task, payload: dict[str, Any]) -> list[Problem]:
-    problems = misfits(task, payload)
-    if task.name == "http" and not problems:
-        try:
-            check_url(payload["url"], api.reachable)
-        except Invalid as wrong:
-            problems += wrong.problems
-    return problems
-
-
-def _new(job: Job, class_id: ClassId, now: Instant) -> NewJob:
-    if job.spec.schedule.recurring:
-        return NewJob(job, class_id, cursor=change.first_cursor(job.spec.schedule, now))
-    return NewJob(job, class_id, run=change.only_run(job, class_id, now))
-
-
-def _hint(new: NewJob) -> Hint:
-    if new.run is not None:
-        return Hint(Topic.RUNS, due=new.run.wanted)
-    return Hint(Topic.JOBS, due=new.cursor.next_at if new.cursor else None)
-
-
-def _as_stored(new: NewJob) -> Snapshot:
-    """The job as reading it back would give it, without asking."""
-    run = new.run
-    waiting = () if run is None else (WaitingRun(run.run_id, run.wanted, run.nominal, scheduled=True),)
-    return Snapshot(new.job, new.class_id, new.cursor, waiting)
-
-
 async def show(api: Api, request: Request, caller: Caller) -> Response:
-    return await _shown(api, await _snapshot(api, request, caller), caller)
+    return await shown(api, await snapshot(api, request, caller), caller)
 
 
 async def cancel(api: Api, request: Request, caller: Caller) -> Response:
@@ -111,19 +42,19 @@ async def cancel(api: Api, request: Request, caller: Caller) -> Response:
     if stopped is None:
         raise NotFound
     await api.hint_stopped(stopped)
-    return await _shown(api, await _snapshot(api, request, caller), caller)
+    return await shown(api, await snapshot(api, request, caller), caller)
 
 
 async def status(api: Api, request: Request, caller: Caller) -> Response:
     """The last run that is due or was tried; of a job that had none yet, the first to come."""
-    snap = await _snapshot(api, request, caller)
+    snap = await snapshot(api, request, caller)
     latest = await _last_due(api, snap) or await _first_to_come(api, snap)
     return answer({"job_id": snap.job.job_id, "latest_run": latest})
 
 
 async def runs(api: Api, request: Request, caller: Caller) -> Response:
     wanted = wanted_page(request, caller)
-    snap = await _snapshot(api, request, caller)
+    snap = await snapshot(api, request, caller)
     query = RunQuery(caller.sees, snap.job.job_id, limit=wanted.limit, after=wanted.after)
     found = await api.engine.history.runs(query)
     classes, now = await api.classes_of(*found.items), api.clock.now()
@@ -168,21 +99,21 @@ async def _change(
 ) -> None:
     """Read, decide, write; again if the job moved on meanwhile. None: it is as it should be."""
     for _ in range(TRIES):
-        snap, now = await _snapshot(api, request, caller), api.clock.now()
+        snap, now = await snapshot(api, request, caller), api.clock.now()
         decided = decide(snap, now)
         if decided is None or await api.engine.jobs.apply(decided, now):
             return
     raise Conflict("this job is being changed by somebody else all the time: nothing was done; ask again")
 
 
-async def _snapshot(api: Api, request: Request, caller: Caller) -> Snapshot:
+async def snapshot(api: Api, request: Request, caller: Caller) -> Snapshot:
     snap = await api.engine.jobs.read(caller.sees, JobId(path_id(request)))
     if snap is None:
         raise NotFound
     return snap
 
 
-async def _shown(api: Api, snap: Snapshot, caller: Caller) -> Response:
+async def shown(api: Api, snap: Snapshot, caller: Caller) -> Response:
     owner = await api.owner_of(snap.job.uid, caller)
     near = (await api.engine.history.nearby([snap.job.job_id]))[snap.job.job_id]
     last = None if near.last is None else await _run(api, near.last)

@@ -17,8 +17,8 @@ from oncue.domain.errors import Conflict, Invalid, NotFound, Problem
 from oncue.domain.fields import choice, read_fields, text
 from oncue.domain.ids import KeyId
 from oncue.domain.instants import Instant, rfc3339
+from oncue.engines.new_keys import new_key
 from oncue.engines.port import Key, Role
-from oncue.services.keys import new_key
 
 ROLES = {role.value: role for role in Role}
 

@@ -13,8 +13,7 @@ from oncue.api.auth import Caller
 from oncue.api.context import Api
 from oncue.api.reading import read_object
 from oncue.domain.errors import Invalid, Problem, inside
-from oncue.domain.fields import read_fields, whole
-from oncue.domain.instants import Instant, parse_instant
+from oncue.domain.fields import instant, read_fields, whole
 from oncue.domain.preview import MOST_SHOWN, USUALLY_SHOWN, preview
 from oncue.domain.schedule import parse_schedule
 from oncue.domain.schedule_fields import read_schedule
@@ -32,16 +31,10 @@ async def show_ahead(api: Api, request: Request, caller: Caller) -> Response:
 
 def _asked(raw: dict[str, Any]) -> dict[str, Any]:
     problems: list[Problem] = []
-    readers = {"schedule": read_schedule, "count": whole(1, MOST_SHOWN), "after": read_instant}
+    readers = {"schedule": read_schedule, "count": whole(1, MOST_SHOWN), "after": instant}
     found = read_fields(raw, readers, problems, nothing=frozenset({"after"}))
     if "schedule" not in raw:
         problems.append(Problem("schedule", "required", 'write a schedule, like "0 9 * * 1-5" or {"every": "30s"}'))
     if problems:
         raise Invalid(*problems)
     return found
-
-
-def read_instant(raw: Any, path: str) -> Instant:
-    if not isinstance(raw, str):
-        raise Invalid.of(path, "wrong_type", "is an RFC 3339 instant with an offset, like 2027-01-31T09:00:00Z")
-    return parse_instant(raw, path)

@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any
 
 from oncue.domain.errors import Invalid, Problem
-from oncue.domain.instants import MILLISECOND, Duration, parse_duration
+from oncue.domain.instants import MILLISECOND, Duration, Instant, parse_duration, parse_instant
 from oncue.domain.plain_json import printable
 
 Reader = Callable[[Any, str], Any]
@@ -142,3 +142,9 @@ def choice(values: Mapping[str, Any]) -> Reader:
         return values[raw]
 
     return read
+
+
+def instant(raw: Any, path: str) -> Instant:
+    if not isinstance(raw, str):
+        raise Invalid.of(path, "wrong_type", "is an RFC 3339 instant with an offset, like 2027-01-31T09:00:00Z")
+    return parse_instant(raw, path)

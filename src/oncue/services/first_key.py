@@ -8,8 +8,8 @@ from pathlib import Path
 
 from oncue.clock import Clock
 from oncue.domain.keys import key_hash
+from oncue.engines.new_keys import new_key
 from oncue.engines.port import Engine, Role
-from oncue.services.keys import new_key
 
 FILE = "admin.key"
 USER = "admin"

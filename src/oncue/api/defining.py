@@ -1,0 +1,69 @@
+"""What a request makes of a job: its definition, checked as a whole, and how a new one is stored and shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oncue.api.auth import Caller, forbidden
+from oncue.api.catalogue import defaults_of, misfits
+from oncue.api.context import Api
+from oncue.domain import change
+from oncue.domain.addresses import check_url
+from oncue.domain.definition import define
+from oncue.domain.errors import Invalid, Problem
+from oncue.domain.ids import ClassId
+from oncue.domain.instants import Instant
+from oncue.domain.job import Job, Snapshot, Spec, WaitingRun
+from oncue.domain.plain_json import printable
+from oncue.engines.port import Hint, NewJob, Task, Topic
+
+
+async def checked(api: Api, raw: dict[str, Any], caller: Caller, now: Instant) -> tuple[Spec, bytes | None]:
+    """The definition, if all of it is right; else everything that is not, at once."""
+    name = raw.get("task")
+    task = await api.catalogue.find(name) if isinstance(name, str) else None
+    if task is not None and caller.role not in task.roles:
+        raise forbidden(f"jobs of the task {printable(task.name)!r} are for these roles: {', '.join(task.roles)}")
+    problems: list[Problem] = []
+    try:
+        spec, payload = define(raw, {} if task is None else defaults_of(task), now, api.limits)
+    except Invalid as wrong:
+        problems += wrong.problems
+    named = {problem.path.partition(".")[0] for problem in problems}
+    if task is None and "task" not in named:
+        message = "no worker has announced this task: look at its spelling, or start a worker that has it"
+        problems.append(Problem("task", "unknown_task", message))
+    if task is not None and "payload" not in named:
+        problems += _payload_problems(api, task, raw.get("payload") or {})
+    if problems:
+        raise Invalid(*problems)
+    return spec, payload
+
+
+def _payload_problems(api: Api, task: Task, payload: dict[str, Any]) -> list[Problem]:
+    problems = misfits(task, payload)
+    if task.name == "http" and not problems:
+        try:
+            check_url(payload["url"], api.reachable)
+        except Invalid as wrong:
+            problems += wrong.problems
+    return problems
+
+
+def new_job(job: Job, class_id: ClassId, now: Instant) -> NewJob:
+    if job.spec.schedule.recurring:
+        return NewJob(job, class_id, cursor=change.first_cursor(job.spec.schedule, now))
+    return NewJob(job, class_id, run=change.only_run(job, class_id, now))
+
+
+def hint_of(new: NewJob) -> Hint:
+    if new.run is not None:
+        return Hint(Topic.RUNS, due=new.run.wanted)
+    return Hint(Topic.JOBS, due=new.cursor.next_at if new.cursor else None)
+
+
+def as_stored(new: NewJob) -> Snapshot:
+    """The job as reading it back would give it, without asking."""
+    run = new.run
+    waiting = () if run is None else (WaitingRun(run.run_id, run.wanted, run.nominal, scheduled=True),)
+    return Snapshot(new.job, new.class_id, new.cursor, waiting)
