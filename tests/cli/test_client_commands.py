@@ -17,8 +17,10 @@ from tests.examples.server import PATIENCE
 
 from oncue.cli.main import COMMANDS, main
 
+J1 = "01990000-0000-7000-8000-000000000001"
+J2 = "01990000-0000-7000-8000-000000000002"
 JOB = {
-    "job_id": "j1",
+    "job_id": J1,
     "task": "hello",
     "status": "active",
     "name": "greeting",
@@ -28,18 +30,18 @@ JOB = {
 }
 RUN = {
     "run_id": "r1",
-    "job_id": "j1",
+    "job_id": J1,
     "task": "hello",
     "status": "dead",
     "scheduled_for": "2026-11-16T08:00:00.000Z",
     "attempt_number": 2,
     "error_message": "it\nbroke \x1b[31mbadly",
 }
-LISTED = """\
+LISTED = f"""\
 2 jobs
-job_id  status  task   next run              last run  name
-j1      active  hello  2026-11-16 08:00:00Z  dead      greeting
-j2      active  hello  2026-11-16 08:00:00Z  dead      greeting
+job_id                                status  task   next run              last run  name
+{J1}  active  hello  2026-11-16 08:00:00Z  dead      greeting
+{J2}  active  hello  2026-11-16 08:00:00Z  dead      greeting
 """
 
 
@@ -55,7 +57,7 @@ def pages_of(name: str, *pages: tuple[list[Any], str | None]) -> Any:
 
 class TestLists:
     def test_a_table_in_a_pipe(self, stand_in: StandIn) -> None:
-        stand_in(pages_of("jobs", ([JOB], "t1"), ([], "t2"), ([{**JOB, "job_id": "j2"}], None)))
+        stand_in(pages_of("jobs", ([JOB], "t1"), ([], "t2"), ([{**JOB, "job_id": J2}], None)))
 
         result = command("jobs", "list")
 
@@ -83,14 +85,14 @@ class TestLists:
 
         command("jobs", "list", "--status", "paused", "--last-status", "dead", "--task", "t", "--name", "n",
                 "--tag", "x", "--queue", "q", "--from", "a", "--until", "b", "--user", "ada")  # fmt: skip
-        command("runs", "list", "--status", "dead", "--job", "j1", "--task", "t", "--queue", "q", "--from", "a",
+        command("runs", "list", "--status", "dead", "--job", J1, "--task", "t", "--queue", "q", "--from", "a",
                 "--until", "b")  # fmt: skip
 
         both = {"task": "t", "queue": "q", "start_time": "a", "end_time": "b", "limit": "50"}
         jobs = {"status": "paused", "last_status": "dead", "name": "n", "tag": "x", "user_id": "ada"}
         assert [request.query for request in server.requests] == [
             both | jobs,
-            both | {"status": "dead", "job_id": "j1"},
+            both | {"status": "dead", "job_id": J1},
         ]
 
     def test_what_would_disturb_a_terminal_is_left_out_of_tables(self, stand_in: StandIn) -> None:
@@ -111,18 +113,18 @@ class TestWhatIsAsked:
     def test_edit(self, stand_in: StandIn) -> None:
         server = stand_in(lambda _: (200, JOB))
 
-        result = command("jobs", "edit", "j1", "--if-match", "3", "--priority", "high", "--field", "start_within=null",
+        result = command("jobs", "edit", J1, "--if-match", "3", "--priority", "high", "--field", "start_within=null",
                          "--schedule", '{"every": "5m"}', "--json")  # fmt: skip
 
         assert json.loads(result.stdout) == JOB
         [request] = server.requests
-        assert (request.line, request.headers["If-Match"]) == ("PATCH /v1/jobs/j1", '"3"')
+        assert (request.line, request.headers["If-Match"]) == (f"PATCH /v1/jobs/{J1}", '"3"')
         assert request.body == {"priority": "high", "start_within": None, "schedule": {"every": "5m"}}
 
     def test_a_stale_edit_is_refused(self, stand_in: StandIn) -> None:
         stand_in(lambda _: (412, {"title": "Precondition Failed", "status": 412, "detail": "it was changed"}))
 
-        result = command("jobs", "edit", "j1", "--if-match", "3", "--name", "x")
+        result = command("jobs", "edit", J1, "--if-match", "3", "--name", "x")
 
         assert (result.exit_code, result.stderr) == (1, "it was changed\n")
 
@@ -136,7 +138,7 @@ class TestWhatIsAsked:
     def test_backfill(self, stand_in: StandIn) -> None:
         server = stand_in(lambda _: (202, {"run_ids": ["r1", "r2"]}))
 
-        assert command("jobs", "backfill", "j1", "--from", "a", "--to", "b").stdout == "made 2 runs\n"
+        assert command("jobs", "backfill", J1, "--from", "a", "--to", "b").stdout == "made 2 runs\n"
         assert server.requests[0].body == {"from": "a", "to": "b"}
 
     def test_dead_letters_by_id_or_all_that_fit(self, stand_in: StandIn) -> None:
@@ -249,7 +251,7 @@ class TestFollowing:
             lambda request: (202, {"run_id": "r1"}) if request.method == "POST" else (200, {**RUN, "status": "running"})
         )
 
-        result = command("jobs", "run", "j1", "--wait", "--timeout", "100ms")
+        result = command("jobs", "run", J1, "--wait", "--timeout", "100ms")
 
         assert (result.exit_code, result.stdout) == (1, "")
         assert result.stderr == "run r1 is running after 0.1 s; it goes on\n"
@@ -288,9 +290,9 @@ class TestNoServer:
         with socket.create_server(("127.0.0.1", 0)) as door:
             monkeypatch.setenv("ONCUE_URL", f"http://127.0.0.1:{door.getsockname()[1]}")
             door.settimeout(PATIENCE)
-            process = subprocess.Popen([ONCUE, "jobs", "pause", "j1"], stderr=subprocess.PIPE, text=True)
+            process = subprocess.Popen([ONCUE, "jobs", "pause", J1], stderr=subprocess.PIPE, text=True)
             connection, _ = door.accept()
-            assert connection.recv(10_000).startswith(b"POST /v1/jobs/j1/pause")
+            assert connection.recv(10_000).startswith(f"POST /v1/jobs/{J1}/pause".encode())
             connection.close()
             _, said = process.communicate()
 
@@ -300,27 +302,27 @@ class TestNoServer:
     def test_another_server_at_that_address(self, stand_in: StandIn) -> None:
         stand_in(lambda _: (200, "<h1>It works!</h1>"))
 
-        result = command("jobs", "show", "j1")
+        result = command("jobs", "show", J1)
 
         assert result.exit_code == 1
-        assert "GET /v1/jobs/j1 was answered with something else" in result.stderr
+        assert f"GET /v1/jobs/{J1} was answered with something else" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("jobs", "create"), "--task NAME"),
-        (("jobs", "edit", "j1"), "name at least one field"),
+        (("jobs", "edit", J1), "name at least one field"),
         (("jobs", "create", "--task", "t", "--payload", "[1]"), "--payload is no JSON object"),
         (("jobs", "create", "--task", "t", "--payload", "@nowhere.json"), "nowhere.json cannot be read"),
         (("jobs", "create", "--task", "t", "--field", "x"), "has no ="),
         (("jobs", "create", "--task", "t", "--timezone", "UTC"), "goes with a cron expression"),
-        (("jobs", "run", "j1", "--wait", "--timeout", "soon"), "is not a duration"),
+        (("jobs", "run", J1, "--wait", "--timeout", "soon"), "is not a duration"),
         (("dead", "discard"), "say which ones"),
         (("dead", "discard", "r1", "--all"), "say which ones"),
         (("dead", "discard", "r1", "--task", "t"), "say which ones"),
         (("jobs", "list", "--url", "localhost:8470"), "is not the address of a server"),
-        (("jobs", "show", ".."), "neither an id nor a name"),
+        (("runs", "show", ".."), "neither an id nor a name"),
     ],
 )
 def test_a_command_line_that_makes_no_sense_is_exit_code_two(arguments: tuple[str, ...], said: str) -> None:

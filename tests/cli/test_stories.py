@@ -48,6 +48,25 @@ def test_a_job_is_paused_explained_resumed_and_cancelled(oncue: Oncue) -> None:
     assert told(oncue, "jobs", "cancel", job_id)["status"] == "cancelled"
 
 
+def test_a_job_can_be_named_instead_of_its_id(oncue: Oncue) -> None:
+    made = [
+        told(oncue, "jobs", "create", "--task", "hello", "--schedule", "every 1h", "--name", "called so")["job_id"]
+        for _ in range(2)
+    ]
+
+    several = oncue("jobs", "pause", "called so").stderr
+    told(oncue, "jobs", "cancel", made[0])
+    paused = told(oncue, "jobs", "pause", "called so")
+    resumed = told(oncue, "jobs", "resume", "called so")
+    told(oncue, "jobs", "cancel", "called so")
+    none = oncue("jobs", "show", "called so").stderr
+
+    assert "several jobs are called 'called so'" in several
+    assert all(job_id in several for job_id in made)
+    assert (paused["job_id"], paused["status"], resumed["status"]) == (made[1], "paused", "active")
+    assert none == "no job that has not ended is called 'called so': look with `oncue jobs list`\n"
+
+
 def test_a_definition_from_a_file_and_from_standard_input(oncue: Oncue) -> None:
     definition = '{"task": "hello", "schedule": "every 1h", "name": "from a file"}'
 

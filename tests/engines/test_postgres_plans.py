@@ -18,7 +18,7 @@ from oncue.testing.conformance.store import Store
 
 place = outside.place
 
-LARGE = ("waiting", "running", "history", "agenda", "dead", "jobs", "job_versions", "job_tags", "job_keys", "repeats")
+LARGE = "waiting running history agenda dead jobs job_versions job_tags job_keys repeats_0 repeats_1".split()
 MAY_WALK = {
     "orphans": {"running"},  # whose worker is gone: there is nothing to find them by
     "empty_lanes": {"running", "waiting"},  # these belong to tending, once in a while
@@ -45,7 +45,8 @@ insert into running
 insert into dead select * from history limit {ROWS} / 100;
 insert into job_tags select 1, 'tag', job_id from jobs;
 insert into job_keys select 1, job_id::text, job_id from jobs;
-insert into repeats select 1, sha256(uuid_send(job_id)), '', job_id, $1 from jobs;
+insert into repeats_0 select 1, sha256(uuid_send(job_id)), '', job_id from jobs;
+insert into repeats_1 select 1, sha256('x' || uuid_send(job_id)), '', job_id from jobs;
 insert into job_versions select job_id, 0, '', null, $1 from jobs;
 """
 
@@ -128,7 +129,8 @@ async def leading_columns(place: Place) -> dict[str, str]:
 SEEN_WHEN_EMPTY = """
 update pg_class c set reltuples = 1, relpages = greatest(1, pg_relation_size(c.oid) / 8192)
 from pg_class t left join pg_index i on i.indrelid = t.oid
-where t.relname in ('waiting', 'running', 'dead', 'repeats', 'history_{now}') and c.oid in (t.oid, i.indexrelid)
+where t.relname in ('waiting', 'running', 'dead', 'repeats_0', 'repeats_1', 'history_{now}')
+  and c.oid in (t.oid, i.indexrelid)
 """
 
 
@@ -139,7 +141,7 @@ async def test_whatever_the_planner_believes_no_statement_walks_through_a_large_
     time, however much is in it by then; or fresh.
     """
     store = await place.store()
-    for table in ("waiting", f"history_{store.now}", "jobs", "agenda", "running", "dead", "repeats"):
+    for table in ("waiting", f"history_{store.now}", "jobs", "agenda", "running", "dead", "repeats_0", "repeats_1"):
         await place.session.execute(f"alter table {table} set (autovacuum_enabled = off)")
     await place.session.execute(LOAD.replace("$1", str(store.now)))
     leading = await leading_columns(place)

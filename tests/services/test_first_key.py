@@ -1,6 +1,7 @@
 """The first admin key: one, whoever starts at once, and none lost by a crash."""
 
 import asyncio
+import os
 from pathlib import Path
 from stat import S_IMODE
 from typing import Any
@@ -25,6 +26,26 @@ async def test_an_empty_store_gets_one_and_keeps_it_in_a_file_for_its_owner(stor
     stored = await store.people.key(key_hash(text))
     assert stored is not None
     assert (stored.role, stored.user_id) == (Role.ADMIN, "admin")
+
+
+async def test_the_file_is_its_owners_alone_before_anything_is_in_it(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, seen = os.fdopen, []
+
+    def looked_at(descriptor: int, *how: Any) -> Any:
+        found = os.fstat(descriptor)
+        seen.append((S_IMODE(found.st_mode), found.st_size))
+        return opened(descriptor, *how)
+
+    monkeypatch.setattr(os, "fdopen", looked_at)
+    before = os.umask(0)
+    try:
+        await first_key(store.engine, store.clock, tmp_path)
+    finally:
+        os.umask(before)
+
+    assert seen == [(0o600, 0)]
 
 
 async def test_a_store_that_has_keys_gets_none(store: Store, tmp_path: Path) -> None:

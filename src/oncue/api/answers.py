@@ -22,9 +22,9 @@ def answer(
     return Response(_encode(value), status, {**ALWAYS, **(headers or {})}, media_type)
 
 
-def stored_json(value: bytes) -> Response:
+def stored_json(value: bytes, status: HTTPStatus = HTTPStatus.OK) -> Response:
     """JSON as it was stored."""
-    return Response(value, headers=ALWAYS, media_type="application/json")
+    return Response(value, status, ALWAYS, "application/json")
 
 
 def plain_text(value: bytes) -> Response:

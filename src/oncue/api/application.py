@@ -11,23 +11,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from oncue.api import health
-from oncue.api.audit import AuditLog
+from oncue.api.audit import AuditLog, account_settled
 from oncue.api.auth import check_role
 from oncue.api.context import Api
 from oncue.api.limits import RateLimit
+from oncue.api.openapi import ITSELF
 from oncue.api.problems import http_problem, problem_of
-from oncue.api.routes import ROUTES
+from oncue.api.reading import refuse_parameters
+from oncue.api.routes import OPEN_ROUTES, ROUTES, OpenCall
 from oncue.api.routes import Route as Entry
 from oncue.clock import Clock
 from oncue.engines.port import Engine
 from oncue.settings import Settings
 
 Serve = Callable[[Request], Awaitable[Response]]
-OpenCall = Callable[[Api, Request], Awaitable[Response]]
 
-CALLS = {(route.method, f"/v1{route.path}"): route for route in ROUTES}
-OPEN_CALLS: dict[str, OpenCall] = {"/healthz": health.alive, "/readyz": health.ready}
+CALLS = {(route.method, f"/v1{route.path}"): route for route in ROUTES} | {(ITSELF.method, ITSELF.path): ITSELF}
+OPEN_CALLS: dict[str, OpenCall] = {route.path: route.call for route in OPEN_ROUTES}
 
 
 def create_app(engine: Engine, clock: Clock, settings: Settings) -> Starlette:
@@ -62,13 +62,17 @@ class Guard:
         async def serve(request: Request) -> Response:
             route = by_method["GET" if request.method == "HEAD" else request.method]
             try:
-                caller = await self._api.keyring.admit(request)
-                self._rate.admit(caller)
-                check_role(caller, changes=route.action is not None, admin=route.admin)
-                response = await route.call(self._api, request, caller)
+                with self._api.patience:
+                    caller = await self._api.keyring.admit(request)
+                    self._rate.admit(caller)
+                    check_role(caller, changes=route.action is not None, admin=route.admin)
+                    if not route.query:
+                        refuse_parameters(request)
+                    response = await route.call(self._api, request, caller)
             except Exception as error:
                 return problem_of(error, request)
-            if route.action is not None:  # it was done: whatever is refused is raised
+            # it was done: whatever is refused is raised
+            if route.action is not None and not account_settled(request):
                 self._api.changes.after(route.action, request, response, caller)
                 await self._audit.record(route.action, request, response, caller)
             return response

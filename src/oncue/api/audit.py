@@ -17,11 +17,12 @@ from oncue.api.context import Api
 from oncue.api.pages import page, wanted_page
 from oncue.api.reading import as_uuid
 from oncue.clock import Clock
-from oncue.domain.instants import rfc3339
+from oncue.domain.instants import Instant, rfc3339
 from oncue.engines.port import Deed, People
 
 log = structlog.get_logger()
 
+_SETTLED = "oncue.account_settled"
 PATIENCE = 1  # seconds that an answer waits for the log; a line that takes longer is still written
 
 
@@ -31,6 +32,21 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
     uids = {deed.uid for deed in found.items}
     users = {uid: None if uid is None else await api.owner_of(uid, caller) for uid in uids}
     return answer(page("audit", found, lambda deed: _shown(deed, users[deed.uid]), wanted))
+
+
+def deed_of(action: str, request: Request, caller: Caller, object_id: UUID | None, now: Instant) -> Deed:
+    """The line that a request gets."""
+    address = None if request.client is None else request.client.host
+    return Deed(now, caller.uid, caller.key_id, action, object_id, _detail(request), address)
+
+
+def settle_account(request: Request) -> None:
+    """What this request changed is written down and told to whoever watches already, or it changed nothing."""
+    request.scope[_SETTLED] = True
+
+
+def account_settled(request: Request) -> bool:
+    return _SETTLED in request.scope
 
 
 def note(request: Request, **detail: Any) -> None:
@@ -53,16 +69,7 @@ class AuditLog:
         self._writing: set[asyncio.Task[None]] = set()
 
     async def record(self, action: str, request: Request, response: Response, caller: Caller) -> None:
-        deed = Deed(
-            at=self._clock.now(),
-            uid=caller.uid,
-            key_id=caller.key_id,
-            action=action,
-            object_id=_object(request, response),
-            detail=_detail(request),
-            address=None if request.client is None else request.client.host,
-        )
-        self._waiting.append(deed)
+        self._waiting.append(deed_of(action, request, caller, _object(request, response), self._clock.now()))
         writing = asyncio.create_task(self._write())
         self._writing.add(writing)
         writing.add_done_callback(self._writing.discard)

@@ -61,19 +61,19 @@ class Keyring:
         return self._owners.get(uid)
 
     async def _key(self, text: str) -> Key:
-        key = await self._look_up(key_hash(text)) if well_formed(text) else None
+        key = await self._look_up(text)
         if key is None:
             raise _unknown("this is not a key of ours: look for a part that is missing or mistyped")
         if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= self._clock.now()):
             raise _unknown("this key was revoked or has expired: ask an administrator for another one")
         return key
 
-    async def _look_up(self, hashed: bytes) -> Key | None:
-        asked_at = self._clock.monotonic()
+    async def _look_up(self, text: str) -> Key | None:
+        asked_at, hashed = self._clock.monotonic(), key_hash(text)
         remembered = self._seen.get(hashed)
         if remembered is not None and asked_at - remembered[1] < TRUSTED_FOR:
             return remembered[0]
-        key = await self._people.key(hashed)
+        key = await self._people.key(hashed) if well_formed(text) else None
         if len(self._seen) >= MOST_KEYS:
             self._seen.clear()
         if key is not None:

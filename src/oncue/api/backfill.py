@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
+from uuid import UUID
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,14 +15,16 @@ from oncue.api.answers import answer
 from oncue.api.auth import Caller
 from oncue.api.context import Api
 from oncue.api.reading import path_id, read_object
+from oncue.api.repeating import once
 from oncue.domain import change
 from oncue.domain.change import JobChange
 from oncue.domain.errors import Conflict, Invalid, NotFound, Problem
-from oncue.domain.fields import instant, read_fields
+from oncue.domain.fields import Reader, instant, read_fields
 from oncue.domain.ids import JobId
 from oncue.domain.instants import MICROSECOND, MINUTE, Instant, rfc3339
 
 TRIES = 5  # decisions about a job that is edited while they are made
+STRETCH: Mapping[str, Reader] = {"from": instant, "to": instant}
 CLOCKS_DIFFER = MINUTE  # a caller's "until now" may lie so much ahead of ours
 
 
@@ -29,12 +33,21 @@ async def backfill(api: Api, request: Request, caller: Caller) -> Response:
     raw, asked_at = await read_object(request), api.clock.now()
     first, last = _stretch(raw, asked_at)
     job_id = JobId(path_id(request))
+
+    async def make(_: UUID) -> Response:
+        decided = await _backfilled(api, job_id, first, last, caller)
+        if decided.add:
+            await api.hint_runs(asked_at)  # workers look from there on: no later than the first run is due
+        return answer({"run_ids": [run.run_id for run in decided.add]}, HTTPStatus.ACCEPTED)
+
+    return await once(api, request, caller, raw, make)
+
+
+async def _backfilled(api: Api, job_id: JobId, first: Instant, last: Instant, caller: Caller) -> JobChange:
     for _ in range(TRIES):
         decided = await _decide(api, job_id, first, last, caller)
         if await api.engine.jobs.apply(decided, api.clock.now()):
-            if decided.add:
-                await api.hint_runs(asked_at)  # workers look from there on: no later than the first run is due
-            return answer({"run_ids": [run.run_id for run in decided.add]}, HTTPStatus.ACCEPTED)
+            return decided
     raise Conflict("this job is being changed by somebody else all the time: nothing was done; ask again")
 
 
@@ -50,8 +63,8 @@ async def _decide(api: Api, job_id: JobId, first: Instant, last: Instant, caller
 def _stretch(raw: dict[str, Any], now: Instant) -> tuple[Instant, Instant]:
     """The first and the last instant of [from, to), as far as it is past: what is to come is up to the schedule."""
     problems: list[Problem] = []
-    found = read_fields(raw, {"from": instant, "to": instant}, problems)
-    missing = [name for name in ("from", "to") if name not in raw]
+    found = read_fields(raw, STRETCH, problems)
+    missing = [name for name in STRETCH if name not in raw]
     problems += [Problem(name, "required", "say from when to when, like 2027-01-31T09:00:00Z") for name in missing]
     if problems:
         raise Invalid(*problems)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from oncue.api.patience import Patience
 from oncue.clock import Clock
 from oncue.engines.port import Creation, Engine, NewJob
 
@@ -11,10 +12,13 @@ MOST = 500
 
 
 class GroupCommit:
-    """Whoever comes while a commit is under way is part of the next one. Nobody waits for company."""
+    """Whoever comes while a commit is under way is part of the next one. Nobody waits longer for company than it takes
+    to look whether there is any: requests that have arrived and are not read yet.
+    """
 
-    def __init__(self, engine: Engine, clock: Clock) -> None:
+    def __init__(self, engine: Engine, clock: Clock, patience: Patience) -> None:
         self._engine = engine
+        self._patience = patience
         self._clock = clock
         self._waiting: list[tuple[NewJob, asyncio.Future[Creation]]] = []
         self._committing: asyncio.Task[None] | None = None
@@ -30,15 +34,24 @@ class GroupCommit:
     async def _commit(self) -> None:
         try:
             while self._waiting:
+                await self._gather()
                 batch, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
                 await self._store(batch)
         finally:
             self._committing = None
 
+    async def _gather(self) -> None:
+        """Let the others in for as long as each turn of the loop brings somebody."""
+        before = 0
+        while before < len(self._waiting) < MOST:
+            before = len(self._waiting)
+            await asyncio.sleep(0)
+
     async def _store(self, batch: list[tuple[NewJob, asyncio.Future[Creation]]]) -> None:
         """What befalls the batch befalls everybody in it; whoever has gone away meanwhile needs no answer."""
         try:
-            created = await self._engine.jobs.create([new for new, _ in batch], self._clock.now())
+            with self._patience:
+                created = await self._engine.jobs.create([new for new, _ in batch], self._clock.now())
         except BaseException as error:
             for _, answer in batch:
                 if not answer.done():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from oncue.api.auth import Caller, Keyring
 from oncue.api.catalogue import Catalogue
 from oncue.api.changes import Changes
 from oncue.api.committing import GroupCommit
+from oncue.api.patience import Patience
 from oncue.api.watching import Watching
 from oncue.clock import Clock
 from oncue.domain.addresses import parse_networks
@@ -17,7 +19,7 @@ from oncue.domain.ids import ClassId, UserNumber, uuid7
 from oncue.domain.instants import Instant
 from oncue.domain.placement import ClassKey
 from oncue.domain.run import RunView
-from oncue.engines.port import Cancelled, Engine, Hint, Topic
+from oncue.engines.port import Cancelled, Engine, Hint, Quota, Role, Topic
 from oncue.settings import Settings
 
 MOST_CLASSES = 100_000
@@ -32,12 +34,21 @@ class Api:
         self.keyring = Keyring(engine.people, clock)
         self.catalogue = Catalogue(engine.fleet, clock)
         self.limits = Limits(payload=settings.payload_cap)
+        self._quota = Quota(settings.quota_jobs, settings.quota_payload)
         self.reachable = parse_networks(settings.http_allow)
-        self.commits = GroupCommit(engine, clock)
+        self.patience = Patience(engine.ping)
+        self.commits = GroupCommit(engine, clock, self.patience)
         self.changes = Changes(engine.signals.send)
-        self.watching = Watching(engine, clock, self.classes_of)
+        self.watching = Watching(engine, clock, self.patience, self.classes_of)
+        self.awaited: asyncio.Event | None = None  # not ready to serve before this has happened
         self._classes: dict[ClassId, ClassKey] = {}
         self._class_ids: dict[ClassKey, ClassId] = {}
+
+    def quota_of(self, caller: Caller) -> Quota | None:
+        """None: nobody has one. An administrator's has no limits; what they add is counted for whom it belongs to."""
+        if self._quota == Quota():
+            return None
+        return Quota() if caller.role is Role.ADMIN else self._quota
 
     def new_id(self, at: Instant) -> UUID:
         return uuid7(at, secrets.token_bytes(8))

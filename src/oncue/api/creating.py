@@ -11,33 +11,44 @@ from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.answers import answer
+from oncue.api.audit import deed_of, settle_account
 from oncue.api.auth import Caller
+from oncue.api.changes import Changed
 from oncue.api.context import Api
 from oncue.api.defining import as_stored, checked, hint_of, new_job
 from oncue.api.jobs import shown
+from oncue.api.quotas import refuse_over_quota
 from oncue.api.reading import read_object
-from oncue.api.repeating import Repeats, refuse_reused
+from oncue.api.repeating import refuse_reused, repeat_of
 from oncue.domain.definition import MOST_PROBLEMS
 from oncue.domain.errors import Invalid, NotFound, Problem
-from oncue.domain.ids import JobId
-from oncue.domain.instants import Instant
+from oncue.domain.ids import JobId, sequel
+from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.job import Job
 from oncue.domain.plain_json import printable
-from oncue.engines.port import Created, Hint, NewJob, Repeat, Topic
+from oncue.engines.port import Created, Hint, NewJob, Topic
 
+CREATE = "job.create"  # as the audit log calls it
+FAR_OFF = Duration(10 * SECOND)  # whoever plans and runs jobs looks by itself before that
 LARGEST_BATCH = 10_000
 BATCH_BYTES = 64 * 1024 * 1024
 
 
 async def create(api: Api, request: Request, caller: Caller) -> Response:
-    raw = await read_object(request)
-    repeat = Repeats(request, raw).of()
-    new = await _checked_job(api, raw, caller, api.clock.now(), repeat)
+    """Stored with its line in the audit log, both or none."""
+    raw, now = await read_object(request), api.clock.now()
+    repeat, job_id = repeat_of(request, raw), JobId(api.new_id(now))
+    new = await _checked_job(api, raw, caller, now, job_id)
+    new = replace(new, repeat=repeat, deed=deed_of(CREATE, request, caller, job_id, now))
     created = await api.commits.store(new)
     refuse_reused(created)
+    refuse_over_quota([new], [created])
+    settle_account(request)
     if created.outcome is Created.REPEATED:
         return await _made_before(api, created.job_id, caller)
-    await api.engine.signals.send([hint_of(new)])
+    api.changes.note(Changed(caller.uid, new.job.job_id))
+    if (hint := hint_of(new)).due is None or hint.due < now + FAR_OFF:
+        await api.engine.signals.send([hint])
     headers = {"Location": f"/v1/jobs/{new.job.job_id}", "ETag": views.etag(new.job)}
     return answer(views.job(as_stored(new), caller.user_id, None), HTTPStatus.CREATED, headers)
 
@@ -50,23 +61,29 @@ async def _made_before(api: Api, job_id: JobId, caller: Caller) -> Response:
 
 
 async def batch(api: Api, request: Request, caller: Caller) -> Response:
-    """All or nothing. The same idempotency key and body again: the ids of the first time."""
+    """All or nothing. The same idempotency key and body again: the ids of the first time.
+
+    The key is stored with the first job, and from its id those of the others follow.
+    """
     raw = await read_object(request, largest=BATCH_BYTES)
-    now, repeats, problems = api.clock.now(), Repeats(request, raw), list[Problem]()
-    news: list[NewJob] = []
+    repeat, now, problems, news = repeat_of(request, raw), api.clock.now(), list[Problem](), list[NewJob]()
+    first = api.new_id(now)
     for index, one in enumerate(_wanted(raw)):
         try:
-            news.append(await _checked_job(api, one, caller, now, repeats.of(index)))
+            news.append(await _checked_job(api, one, caller, now, JobId(sequel(first, index))))
         except Invalid as wrong:
             problems += wrong.under(f"jobs.{index}").problems
         if len(problems) >= MOST_PROBLEMS:
             break
     if problems:
         raise Invalid(*problems[:MOST_PROBLEMS])
+    news[0] = replace(news[0], repeat=repeat)
     created = await api.engine.jobs.create(news, now, whole=True)
-    refuse_reused(*created)
     if created[0].outcome is Created.REPEATED:
-        return answer({"job_ids": [one.job_id for one in created]})
+        settle_account(request)
+        return answer({"job_ids": [sequel(created[0].job_id, index) for index in range(len(created))]})
+    refuse_reused(*created)
+    refuse_over_quota(news, created)
     await api.engine.signals.send(_hints(news))
     return answer({"job_ids": [one.job_id for one in created]}, HTTPStatus.CREATED)
 
@@ -82,13 +99,13 @@ def _wanted(raw: dict[str, Any]) -> list[Any]:
     return jobs
 
 
-async def _checked_job(api: Api, raw: Any, caller: Caller, now: Instant, repeat: Repeat | None) -> NewJob:
+async def _checked_job(api: Api, raw: Any, caller: Caller, now: Instant, job_id: JobId) -> NewJob:
     if not isinstance(raw, dict):
         raise Invalid.of("", "wrong_type", 'is an object like {"task": "send_email"}')
     spec, payload = await checked(api, raw, caller, now)
     class_id = await api.class_id(spec.class_key)
-    job = Job(JobId(api.new_id(now)), caller.uid, spec, payload, created_at=now, updated_at=now)
-    return replace(new_job(job, class_id, now), repeat=repeat)
+    job = Job(job_id, caller.uid, spec, payload, created_at=now, updated_at=now)
+    return new_job(job, class_id, now, api.quota_of(caller))
 
 
 def _hints(news: list[NewJob]) -> list[Hint]:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from http import HTTPStatus
 from typing import Any
+from uuid import UUID
 
 import msgspec
 from starlette.requests import Request
@@ -17,10 +18,11 @@ from oncue.api.audit import note
 from oncue.api.auth import Caller
 from oncue.api.context import Api
 from oncue.api.pages import filled_page, instant, page, wanted_page, window
-from oncue.api.reading import as_uuid, read_object
+from oncue.api.reading import as_uuid, read_job_id, read_object
+from oncue.api.repeating import once
 from oncue.domain.errors import Invalid, Problem, inside
-from oncue.domain.fields import Reader, object_of, read_fields, text
-from oncue.domain.ids import JobId, RunId
+from oncue.domain.fields import Reader, object_of, object_schema, read_fields, schema_of, takes, text
+from oncue.domain.ids import RunId, derived_id
 from oncue.domain.instants import Instant
 from oncue.domain.job import decode_spec
 from oncue.domain.placement import ClassKey
@@ -46,7 +48,7 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
-    wanted = wanted_page(request, caller, _FILTERS)
+    wanted = wanted_page(request, caller, FILTERS)
     found = await filled_page(
         lambda limit, after: _letters(api, caller, limit, after), wanted, _fitting(wanted.filters)
     )
@@ -56,15 +58,15 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
 
 async def requeue(api: Api, request: Request, caller: Caller) -> Response:
     """A new run for each of these that is still a dead letter of the caller's; the others are passed over."""
-    chosen, made = _chosen(await read_object(request)), list[RunId]()
-    async for letters in _passes(api, chosen, caller):
-        now = api.clock.now()
-        # one microsecond apart: ids in the order of their making keep what is made together together
-        new = [again(run, RunId(api.new_id(Instant(now + i))), now) for i, run in enumerate(letters)]
-        made += await api.engine.history.requeue(new, now)
-        await api.hint_runs(now)
-    _note(request, chosen, len(made))
-    return answer({"count": len(made), "run_ids": sorted(made)}, HTTPStatus.ACCEPTED)
+    raw = await read_object(request)
+    chosen = _chosen(raw)
+
+    async def make(made: UUID) -> Response:
+        new = await _requeue(api, caller, chosen, made)
+        _note(request, chosen, len(new))
+        return answer({"count": len(new), "run_ids": sorted(new)}, HTTPStatus.ACCEPTED)
+
+    return await once(api, request, caller, raw, make)
 
 
 async def discard(api: Api, request: Request, caller: Caller) -> Response:
@@ -77,6 +79,25 @@ async def discard(api: Api, request: Request, caller: Caller) -> Response:
             count += len(await api.engine.history.discard(caller.sees, [run.run_id for run in letters]))
     _note(request, chosen, count)
     return answer({"count": count})
+
+
+async def _requeue(api: Api, caller: Caller, chosen: Chosen, first: UUID) -> set[RunId]:
+    """The new runs; also those that the same request made before or makes this moment, if their letters are found."""
+    made: set[RunId] = set()
+    async for letters in _passes(api, chosen, caller):
+        now = api.clock.now()
+        new = [again(run, _follower(run, first), now) for run in letters]
+        made |= await api.engine.history.requeue(new, now)
+        others = [one.run_id for one in new if one.run_id not in made]
+        made |= {run.run_id for run in await _read(api, others, caller)}
+        await api.hint_runs(now)
+    return made
+
+
+def _follower(run: RunView, first: UUID) -> RunId:
+    """The id of its next run. In the order of their ends: what is made together stays together."""
+    assert run.ended_at is not None, "a dead run has ended"
+    return RunId(derived_id(first, run.run_id, run.ended_at))
 
 
 def again(run: RunView, run_id: RunId, now: Instant) -> NewRun:
@@ -138,7 +159,7 @@ def _note(request: Request, chosen: Chosen, count: int) -> None:
 
 def _chosen(raw: dict[str, Any]) -> Chosen:
     problems: list[Problem] = []
-    found = read_fields(raw, {"run_ids": _ids, "filter": _filter}, problems)
+    found = read_fields(raw, CHOICE, problems)
     if ("run_ids" in raw) == ("filter" in raw):
         message = 'say which ones: either run_ids, a list, or a filter, like {"task": "hello"}; {} stands for all'
         problems.append(Problem("run_ids", "required", message))
@@ -148,6 +169,7 @@ def _chosen(raw: dict[str, Any]) -> Chosen:
     return Chosen(found.get("run_ids"), raw.get("filter", {}), fits)
 
 
+@takes(type="array", items={"type": "string", "format": "uuid"}, minItems=1, maxItems=MOST_AT_ONCE)
 def _ids(raw: Any, path: str) -> list[RunId]:
     if not isinstance(raw, list) or not 1 <= len(raw) <= MOST_AT_ONCE:
         raise Invalid.of(path, "wrong_type", f"is a list of 1 to {MOST_AT_ONCE} ids of runs")
@@ -155,12 +177,6 @@ def _ids(raw: Any, path: str) -> list[RunId]:
     if None in found:
         raise Invalid.of(f"{path}.{found.index(None)}", "bad_id", "is not the id of a run")
     return list(dict.fromkeys(RunId(one) for one in found if one is not None))
-
-
-def _filter(raw: Any, path: str) -> Fits:
-    found = object_of(raw, path, _FILTERS)
-    with inside(path):
-        return _fitting(found)
 
 
 def _fitting(filters: Mapping[str, Any]) -> Fits:
@@ -181,21 +197,25 @@ def _fitting(filters: Mapping[str, Any]) -> Fits:
     return fits
 
 
-def _job_id(raw: Any, path: str) -> JobId:
-    found = as_uuid(raw) if isinstance(raw, str) else None
-    if found is None:
-        raise Invalid.of(path, "bad_id", "is not the id of a job")
-    return JobId(found)
-
-
+@takes(**schema_of(instant))
 def _instant(raw: Any, path: str) -> Instant:
     return instant(text(LONGEST)(raw, path), path)
 
 
-_FILTERS: Mapping[str, Reader] = {
-    "job_id": _job_id,
+FILTERS: Mapping[str, Reader] = {
+    "job_id": read_job_id,
     "task": text(LONGEST),
     "queue": text(LONGEST),
     "start_time": _instant,
     "end_time": _instant,
 }
+
+
+@takes(**object_schema(FILTERS))
+def _filter(raw: Any, path: str) -> Fits:
+    found = object_of(raw, path, FILTERS)
+    with inside(path):
+        return _fitting(found)
+
+
+CHOICE: Mapping[str, Reader] = {"run_ids": _ids, "filter": _filter}  # one of the two

@@ -15,7 +15,7 @@ from oncue.domain.ids import ClassId
 from oncue.domain.instants import Instant
 from oncue.domain.job import Job, Snapshot, Spec, WaitingRun
 from oncue.domain.plain_json import printable
-from oncue.engines.port import Hint, NewJob, Task, Topic
+from oncue.engines.port import Hint, NewJob, Quota, Task, Topic
 
 
 async def checked(api: Api, raw: dict[str, Any], caller: Caller, now: Instant) -> tuple[Spec, bytes | None]:
@@ -50,10 +50,10 @@ def _payload_problems(api: Api, task: Task, payload: dict[str, Any]) -> list[Pro
     return problems
 
 
-def new_job(job: Job, class_id: ClassId, now: Instant) -> NewJob:
+def new_job(job: Job, class_id: ClassId, now: Instant, quota: Quota | None) -> NewJob:
     if job.spec.schedule.recurring:
-        return NewJob(job, class_id, cursor=change.first_cursor(job.spec.schedule, now))
-    return NewJob(job, class_id, run=change.only_run(job, class_id, now))
+        return NewJob(job, class_id, cursor=change.first_cursor(job.spec.schedule, now), quota=quota)
+    return NewJob(job, class_id, run=change.only_run(job, class_id, now), quota=quota)
 
 
 def hint_of(new: NewJob) -> Hint:

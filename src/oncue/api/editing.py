@@ -16,6 +16,7 @@ from oncue.api.auth import Caller
 from oncue.api.context import Api
 from oncue.api.defining import as_stored, checked, hint_of, new_job
 from oncue.api.jobs import TRIES, shown, snapshot
+from oncue.api.quotas import refuse_over_quota
 from oncue.api.reading import read_object
 from oncue.domain import change, fields
 from oncue.domain.errors import Conflict, Invalid, Problem, Stale
@@ -37,7 +38,7 @@ async def edit(api: Api, request: Request, caller: Caller) -> Response:
         now = api.clock.now()
         change.edit(snap, snap.job.spec, snap.job.payload, snap.class_id, now)  # Conflict: it is too late for any
         spec, payload = await _edited(api, snap, raw, caller, now)
-        if await _stored(api, snap, spec, payload, now):
+        if await _stored(api, snap, spec, payload, caller, now):
             return await shown(api, await snapshot(api, request, caller), caller)
         snap = await snapshot(api, request, caller)
         _check_match(request, snap.job)
@@ -64,7 +65,9 @@ async def put(api: Api, request: Request, caller: Caller) -> Response:
             made = await _made(api, Job(JobId(api.new_id(now)), caller.uid, spec, payload, now, now), caller, now)
             if made is not None:
                 return made
-        elif (kept, payload) == (snap.job.spec, snap.job.payload) or await _stored(api, snap, kept, payload, now):
+        elif (kept, payload) == (snap.job.spec, snap.job.payload) or await _stored(
+            api, snap, kept, payload, caller, now
+        ):
             found = await api.engine.jobs.read(caller.uid, snap.job.job_id)
             return await shown(api, found or snap, caller)
     raise _busy()
@@ -143,12 +146,12 @@ def _in_step(old: Spec, new: Spec) -> Spec:
     return replace(new, schedule=replace(asked, anchor=was.anchor))
 
 
-async def _stored(api: Api, snap: Snapshot, spec: Spec, payload: bytes | None, now: Instant) -> bool:
+async def _stored(api: Api, snap: Snapshot, spec: Spec, payload: bytes | None, caller: Caller, now: Instant) -> bool:
     """Whether the job is so now. False: it moved on meanwhile. One that has ended, or started once, is a Conflict."""
     decided = change.edit(snap, spec, payload, await api.class_id(spec.class_key), now)
     if (spec, payload) == (snap.job.spec, snap.job.payload):
         return True
-    done = await api.engine.jobs.apply(decided, now)
+    done = await api.engine.jobs.apply(decided, now, api.quota_of(caller))
     if done:
         await api.engine.signals.send([Hint(Topic.RUNS), Hint(Topic.JOBS)])
     return done
@@ -168,8 +171,10 @@ def _is_over(job: Job, spec: Spec, payload: bytes | None) -> bool:
 
 async def _made(api: Api, job: Job, caller: Caller, now: Instant) -> Response | None:
     """None: somebody else was quicker to make a job with this key."""
-    new = new_job(job, await api.class_id(job.spec.class_key), now)
-    if (await api.commits.store(new)).outcome is not Created.NEW:
+    new = new_job(job, await api.class_id(job.spec.class_key), now, api.quota_of(caller))
+    created = await api.commits.store(new)
+    refuse_over_quota([new], [created])
+    if created.outcome is not Created.NEW:
         return None
     await api.engine.signals.send([hint_of(new)])
     headers = {"Location": f"/v1/jobs/{job.job_id}", "ETag": views.etag(job)}

@@ -14,9 +14,8 @@ from oncue.api.auth import Caller
 from oncue.api.context import Api
 from oncue.api.problems import Refused
 from oncue.api.watching import Channel
-from oncue.domain.errors import Invalid, Problem, StoreUnavailable
+from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
-from oncue.domain.plain_json import printable
 
 CHECK = 0.4  # seconds between two looks at the key: with the time that it is trusted for, less than a second
 HEARTBEAT = Duration(15 * SECOND)
@@ -26,8 +25,6 @@ MEDIA_TYPE = "text/event-stream"
 
 async def stream(api: Api, request: Request, caller: Caller) -> Response:
     """Without a `Last-Event-ID` from now on; with one from there, if what came since is still kept."""
-    if unknown := [printable(name) for name in request.query_params]:
-        raise Invalid(*(Problem(name, "unknown_field", "there is no such parameter here") for name in unknown))
     if request.method == "HEAD":
         return Response(headers=HEADERS, media_type=MEDIA_TYPE)
     channel = await api.watching.open(caller.sees)
@@ -66,7 +63,8 @@ async def _wait(news: asyncio.Event) -> None:
 async def _welcome(api: Api, request: Request) -> bool:
     """Whether the key is still good. While the store is away nobody can have revoked it."""
     try:
-        await api.keyring.admit(request)
+        with api.patience:
+            await api.keyring.admit(request)
     except Refused:
         return False
     except StoreUnavailable:

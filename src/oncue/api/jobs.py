@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
+from uuid import UUID
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,10 +16,11 @@ from oncue.api.auth import Caller
 from oncue.api.context import Api
 from oncue.api.pages import page, wanted_page
 from oncue.api.reading import path_id, read_optional_object
+from oncue.api.repeating import once
 from oncue.domain import change
 from oncue.domain.change import JobChange
 from oncue.domain.errors import Conflict, Invalid, NotFound, Problem
-from oncue.domain.fields import choice, read_fields
+from oncue.domain.fields import Reader, choice, read_fields
 from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import Instant
 from oncue.domain.job import JobStatus, Snapshot
@@ -29,6 +31,7 @@ from oncue.engines.port import Hint, RunQuery, Topic
 LIVE = frozenset({State.WAITING, State.RUNNING})
 ENDED = frozenset(State) - LIVE
 TRIES = 5  # decisions about a job that moves on while they are made
+RESUMING: Mapping[str, Reader] = {"missed": choice({one.value: one for one in CatchUp})}
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
@@ -63,10 +66,18 @@ async def runs(api: Api, request: Request, caller: Caller) -> Response:
 
 async def run_now(api: Api, request: Request, caller: Caller) -> Response:
     asked_at = api.clock.now()
-    run_id = RunId(api.new_id(asked_at))
-    await _change(api, request, caller, lambda snap, now: change.run_now(snap, run_id, now))
-    await api.hint_runs(asked_at)  # workers look from there on: no later than the run is due
-    return answer({"run_id": run_id}, HTTPStatus.ACCEPTED)
+
+    async def make(made: UUID) -> Response:
+        run_id = RunId(made)
+        try:
+            await _change(api, request, caller, lambda snap, now: change.run_now(snap, run_id, now))
+        except Conflict:  # who asks again because no answer came may have been in time the first time
+            if await api.engine.history.run(caller.sees, run_id) is None:
+                raise
+        await api.hint_runs(asked_at)  # workers look from there on: no later than the run is due
+        return answer({"run_id": run_id}, HTTPStatus.ACCEPTED)
+
+    return await once(api, request, caller, None, make)
 
 
 async def pause(api: Api, request: Request, caller: Caller) -> Response:
@@ -83,9 +94,7 @@ async def pause(api: Api, request: Request, caller: Caller) -> Response:
 async def resume(api: Api, request: Request, caller: Caller) -> Response:
     """Goes on from now; `missed` says what becomes of what the pause swallowed."""
     problems: list[Problem] = []
-    found = read_fields(
-        await read_optional_object(request), {"missed": choice({c.value: c for c in CatchUp})}, problems
-    )
+    found = read_fields(await read_optional_object(request), RESUMING, problems)
     if problems:
         raise Invalid(*problems)
     missed = found.get("missed", CatchUp.SKIP)

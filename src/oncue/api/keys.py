@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
+from uuid import UUID
 
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -13,24 +16,38 @@ from oncue.api.audit import note
 from oncue.api.auth import Caller
 from oncue.api.context import Api
 from oncue.api.reading import path_id, read_object
+from oncue.api.repeating import once
+from oncue.domain.definition import USUAL
 from oncue.domain.errors import Conflict, Invalid, NotFound, Problem
-from oncue.domain.fields import choice, read_fields, text
+from oncue.domain.fields import Reader, choice, read_fields, text
 from oncue.domain.ids import KeyId
 from oncue.domain.instants import Instant, rfc3339
 from oncue.engines.new_keys import new_key
 from oncue.engines.port import Key, Role
 
 ROLES = {role.value: role for role in Role}
+FIELDS: Mapping[str, Reader] = {"user_id": text(USUAL.name), "role": choice(ROLES)}
 
 
 async def create(api: Api, request: Request, caller: Caller) -> Response:
     """A key of a user, who is made when new. Its secret is told this once."""
-    user_id, role = _asked(await read_object(request), api.limits.name)
-    secret, key = await new_key(api.engine, api.clock, user_id, role)
-    await api.engine.people.add_key(key)
-    note(request, user_id=user_id, role=role)
-    headers = {"Location": f"/v1/keys/{key.key_id}"}
-    return answer({**_shown(key), "key": secret}, HTTPStatus.CREATED, headers)
+    raw = await read_object(request)
+    user_id, role = _asked(raw)
+
+    async def make(made: UUID) -> Response:
+        secret, key = await new_key(api.engine, api.clock, user_id, role)
+        key = replace(key, key_id=KeyId(made))
+        await api.engine.people.add_key(key)
+        if await api.engine.people.key(key.key_hash) is None:
+            raise Conflict(
+                f"this request made the key {key.key_id} before, and its secret was told that once:"
+                " revoke that key, and make another one with a new Idempotency-Key"
+            )
+        note(request, user_id=user_id, role=role)
+        headers = {"Location": f"/v1/keys/{key.key_id}"}
+        return answer({**_shown(key), "key": secret}, HTTPStatus.CREATED, headers)
+
+    return await once(api, request, caller, raw, make, kept=False)
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
@@ -55,9 +72,9 @@ async def revoke(api: Api, request: Request, caller: Caller) -> Response:
     return answer({**_shown(key), "revoked_at": rfc3339(now if key.revoked_at is None else key.revoked_at)})
 
 
-def _asked(raw: dict[str, Any], longest: int) -> tuple[str, Role]:
+def _asked(raw: dict[str, Any]) -> tuple[str, Role]:
     problems: list[Problem] = []
-    found = read_fields(raw, {"user_id": text(longest), "role": choice(ROLES)}, problems)
+    found = read_fields(raw, FIELDS, problems)
     if "user_id" not in raw:
         problems.append(Problem("user_id", "required", "say whose key it is: a user that is new is made"))
     if "role" not in raw:

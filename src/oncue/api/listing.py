@@ -13,10 +13,9 @@ from oncue.api.answers import answer
 from oncue.api.auth import Caller, forbidden
 from oncue.api.context import Api
 from oncue.api.pages import filled_page, instant, page, wanted_page, window
-from oncue.api.reading import as_uuid
-from oncue.domain.errors import Invalid
+from oncue.api.reading import read_job_id
 from oncue.domain.fields import Reader, choice, text
-from oncue.domain.ids import ClassId, JobId, RunId, UserNumber
+from oncue.domain.ids import ClassId, RunId, UserNumber
 from oncue.domain.instants import NEVER
 from oncue.domain.job import Cursor, JobStatus, Snapshot, WaitingRun
 from oncue.domain.run import RunView, State, Status
@@ -28,17 +27,15 @@ NOT_TRIED = frozenset({Status.SCHEDULED, Status.QUEUED})
 Listed = tuple[JobRow, Nearby]
 _TEXT = text(LONGEST)
 _WINDOW: dict[str, Reader] = {"start_time": instant, "end_time": instant}
-_JOB_FILTERS: dict[str, Reader] = {
+JOB_FILTERS: dict[str, Reader] = {
     "status": choice({one.value: one for one in JobStatus}),
     "last_status": choice({one.value: one for one in Status if one not in NOT_TRIED}),
     **dict.fromkeys(("task", "name", "tag", "queue", "user_id"), _TEXT),
     **_WINDOW,
 }
-
-
-_RUN_FILTERS: dict[str, Reader] = {
+RUN_FILTERS: dict[str, Reader] = {
     "status": choice({one.value: one for one in Status}),
-    "job_id": lambda raw, path: _job_id(raw, path),
+    "job_id": read_job_id,
     **dict.fromkeys(("task", "queue"), _TEXT),
     **_WINDOW,
 }
@@ -53,7 +50,7 @@ async def jobs(api: Api, request: Request, caller: Caller) -> Response:
     """Newest first; in a window, by the next run. One that ends meanwhile may come twice."""
     if "user_id" in request.query_params and caller.sees is not None:
         raise forbidden("user_id is for administrators: leave it out to list your own jobs")
-    wanted = wanted_page(request, caller, _JOB_FILTERS)
+    wanted = wanted_page(request, caller, JOB_FILTERS)
     query = await _job_query(api, caller, wanted.filters)
     last_status, now = wanted.filters.get("last_status"), api.clock.now()
 
@@ -99,7 +96,7 @@ def _as_read(row: JobRow, near: Nearby) -> Snapshot:
 
 async def runs(api: Api, request: Request, caller: Caller) -> Response:
     """Live runs first, then ended ones, newest end first; a window is on when they were wanted."""
-    wanted = wanted_page(request, caller, _RUN_FILTERS)
+    wanted = wanted_page(request, caller, RUN_FILTERS)
     status, now = wanted.filters.get("status"), api.clock.now()
     wanted_from, wanted_until = window(wanted.filters)
     asked = {name: wanted.filters[name] for name in ("job_id", "task", "queue") if name in wanted.filters}
@@ -112,10 +109,3 @@ async def runs(api: Api, request: Request, caller: Caller) -> Response:
     found = await filled_page(read, wanted, lambda run: status in (None, views.status(run, now)))
     classes = await api.classes_of(*found.items)
     return answer(page("runs", found, lambda run: views.run(run, classes, now), wanted))
-
-
-def _job_id(raw: str, path: str) -> JobId:
-    found = as_uuid(raw)
-    if found is None:
-        raise Invalid.of(path, "bad_id", "is the id of a job, like 0190c2a5-7c00-7000-8000-000000000000")
-    return JobId(found)

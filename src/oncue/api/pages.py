@@ -17,7 +17,7 @@ from starlette.requests import Request
 
 from oncue.api.auth import Caller
 from oncue.domain.errors import Invalid, Problem
-from oncue.domain.fields import Reader, read_fields
+from oncue.domain.fields import Reader, read_fields, takes
 from oncue.domain.instants import Instant, parse_instant
 from oncue.domain.plain_json import printable
 from oncue.engines.port import Page
@@ -43,12 +43,21 @@ class Wanted(msgspec.Struct, frozen=True):
 def wanted_page(request: Request, caller: Caller, filters: Mapping[str, Reader] = NO_FILTERS) -> Wanted:
     """Invalid: a parameter that is wrong or that we do not know, or a token that is not from this very listing."""
     given, problems = _parameters(request)
-    limit, token = given.pop("limit", None), given.pop("page_token", None)
-    found = read_fields(given, filters, problems)
+    found = read_fields(given, {**filters, **PAGING}, problems)
     if problems:
         raise Invalid(*problems)
-    scope = f"{request.url.path} {caller.uid} {urlencode(sorted(given.items()))}"
-    return Wanted(_limit(limit), None if token is None else _unseal(token, scope), scope, found)
+    limit, token = found.pop("limit", USUAL_PAGE), found.pop("page_token", None)
+    scope = f"{request.url.path} {caller.uid} {urlencode([(name, given[name]) for name in sorted(found)])}"
+    return Wanted(limit, None if token is None else _unseal(token, scope), scope, found)
+
+
+def read_query(request: Request, readers: Mapping[str, Reader]) -> dict[str, Any]:
+    """The parameters of a call that is no listing."""
+    given, problems = _parameters(request)
+    found = read_fields(given, readers, problems)
+    if problems:
+        raise Invalid(*problems)
+    return found
 
 
 def _parameters(request: Request) -> tuple[dict[str, str], list[Problem]]:
@@ -57,6 +66,7 @@ def _parameters(request: Request) -> tuple[dict[str, str], list[Problem]]:
     return dict(pairs), [Problem(printable(name), "given_twice", "give it once") for name in sorted(twice)]
 
 
+@takes(type="string", format="date-time")
 def instant(raw: Any, path: str) -> Instant:
     """A filter by time. An offset's plus sign is a space in a query, unless it is written as %2B."""
     return parse_instant(re.sub(r" (?=\d\d:\d\d$)", "+", raw), path)
@@ -91,12 +101,19 @@ def page(name: str, found: Page[T], shown: Callable[[T], Any], wanted: Wanted) -
     return {name: items, "next_page_token": None if found.next is None else _seal(found.next, wanted.scope)}
 
 
-def _limit(text: str | None) -> int:
-    if text is None:
-        return USUAL_PAGE
-    if not (text.isascii() and text.isdecimal() and len(text) < 6 and 1 <= int(text) <= LARGEST_PAGE):
-        raise Invalid.of("limit", "out_of_range", f"is a whole number from 1 to {LARGEST_PAGE}")
-    return int(text)
+@takes(type="integer", minimum=1, maximum=LARGEST_PAGE, default=USUAL_PAGE)
+def _limit(raw: str, path: str) -> int:
+    if not (raw.isascii() and raw.isdecimal() and len(raw) < 6 and 1 <= int(raw) <= LARGEST_PAGE):
+        raise Invalid.of(path, "out_of_range", f"is a whole number from 1 to {LARGEST_PAGE}")
+    return int(raw)
+
+
+@takes(type="string")
+def _token(raw: str, path: str) -> str:
+    return raw
+
+
+PAGING: Mapping[str, Reader] = {"limit": _limit, "page_token": _token}  # what every listing takes beside its filters
 
 
 def _seal(mark: str, scope: str) -> str:

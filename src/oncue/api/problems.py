@@ -18,6 +18,7 @@ from oncue.domain.errors import (
     KeyReused,
     NotFound,
     OncueError,
+    Problem,
     QuotaExceeded,
     Stale,
     StoreUnavailable,
@@ -60,8 +61,12 @@ def problem_of(error: Exception, request: Request) -> Response:
             return problem(HTTPStatus.CONFLICT, str(error))
         case Stale():
             return problem(HTTPStatus.PRECONDITION_FAILED, str(error))
-        case QuotaExceeded() | KeyReused():
-            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+        case QuotaExceeded():
+            wrong = Problem(error.path, "quota_exceeded", str(error))
+            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), errors=[wrong])
+        case KeyReused():
+            wrong = Problem("Idempotency-Key", "key_reused", str(error))
+            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), errors=[wrong])
         case StoreUnavailable():
             log.warning("the store is away; the caller is asked to come back", path=request.url.path, why=str(error))
             message = "the store cannot be reached: this may or may not have been done; ask again in a second"

@@ -13,7 +13,9 @@ from uuid import UUID
 from starlette.requests import Request
 
 from oncue.api.problems import Refused
-from oncue.domain.errors import Invalid, NotFound
+from oncue.domain.errors import Invalid, NotFound, Problem
+from oncue.domain.fields import takes
+from oncue.domain.ids import JobId
 from oncue.domain.plain_json import LARGEST_INTEGER, SMALLEST_INTEGER, printable
 
 LARGEST_BODY = 1024 * 1024
@@ -117,12 +119,26 @@ _decoder = json.JSONDecoder(
 )
 
 
+def refuse_parameters(request: Request) -> None:
+    """Of a call that takes none."""
+    if unknown := [printable(name) for name in request.query_params]:
+        raise Invalid(*(Problem(name, "unknown_field", "there is no such parameter here") for name in unknown))
+
+
 def path_id(request: Request) -> UUID:
     """The id in the path. What is no id names nothing, like an unknown one."""
     found = as_uuid(request.path_params["id"])
     if found is None:
         raise NotFound
     return found
+
+
+@takes(type="string", format="uuid")
+def read_job_id(raw: Any, path: str) -> JobId:
+    found = as_uuid(raw) if isinstance(raw, str) else None
+    if found is None:
+        raise Invalid.of(path, "bad_id", "is the id of a job, like 0190c2a5-7c00-7000-8000-000000000000")
+    return JobId(found)
 
 
 def as_uuid(text: str) -> UUID | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from uuid import UUID
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,6 +15,7 @@ from oncue.api.context import Api
 from oncue.api.dead_letters import again
 from oncue.api.problems import WrongState
 from oncue.api.reading import path_id
+from oncue.api.repeating import once
 from oncue.domain.errors import NotFound
 from oncue.domain.ids import RunId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
@@ -59,15 +61,19 @@ async def cancel(api: Api, request: Request, caller: Caller) -> Response:
 
 
 async def retry(api: Api, request: Request, caller: Caller) -> Response:
-    run, now = await _run(api, request, caller), api.clock.now()
-    if run.state is not State.DEAD:
-        status = views.status(run, now)
-        raise WrongState(f"only a dead run can be tried anew; this one is {status}", status=status)
-    new = again(run, RunId(api.new_id(now)), now)
-    if not await api.engine.history.requeue([new], now):
-        raise WrongState("this run was requeued or discarded before", status=Status.DEAD)
-    await api.hint_runs(now)
-    return answer({"run_id": new.run_id}, HTTPStatus.ACCEPTED)
+    async def make(made: UUID) -> Response:
+        run, now = await _run(api, request, caller), api.clock.now()
+        if run.state is not State.DEAD:
+            status = views.status(run, now)
+            raise WrongState(f"only a dead run can be tried anew; this one is {status}", status=status)
+        new = again(run, RunId(made), now)
+        requeued = await api.engine.history.requeue([new], now)
+        if not requeued and await api.engine.history.run(caller.sees, new.run_id) is None:
+            raise WrongState("this run was requeued or discarded before", status=Status.DEAD)
+        await api.hint_runs(now)
+        return answer({"run_id": new.run_id}, HTTPStatus.ACCEPTED)
+
+    return await once(api, request, caller, None, make)
 
 
 async def _run(api: Api, request: Request, caller: Caller) -> RunView:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -13,10 +14,13 @@ from oncue.api.auth import Caller
 from oncue.api.context import Api
 from oncue.api.reading import read_object
 from oncue.domain.errors import Invalid, Problem, inside
-from oncue.domain.fields import instant, read_fields, whole
+from oncue.domain.fields import Reader, instant, read_fields, whole
 from oncue.domain.preview import MOST_SHOWN, USUALLY_SHOWN, preview
 from oncue.domain.schedule import parse_schedule
 from oncue.domain.schedule_fields import read_schedule
+
+ASKED: Mapping[str, Reader] = {"schedule": read_schedule, "count": whole(1, MOST_SHOWN), "after": instant}
+NULLABLE = frozenset({"after"})
 
 
 async def show_ahead(api: Api, request: Request, caller: Caller) -> Response:
@@ -31,8 +35,7 @@ async def show_ahead(api: Api, request: Request, caller: Caller) -> Response:
 
 def _asked(raw: dict[str, Any]) -> dict[str, Any]:
     problems: list[Problem] = []
-    readers = {"schedule": read_schedule, "count": whole(1, MOST_SHOWN), "after": instant}
-    found = read_fields(raw, readers, problems, nothing=frozenset({"after"}))
+    found = read_fields(raw, ASKED, problems, nothing=NULLABLE)
     if "schedule" not in raw:
         problems.append(Problem("schedule", "required", 'write a schedule, like "0 9 * * 1-5" or {"every": "30s"}'))
     if problems:

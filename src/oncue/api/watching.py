@@ -18,6 +18,7 @@ import structlog
 
 from oncue.api import views
 from oncue.api.changes import Changed, read_changed
+from oncue.api.patience import Patience
 from oncue.clock import Clock
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber
@@ -95,9 +96,10 @@ class Channel:
 class Watching:
     """Runs while anybody watches, and for a moment longer."""
 
-    def __init__(self, engine: Engine, clock: Clock, classes_of: ClassesOf) -> None:
+    def __init__(self, engine: Engine, clock: Clock, patience: Patience, classes_of: ClassesOf) -> None:
         self._engine = engine
         self._clock = clock
+        self._patience = patience
         self._classes_of = classes_of
         self._channels: dict[UserNumber | None, Channel] = {}
         self._jobs: dict[JobId, None] = {}  # to be told of, in this order
@@ -169,7 +171,8 @@ class Watching:
                 async with asyncio.timeout(PACE):
                     await self._closing.wait()
             try:
-                await self._look_once()
+                with self._patience:
+                    await self._look_once()
             except StoreUnavailable:
                 pass  # what changed meanwhile is found by the next look
             except Exception:

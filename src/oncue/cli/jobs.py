@@ -9,6 +9,7 @@ import click
 from oncue.cli.asking import JSON, PAGES, SERVER, URL, asking, tell, tell_list
 from oncue.cli.following import END_WITH_THE_RUN, follow, seconds
 from oncue.cli.job_options import JOB, NAMES, job_fields
+from oncue.cli.naming import job_argument, job_id_of
 from oncue.cli.printing import text, time
 from oncue.cli.roles import options
 from oncue.cli.showing import JOB_COLUMNS, job_row, show_explanation, show_job, show_run_id
@@ -17,15 +18,13 @@ EXAMPLES = """\b
 Examples:
   oncue jobs create --task hello --payload '{"name": "you"}'
   oncue jobs list --status active --task hello
-  oncue jobs show JOB_ID
-  oncue jobs edit JOB_ID --schedule "every 10m"
-  oncue jobs run JOB_ID --wait
-  oncue jobs explain JOB_ID
+  oncue jobs show JOB
+  oncue jobs edit JOB --schedule "every 10m"
+  oncue jobs run JOB --wait
+  oncue jobs explain JOB
+
+JOB is the id of a job, or its name if no other one that has not ended has it.
 """
-
-
-def _job_id(function: Any) -> Any:
-    return click.argument("job_id")(function)
 
 
 @click.group("jobs", epilog=EXAMPLES)
@@ -89,35 +88,33 @@ def list_(url: str | None, as_json: bool, limit: int, **filters: Any) -> None:
         tell_list(client, jobs.page(**filters), "jobs", limit, JOB_COLUMNS, job_row, as_json=as_json)
 
 
-@command.command(
-    "show", epilog="\b\nExamples:\n  oncue jobs show JOB_ID\n  oncue jobs show JOB_ID --json | jq .schedule"
-)
-@_job_id
+@command.command("show", epilog="\b\nExamples:\n  oncue jobs show JOB\n  oncue jobs show JOB --json | jq .schedule")
+@job_argument
 @options(SERVER)
-def show(url: str | None, as_json: bool, job_id: str) -> None:
+def show(url: str | None, as_json: bool, job: str) -> None:
     """Show one job: its definition and how it stands."""
     from oncue.client import jobs
 
     with asking(url, as_json=as_json) as client:
-        tell(client, jobs.show(job_id), show_job, as_json=as_json)
+        tell(client, jobs.show(job_id_of(client, job)), show_job, as_json=as_json)
 
 
 EDIT = """\b
 Examples:
-  oncue jobs edit JOB_ID --schedule "0 7 * * *" --timezone Europe/Berlin
-  oncue jobs edit JOB_ID --priority high --field start_within=null
-  oncue jobs edit JOB_ID --if-match 3 --payload @new.json
+  oncue jobs edit JOB --schedule "0 7 * * *" --timezone Europe/Berlin
+  oncue jobs edit JOB --priority high --field start_within=null
+  oncue jobs edit JOB --if-match 3 --payload @new.json
 
 What is not named stays as it is. Runs that have started are not touched.
 """
 
 
 @command.command("edit", epilog=EDIT)
-@_job_id
+@job_argument
 @options(JOB)
 @click.option("--if-match", metavar="VERSION", help="Only if this is still its version, as `show` tells it.")
 @options(SERVER)
-def edit(url: str | None, as_json: bool, job_id: str, if_match: str | None, **given: Any) -> None:
+def edit(url: str | None, as_json: bool, job: str, if_match: str | None, **given: Any) -> None:
     """Change fields of a job."""
     from oncue.client import jobs
 
@@ -125,83 +122,84 @@ def edit(url: str | None, as_json: bool, job_id: str, if_match: str | None, **gi
     if not fields:
         raise click.UsageError("name at least one field to change")
     with asking(url, as_json=as_json, names=NAMES) as client:
-        tell(client, jobs.edit(job_id, if_match=if_match, **fields), show_job, as_json=as_json)
+        call = jobs.edit(job_id_of(client, job), if_match=if_match, **fields)
+        tell(client, call, show_job, as_json=as_json)
 
 
-@command.command("pause", epilog="\b\nExamples:\n  oncue jobs pause JOB_ID")
-@_job_id
+@command.command("pause", epilog="\b\nExamples:\n  oncue jobs pause JOB")
+@job_argument
 @options(SERVER)
-def pause(url: str | None, as_json: bool, job_id: str) -> None:
+def pause(url: str | None, as_json: bool, job: str) -> None:
     """Let nothing of a job start until it is resumed."""
     from oncue.client import jobs
 
     with asking(url, as_json=as_json) as client:
-        tell(client, jobs.pause(job_id), show_job, as_json=as_json)
+        tell(client, jobs.pause(job_id_of(client, job)), show_job, as_json=as_json)
 
 
-@command.command("resume", epilog="\b\nExamples:\n  oncue jobs resume JOB_ID\n  oncue jobs resume JOB_ID --missed all")
-@_job_id
+@command.command("resume", epilog="\b\nExamples:\n  oncue jobs resume JOB\n  oncue jobs resume JOB --missed all")
+@job_argument
 @click.option("--missed", type=click.Choice(["skip", "last", "all"]), help="What the pause swallowed. [default: skip]")
 @options(SERVER)
-def resume(url: str | None, as_json: bool, job_id: str, missed: str | None) -> None:
+def resume(url: str | None, as_json: bool, job: str, missed: str | None) -> None:
     """Let a job go on."""
     from oncue.client import jobs
 
     with asking(url, as_json=as_json) as client:
-        tell(client, jobs.resume(job_id, missed=missed), show_job, as_json=as_json)
+        tell(client, jobs.resume(job_id_of(client, job), missed=missed), show_job, as_json=as_json)
 
 
-@command.command("cancel", epilog="\b\nExamples:\n  oncue jobs cancel JOB_ID")
-@_job_id
+@command.command("cancel", epilog="\b\nExamples:\n  oncue jobs cancel JOB")
+@job_argument
 @options(SERVER)
-def cancel(url: str | None, as_json: bool, job_id: str) -> None:
+def cancel(url: str | None, as_json: bool, job: str) -> None:
     """End a job: nothing of it starts any more, and what runs is stopped."""
     from oncue.client import jobs
 
     with asking(url, as_json=as_json) as client:
-        tell(client, jobs.cancel(job_id), show_job, as_json=as_json)
+        tell(client, jobs.cancel(job_id_of(client, job)), show_job, as_json=as_json)
 
 
 RUN = """\b
 Examples:
-  oncue jobs run JOB_ID
-  oncue jobs run JOB_ID --wait
-  oncue jobs run JOB_ID --wait --timeout 10m && echo "it went well"
+  oncue jobs run JOB
+  oncue jobs run JOB --wait
+  oncue jobs run JOB --wait --timeout 10m && echo "it went well"
 """
 
 
 @command.command("run", epilog=RUN)
-@_job_id
+@job_argument
 @click.option("--wait", is_flag=True, help="Wait for the run to end; exit code 1 unless it succeeded.")
 @click.option("--timeout", metavar="TIME", callback=seconds, help="Wait no longer than this: 30s, 5m.")
 @options((URL, JSON))
-def run(url: str | None, as_json: bool, job_id: str, wait: bool, timeout: float | None) -> None:
+def run(url: str | None, as_json: bool, job: str, wait: bool, timeout: float | None) -> None:
     """Run a job at once, beside its schedule."""
     from oncue.client import jobs
 
     with asking(url, as_json=as_json) as client:
         if not wait:
-            tell(client, jobs.run_now(job_id), show_run_id, as_json=as_json)
+            tell(client, jobs.run_now(job_id_of(client, job)), show_run_id, as_json=as_json)
             return
-        ended = follow(client, client.jobs.run_now(job_id), timeout, as_json=as_json)
+        ended = follow(client, client.jobs.run_now(job_id_of(client, job)), timeout, as_json=as_json)
     raise SystemExit(END_WITH_THE_RUN[ended])
 
 
-@command.command("explain", epilog="\b\nExamples:\n  oncue jobs explain JOB_ID")
-@_job_id
+@command.command("explain", epilog="\b\nExamples:\n  oncue jobs explain JOB")
+@job_argument
 @options(SERVER)
-def explain(url: str | None, as_json: bool, job_id: str) -> None:
+def explain(url: str | None, as_json: bool, job: str) -> None:
     """Say why a job has or has not run yet."""
     from oncue.client import jobs
 
     with asking(url, as_json=as_json) as client:
-        tell(client, jobs.explain(job_id), show_explanation, as_json=as_json)
+        tell(client, jobs.explain(job_id_of(client, job)), show_explanation, as_json=as_json)
 
 
-@command.command("occurrences", epilog="\b\nExamples:\n  oncue jobs occurrences JOB_ID --limit 20")
-@_job_id
+@command.command("occurrences", epilog="\b\nExamples:\n  oncue jobs occurrences JOB --limit 20")
+@job_argument
 @options(PAGES, SERVER)
-def occurrences(url: str | None, as_json: bool, job_id: str, limit: int, page_token: str | None) -> None:
+def occurrences(url: str | None, as_json: bool, job: str, limit: int, page_token: str | None) -> None:
     """List what became of every nominal instant of its schedule."""
     from oncue.client import jobs
     from oncue.client.models import Occurrence
@@ -212,27 +210,27 @@ def occurrences(url: str | None, as_json: bool, job_id: str, limit: int, page_to
 
     columns = ("scheduled for", "outcome", "reason", "late by", "until", "count")
     with asking(url, as_json=as_json) as client:
-        call = jobs.occurrences_page(job_id, page_token=page_token)
+        call = jobs.occurrences_page(job_id_of(client, job), page_token=page_token)
         tell_list(client, call, "occurrences", limit, columns, row, as_json=as_json)
 
 
 BACKFILL = """\b
 Examples:
-  oncue jobs backfill JOB_ID --from 2027-01-01T00:00:00Z --to 2027-01-08T00:00:00Z
+  oncue jobs backfill JOB --from 2027-01-01T00:00:00Z --to 2027-01-08T00:00:00Z
 """
 
 
 @command.command("backfill", epilog=BACKFILL)
-@_job_id
+@job_argument
 @click.option("--from", "start", required=True, metavar="INSTANT", help="From this on.")
 @click.option("--to", "end", required=True, metavar="INSTANT", help="Up to this.")
 @options(SERVER)
-def backfill(url: str | None, as_json: bool, job_id: str, start: str, end: str) -> None:
+def backfill(url: str | None, as_json: bool, job: str, start: str, end: str) -> None:
     """Run the occurrences of a stretch of time (again)."""
     from oncue.client import jobs
 
     with asking(url, as_json=as_json, names={"from": "--from", "to": "--to"}) as client:
-        tell(client, jobs.backfill(job_id, start, end), _show_made, as_json=as_json)
+        tell(client, jobs.backfill(job_id_of(client, job), start, end), _show_made, as_json=as_json)
 
 
 def _show_made(run_ids: tuple[str, ...]) -> None:

@@ -82,7 +82,9 @@ def list_(url: str | None, as_json: bool) -> None:
 
     def show(found: tuple[Key, ...]) -> None:
         rows = [(one.key_id, one.user_id, one.role, time(one.created_at), time(one.revoked_at)) for one in found]
-        print_table(f"{len(found)} keys", ("key_id", "user", "role", "created", "revoked"), rows)
+        print_table(
+            "1 key" if len(found) == 1 else f"{len(found)} keys", ("key_id", "user", "role", "created", "revoked"), rows
+        )
 
     with asking(url, as_json=as_json) as client:
         tell(client, keys.listed(), show, as_json=as_json)

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
+from uuid import UUID
 
 from oncue.domain.change import JobChange
 from oncue.domain.explain import Standing
@@ -40,6 +41,7 @@ from oncue.domain.ledger import Entry
 from oncue.domain.overlap import HeldRun, Withdrawal
 from oncue.domain.placement import ClassKey
 from oncue.domain.planning import DueJob, Plan
+from oncue.domain.quota import Quota, Usage
 from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settled, Settlement
 from oncue.engines.values import (
     Beat,
@@ -61,6 +63,7 @@ from oncue.engines.values import (
     Page,
     Planned,
     Repeat,
+    Reserved,
     Role,
     RunQuery,
     Task,
@@ -94,7 +97,9 @@ __all__ = [
     "People",
     "Planned",
     "Planning",
+    "Quota",
     "Repeat",
+    "Reserved",
     "Role",
     "RunQuery",
     "Running",
@@ -103,6 +108,7 @@ __all__ = [
     "Task",
     "Topic",
     "Turns",
+    "Usage",
     "Worker",
 ]
 
@@ -126,6 +132,9 @@ class Jobs(Protocol):
         A repeat with the same idempotency key answers REPEATED; so does one without, by the job's id, whatever became
         of the job since: a caller whose answer was lost may simply ask again.
         Of a user's jobs that have not ended at most one has a given `spec.key`: any other one is KEY_TAKEN.
+        One for which its `quota` leaves no room is OVER_QUOTA, in order. That is exact whatever else is going on:
+        nobody gets one too many, and nobody is refused who has room, a repeat least of all. Who is refused has taken
+        no key of either kind.
         """
         ...
 
@@ -137,8 +146,10 @@ class Jobs(Protocol):
         """A job in whatever state, from one consistent moment. None: no such job, or another user's."""
         ...
 
-    async def apply(self, change: JobChange, now: Instant) -> bool:
+    async def apply(self, change: JobChange, now: Instant, quota: Quota | None = None) -> bool:
         """Apply a decision whole, if its guards hold. False: the job moved on; read and decide again.
+
+        QuotaExceeded: its owner's `quota` has no room for the bytes that the payload `grows` by; nothing was written.
 
         A one-shot's definition is its run: its status is guarded, and its runs by `withdraw`, `hold` and `release`.
 
@@ -150,6 +161,15 @@ class Jobs(Protocol):
         """End a job: nothing of it starts after this answer. Waiting runs are final, running ones are told.
 
         A repeat answers with nothing stopped. None: no such job.
+        """
+        ...
+
+    async def purge(self, job_id: JobId, limit: int) -> int:
+        """Delete what there is of a job that has ended, some of it: up to `limit` runs, or lines of the ledger, a time.
+
+        Its definition goes last, with its versions, tags and stable key: who was interrupted simply goes on. Returns
+        how much went. 0: there is no such job (any more), or it has not ended, or a run of it waits or runs: then
+        nothing was deleted. What remains are sums, the audit log, idempotency keys, and starts that count for a rate.
         """
         ...
 
@@ -378,7 +398,9 @@ class History(Protocol):
     async def tend(self, now: Instant, keep: Duration) -> int:
         """Make room for history ahead and drop whole stretches that ended before `now - keep`; returns how many.
 
-        Open dead letters and their runs stay whatever their age.
+        Open dead letters and their runs stay whatever their age. Idempotency keys are in two generations: once the
+        current one is older than `Settings.repeat_for`, the other one is emptied whole and is current from then on. So
+        a key lasts that long, and at most twice as long. One caller turns, however many there are.
         """
         ...
 
@@ -406,6 +428,24 @@ class People(Protocol):
 
     async def revoke(self, key_id: KeyId, now: Instant) -> bool:
         """False: there is no such key. A repeat keeps the first time of revocation."""
+        ...
+
+    async def reserve(self, uid: UserNumber, repeat: Repeat, made: UUID) -> Reserved:
+        """Before something is made: the user's idempotency key is taken, durably, by whoever comes first with it.
+
+        NEW: it is, with `made` as it was given, or as whoever was refused with the key left it. REPEATED: the answer of
+        the first, or, if there is none (yet), the id it makes things with: who makes the same with the same id makes
+        nothing new. KEY_REUSED: the key came with another body. Keys are kept as those of `Jobs.create` are, and exact
+        in the same way: for at least `Settings.repeat_for`. A repeat with the same `made` answers NEW again.
+        """
+        ...
+
+    async def answered(self, uid: UserNumber, repeat: Repeat, made: UUID, answer: bytes) -> None:
+        """Keep what was answered, for those who ask again. The first answer stays."""
+        ...
+
+    async def refused(self, uid: UserNumber, repeat: Repeat, made: UUID) -> None:
+        """Nothing was made: the key may come with another body, and gets the same id. Too late after an answer."""
         ...
 
     async def record(self, deeds: Sequence[Deed]) -> None: ...
@@ -442,6 +482,13 @@ class Engine(Protocol):
 
     async def now(self) -> Instant:
         """The store's own time."""
+        ...
+
+    async def ping(self, within: Duration) -> None:
+        """Whether the store takes writes: StoreUnavailable, if it has not said so after this long.
+
+        It does not queue behind one's own calls: that these take long is no sign of its being away.
+        """
         ...
 
     async def close(self) -> None: ...

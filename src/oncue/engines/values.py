@@ -11,6 +11,7 @@ import msgspec
 from oncue.domain.ids import ClassId, JobId, KeyId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.job import Cursor, Job, JobStatus
+from oncue.domain.quota import Quota, Usage
 from oncue.domain.run import NewRun, Peeked, RunView, State
 
 T = TypeVar("T")
@@ -38,6 +39,18 @@ class Repeat(msgspec.Struct, frozen=True):
     body_hash: bytes
 
 
+class Deed(msgspec.Struct, frozen=True):
+    """A line of the audit log: who did what, when, from where."""
+
+    at: Instant
+    uid: UserNumber | None
+    key_id: KeyId | None
+    action: str
+    object_id: UUID | None = None
+    detail: bytes | None = None
+    address: str | None = None
+
+
 class NewJob(msgspec.Struct, frozen=True):
     """A job to store: a one-shot with its only run (whose id is the job's), or a recurring one with its cursor."""
 
@@ -46,6 +59,8 @@ class NewJob(msgspec.Struct, frozen=True):
     run: NewRun | None = None
     cursor: Cursor | None = None
     repeat: Repeat | None = None
+    deed: Deed | None = None  # the line of the audit log that goes with it, if it is stored
+    quota: Quota | None = None  # None: nobody counts; a user of whom anything is counted has one with every job
 
 
 class Created(Enum):
@@ -53,11 +68,21 @@ class Created(Enum):
     REPEATED = "this key and body came before: here is the job it made"
     KEY_REUSED = "this key came before with another body: nothing stored"
     KEY_TAKEN = "this job of the user's has the stable key and has not ended: nothing stored"
+    OVER_QUOTA = "the user has too much already: nothing stored"
 
 
 class Creation(msgspec.Struct, frozen=True):
     outcome: Created
     job_id: JobId
+    used: Usage | None = None  # OVER_QUOTA: what the user had; of jobs no more are counted than one beyond the quota
+
+
+class Reserved(msgspec.Struct, frozen=True):
+    """What an idempotency key stands for. `made` is the id that whatever the request makes follows from."""
+
+    outcome: Created  # NEW, REPEATED or KEY_REUSED
+    made: UUID
+    answer: bytes | None = None  # what the first was told; None: not yet, or it never got so far
 
 
 class JobQuery(msgspec.Struct, frozen=True):
@@ -191,18 +216,6 @@ class Key(msgspec.Struct, frozen=True):
     created_at: Instant
     expires_at: Instant | None = None
     revoked_at: Instant | None = None
-
-
-class Deed(msgspec.Struct, frozen=True):
-    """A line of the audit log: who did what, when, from where."""
-
-    at: Instant
-    uid: UserNumber | None
-    key_id: KeyId | None
-    action: str
-    object_id: UUID | None = None
-    detail: bytes | None = None
-    address: str | None = None
 
 
 class Count(StrEnum):

@@ -15,7 +15,7 @@ from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.run import NewRun, RunView, State
 from oncue.engines.marks import mark, unmark
 from oncue.engines.port import Count, Counter, Nearby, Page, RunQuery, Standing
-from oncue.engines.postgres import lanes, meters, rows
+from oncue.engines.postgres import lanes, meters, repeats, rows
 from oncue.engines.postgres.inserting import insert_runs
 from oncue.engines.postgres.jobs import PostgresJobs
 from oncue.engines.postgres.lists import LAST, list_recent, list_runs
@@ -112,18 +112,16 @@ class PostgresHistory:
         for table in TABLES:
             await self._pieces.ensure(table, ahead, limit)
         dropped = await self._pieces.drop_before(cutoff, limit)
-        await self._store.write(lambda c: self._forget(c, now, cutoff), timeout=limit)
+        await self._store.write(lambda c: c.execute(_SQL["forget_versions"], cutoff), timeout=limit)
+        await repeats.turn(self._store, now, self._settings.repeat_for, limit)
         await self._store.write(_forget_lanes, timeout=limit)
+        await self._store.write(lambda c: c.execute(_SQL["forget_quotas"]), timeout=limit)
         await self._store.write(lambda c: meters.forget_empty(c, now), timeout=limit)
         if dropped and cutoff > 0:
             oldest = uuid7(cutoff, bytes(10))
             await self._store.write(lambda c: c.execute(_SQL["forget_tags"], oldest), timeout=limit)
             await self._store.write(lambda c: c.execute(_SQL["forget_keys"], oldest), timeout=limit)
         return dropped
-
-    async def _forget(self, connection: Connection, now: Instant, cutoff: Instant) -> None:
-        await connection.execute("delete from repeats where at < $1", now - self._settings.repeat_for)
-        await connection.execute(_SQL["forget_versions"], cutoff)
 
 
 async def _find(fetch: Fetch, uid: UserNumber | None, run_id: RunId) -> RunView | None:

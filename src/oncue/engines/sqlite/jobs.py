@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -15,17 +15,20 @@ from oncue.domain.job import Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun,
 from oncue.domain.lane import Held
 from oncue.domain.placement import ClassKey, Priority, Resources
 from oncue.domain.run import NewRun, State
-from oncue.engines.port import Cancelled, Count, Created, Creation, JobQuery, JobRow, NewJob, Page
+from oncue.engines.admitting import StableKey, first_with_each
+from oncue.engines.port import Cancelled, Count, Created, Creation, JobQuery, JobRow, NewJob, Page, Quota
+from oncue.engines.repeat_keys import Kept, RepeatKey
 from oncue.engines.sql import statements
-from oncue.engines.sqlite import rows
+from oncue.engines.sqlite import repeats, rows
 from oncue.engines.sqlite.counting import Counted, count
-from oncue.engines.sqlite.inserting import delete_many, insert_many, insert_runs, write_ledger
+from oncue.engines.sqlite.inserting import delete_many, insert_many, insert_runs, write_deeds, write_ledger
 from oncue.engines.sqlite.lanes import tend
 from oncue.engines.sqlite.lists import find_one_shot, list_jobs
 from oncue.engines.sqlite.pieces import Pieces, existing, find_ended
+from oncue.engines.sqlite.purging import purge
+from oncue.engines.sqlite.quotas import admit_counted, grow, put_bounds
 from oncue.engines.sqlite.running import ask_to_stop, end_waiting
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
-from oncue.engines.stable_keys import StableKey, first_with_each, refuse_taken
 from oncue.engines.touched import Touched
 
 _SQL = statements("oncue.engines.sqlite")
@@ -58,11 +61,14 @@ class SqliteJobs:
     async def read(self, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
         return await self._store.read(lambda db: _read(db, uid, job_id))
 
-    async def apply(self, change: JobChange, now: Instant) -> bool:
-        return await self._store.write(lambda db: _apply(db, change, now))
+    async def apply(self, change: JobChange, now: Instant, quota: Quota | None = None) -> bool:
+        return await self._store.write(lambda db: _apply(db, change, now, quota))
 
     async def cancel(self, uid: UserNumber | None, job_id: JobId, now: Instant) -> Cancelled | None:
         return await self._store.write(lambda db: self._cancel(db, uid, job_id, now))
+
+    async def purge(self, job_id: JobId, limit: int) -> int:
+        return await self._store.write(lambda db: purge(db, job_id, limit))
 
     async def list(self, query: JobQuery) -> Page[JobRow]:
         classes = await self.classes() if query.task or query.queue else {}
@@ -89,7 +95,11 @@ class SqliteJobs:
 
 
 def _create(db: Connection, new: Sequence[NewJob], now: Instant, whole: bool) -> list[Creation]:
-    answers, takers = _refuse_taken(db, new, _answers(db, new))
+    answers = _answers(db, new)
+    if whole and any(answer.outcome is not Created.NEW for answer in answers):
+        return answers  # a repeat is one, whatever else would be in its way by now
+    admission, bounds = admit_counted(db, new, answers, _holders(db, first_with_each(new, answers)))
+    answers = admission.answers
     fresh = [job for job, answer in zip(new, answers, strict=True) if answer.outcome is Created.NEW]
     if whole and len(fresh) < len(new):
         return answers
@@ -98,10 +108,12 @@ def _create(db: Connection, new: Sequence[NewJob], now: Instant, whole: bool) ->
     insert_many(db, "agenda", rows.AGENDA, [rows.agenda_row(j.job.job_id, j.job.uid, at) for j, at in recurring])
     tagged = [job.job for job in fresh if job.job.spec.tags]
     db.executemany(_SQL["add_tag"], [tag for job in tagged for tag in rows.tag_rows(job.uid, job.job_id, job.spec)])
-    db.executemany(_SQL["take_key"], [(*key, job_id.bytes) for key, job_id in takers.items()])
-    db.executemany(_SQL["add_repeat"], [_repeat_row(job, now) for job in fresh if job.repeat is not None])
+    db.executemany(_SQL["take_key"], [(*key, job_id.bytes) for key, job_id in admission.takers.items()])
+    put_bounds(db, bounds)
+    repeats.keep(db, fresh)
     touched = Touched()
     insert_runs(db, [(job.run, job.job.spec.name) for job in fresh if job.run is not None], touched)
+    write_deeds(db, [job.deed for job in fresh if job.deed is not None])
     tend(db, touched)
     return answers
 
@@ -113,10 +125,10 @@ def _answers(db: Connection, new: Sequence[NewJob]) -> list[Creation]:
     """
     job_ids = [job.job.job_id for job in new]
     there = existing(db, [job_id.bytes for job_id in job_ids], min(map(created_at, job_ids), default=Instant(0)))
-    taken: dict[tuple[int, bytes], tuple[bytes, JobId]] = {}
+    taken: dict[RepeatKey, Kept] = {}
     answers = []
     for job in new:
-        creation = _by_key(db, job, taken) or Creation(Created.NEW, job.job.job_id)
+        creation = repeats.by_key(db, job, taken)
         if creation.outcome is Created.NEW and job.job.job_id.bytes in there:
             creation = Creation(Created.REPEATED, job.job.job_id)
         there.add(job.job.job_id.bytes)
@@ -124,37 +136,14 @@ def _answers(db: Connection, new: Sequence[NewJob]) -> list[Creation]:
     return answers
 
 
-def _refuse_taken(
-    db: Connection, new: Sequence[NewJob], answers: list[Creation]
-) -> tuple[list[Creation], dict[StableKey, JobId]]:
-    """The answers, and who takes which stable key."""
-    takers = first_with_each(new, answers)
-    holders = takers.copy()
-    for key in takers:
-        row = first(db, _SQL["key_holder"], key)
-        if row is not None and first(db, _SQL["has_not_ended"], row) is not None:
-            holders[key] = JobId(UUID(bytes=row[0]))
-    taken = {key: job_id for key, job_id in takers.items() if holders[key] == job_id}
-    return refuse_taken(new, answers, holders), taken
-
-
-def _by_key(db: Connection, job: NewJob, taken: dict[tuple[int, bytes], tuple[bytes, JobId]]) -> Creation | None:
-    """An idempotency key that came before decides; a new one is taken."""
-    if job.repeat is None:
-        return None
-    key = (job.job.uid, job.repeat.key_hash)
-    if key not in taken:
-        row = first(db, "select body_hash, job_id from repeats where uid = ? and key_hash = ?", key)
-        taken[key] = (row[0], JobId(UUID(bytes=row[1]))) if row else (job.repeat.body_hash, job.job.job_id)
-    body_hash, job_id = taken[key]
-    if job_id == job.job.job_id:
-        return None
-    return Creation(Created.REPEATED if body_hash == job.repeat.body_hash else Created.KEY_REUSED, job_id)
-
-
-def _repeat_row(job: NewJob, now: Instant) -> tuple[Any, ...]:
-    assert job.repeat is not None
-    return (job.job.uid, job.repeat.key_hash, job.repeat.body_hash, job.job.job_id.bytes, now)
+def _holders(db: Connection, wanted: Iterable[StableKey]) -> dict[StableKey, JobId]:
+    """Which of these keys a job has that has not ended."""
+    held = [(key, first(db, _SQL["key_holder"], key)) for key in wanted]
+    return {
+        key: JobId(UUID(bytes=row[0]))
+        for key, row in held
+        if row is not None and first(db, _SQL["has_not_ended"], row) is not None
+    }
 
 
 # --------------------------------------------------------------------------------------------------------------- read
@@ -192,10 +181,11 @@ def _runs_of(db: Connection, job_id: JobId) -> list[tuple[Any, ...]]:
 # -------------------------------------------------------------------------------------------------------------- apply
 
 
-def _apply(db: Connection, change: JobChange, now: Instant) -> bool:
+def _apply(db: Connection, change: JobChange, now: Instant, quota: Quota | None) -> bool:
     """Guards first: when one fails, nothing has been written."""
     if not (_definition_as_read(db, change) and _runs_as_read(db, change)):
         return False
+    grow(db, change, quota)
     touched = Touched()
     _withdraw(db, change, touched)
     _hold(db, change, touched)

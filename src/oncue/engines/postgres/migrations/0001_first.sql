@@ -35,6 +35,7 @@ create table jobs (                                   -- recurring jobs only: a 
   class_id int not null, name text, spec bytea not null, payload bytea, created_at bigint not null, updated_at bigint not null);
 create index jobs_newest on jobs (uid, job_id);
 create index jobs_name on jobs (uid, name, job_id) where name is not null;
+create index jobs_open on jobs (uid) where status < 2;
 alter table jobs add primary key (job_id);
 
 create table job_versions (                           -- superseded definitions, for the runs that started with them
@@ -43,6 +44,11 @@ create table job_versions (                           -- superseded definitions,
 create table job_tags (uid int, tag text, job_id uuid, primary key (uid, tag, job_id));
 
 create table job_keys (uid int, key text, job_id uuid not null, primary key (uid, key));     -- who has or had it last
+
+create table quotas (                                 -- no user has more than this; the lock under which it is raised
+  uid int primary key,
+  jobs bigint not null default 4611686018427387904,   -- that have not ended; 2^62: nobody has counted
+  payload bigint not null default 4611686018427387904) with (fillfactor = 50);
 
 create table agenda (                                 -- the cursor of each recurring job, apart: planning touches no definition
   job_id uuid not null, uid int not null, next_at bigint not null, floor bigint not null, planned int not null)
@@ -142,8 +148,11 @@ create index run_logs_run on run_logs (run_id, number);
 create table pieces (                                 -- the partitions there are; adjoining pieces may differ in width
   parent text not null, name text primary key, from_at bigint not null, until_at bigint not null);
 
-create table repeats (uid int, key_hash bytea, body_hash bytea not null, job_id uuid not null, at bigint not null, primary key (uid, key_hash));
-create index repeats_at on repeats using brin (at);
+-- Idempotency keys in two generations: `repeats_turn` says which one gets new ones, and the other is emptied whole.
+create table repeats_0 (uid int, key_hash bytea, body_hash bytea not null, made uuid not null, answer bytea, primary key (uid, key_hash));
+create table repeats_1 (like repeats_0 including all);
+create table repeats_turn (current int not null, since bigint not null);
+insert into repeats_turn values (0, 0);
 
 create table tally (uid int not null, class_id int not null, what text not null, n bigint not null);   -- appended; folded once a second
 create table counters (uid int, class_id int, what text, n bigint not null, primary key (uid, class_id, what)) with (fillfactor = 50);

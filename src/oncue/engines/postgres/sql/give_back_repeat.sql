@@ -1,2 +1,3 @@
 -- Of a job that was refused: there is nothing to repeat.
-delete from repeats where uid = $1 and key_hash = $2 and job_id = $3
+with zero as (delete from repeats_0 where uid = $1 and key_hash = $2 and made = $3)
+delete from repeats_1 where uid = $1 and key_hash = $2 and made = $3

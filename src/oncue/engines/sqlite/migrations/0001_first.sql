@@ -24,6 +24,7 @@ create table jobs (                                   -- recurring jobs only: a 
   name text, created_at integer not null, updated_at integer not null, spec blob not null, payload blob) without rowid;
 create index jobs_newest on jobs (uid, job_id);
 create index jobs_name on jobs (uid, name, job_id) where name is not null;
+create index jobs_open on jobs (uid) where status < 2;
 
 create table job_versions (                           -- superseded definitions, for the runs that started with them
   job_id blob, version integer, until integer not null, spec blob not null, payload blob, primary key (job_id, version)) without rowid;
@@ -32,6 +33,9 @@ create table job_tags (uid integer, tag text, job_id blob, primary key (uid, tag
 create index job_tags_job on job_tags (job_id);
 
 create table job_keys (uid integer, key text, job_id blob not null, primary key (uid, key)) without rowid;     -- who has or had it last
+
+create table quotas (                                 -- no user has more than this; 2^62: nobody has counted
+  uid integer primary key, jobs integer not null, payload integer not null);
 
 create table agenda (                                 -- the cursor of each recurring job, apart: planning touches no definition
   job_id blob primary key, uid integer not null, next_at integer not null, floor integer not null, planned integer not null) without rowid;
@@ -106,9 +110,13 @@ create index audit_user on audit (uid, at, deed_id);
 create table run_logs (run_id blob, number integer, text blob not null, at integer not null, primary key (run_id, number)) without rowid;
 create index run_logs_at on run_logs (at);
 
-create table repeats (
-  uid integer, key_hash blob, body_hash blob not null, job_id blob not null, at integer not null, primary key (uid, key_hash)) without rowid;
-create index repeats_at on repeats (at);
+-- Idempotency keys in two generations: `repeats_turn` says which one gets new ones, and the other is emptied whole.
+create table repeats_0 (
+  uid integer, key_hash blob, body_hash blob not null, made blob not null, answer blob, primary key (uid, key_hash)) without rowid;
+create table repeats_1 (
+  uid integer, key_hash blob, body_hash blob not null, made blob not null, answer blob, primary key (uid, key_hash)) without rowid;
+create table repeats_turn (current integer not null, since integer not null);
+insert into repeats_turn values (0, 0);
 
 create table counters (uid integer, class_id integer, what text, n integer not null, primary key (uid, class_id, what)) without rowid;
 

@@ -1,0 +1,186 @@
+"""A store that is away, and one that is only slow: who waits for it, and for how long."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from tests.api.conftest import Desk
+
+from oncue.api import patience
+from oncue.api.patience import ANSWER_WITHIN, PERIOD, Patience
+from oncue.domain.errors import StoreUnavailable
+from oncue.domain.instants import SECOND, Duration
+
+SHORT = 0.01  # seconds, for what is a period otherwise
+
+
+@pytest.fixture(autouse=True)
+def short_periods(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "PERIOD", SHORT)
+
+
+class Pinged:
+    """Stands in for a store: `away` or there, and how often it was asked."""
+
+    def __init__(self, *, away: bool) -> None:
+        self.away = away
+        self.times = 0
+        self.again = asyncio.Event()
+
+    async def __call__(self, within: Duration) -> None:
+        self.times += 1
+        if self.times > 1:
+            self.again.set()
+        if self.away:
+            raise StoreUnavailable("no answer")
+
+
+async def waiting(patience: Patience, what: Awaitable[Any]) -> Any:
+    with patience:
+        return await what
+
+
+def for_ever() -> Awaitable[Any]:
+    return asyncio.Event().wait()
+
+
+def test_whoever_asks_is_answered_within_two_seconds() -> None:
+    longest = 2 * PERIOD + ANSWER_WITHIN / SECOND
+
+    assert longest < 1.8
+    assert ANSWER_WITHIN / SECOND < PERIOD
+
+
+async def test_all_who_wait_for_a_store_that_is_away_are_told() -> None:
+    ping = Pinged(away=True)
+    patience = Patience(ping)
+
+    answers = await asyncio.gather(*(waiting(patience, for_ever()) for _ in range(20)), return_exceptions=True)
+
+    assert {type(answer) for answer in answers} == {StoreUnavailable}
+    assert ping.times == 1
+
+
+async def test_who_waits_for_a_slow_store_waits_on() -> None:
+    ping, answer = Pinged(away=False), asyncio.get_running_loop().create_future()
+    asked = asyncio.create_task(waiting(Patience(ping), answer))
+    await ping.again.wait()
+
+    answer.set_result("late")
+
+    assert await asked == "late"
+
+
+async def test_a_store_that_goes_away_later_is_noticed() -> None:
+    ping = Pinged(away=False)
+    asked = asyncio.create_task(waiting(Patience(ping), for_ever()))
+    await ping.again.wait()
+
+    ping.away = True
+
+    with pytest.raises(StoreUnavailable):
+        await asked
+
+
+async def test_nobody_waits_and_nothing_is_asked() -> None:
+    ping, loop = Pinged(away=True), asyncio.get_running_loop()
+    patience = Patience(ping)
+    for _ in range(3):
+        assert await waiting(patience, loop.run_in_executor(None, lambda: "soon")) == "soon"
+    later = asyncio.Event()
+    loop.call_later(5 * SHORT, later.set)
+    await later.wait()
+
+    assert ping.times == 0
+    assert not patience._ticking
+
+
+async def test_who_is_cancelled_by_others_is_cancelled() -> None:
+    asked = asyncio.create_task(waiting(Patience(Pinged(away=False)), for_ever()))
+    await asyncio.sleep(0)
+
+    asked.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+
+
+async def test_who_was_told_goes_on_as_if_nothing_had_been_cancelled() -> None:
+    async def twice() -> str:
+        with pytest.raises(StoreUnavailable):
+            await waiting(patience, for_ever())
+        await asyncio.sleep(0)
+        return "went on"
+
+    patience = Patience(Pinged(away=True))
+    task = asyncio.create_task(twice())
+
+    assert await task == "went on"
+    assert task.cancelling() == 0
+
+
+async def test_what_comes_while_it_is_asked_is_judged_by_the_next_answer() -> None:
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def ping(within: Duration) -> None:
+        asked.set()
+        await answer.wait()
+        raise StoreUnavailable("no answer")
+
+    patience = Patience(ping)
+    first = asyncio.create_task(waiting(patience, for_ever()))
+    await asked.wait()
+    value = asyncio.get_running_loop().create_future()
+    second = asyncio.create_task(waiting(patience, value))
+    await asyncio.sleep(0)
+    answer.set()
+    with pytest.raises(StoreUnavailable):
+        await first
+    value.set_result("in time")
+
+    assert await second == "in time"
+
+
+# -------------------------------------------------------------------------------------------------------- over the API
+
+HANGING: dict[str, Callable[[Desk], tuple[object, str, Callable[[], Awaitable[Any]]]]] = {
+    "who asks": lambda desk: (desk.store.people, "key", lambda: desk.call("GET", "/v1/tasks")),
+    "a list": lambda desk: (desk.store.jobs, "list", lambda: desk.call("GET", "/v1/jobs")),
+    "a job": lambda desk: (desk.store.jobs, "create", lambda: desk.call("POST", "/v1/jobs", {"task": "mark"})),
+    "many jobs": lambda desk: (
+        *(desk.store.jobs, "create"),
+        lambda: desk.call("POST", "/v1/jobs/batch", {"jobs": [{"task": "mark"}]}),
+    ),
+    "a stream": lambda desk: (desk.store.history, "recent", lambda: desk.call("GET", "/v1/events")),
+}
+
+
+@pytest.mark.parametrize("what", HANGING)
+async def test_whatever_hangs_is_503_once_the_store_does_not_answer(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    part, verb, ask = HANGING[what](desk)
+    monkeypatch.setattr(desk.app.state.api.patience, "_ping", Pinged(away=True))
+    monkeypatch.setattr(part, verb, lambda *_, **__: for_ever())
+
+    async with asyncio.timeout(5):
+        answer = await ask()
+
+    assert answer.status_code == 503
+    assert answer.headers["Retry-After"] == "1"
+    await desk.app.state.api.watching.close()
+
+
+async def test_after_a_commit_that_hung_jobs_are_stored_again(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    ping = Pinged(away=True)
+    monkeypatch.setattr(desk.app.state.api.patience, "_ping", ping)
+    with monkeypatch.context() as hanging:
+        hanging.setattr(desk.store.jobs, "create", lambda *_, **__: for_ever())
+        lost = await desk.call("POST", "/v1/jobs", {"task": "mark"})
+    ping.away = False
+
+    async with asyncio.timeout(5):
+        made = await desk.call("POST", "/v1/jobs", {"task": "mark"})
+
+    assert (lost.status_code, made.status_code) == (503, 201)
