@@ -1,7 +1,7 @@
 """How much the API takes in and how quickly it answers, as users have it: `oncue api` in a process of its own.
 
-    python bench/api.py                             # both engines: single creates, batches, pages of 100,000 jobs
-    python bench/api.py --only postgres --jobs 5000000 --json api.json
+    python -m bench.api                             # both engines: single creates, batches, pages of 100,000 jobs
+    python -m bench.api --only postgres --jobs 5000000 --json api.json
 
 Single creates come from 64 connections, one request at a time on each; batches of 1,000 from two connections. The pages
 are of a store that holds `--jobs` jobs of one user, put there without the API: half of them one-shots, half recurring.

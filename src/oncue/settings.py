@@ -54,7 +54,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Bytes a job's payload may have."""
 
     repeat_for: Duration = DAY
-    """How long an idempotency key is remembered."""
+    """How long an idempotency key is remembered at least; at most it is twice as long."""
 
     # ------------------------------------------------------------------------------------------------------- a worker
 

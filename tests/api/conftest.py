@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
@@ -84,6 +85,12 @@ async def add_key(store: Store, uid: UserNumber, user_id: str, role: Role, **how
 
 @pytest.fixture
 async def desk(empty_store: EmptyStore) -> AsyncIterator[Desk]:
+    async with desk_on(empty_store) as desk:
+        yield desk
+
+
+@asynccontextmanager
+async def desk_on(empty_store: EmptyStore) -> AsyncIterator[Desk]:
     async with await Store.on(await empty_store()) as store:
         root = await store.people.user("root", store.now)
         keys = {

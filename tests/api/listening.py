@@ -15,12 +15,16 @@ import uvicorn
 from tests.api.conftest import TASKS, add_key
 
 from oncue.api.application import create_app
+from oncue.api.heads import BoundedHeads
 from oncue.api.serving import Server
 from oncue.domain.instants import HOUR, Duration
+from oncue.domain.keys import key_hash
 from oncue.engines.port import Role
 from oncue.settings import Settings
 from oncue.testing.clock import FakeClock
 from oncue.testing.conformance.store import EmptyStore, Store
+
+KEY = "nightly"  # of a job that each of ada and root has
 
 
 class Passing(FakeClock):
@@ -75,9 +79,14 @@ async def _serve(empty_store: EmptyStore, told: Future[House], done: asyncio.Eve
             "bob": await add_key(store, store.stranger, "bob", Role.MEMBER),
         }
         things = await _something_of_everything(store)
+        spare = await store.people.key(key_hash(await add_key(store, store.stranger, "bob", Role.VIEWER)))
+        assert spare is not None
+        things["spare key"] = str(spare.key_id)
         app = create_app(store.engine, Passing(store.now), Settings(request_rate=0))
         with socket.create_server(("127.0.0.1", 0)) as door:
-            config = uvicorn.Config(app, http="httptools", ws="none", lifespan="off", log_config=None, access_log=False)
+            config = uvicorn.Config(
+                app, http=BoundedHeads, ws="none", lifespan="off", log_config=None, access_log=False
+            )
             server = Server(config)
             served = asyncio.create_task(server.serve(sockets=[door]))
             await server.listening.wait()
@@ -101,5 +110,7 @@ async def _something_of_everything(store: Store) -> dict[str, str]:
         elif state == "succeeded":
             await store.succeed(worker, run, result=b'{"answer":42}')
     things["recurring"] = await store.recurring(task="mark")
+    for uid in (store.uid, await store.people.user("root", store.now)):
+        await store.recurring(task="mark", key=KEY, uid=uid)
     things["later"] = await store.one_shot(HOUR, task="mark")
     return {name: str(thing) for name, thing in things.items()}

@@ -179,3 +179,14 @@ async def test_a_filter_of_the_list_that_is_wrong_is_told(desk: Desk, query: str
     answer = await desk.call("GET", f"/v1/dead-letters?{query}")
 
     assert (answer.status_code, answer.json()["errors"][0]["path"]) == (422, query.partition("=")[0])
+
+
+async def test_a_dead_run_is_shown_with_its_payload_also_when_it_was_dealt_with(desk: Desk) -> None:
+    run_id = await desk.dead(payload={"a": 1})
+    later = await desk.create(schedule="2035-01-01T00:00:00Z", payload={"a": 2})
+    [letter] = (await desk.get("/dead-letters"))["dead_letters"]
+
+    assert await desk.get(f"/runs/{run_id}") == letter
+    assert "payload" not in await desk.get(f"/runs/{later['job_id']}")
+    await desk.call("POST", "/v1/dead-letters/discard", {"run_ids": [str(run_id)]})
+    assert (await desk.get(f"/runs/{run_id}"))["payload"] == {"a": 1}

@@ -13,6 +13,7 @@ from tests.api.streams import Event, Stream, streaming
 from oncue.api import watching
 from oncue.api.changes import Changed
 from oncue.api.changes import Changes as ApiChanges
+from oncue.api.door import take_address
 from oncue.api.serving import serving
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import JobId, UserNumber
@@ -398,7 +399,9 @@ async def test_hints_of_many_jobs_become_one(desk: Desk) -> None:
 async def test_a_stream_over_a_socket_ends_at_once_when_the_server_stops(desk: Desk) -> None:
     store, loop = desk.store, asyncio.get_running_loop()
     async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {desk.keys['ada']}"}) as client:
-        async with serving(store.engine, store.clock, Settings(port=0)) as url:
+        settings = Settings(port=0)
+        door = take_address(settings)
+        async with serving(store.engine, store.clock, settings, door, asyncio.Event()) as url:
             request = client.build_request("GET", f"{url}/v1/events")
             answer = await client.send(request, stream=True)
             lines = answer.aiter_lines()

@@ -125,3 +125,10 @@ async def test_what_is_wrong_with_a_key_is_told_by_field_and_nothing_is_stored(
 
     assert (answer.status_code, [error["path"] for error in answer.json()["errors"]]) == (422, wrong)
     assert await desk.store.people.keys() == before
+
+
+@pytest.mark.parametrize(
+    ("who", "user_id", "role"), [("root", "root", "admin"), ("ada", "ada", "member"), ("viewer", "ada", "viewer")]
+)
+async def test_whoever_asks_is_told_whose_key_it_is(desk: Desk, who: str, user_id: str, role: str) -> None:
+    assert await desk.get("/me", key=who) == {"user_id": user_id, "role": role, "key_id": await key_id(desk, who)}

@@ -45,6 +45,16 @@ def for_ever() -> Awaitable[Any]:
     return asyncio.Event().wait()
 
 
+def going_away(ping: Pinged) -> Callable[..., Awaitable[Any]]:
+    """A verb that is never answered: with it the store goes away."""
+
+    def verb(*_: object, **__: object) -> Awaitable[Any]:
+        ping.away = True
+        return for_ever()
+
+    return verb
+
+
 def test_whoever_asks_is_answered_within_two_seconds() -> None:
     longest = 2 * PERIOD + ANSWER_WITHIN / SECOND
 
@@ -75,12 +85,14 @@ async def test_who_waits_for_a_slow_store_waits_on() -> None:
 async def test_a_store_that_goes_away_later_is_noticed() -> None:
     ping = Pinged(away=False)
     asked = asyncio.create_task(waiting(Patience(ping), for_ever()))
-    await ping.again.wait()
+    async with asyncio.timeout(5):
+        await ping.again.wait()
 
     ping.away = True
 
     with pytest.raises(StoreUnavailable):
-        await asked
+        async with asyncio.timeout(5):
+            await asked
 
 
 async def test_nobody_waits_and_nothing_is_asked() -> None:
@@ -161,8 +173,9 @@ async def test_whatever_hangs_is_503_once_the_store_does_not_answer(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     part, verb, ask = HANGING[what](desk)
-    monkeypatch.setattr(desk.app.state.api.patience, "_ping", Pinged(away=True))
-    monkeypatch.setattr(part, verb, lambda *_, **__: for_ever())
+    ping = Pinged(away=False)
+    monkeypatch.setattr(desk.app.state.api.patience, "_ping", ping)
+    monkeypatch.setattr(part, verb, going_away(ping))
 
     async with asyncio.timeout(5):
         answer = await ask()
@@ -173,10 +186,10 @@ async def test_whatever_hangs_is_503_once_the_store_does_not_answer(
 
 
 async def test_after_a_commit_that_hung_jobs_are_stored_again(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    ping = Pinged(away=True)
+    ping = Pinged(away=False)
     monkeypatch.setattr(desk.app.state.api.patience, "_ping", ping)
     with monkeypatch.context() as hanging:
-        hanging.setattr(desk.store.jobs, "create", lambda *_, **__: for_ever())
+        hanging.setattr(desk.store.jobs, "create", going_away(ping))
         lost = await desk.call("POST", "/v1/jobs", {"task": "mark"})
     ping.away = False
 

@@ -404,8 +404,11 @@ async def test_a_batch_is_repeated_though_its_stable_keys_are_taken_by_its_own_j
     await desk.call("DELETE", f"/v1/jobs/{first.json()['job_ids'][0]}")
 
     again = await desk.call("POST", "/v1/jobs/batch", body, headers=ONCE)
+    other = await desk.call(
+        "POST", "/v1/jobs/batch", {"jobs": [{"task": "mark", "name": "other"}, body["jobs"][1]]}, headers=ONCE
+    )
 
-    assert (first.status_code, again.status_code) == (201, 200)
+    assert (first.status_code, again.status_code, other.status_code) == (201, 200, 422)
     assert again.json() == first.json()
 
 

@@ -100,12 +100,17 @@ class KeptJobs:
 
     def __init__(self) -> None:
         self.jobs: dict[str, dict[str, Any]] = {}
+        self.me = {"user_id": "ada", "role": "member", "key_id": str(UUID(int=1))}
         self.tasks = [{"name": "hello", "defaults": {"timeout": "30s"}}, {"name": "http", "defaults": {}}]
 
     def __call__(self, request: Request) -> Said:
         match request.method, request.parts:
             case "GET", ["tasks"]:
                 return 200, {"tasks": self.tasks}
+            case "GET", ["me"]:
+                return 200, self.me
+            case "GET", ["jobs", "by-key", key] if key in self.jobs:
+                return 200, self.jobs[key]
             case "GET", ["jobs"]:
                 return 200, self._page(request.query)
             case "PUT", ["jobs", "by-key", key]:

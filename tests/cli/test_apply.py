@@ -3,10 +3,11 @@
 import json
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
-from click.testing import Result
-from tests.cli.conftest import StandIn, command
+from click.testing import CliRunner, Result
+from tests.cli.conftest import Oncue, StandIn, command
 from tests.cli.standin import KeptJobs, Standin
 from tests.cli.terminal import on_a_terminal
 from tests.client.server import client_of
@@ -14,7 +15,8 @@ from tests.examples.server import Up
 
 from oncue.cli.job_changes import Action, steps
 from oncue.cli.job_file import read_job_file
-from oncue.client import jobs
+from oncue.cli.main import main
+from oncue.client import Client, jobs
 from oncue.domain.errors import Invalid
 from oncue.testing.clock import SOME_DAY
 
@@ -127,12 +129,6 @@ class TestApplying:
         assert kept.jobs["check/site"]["task"] == "http"
         assert kept.jobs["old"]["status"] == "active"
 
-    def test_what_was_there_under_that_key_is_told_to_be_replaced(self, server: Standin, kept: KeptJobs) -> None:
-        kept.add("greet")
-        write(TWO)
-
-        assert "a job with this key was there, and was replaced" in apply().stdout
-
     def test_many_have_a_bar_on_a_terminal(self, server: Standin, kept: KeptJobs) -> None:
         write("".join(f"- {{key: job-{n}, task: hello, schedule: every 1h}}\n" for n in range(30)))
 
@@ -177,16 +173,97 @@ class TestPruning:
         assert "name the set in the file" in result.stderr
         assert apply().exit_code == 0
 
-    def test_jobs_of_several_users_are_not_mixed(self, server: Standin, kept: KeptJobs) -> None:
-        kept.add("old", tags=[OF_SHOP])["user_id"] = "bob"
-        kept.add("older", tags=[OF_SHOP])
+
+class TestTakingOver:
+    @pytest.mark.parametrize(
+        ("tags", "whose"),
+        [(["applied:shop2"], "belongs to the set 'shop2'"), (["nightly"], "was not made by apply")],
+    )
+    def test_a_job_that_is_not_of_this_set_is_not_touched_and_nothing_else_is_either(
+        self, server: Standin, kept: KeptJobs, tags: list[str], whose: str
+    ) -> None:
+        kept.add("check/site", tags=tags)
+        kept.add("old", tags=[OF_SHOP])
+        before = {**kept.jobs}
         write(TWO)
 
         result = apply("--prune")
 
         assert result.exit_code == 1
-        assert "belong to ada, bob: say whose are meant" in result.stderr
-        assert ("prune", "old") not in actions("--prune", "--user", "ada")
+        assert "create 1, take over 1, prune 1\n" in result.stdout
+        assert f"REFUSED: the job with this key {whose}: --take-over makes it one of this set" in result.stdout
+        assert result.stdout.count("not done, because something else was refused") == 2
+        assert (changes_asked(server), kept.jobs) == ([], before)
+
+    def test_a_dry_run_shows_it_and_how_it_would_end(self, server: Standin, kept: KeptJobs) -> None:
+        kept.add("greet", tags=["applied:shop2"])
+        write(TWO)
+
+        result = apply("--dry-run", "--json")
+
+        [greet, check] = json.loads(result.stdout)["steps"]
+        assert result.exit_code == 1
+        assert (greet["action"], greet["job_id"]) == ("take over", kept.jobs["greet"]["job_id"])
+        assert greet["changes"]["tags"] == {"old": ["applied:shop2"], "new": ["nightly", OF_SHOP]}
+        assert "--take-over" in greet["error"]
+        assert (check["action"], check["error"]) == ("create", None)
+        assert actions("--dry-run", "--take-over") == [("take over", "greet"), ("create", "check/site")]
+        assert changes_asked(server) == []
+
+    def test_when_it_is_meant_it_belongs_to_this_set_from_then_on(self, server: Standin, kept: KeptJobs) -> None:
+        kept.add("greet", tags=["applied:shop2"])
+        write(TWO)
+
+        assert actions("--take-over") == [("take over", "greet"), ("create", "check/site")]
+        assert kept.jobs["greet"]["tags"] == ["nightly", OF_SHOP]
+        assert actions() == [("unchanged", "greet"), ("unchanged", "check/site")]
+
+    @pytest.mark.parametrize("status", ["finished", "cancelled"])
+    def test_what_is_over_can_be_taken_from_nobody(self, server: Standin, kept: KeptJobs, status: str) -> None:
+        kept.add("greet", tags=["applied:shop2"])["status"] = status
+        write(TWO)
+
+        assert actions("--dry-run") == [("create", "greet"), ("create", "check/site")]
+
+
+class TestWhoseJobs:
+    def test_an_administrator_applies_to_nobody_elses(self, server: Standin, kept: KeptJobs) -> None:
+        kept.me["role"] = "admin"
+        kept.add("old", tags=[OF_SHOP])["user_id"] = "bob"
+        kept.add("older", tags=[OF_SHOP])
+        write(TWO)
+
+        found = actions("--prune")
+
+        assert [key for action, key in found if action == "prune"] == ["older"]
+        assert kept.jobs["old"]["status"] == "active"
+
+    def test_a_member_does_not_ask_for_a_user(self, server: Standin) -> None:
+        write(TWO)
+
+        apply()
+
+        assert {"user_id"} & {name for request in server.requests for name in request.query} == set()
+
+
+def test_an_administrator_and_a_member_have_a_job_each(oncue: Oncue, oncue_up: Up) -> None:
+    text = "set: {name}\njobs:\n  - {{key: {name}, task: hello, schedule: every {every}}}\n"
+    name = str(uuid4())
+    write(text.format(name=name, every="1h"))
+    with client_of(oncue_up) as admin:
+        key = admin.keys.create(name, "member").key
+        with Client(oncue_up.address, key) as member:
+            made = CliRunner(env={"ONCUE_API_KEY": key}).invoke(main, ["apply", "jobs.yaml"])
+            assert made.exit_code == 0, made.stderr
+            write(text.format(name=name, every="2h"))
+
+            assert oncue("apply", "jobs.yaml", "--prune").exit_code == 0
+            assert oncue("apply", "jobs.yaml", "--prune").stdout.startswith("unchanged 1\n")
+
+            hers, his = member.jobs.get_by_key(name), admin.jobs.get_by_key(name)
+            assert (hers.status, hers.schedule["every"], his.schedule["every"]) == ("active", "1h", "2h")
+            for job in (hers, his):
+                admin.jobs.cancel(job.job_id)
 
 
 class TestFiles:
@@ -203,10 +280,27 @@ class TestFiles:
             ("- key: a\n  task: b\n  task: c", "jobs.yaml, line 3, column 3: 'task' comes twice"),
             ("- {1: a}", "jobs.yaml, line 1, column 4: the name 1 is not text"),
             ("- key: [a", "jobs.yaml, line 1"),
+            ("- {key: a, task: hello, tags: nightly}", "jobs.0.tags: is a list"),
+            ("- {key: a, task: hello, tags: 5}", "jobs.0.tags: is a list"),
+            ("- {key: a, task: hello, tags: [5]}", "a.tags"),
+            ("- {key: a, payload: {x: !!int abc}}", "jobs.yaml, line 1, column 25: 'abc' is no int of JSON"),
+            ("- {key: a, payload: {x: !!int 0x10}}", "jobs.yaml, line 1, column 25: '0x10' is no int of JSON"),
+            ("- {key: a, payload: {x: !!bool yes}}", "jobs.yaml, line 1, column 25: 'yes' is no bool of JSON"),
+            ("- {key: a, payload: {x: !!null no}}", "jobs.yaml, line 1, column 25: 'no' is no null of JSON"),
+            ("- {key: a, payload: {x: !!float .inf}}", "jobs.yaml, line 1, column 25: '.inf' is no float of JSON"),
+            ("- {key: a, payload: {x: !!set {b, c}}}", "jobs.yaml, line 1, column 25"),
+            ("- {key: a, payload: {x: !!binary aGk=}}", "jobs.yaml, line 1, column 25"),
+            ("- {key: a, payload: {x: !!timestamp 2027-01-01}}", "jobs.yaml, line 1, column 25"),
+            ("- {key: a, payload: {x: !!omap [b: 1]}}", "jobs.yaml, line 1, column 25"),
+            ("- {key: a, payload: {x: !!pairs [b: 1]}}", "jobs.yaml, line 1, column 25"),
+            ("- {key: a, ? !!str [b] : c}", "jobs.yaml, line 1, column 14: the name"),
+            (f"- {{key: a, payload: {{x: {'9' * 5_000}}}}}", "jobs.yaml: Exceeds the limit"),
+            (f"- {'[' * 2_000}", "jobs.yaml: is nested too deeply"),
             ("- !!python/object:os.system a", "jobs.yaml, line 1"),
             ("- {key: a, task: hello, schedule: 99 * * * *}", "a.schedule"),
             ("- {key: a, task: hello, colour: red}", "a.colour: there is no field"),
         ],
+        ids=lambda one: one[:50],
     )
     def test_what_is_wrong_is_told_with_its_place(self, server: Standin, text: str, said: str) -> None:
         write(text)
@@ -231,8 +325,31 @@ class TestFiles:
 
         [job] = read_job_file(file).jobs
 
-        expected = {"key": "a", "on": ["no", "yes"], "b": "012", "c": 1000, "d": None, "e": "2027-01-01", "f": None}
+        expected: dict[str, Any] = {
+            "key": "a",
+            "on": ["no", "yes"],
+            "b": "012",
+            "c": 1000,
+            "d": None,
+            "e": "2027-01-01",
+            "f": None,
+        }
         assert job == expected | {"g": -1.5, "h": "1_000", "i": "t"}
+
+    def test_what_is_said_to_be_of_a_kind_is(self, tmp_path: Path) -> None:
+        file = tmp_path / "x.yaml"
+        file.write_text(
+            "- {key: !!str 5, b: !!int 5, c: !!float 5, d: !!bool true, e: !!null ~, f: !!seq [a], g: !!map {}}"
+        )
+
+        assert read_job_file(file).jobs == ({"key": "5", "b": 5, "c": 5.0, "d": True, "e": None, "f": ["a"], "g": {}},)
+
+    @pytest.mark.parametrize("tags", ["tags:", "tags: []", "tags: null"])
+    def test_no_tags_are_none(self, server: Standin, kept: KeptJobs, tags: str) -> None:
+        write(f"set: shop\njobs:\n  - key: a\n    task: hello\n    schedule: every 1h\n    {tags}\n")
+
+        assert actions() == [("create", "a")]
+        assert kept.jobs["a"]["tags"] == [OF_SHOP]
 
     def test_parts_can_be_shared_and_overridden(self, tmp_path: Path) -> None:
         file = tmp_path / "x.yaml"

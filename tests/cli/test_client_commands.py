@@ -87,12 +87,14 @@ class TestLists:
                 "--tag", "x", "--queue", "q", "--from", "a", "--until", "b", "--user", "ada")  # fmt: skip
         command("runs", "list", "--status", "dead", "--job", J1, "--task", "t", "--queue", "q", "--from", "a",
                 "--until", "b")  # fmt: skip
+        command("dead", "list", "--job", J1, "--task", "t", "--queue", "q", "--from", "a", "--until", "b")
 
         both = {"task": "t", "queue": "q", "start_time": "a", "end_time": "b", "limit": "50"}
         jobs = {"status": "paused", "last_status": "dead", "name": "n", "tag": "x", "user_id": "ada"}
         assert [request.query for request in server.requests] == [
             both | jobs,
             both | {"status": "dead", "job_id": J1},
+            both | {"job_id": J1},
         ]
 
     def test_what_would_disturb_a_terminal_is_left_out_of_tables(self, stand_in: StandIn) -> None:
@@ -121,6 +123,27 @@ class TestWhatIsAsked:
         assert (request.line, request.headers["If-Match"]) == (f"PATCH /v1/jobs/{J1}", '"3"')
         assert request.body == {"priority": "high", "start_within": None, "schedule": {"every": "5m"}}
 
+    @pytest.mark.parametrize(("typed", "ends", "asked"), [("n\n", 1, []), ("y\n", 0, [{"purge": "true"}])])
+    def test_on_a_terminal_it_is_asked_before_a_purge(
+        self, stand_in: StandIn, typed: str, ends: int, asked: list[Any]
+    ) -> None:
+        server = stand_in(lambda _: (200, JOB))
+
+        shown = on_a_terminal("jobs", "cancel", J1, "--purge", typed=typed, ends=ends)
+
+        assert f"delete job {J1} and all its runs, results and logs? [y/N]" in shown
+        assert [request.query for request in server.requests] == asked
+
+    def test_a_purge_that_need_not_be_asked_about(self, stand_in: StandIn) -> None:
+        server = stand_in(lambda _: (200, JOB))
+
+        assert f"purged {J1}" in on_a_terminal("jobs", "cancel", J1, "--purge", "--yes")
+        assert command("jobs", "cancel", J1, "--purge").stdout == f"purged {J1}\n"
+        assert command("jobs", "cancel", J1).exit_code == 0
+
+        assert server.lines == [f"DELETE /v1/jobs/{J1}"] * 3
+        assert [request.query for request in server.requests] == [{"purge": "true"}] * 2 + [{}]
+
     def test_a_stale_edit_is_refused(self, stand_in: StandIn) -> None:
         stand_in(lambda _: (412, {"title": "Precondition Failed", "status": 412, "detail": "it was changed"}))
 
@@ -147,6 +170,21 @@ class TestWhatIsAsked:
         assert command("dead", "discard", "r1", "r2").stdout == "discarded 2\n"
         assert command("dead", "requeue", "--all", "--task", "t", "--yes").stdout == "requeued 2\nr3\nr4\n"
         assert [request.body for request in server.requests] == [{"run_ids": ["r1", "r2"]}, {"filter": {"task": "t"}}]
+
+    def test_one_dead_letter_is_asked_for_alone(self, stand_in: StandIn) -> None:
+        server = stand_in(lambda _: (200, {**RUN, "payload": {"a": 1}}))
+
+        assert "{\"a\":1}" in command("dead", "show", "r1").stdout
+        assert json.loads(command("dead", "show", "r1", "--json").stdout) == {**RUN, "payload": {"a": 1}}
+        assert server.lines == ["GET /v1/runs/r1"] * 2
+
+    def test_what_is_not_dead_is_no_dead_letter(self, stand_in: StandIn) -> None:
+        stand_in(lambda _: (200, {**RUN, "status": "running"}))
+
+        result = command("dead", "show", "r1")
+
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr == "run r1 is no dead letter: look at it with `oncue runs show r1`\n"
 
     def test_all_of_them_only_after_a_yes(self, stand_in: StandIn) -> None:
         server = stand_in(lambda _: (200, {"count": 2}))

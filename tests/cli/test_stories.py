@@ -48,6 +48,20 @@ def test_a_job_is_paused_explained_resumed_and_cancelled(oncue: Oncue) -> None:
     assert told(oncue, "jobs", "cancel", job_id)["status"] == "cancelled"
 
 
+def test_a_job_is_purged(oncue: Oncue) -> None:
+    job_id, other = [
+        told(oncue, "jobs", "create", "--task", "hello", "--schedule", "every 1h")["job_id"] for _ in range(2)
+    ]
+    assert oncue("jobs", "run", job_id, "--wait").exit_code == 0
+
+    assert oncue("jobs", "cancel", job_id, "--purge").stdout == f"purged {job_id}\n"
+    assert told(oncue, "jobs", "cancel", other, "--purge", "--yes")["status"] == "cancelled"
+
+    gone = oncue("jobs", "show", job_id)
+    assert (gone.exit_code, "no such thing" in gone.stderr) == (1, True)
+    assert job_id not in oncue("runs", "list", "--json").stdout
+
+
 def test_a_job_can_be_named_instead_of_its_id(oncue: Oncue) -> None:
     made = [
         told(oncue, "jobs", "create", "--task", "hello", "--schedule", "every 1h", "--name", "called so")["job_id"]

@@ -2,7 +2,7 @@
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 from tests.client.both import Pauses, Wire, problem, said
 from tests.client.conftest import Connect
 
-from oncue.client import Forbidden, ServerUnreachable, TooManyRequests, Unavailable
+from oncue.client import Forbidden, NotFound, ServerUnreachable, TooManyRequests, Unavailable
 
 JOB = {"job_id": "j1", "task": "hello", "status": "active"}
 RUN = {"run_id": "r1", "job_id": "j1", "status": "succeeded"}
@@ -235,3 +235,48 @@ def test_whether_the_server_may_have_got_it_is_told_of_all_tries(connect: Connec
         either(either.client.jobs.create(task="hello"))
 
     assert unreachable.value.sent
+
+
+@pytest.mark.parametrize("lost", [DROPPED, problem(503)], ids=["dropped", "503"])
+def test_what_is_gone_after_an_answer_was_lost_was_purged(connect: Connect, lost: Any) -> None:
+    either = connect(wire := Wire(lost, problem(404)))
+
+    either(either.client.jobs.purge("j1"))
+
+    assert wire.lines == ["DELETE /v1/jobs/j1?purge=true"] * 2
+
+
+@pytest.mark.parametrize("before", [(), (httpx2.ConnectError("refused"),), (problem(429),)], ids=["", "refused", "429"])
+def test_what_was_never_there_is_not_purged(connect: Connect, before: Any) -> None:
+    either = connect(Wire(*before, problem(404)))
+
+    with pytest.raises(NotFound):
+        either(either.client.jobs.purge("j1"))
+
+
+def test_what_is_gone_otherwise_is_not_there(connect: Connect) -> None:
+    either = connect(Wire(DROPPED, problem(404)))
+
+    with pytest.raises(NotFound):
+        either(either.client.jobs.cancel("j1"))
+
+
+def test_an_answer_that_cannot_be_unpacked_is_none(connect: Connect) -> None:
+    def garbled(_: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, headers={"Content-Encoding": "gzip"}, stream=Packed())
+
+    either = connect(wire := Wire(*[garbled] * 3), retries=2)
+
+    with pytest.raises(ServerUnreachable) as unreachable:
+        either(either.client.jobs.get("j1"))
+    assert (len(wire.requests), unreachable.value.sent) == (3, True)
+
+
+class Packed(httpx2.SyncByteStream, httpx2.AsyncByteStream):
+    """A body that says it is packed, and is not."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield b"nonsense"
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield b"nonsense"

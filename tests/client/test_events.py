@@ -7,7 +7,7 @@ import pytest
 from tests.client.both import Pauses, Wire, problem
 from tests.client.conftest import Connect
 
-from oncue.client import NotFound, ServerUnreachable
+from oncue.client import NotFound, NotOncue, ServerUnreachable
 
 FIRST = 'id: 1\nevent: run\ndata: {"run_id": "r1", "status": "running"}\n\n'
 SECOND = ': still here\n\nid: 2\nevent: job\ndata: {"job_id":\ndata: "j1"}\n\n'
@@ -99,3 +99,30 @@ def test_a_refusal_is_not_tried_again(connect: Connect) -> None:
     with pytest.raises(NotFound):
         either.all(either.client.events())
     assert len(wire.requests) == 1
+
+
+def test_an_id_alone_is_no_event_but_the_place_to_go_on_from(connect: Connect, pauses: Pauses) -> None:
+    either = connect(wire := Wire(*[lambda _: stream("id: 7\n\n")] * 2, lambda _: stream(FIRST)))
+
+    events = either.first(1, either.client.events())
+
+    assert [(one.kind, one.id) for one in events] == [("run", "1")]
+    assert [one.headers.get("Last-Event-ID") for one in wire.requests] == [None, "7", "7"]
+    assert pauses.all == [0.1, 0.2]  # which told nothing either
+
+
+@pytest.mark.parametrize("headers", [{"Content-Type": "text/html"}, {}])
+def test_a_page_in_the_place_of_a_stream_is_not_asked_for_again(connect: Connect, headers: dict[str, str]) -> None:
+    either = connect(wire := Wire(httpx2.Response(200, headers=headers, content=b"<html>log in</html>")))
+
+    with pytest.raises(NotOncue, match=r"GET /v1/events was answered with .* instead of events"):
+        either.first(1, either.client.events())
+    assert len(wire.requests) == 1
+
+
+def test_a_stream_that_cannot_be_unpacked_is_one_that_broke(connect: Connect) -> None:
+    headers = {"Content-Type": "text/event-stream", "Content-Encoding": "gzip"}
+    garbled = httpx2.Response(200, headers=headers, stream=Stream([b"nonsense"], False))
+    either = connect(Wire(lambda _: garbled, lambda _: stream(FIRST)))
+
+    assert [one.id for one in either.first(1, either.client.events("0"))] == ["1"]

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx2
+import msgspec
 import pytest
 from tests.client.both import Pauses, Wire, problem, said
 from tests.client.conftest import Connect
@@ -16,6 +17,7 @@ from oncue.client import (
     NotFound,
     NotOncue,
     OncueApiError,
+    ServerUnreachable,
     Stale,
     TooLarge,
     Unauthorized,
@@ -135,6 +137,30 @@ class TestRequests:
         ]
         assert wire.bodies[0] == {"from": "2026-11-16T12:00:00Z", "to": "2026-11-17T00:00:00Z"}
         assert wire.bodies[2:4] == [{"run_ids": ["r1", "r2"]}, {"filter": {"task": "x"}}]
+
+    def test_what_is_one_persons_own(self, connect: Connect) -> None:
+        me = {"user_id": "ada", "role": "member", "key_id": "k1"}
+        letter = {"run_id": "r1", "job_id": "j1", "status": "dead", "payload": {"a": 1}}
+        either = connect(wire := Wire(said(me), said(JOB), said(letter)))
+        client = either.client
+
+        assert msgspec.structs.asdict(either(client.me())) == me
+        assert either(client.jobs.get_by_key("a/b")).job_id == "j1"
+        assert either(client.dead_letters.get("r1")).payload == {"a": 1}
+        assert wire.lines == ["GET /v1/me", "GET /v1/jobs/by-key/a%2Fb", "GET /v1/runs/r1"]
+
+    def test_dead_letters_are_filtered(self, connect: Connect) -> None:
+        either = connect(wire := Wire(said({"dead_letters": []})))
+
+        either.all(either.client.dead_letters.list(job_id="j1", task="t", queue="q", start_time=NOON, end_time="b"))
+
+        asked = {"job_id": "j1", "task": "t", "queue": "q", "start_time": NOON.isoformat(), "end_time": "b"}
+        assert dict(wire.requests[0].url.params) == asked
+
+    def test_a_preview_tells_what_is_skipped(self, connect: Connect) -> None:
+        either = connect(Wire(said({"description": "", "occurrences": [], "skipped": ["02:30 is not there"]})))
+
+        assert either(either.client.schedules.preview("30 2 * * *")).skipped == ("02:30 is not there",)
 
     @pytest.mark.parametrize("nothing", ["", ".", ".."])
     def test_what_cannot_be_an_id_goes_nowhere(self, connect: Connect, nothing: str) -> None:
@@ -260,3 +286,42 @@ class TestWaiting:
         either = connect(Wire(run("running"), httpx2.ConnectError("refused"), problem(503), run("succeeded")))
 
         assert either(either.client.runs.wait("r1")).status == "succeeded"
+
+    @pytest.mark.parametrize("failure", [problem(503, headers={"Retry-After": "5"}), httpx2.ReadError("reset")])
+    def test_a_server_that_is_away_does_not_make_it_longer(
+        self, connect: Connect, pauses: Pauses, failure: Any
+    ) -> None:
+        either = connect(Wire(run("running"), *[failure] * 50), retries=50)
+
+        with pytest.raises(WaitTimeout, match=r"no answer to GET /v1/runs/r1 in time: (reset|status 503)"):
+            either(either.client.runs.wait("r1", timeout=1))
+        assert pauses.now == pytest.approx(1)
+
+    def test_nor_does_one_that_says_nothing(self, connect: Connect, pauses: Pauses) -> None:
+        given: list[float] = []
+
+        def hang(request: httpx2.Request) -> httpx2.Response:
+            given.append(request.extensions["timeout"]["read"])
+            pauses.now += given[-1]
+            raise httpx2.ReadTimeout("slow")
+
+        either = connect(Wire(run("running"), *[hang] * 50), timeout=10)
+
+        with pytest.raises(WaitTimeout):
+            either(either.client.runs.wait("r1", timeout=15))
+        assert given == pytest.approx([10, 15 - 10 - 0.05 - 0.1])
+        assert pauses.now == pytest.approx(15)
+
+    def test_no_answer_with_time_left_is_told_as_such(self, connect: Connect, pauses: Pauses) -> None:
+        either = connect(Wire(*[httpx2.ConnectError("refused")] * 5))
+
+        with pytest.raises(ServerUnreachable):
+            either(either.client.runs.wait("r1", timeout=60))
+        assert pauses.now == pytest.approx(1.5)
+
+    def test_a_refusal_ends_it_at_once(self, connect: Connect, pauses: Pauses) -> None:
+        either = connect(Wire(problem(404)))
+
+        with pytest.raises(NotFound):
+            either(either.client.runs.wait("r1", timeout=0))
+        assert pauses.all == []

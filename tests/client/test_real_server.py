@@ -60,6 +60,18 @@ def test_a_recurring_job_through_its_life(either: Either) -> None:
     assert either(client.jobs.get(job.job_id)).status == "cancelled"
 
 
+def test_a_job_is_purged_with_its_runs(either: Either) -> None:
+    client = either.client
+    job = either(client.jobs.create(task="hello", payload={"name": "you"}))
+    either(client.runs.wait(job.job_id, timeout=PATIENCE))
+
+    assert either(client.jobs.purge(job.job_id)) is None
+
+    for call in (client.jobs.get, client.runs.get, client.runs.logs, client.jobs.purge):
+        with pytest.raises(NotFound):
+            either(call(job.job_id))
+
+
 def test_dead_letters_are_found_and_tried_anew(either: Either) -> None:
     client = either.client
     payload = {"argv": ["false"]}

@@ -122,7 +122,7 @@ def test_while_postgres_is_away_every_call_is_503_in_time_and_then_all_is_well(
     is_back(fleet)
 
     assert {status for _, status, _, _ in asked(fleet, WRITING)} <= {200, 201}
-    until(lambda: connections(crashable_postgres) <= 12, 5, "no connection is left over", fleet.tell)
+    until(lambda: 0 < connections(crashable_postgres) <= 12, 5, "no connection is left over", fleet.tell)
     assert "Traceback" not in fleet.tell()
 
 

@@ -15,10 +15,10 @@ from oncue.api.answers import answer
 from oncue.api.auth import Caller
 from oncue.api.context import Api
 from oncue.api.defining import as_stored, checked, hint_of, new_job
-from oncue.api.jobs import TRIES, shown, snapshot
+from oncue.api.jobs import TRIES, keyed, path_key, shown, snapshot
 from oncue.api.quotas import refuse_over_quota
 from oncue.api.reading import read_object
-from oncue.domain import change, fields
+from oncue.domain import change
 from oncue.domain.errors import Conflict, Invalid, Problem, Stale
 from oncue.domain.ids import JobId
 from oncue.domain.instants import Instant
@@ -51,13 +51,13 @@ async def put(api: Api, request: Request, caller: Caller) -> Response:
     One that was cancelled is made anew. One that has finished is made anew only if it is to be another: sending the
     same again runs nothing twice.
     """
-    key = fields.text(api.limits.name)(request.path_params["key"], "key")
+    key = path_key(api, request)
     raw = {"key": key} | await read_object(request)
     if raw["key"] != key:
         raise Invalid.of("key", "not_the_key", "is not the key in the path: leave it out, or write the same")
     for _ in range(TRIES):
         now = api.clock.now()
-        snap = await _keyed(api, key, caller)
+        snap = await keyed(api, key, caller)
         _check_match(request, None if snap is None else snap.job)
         spec, payload = await _replacing(api, snap, raw, caller, now)
         kept = spec if snap is None else _in_step(snap.job.spec, spec)
@@ -155,11 +155,6 @@ async def _stored(api: Api, snap: Snapshot, spec: Spec, payload: bytes | None, c
     if done:
         await api.engine.signals.send([Hint(Topic.RUNS), Hint(Topic.JOBS)])
     return done
-
-
-async def _keyed(api: Api, key: str, caller: Caller) -> Snapshot | None:
-    job_id = await api.engine.jobs.keyed(caller.uid, key)
-    return None if job_id is None else await api.engine.jobs.read(caller.uid, job_id)
 
 
 def _is_over(job: Job, spec: Spec, payload: bytes | None) -> bool:

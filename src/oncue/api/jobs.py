@@ -20,7 +20,7 @@ from oncue.api.repeating import once
 from oncue.domain import change
 from oncue.domain.change import JobChange
 from oncue.domain.errors import Conflict, Invalid, NotFound, Problem
-from oncue.domain.fields import Reader, choice, read_fields
+from oncue.domain.fields import Reader, choice, read_fields, text
 from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import Instant
 from oncue.domain.job import JobStatus, Snapshot
@@ -36,6 +36,14 @@ RESUMING: Mapping[str, Reader] = {"missed": choice({one.value: one for one in Ca
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
     return await shown(api, await snapshot(api, request, caller), caller)
+
+
+async def show_by_key(api: Api, request: Request, caller: Caller) -> Response:
+    """The caller's own, whatever else an administrator sees: the one that has this key, or had it last."""
+    snap = await keyed(api, path_key(api, request), caller)
+    if snap is None:
+        raise NotFound
+    return await shown(api, snap, caller)
 
 
 async def cancel(api: Api, request: Request, caller: Caller) -> Response:
@@ -120,6 +128,16 @@ async def snapshot(api: Api, request: Request, caller: Caller) -> Snapshot:
     if snap is None:
         raise NotFound
     return snap
+
+
+def path_key(api: Api, request: Request) -> str:
+    key: str = text(api.limits.name)(request.path_params["key"], "key")
+    return key
+
+
+async def keyed(api: Api, key: str, caller: Caller) -> Snapshot | None:
+    job_id = await api.engine.jobs.keyed(caller.uid, key)
+    return None if job_id is None else await api.engine.jobs.read(caller.uid, job_id)
 
 
 async def shown(api: Api, snap: Snapshot, caller: Caller) -> Response:

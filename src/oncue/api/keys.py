@@ -1,4 +1,4 @@
-"""Calls on API keys. All of them are for administrators: the table of calls says so."""
+"""Calls on API keys. All but `mine` are for administrators: the table of calls says so."""
 
 from __future__ import annotations
 
@@ -48,6 +48,10 @@ async def create(api: Api, request: Request, caller: Caller) -> Response:
         return answer({**_shown(key), "key": secret}, HTTPStatus.CREATED, headers)
 
     return await once(api, request, caller, raw, make, kept=False)
+
+
+async def mine(api: Api, request: Request, caller: Caller) -> Response:
+    return answer({"user_id": caller.user_id, "role": caller.role, "key_id": caller.key_id})
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:

@@ -176,8 +176,9 @@ def _tag(path: str) -> str:
 
 
 def _operation_id(route: Route) -> str:
-    """jobs_list, jobs_show, jobs_run_now: from the path, as the client names its methods."""
+    """jobs_list, jobs_show, jobs_run_now, jobs_by_key_show: from the path, as the client names its methods."""
     first, *rest = [part for part in route.path.strip("/").split("/") if not part.startswith("{")]
     verb = VERBS.get(route.method, "show" if "{" in route.path else "list")
-    name = "_".join([first.partition(".")[0], *(rest or [verb])])
+    says_it = rest and not route.path.endswith("}")
+    name = "_".join([first.partition(".")[0], *rest, *([] if says_it else [verb])])
     return re.sub(r"([A-Z])", r"_\1", name).replace("-", "_").lower()

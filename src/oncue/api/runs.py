@@ -26,7 +26,11 @@ LOOK = Duration(25 * MILLISECOND)  # how often it looks
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
-    return await _shown(api, await _run(api, request, caller))
+    """A dead one with its payload, for whoever has to decide what becomes of it."""
+    run = await _run(api, request, caller)
+    if run.state is not State.DEAD:
+        return await _shown(api, run)
+    return answer(views.dead_letter(run, await api.classes_of(run), api.clock.now()))
 
 
 async def logs(api: Api, request: Request, caller: Caller) -> Response:

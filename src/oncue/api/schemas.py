@@ -36,6 +36,7 @@ MODELS = (
     models.Queue,
     models.Key,
     models.NewKey,
+    models.Me,
 )
 NOT_SENT = {("Job", "notify")}  # the client knows it already
 IDS = frozenset({"job_id", "run_id", "key_id", "worker_id", "executor_id", "holder", "object_id"})
@@ -43,7 +44,7 @@ MADE_OUTCOMES = ("started", "late", "waiting")  # of occurrences that have a run
 VALUES: dict[tuple[str, str], Iterable[str]] = {
     ("Job", "status"): JobStatus,
     **{(name, "status"): run.Status for name in ("Run", "LastRun", "DeadLetter")},
-    **{(name, "role"): Role for name in ("Key", "NewKey")},
+    **{(name, "role"): Role for name in ("Key", "NewKey", "Me")},
     ("Attempt", "outcome"): get_args(get_type_hints(run.Attempt)["outcome"]),
     ("Occurrence", "outcome"): (*MADE_OUTCOMES, *ledger.Outcome),
     ("Explanation", "reason"): Reason,
@@ -85,8 +86,8 @@ def _answers() -> dict[str, Schema]:
     found = _models()
     defined = definition_schema()["properties"] | {"schedule": SCHEDULE}
     found["Job"]["properties"] |= defined  # as it was asked for, so that it can be sent back
-    counts = {name: {"type": "integer"} for name in ("open", *Count)}
-    return found | {
+    counts: dict[str, Schema] = {str(name): {"type": "integer"} for name in ("open", *Count)}
+    shapes = found | {
         "Problem": _object(
             type={"type": "string"},
             title={"type": "string"},
@@ -109,6 +110,7 @@ def _answers() -> dict[str, Schema]:
             detail=_or_null({"type": "object"}),
             address=_or_null({"type": "string"}),
         ),
+        "AnyRun": {"anyOf": [ref("DeadLetter"), ref("Run")]},
         "JobIds": _object(job_ids={"type": "array", "items": _ID}),
         "RunId": _object(run_id=_ID),
         "RunIds": _object(run_ids={"type": "array", "items": _ID}),
@@ -127,6 +129,8 @@ def _answers() -> dict[str, Schema]:
         "Health": _object(status={"const": "ok"}),
         "OpenApi": {"type": "object", "required": ["openapi", "info", "paths"]},
     }
+    shapes["Problem"]["properties"]["run_status"] = {"enum": list(run.Status)}  # of a conflict with a run's state only
+    return shapes
 
 
 _ID: Schema = {"type": "string", "format": "uuid"}

@@ -11,6 +11,7 @@ import uvicorn
 
 from oncue.api.application import create_app
 from oncue.api.context import Api
+from oncue.api.heads import BoundedHeads
 from oncue.clock import Clock
 from oncue.engines.port import Engine
 from oncue.settings import Settings
@@ -45,7 +46,7 @@ async def serving(
     api.awaited = awaited
     config = uvicorn.Config(
         app,
-        http="httptools",
+        http=BoundedHeads,
         ws="none",
         lifespan="off",
         log_config=None,

@@ -16,6 +16,7 @@ from oncue.cli.refusing import refusals
 from oncue.cli.roles import options
 from oncue.clock import Clock
 from oncue.domain.errors import Invalid
+from oncue.domain.instants import Instant
 
 if TYPE_CHECKING:
     from oncue.cli.job_changes import Step
@@ -42,9 +43,11 @@ Examples:
   oncue apply jobs.yaml --dry-run
   oncue apply jobs.yaml
   oncue apply jobs.yaml --prune
+  oncue apply jobs.yaml --take-over
 
-Each job is known by its key. Jobs that were applied carry the tag applied:SET; --prune cancels those of this set that
-the file no longer has, and touches nothing else.
+Each job is known by its key, and is yours. Jobs that were applied carry the tag applied:SET; --prune cancels those of
+this set that the file no longer has, and touches nothing else. A key that a job of another set has, or one made by
+hand, is refused and nothing is applied, unless --take-over says that it is to belong to this set.
 """
 
 
@@ -53,7 +56,6 @@ class Done(msgspec.Struct, frozen=True):
 
     step: Step
     job_id: str | None = None
-    replaced: bool = False
     error: str | None = None
 
 
@@ -61,24 +63,23 @@ class Done(msgspec.Struct, frozen=True):
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 @click.option("--prune", is_flag=True, help="Cancel jobs of this set that the file no longer has.")
-@click.option("--user", "user_id", help="Whose jobs they are; for administrators who see several users' of this set.")
+@click.option("--take-over", is_flag=True, help="Replace jobs of other sets, or made by hand, that have these keys.")
 @options(SERVER)
 @click.pass_obj
 def command(
-    clock: Clock, /, url: str | None, as_json: bool, file: Path, dry_run: bool, prune: bool, user_id: str | None
+    clock: Clock, /, url: str | None, as_json: bool, file: Path, dry_run: bool, prune: bool, take_over: bool
 ) -> None:
-    """Make the jobs of FILE, change those that differ, and leave alone what is as it should be."""
-    from oncue.cli.job_changes import steps
+    """Make the jobs of FILE yours, change those that differ, and leave alone what is as it should be."""
     from oncue.cli.job_file import read_job_file
 
     with refusals({}, as_json=as_json), asking(url, as_json=as_json) as client:
         wanted = read_job_file(file)
         if prune and not wanted.named:
             raise Invalid.of("set", "required", "--prune cancels what is not in a set: name the set in the file")
-        there = _there(client, wanted, user_id)
-        defaults = {task.name: task.defaults for task in client.tasks.list()}
-        planned = steps(wanted.jobs, there, wanted.tag, defaults, clock.now(), prune=prune)
-        done = [Done(step, step.job_id) for step in planned] if dry_run else list(_done(client, planned))
+        planned = _planned(client, wanted, clock.now(), prune=prune)
+        done = _refused(planned, dry_run=dry_run) if not take_over else ()
+        if not done:
+            done = [Done(step, step.job_id) for step in planned] if dry_run else list(_done(client, planned))
         if as_json:
             print_json(_shown(wanted, done, dry_run=dry_run))
         else:
@@ -86,24 +87,63 @@ def command(
     sys.exit(1 if any(one.error for one in done) else 0)
 
 
-def _there(client: Client, wanted: JobFile, user_id: str | None) -> list[Any]:
-    """The jobs of this set as the API shows them; of one user, since keys are a user's own."""
+def _planned(client: Client, wanted: JobFile, now: Instant, *, prune: bool) -> tuple[Step, ...]:
+    from oncue.cli.job_changes import LIVE, steps
+
+    there = _of_this_set(client, wanted.tag)
+    defaults = {task.name: task.defaults for task in client.tasks.list()}
+    steps(wanted.jobs, there, wanted.tag, defaults, now, prune=prune)  # Invalid, before each key is asked about
+    living = {job.get("key") for job in there if job["status"] in LIVE}
+    others = (_keyed(client, job["key"]) for job in wanted.jobs if job["key"] not in living)
+    there += [job for job in others if job is not None]
+    return steps(wanted.jobs, there, wanted.tag, defaults, now, prune=prune)
+
+
+def _of_this_set(client: Client, tag: str) -> list[Any]:
+    """The caller's own jobs with this tag, as the API shows them."""
     from oncue.client import jobs
     from oncue.client.call import following
 
-    call: Any = jobs.page(tag=wanted.tag, user_id=user_id, limit=1_000)
+    me = client.me()
+    own = me.user_id if me.role == "admin" else None  # others see nobody else's, and need not ask
+    call: Any = jobs.page(tag=tag, user_id=own, limit=1_000)
     found: list[Any] = []
     while True:
         page = client.ask(call.plain())
         found += page["jobs"]
         if page.get("next_page_token") is None:
-            break
+            return found
         call = following(call, page["next_page_token"])
-    owners = sorted({str(job.get("user_id")) for job in found})
-    if len(owners) > 1:
-        message = f"jobs of the set {wanted.set!r} belong to {', '.join(owners)}: say whose are meant"
-        raise Invalid.of("--user", "required", message)
-    return found
+
+
+def _keyed(client: Client, key: str) -> Any:
+    """The caller's own job with this key, whatever set it is of."""
+    from oncue.client import NotFound, jobs
+
+    try:
+        return client.ask(jobs.show_by_key(key).plain())
+    except NotFound:
+        return None
+
+
+def _refused(planned: Sequence[Step], *, dry_run: bool) -> list[Done]:
+    """What is said instead of doing anything if a job would change hands; empty: none would."""
+    from oncue.cli.job_changes import Action
+
+    def why(step: Step) -> str | None:
+        match step.action:
+            case Action.TAKE_OVER:
+                owners = " and ".join(repr(owner) for owner in step.owners)
+                whose = f"belongs to the set {owners}" if owners else "was not made by apply"
+                return f"the job with this key {whose}: --take-over makes it one of this set"
+            case Action.UNCHANGED:
+                return None
+            case Action.CREATE | Action.CHANGE | Action.PRUNE:
+                return None if dry_run else "not done, because something else was refused"
+
+    if not any(step.action is Action.TAKE_OVER for step in planned):
+        return []
+    return [Done(step, step.job_id, error=why(step)) for step in planned]
 
 
 def _done(client: Client, planned: Sequence[Step]) -> Iterator[Done]:
@@ -115,10 +155,8 @@ def _done(client: Client, planned: Sequence[Step]) -> Iterator[Done]:
     for step in _with_a_bar(planned):
         try:
             match step.action:
-                case Action.CREATE | Action.CHANGE:
-                    job = client.jobs.put(step.key, **step.fields)
-                    replaced = step.action is Action.CREATE and (job.version or 1) > 1
-                    yield Done(step, job.job_id, replaced=replaced)
+                case Action.CREATE | Action.CHANGE | Action.TAKE_OVER:
+                    yield Done(step, client.jobs.put(step.key, **step.fields).job_id)
                 case Action.PRUNE if refused:
                     yield Done(step, step.job_id, error="not pruned, because something else was refused")
                 case Action.PRUNE:
@@ -155,8 +193,6 @@ def _count(done: Sequence[Done], action: str) -> int:
 
 def _rows(one: Done) -> list[tuple[str, str, str]]:
     said = [f"{name}: {_value(change.old)} → {_value(change.new)}" for name, change in one.step.changes.items()]
-    if one.replaced:
-        said.append("a job with this key was there, and was replaced")
     if one.error is not None:
         said.append(f"REFUSED: {one.error}")
     first, *more = said or [""]

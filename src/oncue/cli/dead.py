@@ -14,7 +14,7 @@ from oncue.cli.roles import options
 from oncue.cli.showing import show_run
 
 if TYPE_CHECKING:
-    from oncue.client import Client, DeadLetter, Requeued
+    from oncue.client import DeadLetter, Requeued
 
 EXAMPLES = """\b
 Examples:
@@ -42,12 +42,21 @@ def command() -> None:
     """Dead letters: runs that used up their attempts."""
 
 
-@command.command(
-    "list",
-    epilog="\b\nExamples:\n  oncue dead list --limit 10\n  oncue dead list --json | jq '.dead_letters[].payload'",
-)
+LIST = """\b
+Examples:
+  oncue dead list --limit 10
+  oncue dead list --task hello --from 2027-01-01T00:00:00Z --json | jq '.dead_letters[].payload'
+"""
+
+
+@command.command("list", epilog=LIST)
+@click.option("--task")
+@click.option("--queue")
+@click.option("--job", "job_id", metavar="JOB_ID")
+@click.option("--from", "start_time", metavar="INSTANT", help="From this on.")
+@click.option("--until", "end_time", metavar="INSTANT", help="Before this.")
 @options(PAGES, SERVER)
-def list_(url: str | None, as_json: bool, limit: int, page_token: str | None) -> None:
+def list_(url: str | None, as_json: bool, limit: int, **filters: Any) -> None:
     """List dead letters, newest first."""
     from oncue.client import dead_letters
 
@@ -56,7 +65,7 @@ def list_(url: str | None, as_json: bool, limit: int, page_token: str | None) ->
         return one.run_id, text(one.task), time(one.end_time), str(one.attempt_number), text(one.error_type), error
 
     with asking(url, as_json=as_json) as client:
-        call = dead_letters.page(page_token=page_token)
+        call = dead_letters.page(**filters)
         tell_list(client, call, "dead_letters", limit, COLUMNS, row, as_json=as_json)
 
 
@@ -65,41 +74,18 @@ def list_(url: str | None, as_json: bool, limit: int, page_token: str | None) ->
 @options(SERVER)
 def show(url: str | None, as_json: bool, run_id: str) -> None:
     """Show one dead letter, with its payload and every attempt."""
+    import msgspec
+
+    from oncue.client import DeadLetter, dead_letters
+
     with asking(url, as_json=as_json) as client:
-        client.runs.get(run_id)  # says no at once to an id that is none
-        found = _find(client, run_id)
-        if found is None:
+        found = client.ask(dead_letters.show(run_id).plain())
+        if found["status"] != "dead":
             refuse(f"run {run_id} is no dead letter: look at it with `oncue runs show {run_id}`", as_json=as_json)
         if as_json:
             print_json(found)
         else:
-            _show(found)
-
-
-def _find(client: Client, run_id: str) -> dict[str, Any] | None:
-    """The letter as it came. The list is the only place that has payloads."""
-    import msgspec
-
-    from oncue.client import dead_letters
-    from oncue.client.call import following
-
-    call: Any = dead_letters.page(limit=1_000)
-    while True:
-        page = client.ask(call.plain())
-        for letter in page["dead_letters"]:
-            if letter["run_id"] == run_id:
-                return msgspec.convert(letter, dict[str, Any])
-        if page.get("next_page_token") is None:
-            return None
-        call = following(call, page["next_page_token"])
-
-
-def _show(found: dict[str, Any]) -> None:
-    import msgspec
-
-    from oncue.client import DeadLetter
-
-    show_run(msgspec.convert(found, DeadLetter))
+            show_run(msgspec.convert(found, DeadLetter))
 
 
 REQUEUE = """\b

@@ -14,6 +14,7 @@ from oncue.domain.instants import Instant
 from oncue.domain.job import Spec
 
 LIVE = ("active", "paused")
+TAG = "applied:"  # with the name of the set: the tag of every job that was applied
 FIELDS = (*Spec.__struct_fields__, "payload")
 _IN_ANY_ORDER = ("tags", "labels")
 
@@ -21,6 +22,7 @@ _IN_ANY_ORDER = ("tags", "labels")
 class Action(StrEnum):
     CREATE = "create"
     CHANGE = "change"
+    TAKE_OVER = "take over"
     UNCHANGED = "unchanged"
     PRUNE = "prune"
 
@@ -39,6 +41,8 @@ class Step(msgspec.Struct, frozen=True):
     """What is sent for this key."""
     job_id: str | None = None
     changes: dict[str, Change] = {}
+    owners: tuple[str, ...] = ()
+    """Of what is taken over: the sets that it belongs to; none: it was made by hand."""
 
 
 def steps(
@@ -50,14 +54,17 @@ def steps(
     *,
     prune: bool,
 ) -> tuple[Step, ...]:
-    """`there` are the jobs with this tag, as the API shows them. Invalid: each field of the file that is wrong."""
-    known = _by_key(there)
+    """`there` are the jobs with this tag or with a key of the file, as the API shows them.
+
+    Invalid: each field of the file that is wrong.
+    """
+    known = _by_key(there, tag)
     problems: list[Problem] = []
     planned: list[Step] = []
     for job in wanted:
-        asked = {**job, "tags": [*job.get("tags", ()), tag]}
+        asked = {**job, "tags": [*(job.get("tags") or ()), tag]}
         try:
-            planned.append(_step(asked, known.get(job["key"]), task_defaults, now))
+            planned.append(_step(asked, known.get(job["key"]), tag, task_defaults, now))
         except Invalid as wrong:
             problems += wrong.under(job["key"]).problems
     if problems:
@@ -72,15 +79,18 @@ def steps(
     return tuple(planned)
 
 
-def _by_key(there: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """The one job of each key: what was cancelled is there no more, and what lives comes before what has finished."""
-    standing = [job for job in there if job["status"] != "cancelled" and job.get("key") is not None]
-    return {job["key"]: job for job in sorted(standing, key=lambda job: job["status"] in LIVE)}
+def _by_key(there: Iterable[Mapping[str, Any]], tag: str) -> dict[str, Mapping[str, Any]]:
+    """The one job of each key. What lives comes before what has finished; only of this set is that looked at, and what
+    was cancelled never: another takes their place."""
+    keyed = [job for job in there if job.get("key") is not None]
+    finished = [job for job in keyed if job["status"] not in (*LIVE, "cancelled") and tag in job["tags"]]
+    return {job["key"]: job for job in (*finished, *(job for job in keyed if job["status"] in LIVE))}
 
 
 def _step(
     asked: dict[str, Any],
     job: Mapping[str, Any] | None,
+    tag: str,
     task_defaults: Mapping[str, Mapping[str, Any]],
     now: Instant,
 ) -> Step:
@@ -91,6 +101,9 @@ def _step(
         return Step(Action.CREATE, key, fields)
     old = _definition(_read_back(job), {}, now)
     changes = {name: Change(job.get(name), asked.get(name)) for name in FIELDS if _differ(name, old[name], new[name])}
+    if tag not in job["tags"]:
+        owners = tuple(one.removeprefix(TAG) for one in job["tags"] if one.startswith(TAG))
+        return Step(Action.TAKE_OVER, key, fields, job["job_id"], changes, owners)
     return Step(Action.CHANGE if changes else Action.UNCHANGED, key, fields, job["job_id"], changes)
 
 

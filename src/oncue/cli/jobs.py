@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
@@ -149,15 +150,23 @@ def resume(url: str | None, as_json: bool, job: str, missed: str | None) -> None
         tell(client, jobs.resume(job_id_of(client, job), missed=missed), show_job, as_json=as_json)
 
 
-@command.command("cancel", epilog="\b\nExamples:\n  oncue jobs cancel JOB")
+@command.command("cancel", epilog="\b\nExamples:\n  oncue jobs cancel JOB\n  oncue jobs cancel JOB --purge --yes")
 @job_argument
+@click.option("--purge", is_flag=True, help="Delete it, too, with its runs, results and logs; for administrators.")
+@click.option("--yes", is_flag=True, help="Do not ask whether to purge it. Only on terminals it is asked.")
 @options(SERVER)
-def cancel(url: str | None, as_json: bool, job: str) -> None:
+def cancel(url: str | None, as_json: bool, job: str, purge: bool, yes: bool) -> None:
     """End a job: nothing of it starts any more, and what runs is stopped."""
     from oncue.client import jobs
 
     with asking(url, as_json=as_json) as client:
-        tell(client, jobs.cancel(job_id_of(client, job)), show_job, as_json=as_json)
+        job_id = job_id_of(client, job)
+        if not purge:
+            tell(client, jobs.cancel(job_id), show_job, as_json=as_json)
+            return
+        if not yes and sys.stdin.isatty():
+            click.confirm(f"delete job {job_id} and all its runs, results and logs?", abort=True, err=True)
+        tell(client, jobs.purge(job_id), lambda _: click.echo(f"purged {job_id}"), as_json=as_json)
 
 
 RUN = """\b

@@ -7,6 +7,7 @@ two clients only do the sending and the pausing, so that there is one set of rul
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from http import HTTPStatus
 from random import random
 from typing import Any, TypeVar
 
@@ -21,11 +22,13 @@ from oncue.domain.instants import SECOND
 
 T = TypeVar("T")
 
-PASSING = frozenset({429, 502, 503, 504})  # refusals that may be over in a moment
+NOT_DONE = 429  # whoever says this has done nothing
+PASSING = frozenset({NOT_DONE, 502, 503, 504})  # refusals that may be over in a moment
 FIRST_GAP = 0.1  # seconds
 LONGEST_GAP = 5.0
 FIRST_LOOK = 0.05
 LONGEST_LOOK = 2.0
+LEAST_PATIENCE = 1.0  # seconds that an answer is given even if hardly any are left
 
 
 class Pause(msgspec.Struct, frozen=True):
@@ -39,6 +42,8 @@ class Lost(msgspec.Struct, frozen=True):
     sent: bool
 
 
+DONE = Answer(HTTPStatus.OK, {}, b"null")  # in the place of an answer that was lost
+
 Conversation = Generator[Call[Any] | Pause, Answer | Lost | None, T]
 
 
@@ -46,6 +51,8 @@ class Manners(msgspec.Struct, frozen=True):
     """How patient a client is: `retries` times and `retry_for` seconds at most, with random gaps that grow."""
 
     url: str
+    timeout: float
+    """Seconds that one answer may take."""
     retries: int
     retry_for: float
     now: Callable[[], float]
@@ -63,36 +70,50 @@ def seconds_now(clock: SystemClock) -> Callable[[], float]:
     return lambda: clock.monotonic() / SECOND
 
 
-def ask(call: Call[T], manners: Manners) -> Conversation[T]:
-    """Send a call until it is answered. Only what is safe to send twice is sent again."""
+def ask(call: Call[T], manners: Manners, end: float | None = None) -> Conversation[T]:
+    """Send a call until it is answered. Only what is safe to send twice is sent again.
+
+    If what it takes away is gone after a try that may have arrived, that try was the one that took it away.
+    WaitTimeout: no answer came, and `end` is before the next try.
+    """
     until = manners.now() + manners.retry_for
     failures, sent = 0, False
     while True:
-        reply = yield call
+        reply = yield call if end is None else _in_time(call, end, manners)
         assert reply is not None, "whatever is sent is answered or lost"
         if isinstance(reply, Answer) and reply.status not in PASSING:
-            return call.read(reply)
+            return call.read(DONE if call.removes and sent and reply.status == HTTPStatus.NOT_FOUND else reply)
         failures += 1
-        sent = sent or isinstance(reply, Answer) or reply.sent
+        sent = sent or (reply.sent if isinstance(reply, Lost) else reply.status != NOT_DONE)
         gap = manners.gap(failures, reply.retry_after if isinstance(reply, Answer) else None)
-        if not call.repeatable or failures > manners.retries or manners.now() + gap > until:
+        again = call.repeatable and failures <= manners.retries
+        if end is not None and manners.now() + (gap if again else 0) >= end:
+            yield Pause(max(end - manners.now(), 0))
+            why = reply.why if isinstance(reply, Lost) else f"status {reply.status}"
+            raise WaitTimeout(f"no answer to {call.method} {call.path} in time: {why}")
+        if not again or manners.now() + gap > until:
             if isinstance(reply, Lost):
                 raise ServerUnreachable(manners.url, reply.why, sent=sent)
             return call.read(reply)
         yield Pause(gap)
 
 
+def _in_time(call: Call[T], end: float, manners: Manners) -> Call[T]:
+    left = max(end - manners.now(), LEAST_PATIENCE)
+    return msgspec.structs.replace(call, timeout=min(left, manners.timeout))
+
+
 def wait(run_id: str, timeout: float | None, seen: Callable[[Run], None] | None, manners: Manners) -> Conversation[Run]:
     """Look at a run until it is final, less and less often."""
-    until = None if timeout is None else manners.now() + timeout
+    end = None if timeout is None else manners.now() + timeout
     gap = FIRST_LOOK
     while True:
-        run = yield from ask(runs.show(run_id), manners)
+        run = yield from ask(runs.show(run_id), manners, end)
         if seen is not None:
             seen(run)
         if run.final:
             return run
-        left = gap if until is None else until - manners.now()
+        left = gap if end is None else end - manners.now()
         if left <= 0:
             raise WaitTimeout(f"run {run_id} is {run.status} after {timeout:g} s; it goes on")
         yield Pause(min(gap, left))

@@ -63,6 +63,7 @@ class Jobs(Part):
     create_many = Asked(jobs.create_many)
     put = Asked(jobs.put)
     get = Asked(jobs.show)
+    get_by_key = Asked(jobs.show_by_key)
     list = Listed(jobs.page)
     page = Asked(jobs.page)
     edit = Asked(jobs.edit)
@@ -99,6 +100,7 @@ class Runs(Part):
 class DeadLetters(Part):
     list = Listed(dead_letters.page)
     page = Asked(dead_letters.page)
+    get = Asked(dead_letters.show)
     requeue = Asked(dead_letters.requeue)
     discard = Asked(dead_letters.discard)
 
@@ -134,6 +136,7 @@ class AsyncClient(Part):
     "not now": `retries` times and for `retry_for` seconds at most.
     """
 
+    me = Asked(keys.mine)
     stats = Asked(fleet.stats)
     audit = Listed(fleet.audit_page)
 
@@ -151,7 +154,7 @@ class AsyncClient(Part):
         address = find_address(url, key)
         self.url = address.url
         self._clock = SystemClock()
-        self.manners = Manners(address.url, retries, retry_for, seconds_now(self._clock))
+        self.manners = Manners(address.url, timeout, retries, retry_for, seconds_now(self._clock))
         self.jobs = Jobs(self)
         self.runs = Runs(self)
         self.dead_letters = DeadLetters(self)
@@ -187,15 +190,16 @@ class AsyncClient(Part):
             try:
                 async with self._http.sse(CALL.path, headers=place.headers(), timeout=LONGEST_SILENCE) as stream:
                     if stream.response.is_success:
-                        for event in place.connected():
+                        for event in place.connected(stream.response.headers.get("Content-Type", "")):
                             yield event
                         async for one in stream:
-                            yield place.heard(one.event, one.data, one.id)
+                            for event in place.heard(one.event, one.data, one.id):
+                                yield event
                         gap = place.broken("the stream ended")
                     else:
                         await stream.response.aread()
                         gap = place.refused(answer_of(stream.response))
-            except httpx2.TransportError as broken:
+            except httpx2.RequestError as broken:
                 gap = place.broken(lost(broken).why)
             await self._pause(gap)
 
@@ -215,7 +219,7 @@ class AsyncClient(Part):
     async def _send(self, call: Call[Any]) -> Answer | Lost:
         try:
             return answer_of(await self._http.request(**request_of(call)))
-        except httpx2.TransportError as error:
+        except httpx2.RequestError as error:
             return lost(error)
 
     async def _pause(self, seconds: float) -> None:

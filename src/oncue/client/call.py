@@ -45,6 +45,10 @@ class Call(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     body: bytes | None = None
     reads: bool = False
     """It changes nothing, whatever its method."""
+    removes: bool = False
+    """Done once, there is nothing left to do it to: asked again, it is answered with 404."""
+    timeout: float | None = None
+    """Seconds that its answer may take; None: as many as the client gives to any."""
 
     @property
     def repeatable(self) -> bool:

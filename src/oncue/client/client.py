@@ -63,6 +63,7 @@ class Jobs(Part):
     create_many = Asked(jobs.create_many)
     put = Asked(jobs.put)
     get = Asked(jobs.show)
+    get_by_key = Asked(jobs.show_by_key)
     list = Listed(jobs.page)
     page = Asked(jobs.page)
     edit = Asked(jobs.edit)
@@ -99,6 +100,7 @@ class Runs(Part):
 class DeadLetters(Part):
     list = Listed(dead_letters.page)
     page = Asked(dead_letters.page)
+    get = Asked(dead_letters.show)
     requeue = Asked(dead_letters.requeue)
     discard = Asked(dead_letters.discard)
 
@@ -134,6 +136,7 @@ class Client(Part):
     "not now": `retries` times and for `retry_for` seconds at most.
     """
 
+    me = Asked(keys.mine)
     stats = Asked(fleet.stats)
     audit = Listed(fleet.audit_page)
 
@@ -150,7 +153,7 @@ class Client(Part):
         super().__init__(self)
         address = find_address(url, key)
         self.url = address.url
-        self.manners = Manners(address.url, retries, retry_for, seconds_now(SystemClock()))
+        self.manners = Manners(address.url, timeout, retries, retry_for, seconds_now(SystemClock()))
         self.jobs = Jobs(self)
         self.runs = Runs(self)
         self.dead_letters = DeadLetters(self)
@@ -184,14 +187,14 @@ class Client(Part):
             try:
                 with self._http.sse(CALL.path, headers=place.headers(), timeout=LONGEST_SILENCE) as stream:
                     if stream.response.is_success:
-                        yield from place.connected()
+                        yield from place.connected(stream.response.headers.get("Content-Type", ""))
                         for one in stream:
-                            yield place.heard(one.event, one.data, one.id)
+                            yield from place.heard(one.event, one.data, one.id)
                         gap = place.broken("the stream ended")
                     else:
                         stream.response.read()
                         gap = place.refused(answer_of(stream.response))
-            except httpx2.TransportError as broken:
+            except httpx2.RequestError as broken:
                 gap = place.broken(lost(broken).why)
             self._pause(gap)
 
@@ -211,7 +214,7 @@ class Client(Part):
     def _send(self, call: Call[Any]) -> Answer | Lost:
         try:
             return answer_of(self._http.request(**request_of(call)))
-        except httpx2.TransportError as error:
+        except httpx2.RequestError as error:
             return lost(error)
 
     def _pause(self, seconds: float) -> None:

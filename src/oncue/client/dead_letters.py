@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from oncue.client.call import Call, change, field, get, make, model, page_of, path
 from oncue.client.models import DeadLetter, Page, Requeued
 
 
-def page(*, limit: int | None = None, page_token: str | None = None) -> Call[Page[DeadLetter]]:
-    """Runs that used up their attempts, with payload and attempts."""
-    return get(path("dead-letters"), page_of("dead_letters", DeadLetter), limit=limit, page_token=page_token)
+def page(
+    *,
+    job_id: str | None = None,
+    task: str | None = None,
+    queue: str | None = None,
+    start_time: datetime | str | None = None,
+    end_time: datetime | str | None = None,
+    limit: int | None = None,
+    page_token: str | None = None,
+) -> Call[Page[DeadLetter]]:
+    """Runs that used up their attempts, with payload and attempts: those that fit every filter given. `start_time`
+    and `end_time` bound when they were wanted; `limit` is the size of a page."""
+    return get(
+        path("dead-letters"),
+        page_of("dead_letters", DeadLetter),
+        job_id=job_id,
+        task=task,
+        queue=queue,
+        start_time=start_time,
+        end_time=end_time,
+        limit=limit,
+        page_token=page_token,
+    )
+
+
+def show(run_id: str) -> Call[DeadLetter]:
+    """A dead run with its payload, also after somebody dealt with it. Other runs come without a payload."""
+    return get(path("runs", run_id), model(DeadLetter))
 
 
 def requeue(

@@ -8,10 +8,11 @@ import msgspec
 
 from oncue.client.asking import PASSING, Manners
 from oncue.client.call import Answer, get, nothing, path
-from oncue.client.errors import ServerUnreachable
+from oncue.client.errors import NotOncue, ServerUnreachable
 from oncue.client.models import Event
 
 CALL = get(path("events"), nothing)
+MEDIA_TYPE = "text/event-stream"
 LONGEST_SILENCE = 60.0  # seconds; servers send a sign of life more often than this
 
 
@@ -28,18 +29,26 @@ class Following:
     def headers(self) -> dict[str, str]:
         return {} if self._last is None else {"Last-Event-ID": self._last}
 
-    def connected(self) -> tuple[Event, ...]:
-        """Whoever comes back without having heard an id cannot tell from where to go on: something may be missing."""
+    def connected(self, media_type: str) -> tuple[Event, ...]:
+        """Whoever comes back without having heard an id cannot tell from where to go on: something may be missing.
+
+        NotOncue: this is no stream of events, but the page of a proxy for instance.
+        """
+        if media_type.partition(";")[0].strip().lower() != MEDIA_TYPE:
+            raise NotOncue(f"GET {CALL.path} was answered with {media_type or 'nothing'} instead of events")
         self._failures = 0
         unsure = self._began and self._last is None
         self._began = True
         return (Event(kind="resync"),) if unsure else ()
 
-    def heard(self, kind: str, data: str, event_id: str) -> Event:
-        self._fruitless = 0
+    def heard(self, kind: str, data: str, event_id: str) -> tuple[Event, ...]:
+        """What is told without data is no event: it says only where the stream is."""
         if event_id:
             self._last = event_id
-        return Event(kind=kind, id=event_id or None, data=_decoded(data))
+        if not data:
+            return ()
+        self._fruitless = 0
+        return (Event(kind=kind, id=event_id or None, data=_decoded(data)),)
 
     def refused(self, answer: Answer) -> float:
         """How many seconds to pause; raises what the answer stands for if asking again would not help."""

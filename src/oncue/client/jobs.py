@@ -39,6 +39,11 @@ def show(job_id: str) -> Call[Job]:
     return get(path("jobs", job_id), _job)
 
 
+def show_by_key(key: str) -> Call[Job]:
+    """Your own job with this stable key, or, if it has ended, the one that had it last."""
+    return get(path("jobs", "by-key", key), _job)
+
+
 def page(
     *,
     status: str | None = None,
@@ -98,7 +103,7 @@ def cancel(job_id: str) -> Call[Job]:
 
 def purge(job_id: str) -> Call[None]:
     """Remove a job and all that is known of it. For administrators."""
-    return Call(method="DELETE", path=path("jobs", job_id), parse=nothing, params={"purge": "true"})
+    return Call(method="DELETE", path=path("jobs", job_id), parse=nothing, params={"purge": "true"}, removes=True)
 
 
 def run_now(job_id: str, *, idempotency_key: str | None = None) -> Call[str]:

@@ -141,10 +141,11 @@ class PreviewedOccurrence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True):
-    """When a schedule fires, in words and as instants."""
+    """When a schedule fires, in words and as instants. `skipped` tells which ones `dst_gap: skip` takes away."""
 
     description: str = ""
     occurrences: tuple[PreviewedOccurrence, ...] = ()
+    skipped: tuple[str, ...] = ()
 
 
 class Requeued(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,6 +191,14 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime | None = None
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
+
+
+class Me(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose key a client asks with."""
+
+    user_id: str
+    role: str
+    key_id: str
 
 
 class NewKey(Key, frozen=True, kw_only=True):

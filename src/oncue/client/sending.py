@@ -27,13 +27,14 @@ def request_of(call: Call[Any]) -> dict[str, Any]:
     headers = dict(call.headers)
     if call.body is not None:
         headers["Content-Type"] = "application/json"
-    return {
+    asked = {
         "method": call.method,
         "url": call.path,
         "params": dict(call.params) or None,
         "headers": headers,
         "content": call.body,
     }
+    return asked if call.timeout is None else {**asked, "timeout": call.timeout}
 
 
 def answer_of(response: httpx2.Response) -> Answer:
@@ -42,6 +43,6 @@ def answer_of(response: httpx2.Response) -> Answer:
     return Answer(response.status_code, headers, response.content)
 
 
-def lost(error: httpx2.TransportError) -> Lost:
+def lost(error: httpx2.RequestError) -> Lost:
     never_arrived = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
     return Lost(str(error) or type(error).__name__, sent=not never_arrived)

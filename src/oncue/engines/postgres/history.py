@@ -69,7 +69,8 @@ class PostgresHistory:
 
     async def dead_letters(self, uid: UserNumber | None, limit: int = 100, after: str | None = None) -> Page[RunView]:
         at, last = unmark(after, tuple[int, UUID]) if after else (NEVER, LAST)
-        found = await self._store.fetch(_SQL["list_dead"], uid, at, last, limit + 1)
+        which, who = ("list_dead", []) if uid is None else ("list_dead_of_user", [uid])
+        found = await self._store.fetch(_SQL[which], at, last, limit + 1, *who)
         more = mark((found[-2]["ended_at"], found[-2]["run_id"])) if len(found) > limit else None
         return Page(tuple(rows.view(row) for row in found[:limit]), more)
 

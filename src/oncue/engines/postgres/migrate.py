@@ -23,7 +23,8 @@ async def migrate(store: Store, timeout: Duration) -> tuple[int, int]:
         version: int = await connection.fetchval("select coalesce(max(version), 0) from oncue_schema")
         if version > newest:
             raise OncueError(
-                f"this database has schema {version}, made by a newer oncue; this one knows up to {newest}: install a newer one"
+                f"this database has schema {version}, made by a newer oncue; this one knows up to {newest}: "
+                "install a newer one"
             )
         for number, script in known:
             if number > version:

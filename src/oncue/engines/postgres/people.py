@@ -75,7 +75,8 @@ class PostgresPeople:
 
     async def audit(self, uid: UserNumber | None = None, limit: int = 100, after: str | None = None) -> Page[Deed]:
         at, deed_id = unmark(after, tuple[int, int]) if after else (2**63 - 1, 0)
-        found = await self._store.fetch(_SQL["audit"], uid, at, deed_id, limit + 1)
+        which, who = ("audit", []) if uid is None else ("audit_of_user", [uid])
+        found = await self._store.fetch(_SQL[which], at, deed_id, limit + 1, *who)
         more = mark((found[limit - 1]["at"], found[limit - 1]["deed_id"])) if len(found) > limit else None
         return Page(tuple(_deed(row) for row in found[:limit]), more)
 

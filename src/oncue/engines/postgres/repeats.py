@@ -34,7 +34,8 @@ async def take_keys(connection: Connection, new: Sequence[NewJob]) -> list[Creat
 async def give_back(connection: Connection, refused: Iterable[NewJob]) -> None:
     """The keys that these jobs have just taken."""
     repeats = [(job.job.uid, job.repeat.key_hash, job.job.job_id) for job in refused if job.repeat]
-    await connection.executemany(_SQL["give_back_repeat"], repeats)
+    if repeats:
+        await connection.executemany(_SQL["give_back_repeat"], repeats)
 
 
 async def reserve(connection: Connection, uid: UserNumber, repeat: Repeat, made: UUID) -> Reserved:

@@ -17,7 +17,8 @@ async def migrate(store: Store, timeout: Duration) -> tuple[int, int]:
         found: int = db.pragma("user_version")
         if found > newest:
             raise OncueError(
-                f"{store.path} has schema {found}, made by a newer oncue; this one knows up to {newest}: install a newer one"
+                f"{store.path} has schema {found}, made by a newer oncue; this one knows up to {newest}: "
+                "install a newer one"
             )
         return found
 

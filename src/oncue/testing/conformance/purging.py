@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from oncue.domain import change
 from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import DAY, HOUR, MINUTE, Duration
-from oncue.domain.policy import Overlap
+from oncue.domain.policy import CatchUp, Overlap
 from oncue.domain.run import State
 from oncue.engines.port import Cancelled, Created, JobQuery, Repeat
 from oncue.testing.conformance.dead_letters import letters, requeued
@@ -33,7 +34,7 @@ async def run_by_hand(store: Store, job_id: JobId) -> RunId:
     return run_id
 
 
-async def with_a_past(store: Store, runs: int = 6, **how: object) -> JobId:
+async def with_a_past(store: Store, runs: int = 6, **how: Any) -> JobId:
     """A recurring job with edits, runs that succeeded, one that is dead, logs, skipped occurrences; active."""
     job_id = await store.recurring(every=MINUTE, overlap=Overlap.SKIP, tags=("a", "b"), payload=b"1", **how)
     worker = await store.worker()
@@ -45,7 +46,7 @@ async def with_a_past(store: Store, runs: int = 6, **how: object) -> JobId:
         assert await store.edit(job_id, name=f"name {n}")
     assert await store.pause(job_id)
     store.advance(10 * MINUTE)
-    assert await store.change(job_id, lambda snap: change.resume(snap, change.CatchUp.SKIP, store.now))
+    assert await store.change(job_id, lambda snap: change.resume(snap, CatchUp.SKIP, store.now))
     assert await store.ledger(job_id) != []
     return job_id
 

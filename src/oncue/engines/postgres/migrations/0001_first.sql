@@ -33,9 +33,8 @@ create table workers (
 create table jobs (                                   -- recurring jobs only: a one-shot's definition sits in its run
   job_id uuid not null, uid int not null, version int not null, status smallint not null,
   class_id int not null, name text, spec bytea not null, payload bytea, created_at bigint not null, updated_at bigint not null);
-create index jobs_newest on jobs (uid, job_id);
+create index jobs_newest on jobs (uid, status, job_id);
 create index jobs_name on jobs (uid, name, job_id) where name is not null;
-create index jobs_open on jobs (uid) where status < 2;
 alter table jobs add primary key (job_id);
 
 create table job_versions (                           -- superseded definitions, for the runs that started with them
@@ -70,6 +69,7 @@ create table waiting (
   with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000, autovacuum_vacuum_cost_delay = 0);
 create index waiting_due on waiting (class_id, due, run_id) where held = 0;
 create index waiting_newest on waiting (uid, run_id) where run_id = job_id;
+create index waiting_paused on waiting (uid, run_id) where run_id = job_id and held & 4 > 0;
 create index waiting_window on waiting (uid, wanted, run_id);
 create index waiting_job on waiting (job_id, wanted) where job_id <> run_id;
 create index waiting_name on waiting (uid, name, run_id) where name is not null;
