@@ -83,7 +83,8 @@ async def _serve(empty_store: EmptyStore, told: Future[House], done: asyncio.Eve
         assert spare is not None
         things["spare key"] = str(spare.key_id)
         app = create_app(store.engine, Passing(store.now), Settings(request_rate=0))
-        with socket.create_server(("127.0.0.1", 0)) as door:
+        with socket.socket(proto=socket.IPPROTO_TCP) as door:  # said, or asyncio lets small answers wait for each other
+            door.bind(("127.0.0.1", 0))
             config = uvicorn.Config(
                 app, http=BoundedHeads, ws="none", lifespan="off", log_config=None, access_log=False
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -12,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from oncue.api.audit import AuditLog, account_settled
-from oncue.api.auth import check_role
+from oncue.api.auth import Caller, check_role
 from oncue.api.context import Api
 from oncue.api.limits import RateLimit
 from oncue.api.openapi import ITSELF
@@ -61,23 +62,33 @@ class Guard:
     def before(self, by_method: Mapping[str, Entry]) -> Serve:
         async def serve(request: Request) -> Response:
             route = by_method["GET" if request.method == "HEAD" else request.method]
+            caller: Caller | None = None
             try:
                 with self._api.patience:
-                    caller = await self._api.keyring.admit(request)
-                    self._rate.admit(caller)
-                    check_role(caller, changes=route.action is not None, admin=route.admin)
-                    if not route.query:
-                        refuse_parameters(request)
+                    caller = await self._admit(route, request)
                     response = await route.call(self._api, request, caller)
             except Exception as error:
-                return problem_of(error, request)
-            # it was done: whatever is refused is raised
-            if route.action is not None and not account_settled(request):
-                self._api.changes.after(route.action, request, response, caller)
-                await self._audit.record(route.action, request, response, caller)
+                response = problem_of(error, request)
+            if caller is not None and route.action is not None:
+                await self._write_down(route.action, request, response, caller)
             return response
 
         return serve
+
+    async def _admit(self, route: Entry, request: Request) -> Caller:
+        caller = await self._api.keyring.admit(request)
+        self._rate.admit(caller)
+        check_role(caller, changes=route.action is not None, admin=route.admin)
+        if not route.query:
+            refuse_parameters(request)
+        return caller
+
+    async def _write_down(self, action: str, request: Request, response: Response, caller: Caller) -> None:
+        """What was done, or may have been: what is refused was not, and what failed on our side may have been."""
+        refused = HTTPStatus.BAD_REQUEST <= response.status_code < HTTPStatus.INTERNAL_SERVER_ERROR
+        if not refused and not account_settled(request):
+            self._api.changes.after(action, request, caller)
+            await self._audit.record(action, request, response, caller)
 
 
 def _open(api: Api, call: OpenCall) -> Serve:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from starlette.responses import Response
 
 from oncue.api.answers import answer
 from oncue.api.auth import Caller
+from oncue.api.changes import changes_of
 from oncue.api.context import Api
 from oncue.api.pages import page, wanted_page
 from oncue.api.reading import as_uuid
@@ -24,6 +26,7 @@ log = structlog.get_logger()
 
 _SETTLED = "oncue.account_settled"
 PATIENCE = 1  # seconds that an answer waits for the log; a line that takes longer is still written
+PATIENCE_AFTER_A_FAILURE = 0.1  # the store has made the caller wait before
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
@@ -35,9 +38,9 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
 
 
 def deed_of(action: str, request: Request, caller: Caller, object_id: UUID | None, now: Instant) -> Deed:
-    """The line that a request gets."""
-    address = None if request.client is None else request.client.host
-    return Deed(now, caller.uid, caller.key_id, action, object_id, _detail(request), address)
+    """The line that a request gets. Who makes it writes it down, with what it is about or before: nobody else does."""
+    settle_account(request)
+    return _deed(action, request, caller, object_id, now)
 
 
 def settle_account(request: Request) -> None:
@@ -69,11 +72,15 @@ class AuditLog:
         self._writing: set[asyncio.Task[None]] = set()
 
     async def record(self, action: str, request: Request, response: Response, caller: Caller) -> None:
-        self._waiting.append(deed_of(action, request, caller, _object(request, response), self._clock.now()))
+        """Also of a request that failed on our side: then nobody knows whether it was done, and the line says so."""
+        failed = response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
+        if failed:
+            note(request, **_noted(request), outcome="unknown")
+        self._waiting.append(_deed(action, request, caller, _object(request, response), self._clock.now()))
         writing = asyncio.create_task(self._write())
         self._writing.add(writing)
         writing.add_done_callback(self._writing.discard)
-        await asyncio.wait({writing}, timeout=PATIENCE)
+        await asyncio.wait({writing}, timeout=PATIENCE_AFTER_A_FAILURE if failed else PATIENCE)
 
     async def _write(self) -> None:
         """Whoever gets the turn writes for all who wait for it; these then find nothing left to do."""
@@ -87,16 +94,28 @@ class AuditLog:
                 log.error("the audit log may lack these", deeds=msgspec.to_builtins(deeds), why=str(error))
 
 
+def _deed(action: str, request: Request, caller: Caller, object_id: UUID | None, now: Instant) -> Deed:
+    address = None if request.client is None else request.client.host
+    return Deed(now, caller.uid, caller.key_id, action, object_id, _detail(request), address)
+
+
 def _object(request: Request, response: Response) -> UUID | None:
-    """The id in the path, or that of the one thing that was made."""
+    """The id in the path, that of the one thing that was made, or that of the one job that was changed."""
     named: str = request.path_params.get("id") or response.headers.get("location", "").rpartition("/")[2]
-    return as_uuid(named)
+    if named:
+        return as_uuid(named)
+    jobs = [changed.job_id for changed in changes_of(request)]
+    return jobs[0] if len(jobs) == 1 else None
 
 
 def _detail(request: Request) -> bytes | None:
     named = {name: value for name, value in request.path_params.items() if name != "id"}
-    detail = named | getattr(request.state, "noted", {})
+    detail = named | _noted(request)
     return msgspec.json.encode(detail) if detail else None
+
+
+def _noted(request: Request) -> dict[str, Any]:
+    return getattr(request.state, "noted", {})
 
 
 def _shown(deed: Deed, user_id: str | None) -> dict[str, Any]:

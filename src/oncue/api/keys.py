@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api.answers import answer
-from oncue.api.audit import note
+from oncue.api.audit import note, settle_account
 from oncue.api.auth import Caller
 from oncue.api.context import Api
 from oncue.api.reading import path_id, read_object
@@ -21,9 +21,9 @@ from oncue.domain.definition import USUAL
 from oncue.domain.errors import Conflict, Invalid, NotFound, Problem
 from oncue.domain.fields import Reader, choice, read_fields, text
 from oncue.domain.ids import KeyId
-from oncue.domain.instants import Instant, rfc3339
+from oncue.domain.instants import rfc3339
 from oncue.engines.new_keys import new_key
-from oncue.engines.port import Key, Role
+from oncue.engines.port import Key, Revoked, Role
 
 ROLES = {role.value: role for role in Role}
 FIELDS: Mapping[str, Reader] = {"user_id": text(USUAL.name), "role": choice(ROLES)}
@@ -61,18 +61,17 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
 async def revoke(api: Api, request: Request, caller: Caller) -> Response:
     """Good for nothing any more. Conflict: it is the last one that an administrator can use."""
     key_id, now = KeyId(path_id(request)), api.clock.now()
-    keys = {key.key_id: key for key in await api.engine.people.keys()}
-    key = keys.get(key_id)
+    key = next((one for one in await api.engine.people.keys() if one.key_id == key_id), None)
     if key is None:
         raise NotFound
-    of_admins = {one.key_id for one in keys.values() if one.role is Role.ADMIN and _works(one, now)}
-    if of_admins == {key_id}:
+    note(request, user_id=key.user_id, role=key.role)
+    if await api.engine.people.revoke(key_id, now) is Revoked.LAST_ADMIN:
         raise Conflict(
             "this is the last key of an administrator that works: make another one with the role admin, then revoke it"
         )
-    await api.engine.people.revoke(key.key_id, now)
     api.keyring.forget(key)
-    note(request, user_id=key.user_id, role=key.role)
+    if key.revoked_at is not None:
+        settle_account(request)
     return answer({**_shown(key), "revoked_at": rfc3339(now if key.revoked_at is None else key.revoked_at)})
 
 
@@ -86,10 +85,6 @@ def _asked(raw: dict[str, Any]) -> tuple[str, Role]:
     if problems:
         raise Invalid(*problems)
     return found["user_id"], found["role"]
-
-
-def _works(key: Key, now: Instant) -> bool:
-    return key.revoked_at is None and (key.expires_at is None or key.expires_at > now)
 
 
 def _shown(key: Key) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from oncue.engines.port import Page
 
 LARGEST_PAGE = 1_000
 USUAL_PAGE = 100
-MOST_READS = 10  # pages of the store for one of ours, where a filter leaves out some
+LOOKED_AT_ONCE, MOST_LOOKED_AT = 100, 300  # items of the store for one page of ours, where a filter leaves out some
 NO_FILTERS: Mapping[str, Reader] = MappingProxyType({})
 _SEAL = 9  # bytes
 
@@ -81,16 +81,23 @@ def window(filters: Mapping[str, Any]) -> tuple[Instant | None, Instant | None]:
 
 
 async def filled_page(
-    read: Callable[[int, str | None], Awaitable[Page[T]]], wanted: Wanted, keep: Callable[[T], bool] = lambda _: True
+    read: Callable[[int, str | None], Awaitable[Page[T]]], wanted: Wanted, keep: Callable[[T], bool] | None = None
 ) -> Page[T]:
-    """A page of those to keep. A bounded number of pages is read for it: it may be short while there is more."""
-    items: list[T] = []
-    after = wanted.after
-    for _ in range(MOST_READS):
-        found = await read(wanted.limit - len(items), after)
+    """A page of those to keep. A bounded number of them is looked at: it may be short while there is more."""
+    if keep is None:
+        return await read(wanted.limit, wanted.after)
+    items, after, looked_at = list[T](), wanted.after, 0
+    while looked_at < MOST_LOOKED_AT:
+        room = wanted.limit - len(items)
+        asked = max(room, LOOKED_AT_ONCE) if looked_at else room  # nearly always all of the first ones fit
+        found = await read(asked, after)
+        looked_at += len(found.items)
+        fitting = [number for number, item in enumerate(found.items, 1) if keep(item)]
+        if len(fitting) > room:  # the page ends with the last one it has room for: ask where that is
+            found = await read(fitting[room - 1], after)
         items += filter(keep, found.items)
         after = found.next
-        if after is None or len(items) == wanted.limit:
+        if after is None or len(items) >= wanted.limit or len(found.items) < asked:
             break
     return Page(tuple(items), after)
 

@@ -58,7 +58,7 @@ def ref(name: str) -> Schema:
 def components() -> dict[str, Schema]:
     """Every shape there is. Parts that have a title are taken out, and stand under it by themselves."""
     parts: dict[str, Schema] = {}
-    for name, schema in (_bodies() | _answers()).items():
+    for name, schema in (_bodies() | _answers() | _lists()).items():
         parts[name] = {word: _without_parts(said, parts) for word, said in schema.items() if word != "title"}
     return dict(sorted(parts.items()))
 
@@ -96,11 +96,6 @@ def _answers() -> dict[str, Schema]:
             errors=_several("FieldProblem"),
         ),
         "FieldProblem": _object(path={"type": "string"}, code={"type": "string"}, message={"type": "string"}),
-        "JobPage": _page("jobs", "Job"),
-        "RunPage": _page("runs", "Run"),
-        "OccurrencePage": _page("occurrences", "Occurrence"),
-        "DeadLetterPage": _page("dead_letters", "DeadLetter"),
-        "AuditPage": _page("audit", "AuditLine"),
         "AuditLine": _object(
             at={"type": "string", "format": "date-time"},
             user_id=_or_null({"type": "string"}),
@@ -115,10 +110,6 @@ def _answers() -> dict[str, Schema]:
         "RunId": _object(run_id=_ID),
         "RunIds": _object(run_ids={"type": "array", "items": _ID}),
         "Discarded": _object(count={"type": "integer", "minimum": 0}),
-        "Tasks": _object(tasks=_several("Task")),
-        "Workers": _object(workers=_several("Worker")),
-        "Queues": _object(queues=_several("Queue")),
-        "Keys": _object(keys=_several("Key")),
         "Counts": _object(**counts),
         "Stats": _object(
             runs=ref("Counts"),
@@ -131,6 +122,20 @@ def _answers() -> dict[str, Schema]:
     }
     shapes["Problem"]["properties"]["run_status"] = {"enum": list(run.Status)}  # of a conflict with a run's state only
     return shapes
+
+
+def _lists() -> dict[str, Schema]:
+    return {
+        "JobPage": _page("jobs", "Job"),
+        "RunPage": _page("runs", "Run"),
+        "OccurrencePage": _page("occurrences", "Occurrence"),
+        "DeadLetterPage": _page("dead_letters", "DeadLetter"),
+        "AuditPage": _page("audit", "AuditLine"),
+        "Tasks": _object(tasks=_several("Task")),
+        "Workers": _object(workers=_several("Worker")),
+        "Queues": _object(queues=_several("Queue")),
+        "Keys": _object(keys=_several("Key")),
+    }
 
 
 _ID: Schema = {"type": "string", "format": "uuid"}

@@ -64,6 +64,7 @@ from oncue.engines.values import (
     Planned,
     Repeat,
     Reserved,
+    Revoked,
     Role,
     RunQuery,
     Task,
@@ -100,6 +101,7 @@ __all__ = [
     "Quota",
     "Repeat",
     "Reserved",
+    "Revoked",
     "Role",
     "RunQuery",
     "Running",
@@ -426,8 +428,12 @@ class People(Protocol):
 
     async def keys(self) -> list[Key]: ...
 
-    async def revoke(self, key_id: KeyId, now: Instant) -> bool:
-        """False: there is no such key. A repeat keeps the first time of revocation."""
+    async def revoke(self, key_id: KeyId, now: Instant) -> Revoked:
+        """Make a key good for nothing. A repeat keeps the first time of revocation.
+
+        Of the keys with the role admin that work at `now`, neither revoked nor expired, the last one is not revoked.
+        That is exact, however many are revoked at once.
+        """
         ...
 
     async def reserve(self, uid: UserNumber, repeat: Repeat, made: UUID) -> Reserved:

@@ -218,6 +218,12 @@ class Key(msgspec.Struct, frozen=True):
     revoked_at: Instant | None = None
 
 
+class Revoked(Enum):
+    DONE = "good for nothing from then on, or since it was revoked before"
+    UNKNOWN = "there is no such key"
+    LAST_ADMIN = "the last key of an administrator that works: nothing was done"
+
+
 class Count(StrEnum):
     """What is counted. Open runs are CREATED less all that ended or was withdrawn.
 

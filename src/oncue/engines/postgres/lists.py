@@ -7,6 +7,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from asyncpg import Record
+from msgspec.structs import replace
 
 from oncue.domain.ids import ClassId, JobId, UserNumber
 from oncue.domain.instants import NEVER, Instant
@@ -23,12 +24,14 @@ _SQL = statements("oncue.engines.postgres")
 SCAN = 2_000  # most rows of an index that one page looks at: with five million jobs a page takes some 10 ms
 LOOKED_THROUGH = 500  # most jobs that one page reads whole, to see whether they pass a filter
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
+ENDED_FROM = (NEVER, LAST)
+THE_ENDED = mark(("ended", *ENDED_FROM))
 ALWAYS = (Instant(-(2**62)), Instant(2**62 + 1))
 
 
 # Which one-shots that have not ended a status stands for: pieces of the statement, never the user's text.
 _NONE = {"held": "false", "running": "false"}
-_ONE_SHOTS: dict[JobStatus | None, dict[str, str]] = {
+ONE_SHOTS: dict[JobStatus | None, dict[str, str]] = {
     None: {"held": "true", "running": "true"},
     JobStatus.ACTIVE: {"held": "held & 4 = 0", "running": "true"},
     JobStatus.PAUSED: {"held": "held & 4 > 0", "running": "false"},
@@ -46,9 +49,14 @@ async def list_jobs(store: Store, query: JobQuery, classes: dict[ClassId, ClassK
     part, at, last = (
         unmark(query.after, tuple[Literal["live", "ended"], int, UUID]) if query.after else ("live", 0, LAST)
     )
-    if part == "live":
-        return await _live_jobs(store, query, uids, classes, last)
-    return await _ended_jobs(store, query, uids, classes, at, last)
+    if part == "ended":
+        return await _ended_jobs(store, query, uids, classes, at, last)
+    live = await _live_jobs(store, query, uids, classes, last)
+    if live.next != THE_ENDED or len(live.items) == query.limit:
+        return live
+    left = replace(query, limit=query.limit - len(live.items))
+    ended = await _ended_jobs(store, left, uids, classes, *ENDED_FROM)
+    return Page(live.items + ended.items, ended.next)
 
 
 async def _live_jobs(
@@ -58,8 +66,10 @@ async def _live_jobs(
     if chosen == []:
         return Page(())
     statuses = [number for status, number in rows.STATUS_NUMBER.items() if query.status in (None, status)]
-    scan = query.limit + 1 if chosen is None else SCAN
-    statement = _SQL["list_live" if query.name is None else "list_live_named"].format_map(_ONE_SHOTS[query.status])
+    scan = SCAN if chosen is not None else query.limit + 1
+    if query.name is not None:  # its index has more than jobs
+        scan = max(scan, LOOKED_THROUGH)
+    statement = _SQL["list_live" if query.name is None else "list_live_named"].format_map(ONE_SHOTS[query.status])
     name = [] if query.name is None else [query.name]
     found = await store.fetch(statement, uids, last, scan, statuses, chosen, *name)
     wanted = [row["job_id"] for row in found if row["wanted"]]
@@ -69,7 +79,7 @@ async def _live_jobs(
     if len(found) == scan:
         return Page(jobs, mark(("live", 0, found[-1]["job_id"])))
     has_ended = query.status in (None, JobStatus.FINISHED, JobStatus.CANCELLED)
-    return Page(jobs, mark(("ended", NEVER, LAST)) if has_ended else None)
+    return Page(jobs, THE_ENDED if has_ended else None)
 
 
 async def _ended_jobs(

@@ -10,7 +10,7 @@ from asyncpg import Record
 from oncue.domain.ids import KeyId, UserNumber
 from oncue.domain.instants import Instant
 from oncue.engines.marks import mark, unmark
-from oncue.engines.port import Deed, Key, Page, Repeat, Reserved, Role
+from oncue.engines.port import Deed, Key, Page, Repeat, Reserved, Revoked, Role
 from oncue.engines.postgres import repeats
 from oncue.engines.postgres.inserting import AUDIT, write_deeds
 from oncue.engines.postgres.pieces import Pieces
@@ -58,8 +58,14 @@ class PostgresPeople:
     async def keys(self) -> list[Key]:
         return [_key(row) for row in await self._store.fetch(_SQL["list_keys"])]
 
-    async def revoke(self, key_id: KeyId, now: Instant) -> bool:
-        return bool(await self._store.fetch(_SQL["revoke"], key_id, now))
+    async def revoke(self, key_id: KeyId, now: Instant) -> Revoked:
+        async def revoke(connection: Connection) -> Revoked:
+            working = await connection.fetch(_SQL["lock_working_admin_keys"], now)
+            if [row["key_id"] for row in working] == [key_id]:
+                return Revoked.LAST_ADMIN
+            return Revoked.DONE if await connection.fetch(_SQL["revoke"], key_id, now) else Revoked.UNKNOWN
+
+        return await self._store.write(revoke)
 
     async def reserve(self, uid: UserNumber, repeat: Repeat, made: UUID) -> Reserved:
         return await self._store.write(lambda c: repeats.reserve(c, uid, repeat, made))

@@ -9,7 +9,7 @@ from uuid import UUID
 from oncue.domain.ids import KeyId, UserNumber
 from oncue.domain.instants import Instant
 from oncue.engines.marks import mark, unmark
-from oncue.engines.port import Deed, Key, Page, Repeat, Reserved, Role
+from oncue.engines.port import Deed, Key, Page, Repeat, Reserved, Revoked, Role
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import repeats, rows
 from oncue.engines.sqlite.inserting import write_deeds
@@ -48,8 +48,13 @@ class SqlitePeople:
     async def keys(self) -> list[Key]:
         return [_key(row) for row in await self._store.read(lambda db: fetch(db, _SQL["keys"]))]
 
-    async def revoke(self, key_id: KeyId, now: Instant) -> bool:
-        return await self._store.write(lambda db: bool(fetch(db, _SQL["revoke"], (now, key_id.bytes))))
+    async def revoke(self, key_id: KeyId, now: Instant) -> Revoked:
+        def revoke(db: Connection) -> Revoked:
+            if fetch(db, _SQL["working_admin_keys"], (now,)) == [(key_id.bytes,)]:
+                return Revoked.LAST_ADMIN
+            return Revoked.DONE if fetch(db, _SQL["revoke"], (now, key_id.bytes)) else Revoked.UNKNOWN
+
+        return await self._store.write(revoke)
 
     async def reserve(self, uid: UserNumber, repeat: Repeat, made: UUID) -> Reserved:
         return await self._store.write(lambda db: repeats.reserve(db, uid, repeat, made))
