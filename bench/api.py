@@ -5,7 +5,7 @@
 
 Single creates come from 64 connections, one request at a time on each; batches of 1,000 from two connections. The pages
 are of a store that holds `--jobs` jobs of one user, put there without the API: half of them one-shots, half recurring.
-Commits are durable on both engines.
+Commits are durable on both engines. With `--servers 2` the connections are shared out among two processes of the API.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ import random
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import uvloop
+from bench.http_load import Load, load, request
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from bench.http_load import Load, load, request
 from oncue.clock import SystemClock
 from oncue.domain.change import first_cursor, only_run
 from oncue.domain.ids import JobId, uuid7
@@ -48,18 +49,35 @@ Step = Callable[[str, int, int], None]
 
 
 @contextmanager
-def serving(engine_url: str, folder: str) -> Iterator[tuple[str, str]]:
-    """The address of `oncue api`, and the key of an administrator."""
-    command = [sys.executable, "-m", "oncue", "api", "--port", "0", "--data-dir", folder, "--engine", engine_url]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
+def serving(engine_url: str, folder: str, servers: int) -> Iterator[tuple[list[str], str]]:
+    """The addresses of so many `oncue api`, and the key of an administrator, which the first of them makes."""
+    command = [sys.executable, "-m", "oncue", "api", "--json", "--port", "0", "--data-dir", folder]
+    started, told = list[subprocess.Popen[str]](), list[dict[str, str]]()
     try:
-        address = process.stdout.readline().split()[-1]
-        process.stdout.readline()
-        yield address, process.stdout.readline().strip()
+        for _ in range(servers):
+            started.append(subprocess.Popen([*command, "--engine", engine_url], stdout=subprocess.PIPE, text=True))
+            door = started[-1].stdout
+            assert door is not None
+            told.append(json.loads(door.readline()))
+        yield [one["address"] for one in told], told[0]["admin_key"]
     finally:
-        process.terminate()
-        process.wait(30)
+        for process in started:
+            process.terminate()
+        for process in started:
+            process.wait(30)
+
+
+async def shared(
+    addresses: list[str], connections: int, requests: Callable[[str], Callable[[], Iterator[bytes]]]
+) -> Load:
+    """The connections shared out among the servers, each with as many requests."""
+    loads = (load(one, max(1, connections // len(addresses)), requests(one)) for one in addresses)
+    found = await asyncio.gather(*loads)
+    return Load(
+        sum((one.statuses for one in found), Counter()),
+        [took for one in found for took in one.took],
+        max(one.seconds for one in found),
+    )
 
 
 def singles(address: str, key: str, count: int) -> Callable[[], Iterator[bytes]]:
@@ -157,20 +175,21 @@ async def measure(engine_url: str, folder: str, options: argparse.Namespace, ste
     engine = await open_engine(Settings(engine=engine_url, store_timeout=Duration(60 * SECOND)))
     rows: list[dict[str, object]] = []
     try:
-        with serving(engine_url, folder) as (address, key):
+        with serving(engine_url, folder, options.servers) as (addresses, key):
+            each = options.singles // options.servers, options.batched // options.servers
             await engine.fleet.announce([Task("mark", SCHEMA)], SystemClock().now())
-            await load(address, CONNECTIONS, singles(address, key, 2_000))  # everything is warm after this
+            await shared(addresses, CONNECTIONS, lambda one: singles(one, key, 2_000))  # everything is warm after this
             for turn in range(options.rounds):
-                found = await load(address, CONNECTIONS, singles(address, key, options.singles))
+                found = await shared(addresses, CONNECTIONS, lambda one: singles(one, key, each[0]))
                 rows.append({"what": "create, one by one", **figures(found)})
-                found = await load(address, 2, batches(address, key, options.batched))
+                found = await shared(addresses, 2, lambda one: batches(one, key, each[1]))
                 batched = figures(found) | {"per_second": round(found.rate * BATCH)}
                 rows.append({"what": f"create, batches of {BATCH:,}", **batched})
                 step("creating", turn + 1, options.rounds)
             if options.jobs:
                 await fill(engine, options.jobs, step)
                 await engine.history.fold()
-                rows += await pages(address, key, step)
+                rows += await pages(addresses[0], key, step)
     finally:
         await engine.close()
     return rows
@@ -188,6 +207,7 @@ def store(name: str, folder: str) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=("sqlite", "postgres"))
+    parser.add_argument("--servers", type=int, default=1, help="processes of the API (default: 1)")
     parser.add_argument("--rounds", type=int, default=3, help="of single creates and batches (default: 3)")
     parser.add_argument("--singles", type=int, default=20_000, help="created one by one in a round (default: 20,000)")
     parser.add_argument("--batched", type=int, default=100_000, help="created by batches in a round (default: 100,000)")

@@ -14,7 +14,7 @@ import msgspec
 import uvicorn
 from tests.api.conftest import TASKS, add_key
 
-from oncue.api.application import create_app
+from oncue.api.application import Application
 from oncue.api.heads import BoundedHeads
 from oncue.api.serving import Server
 from oncue.domain.instants import HOUR, Duration
@@ -82,7 +82,7 @@ async def _serve(empty_store: EmptyStore, told: Future[House], done: asyncio.Eve
         spare = await store.people.key(key_hash(await add_key(store, store.stranger, "bob", Role.VIEWER)))
         assert spare is not None
         things["spare key"] = str(spare.key_id)
-        app = create_app(store.engine, Passing(store.now), Settings(request_rate=0))
+        app = Application(store.engine, Passing(store.now), Settings(request_rate=0))
         with socket.socket(proto=socket.IPPROTO_TCP) as door:  # said, or asyncio lets small answers wait for each other
             door.bind(("127.0.0.1", 0))
             config = uvicorn.Config(
@@ -94,7 +94,7 @@ async def _serve(empty_store: EmptyStore, told: Future[House], done: asyncio.Eve
             told.set_result(House(f"http://127.0.0.1:{door.getsockname()[1]}", keys, things))
             await done.wait()
             server.should_exit = True
-            await app.state.api.watching.close()
+            await app.api.watching.close()
             await served
 
 

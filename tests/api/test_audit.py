@@ -4,16 +4,20 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import httpx2
 import pytest
 from structlog.testing import capture_logs
 from tests.api.conftest import Desk
 from tests.test_docs import ROOT, table
 
 from oncue.api import audit
+from oncue.api.door import take_address
+from oncue.api.serving import serving
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import SECOND, rfc3339
 from oncue.domain.keys import key_hash
 from oncue.engines.port import Deed
+from oncue.settings import Settings
 
 API = ROOT / "docs" / "api.md"
 
@@ -101,15 +105,16 @@ async def test_an_answer_survives_a_log_that_cannot_be_written_and_the_line_is_k
     async def away(_: Sequence[Deed]) -> None:
         raise StoreUnavailable("gone")
 
+    job = await desk.create(schedule="every 1h")
     monkeypatch.setattr(desk.store.engine.people, "record", away)
 
     with capture_logs() as logged:
-        job = await desk.create(schedule="every 1h")
+        await desk.call("POST", f"/v1/jobs/{job['job_id']}/pause")
 
-    assert (await desk.get(f"/jobs/{job['job_id']}"))["status"] == "active"
+    assert (await desk.get(f"/jobs/{job['job_id']}"))["status"] == "paused"
     [line] = [line for line in logged if line["log_level"] == "error"]
     [deed] = line["deeds"]
-    assert (deed["action"], deed["object_id"], line["why"]) == ("job.create", job["job_id"], "gone")
+    assert (deed["action"], deed["object_id"], line["why"]) == ("job.pause", job["job_id"], "gone")
 
 
 async def test_an_answer_does_not_wait_for_a_log_that_hangs_but_the_line_is_written_later(
@@ -124,7 +129,7 @@ async def test_an_answer_does_not_wait_for_a_log_that_hangs_but_the_line_is_writ
         written.set()
 
     monkeypatch.setattr(desk.store.engine.people, "record", hanging)
-    await desk.create()
+    assert (await desk.call("POST", "/v1/queues/q/pause", key="root")).status_code == 200
     assert await deeds(desk) == []
 
     let_go.set()
@@ -160,3 +165,16 @@ async def test_deeds_of_the_same_moment_share_a_write_and_each_is_there_when_it_
 
     assert (len(writes) <= 2, sum(writes), len(await deeds(desk))) == (True, 5, 5)
     assert min(seen) >= writes[0]
+
+
+async def test_an_address_is_the_one_that_the_request_came_from(desk: Desk) -> None:
+    """Whatever its headers say of others."""
+    settings, store = Settings(port=0), desk.store
+    headers = {"Authorization": f"Bearer {desk.keys['ada']}", "X-Forwarded-For": "6.6.6.6", "Forwarded": "for=6.6.6.6"}
+    async with (
+        serving(store.engine, store.clock, settings, take_address(settings), asyncio.Event()) as url,
+        httpx2.AsyncClient(headers=headers) as client,
+    ):
+        await client.post(f"{url}/v1/jobs", json={"task": "mark"})
+
+    assert [deed["address"] for deed in await deeds(desk)] == ["127.0.0.1"]

@@ -1,11 +1,13 @@
 """Making jobs once: idempotency keys, batches, and many callers at the same time."""
 
 import asyncio
+import json
 from collections import Counter
 
 import pytest
 from tests.api.conftest import Desk
 
+from oncue.api import creating, reading
 from oncue.api.creating import LARGEST_BATCH
 from oncue.domain.errors import StoreUnavailable
 from oncue.engines.port import JobQuery
@@ -136,3 +138,64 @@ async def test_a_batch_that_is_sent_again_is_not_stored_again(desk: Desk) -> Non
     assert (first.status_code, again.status_code, other.status_code) == (201, 200, 422)
     assert again.json() == first.json()
     assert len((await desk.store.jobs.list(JobQuery())).items) == 3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "path"),
+    [
+        ({"payload": {"seconds": "1"}}, "jobs.2.payload.seconds"),
+        ({"payload": {"seconds": 1, "x\0": 1}}, "jobs.2.payload.x\\x00"),
+        ({"payload": {"seconds": 1, "nmae": "x"}}, "jobs.2.payload.nmae"),
+        ({"payload": [1]}, "jobs.2.payload"),
+        ({"max_retries": True}, "jobs.2.max_retries"),
+        ({"nonsense": 1}, "jobs.2.nonsense"),
+        ({"name": "half \ud800"}, "jobs.2.name"),
+    ],
+)
+async def test_neighbours_that_are_nearly_alike_are_told_apart(desk: Desk, wrong: dict[str, object], path: str) -> None:
+    """What was checked with the one before is not checked again: 1 is no true, and a payload is each one's own."""
+    alike: dict[str, object] = {"task": "slow", "max_retries": 1, "payload": {"seconds": 1}}
+    body = json.dumps({"jobs": [alike, alike, alike | wrong, alike]}).encode()
+
+    refused = await desk.call("POST", "/v1/jobs/batch", body)
+
+    assert refused.status_code == 422
+    assert [error["path"] for error in refused.json()["errors"]] == [path]
+    assert await desk.nothing_stored()
+
+
+async def test_of_a_batch_each_gets_its_own_payload_and_what_else_it_asked_for(desk: Desk) -> None:
+    jobs = [{"task": "slow", "queue": queue, "payload": {"seconds": n}} for queue in "ab" for n in (1, 2, 1)]
+
+    made = (await desk.call("POST", "/v1/jobs/batch", {"jobs": jobs})).json()["job_ids"]
+
+    found = [await desk.get(f"/jobs/{job_id}") for job_id in made]
+    assert [(job["queue"], job["payload"]) for job in found] == [(job["queue"], job["payload"]) for job in jobs]
+
+
+async def test_others_have_their_turns_while_a_large_batch_is_checked(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(creating, "TURN", -1)
+    batch = asyncio.create_task(desk.call("POST", "/v1/jobs/batch", {"jobs": [{"task": "mark"}] * 2_000}))
+    answered = 0
+    while not batch.done():
+        assert (await desk.call("GET", "/healthz")).status_code == 200
+        await asyncio.sleep(0)
+        answered += 1
+
+    assert (await batch).status_code == 201
+    assert answered > 20
+
+
+async def test_a_body_of_more_values_than_memory_has_room_for_is_refused_before_it_is_read(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "MOST_VALUES", 30_000)
+
+    async def sent(count: int) -> int:
+        body = b'{"jobs":[' + b",".join([b"{}"] * count) + b"]}"
+        return (await desk.call("POST", "/v1/jobs/batch", body)).status_code
+
+    assert await sent(22_000) == 413
+    assert await sent(14_000) == 422

@@ -10,7 +10,7 @@ import pytest
 from tests.api.conftest import Desk
 from tests.api.streams import Event, Stream, streaming
 
-from oncue.api import watching
+from oncue.api import events, watching
 from oncue.api.changes import Changed
 from oncue.api.changes import Changes as ApiChanges
 from oncue.api.door import take_address
@@ -27,7 +27,7 @@ from oncue.settings import Settings
 @pytest.fixture(autouse=True)
 async def closed(desk: Desk) -> AsyncIterator[None]:
     yield
-    await desk.app.state.api.watching.close()
+    await desk.app.api.watching.close()
 
 
 async def hint(desk: Desk, *users: UserNumber) -> None:
@@ -294,7 +294,7 @@ async def test_a_stream_ends_within_a_second_after_its_key_is_revoked(desk: Desk
 
 async def test_streams_end_when_the_server_stops(desk: Desk) -> None:
     async with streaming(desk) as one, streaming(desk, "bob") as two:
-        await desk.app.state.api.watching.close()
+        await desk.app.api.watching.close()
         await one.end()
         await two.end()
 
@@ -416,3 +416,28 @@ async def test_a_stream_over_a_socket_ends_at_once_when_the_server_stops(desk: D
 
     assert took < 2
     assert left[-1] == ""  # to its proper end, not cut off
+
+
+async def test_an_attempt_that_fails_sooner_than_anybody_looks_is_told_of(desk: Desk) -> None:
+    store, worker = desk.store, await desk.store.worker()
+    async with streaming(desk) as stream:
+        for attempt in (1, 2):
+            [run] = await store.claim_due(worker) if attempt > 1 else await store.claim(worker, await store.one_shot())
+            await store.fail(worker, run)
+            await store.signals.send([Hint(Topic.CHANGED, target=str(store.uid))])
+            told = (await stream.next("run")).data
+
+            assert (told["run_id"], told["status"]) == (str(run.run_id), "retrying")
+            assert (told["attempt_number"], told["error_message"]) == (attempt, "it broke")
+            store.advance(MINUTE)
+
+
+async def test_a_user_has_so_many_streams_at_a_time(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "MOST_STREAMS", 2)
+    async with streaming(desk), streaming(desk, "bob"):
+        async with streaming(desk, "viewer"):  # ada's, too
+            refused = await desk.call("GET", "/v1/events")
+            assert (refused.status_code, "Retry-After" in refused.headers) == (429, True)
+        async with streaming(desk) as another:
+            assert another.status == 200
+    assert not +desk.app.api.watching.streams

@@ -83,7 +83,7 @@ async def test_without_its_store_it_lives_and_is_not_ready(desk: Desk, monkeypat
 
 
 async def test_before_what_is_awaited_has_happened_it_is_not_ready(desk: Desk) -> None:
-    awaited = desk.app.state.api.awaited = asyncio.Event()
+    awaited = desk.app.api.awaited = asyncio.Event()
 
     early = await desk.client.get("/readyz")
     awaited.set()

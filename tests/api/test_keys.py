@@ -1,5 +1,6 @@
 """Keys over REST: made, listed and revoked by administrators."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -132,3 +133,16 @@ async def test_what_is_wrong_with_a_key_is_told_by_field_and_nothing_is_stored(
 )
 async def test_whoever_asks_is_told_whose_key_it_is(desk: Desk, who: str, user_id: str, role: str) -> None:
     assert await desk.get("/me", key=who) == {"user_id": user_id, "role": role, "key_id": await key_id(desk, who)}
+
+
+async def test_of_administrators_who_revoke_each_other_one_is_left(desk: Desk) -> None:
+    other, roots = await create(desk, "eve", "admin"), await key_id(desk, "root")
+
+    answers = await asyncio.gather(
+        desk.call("DELETE", f"/v1/keys/{roots}", key=other["key"]),
+        desk.call("DELETE", f"/v1/keys/{other['key_id']}", key="root"),
+    )
+
+    assert sorted(one.status_code for one in answers) == [200, 409]
+    working = [key for key in await desk.store.people.keys() if key.role is Role.ADMIN and key.revoked_at is None]
+    assert len(working) == 1

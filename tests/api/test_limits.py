@@ -6,7 +6,7 @@ import httpx2
 import pytest
 from tests.api.conftest import Desk
 
-from oncue.api.application import create_app
+from oncue.api.application import Application
 from oncue.domain.instants import SECOND
 from oncue.settings import Settings
 
@@ -14,7 +14,7 @@ RATE = 4
 
 
 async def limited(desk: Desk, rate: int) -> AsyncIterator[Desk]:
-    app = create_app(desk.store.engine, desk.store.clock, Settings(request_rate=rate))
+    app = Application(desk.store.engine, desk.store.clock, Settings(request_rate=rate))
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://oncue") as client:
         yield Desk(desk.store, app, client, desk.keys)
 

@@ -171,7 +171,7 @@ async def test_runs_are_found_by_each_filter(desk: Desk) -> None:
     assert set(await runs(desk)) == {*by_status.values(), scheduled}
     assert set(await runs(desk, key="root")) == {*by_status.values(), scheduled, theirs}
     [listed] = (await desk.get(f"/runs?job_id={dead}"))["runs"]
-    assert listed == await desk.get(f"/runs/{dead}")
+    assert listed | {"payload": None} == await desk.get(f"/runs/{dead}")
 
 
 @pytest.mark.parametrize(("path", "filters"), [("jobs", "tag=a"), ("runs", "queue=default")])
@@ -218,3 +218,22 @@ async def test_a_filter_that_is_wrong_is_named(desk: Desk, query: str, path: str
     answer = await desk.call("GET", f"/v1/{query}")
 
     assert (answer.status_code, [error["path"] for error in answer.json()["errors"]]) == (422, [path])
+
+
+async def test_what_is_listed_fits_as_it_is_shown(desk: Desk) -> None:
+    """A one-shot that is being stopped is not active, and what is paused or planned runs at no other time."""
+    store, worker = desk.store, await desk.store.worker()
+    stopping = await made(desk)
+    await store.claim_due(worker)
+    await desk.call("DELETE", f"/v1/jobs/{stopping}")
+    paused = await made(desk, schedule=rfc3339(store.at(HOUR)))
+    await desk.call("POST", f"/v1/jobs/{paused}/pause")
+    planned = await made(desk, schedule="every 1m", overlap="queue")
+    store.advance(MINUTE)
+    await store.plan_all()
+    next_at = (await desk.get(f"/jobs/{planned}"))["next_run_at"]
+    assert next_at == rfc3339(store.now)
+
+    assert await jobs(desk, "status=active") == [planned]
+    window = f"start_time={rfc3339(store.at(SECOND))}&end_time={rfc3339(store.at(2 * HOUR))}"
+    assert await jobs(desk, window) == []

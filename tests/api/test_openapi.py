@@ -134,6 +134,7 @@ def configuration(house: House, whose: str, *, corners: bool) -> dict[str, Any]:
     return {
         "seed": 1,
         "base-url": house.address,
+        "request-timeout": 60,
         "headers": {"Authorization": f"Bearer {house.keys[whose]}"},
         "dictionaries": {
             "tasks": {"values": ["mark"]},

@@ -9,8 +9,10 @@ from tests.api.conftest import Desk
 
 from oncue.api import patience
 from oncue.api.patience import ANSWER_WITHIN, PERIOD, Patience
+from oncue.clock import SystemClock
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
+from oncue.testing.clock import FakeClock
 
 SHORT = 0.01  # seconds, for what is a period otherwise
 
@@ -37,7 +39,7 @@ class Pinged:
 
 
 async def waiting(patience: Patience, what: Awaitable[Any]) -> Any:
-    with patience:
+    with patience.wait():
         return await what
 
 
@@ -64,7 +66,7 @@ def test_whoever_asks_is_answered_within_two_seconds() -> None:
 
 async def test_all_who_wait_for_a_store_that_is_away_are_told() -> None:
     ping = Pinged(away=True)
-    patience = Patience(ping)
+    patience = Patience(ping, SystemClock())
 
     answers = await asyncio.gather(*(waiting(patience, for_ever()) for _ in range(20)), return_exceptions=True)
 
@@ -72,9 +74,26 @@ async def test_all_who_wait_for_a_store_that_is_away_are_told() -> None:
     assert ping.times == 1
 
 
+async def test_nobody_is_told_it_is_away_while_we_were_too_busy_to_hear_it() -> None:
+    clock, asked = FakeClock(), 0
+    answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def busy(_: Duration) -> None:
+        """The first time the answer is missed, because for a second nothing was heard at all."""
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            await clock.advance(SECOND)
+            raise StoreUnavailable("no answer")
+        answer.set_result("here")
+
+    assert await waiting(Patience(busy, clock), answer) == "here"
+    assert asked == 2
+
+
 async def test_who_waits_for_a_slow_store_waits_on() -> None:
     ping, answer = Pinged(away=False), asyncio.get_running_loop().create_future()
-    asked = asyncio.create_task(waiting(Patience(ping), answer))
+    asked = asyncio.create_task(waiting(Patience(ping, SystemClock()), answer))
     await ping.again.wait()
 
     answer.set_result("late")
@@ -84,7 +103,7 @@ async def test_who_waits_for_a_slow_store_waits_on() -> None:
 
 async def test_a_store_that_goes_away_later_is_noticed() -> None:
     ping = Pinged(away=False)
-    asked = asyncio.create_task(waiting(Patience(ping), for_ever()))
+    asked = asyncio.create_task(waiting(Patience(ping, SystemClock()), for_ever()))
     async with asyncio.timeout(5):
         await ping.again.wait()
 
@@ -97,7 +116,7 @@ async def test_a_store_that_goes_away_later_is_noticed() -> None:
 
 async def test_nobody_waits_and_nothing_is_asked() -> None:
     ping, loop = Pinged(away=True), asyncio.get_running_loop()
-    patience = Patience(ping)
+    patience = Patience(ping, SystemClock())
     for _ in range(3):
         assert await waiting(patience, loop.run_in_executor(None, lambda: "soon")) == "soon"
     later = asyncio.Event()
@@ -109,7 +128,7 @@ async def test_nobody_waits_and_nothing_is_asked() -> None:
 
 
 async def test_who_is_cancelled_by_others_is_cancelled() -> None:
-    asked = asyncio.create_task(waiting(Patience(Pinged(away=False)), for_ever()))
+    asked = asyncio.create_task(waiting(Patience(Pinged(away=False), SystemClock()), for_ever()))
     await asyncio.sleep(0)
 
     asked.cancel()
@@ -125,7 +144,7 @@ async def test_who_was_told_goes_on_as_if_nothing_had_been_cancelled() -> None:
         await asyncio.sleep(0)
         return "went on"
 
-    patience = Patience(Pinged(away=True))
+    patience = Patience(Pinged(away=True), SystemClock())
     task = asyncio.create_task(twice())
 
     assert await task == "went on"
@@ -140,7 +159,7 @@ async def test_what_comes_while_it_is_asked_is_judged_by_the_next_answer() -> No
         await answer.wait()
         raise StoreUnavailable("no answer")
 
-    patience = Patience(ping)
+    patience = Patience(ping, SystemClock())
     first = asyncio.create_task(waiting(patience, for_ever()))
     await asked.wait()
     value = asyncio.get_running_loop().create_future()
@@ -174,7 +193,7 @@ async def test_whatever_hangs_is_503_once_the_store_does_not_answer(
 ) -> None:
     part, verb, ask = HANGING[what](desk)
     ping = Pinged(away=False)
-    monkeypatch.setattr(desk.app.state.api.patience, "_ping", ping)
+    monkeypatch.setattr(desk.app.api.patience, "_ping", ping)
     monkeypatch.setattr(part, verb, going_away(ping))
 
     async with asyncio.timeout(5):
@@ -182,12 +201,12 @@ async def test_whatever_hangs_is_503_once_the_store_does_not_answer(
 
     assert answer.status_code == 503
     assert answer.headers["Retry-After"] == "1"
-    await desk.app.state.api.watching.close()
+    await desk.app.api.watching.close()
 
 
 async def test_after_a_commit_that_hung_jobs_are_stored_again(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     ping = Pinged(away=False)
-    monkeypatch.setattr(desk.app.state.api.patience, "_ping", ping)
+    monkeypatch.setattr(desk.app.api.patience, "_ping", ping)
     with monkeypatch.context() as hanging:
         hanging.setattr(desk.store.jobs, "create", going_away(ping))
         lost = await desk.call("POST", "/v1/jobs", {"task": "mark"})

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from tests.api.conftest import Desk
 
-from oncue.api.application import create_app
+from oncue.api.application import Application
 from oncue.settings import Settings
 
 HOURLY = {"every": "1h"}
@@ -18,7 +18,7 @@ HOURLY = {"every": "1h"}
 
 @asynccontextmanager
 async def limited(desk: Desk, **settings: int) -> AsyncIterator[Desk]:
-    app = create_app(desk.store.engine, desk.store.clock, Settings(**settings))
+    app = Application(desk.store.engine, desk.store.clock, Settings(**settings))
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://oncue") as client:
         yield Desk(desk.store, app, client, desk.keys)
 
@@ -164,7 +164,7 @@ async def test_who_is_refused_may_try_again_with_the_same_idempotency_key(three:
 async def test_of_fifty_at_once_in_two_processes_as_many_are_stored_as_may_be(desk: Desk) -> None:
     other = await desk.store.second()
     async with limited(desk, quota_jobs=7) as here:
-        app = create_app(other.engine, desk.store.clock, Settings(quota_jobs=7))
+        app = Application(other.engine, desk.store.clock, Settings(quota_jobs=7))
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://oncue") as client:
             there = Desk(other, app, client, desk.keys)
             answers = await asyncio.gather(*(status([here, there][n % 2], {}) for n in range(50)))

@@ -12,7 +12,7 @@ import pytest
 from tests.api.conftest import Desk
 from tests.api.test_audit import deeds
 
-from oncue.api.application import create_app
+from oncue.api.application import Application
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import created_at
 from oncue.domain.instants import DAY, HOUR, MILLISECOND, MINUTE, Duration, rfc3339
@@ -451,7 +451,7 @@ async def test_a_key_whose_making_was_cut_off_before_it_was_stored_is_made(
 async def two_servers(desk: Desk) -> AsyncIterator[list[Desk]]:
     """The same store behind another process's engine and API."""
     other = await desk.store.second()
-    app = create_app(other.engine, other.clock, Settings())
+    app = Application(other.engine, other.clock, Settings())
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://other") as client:
         yield [desk, Desk(other, app, client, desk.keys)]
 

@@ -174,7 +174,7 @@ class TestWhatIsAsked:
     def test_one_dead_letter_is_asked_for_alone(self, stand_in: StandIn) -> None:
         server = stand_in(lambda _: (200, {**RUN, "payload": {"a": 1}}))
 
-        assert "{\"a\":1}" in command("dead", "show", "r1").stdout
+        assert '{"a":1}' in command("dead", "show", "r1").stdout
         assert json.loads(command("dead", "show", "r1", "--json").stdout) == {**RUN, "payload": {"a": 1}}
         assert server.lines == ["GET /v1/runs/r1"] * 2
 

@@ -312,11 +312,12 @@ class TestWaiting:
         assert given == pytest.approx([10, 15 - 10 - 0.05 - 0.1])
         assert pauses.now == pytest.approx(15)
 
-    def test_no_answer_with_time_left_is_told_as_such(self, connect: Connect, pauses: Pauses) -> None:
+    @pytest.mark.parametrize("timeout", [3, 60])
+    def test_no_answer_with_time_left_is_told_as_such(self, connect: Connect, pauses: Pauses, timeout: float) -> None:
         either = connect(Wire(*[httpx2.ConnectError("refused")] * 5))
 
         with pytest.raises(ServerUnreachable):
-            either(either.client.runs.wait("r1", timeout=60))
+            either(either.client.runs.wait("r1", timeout=timeout))
         assert pauses.now == pytest.approx(1.5)
 
     def test_a_refusal_ends_it_at_once(self, connect: Connect, pauses: Pauses) -> None:

@@ -24,7 +24,7 @@ from oncue.engines.port import Deed, People
 
 log = structlog.get_logger()
 
-_SETTLED = "oncue.account_settled"
+_SETTLED, _NOTED = "oncue.account_settled", "oncue.noted"
 PATIENCE = 1  # seconds that an answer waits for the log; a line that takes longer is still written
 PATIENCE_AFTER_A_FAILURE = 0.1  # the store has made the caller wait before
 
@@ -54,7 +54,7 @@ def account_settled(request: Request) -> bool:
 
 def note(request: Request, **detail: Any) -> None:
     """What the log should tell of this request beside the names and the id in its path."""
-    request.state.noted = detail
+    request.scope[_NOTED] = detail
 
 
 class AuditLog:
@@ -95,7 +95,8 @@ class AuditLog:
 
 
 def _deed(action: str, request: Request, caller: Caller, object_id: UUID | None, now: Instant) -> Deed:
-    address = None if request.client is None else request.client.host
+    client = request.scope.get("client")
+    address = None if client is None else client[0]
     return Deed(now, caller.uid, caller.key_id, action, object_id, _detail(request), address)
 
 
@@ -115,7 +116,8 @@ def _detail(request: Request) -> bytes | None:
 
 
 def _noted(request: Request) -> dict[str, Any]:
-    return getattr(request.state, "noted", {})
+    noted: dict[str, Any] = request.scope.get(_NOTED, {})
+    return noted
 
 
 def _shown(deed: Deed, user_id: str | None) -> dict[str, Any]:

@@ -12,18 +12,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api.answers import answer
+from oncue.api.audit import settle_account
 from oncue.api.auth import Caller
+from oncue.api.changes import changed
 from oncue.api.context import Api
+from oncue.api.deciding import until_settled
 from oncue.api.reading import path_id, read_object
 from oncue.api.repeating import once
 from oncue.domain import change
 from oncue.domain.change import JobChange
-from oncue.domain.errors import Conflict, Invalid, NotFound, Problem
+from oncue.domain.errors import Invalid, NotFound, Problem
 from oncue.domain.fields import Reader, instant, read_fields
 from oncue.domain.ids import JobId
 from oncue.domain.instants import MICROSECOND, MINUTE, Instant, rfc3339
 
-TRIES = 5  # decisions about a job that is edited while they are made
 STRETCH: Mapping[str, Reader] = {"from": instant, "to": instant}
 CLOCKS_DIFFER = MINUTE  # a caller's "until now" may lie so much ahead of ours
 
@@ -35,29 +37,26 @@ async def backfill(api: Api, request: Request, caller: Caller) -> Response:
     job_id = JobId(path_id(request))
 
     async def make(_: UUID) -> Response:
-        decided = await _backfilled(api, job_id, first, last, caller)
+        decided = await until_settled(api.clock, lambda: _backfilled(api, job_id, first, last, caller))
         if decided.add:
+            changed(request, decided.uid, job_id)
             await api.hint_runs(asked_at)  # workers look from there on: no later than the first run is due
+        else:
+            settle_account(request)
         return answer({"run_ids": [run.run_id for run in decided.add]}, HTTPStatus.ACCEPTED)
 
     return await once(api, request, caller, raw, make)
 
 
-async def _backfilled(api: Api, job_id: JobId, first: Instant, last: Instant, caller: Caller) -> JobChange:
-    for _ in range(TRIES):
-        decided = await _decide(api, job_id, first, last, caller)
-        if await api.engine.jobs.apply(decided, api.clock.now()):
-            return decided
-    raise Conflict("this job is being changed by somebody else all the time: nothing was done; ask again")
-
-
-async def _decide(api: Api, job_id: JobId, first: Instant, last: Instant, caller: Caller) -> JobChange:
+async def _backfilled(api: Api, job_id: JobId, first: Instant, last: Instant, caller: Caller) -> JobChange | None:
+    """None: it was edited meanwhile."""
     snap = await api.engine.jobs.read(caller.sees, job_id)
     if snap is None:
         raise NotFound
     # a job's own id stands for all its backfills, so that overlapping ones share their runs; ten thousand steps of a
     # calendar take a while, which other callers need not wait for
-    return await asyncio.to_thread(change.backfill, snap, job_id, first, last, api.clock.now())
+    decided = await asyncio.to_thread(change.backfill, snap, job_id, first, last, api.clock.now())
+    return decided if await api.engine.jobs.apply(decided, api.clock.now()) else None
 
 
 def _stretch(raw: dict[str, Any], now: Instant) -> tuple[Instant, Instant]:

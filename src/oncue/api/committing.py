@@ -22,10 +22,13 @@ class GroupCommit:
         self._clock = clock
         self._waiting: list[tuple[NewJob, asyncio.Future[Creation]]] = []
         self._committing: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None  # kept: to ask for it takes a call of the system
 
     async def store(self, new: NewJob) -> Creation:
         """The answer for this one. StoreUnavailable: it may or may not have been stored."""
-        answer: asyncio.Future[Creation] = asyncio.get_running_loop().create_future()
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Creation] = self._loop.create_future()
         self._waiting.append((new, answer))
         if self._committing is None:
             self._committing = asyncio.create_task(self._commit())
@@ -50,7 +53,7 @@ class GroupCommit:
     async def _store(self, batch: list[tuple[NewJob, asyncio.Future[Creation]]]) -> None:
         """What befalls the batch befalls everybody in it; whoever has gone away meanwhile needs no answer."""
         try:
-            with self._patience:
+            with self._patience.wait():
                 created = await self._engine.jobs.create([new for new, _ in batch], self._clock.now())
         except BaseException as error:
             for _, answer in batch:

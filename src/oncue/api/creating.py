@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from http import HTTPStatus
 from typing import Any
 
@@ -15,16 +16,16 @@ from oncue.api.audit import deed_of, settle_account
 from oncue.api.auth import Caller
 from oncue.api.changes import Changed
 from oncue.api.context import Api
-from oncue.api.defining import as_stored, checked, hint_of, new_job
+from oncue.api.defining import Definitions, as_stored, checked, hint_of, new_job
 from oncue.api.jobs import shown
 from oncue.api.quotas import refuse_over_quota
 from oncue.api.reading import read_object
 from oncue.api.repeating import refuse_reused, repeat_of
 from oncue.domain.definition import MOST_PROBLEMS
 from oncue.domain.errors import Invalid, NotFound, Problem
-from oncue.domain.ids import JobId, sequel
-from oncue.domain.instants import SECOND, Duration, Instant
-from oncue.domain.job import Job
+from oncue.domain.ids import ClassId, JobId, sequel
+from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
+from oncue.domain.job import Job, Spec
 from oncue.domain.plain_json import printable
 from oncue.engines.port import Created, Hint, NewJob, Topic
 
@@ -32,13 +33,15 @@ CREATE = "job.create"  # as the audit log calls it
 FAR_OFF = Duration(10 * SECOND)  # whoever plans and runs jobs looks by itself before that
 LARGEST_BATCH = 10_000
 BATCH_BYTES = 64 * 1024 * 1024
+TURN = Duration(5 * MILLISECOND)  # so long others wait for one who has a large batch
 
 
 async def create(api: Api, request: Request, caller: Caller) -> Response:
     """Stored with its line in the audit log, both or none."""
     raw, now = await read_object(request), api.clock.now()
     repeat, job_id = repeat_of(request, raw), JobId(api.new_id(now))
-    new = await _checked_job(api, raw, caller, now, job_id)
+    spec, payload = await checked(api, raw, caller, now)
+    new = _made_of((spec, await api.class_id(spec.class_key), payload), job_id, api, caller, now)
     new = replace(new, repeat=repeat, deed=deed_of(CREATE, request, caller, job_id, now))
     created = await api.commits.store(new)
     refuse_reused(created)
@@ -66,18 +69,9 @@ async def batch(api: Api, request: Request, caller: Caller) -> Response:
     The key is stored with the first job, and from its id those of the others follow.
     """
     raw = await read_object(request, largest=BATCH_BYTES)
-    repeat, now, problems, news = repeat_of(request, raw), api.clock.now(), list[Problem](), list[NewJob]()
-    first = api.new_id(now)
-    for index, one in enumerate(_wanted(raw)):
-        try:
-            news.append(await _checked_job(api, one, caller, now, JobId(sequel(first, index))))
-        except Invalid as wrong:
-            problems += wrong.under(f"jobs.{index}").problems
-        if len(problems) >= MOST_PROBLEMS:
-            break
-    if problems:
-        raise Invalid(*problems[:MOST_PROBLEMS])
-    news[0] = replace(news[0], repeat=repeat)
+    now = api.clock.now()
+    news = await _checked_jobs(api, _wanted(raw), caller, now)
+    news[0] = replace(news[0], repeat=repeat_of(request, raw))
     created = await api.engine.jobs.create(news, now, whole=True)
     if created[0].outcome is Created.REPEATED:
         settle_account(request)
@@ -99,11 +93,30 @@ def _wanted(raw: dict[str, Any]) -> list[Any]:
     return jobs
 
 
-async def _checked_job(api: Api, raw: Any, caller: Caller, now: Instant, job_id: JobId) -> NewJob:
-    if not isinstance(raw, dict):
-        raise Invalid.of("", "wrong_type", 'is an object like {"task": "send_email"}')
-    spec, payload = await checked(api, raw, caller, now)
-    class_id = await api.class_id(spec.class_key)
+async def _checked_jobs(api: Api, wanted: list[Any], caller: Caller, now: Instant) -> list[NewJob]:
+    """All of them, or what is wrong with any. Others have their turns meanwhile."""
+    definitions, first = Definitions(api, caller, now), api.new_id(now)
+    problems, news, rested = list[Problem](), list[NewJob](), api.clock.monotonic()
+    for index, raw in enumerate(wanted):
+        try:
+            found = await definitions.checked(raw)
+            news.append(_made_of(found, JobId(sequel(first, index)), api, caller, now))
+        except Invalid as wrong:
+            problems += wrong.under(f"jobs.{index}").problems
+        if len(problems) >= MOST_PROBLEMS:
+            break
+        if api.clock.monotonic() - rested > TURN:
+            await asyncio.sleep(0)
+            rested = api.clock.monotonic()
+    if problems:
+        raise Invalid(*problems[:MOST_PROBLEMS])
+    return news
+
+
+def _made_of(
+    found: tuple[Spec, ClassId, bytes | None], job_id: JobId, api: Api, caller: Caller, now: Instant
+) -> NewJob:
+    spec, class_id, payload = found
     job = Job(job_id, caller.uid, spec, payload, created_at=now, updated_at=now)
     return new_job(job, class_id, now, api.quota_of(caller))
 

@@ -14,8 +14,9 @@ from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.answers import answer
-from oncue.api.audit import note
+from oncue.api.audit import note, settle_account
 from oncue.api.auth import Caller
+from oncue.api.changes import changed
 from oncue.api.context import Api
 from oncue.api.pages import filled_page, instant, page, wanted_page, window
 from oncue.api.reading import as_uuid, read_job_id, read_object
@@ -62,8 +63,9 @@ async def requeue(api: Api, request: Request, caller: Caller) -> Response:
     chosen = _chosen(raw)
 
     async def make(made: UUID) -> Response:
-        new = await _requeue(api, caller, chosen, made)
-        _note(request, chosen, len(new))
+        new = await _requeue(api, request, caller, chosen, made)
+        if not new:
+            settle_account(request)
         return answer({"count": len(new), "run_ids": sorted(new)}, HTTPStatus.ACCEPTED)
 
     return await once(api, request, caller, raw, make)
@@ -72,24 +74,33 @@ async def requeue(api: Api, request: Request, caller: Caller) -> Response:
 async def discard(api: Api, request: Request, caller: Caller) -> Response:
     """These are dead letters no more; their history stays. Those that are none of the caller's are passed over."""
     chosen, count = _chosen(await read_object(request)), 0
+    _note(request, chosen, count)
     if chosen.run_ids is not None:
         count = len(await api.engine.history.discard(caller.sees, chosen.run_ids))
+        _note(request, chosen, count)
     else:
         async for letters in _passes(api, chosen, caller):
             count += len(await api.engine.history.discard(caller.sees, [run.run_id for run in letters]))
-    _note(request, chosen, count)
+            _note(request, chosen, count)  # after each pass: the next one may fail
+    if not count:
+        settle_account(request)
     return answer({"count": count})
 
 
-async def _requeue(api: Api, caller: Caller, chosen: Chosen, first: UUID) -> set[RunId]:
+async def _requeue(api: Api, request: Request, caller: Caller, chosen: Chosen, first: UUID) -> set[RunId]:
     """The new runs; also those that the same request made before or makes this moment, if their letters are found."""
     made: set[RunId] = set()
+    _note(request, chosen, 0)
     async for letters in _passes(api, chosen, caller):
         now = api.clock.now()
         new = [again(run, _follower(run, first), now) for run in letters]
         made |= await api.engine.history.requeue(new, now)
         others = [one.run_id for one in new if one.run_id not in made]
+        _note(request, chosen, len(made))  # after each pass: the next one may fail
         made |= {run.run_id for run in await _read(api, others, caller)}
+        _note(request, chosen, len(made))
+        for uid in {run.uid for run in letters}:
+            changed(request, uid)
         await api.hint_runs(now)
     return made
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from oncue.api.auth import Caller, forbidden
 from oncue.api.catalogue import defaults_of, misfits
 from oncue.api.context import Api
 from oncue.domain import change
 from oncue.domain.addresses import check_url
-from oncue.domain.definition import define
+from oncue.domain.definition import define, define_payload
 from oncue.domain.errors import Invalid, Problem
 from oncue.domain.ids import ClassId
 from oncue.domain.instants import Instant
@@ -38,6 +40,42 @@ async def checked(api: Api, raw: dict[str, Any], caller: Caller, now: Instant) -
     if problems:
         raise Invalid(*problems)
     return spec, payload
+
+
+class Definitions:
+    """Definitions one after the other, for one caller. Those that differ from the one before in their payload only, as
+    in a batch most do, are checked as far as they differ.
+    """
+
+    def __init__(self, api: Api, caller: Caller, now: Instant) -> None:
+        self._api = api
+        self._caller = caller
+        self._now = now
+        self._before: tuple[bytes, Task, Spec, ClassId] | None = None
+
+    async def checked(self, raw: Any) -> tuple[Spec, ClassId, bytes | None]:
+        """The definition, the number of its class, and the payload."""
+        if not isinstance(raw, dict):
+            raise Invalid.of("", "wrong_type", 'is an object like {"task": "send_email"}')
+        rest = _encode({name: value for name, value in raw.items() if name != "payload"})
+        if self._before is not None and self._before[0] == rest:
+            _, task, spec, class_id = self._before
+            payload = define_payload(raw.get("payload"), self._api.limits)
+            if problems := _payload_problems(self._api, task, raw.get("payload") or {}):
+                raise Invalid(*problems)
+            return spec, class_id, payload
+        spec, payload = await checked(self._api, raw, self._caller, self._now)
+        class_id, found = await self._api.class_id(spec.class_key), await self._api.catalogue.find(spec.task)
+        self._before = None if found is None else (rest, found, spec, class_id)
+        return spec, class_id, payload
+
+
+def _encode(raw: dict[str, Any]) -> bytes:
+    """Unlike the values themselves, 1 and true differ as they are written."""
+    try:
+        return msgspec.json.encode(raw)
+    except UnicodeEncodeError:  # not a text that could be stored: whoever checks it says so
+        return b""
 
 
 def _payload_problems(api: Api, task: Task, payload: dict[str, Any]) -> list[Problem]:

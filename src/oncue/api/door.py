@@ -12,7 +12,7 @@ from oncue.settings import Settings
 def take_address(settings: Settings) -> socket.socket:
     """Bound, and not listening yet: whoever connects is refused until a server listens on it."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    door = socket.socket(family)
+    door = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # of no protocol, asyncio would let it wait
     try:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         door.bind((settings.host, settings.port))

@@ -12,17 +12,20 @@ from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.answers import answer
+from oncue.api.audit import settle_account
 from oncue.api.auth import Caller
+from oncue.api.changes import changed
 from oncue.api.context import Api
+from oncue.api.deciding import until_settled
 from oncue.api.defining import as_stored, checked, hint_of, new_job
-from oncue.api.jobs import TRIES, keyed, path_key, shown, snapshot
+from oncue.api.jobs import path_key, shown, snapshot
 from oncue.api.quotas import refuse_over_quota
 from oncue.api.reading import read_object
 from oncue.domain import change
-from oncue.domain.errors import Conflict, Invalid, Problem, Stale
-from oncue.domain.ids import JobId
+from oncue.domain.errors import Invalid, Problem, Stale
+from oncue.domain.ids import ClassId, JobId, created_at
 from oncue.domain.instants import Instant
-from oncue.domain.job import Job, JobStatus, Snapshot, Spec
+from oncue.domain.job import Job, JobStatus, Snapshot, Spec, definition_of
 from oncue.engines.port import Created, Hint, Topic
 
 KEPT = ("job_id", "user_id", "status", "created_at", "updated_at", "version")  # may be sent back as they are
@@ -31,18 +34,19 @@ TOLD = ("next_run_at", "last_run")  # change by themselves: what is sent back of
 
 async def edit(api: Api, request: Request, caller: Caller) -> Response:
     """Takes effect for every occurrence that has not started. What the request does not name stays as it is."""
-    snap = await snapshot(api, request, caller)
-    _check_match(request, snap.job)
+    _check_match(request, (await snapshot(api, request, caller)).job)
     raw = await read_object(request)
-    for _ in range(TRIES):
-        now = api.clock.now()
+
+    async def attempt() -> Response | None:
+        snap, now = await snapshot(api, request, caller), api.clock.now()
+        _check_match(request, snap.job)
         change.edit(snap, snap.job.spec, snap.job.payload, snap.class_id, now)  # Conflict: it is too late for any
         spec, payload = await _edited(api, snap, raw, caller, now)
-        if await _stored(api, snap, spec, payload, caller, now):
-            return await shown(api, await snapshot(api, request, caller), caller)
-        snap = await snapshot(api, request, caller)
-        _check_match(request, snap.job)
-    raise _busy()
+        if not await _stored(api, request, snap, spec, payload, caller, now):
+            return None
+        return await shown(api, await snapshot(api, request, caller), caller)
+
+    return await until_settled(api.clock, attempt)
 
 
 async def put(api: Api, request: Request, caller: Caller) -> Response:
@@ -55,38 +59,51 @@ async def put(api: Api, request: Request, caller: Caller) -> Response:
     raw = {"key": key} | await read_object(request)
     if raw["key"] != key:
         raise Invalid.of("key", "not_the_key", "is not the key in the path: leave it out, or write the same")
-    for _ in range(TRIES):
-        now = api.clock.now()
-        snap = await keyed(api, key, caller)
-        _check_match(request, None if snap is None else snap.job)
-        spec, payload = await _replacing(api, snap, raw, caller, now)
-        kept = spec if snap is None else _in_step(snap.job.spec, spec)
-        if snap is None or _is_over(snap.job, kept, payload):
-            made = await _made(api, Job(JobId(api.new_id(now)), caller.uid, spec, payload, now, now), caller, now)
-            if made is not None:
-                return made
-        elif (kept, payload) == (snap.job.spec, snap.job.payload) or await _stored(
-            api, snap, kept, payload, caller, now
-        ):
-            found = await api.engine.jobs.read(caller.uid, snap.job.job_id)
-            return await shown(api, found or snap, caller)
-    raise _busy()
+    return await until_settled(api.clock, lambda: _put(api, request, raw, caller))
 
 
-def _busy() -> Conflict:
-    return Conflict("this job is being changed by somebody else all the time: nothing was done; ask again")
+async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller) -> Response | None:
+    """None: it moved on meanwhile, or somebody else was quicker to make it."""
+    now = api.clock.now()
+    holder = await api.engine.jobs.keyed(caller.uid, raw["key"])
+    snap = None if holder is None else await api.engine.jobs.read(caller.uid, holder.job_id)
+    _check_match(request, None if snap is None else snap.job)
+    _check_absent(request, None if snap is None else snap.job)
+    spec, payload = await _replacing(api, snap, raw, caller, now)
+    if snap is None and holder is not None and holder.definition == definition_of(spec, payload):
+        settle_account(request)
+        return _forgotten(holder.job_id, spec, payload, caller)
+    kept = spec if snap is None else _in_step(snap.job.spec, spec)
+    if snap is None or _is_over(snap.job, kept, payload):
+        job = Job(JobId(api.new_id(now)), caller.uid, spec, payload, now, now)
+        return await _made(api, request, job, caller, now)
+    if _is_so(snap.job, kept, payload):
+        settle_account(request)
+    elif not await _stored(api, request, snap, kept, payload, caller, now):
+        return None
+    return await shown(api, await api.engine.jobs.read(caller.uid, snap.job.job_id) or snap, caller)
 
 
 def _check_match(request: Request, job: Job | None) -> None:
-    """Stale: the caller means another version than the one there is."""
+    """Stale: the caller means another version than the one there is, or another job that had the key."""
     asked = request.headers.get("if-match")
     if asked is None:
         return
-    tags = {tag.strip() for tag in asked.split(",")}
     if job is None:
         raise Stale("there is no such job yet: leave If-Match out to make it")
-    if not tags & {"*", views.etag(job)}:
+    if not _tags(asked) & {"*", views.etag(job), f'"{job.version}"'}:
         raise Stale(f"this job has version {job.version} by now: read it again, then decide again")
+
+
+def _check_absent(request: Request, job: Job | None) -> None:
+    """Stale: the caller wants to make the job, and there is one that has not ended."""
+    wanted = "*" in _tags(request.headers.get("if-none-match", ""))
+    if wanted and job is not None and job.status in (JobStatus.ACTIVE, JobStatus.PAUSED):
+        raise Stale(f"there is a job with this key, {job.job_id}: leave If-None-Match out to replace it")
+
+
+def _tags(header: str) -> set[str]:
+    return {tag.strip() for tag in header.split(",")}
 
 
 async def _edited(
@@ -146,31 +163,48 @@ def _in_step(old: Spec, new: Spec) -> Spec:
     return replace(new, schedule=replace(asked, anchor=was.anchor))
 
 
-async def _stored(api: Api, snap: Snapshot, spec: Spec, payload: bytes | None, caller: Caller, now: Instant) -> bool:
+async def _stored(
+    api: Api, request: Request, snap: Snapshot, spec: Spec, payload: bytes | None, caller: Caller, now: Instant
+) -> bool:
     """Whether the job is so now. False: it moved on meanwhile. One that has ended, or started once, is a Conflict."""
     decided = change.edit(snap, spec, payload, await api.class_id(spec.class_key), now)
-    if (spec, payload) == (snap.job.spec, snap.job.payload):
+    if _is_so(snap.job, spec, payload):
+        settle_account(request)
         return True
     done = await api.engine.jobs.apply(decided, now, api.quota_of(caller))
     if done:
+        changed(request, snap.job.uid, snap.job.job_id)
         await api.engine.signals.send([Hint(Topic.RUNS), Hint(Topic.JOBS)])
     return done
+
+
+def _is_so(job: Job, spec: Spec, payload: bytes | None) -> bool:
+    return definition_of(job.spec, job.payload) == definition_of(spec, payload)
 
 
 def _is_over(job: Job, spec: Spec, payload: bytes | None) -> bool:
     """Whether another job takes its place."""
     if job.status is JobStatus.FINISHED:
-        return (spec, payload) != (job.spec, job.payload)
+        return not _is_so(job, spec, payload)
     return job.status is JobStatus.CANCELLED
 
 
-async def _made(api: Api, job: Job, caller: Caller, now: Instant) -> Response | None:
+def _forgotten(job_id: JobId, spec: Spec, payload: bytes | None, caller: Caller) -> Response:
+    """A one-shot that finished so long ago that only its key is left: it was so."""
+    made = created_at(job_id)
+    job = Job(job_id, caller.uid, spec, payload, made, made, status=JobStatus.FINISHED)
+    shown = views.job(Snapshot(job, ClassId(0), cursor=None), caller.user_id, None)
+    return answer(shown, headers={"ETag": views.etag(job)})
+
+
+async def _made(api: Api, request: Request, job: Job, caller: Caller, now: Instant) -> Response | None:
     """None: somebody else was quicker to make a job with this key."""
     new = new_job(job, await api.class_id(job.spec.class_key), now, api.quota_of(caller))
     created = await api.commits.store(new)
     refuse_over_quota([new], [created])
     if created.outcome is not Created.NEW:
         return None
+    changed(request, job.uid, job.job_id)
     await api.engine.signals.send([hint_of(new)])
     headers = {"Location": f"/v1/jobs/{job.job_id}", "ETag": views.etag(job)}
     return answer(views.job(as_stored(new), caller.user_id, None), HTTPStatus.CREATED, headers)

@@ -40,6 +40,7 @@ async def _purge(api: Api, request: Request, caller: Caller) -> Response:
     snap = await _stopped(api, request, caller)
     if not _is_over(snap):
         await api.engine.people.record([deed_of("job.cancel", request, caller, job_id, now)])
+        api.changes.note(Changed(snap.job.uid, job_id))
         raise _still_stopping()
     as_it_was = await shown(api, snap, caller)
     await api.engine.people.record([deed_of("job.purge", request, caller, job_id, now)])  # first: it may be cut off

@@ -12,8 +12,11 @@ from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.answers import answer
+from oncue.api.audit import settle_account
 from oncue.api.auth import Caller
+from oncue.api.changes import changed
 from oncue.api.context import Api
+from oncue.api.deciding import until_settled
 from oncue.api.pages import page, wanted_page
 from oncue.api.reading import path_id, read_optional_object
 from oncue.api.repeating import once
@@ -25,12 +28,9 @@ from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import Instant
 from oncue.domain.job import JobStatus, Snapshot
 from oncue.domain.policy import CatchUp
-from oncue.domain.run import RunView, State, Status
+from oncue.domain.run import RunView
 from oncue.engines.port import Hint, RunQuery, Topic
 
-LIVE = frozenset({State.WAITING, State.RUNNING})
-ENDED = frozenset(State) - LIVE
-TRIES = 5  # decisions about a job that moves on while they are made
 RESUMING: Mapping[str, Reader] = {"missed": choice({one.value: one for one in CatchUp})}
 
 
@@ -48,18 +48,29 @@ async def show_by_key(api: Api, request: Request, caller: Caller) -> Response:
 
 async def cancel(api: Api, request: Request, caller: Caller) -> Response:
     """Nothing of it starts after this answer. One that had ended before stays as it ended, and is shown so."""
-    job_id = JobId(path_id(request))
-    stopped = await api.engine.jobs.cancel(caller.sees, job_id, api.clock.now())
+    before = await snapshot(api, request, caller)
+    stopped = await api.engine.jobs.cancel(caller.sees, before.job.job_id, api.clock.now())
     if stopped is None:
         raise NotFound
+    if _is_over(before):
+        settle_account(request)
+    else:
+        changed(request, before.job.uid, before.job.job_id)
     await api.hint_stopped(stopped)
     return await shown(api, await snapshot(api, request, caller), caller)
+
+
+def _is_over(snap: Snapshot) -> bool:
+    """Whether there is nothing left of it to end. What has finished may have runs that wait or run still."""
+    if snap.job.status is JobStatus.FINISHED:
+        return not snap.waiting and not snap.going
+    return snap.job.status is JobStatus.CANCELLED
 
 
 async def status(api: Api, request: Request, caller: Caller) -> Response:
     """The last run that is due or was tried; of a job that had none yet, the first to come."""
     snap = await snapshot(api, request, caller)
-    latest = await _last_due(api, snap) or await _first_to_come(api, snap)
+    latest = await _latest(api, snap)
     return answer({"job_id": snap.job.job_id, "latest_run": latest})
 
 
@@ -106,7 +117,12 @@ async def resume(api: Api, request: Request, caller: Caller) -> Response:
     if problems:
         raise Invalid(*problems)
     missed = found.get("missed", CatchUp.SKIP)
-    await _change(api, request, caller, lambda snap, now: change.resume(snap, missed, now))
+
+    def decide(snap: Snapshot, now: Instant) -> JobChange | None:
+        decided = change.resume(snap, missed, now)
+        return decided if snap.job.status is JobStatus.PAUSED else None
+
+    await _change(api, request, caller, decide)
     await api.engine.signals.send([Hint(Topic.RUNS), Hint(Topic.JOBS)])
     return await show(api, request, caller)
 
@@ -115,12 +131,19 @@ async def _change(
     api: Api, request: Request, caller: Caller, decide: Callable[[Snapshot, Instant], JobChange | None]
 ) -> None:
     """Read, decide, write; again if the job moved on meanwhile. None: it is as it should be."""
-    for _ in range(TRIES):
+
+    async def attempt() -> bool | None:
         snap, now = await snapshot(api, request, caller), api.clock.now()
         decided = decide(snap, now)
-        if decided is None or await api.engine.jobs.apply(decided, now):
-            return
-    raise Conflict("this job is being changed by somebody else all the time: nothing was done; ask again")
+        if decided is None:
+            settle_account(request)
+        elif await api.engine.jobs.apply(decided, now):
+            changed(request, snap.job.uid, snap.job.job_id)
+        else:
+            return None
+        return True
+
+    await until_settled(api.clock, attempt)
 
 
 async def snapshot(api: Api, request: Request, caller: Caller) -> Snapshot:
@@ -136,8 +159,8 @@ def path_key(api: Api, request: Request) -> str:
 
 
 async def keyed(api: Api, key: str, caller: Caller) -> Snapshot | None:
-    job_id = await api.engine.jobs.keyed(caller.uid, key)
-    return None if job_id is None else await api.engine.jobs.read(caller.uid, job_id)
+    holder = await api.engine.jobs.keyed(caller.uid, key)
+    return None if holder is None else await api.engine.jobs.read(caller.uid, holder.job_id)
 
 
 async def shown(api: Api, snap: Snapshot, caller: Caller) -> Response:
@@ -147,22 +170,17 @@ async def shown(api: Api, snap: Snapshot, caller: Caller) -> Response:
     return answer(views.job(snap, owner, last), headers={"ETag": views.etag(snap.job)})
 
 
-async def _last_due(api: Api, snap: Snapshot) -> dict[str, Any] | None:
-    """Of those that are due or going the one that was wanted last; else the one that ended last."""
+async def _latest(api: Api, snap: Snapshot) -> dict[str, Any] | None:
+    """Of those that are due or going the one wanted last; else the one that ended last, or that comes first."""
     job_id, now = snap.job.job_id, api.clock.now()
-    live = await api.engine.history.runs(RunQuery(job_id=job_id, states=LIVE))
-    found = [run for run in live.items if views.status(run, now) is not Status.SCHEDULED]
-    if not found:
-        found = list((await api.engine.history.runs(RunQuery(job_id=job_id, states=ENDED, limit=1))).items)
-    return await _run(api, max(found, key=lambda run: run.wanted)) if found else None
-
-
-async def _first_to_come(api: Api, snap: Snapshot) -> dict[str, Any] | None:
-    if not snap.waiting:
-        return None
-    first = min(snap.waiting, key=lambda run: run.wanted)
-    found = await api.engine.history.run(snap.job.uid, first.run_id)
-    return None if found is None else await _run(api, found)
+    last = (await api.engine.history.nearby([job_id]))[job_id].last
+    due = [run for run in snap.waiting if run.wanted <= now and run.run_id not in snap.going]
+    newest = max(due, key=lambda run: run.wanted, default=None)
+    if newest is None and last is None:
+        newest = min(snap.waiting, key=lambda run: run.wanted, default=None)
+    if newest is not None and (last is None or last.state.final or newest.wanted > last.wanted):
+        last = await api.engine.history.run(snap.job.uid, newest.run_id) or last
+    return None if last is None else await _run(api, last)
 
 
 async def _run(api: Api, found: RunView) -> dict[str, Any]:

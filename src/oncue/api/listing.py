@@ -16,7 +16,7 @@ from oncue.api.pages import filled_page, instant, page, wanted_page, window
 from oncue.api.reading import read_job_id
 from oncue.domain.fields import Reader, choice, text
 from oncue.domain.ids import ClassId, RunId, UserNumber
-from oncue.domain.instants import NEVER
+from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import Cursor, JobStatus, Snapshot, WaitingRun
 from oncue.domain.run import RunView, State, Status
 from oncue.engines.port import JobQuery, JobRow, Nearby, Page, RunQuery
@@ -52,7 +52,7 @@ async def jobs(api: Api, request: Request, caller: Caller) -> Response:
         raise forbidden("user_id is for administrators: leave it out to list your own jobs")
     wanted = wanted_page(request, caller, JOB_FILTERS)
     query = await _job_query(api, caller, wanted.filters)
-    last_status, now = wanted.filters.get("last_status"), api.clock.now()
+    status, last_status, now = wanted.filters.get("status"), wanted.filters.get("last_status"), api.clock.now()
 
     async def read(limit: int, after: str | None) -> Page[Listed]:
         found = await api.engine.jobs.list(replace(query, limit=limit, after=after))
@@ -60,8 +60,14 @@ async def jobs(api: Api, request: Request, caller: Caller) -> Response:
         return Page(tuple((row, nearby[row.job.job_id]) for row in found.items), found.next)
 
     def keep(found: Listed) -> bool:
-        _, near = found
-        return last_status is None or (near.last is not None and views.status(near.last, now) is last_status)
+        """Whether it fits as it is shown, which the store need not know: what was planned meanwhile, for instance."""
+        row, near = found
+        last = None if near.last is None else views.status(near.last, now)
+        return (
+            status in (None, row.job.status)
+            and last_status in (None, last)
+            and _is_in_window(query, views.next_run_at(_as_read(row, near)))
+        )
 
     found = await filled_page(read, wanted, keep)
     classes = await api.classes_of(*(near.last for _, near in found.items if near.last is not None))
@@ -83,6 +89,12 @@ async def _job_query(api: Api, caller: Caller, filters: dict[str, Any]) -> JobQu
     next_from, next_until = window(filters)
     asked = {name: filters[name] for name in ("status", "task", "name", "tag", "queue") if name in filters}
     return JobQuery(uid, next_from=next_from, next_until=next_until, **asked)
+
+
+def _is_in_window(query: JobQuery, next_at: Instant | None) -> bool:
+    if query.next_from is None and query.next_until is None:
+        return True
+    return next_at is not None and (query.next_from or next_at) <= next_at < (query.next_until or NEVER)
 
 
 def _as_read(row: JobRow, near: Nearby) -> Snapshot:

@@ -33,6 +33,7 @@ HEADERS: dict[str, tuple[str, Schema]] = {
         {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY, "pattern": "^[ -~]*$"},
     ),
     "If-Match": ("Change only this version: the job's ETag.", {"type": "string"}),
+    "If-None-Match": ("`*`: make the job, and replace none that has not ended.", {"type": "string"}),
     "Last-Event-ID": ("Go on after this event.", {"type": "string"}),
 }
 REFUSALS = {
@@ -42,7 +43,7 @@ REFUSALS = {
     404: "Not there, or not yours.",
     408: "The body was not complete in time.",
     409: "The state of the thing does not allow it.",
-    412: "If-Match names another version.",
+    412: "If-Match names another version, or If-None-Match finds a job.",
     413: "The body is too large.",
     415: "The body is not application/json.",
     422: "Read, but wrong: `errors` names every field.",

@@ -11,36 +11,41 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any
 
+from oncue.clock import Clock
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import MILLISECOND, Duration
 
 PERIOD = 0.6  # seconds: who has waited for one to two of these is long enough here to make us ask
 ANSWER_WITHIN = Duration(500 * MILLISECOND)  # less than a period: the store is asked once at a time
+TOO_BUSY = Duration(750 * MILLISECOND)  # for an answer of the store that should have been given up before
 
 Ping = Callable[[Duration], Awaitable[None]]
 
 
 class Patience:
-    """Around whatever waits for the store: `with patience: …` raises StoreUnavailable within two seconds of its going
-    away. One for all requests; it costs each two sets and no timer of its own.
+    """Around whatever waits for the store: `with patience.wait(): …` raises StoreUnavailable within two seconds of its
+    going away. One for all requests; it costs each two sets and no timer of its own.
     """
 
-    def __init__(self, ping: Ping) -> None:
+    def __init__(self, ping: Ping, clock: Clock) -> None:
         self._ping = ping
+        self._clock = clock
         self._new: set[asyncio.Task[Any]] = set()  # came after the last look at the time
         self._old: set[asyncio.Task[Any]] = set()
         self._given_up: set[asyncio.Task[Any]] = set()
         self._ticking = False
         self._asking: asyncio.Task[None] | None = None
 
-    def __enter__(self) -> None:
-        self._new.add(_current())
+    def wait(self) -> Wait:
+        return Wait(self)
+
+    def begin(self, task: asyncio.Task[Any]) -> None:
+        self._new.add(task)
         if not self._ticking:
             self._ticking = True
             asyncio.get_running_loop().call_later(PERIOD, self._tick)
 
-    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
-        task = _current()
+    def end(self, task: asyncio.Task[Any], kind: type[BaseException] | None) -> None:
         self._new.discard(task)
         self._old.discard(task)
         if task in self._given_up:
@@ -59,9 +64,12 @@ class Patience:
             self._asking = asyncio.create_task(self._ask(frozenset(self._old)))
 
     async def _ask(self, waiting: frozenset[asyncio.Task[Any]]) -> None:
+        asked_at = self._clock.monotonic()
         try:
             await self._ping(ANSWER_WITHIN)
         except StoreUnavailable:
+            if self._clock.monotonic() - asked_at > TOO_BUSY:  # it may have answered while we had no time to hear it
+                return
             for task in waiting & self._old:
                 self._given_up.add(task)
                 task.cancel()
@@ -69,7 +77,19 @@ class Patience:
             self._asking = None
 
 
-def _current() -> asyncio.Task[Any]:
-    task = asyncio.current_task()
-    assert task is not None
-    return task
+class Wait:
+    """One that waits. Which task that is, is asked once: to ask takes a call of the system."""
+
+    __slots__ = ("_patience", "_task")
+
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+
+    def __enter__(self) -> None:
+        self._patience.begin(self._task)
+
+    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+        self._patience.end(self._task, kind)

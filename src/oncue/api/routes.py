@@ -75,6 +75,7 @@ class OpenRoute(msgspec.Struct, frozen=True):
 # What several calls have in common, by the name of the field it goes into.
 REPEATABLE = ("Idempotency-Key",)
 VERSIONED = ("If-Match",)
+MADE_OR_VERSIONED = ("If-Match", "If-None-Match")
 
 ROUTES = (
     Route("POST", "/jobs", creating.create, "Make a job", creating.CREATE,
@@ -91,11 +92,11 @@ ROUTES = (
     Route("PUT", "/jobs/{id}", editing.edit, "Change some fields of a job: as PATCH", "job.edit",
           body="JobChange", headers=VERSIONED, gives={200: "Job"}, refuses=(409,)),
     Route("PUT", "/jobs/by-key/{key}", editing.put, "Make or replace the job with this key", "job.put",
-          body="KeyedJob", headers=VERSIONED, gives={201: "Job", 200: "Job"}, refuses=(409,)),
+          body="KeyedJob", headers=MADE_OR_VERSIONED, gives={201: "Job", 200: "Job"}, refuses=(409,)),
     Route("DELETE", "/jobs/{id}", ending.end, "End a job: nothing of it starts any more", "job.cancel",
           query=ending.PARAMETERS, gives={200: "Job"}, refuses=(409,)),
     Route("GET", "/jobs/{id}/status", jobs.status, "The latest run of a job", gives={200: "JobState"}),
-    Route("GET", "/jobs/{id}/runs", jobs.runs, "The runs of a job, newest first",
+    Route("GET", "/jobs/{id}/runs", jobs.runs, "The runs of a job: live ones, then those that ended last",
           query=PAGING, gives={200: "RunPage"}),
     Route("GET", "/jobs/{id}/occurrences", occurrences.show, "What became of each occurrence",
           query=PAGING, gives={200: "OccurrencePage"}),

@@ -10,7 +10,9 @@ from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.answers import answer, plain_text, stored_json
+from oncue.api.audit import settle_account
 from oncue.api.auth import Caller
+from oncue.api.changes import changed
 from oncue.api.context import Api
 from oncue.api.dead_letters import again
 from oncue.api.problems import WrongState
@@ -48,13 +50,17 @@ async def result(api: Api, request: Request, caller: Caller) -> Response:
 
 async def cancel(api: Api, request: Request, caller: Caller) -> Response:
     """Certain for a run that waits. One that runs is given a second to stop, so that the answer is the truth."""
-    run_id = RunId(path_id(request))
-    stopped = await api.engine.running.cancel(caller.sees, run_id, api.clock.now())
+    before = await _run(api, request, caller)
+    stopped = await api.engine.running.cancel(caller.sees, before.run_id, api.clock.now())
     if stopped is None:
         raise NotFound
     if stopped.final is not None:
         status = Status[stopped.final.name]
         raise WrongState(f"this run has ended before: it is {status}", status=status)
+    if before.cancel_at is None:
+        changed(request, before.uid)
+    else:
+        settle_account(request)
     await api.hint_stopped(stopped)
     until = api.clock.monotonic() + PATIENCE
     run = await _run(api, request, caller)
@@ -74,6 +80,7 @@ async def retry(api: Api, request: Request, caller: Caller) -> Response:
         requeued = await api.engine.history.requeue([new], now)
         if not requeued and await api.engine.history.run(caller.sees, new.run_id) is None:
             raise WrongState("this run was requeued or discarded before", status=Status.DEAD)
+        changed(request, run.uid)
         await api.hint_runs(now)
         return answer({"run_id": new.run_id}, HTTPStatus.ACCEPTED)
 

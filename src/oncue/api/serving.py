@@ -9,8 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 import uvicorn
 
-from oncue.api.application import create_app
-from oncue.api.context import Api
+from oncue.api.application import Application
 from oncue.api.heads import BoundedHeads
 from oncue.clock import Clock
 from oncue.engines.port import Engine
@@ -41,9 +40,8 @@ async def serving(
 ) -> AsyncIterator[str]:
     """Listening inside the block; yields the address. `/readyz` says no until what is awaited has happened."""
     host, port = door.getsockname()[:2]
-    app = create_app(engine, clock, settings)
-    api: Api = app.state.api
-    api.awaited = awaited
+    app = Application(engine, clock, settings)
+    app.api.awaited = awaited
     config = uvicorn.Config(
         app,
         http=BoundedHeads,
@@ -52,6 +50,7 @@ async def serving(
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # whoever is on this machine could have any address in the audit log
         timeout_graceful_shutdown=LAST_ANSWERS,
     )
     server = Server(config)
@@ -61,5 +60,5 @@ async def serving(
         yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
     finally:
         server.should_exit = True
-        await api.watching.close()  # streams have no end of their own
+        await app.api.watching.close()  # streams have no end of their own
         await served

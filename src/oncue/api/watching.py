@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -102,6 +102,7 @@ class Watching:
         self._patience = patience
         self._classes_of = classes_of
         self._channels: dict[UserNumber | None, Channel] = {}
+        self.streams: Counter[UserNumber] = Counter()  # of each user
         self._jobs: dict[JobId, None] = {}  # to be told of, in this order
         self._hearing = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -171,7 +172,7 @@ class Watching:
                 async with asyncio.timeout(PACE):
                     await self._closing.wait()
             try:
-                with self._patience:
+                with self._patience.wait():
                     await self._look_once()
             except StoreUnavailable:
                 pass  # what changed meanwhile is found by the next look

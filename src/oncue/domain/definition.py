@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import islice
@@ -17,7 +18,7 @@ from oncue.domain.instants import Duration, Instant, show_duration
 from oncue.domain.job import Rate, Spec
 from oncue.domain.lane import Concurrency
 from oncue.domain.placement import Priority, Resources
-from oncue.domain.plain_json import not_plain
+from oncue.domain.plain_json import DEEPEST, not_plain
 from oncue.domain.policy import CatchUp, OnLost, Overlap, Retry
 from oncue.domain.schedule import parse_schedule
 from oncue.domain.schedule_fields import read_schedule
@@ -65,6 +66,12 @@ def define(
         raise Invalid(*problems[:MOST_PROBLEMS])
     payload = found.pop("payload", None)
     return Spec(**found), payload
+
+
+def define_payload(raw: Any, limits: Limits = USUAL) -> bytes | None:
+    """The same for the payload alone."""
+    found: bytes | None = None if raw is None else _readers(limits)["payload"](raw, "payload")
+    return found
 
 
 def definition_schema(limits: Limits = USUAL) -> Schema:
@@ -119,15 +126,30 @@ def _payload(limit: int) -> Reader:
     def read(raw: Any, path: str) -> bytes:
         if not isinstance(raw, dict):
             raise Invalid.of(path, "wrong_type", 'is an object of the task\'s arguments, like {"to": "a@example.org"}')
-        problems = list(islice(not_plain(raw, path), MOST_PROBLEMS))
-        if problems:
-            raise Invalid(*problems)
-        stored = msgspec.json.encode(raw)
+        stored = _encoded(raw)
+        if stored is None:
+            raise Invalid(*islice(not_plain(raw, path), MOST_PROBLEMS))
         if len(stored) > limit:
             raise Invalid.of(path, "too_large", f"has {len(stored)} bytes as compact JSON; at most {limit} are kept")
         return stored
 
     return read
+
+
+# A NUL, what becomes of NaN, an integer that may have more than 64 bits; or a text that has these.
+_PERHAPS_NOT_PLAIN = re.compile(rb"\\u0000|null|\d{19}")
+
+
+def _encoded(raw: dict[str, Any]) -> bytes | None:
+    """As compact JSON. None: it is not plain. What can only be plain is not looked at value by value."""
+    try:
+        stored = msgspec.json.encode(raw)
+    except (UnicodeEncodeError, OverflowError, RecursionError, TypeError):
+        return None
+    flat = stored.count(b"{") + stored.count(b"[") <= DEEPEST
+    if flat and not _PERHAPS_NOT_PLAIN.search(stored):
+        return stored
+    return None if any(not_plain(raw, "")) else stored
 
 
 _RETRY: dict[str, Reader] = {

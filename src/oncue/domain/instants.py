@@ -43,6 +43,7 @@ def moment(at: Instant) -> datetime:
     return EPOCH + timedelta(microseconds=at)
 
 
+@lru_cache(maxsize=4_000)
 def rfc3339(at: Instant) -> str:
     """As the API prints it: UTC, milliseconds, `Z`."""
     return moment(at).isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from oncue.domain.ids import JobId, UserNumber
+from oncue.domain.job import definition_of
 from oncue.domain.quota import ANY
 from oncue.engines.port import Created, Creation, NewJob, Quota, Usage
 
@@ -34,6 +35,15 @@ def first_with_each(new: Sequence[NewJob], answers: Sequence[Creation]) -> dict[
         if answer.outcome is Created.NEW and job.job.spec.key is not None:
             first.setdefault((job.job.uid, job.job.spec.key), job.job.job_id)
     return dict(sorted(first.items()))
+
+
+def definitions(new: Sequence[NewJob]) -> dict[JobId, bytes]:
+    """What the one-shots among these that have a stable key are to be."""
+    return {
+        job.job.job_id: definition_of(job.job.spec, job.job.payload)
+        for job in new
+        if job.job.spec.key is not None and job.cursor is None
+    }
 
 
 def quotas_of(new: Sequence[NewJob]) -> dict[UserNumber, Quota]:

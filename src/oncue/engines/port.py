@@ -54,6 +54,7 @@ from oncue.engines.values import (
     Deed,
     Granted,
     Hint,
+    Holder,
     JobQuery,
     JobRow,
     Key,
@@ -87,6 +88,7 @@ __all__ = [
     "Granted",
     "Hint",
     "History",
+    "Holder",
     "JobQuery",
     "JobRow",
     "Jobs",
@@ -133,19 +135,28 @@ class Jobs(Protocol):
         group commit calls). With `whole`, all are stored or none: when any answer is not NEW, nothing was.
         A repeat with the same idempotency key answers REPEATED; so does one without, by the job's id, whatever became
         of the job since: a caller whose answer was lost may simply ask again.
-        Of a user's jobs that have not ended at most one has a given `spec.key`: any other one is KEY_TAKEN.
+        Of a user's jobs that have not ended at most one has a given `spec.key`: any other one is KEY_TAKEN. A one-shot
+        that is being stopped has ended in this respect: nothing but cancelled can become of it.
         One for which its `quota` leaves no room is OVER_QUOTA, in order. That is exact whatever else is going on:
         nobody gets one too many, and nobody is refused who has room, a repeat least of all. Who is refused has taken
         no key of either kind.
         """
         ...
 
-    async def keyed(self, uid: UserNumber, key: str) -> JobId | None:
-        """The user's job that has this stable key, or had it last: it may have ended, or be forgotten."""
+    async def keyed(self, uid: UserNumber, key: str) -> Holder | None:
+        """The user's job that has this stable key, or had it last: it may have ended.
+
+        It may be forgotten as well, if it was a one-shot that has finished. That it was there is known, however long
+        ago, until another job takes the key or it is purged: who asks for the same again must not run it twice. The
+        key of one that was cancelled is forgotten with it.
+        """
         ...
 
     async def read(self, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
-        """A job in whatever state, from one consistent moment. None: no such job, or another user's."""
+        """A job in whatever state, from one consistent moment. None: no such job, or another user's.
+
+        A one-shot whose run is being stopped is cancelled.
+        """
         ...
 
     async def apply(self, change: JobChange, now: Instant, quota: Quota | None = None) -> bool:
@@ -352,9 +363,10 @@ class History(Protocol):
         ...
 
     async def recent(self, uid: UserNumber | None, since: Instant, limit: int) -> list[RunView]:
-        """What runs, then what ended at or after `since`, newest end first: up to `limit` of each. Without payloads.
+        """What runs; what ended at or after `since`, newest end first; what waits again since then, because an attempt
+        failed or was lost. Up to `limit` of each. Without payloads.
 
-        A run that ends meanwhile may come twice, the second time as it ended.
+        A run that moves meanwhile may come twice, the second time as it was later.
         """
         ...
 

@@ -71,6 +71,13 @@ class Created(Enum):
     OVER_QUOTA = "the user has too much already: nothing stored"
 
 
+class Holder(msgspec.Struct, frozen=True):
+    """Who has a stable key, or had it last. `definition`: what a one-shot is or was, as `definition_of` says it."""
+
+    job_id: JobId
+    definition: bytes | None = None
+
+
 class Creation(msgspec.Struct, frozen=True):
     outcome: Created
     job_id: JobId

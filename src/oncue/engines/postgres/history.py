@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from uuid import UUID
 
 import msgspec
@@ -50,7 +51,9 @@ class PostgresHistory:
         return await list_runs(self._store, query, classes)
 
     async def recent(self, uid: UserNumber | None, since: Instant, limit: int) -> list[RunView]:
-        return await list_recent(self._store, uid, since, limit)
+        recent = await list_recent(self._store, uid, since, limit)
+        retried = await self._store.fetch(_SQL["retried_since"], uid, since, limit)
+        return [*recent, *map(rows.view, retried)]
 
     async def nearby(self, job_ids: Sequence[JobId]) -> dict[JobId, Nearby]:
         last = {row["job_id"]: rows.view(row) for row in await self._store.fetch(_SQL["last_runs"], job_ids)}
@@ -112,6 +115,9 @@ class PostgresHistory:
         ahead = [Instant(now + step * self._settings.history_width) for step in range(3)]
         for table in TABLES:
             await self._pieces.ensure(table, ahead, limit)
+        oldest = uuid7(max(cutoff, Instant(0)), bytes(10))
+        for (goes_before,) in await self._store.fetch(_SQL["history_to_drop"], cutoff):
+            await self._store.write(partial(_forget_keys, oldest, goes_before), timeout=limit)
         dropped = await self._pieces.drop_before(cutoff, limit)
         await self._store.write(lambda c: c.execute(_SQL["forget_versions"], cutoff), timeout=limit)
         await repeats.turn(self._store, now, self._settings.repeat_for, limit)
@@ -119,9 +125,7 @@ class PostgresHistory:
         await self._store.write(lambda c: c.execute(_SQL["forget_quotas"]), timeout=limit)
         await self._store.write(lambda c: meters.forget_empty(c, now), timeout=limit)
         if dropped and cutoff > 0:
-            oldest = uuid7(cutoff, bytes(10))
             await self._store.write(lambda c: c.execute(_SQL["forget_tags"], oldest), timeout=limit)
-            await self._store.write(lambda c: c.execute(_SQL["forget_keys"], oldest), timeout=limit)
         return dropped
 
 
@@ -154,6 +158,10 @@ async def _standing(connection: Connection, run: RunView) -> Standing:
             return Standing(run, place=before)
         case _:
             return Standing(run)
+
+
+async def _forget_keys(oldest: UUID, goes_before: Instant, connection: Connection) -> None:
+    await connection.execute(_SQL["forget_keys"], oldest, goes_before)
 
 
 async def _forget_lanes(connection: Connection) -> None:

@@ -15,12 +15,12 @@ from asyncpg import Record
 from oncue.domain.change import JobChange
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, created_at
 from oncue.domain.instants import NEVER, Instant
-from oncue.domain.job import Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, decode_spec
+from oncue.domain.job import Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, decode_spec, definition_of
 from oncue.domain.lane import Held
 from oncue.domain.placement import ClassKey, Priority, Resources
 from oncue.domain.run import NewRun, State
-from oncue.engines.admitting import REFUSED, StableKey, first_with_each, quotas_of
-from oncue.engines.port import Cancelled, Count, Created, Creation, JobQuery, JobRow, NewJob, Page, Quota
+from oncue.engines.admitting import REFUSED, StableKey, definitions, first_with_each, quotas_of
+from oncue.engines.port import Cancelled, Count, Created, Creation, Holder, JobQuery, JobRow, NewJob, Page, Quota
 from oncue.engines.postgres import lanes, repeats, rows
 from oncue.engines.postgres.counting import count
 from oncue.engines.postgres.inserting import copy, insert_runs, write_deeds, write_ledger
@@ -62,9 +62,10 @@ class PostgresJobs:
         except asyncpg.UniqueViolationError:  # the same job by two callers at once: now the winner is there to be seen
             return await self._pieces.write("audit", told_at, create)
 
-    async def keyed(self, uid: UserNumber, key: str) -> JobId | None:
-        found = await self._store.fetch("select job_id from job_keys where uid = $1 and key = $2", uid, key)
-        return found[0]["job_id"] if found else None
+    async def keyed(self, uid: UserNumber, key: str) -> Holder | None:
+        find = "select job_id, definition from job_keys where uid = $1 and key = $2"
+        found = await self._store.fetch(find, uid, key)
+        return Holder(*found[0]) if found else None
 
     async def read(self, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
         async def read(connection: Connection) -> Snapshot | None:
@@ -125,13 +126,13 @@ async def _create(connection: Connection, new: Sequence[NewJob], now: Instant, w
     ]
     if whole and any(answer.outcome is not Created.NEW for answer in answers):
         raise _Undo(answers)  # a repeat is one, whatever else would be in its way by now
-    wanted = first_with_each(new, answers)
-    holders = await _hold_stable_keys(connection, wanted)
+    wanted, made_of = first_with_each(new, answers), definitions(new)
+    holders = await _hold_stable_keys(connection, wanted, made_of)
     admission = await admit_counted(connection, new, answers, holders, quotas, bounds)
     answers = admission.answers
     if whole and any(answer.outcome is not Created.NEW for answer in answers):
         raise _Undo(answers)
-    await _take_stable_keys(connection, wanted, admission.takers)
+    await _take_stable_keys(connection, wanted, admission.takers, made_of)
     await repeats.give_back(connection, [job for job, one in zip(new, answers, strict=True) if one.outcome in REFUSED])
     fresh = [job for job, answer in zip(new, answers, strict=True) if answer.outcome is Created.NEW]
     recurring = [job for job in fresh if job.cursor is not None]
@@ -152,7 +153,9 @@ async def _existing(connection: Connection, job_ids: Sequence[JobId]) -> set[UUI
     return {row["job_id"] for row in await connection.fetch(_SQL["existing_jobs"], job_ids, since)}
 
 
-async def _hold_stable_keys(connection: Connection, wanted: Mapping[StableKey, JobId]) -> dict[StableKey, JobId]:
+async def _hold_stable_keys(
+    connection: Connection, wanted: Mapping[StableKey, JobId], made_of: Mapping[JobId, bytes]
+) -> dict[StableKey, JobId]:
     """Which of these keys a job has that has not ended.
 
     Whoever has a key, it is locked first: whether that job has ended is asked after those before us are done.
@@ -160,17 +163,22 @@ async def _hold_stable_keys(connection: Connection, wanted: Mapping[StableKey, J
     if not wanted:
         return {}
     uids, keys = (list(column) for column in zip(*wanted, strict=True))
-    found = await connection.fetch(_SQL["hold_keys"], uids, keys, list(wanted.values()))
+    job_ids = list(wanted.values())
+    found = await connection.fetch(_SQL["hold_keys"], uids, keys, job_ids, [made_of.get(one) for one in job_ids])
     open_jobs = {row["job_id"] for row in await connection.fetch(_SQL["not_ended"], [row["job_id"] for row in found])}
     return {(row["uid"], row["key"]): row["job_id"] for row in found if row["job_id"] in open_jobs}
 
 
 async def _take_stable_keys(
-    connection: Connection, wanted: Mapping[StableKey, JobId], takers: Mapping[StableKey, JobId]
+    connection: Connection,
+    wanted: Mapping[StableKey, JobId],
+    takers: Mapping[StableKey, JobId],
+    made_of: Mapping[JobId, bytes],
 ) -> None:
     """For those who are stored. A key that was held for one who is not, and that nobody had before, goes again."""
     if wanted:
-        await connection.executemany(_SQL["take_key"], [(*key, job_id) for key, job_id in takers.items()])
+        taken = [(*key, job_id, made_of.get(job_id)) for key, job_id in takers.items()]
+        await connection.executemany(_SQL["take_key"], taken)
         unused = [(*key, job_id) for key, job_id in wanted.items() if key not in takers]
         await connection.executemany(_SQL["give_back_key"], unused)
 
@@ -310,7 +318,10 @@ async def _add(connection: Connection, runs: Sequence[NewRun], touched: lanes.To
         await insert_runs(connection, fresh, touched)
     for run in runs:
         if run.run_id == run.job_id and run.spec is not None:  # a one-shot, redefined
-            await _retag(connection, run.uid, run.job_id, decode_spec(run.spec))
+            spec = decode_spec(run.spec)
+            await _retag(connection, run.uid, run.job_id, spec)
+            made_of = definition_of(spec, run.payload)
+            await connection.execute(_SQL["redefine_key"], run.uid, spec.key, run.job_id, made_of)
 
 
 async def _cancel(connection: Connection, snapshot: Snapshot, now: Instant) -> Cancelled:

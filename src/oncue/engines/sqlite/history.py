@@ -54,7 +54,11 @@ class SqliteHistory:
         return await self._store.read(lambda db: list_runs(db, query, classes))
 
     async def recent(self, uid: UserNumber | None, since: Instant, limit: int) -> list[RunView]:
-        return await self._store.read(lambda db: list_recent(db, uid, since, limit))
+        def look(db: Connection) -> list[RunView]:
+            retried = fetch(db, _SQL["retried_since"], (uid, since, limit))
+            return [*list_recent(db, uid, since, limit), *map(rows.view, retried)]
+
+        return await self._store.read(look)
 
     async def nearby(self, job_ids: Sequence[JobId]) -> dict[JobId, Nearby]:
         return await self._store.read(lambda db: nearby(db, job_ids))
@@ -183,4 +187,3 @@ def _forget_what_nothing_refers_to(db: Connection, cutoff: Instant, *, pieces_dr
         old = [job_id for (job_id,) in fetch(db, _SQL["old_tags"], (uuid7(cutoff, bytes(10)).bytes,))]
         gone = set(old) - existing(db, old)
         db.executemany("delete from job_tags where job_id = ?", [(job_id,) for job_id in gone])
-        db.executemany("delete from job_keys where job_id = ?", [(job_id,) for job_id in gone])

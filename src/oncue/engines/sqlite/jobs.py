@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -11,12 +11,12 @@ import msgspec
 from oncue.domain.change import JobChange
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, created_at
 from oncue.domain.instants import NEVER, Instant
-from oncue.domain.job import Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, decode_spec
+from oncue.domain.job import Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, decode_spec, definition_of
 from oncue.domain.lane import Held
 from oncue.domain.placement import ClassKey, Priority, Resources
 from oncue.domain.run import NewRun, State
-from oncue.engines.admitting import StableKey, first_with_each
-from oncue.engines.port import Cancelled, Count, Created, Creation, JobQuery, JobRow, NewJob, Page, Quota
+from oncue.engines.admitting import StableKey, definitions, first_with_each
+from oncue.engines.port import Cancelled, Count, Created, Creation, Holder, JobQuery, JobRow, NewJob, Page, Quota
 from oncue.engines.repeat_keys import Kept, RepeatKey
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import repeats, rows
@@ -52,11 +52,12 @@ class SqliteJobs:
         return {ClassId(class_id): _class_key(row) for class_id, *row in found}
 
     async def create(self, new: Sequence[NewJob], now: Instant, *, whole: bool = False) -> list[Creation]:
-        return await self._store.write(lambda db: _create(db, new, now, whole))
+        made_of = definitions(new)
+        return await self._store.write(lambda db: _create(db, new, made_of, whole))
 
-    async def keyed(self, uid: UserNumber, key: str) -> JobId | None:
+    async def keyed(self, uid: UserNumber, key: str) -> Holder | None:
         row = await self._store.read(lambda db: first(db, _SQL["key_holder"], (uid, key)))
-        return None if row is None else JobId(UUID(bytes=row[0]))
+        return None if row is None else Holder(JobId(UUID(bytes=row[0])), row[1])
 
     async def read(self, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
         return await self._store.read(lambda db: _read(db, uid, job_id))
@@ -94,7 +95,7 @@ class SqliteJobs:
 # ------------------------------------------------------------------------------------------------------------- create
 
 
-def _create(db: Connection, new: Sequence[NewJob], now: Instant, whole: bool) -> list[Creation]:
+def _create(db: Connection, new: Sequence[NewJob], made_of: Mapping[JobId, bytes], whole: bool) -> list[Creation]:
     answers = _answers(db, new)
     if whole and any(answer.outcome is not Created.NEW for answer in answers):
         return answers  # a repeat is one, whatever else would be in its way by now
@@ -108,7 +109,8 @@ def _create(db: Connection, new: Sequence[NewJob], now: Instant, whole: bool) ->
     insert_many(db, "agenda", rows.AGENDA, [rows.agenda_row(j.job.job_id, j.job.uid, at) for j, at in recurring])
     tagged = [job.job for job in fresh if job.job.spec.tags]
     db.executemany(_SQL["add_tag"], [tag for job in tagged for tag in rows.tag_rows(job.uid, job.job_id, job.spec)])
-    db.executemany(_SQL["take_key"], [(*key, job_id.bytes) for key, job_id in admission.takers.items()])
+    takers = admission.takers.items()
+    db.executemany(_SQL["take_key"], [(*key, job_id.bytes, made_of.get(job_id)) for key, job_id in takers])
     put_bounds(db, bounds)
     repeats.keep(db, fresh)
     touched = Touched()
@@ -142,7 +144,7 @@ def _holders(db: Connection, wanted: Iterable[StableKey]) -> dict[StableKey, Job
     return {
         key: JobId(UUID(bytes=row[0]))
         for key, row in held
-        if row is not None and first(db, _SQL["has_not_ended"], row) is not None
+        if row is not None and first(db, _SQL["has_not_ended"], row[:1]) is not None
     }
 
 
@@ -279,11 +281,17 @@ def _add(db: Connection, runs: Sequence[NewRun], touched: Touched) -> None:
         for run in fresh:
             if run.run_id == run.job_id and run.spec is not None:
                 _put_tags(db, run.uid, run.job_id, decode_spec(run.spec))
+                _put_key(db, run, decode_spec(run.spec))
 
 
 def _put_tags(db: Connection, uid: UserNumber, job_id: JobId, spec: Spec) -> None:
     db.execute("delete from job_tags where job_id = ?", (job_id.bytes,))
     db.executemany(_SQL["add_tag"], rows.tag_rows(uid, job_id, spec))
+
+
+def _put_key(db: Connection, run: NewRun, spec: Spec) -> None:
+    made_of = (definition_of(spec, run.payload), run.uid, spec.key, run.job_id.bytes)
+    db.execute("update job_keys set definition = ? where uid = ? and key = ? and job_id = ?", made_of)
 
 
 # ------------------------------------------------------------------------------------------------------------ classes

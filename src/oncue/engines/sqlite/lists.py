@@ -24,7 +24,7 @@ from oncue.engines.sqlite.pieces import Piece, find_ended, pieces
 from oncue.engines.sqlite.store import Connection, fetch, first, stream
 
 _SQL = statements("oncue.engines.sqlite")
-SCAN = 5_000  # most rows of an index that one page looks at
+SCAN = 2_000  # most rows of an index that one page looks at
 FEW = 5_000  # runs of one user: so many are read and sorted in a few milliseconds
 FIRST, LAST = bytes(16), b"\xff" * 16
 BEGINNING = -NEVER

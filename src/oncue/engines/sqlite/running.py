@@ -237,6 +237,7 @@ def _again(settled: Settlement, rate: Held) -> tuple[Any, ...]:
         rate.value,
         run.uid,
         run.class_id,
+        settled.ended_at,
         run.run_id.bytes,
     )
 

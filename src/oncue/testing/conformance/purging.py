@@ -65,7 +65,7 @@ async def test_of_a_job_that_ended_nothing_is_left(store: Store) -> None:
     assert [await store.history.run(None, run.run_id) for run in runs] == [None] * 6
     assert [await store.history.read_log(run.run_id) for run in runs] == [b""] * 6
     assert await store.ledger(job_id) == []
-    assert await store.jobs.keyed(store.uid, "k") is None
+    assert await store.keyed("k") is None
     assert [row.job.job_id for row in (await store.jobs.list(JobQuery(tag="a"))).items] == [other]
     assert [letter.job_id for letter in await letters(store)] == [other]
     assert await store.counts() == counts
@@ -82,7 +82,7 @@ async def test_of_others_nothing_goes(store: Store) -> None:
 
     assert (await store.snapshot(other), await store.runs(job_id=other), await store.ledger(other)) == before
     assert [await store.history.read_log(run.run_id) for run in before[1]] == logs == [b"a line"] * 6
-    assert await store.jobs.keyed(store.uid, "k") == other
+    assert await store.keyed("k") == other
     store.advance(MINUTE)
     assert await store.plan_all() > 0
 
@@ -102,7 +102,7 @@ async def test_a_one_shot_goes_with_all_its_runs(store: Store, state: State) -> 
     assert await store.jobs.read(None, job_id) is None
     assert await store.history.run(None, run_id) is None
     assert (await store.runs(), await letters(store)) == ([], [])
-    assert await store.jobs.keyed(store.uid, "k") is None
+    assert await store.keyed("k") is None
 
 
 async def test_what_has_not_ended_is_left_alone_whole(store: Store) -> None:
@@ -133,7 +133,7 @@ async def test_it_goes_a_little_at_a_time_with_the_definition_last(store: Store)
     while gone := await store.jobs.purge(job_id, 2):
         assert gone <= 2
         there = await store.jobs.read(None, job_id) is not None
-        left.append((len(await store.runs(job_id=job_id)), there, await store.jobs.keyed(store.uid, "k") is not None))
+        left.append((len(await store.runs(job_id=job_id)), there, await store.keyed("k") is not None))
 
     assert [runs for runs, _, _ in left[:4]] == [5, 3, 1, 0]
     assert [there for _, there, _ in left] == [*[True] * (len(left) - 1), False]

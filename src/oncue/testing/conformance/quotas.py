@@ -240,13 +240,13 @@ async def test_who_is_refused_leaves_no_key_of_either_kind_behind(store: Store) 
     ]
 
     assert await outcomes(store, new, same, used) == [OVER] * 3
-    assert await store.jobs.keyed(store.uid, "k") is None
-    assert await store.jobs.keyed(store.uid, "used") == ended.job.job_id
+    assert await store.keyed("k") is None
+    assert await store.keyed("used") == ended.job.job_id
     await store.running.cancel(None, holder, store.now)
 
     other = await one_shot(store, quota, key="k", repeat=replace(repeat, body_hash=b"c" * 16))
     assert await store.create(other) == [Creation(NEW, other.job.job_id)]
-    assert await store.jobs.keyed(store.uid, "k") == other.job.job_id
+    assert await store.keyed("k") == other.job.job_id
 
 
 async def test_a_key_that_one_is_refused_goes_to_the_next_that_has_room(store: Store) -> None:
@@ -258,7 +258,7 @@ async def test_a_key_that_one_is_refused_goes_to_the_next_that_has_room(store: S
         Creation(NEW, small.job.job_id),
         Creation(Created.KEY_TAKEN, small.job.job_id),
     ]
-    assert await store.jobs.keyed(store.uid, "k") == small.job.job_id
+    assert await store.keyed("k") == small.job.job_id
 
 
 @pytest.mark.parametrize("kind", [one_shot, recurring])

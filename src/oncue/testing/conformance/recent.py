@@ -53,3 +53,30 @@ async def test_of_many_recent_runs_the_newest_ends_are_told(store: Store) -> Non
 
     assert [run.state for run in found] == [State.RUNNING] * 2 + [State.SUCCEEDED] * 2
     assert ids(found)[2:] == [ended[2], ended[1]]
+
+
+async def test_what_waits_again_since_then_is_recent(store: Store) -> None:
+    """An attempt may begin and fail, or be lost, between two looks. Not what failed before, was handed back or runs."""
+    worker, lost = await store.worker(), await store.worker()
+    old, failed, again, silent, back = await store.one_shots(5)
+    await store.fail(worker, await store.claim_one(worker, old))
+    handed_back = await store.claim_one(worker, back)
+    await store.claim_one(lost, silent)
+    since = store.advance(SECOND)
+    for run_id in (failed, again):
+        await store.fail(worker, await store.claim_one(worker, run_id))
+    await store.hand_back(worker, handed_back)
+    await store.fleet.leave(lost)
+    await store.reap()
+    theirs = await store.one_shot(uid=store.stranger)
+    await store.fail(worker, await store.claim_one(worker, theirs))
+    store.advance(MINUTE)
+    running = await store.claim_one(worker, again)
+
+    mine = await store.history.recent(store.uid, since, 10)
+
+    assert ids(mine)[0] == running.run_id
+    assert {run.run_id: run.state for run in mine[1:]} == {failed: State.WAITING, silent: State.WAITING}
+    everybodys = await store.history.recent(None, since, 10)
+    assert {run.run_id for run in everybodys} - {run.run_id for run in mine} == {theirs}
+    assert len(await store.history.recent(store.uid, since, 1)) == 2

@@ -42,7 +42,8 @@ create table job_versions (                           -- superseded definitions,
 
 create table job_tags (uid int, tag text, job_id uuid, primary key (uid, tag, job_id));
 
-create table job_keys (uid int, key text, job_id uuid not null, primary key (uid, key));     -- who has or had it last
+create table job_keys (                               -- who has or had it last; of a one-shot, a digest of its definition
+  uid int, key text, job_id uuid not null, definition bytea, primary key (uid, key));
 
 create table quotas (                                 -- no user has more than this; the lock under which it is raised
   uid int primary key,
@@ -65,7 +66,8 @@ create table waiting (
   failures smallint not null default 0, losses smallint not null default 0,
   held smallint not null default 0, lane bigint, gate bigint, meter bigint,
   expires_at bigint, updated_at bigint, parent uuid, name text,
-  attempts bytea, checkpoint bytea, spec bytea, payload bytea)
+  attempts bytea, checkpoint bytea, spec bytea, payload bytea,
+  tried_at bigint)                                    -- when the last attempt ended, of those that are tried again
   with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000, autovacuum_vacuum_cost_delay = 0);
 create index waiting_due on waiting (class_id, due, run_id) where held = 0;
 create index waiting_newest on waiting (uid, run_id) where run_id = job_id;
@@ -79,6 +81,7 @@ create index waiting_in_lane on waiting (lane) where lane is not null and held &
 create index waiting_in_gate on waiting (gate) where gate is not null and held & 2 = 0;
 create index waiting_overdue on waiting (wanted, run_id) where held & 5 = 1 and trigger = 0 and job_id <> run_id;
 create index waiting_meter on waiting (meter, held, due, run_id) where meter is not null;
+create index waiting_tried on waiting (uid, tried_at) where tried_at is not null;
 create index waiting_expires on waiting (expires_at) where expires_at is not null;
 alter table waiting add primary key (run_id);
 
@@ -174,7 +177,7 @@ create view dead_runs as select run_id, job_id, uid, class_id, state, wanted as 
 create view one_shots as
   select run_id as job_id, uid, class_id, job_version, name, spec, payload, updated_at, null::bigint as ended_at, 0::smallint as state, held,
     wanted as next_at, failures + losses > 0 as tried from waiting where run_id = job_id and spec is not null
-  union all select run_id, uid, class_id, job_version, name, spec, payload, updated_at, null, 1, 0, null, true
+  union all select run_id, uid, class_id, job_version, name, spec, payload, updated_at, null, case when cancel_at is null then 1 else 4 end, 0, null, true
     from running where run_id = job_id and spec is not null
   union all select run_id, uid, class_id, job_version, name, spec, payload, null, ended_at, state, 0, null, true
     from history where run_id = job_id and spec is not null;

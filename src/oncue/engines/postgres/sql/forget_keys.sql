@@ -1,7 +1,4 @@
--- Each by its key: as joins these would read all of history.
+-- Before the history that ended before $2 goes. Whoever puts a job that was cancelled again makes it anew, and needs no key for
+-- that; one that has finished must not run twice, and its key stays. Each by its key: as a join this would read all of history.
 delete from job_keys k where k.job_id < $1
-  and (select job_id from jobs where job_id = k.job_id) is null
-  and (select run_id from waiting where run_id = k.job_id) is null
-  and (select run_id from running where run_id = k.job_id) is null
-  and (select run_id from dead where run_id = k.job_id) is null
-  and (select run_id from history where run_id = k.job_id limit 1) is null
+  and (select state from history where run_id = k.job_id and ended_at < $2 limit 1) = 4

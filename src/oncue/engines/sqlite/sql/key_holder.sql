@@ -1,1 +1,1 @@
-select job_id from job_keys where uid = ? and key = ?
+select job_id, definition from job_keys where uid = ? and key = ?

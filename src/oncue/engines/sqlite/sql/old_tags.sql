@@ -1,2 +1,1 @@
-select job_id from job_tags where job_id < ?1
-union select job_id from job_keys where job_id < ?1
+select distinct job_id from job_tags where job_id < ?1
