@@ -237,3 +237,13 @@ async def test_what_is_listed_fits_as_it_is_shown(desk: Desk) -> None:
     assert await jobs(desk, "status=active") == [planned]
     window = f"start_time={rfc3339(store.at(SECOND))}&end_time={rfc3339(store.at(2 * HOUR))}"
     assert await jobs(desk, window) == []
+
+
+async def test_a_one_shot_that_is_being_stopped_is_listed_as_what_it_is_shown_as(desk: Desk) -> None:
+    job = await desk.create()
+    await desk.store.claim_due(await desk.store.worker())
+    await desk.call("DELETE", f"/v1/jobs/{job['job_id']}")
+
+    for status, there in (("cancelled", [job["job_id"]]), ("active", []), ("finished", [])):
+        listed = (await desk.get(f"/jobs?status={status}"))["jobs"]
+        assert [one["job_id"] for one in listed] == there, status

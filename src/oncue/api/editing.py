@@ -199,7 +199,7 @@ def _forgotten(job_id: JobId, spec: Spec, payload: bytes | None, caller: Caller)
 
 async def _made(api: Api, request: Request, job: Job, caller: Caller, now: Instant) -> Response | None:
     """None: somebody else was quicker to make a job with this key."""
-    new = new_job(job, await api.class_id(job.spec.class_key), now, api.quota_of(caller))
+    new = replace(new_job(job, await api.class_id(job.spec.class_key), now, api.quota_of(caller)), applied=True)
     created = await api.commits.store(new)
     refuse_over_quota([new], [created])
     if created.outcome is not Created.NEW:

@@ -38,11 +38,11 @@ def first_with_each(new: Sequence[NewJob], answers: Sequence[Creation]) -> dict[
 
 
 def definitions(new: Sequence[NewJob]) -> dict[JobId, bytes]:
-    """What the one-shots among these that have a stable key are to be."""
+    """What those are to be of which that has to be known for ever."""
     return {
         job.job.job_id: definition_of(job.job.spec, job.job.payload)
         for job in new
-        if job.job.spec.key is not None and job.cursor is None
+        if job.applied and job.job.spec.key is not None
     }
 
 

@@ -59,6 +59,7 @@ class NewJob(msgspec.Struct, frozen=True):
     run: NewRun | None = None
     cursor: Cursor | None = None
     repeat: Repeat | None = None
+    applied: bool = False  # it is to be there, not to be made: what it was to be is known as long as its key is
     deed: Deed | None = None  # the line of the audit log that goes with it, if it is stored
     quota: Quota | None = None  # None: nobody counts; a user of whom anything is counted has one with every job
 

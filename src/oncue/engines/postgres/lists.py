@@ -30,13 +30,12 @@ ALWAYS = (Instant(-(2**62)), Instant(2**62 + 1))
 
 
 # Which one-shots that have not ended a status stands for: pieces of the statement, never the user's text.
-_NONE = {"held": "false", "running": "false"}
 ONE_SHOTS: dict[JobStatus | None, dict[str, str]] = {
     None: {"held": "true", "running": "true"},
-    JobStatus.ACTIVE: {"held": "held & 4 = 0", "running": "true"},
+    JobStatus.ACTIVE: {"held": "held & 4 = 0", "running": "cancel_at is null"},
     JobStatus.PAUSED: {"held": "held & 4 > 0", "running": "false"},
-    JobStatus.FINISHED: _NONE,
-    JobStatus.CANCELLED: _NONE,
+    JobStatus.FINISHED: {"held": "false", "running": "false"},
+    JobStatus.CANCELLED: {"held": "false", "running": "cancel_at is not null"},
 }
 
 

@@ -291,7 +291,7 @@ def _put_tags(db: Connection, uid: UserNumber, job_id: JobId, spec: Spec) -> Non
 
 def _put_key(db: Connection, run: NewRun, spec: Spec) -> None:
     made_of = (definition_of(spec, run.payload), run.uid, spec.key, run.job_id.bytes)
-    db.execute("update job_keys set definition = ? where uid = ? and key = ? and job_id = ?", made_of)
+    db.execute(_SQL["redefine_key"], made_of)
 
 
 # ------------------------------------------------------------------------------------------------------------ classes

@@ -28,6 +28,7 @@ SCAN = 2_000  # most rows of an index that one page looks at
 FEW = 5_000  # runs of one user: so many are read and sorted in a few milliseconds
 FIRST, LAST = bytes(16), b"\xff" * 16
 BEGINNING = -NEVER
+BEING_STOPPED = "job_id in (select run_id from running where cancel_at is not null) and "
 NO_JOB: rows.Row = (None,) * 11  # what matches no query: its job is gone
 
 T = TypeVar("T")
@@ -100,8 +101,9 @@ def _live_jobs(db: Connection, query: JobQuery, last: bytes) -> Walk:
     given = {"uid": query.uid, "name": query.name, "last": last}
     who = "" if query.uid is None else "uid = :uid and " if query.name is None else "uid = :uid and name = :name and "
     streams = [stream(db, _SQL["list_recurring"].format(who=who), given)]
-    if query.status in (None, JobStatus.ACTIVE, JobStatus.PAUSED):
-        streams.append(stream(db, _SQL["list_one_shots"].format(who=who), given))
+    if query.status is not JobStatus.FINISHED:
+        which = BEING_STOPPED if query.status is JobStatus.CANCELLED else ""
+        streams.append(stream(db, _SQL["list_one_shots"].format(who=who + which), given))
     for row in merge(*streams, key=lambda row: row[0], reverse=True):
         yield ("live", 0, row[0]), row
 

@@ -7,8 +7,9 @@ from itertools import cycle
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from oncue.domain.ids import JobId
+from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import DAY, HOUR, MINUTE, Duration
 from oncue.domain.job import JobStatus, definition_of
 from oncue.domain.run import Settled, State
@@ -129,10 +130,18 @@ async def test_a_one_shot_that_is_being_stopped_has_ended_as_far_as_its_key_is_c
     assert only(await store.create(await store.new_one_shot(key="k"))) == Creation(Created.KEY_TAKEN, again.job.job_id)
 
 
+async def applied(store: Store, **how: Any) -> RunId:
+    new = replace(await store.new_one_shot(**how), applied=True)
+    await store.create(new)
+    return RunId(new.job.job_id)
+
+
 async def test_who_had_a_key_is_known_after_its_history_was_dropped_unless_it_was_cancelled(store: Store) -> None:
     """Whoever asks for the same again must not run it twice."""
     ends = {State.SUCCEEDED: "done", State.DEAD: "dead", State.CANCELLED: "cancelled"}
-    runs = {key: await store.one_shot(key=key, payload=b'{"b":[1],"a":true}') for key in ends.values()}
+    runs = {key: await applied(store, key=key, payload=b'{"b":[1],"a":true}') for key in ends.values()}
+    made = await store.one_shot(key="made")
+    await store.end(made, State.SUCCEEDED)
     lives = await store.recurring(every=HOUR, key="lives")
     for state, key in ends.items():
         await store.end(runs[key], state)
@@ -150,12 +159,13 @@ async def test_who_had_a_key_is_known_after_its_history_was_dropped_unless_it_wa
         job_of(runs["done"]), definition_of(snap.job.spec, b' {"a": true, "b": [1]}')
     )
     assert [await store.keyed(key) for key in ("dead", "cancelled", "lives")] == [job_of(runs["dead"]), None, lives]
+    assert await store.keyed("made") is None, "whoever makes jobs with keys of their own does not fill the store"
     assert only(await store.create(await store.new_one_shot(key="done"))).outcome is Created.NEW
 
 
 @pytest.mark.parametrize("kind", ["recurring", "one-shot"])
 async def test_what_is_known_of_a_one_shot_is_what_it_was_last(store: Store, kind: str) -> None:
-    new = await new_of(store, kind, key="k", payload=b'{"a": 1}')
+    new = replace(await new_of(store, kind, key="k", payload=b'{"a": 1}'), applied=True)
     await store.create(new)
     assert await store.edit(new.job.job_id, schedule=Schedule(at=store.now), name="other")
     snap = await store.jobs.read(None, new.job.job_id)
@@ -166,7 +176,7 @@ async def test_what_is_known_of_a_one_shot_is_what_it_was_last(store: Store, kin
 
 
 async def test_who_is_refused_leaves_what_is_known_of_the_other(store: Store) -> None:
-    first, second = [await store.new_one_shot(HOUR, key="k", name=name) for name in "ab"]
+    first, second = [replace(await store.new_one_shot(HOUR, key="k", name=name), applied=True) for name in "ab"]
     await store.create(first)
     holder = await store.jobs.keyed(store.uid, "k")
 
