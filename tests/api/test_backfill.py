@@ -200,3 +200,10 @@ async def test_two_callers_at_once_make_each_run_once(desk: Desk) -> None:
     assert one == other
     assert {(run.state, run.trigger) for run in await desk.store.runs()} == {(State.WAITING, Trigger.BACKFILL)}
     assert len(await desk.store.runs()) == 50
+
+
+async def test_a_job_that_has_not_begun_has_a_past_too(desk: Desk) -> None:
+    """Whoever starts a job next year may want last year's figures now."""
+    job = await desk.create(schedule={"cron": HOURLY, "start_at": rfc3339(desk.store.at(DAY))})
+
+    assert len(await backfill(desk, job, stretch(desk, 4 * HOUR, HOUR))) == 3

@@ -21,6 +21,8 @@ place = outside.place
 LARGE = "waiting running history agenda dead jobs job_versions job_tags job_keys repeats_0 repeats_1".split()
 MAY_WALK = {
     "orphans": {"running"},  # whose worker is gone: there is nothing to find them by
+    "list_live, cancelled": {"running"},  # those that are being stopped, by an index that has no others
+    "list_live_named, cancelled": {"running"},
     "count_open_jobs": {"running"},  # only for who is at a quota; an index by user would cost every claim
     "sum_open_payloads": {"running"},
     "empty_lanes": {"running", "waiting"},  # these belong to tending, once in a while

@@ -65,7 +65,12 @@ async def _pause() -> None:
 
 def defaults_of(task: Task) -> dict[str, Any]:
     """What its jobs get for fields they leave out."""
-    found: dict[str, Any] = msgspec.json.decode(task.defaults)
+    return _decoded(task.defaults)
+
+
+@lru_cache(maxsize=1_024)
+def _decoded(defaults: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.json.decode(defaults)
     return found
 
 

@@ -236,11 +236,12 @@ def run_now(snap: Snapshot, run_id: RunId, now: Instant) -> JobChange:
 
 
 def backfill(snap: Snapshot, origin: UUID, after: Instant, until: Instant, now: Instant) -> JobChange:
-    """The occurrences in [after, until], as new runs due now, in nominal order."""
+    """The occurrences in [after, until], as new runs due now, in nominal order. Also those before its `start_at`."""
     _still_open(snap.job)
     if not snap.job.spec.schedule.recurring:
         raise Conflict("this job runs once: there are no past occurrences to make up for; run it now instead")
-    found = list(islice(occurrences(snap.job.spec.schedule, Instant(after - 1), until), MOST_AT_ONCE + 1))
+    schedule = msgspec.structs.replace(snap.job.spec.schedule, start_at=None)
+    found = list(islice(occurrences(schedule, Instant(after - 1), until), MOST_AT_ONCE + 1))
     if len(found) > MOST_AT_ONCE:
         raise Invalid.of(
             "to", "too_many", f"more than {MOST_AT_ONCE} occurrences lie in that stretch: take a shorter one"

@@ -83,7 +83,9 @@ _DEFAULTED = ("timeout", "max_retries", "retry")
 _NULLABLE = frozenset({"name", "key", "group", "start_within", "concurrency", "rate", "payload"})
 
 
-def _with_defaults(raw: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+def _with_defaults(raw: Mapping[str, Any], defaults: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not defaults:
+        return raw
     asked = {name: defaults[name] for name in _DEFAULTED if name in defaults} | dict(raw)
     if isinstance(asked.get("retry"), dict) and isinstance(defaults.get("retry"), dict):
         asked["retry"] = defaults["retry"] | asked["retry"]
