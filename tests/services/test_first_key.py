@@ -86,3 +86,33 @@ async def test_a_crash_while_making_it_loses_nothing(
     assert text is not None
     assert (tmp_path / FILE).read_text().strip() == text
     assert await store.people.key(key_hash(text)) is not None
+
+
+async def test_who_comes_second_completes_what_the_first_has_not(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both find no keys. The first is stopped when its key counts and is not where it belongs yet."""
+    add, rivals = store.engine.people.add_first_key, list[str | None]()
+
+    async def overtaken(key: Key) -> bool:
+        monkeypatch.setattr(store.engine.people, "add_first_key", add)
+        added = await add(key)
+        monkeypatch.setattr(store.engine.people, "keys", none_yet)
+        rivals.append(await first_key(store.engine, store.clock, tmp_path))
+        return added
+
+    async def none_yet() -> list[Key]:
+        return []
+
+    monkeypatch.setattr(store.engine.people, "add_first_key", overtaken)
+
+    mine = await first_key(store.engine, store.clock, tmp_path)
+
+    [rival] = rivals
+    assert mine is None, "it is told once"
+    assert rival is not None
+    assert kept_in(tmp_path) == {FILE: rival}
+
+
+def kept_in(folder: Path) -> dict[str, str]:
+    return {file.name: file.read_text().strip() for file in folder.glob(f"{FILE}*")}
