@@ -52,6 +52,10 @@ bench-engines: .venv/dev.stamp ## measure the engines beside what raw SQL reache
 bench-lag: .venv/dev.stamp ## measure how late runs start, on both engines
 	@.venv/bin/python bench/lag.py $(ARGS)
 
+.PHONY: bench-api
+bench-api: .venv/dev.stamp ## measure how much the API takes in and how quickly it answers
+	@.venv/bin/python -m bench.api $(ARGS)
+
 .PHONY: bench-cron
 bench-cron: .venv/dev.stamp ## measure the computing of occurrences
 	@.venv/bin/python bench/cron.py $(ARGS)

@@ -176,3 +176,16 @@ class TestStates:
 
     def test_everything_that_holds_a_run_is_explained(self) -> None:
         assert [row[0] for row in table(STATES, "bit")] == [bit.name for bit in Held]
+
+
+def test_the_walk_through_the_code_names_what_there_is() -> None:
+    walk = table(ROOT / "docs" / "how-it-works.md", "step", "where", "what")
+    assert len(walk) > 9
+
+    for _, where, what in walk:
+        for pattern, names in re.findall(r"`?([a-z_*/]+(?:\.py|/\*))`, ((?:`[\w.]+`?(?:, )?)+)", f"{where} {what}"):
+            files = list((ROOT / "src" / "oncue").glob(pattern))
+            assert files, pattern
+            for name in re.findall(r"\w+(?=`|,|$)", names):
+                defined = re.compile(rf"^ *(?:(?:async )?def|class) {name}\b|^{name} = ", re.MULTILINE)
+                assert any(defined.search(file.read_text()) for file in files), (pattern, name)

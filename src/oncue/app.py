@@ -11,24 +11,26 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import structlog
 
 from oncue import logs
+from oncue.api.door import take_address
 from oncue.clock import SystemClock
-from oncue.domain.errors import Invalid, StoreUnavailable
+from oncue.domain.errors import OncueError, StoreUnavailable
 from oncue.domain.ids import WorkerId
-from oncue.domain.instants import SECOND, Duration
+from oncue.domain.instants import SECOND
+from oncue.engines.new_keys import new_key
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Key, Role, Topic
 from oncue.services.channel import Channel, Start, ToWorker, Unusable
 from oncue.services.first_key import first_key
-from oncue.services.keeper import UNUSABLE, Keeper
-from oncue.services.keys import new_key
+from oncue.services.keeper import UNUSABLE, Keeper, Kept
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
 from oncue.services.metering import Metering, Nudge
@@ -40,7 +42,6 @@ from oncue.services.scheduler import Scheduler
 from oncue.services.timekeeper import Timekeeper
 from oncue.settings import Settings
 
-ANSWER_WITHIN = Duration(3 * SECOND // 2)  # the API says that the store is away rather than let its callers hang
 Ready = Callable[[str, str | None], None]  # is told the address, and the admin key if this start made it
 
 log = structlog.get_logger()
@@ -72,46 +73,62 @@ class Stopping:
 async def up(settings: Settings, ready: Ready) -> int:
     """Everything with one command: API and scheduler in this process, and a worker process that it watches."""
     stopping = Stopping()
-    async with (
-        store(settings) as (engine, clock),
-        scheduling(engine, clock, settings),
-        front_door(settings, clock) as at,
-    ):
-        ready(at, await first_key(engine, clock, Path(settings.data_dir)))
-        keeper = Keeper(engine, clock, for_worker(settings))
-        stopping.then(keeper.stop)
-        await keeper.run()
-    return exit_code(keeper)
+    clock, of_worker = SystemClock(), for_worker(settings)
+    with take_address(settings) as door:
+        async with worker_started(clock, of_worker) as first, store(settings, clock) as engine:
+            keeper = Keeper(engine, clock, of_worker, first)
+            stopping.then(keeper.stop)
+            async with (
+                keeping(keeper) as kept,
+                opened(settings) as of_api,  # its own, so that neither scheduler nor API waits for the other's calls
+                scheduling(engine, clock, settings),
+                serving_at(door, of_api, clock, settings) as (at, complete),
+            ):
+                await first_of(keeper.working.wait(), kept)
+                if keeper.working.is_set():
+                    key = await first_key(engine, clock, Path(settings.data_dir))
+                    complete.set()
+                    ready(at, key)
+                await kept
+    return ended(keeper)
 
 
 async def api(settings: Settings, ready: Ready) -> int:
-    stopping = Stopping()
-    async with store(settings) as (engine, clock), timekeeping(engine, clock), front_door(settings, clock) as at:
-        ready(at, await first_key(engine, clock, Path(settings.data_dir)))
-        await stopping.asked.wait()
+    stopping, clock = Stopping(), SystemClock()
+    with take_address(settings) as door:
+        async with (
+            store(settings, clock) as engine,
+            timekeeping(engine, clock),
+            serving_at(door, engine, clock, settings) as (at, complete),
+        ):
+            key = await first_key(engine, clock, Path(settings.data_dir))
+            complete.set()
+            ready(at, key)
+            await stopping.asked.wait()
     return 0
 
 
 async def scheduler(settings: Settings) -> int:
-    stopping = Stopping()
-    async with store(settings) as (engine, clock), scheduling(engine, clock, settings):
+    stopping, clock = Stopping(), SystemClock()
+    async with store(settings, clock) as engine, scheduling(engine, clock, settings):
         log.info("scheduling", engine=engine.name)
         await stopping.asked.wait()
     return 0
 
 
 async def worker(settings: Settings) -> int:
-    stopping = Stopping()
-    async with store(settings) as (engine, clock), timekeeping(engine, clock):
+    stopping, clock = Stopping(), SystemClock()
+    async with store(settings, clock) as engine, timekeeping(engine, clock):
         keeper = Keeper(engine, clock, for_worker(settings))
         stopping.then(keeper.stop)
         await keeper.run()
-    return exit_code(keeper)
+    return ended(keeper)
 
 
 async def add_key(settings: Settings, user_id: str, role: Role) -> tuple[str, Key]:
     """For whoever may reach the store: a key, and its secret this once."""
-    async with store(settings) as (engine, clock):
+    clock = SystemClock()
+    async with store(settings, clock) as engine:
         text, key = await new_key(engine, clock, user_id, role)
         await engine.people.add_key(key)
     return text, key
@@ -121,13 +138,19 @@ async def add_key(settings: Settings, user_id: str, role: Role) -> tuple[str, Ke
 
 
 @asynccontextmanager
-async def store(settings: Settings) -> AsyncIterator[tuple[Engine, SystemClock]]:
-    """An engine and a clock at its time."""
+async def store(settings: Settings, clock: SystemClock) -> AsyncIterator[Engine]:
+    """An engine, and the clock at its time."""
+    async with opened(settings) as engine:
+        await Timekeeper(engine, clock).run_once()
+        yield engine
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncIterator[Engine]:
+    """An engine in this block, with connections of its own."""
     engine = await open_engine(settings)
     try:
-        clock = SystemClock()
-        await Timekeeper(engine, clock).run_once()
-        yield engine, clock
+        yield engine
     finally:
         await engine.close()
 
@@ -174,17 +197,43 @@ async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> 
 
 
 @asynccontextmanager
-async def front_door(settings: Settings, clock: SystemClock) -> AsyncIterator[str]:
-    """The API, listening; yields its address. It has a store connection of its own, with less patience."""
+async def worker_started(clock: SystemClock, settings: Settings) -> AsyncIterator[Kept]:
+    """A worker process that makes itself ready while the rest of us does; whatever happens in the block, it ends."""
+    first = await Kept.start(clock, settings)
+    try:
+        yield first
+    finally:
+        await first.end()
+
+
+@asynccontextmanager
+async def keeping(keeper: Keeper) -> AsyncIterator[asyncio.Task[None]]:
+    """The keeper at work; at the end of the block its worker is gone, told to stop before or not."""
+    kept = asyncio.create_task(keeper.run())
+    try:
+        yield kept
+    finally:
+        kept.cancel()
+        await asyncio.gather(kept, return_exceptions=True)
+
+
+@asynccontextmanager
+async def serving_at(
+    door: socket.socket, engine: Engine, clock: SystemClock, settings: Settings
+) -> AsyncIterator[tuple[str, asyncio.Event]]:
+    """The API, listening; yields its address, and what to set for it to be ready."""
     from oncue.api.serving import serving  # only here: the other roles do without a web server
 
-    quick = msgspec.structs.replace(settings, store_timeout=min(ANSWER_WITHIN, settings.store_timeout))
-    engine = await open_engine(quick)
-    try:
-        async with serving(engine, clock, settings) as address:
-            yield address
-    finally:
-        await engine.close()
+    complete = asyncio.Event()
+    async with serving(engine, clock, settings, door, complete) as address:
+        yield address, complete
+
+
+async def first_of(event: Coroutine[Any, Any, Any], other: asyncio.Task[Any]) -> None:
+    """Until one of the two is over."""
+    waiting = asyncio.ensure_future(event)
+    await asyncio.wait({waiting, other}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
 
 
 def for_worker(settings: Settings) -> Settings:
@@ -193,11 +242,11 @@ def for_worker(settings: Settings) -> Settings:
     return msgspec.structs.replace(settings, processes=processes)
 
 
-def exit_code(keeper: Keeper) -> int:
-    if keeper.problem is None:
-        return 0
-    print(keeper.problem, file=sys.stderr)
-    return 1
+def ended(keeper: Keeper) -> int:
+    """The exit code of whoever kept a worker. OncueError: none could be started like this."""
+    if keeper.problem is not None:
+        raise OncueError(keeper.problem)
+    return 0
 
 
 # ----------------------------------------------------------------------------------------------------- a worker process
@@ -212,7 +261,7 @@ async def worker_process(descriptor: int, parent: int) -> int:
         return 1
     try:
         return await _work(start.settings, start.worker_id, channel)
-    except Invalid as wrong:
+    except OncueError as wrong:
         channel.send(Unusable(str(wrong)))
         await channel.close()
         return UNUSABLE
@@ -227,14 +276,14 @@ async def _work(settings: Settings, worker_id: WorkerId, channel: Channel) -> in
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, lambda: None)  # our keeper tells us what to do
     capture.install()
-    tasks = load_registry(settings)
+    tasks, clock = load_registry(settings), SystemClock()
     while True:
         with suppress(StoreUnavailable):  # it may come back: a worker that waits for it is better than one that is gone
-            async with store(settings) as (engine, clock):
+            async with store(settings, clock) as engine:
                 code = await WorkerProcess(engine, clock, settings, worker_id, tasks, channel).run()
                 await channel.close()
                 return code
-        await SystemClock().sleep(SECOND)
+        await clock.sleep(SECOND)
 
 
 def main() -> None:

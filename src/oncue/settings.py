@@ -20,6 +20,15 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     port: int = 8470
     """The port the API listens on."""
 
+    request_rate: int = 1_000
+    """Requests a second that one member or viewer may make of one API process; 0: as many as they like."""
+
+    quota_jobs: int = 0
+    """Jobs that have not ended which one member may have; 0: as many as they like. The same for every API process."""
+
+    quota_payload: int = 0
+    """Bytes that the payloads of these jobs may have, all together; 0: as many as they like."""
+
     history_width: Duration = DAY
     """How much time one piece of history spans. Retention drops whole pieces: narrow ones give room back sooner."""
 
@@ -45,7 +54,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Bytes a job's payload may have."""
 
     repeat_for: Duration = DAY
-    """How long an idempotency key is remembered."""
+    """How long an idempotency key is remembered at least; at most it is twice as long."""
 
     # ------------------------------------------------------------------------------------------------------- a worker
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
 import msgspec
 import pytest
 
-from oncue.api.application import create_app
+from oncue.api.application import Application
 from oncue.domain.ids import KeyId, RunId, UserNumber
+from oncue.domain.instants import MILLISECOND
 from oncue.domain.keys import key_hash, make_key
 from oncue.engines.port import JobQuery, Key, Role, Task
 from oncue.settings import Settings
@@ -34,8 +37,9 @@ TASKS = (
 class Desk:
     """A store, the API on it, and people with keys. Calls are ada's, a member's, unless they say otherwise."""
 
-    def __init__(self, store: Store, client: httpx2.AsyncClient, keys: dict[str, str]) -> None:
+    def __init__(self, store: Store, app: Application, client: httpx2.AsyncClient, keys: dict[str, str]) -> None:
         self.store = store
+        self.app = app
         self.client = client
         self.keys = keys
 
@@ -74,14 +78,40 @@ class Desk:
         return (await self.store.jobs.list(JobQuery())).items
 
 
+def etag_of(job: dict[str, Any]) -> str:
+    return f'"{job["version"]}-{job["job_id"][-8:]}"'
+
+
 async def add_key(store: Store, uid: UserNumber, user_id: str, role: Role, **how: Any) -> str:
     text = make_key(store.chance.randbytes(32))
     await store.people.add_key(Key(KeyId(store.new_id()), key_hash(text), uid, user_id, role, store.now, **how))
     return text
 
 
+@asynccontextmanager
+async def time_passing(desk: Desk) -> AsyncIterator[None]:
+    """Whoever pauses before trying again wakes up."""
+
+    async def tick() -> None:
+        while True:
+            await desk.store.clock.advance(MILLISECOND)
+            await asyncio.sleep(0.001)
+
+    ticking = asyncio.create_task(tick())
+    try:
+        yield
+    finally:
+        ticking.cancel()
+
+
 @pytest.fixture
 async def desk(empty_store: EmptyStore) -> AsyncIterator[Desk]:
+    async with desk_on(empty_store) as desk:
+        yield desk
+
+
+@asynccontextmanager
+async def desk_on(empty_store: EmptyStore) -> AsyncIterator[Desk]:
     async with await Store.on(await empty_store()) as store:
         root = await store.people.user("root", store.now)
         keys = {
@@ -91,7 +121,7 @@ async def desk(empty_store: EmptyStore) -> AsyncIterator[Desk]:
             "viewer": await add_key(store, store.uid, "ada", Role.VIEWER),
         }
         await store.fleet.announce(TASKS, store.now)
-        app = create_app(store.engine, store.clock, Settings(http_allow=("10.1.0.0/16",)))
+        app = Application(store.engine, store.clock, Settings(http_allow=("10.1.0.0/16",)))
         transport = httpx2.ASGITransport(app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://oncue") as client:
-            yield Desk(store, client, keys)
+            yield Desk(store, app, client, keys)

@@ -218,3 +218,15 @@ async def test_run_now_wakes_workers_no_later_than_its_run_is_due(desk: Desk, mo
 
     run = await store.run(RunId(UUID(answer.json()["run_id"])))
     assert [(hint.topic, hint.due is not None and hint.due <= run.due) for hint in sent] == [(Topic.RUNS, True)]
+
+
+async def test_the_latest_run_is_the_last_that_is_due_however_many_are(desk: Desk) -> None:
+    store = desk.store
+    job = await desk.create(schedule="every 1m", overlap="allow")
+    store.advance(300 * MINUTE)
+    stretch = {"from": rfc3339(store.at(-200 * MINUTE)), "to": rfc3339(store.now)}
+    runs = (await desk.call("POST", f"/v1/jobs/{job['job_id']}/backfill", stretch)).json()["run_ids"]
+    store.advance(SECOND)
+
+    assert len(runs) == 200
+    assert (await desk.get(f"/jobs/{job['job_id']}/status"))["latest_run"]["run_id"] == runs[-1]

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.api.conftest import Desk
+from tests.api.conftest import Desk, etag_of
 
 from oncue.domain.instants import HOUR, MINUTE, SECOND, rfc3339
 from oncue.domain.run import State
@@ -14,7 +14,7 @@ from oncue.engines.port import Hint, Topic
 async def act(desk: Desk, what: str, job: Any, body: Any = None, *, key: str = "ada") -> Any:
     answer = await desk.call("POST", f"/v1/jobs/{job['job_id']}/{what}", body, key=key)
     assert answer.status_code == 200, answer.text
-    assert answer.headers["ETag"] == f'"{job["version"]}"'
+    assert answer.headers["ETag"] == etag_of(job)
     return answer.json()
 
 

@@ -264,7 +264,7 @@ async def test_a_bad_requeue_names_its_field(desk: Desk, body: object, path: str
 
 
 async def test_hints_follow_what_was_stored(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who is woken looks at the store: a hint that comes before the write finds nothing."""
+    """Who is woken looks at the store: a hint that comes before the write finds nothing. Nobody is woken too early."""
     sent: list[tuple[Hint, int]] = []
 
     async def send(hints: list[Hint]) -> None:
@@ -273,9 +273,12 @@ async def test_hints_follow_what_was_stored(desk: Desk, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(desk.store.engine.signals, "send", send)
     store = desk.store
+    soon = Duration(9 * SECOND)
+    await desk.create(schedule=rfc3339(store.at(soon)))
+    await desk.create(schedule="every 9s")
+    job = await desk.create()
     await desk.create(schedule=rfc3339(store.at(MINUTE)))
     await desk.create(schedule="every 1h")
-    job = await desk.create()
     worker = await store.worker()
     await store.claim_due(worker)
     await desk.call("DELETE", f"/v1/jobs/{job['job_id']}")
@@ -283,9 +286,9 @@ async def test_hints_follow_what_was_stored(desk: Desk, monkeypatch: pytest.Monk
     await desk.call("POST", f"/v1/runs/{job['job_id']}/cancel")
 
     assert sent == [
-        (Hint(Topic.RUNS, due=store.at(MINUTE)), 1),
-        (Hint(Topic.JOBS, due=store.at(HOUR)), 2),
+        (Hint(Topic.RUNS, due=store.at(soon)), 1),
+        (Hint(Topic.JOBS, due=store.at(soon)), 2),
         (Hint(Topic.RUNS, due=store.now), 3),
-        (Hint(Topic.MAIL, target=str(worker)), 3),
-        (Hint(Topic.MAIL, target=str(worker)), 3),
+        (Hint(Topic.MAIL, target=str(worker)), 5),
+        (Hint(Topic.MAIL, target=str(worker)), 5),
     ]

@@ -51,6 +51,7 @@ class TestWhatItShows:
         assert json.loads(result.stdout) == {
             "description": "at 09:00, Monday to Friday (Europe/Berlin)",
             "occurrences": [{"at": "2026-11-16T08:00:00.000Z", "local": "2026-11-16T09:00:00.000+01:00", "note": None}],
+            "skipped": [],
         }
 
     def test_ten_unless_told_otherwise(self) -> None:

@@ -1,13 +1,19 @@
 """The commands that run a role: what their options become, and what is refused before anything starts."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from oncue.cli.main import COMMANDS, main
-from oncue.cli.roles import settings_of
+from oncue.cli.roles import door_opened, settings_of
 from oncue.domain.instants import DAY, SECOND
+
+ONCUE = Path(sys.executable).with_name("oncue")
 
 
 def test_without_an_engine_it_is_a_file_in_the_data_directory(tmp_path: Path) -> None:
@@ -35,6 +41,47 @@ def test_bad_options_are_refused_by_name(arguments: list[str], said: str, tmp_pa
 
     assert answer.exit_code == 1
     assert said in answer.stderr
+
+
+def every_command() -> list[list[str]]:
+    found: list[list[str]] = []
+    for name in COMMANDS:
+        command = main.get_command(click.Context(main), name)
+        found += [[name, one] for one in command.commands] if isinstance(command, click.Group) else [[name]]
+    return found
+
+
+@pytest.mark.parametrize("path", every_command(), ids=" ".join)
+def test_every_command_has_json_and_an_example(path: list[str]) -> None:
+    shown = CliRunner().invoke(main, [*path, "--help"]).output
+
+    assert "--json" in shown.partition("Options:")[2].partition("Examples:")[0]
+    assert f"oncue {' '.join(path)}" in shown.partition("Examples:")[2]
+
+
+@pytest.mark.parametrize("role", ["up", "worker"])
+def test_with_json_tasks_that_cannot_be_loaded_are_told_as_a_problem(role: str, tmp_path: Path) -> None:
+    door = ["--port", "0"] if role == "up" else []
+    argv = [str(ONCUE), role, "--tasks", "nope.py", "--data-dir", str(tmp_path), "--json", *door]
+
+    answer = subprocess.run(argv, capture_output=True, text=True, timeout=30)
+
+    assert answer.returncode == 1
+    assert "there is no file nope.py" in json.loads(answer.stderr.splitlines()[-1])["detail"]
+
+
+def test_with_json_a_server_says_where_it_listens_and_where_the_key_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = settings_of(engine=None, data_dir=str(tmp_path))
+    door_opened(settings, True, "http://127.0.0.1:1", None)
+    (tmp_path / "admin.key").write_text("oc_1")
+    door_opened(settings, True, "http://127.0.0.1:1", "oc_1")
+
+    first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+
+    assert first == {"address": "http://127.0.0.1:1", "admin_key": None, "admin_key_file": None}
+    assert second == {"address": "http://127.0.0.1:1", "admin_key": "oc_1", "admin_key_file": f"{tmp_path}/admin.key"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -16,6 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from oncue.domain.errors import StoreUnavailable
+from oncue.domain.instants import DAY
 from oncue.domain.planning import DueJob, Plan
 from oncue.domain.policy import CatchUp
 from oncue.domain.run import Settled, Settlement, State
@@ -208,6 +209,20 @@ async def create_whatever_the_body(engine: Engine, real: Verb, new: Any, now: An
     return await real(same, now, whole=whole)
 
 
+async def reserve_whatever_the_body(engine: Engine, real: Verb, uid: Any, repeat: Any, made: Any) -> Any:
+    return await real(uid, replace(repeat, body_hash=b"x" * 16), made)
+
+
+async def reserve_anew_after_a_refusal(engine: Engine, real: Verb, uid: Any, repeat: Any, made: Any) -> Any:
+    found = await real(uid, repeat, made)
+    return replace(found, made=made) if found.outcome is Created.NEW else found
+
+
+async def tend_with_two_turns(engine: Engine, real: Verb, now: Any, keep: Any) -> Any:
+    await real(now, keep)
+    return await real(now + DAY, keep)
+
+
 async def peek_from_a_little_before(engine: Engine, real: Verb, classes: Any, after: Any, until: Any, n: Any) -> Any:
     return await real(classes, after - 1, until, n)
 
@@ -275,6 +290,72 @@ async def withdraw_whatever_waits(engine: Engine, real: Verb, withdrawals: Any, 
 SLOW_TENDING = Statement("postgres.lanes", "tend", "run_id from change))", "run_id from change, pg_sleep(0.01)))")
 
 MUTANTS = [
+    Mutant(
+        "an idempotency key stands for any body",
+        "test_who_comes_first_with_a_key_gets_it_with_its_own_id",
+        {"people.reserve": reserve_whatever_the_body},
+    ),
+    Mutant(
+        "after a refusal things are made with another id",
+        "test_what_was_refused_may_come_with_another_body_and_gets_the_same_id",
+        {"people.reserve": reserve_anew_after_a_refusal},
+    ),
+    Mutant(
+        "a key is not looked for in the generation before",
+        "test_a_key_lasts_a_day_and_is_new_after_the_second_turn",
+        statements=(
+            Statement("sqlite.repeats", "find_repeat", "from repeats_1", "from repeats_0"),
+            Statement("postgres.repeats", "take_repeats", "is null", "is distinct from g.made"),
+        ),
+        having={"reserving": True},
+    ),
+    Mutant(
+        "the last answer is kept instead of the first",
+        "test_the_first_answer_is_kept_for_those_who_repeat",
+        statements=(
+            Statement("sqlite.repeats", "answer_repeat", "and answer is null", ""),
+            Statement("postgres.people", "answer_repeat", "and answer is null", ""),
+        ),
+    ),
+    Mutant(
+        "anybody's answer is kept",
+        "test_an_answer_of_whoever_does_not_have_the_key_is_not_kept",
+        statements=(
+            Statement("sqlite.repeats", "answer_repeat", "made = ?", "? is not null"),
+            Statement("postgres.people", "answer_repeat", "made = $4", "$4::uuid is not null"),
+        ),
+    ),
+    Mutant(
+        "a refusal opens a key that has its answer",
+        "test_a_refusal_after_the_answer_changes_nothing",
+        statements=(
+            Statement("sqlite.repeats", "open_repeat", "and answer is null", ""),
+            Statement("postgres.people", "open_repeat", "and answer is null", ""),
+        ),
+    ),
+    Mutant(
+        "an answer leaves the key open that another's refusal opened",
+        "test_an_answer_after_the_refusal_of_another_belongs_to_its_body",
+        statements=(
+            Statement("sqlite.repeats", "answer_repeat", "body_hash = ?", "body_hash = substr(?, 1, 0)"),
+            Statement("postgres.people", "answer_repeat", "body_hash = $3", "body_hash = substr($3::bytea, 1, 0)"),
+        ),
+    ),
+    Mutant(
+        "of those who come after a refusal all get the key",
+        "test_of_many_who_come_after_a_refusal_one_body_gets_the_key",
+        statements=(
+            Statement("sqlite.repeats", "reuse_repeat", "set body_hash = ?", "set body_hash = substr(?, 1, 0)"),
+            Statement(
+                "postgres.repeats", "reuse_repeat", "set body_hash = $3", "set body_hash = substr($3::bytea, 1, 0)"
+            ),
+        ),
+    ),
+    Mutant(
+        "both generations are emptied at once",
+        "test_a_young_key_outlasts_the_turn_after_it_and_those_that_are_early",
+        {"history.tend": tend_with_two_turns},
+    ),
     Mutant(
         "settle matches on the run's id only",
         "test_an_older_token_has_lost_the_run",

@@ -32,7 +32,7 @@ from oncue.testing.postgres import PrivatePostgres
 place = outside.place
 
 TABLES = "waiting running history ledger audit run_logs dead jobs agenda lanes workers tasks classes queues users keys"
-MORE_TABLES = "job_versions job_tags pieces repeats tally counters"
+MORE_TABLES = "job_versions job_tags job_keys pieces repeats_0 repeats_1 repeats_turn tally counters"
 
 
 # ------------------------------------------------------------------------------------------------------- locked, silent

@@ -90,7 +90,8 @@ async def test_opening_again_changes_nothing(place: Place) -> None:
 async def test_a_schema_from_the_future_is_left_alone(place: Place) -> None:
     """Catches an old program that writes into tables it does not know."""
     await place.session.execute("insert into oncue_schema values (999)")
-    with pytest.raises(OncueError, match=r"schema 999, made by a newer oncue; this one knows up to \d+: upgrade it"):
+    message = r"schema 999, made by a newer oncue; this one knows up to \d+: install a newer one"
+    with pytest.raises(OncueError, match=message):
         await open_engine(Settings(engine=place.url))
 
     assert await place.backends() == []

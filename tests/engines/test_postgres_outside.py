@@ -19,7 +19,7 @@ from oncue.domain.instants import DAY, MILLISECOND, Duration
 from oncue.domain.placement import ClassKey
 from oncue.engines import port
 from oncue.engines.open import open_engine
-from oncue.engines.port import Deed, Engine, JobQuery, Key, Role, RunQuery, Task
+from oncue.engines.port import Deed, Engine, JobQuery, Key, Repeat, Role, RunQuery, Task
 from oncue.engines.postgres.engine import PostgresEngine
 from oncue.settings import Settings
 from oncue.testing.conformance.store import LONG_AGO, Store
@@ -152,14 +152,16 @@ async def every_verb(store: Store) -> dict[str, Call]:
     dead = await store.claim_one(worker, await store.one_shot())
     await store.fail(worker, dead, retry=False)
     key = Key(KeyId(new_id()), new_id().bytes, uid, "ada", Role.ADMIN, now)
-    new = await store.new_one_shot()
+    new, repeat = await store.new_one_shot(), Repeat(b"key", b"body")
     return {
         "Jobs.intern": lambda: store.jobs.intern([ClassKey(f"task {new_id()}")]),
         "Jobs.classes": store.jobs.classes,
         "Jobs.create": lambda: store.create(new),
+        "Jobs.keyed": lambda: store.jobs.keyed(uid, "key"),
         "Jobs.read": lambda: store.jobs.read(uid, job),
         "Jobs.apply": lambda: store.jobs.apply(change.pause(snapshot, now), now),
         "Jobs.cancel": lambda: store.jobs.cancel(uid, JobId(waiting[0]), now),
+        "Jobs.purge": lambda: store.jobs.purge(job, 10),
         "Jobs.list": lambda: store.jobs.list(JobQuery(uid)),
         "Planning.plan": store.plan,
         "Planning.overdue": lambda: store.planning.overdue(10, now),
@@ -189,6 +191,8 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "History.run": lambda: store.history.run(uid, waiting[3]),
         "History.standing": lambda: store.history.standing(uid, waiting[3]),
         "History.runs": lambda: store.history.runs(RunQuery(uid)),
+        "History.nearby": lambda: store.history.nearby([job]),
+        "History.recent": lambda: store.history.recent(uid, now, 10),
         "History.ledger": lambda: store.history.ledger(uid, job),
         "History.dead_letters": lambda: store.history.dead_letters(uid),
         "History.requeue": lambda: store.history.requeue([], now),
@@ -204,9 +208,13 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "People.key": lambda: store.people.key(key.key_hash),
         "People.keys": store.people.keys,
         "People.revoke": lambda: store.people.revoke(key.key_id, now),
+        "People.reserve": lambda: store.people.reserve(uid, repeat, new_id()),
+        "People.answered": lambda: store.people.answered(uid, repeat, new_id(), b"{}"),
+        "People.refused": lambda: store.people.refused(uid, repeat, new_id()),
         "People.record": lambda: store.people.record([Deed(now, uid, None, "looked")]),
         "People.audit": store.people.audit,
         "Engine.now": store.engine.now,
+        "Engine.ping": lambda: store.engine.ping(SHORT),
     }
 
 

@@ -5,6 +5,7 @@ import inspect
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -25,7 +26,7 @@ from oncue.domain.instants import HOUR, MINUTE, SECOND, Duration, show_duration
 from oncue.domain.job import JobStatus
 from oncue.domain.placement import HEAD_START, Priority
 from oncue.domain.preemption import stint
-from oncue.services import lookout
+from oncue.services import lookout, rounds
 from oncue.services.capacity import MOST_FOR_ONE
 from oncue.services.choosing import KEEP_AFTER, KEEP_NEXT
 from oncue.services.executors.command import command_task
@@ -38,23 +39,45 @@ TASKS = ROOT / "docs" / "tasks.md"
 STATUSES = set(JobStatus)
 TOLD_IN_WORDS = {"task", "schedule", "retry", "resources"}  # defaults that are no single value
 
-# What the last commands show, sooner or later: the run may still be going when the first look comes.
-TYPED = {"README.md": '"result":"Hello, you!"', "examples/README.md": '"status":"cancelled"'}
+# What the commands that look show, sooner or later: the run may still be going when the first look comes.
+TYPED = {
+    ("README.md", 0): "Hello, you!",
+    ("README.md", 1): '"result":"Hello, you!"',
+    ("examples/README.md", 0): '"status":"cancelled"',
+}
+
+
+@pytest.fixture
+def folder(oncue: Up, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout in which somebody else has typed `make run`."""
+    (tmp_path / "examples").symlink_to(EXAMPLES)
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
+    (tmp_path / ".oncue").mkdir()
+    (tmp_path / ".oncue" / "admin.key").symlink_to(oncue.key_file)
+    monkeypatch.setenv("ONCUE_URL", oncue.address)
+    return tmp_path
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the pages use curl")
-@pytest.mark.parametrize(("page", "seen"), TYPED.items())
-def test_commands_of_a_page_can_be_typed_as_they_are(oncue: Up, tmp_path: Path, page: str, seen: str) -> None:
-    [block] = re.findall(r"^```sh\n(.*?)^```$", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
-    assert "http://127.0.0.1:8470" in block
-    block = block.replace("http://127.0.0.1:8470", oncue.address)
-    (tmp_path / "examples").symlink_to(EXAMPLES)
-    (tmp_path / ".oncue").mkdir()
-    (tmp_path / ".oncue" / "admin.key").symlink_to(oncue.key_file)
+@pytest.mark.parametrize(("page", "place", "seen"), [(*where, seen) for where, seen in TYPED.items()])
+def test_commands_of_a_page_can_be_typed_as_they_are(oncue: Up, folder: Path, page: str, place: int, seen: str) -> None:
+    block = blocks(ROOT / page, "sh")[place].replace("http://127.0.0.1:8470", oncue.address)
+    before, making, looking, *ending = block.strip().split("\n\n")
+    look = f"until {{\n{looking}\n}} > seen.txt; grep -qF '{seen}' seen.txt; do :; done"
+    script = "\n".join((before, making, look, *ending))
 
-    before, making, looking = block.strip().split("\n\n")
-    script = f"{before}\n{making}\nuntil {{\n{looking}\n}} > seen.txt; grep -qF '{seen}' seen.txt; do :; done"
-    subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, check=True, timeout=PATIENCE)
+    subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=folder, check=True, timeout=PATIENCE)
+
+
+def test_the_program_on_the_first_page_runs_as_it_is(folder: Path) -> None:
+    [program] = [block for block in blocks(ROOT / "README.md", "python") if "Client()" in block]
+
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, check=True, timeout=PATIENCE, capture_output=True, text=True
+    )
+
+    assert ran.stdout == "succeeded Hello, you!\n"
 
 
 class TestRunning:
@@ -93,7 +116,7 @@ class TestSharing:
             f"each further one {in_seconds(KEEP_NEXT)} later",
             f"`--reserved-for-high {Settings().reserved_for_high}`",
             f"{MOST_FOR_ONE:.0%}".replace("%", " %"),
-            f"{lookout.RECENTLY // SECOND} seconds",
+            f"{rounds.RECENTLY // SECOND} seconds",
         ):
             assert said in page, said
         assert KEEP_AFTER[Priority.LOW] == KEEP_AFTER[Priority.NORMAL]
@@ -165,7 +188,7 @@ class TestApi:
 
 class TestTasks:
     def test_the_readme_shows_the_first_task_as_it_is(self) -> None:
-        [shown] = blocks(ROOT / "README.md", "python")
+        [_, shown] = blocks(ROOT / "README.md", "python")
         there = (EXAMPLES / "tasks.py").read_text().splitlines()
 
         assert [line for line in shown.splitlines() if line not in there] == []

@@ -11,6 +11,7 @@ from threading import Event, Thread
 import pytest
 from tests.processes.fleet import Fleet, moment, rfc3339, until
 
+from oncue.domain.policy import LOSSES
 from oncue.testing.postgres import PrivatePostgres
 
 pytestmark = pytest.mark.kills
@@ -64,7 +65,9 @@ def survives(fleet: Fleet, crash_store: Callable[[], None]) -> None:
 
     until(lambda: time.time() > start + 21, 21, "the schedule is over")
     ended = fleet.at_rest(load.created, 20)
-    assert {run["status"] for run in ended.values()} == {"succeeded"}
+    for run in ended.values():
+        lost = [attempt["outcome"] for attempt in run["attempts"]] == ["lost"] * LOSSES
+        assert run["status"] == ("dead" if lost else "succeeded"), run
     until(lambda: fleet.call("GET", f"/jobs/{job}")["status"] == "finished", 10, "the job has finished", fleet.tell)
     ticks = fleet.runs_of(job)
     assert {run["status"] for run in ticks} == {"succeeded"}

@@ -1,6 +1,7 @@
 """The first admin key: one, whoever starts at once, and none lost by a crash."""
 
 import asyncio
+import os
 from pathlib import Path
 from stat import S_IMODE
 from typing import Any
@@ -25,6 +26,26 @@ async def test_an_empty_store_gets_one_and_keeps_it_in_a_file_for_its_owner(stor
     stored = await store.people.key(key_hash(text))
     assert stored is not None
     assert (stored.role, stored.user_id) == (Role.ADMIN, "admin")
+
+
+async def test_the_file_is_its_owners_alone_before_anything_is_in_it(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, seen = os.fdopen, []
+
+    def looked_at(descriptor: int, *how: Any) -> Any:
+        found = os.fstat(descriptor)
+        seen.append((S_IMODE(found.st_mode), found.st_size))
+        return opened(descriptor, *how)
+
+    monkeypatch.setattr(os, "fdopen", looked_at)
+    before = os.umask(0)
+    try:
+        await first_key(store.engine, store.clock, tmp_path)
+    finally:
+        os.umask(before)
+
+    assert seen == [(0o600, 0)]
 
 
 async def test_a_store_that_has_keys_gets_none(store: Store, tmp_path: Path) -> None:
@@ -65,3 +86,33 @@ async def test_a_crash_while_making_it_loses_nothing(
     assert text is not None
     assert (tmp_path / FILE).read_text().strip() == text
     assert await store.people.key(key_hash(text)) is not None
+
+
+async def test_who_comes_second_completes_what_the_first_has_not(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both find no keys. The first is stopped when its key counts and is not where it belongs yet."""
+    add, rivals = store.engine.people.add_first_key, list[str | None]()
+
+    async def overtaken(key: Key) -> bool:
+        monkeypatch.setattr(store.engine.people, "add_first_key", add)
+        added = await add(key)
+        monkeypatch.setattr(store.engine.people, "keys", none_yet)
+        rivals.append(await first_key(store.engine, store.clock, tmp_path))
+        return added
+
+    async def none_yet() -> list[Key]:
+        return []
+
+    monkeypatch.setattr(store.engine.people, "add_first_key", overtaken)
+
+    mine = await first_key(store.engine, store.clock, tmp_path)
+
+    [rival] = rivals
+    assert mine is None, "it is told once"
+    assert rival is not None
+    assert kept_in(tmp_path) == {FILE: rival}
+
+
+def kept_in(folder: Path) -> dict[str, str]:
+    return {file.name: file.read_text().strip() for file in folder.glob(f"{FILE}*")}

@@ -19,7 +19,8 @@ from oncue.domain.run import Peeked, RunView, State
 from oncue.engines.port import RunQuery
 from oncue.services.capacity import MOST_FOR_ONE
 from oncue.services.choosing import KEEP_AFTER
-from oncue.services.lookout import LONG_AGO, POLL, RECENTLY, SWEEP
+from oncue.services.lookout import LONG_AGO, POLL, SWEEP
+from oncue.services.rounds import RECENTLY
 
 if TYPE_CHECKING:
     from tests.simulation.shapes import Shape

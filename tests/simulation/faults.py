@@ -12,7 +12,7 @@ from tests.simulation.process import Process
 
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
-from oncue.engines.port import Engine, Hint
+from oncue.engines.port import Engine, Hint, Topic
 from oncue.engines.sqlite.store import Act, Store, _Queued
 
 STEP = 50 * MILLISECOND
@@ -188,6 +188,8 @@ class Signals:
             return
         chance, lost = self._way.chance, self._way.weather.hint_lost
         for hint in hints:
+            if hint.topic is Topic.CHANGED:
+                continue  # nobody watches in a story: whether it is lost is nothing to draw lots for
             if not lost or chance.random() >= lost:
                 self._way.deliver(hint)
             if lost and chance.random() < lost:

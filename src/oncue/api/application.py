@@ -1,85 +1,129 @@
-"""The table of calls, and the one path that every request takes: who asks, what is done, what went wrong."""
+"""The one path that every request takes: who asks, what is done, what is remembered of it, what went wrong."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from itertools import zip_longest
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
-from oncue.api import dead_letters, explaining, fleet, health, jobs, occurrences, queues, runs
-from oncue.api.auth import Caller
+from oncue.api.audit import AuditLog, account_settled
+from oncue.api.auth import Caller, check_role
 from oncue.api.context import Api
-from oncue.api.problems import http_problem, problem_of
+from oncue.api.limits import RateLimit
+from oncue.api.openapi import ITSELF
+from oncue.api.problems import problem, problem_of
+from oncue.api.reading import refuse_parameters
+from oncue.api.routes import OPEN_ROUTES, ROUTES, OpenCall, Route
 from oncue.clock import Clock
 from oncue.engines.port import Engine
 from oncue.settings import Settings
 
-Call = Callable[[Api, Request, Caller], Awaitable[Response]]
-OpenCall = Callable[[Api, Request], Awaitable[Response]]
+Serve = Callable[[Request], Awaitable[Response]]
 
-CALLS: dict[tuple[str, str], Call] = {
-    ("POST", "/v1/jobs"): jobs.create,
-    ("GET", "/v1/jobs/{id}"): jobs.show,
-    ("DELETE", "/v1/jobs/{id}"): jobs.cancel,
-    ("GET", "/v1/jobs/{id}/status"): jobs.status,
-    ("GET", "/v1/jobs/{id}/runs"): jobs.runs,
-    ("GET", "/v1/jobs/{id}/occurrences"): occurrences.show,
-    ("GET", "/v1/jobs/{id}/explain"): explaining.job,
-    ("POST", "/v1/jobs/{id}/runNow"): jobs.run_now,
-    ("POST", "/v1/jobs/{id}/pause"): jobs.pause,
-    ("POST", "/v1/jobs/{id}/resume"): jobs.resume,
-    ("GET", "/v1/runs/{id}"): runs.show,
-    ("GET", "/v1/runs/{id}/logs"): runs.logs,
-    ("GET", "/v1/runs/{id}/result"): runs.result,
-    ("GET", "/v1/runs/{id}/explain"): explaining.run,
-    ("POST", "/v1/runs/{id}/cancel"): runs.cancel,
-    ("POST", "/v1/runs/{id}/retry"): runs.retry,
-    ("GET", "/v1/dead-letters"): dead_letters.show,
-    ("POST", "/v1/dead-letters/requeue"): dead_letters.requeue,
-    ("GET", "/v1/tasks"): fleet.tasks,
-    ("GET", "/v1/workers"): fleet.workers,
-    ("GET", "/v1/queues"): queues.show,
-    ("POST", "/v1/queues/{queue}/pause"): queues.pause,
-    ("POST", "/v1/queues/{queue}/resume"): queues.resume,
-}
-OPEN_CALLS: dict[str, OpenCall] = {"/healthz": health.alive, "/readyz": health.ready}
+CALLS = {(route.method, f"/v1{route.path}"): route for route in ROUTES} | {(ITSELF.method, ITSELF.path): ITSELF}
+OPEN_CALLS: dict[str, OpenCall] = {route.path: route.call for route in OPEN_ROUTES}
 
 
-def create_app(engine: Engine, clock: Clock, settings: Settings) -> Starlette:
-    """The API on an engine that is open, and stays its opener's to close."""
-    api = Api(engine, clock, settings)
-    by_path: dict[str, dict[str, Call]] = defaultdict(dict)
-    for (method, path), call in CALLS.items():
-        by_path[path.replace("{queue}", "{queue:path}")][method] = call  # a queue's name may have slashes
-    app = Starlette(
-        routes=[
-            *(Route(path, _guarded(api, by_method), methods=list(by_method)) for path, by_method in by_path.items()),
-            *(Route(path, _open(api, call), methods=["GET"]) for path, call in OPEN_CALLS.items()),
-        ],
-        exception_handlers={HTTPException: http_problem},
-    )
-    app.router.redirect_slashes = False
-    return app
+class Application:
+    """The API on an engine that is open, and stays its opener's to close.
+
+    Most requests are for a path without parameters, which is looked up; the others are tried one after the other.
+    """
+
+    def __init__(self, engine: Engine, clock: Clock, settings: Settings) -> None:
+        self.api = Api(engine, clock, settings)
+        guard = Guard(self.api, settings)
+        by_path: dict[str, dict[str, Serve]] = defaultdict(dict)
+        for (method, path), route in CALLS.items():
+            by_path[path][method] = guard.before(route)
+        for path, call in OPEN_CALLS.items():
+            by_path[path]["GET"] = _open(self.api, call)
+        for serves in by_path.values():
+            if "GET" in serves:
+                serves["HEAD"] = serves["GET"]
+        self._plain = {path: serves for path, serves in by_path.items() if "{" not in path}
+        self._patterns = [(_pattern(path), serves) for path, serves in by_path.items() if "{" in path]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        response = await self._serve(request)
+        await response(scope, receive, send)
+
+    async def _serve(self, request: Request) -> Response:
+        serves = self._plain.get(request.scope["path"]) or self._by_pattern(request)
+        if serves is None:
+            return problem(HTTPStatus.NOT_FOUND, "there is nothing at this path")
+        serve = serves.get(request.method)
+        if serve is None:
+            message = f"{request.method[:20]} is not possible here; the Allow header says what is"
+            return problem(HTTPStatus.METHOD_NOT_ALLOWED, message, {"Allow": ", ".join(sorted(serves))})
+        return await serve(request)
+
+    def _by_pattern(self, request: Request) -> dict[str, Serve] | None:
+        for pattern, serves in self._patterns:
+            if found := pattern.fullmatch(request.scope["path"]):
+                request.scope["path_params"] = found.groupdict()
+                return serves
+        return None
 
 
-def _guarded(api: Api, by_method: dict[str, Call]) -> Callable[[Request], Awaitable[Response]]:
-    async def serve(request: Request) -> Response:
-        try:
-            caller = await api.keyring.admit(request)
-            call = by_method["GET" if request.method == "HEAD" else request.method]
-            return await call(api, request, caller)
-        except Exception as error:
-            return problem_of(error, request)
-
-    return serve
+def _pattern(path: str) -> re.Pattern[str]:
+    """Of an id everything but a slash; names of queues and keys of jobs may have slashes."""
+    parts = re.split(r"\{(\w+)\}", path)
+    names = [f"(?P<{name}>{'[^/]+' if name == 'id' else '.+'})" for name in parts[1::2]]
+    fixed = [re.escape(part) for part in parts[::2]]
+    return re.compile("".join(one for pair in zip_longest(fixed, names, fillvalue="") for one in pair), re.DOTALL)
 
 
-def _open(api: Api, call: OpenCall) -> Callable[[Request], Awaitable[Response]]:
+class Guard:
+    """What is checked before every call, and written down after one that changed something."""
+
+    def __init__(self, api: Api, settings: Settings) -> None:
+        self._api = api
+        self._rate = RateLimit(api.clock, settings.request_rate)
+        self._audit = AuditLog(api.engine.people, api.clock)
+
+    def before(self, route: Route) -> Serve:
+        async def serve(request: Request) -> Response:
+            caller: Caller | None = None
+            try:
+                with self._api.patience.wait():
+                    caller = await self._admit(route, request)
+                    response = await route.call(self._api, request, caller)
+            except Exception as error:
+                response = problem_of(error, request)
+            if caller is not None and route.action is not None:
+                await self._write_down(route.action, request, response, caller)
+            return response
+
+        return serve
+
+    async def _admit(self, route: Route, request: Request) -> Caller:
+        caller = await self._api.keyring.admit(request)
+        self._rate.admit(caller)
+        check_role(caller, changes=route.action is not None, admin=route.admin)
+        if not route.query:
+            refuse_parameters(request)
+        return caller
+
+    async def _write_down(self, action: str, request: Request, response: Response, caller: Caller) -> None:
+        """What was done, or may have been: what is refused was not, and what failed on our side may have been."""
+        failed = response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
+        if response.status_code >= HTTPStatus.BAD_REQUEST and not failed:
+            return
+        if failed or not account_settled(request):
+            self._api.changes.after(action, request, caller)
+        if not account_settled(request):
+            await self._audit.record(action, request, response, caller)
+
+
+def _open(api: Api, call: OpenCall) -> Serve:
     async def serve(request: Request) -> Response:
         try:
             return await call(api, request)

@@ -9,14 +9,13 @@ from starlette.requests import Request
 
 from oncue.api.problems import Refused
 from oncue.clock import Clock
-from oncue.domain.ids import UserNumber
+from oncue.domain.ids import KeyId, UserNumber
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.keys import key_hash, well_formed
 from oncue.engines.port import Key, People, Role
 
 TRUSTED_FOR = Duration(SECOND // 2)  # a key that was looked up; so long a revoked one may still be taken
 MOST_KEYS = 10_000
-_READING = frozenset({"GET", "HEAD"})
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="oncue"'}
 
 
@@ -26,6 +25,7 @@ class Caller(msgspec.Struct, frozen=True):
     uid: UserNumber
     user_id: str
     role: Role
+    key_id: KeyId
 
     @property
     def sees(self) -> UserNumber | None:
@@ -43,14 +43,16 @@ class Keyring:
         self._owners: dict[UserNumber, str] = {}
 
     async def admit(self, request: Request) -> Caller:
-        """The caller, if the key is good and its role allows the method; told before any object is looked up."""
+        """The caller, if the key is good."""
         scheme, _, text = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
             raise _unknown("send an API key, with the header Authorization: Bearer <key>")
         key = await self._key(text.strip())
-        if key.role is Role.VIEWER and request.method not in _READING:
-            raise forbidden("a viewer's key may read, and change nothing")
-        return Caller(key.uid, key.user_id, key.role)
+        return Caller(key.uid, key.user_id, key.role, key.key_id)
+
+    def forget(self, key: Key) -> None:
+        """Look it up again when it comes next: it was revoked."""
+        self._seen.pop(key.key_hash, None)
 
     async def owner(self, uid: UserNumber) -> str | None:
         """What a user is called. Whoever owns something had a key once, and keys are never deleted."""
@@ -59,24 +61,32 @@ class Keyring:
         return self._owners.get(uid)
 
     async def _key(self, text: str) -> Key:
-        key = await self._look_up(key_hash(text)) if well_formed(text) else None
+        key = await self._look_up(text)
         if key is None:
             raise _unknown("this is not a key of ours: look for a part that is missing or mistyped")
         if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= self._clock.now()):
             raise _unknown("this key was revoked or has expired: ask an administrator for another one")
         return key
 
-    async def _look_up(self, hashed: bytes) -> Key | None:
-        asked_at = self._clock.monotonic()
+    async def _look_up(self, text: str) -> Key | None:
+        asked_at, hashed = self._clock.monotonic(), key_hash(text)
         remembered = self._seen.get(hashed)
         if remembered is not None and asked_at - remembered[1] < TRUSTED_FOR:
             return remembered[0]
-        key = await self._people.key(hashed)
+        key = await self._people.key(hashed) if well_formed(text) else None
         if len(self._seen) >= MOST_KEYS:
             self._seen.clear()
         if key is not None:
             self._seen[hashed] = (key, asked_at)
         return key
+
+
+def check_role(caller: Caller, *, changes: bool, admin: bool) -> None:
+    """Whether the role allows a call: one that changes something, one for administrators. Before anything is read."""
+    if admin and caller.role is not Role.ADMIN:
+        raise forbidden("this is for administrators: ask with the key of one")
+    if changes and caller.role is Role.VIEWER:
+        raise forbidden("a viewer's key may read, and change nothing")
 
 
 def forbidden(message: str) -> Refused:

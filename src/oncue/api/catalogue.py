@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -18,6 +20,7 @@ from oncue.domain.plain_json import printable
 from oncue.engines.port import Fleet, Task
 
 TRUSTED_FOR = Duration(SECOND // 2)  # what was announced; so long an older announcement may still be taken
+PACE = 0.02  # seconds between two looks for what is not known: whoever sends nonsense costs the store no more
 MOST_PROBLEMS = 100
 LONGEST_MESSAGE = 200
 
@@ -30,23 +33,44 @@ class Catalogue:
         self._clock = clock
         self._tasks: dict[str, Task] = {}
         self._read_at: Instant | None = None
+        self._turn = asyncio.Lock()
+        self._begun = self._answered = 0  # looks at the store, counted
 
     async def find(self, name: str) -> Task | None:
         """The task of this name. One that is not known is looked for once more: it may be a moment old."""
         fresh = self._read_at is not None and self._clock.monotonic() - self._read_at < TRUSTED_FOR
         if not fresh or name not in self._tasks:
-            await self._read()
+            await self._look(again=fresh)
         return self._tasks.get(name)
 
-    async def _read(self) -> None:
-        asked_at = self._clock.monotonic()
-        self._tasks = {task.name: task for task in await self._fleet.tasks()}
-        self._read_at = asked_at
+    async def _look(self, *, again: bool) -> None:
+        """See what the store says from now on. Looks come one by one, and one is enough for all who waited for it."""
+        before = self._begun
+        async with self._turn:
+            if self._answered > before:
+                return
+            if again:
+                await _pause()
+            self._begun += 1
+            asked_at = self._clock.monotonic()
+            self._tasks = {task.name: task for task in await self._fleet.tasks()}
+            self._read_at, self._answered = asked_at, self._begun
+
+
+async def _pause() -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PACE):
+            await asyncio.Event().wait()
 
 
 def defaults_of(task: Task) -> dict[str, Any]:
     """What its jobs get for fields they leave out."""
-    found: dict[str, Any] = msgspec.json.decode(task.defaults)
+    return _decoded(task.defaults)
+
+
+@lru_cache(maxsize=1_024)
+def _decoded(defaults: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.json.decode(defaults)
     return found
 
 

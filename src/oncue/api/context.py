@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+from collections.abc import Iterator
 from uuid import UUID
 
 from oncue.api.auth import Caller, Keyring
 from oncue.api.catalogue import Catalogue
+from oncue.api.changes import Changes
+from oncue.api.committing import GroupCommit
+from oncue.api.patience import Patience
+from oncue.api.watching import Watching
 from oncue.clock import Clock
 from oncue.domain.addresses import parse_networks
 from oncue.domain.definition import Limits
@@ -14,8 +20,10 @@ from oncue.domain.ids import ClassId, UserNumber, uuid7
 from oncue.domain.instants import Instant
 from oncue.domain.placement import ClassKey
 from oncue.domain.run import RunView
-from oncue.engines.port import Cancelled, Engine, Hint, Topic
+from oncue.engines.port import Cancelled, Engine, Hint, Quota, Role, Topic
 from oncue.settings import Settings
+
+MOST_CLASSES = 100_000
 
 
 class Api:
@@ -27,17 +35,39 @@ class Api:
         self.keyring = Keyring(engine.people, clock)
         self.catalogue = Catalogue(engine.fleet, clock)
         self.limits = Limits(payload=settings.payload_cap)
+        self._quota = Quota(settings.quota_jobs, settings.quota_payload)
         self.reachable = parse_networks(settings.http_allow)
+        self.patience = Patience(engine.ping, clock)
+        self.commits = GroupCommit(engine, clock, self.patience)
+        self.changes = Changes(engine.signals.send)
+        self.watching = Watching(engine, clock, self.patience, self.classes_of)
+        self.awaited: asyncio.Event | None = None  # not ready to serve before this has happened
         self._classes: dict[ClassId, ClassKey] = {}
+        self._class_ids: dict[ClassKey, ClassId] = {}
+        self._luck = _eights()
+
+    def quota_of(self, caller: Caller) -> Quota | None:
+        """None: nobody has one. An administrator's has no limits; what they add is counted for whom it belongs to."""
+        if self._quota == Quota():
+            return None
+        return Quota() if caller.role is Role.ADMIN else self._quota
 
     def new_id(self, at: Instant) -> UUID:
-        return uuid7(at, secrets.token_bytes(8))
+        return uuid7(at, next(self._luck))
 
     async def classes_of(self, *runs: RunView) -> dict[ClassId, ClassKey]:
         """At least the classes of these runs. Classes never change: they are read again only when one is new."""
         if any(run.class_id not in self._classes for run in runs):
             self._classes = await self.engine.jobs.classes()
         return self._classes
+
+    async def class_id(self, key: ClassKey) -> ClassId:
+        """The number of a class, made when new. Numbers never change, so each is asked for once."""
+        if key not in self._class_ids:
+            if len(self._class_ids) >= MOST_CLASSES:
+                self._class_ids.clear()
+            [self._class_ids[key]] = await self.engine.jobs.intern([key])
+        return self._class_ids[key]
 
     async def owner_of(self, uid: UserNumber, caller: Caller) -> str | None:
         return caller.user_id if uid == caller.uid else await self.keyring.owner(uid)
@@ -53,3 +83,10 @@ class Api:
             hints.append(Hint(Topic.RUNS))
         if hints:
             await self.engine.signals.send(hints)
+
+
+def _eights() -> Iterator[bytes]:
+    """Random bytes, eight at a time. They are drawn by the thousand, because each draw is a call of the system."""
+    while True:
+        many = secrets.token_bytes(8_000)
+        yield from (many[start : start + 8] for start in range(0, len(many), 8))

@@ -3,48 +3,112 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
 from http import HTTPStatus
 from typing import Any
+from uuid import UUID
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.answers import answer
+from oncue.api.audit import note, settle_account
 from oncue.api.auth import Caller
+from oncue.api.changes import changed
 from oncue.api.context import Api
-from oncue.api.pages import page, wanted_page
-from oncue.api.reading import as_uuid, read_object
-from oncue.domain.errors import Invalid, Problem
-from oncue.domain.fields import read_fields
-from oncue.domain.ids import RunId
+from oncue.api.pages import filled_page, instant, page, wanted_page, window
+from oncue.api.reading import as_uuid, read_job_id, read_object
+from oncue.api.repeating import once
+from oncue.domain.errors import Invalid, Problem, inside
+from oncue.domain.fields import Reader, object_of, object_schema, read_fields, schema_of, takes, text
+from oncue.domain.ids import RunId, derived_id
 from oncue.domain.instants import Instant
 from oncue.domain.job import decode_spec
+from oncue.domain.placement import ClassKey
 from oncue.domain.policy import expires_at
 from oncue.domain.run import NewRun, RunView, State, Trigger
+from oncue.engines.port import Page
 
 MOST_AT_ONCE = 1_000
 READ_TOGETHER = 16
+ONE_PASS = 100  # letters, each with its payload
+LONGEST = 200  # characters of a filter: no name of anything is longer
+
+Letter = tuple[RunView, ClassKey]
+Fits = Callable[[Letter], bool]
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """Those with these ids, or, without ids, all that fit the filter."""
+
+    run_ids: list[RunId] | None
+    filter: dict[str, Any]
+    fits: Fits
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
-    wanted = wanted_page(request, caller)
-    found = await api.engine.history.dead_letters(caller.sees, wanted.limit, wanted.after)
-    classes, now = await api.classes_of(*found.items), api.clock.now()
-    return answer(page("dead_letters", found, lambda run: views.dead_letter(run, classes, now), wanted))
+    wanted = wanted_page(request, caller, FILTERS)
+    found = await filled_page(
+        lambda limit, after: _letters(api, caller, limit, after), wanted, _fitting(wanted.filters)
+    )
+    classes, now = await api.classes_of(*(run for run, _ in found.items)), api.clock.now()
+    return answer(page("dead_letters", found, lambda letter: views.dead_letter(letter[0], classes, now), wanted))
 
 
 async def requeue(api: Api, request: Request, caller: Caller) -> Response:
     """A new run for each of these that is still a dead letter of the caller's; the others are passed over."""
-    run_ids = _run_ids(await read_object(request))
-    letters = [run for run in await _read(api, run_ids, caller) if run.state is State.DEAD]
-    now = api.clock.now()
-    # one microsecond apart: ids in the order of their making keep what is made together together
-    new = [again(run, RunId(api.new_id(Instant(now + i))), now) for i, run in enumerate(letters)]
-    made = await api.engine.history.requeue(new, now) if new else frozenset()
-    if made:
+    raw = await read_object(request)
+    chosen = _chosen(raw)
+
+    async def make(made: UUID) -> Response:
+        new = await _requeue(api, request, caller, chosen, made)
+        if not new:
+            settle_account(request)
+        return answer({"count": len(new), "run_ids": sorted(new)}, HTTPStatus.ACCEPTED)
+
+    return await once(api, request, caller, raw, make)
+
+
+async def discard(api: Api, request: Request, caller: Caller) -> Response:
+    """These are dead letters no more; their history stays. Those that are none of the caller's are passed over."""
+    chosen, count = _chosen(await read_object(request)), 0
+    _note(request, chosen, count)
+    if chosen.run_ids is not None:
+        count = len(await api.engine.history.discard(caller.sees, chosen.run_ids))
+        _note(request, chosen, count)
+    else:
+        async for letters in _passes(api, chosen, caller):
+            count += len(await api.engine.history.discard(caller.sees, [run.run_id for run in letters]))
+            _note(request, chosen, count)  # after each pass: the next one may fail
+    if not count:
+        settle_account(request)
+    return answer({"count": count})
+
+
+async def _requeue(api: Api, request: Request, caller: Caller, chosen: Chosen, first: UUID) -> set[RunId]:
+    """The new runs; also those that the same request made before or makes this moment, if their letters are found."""
+    made: set[RunId] = set()
+    _note(request, chosen, 0)
+    async for letters in _passes(api, chosen, caller):
+        now = api.clock.now()
+        new = [again(run, _follower(run, first), now) for run in letters]
+        made |= await api.engine.history.requeue(new, now)
+        others = [one.run_id for one in new if one.run_id not in made]
+        _note(request, chosen, len(made))  # after each pass: the next one may fail
+        made |= {run.run_id for run in await _read(api, others, caller)}
+        _note(request, chosen, len(made))
+        for uid in {run.uid for run in letters}:
+            changed(request, uid)
         await api.hint_runs(now)
-    return answer({"count": len(made), "run_ids": sorted(made)}, HTTPStatus.ACCEPTED)
+    return made
+
+
+def _follower(run: RunView, first: UUID) -> RunId:
+    """The id of its next run. In the order of their ends: what is made together stays together."""
+    assert run.ended_at is not None, "a dead run has ended"
+    return RunId(derived_id(first, run.run_id, run.ended_at))
 
 
 def again(run: RunView, run_id: RunId, now: Instant) -> NewRun:
@@ -69,6 +133,28 @@ def again(run: RunView, run_id: RunId, now: Instant) -> NewRun:
     )
 
 
+async def _passes(api: Api, chosen: Chosen, caller: Caller) -> AsyncIterator[list[RunView]]:
+    """The chosen letters, some at a time, never none. Those that come meanwhile are newer, and not among them."""
+    if chosen.run_ids is not None:
+        letters = [run for run in await _read(api, chosen.run_ids, caller) if run.state is State.DEAD]
+        if letters:
+            yield letters
+        return
+    after, more = None, True
+    while more:
+        found = await _letters(api, caller, ONE_PASS, after)
+        fitting = [letter[0] for letter in found.items if chosen.fits(letter)]
+        if fitting:
+            yield fitting
+        after, more = found.next, found.next is not None
+
+
+async def _letters(api: Api, caller: Caller, limit: int, after: str | None) -> Page[Letter]:
+    found = await api.engine.history.dead_letters(caller.sees, limit, after)
+    classes = await api.classes_of(*found.items)
+    return Page(tuple((run, classes[run.class_id]) for run in found.items), found.next)
+
+
 async def _read(api: Api, run_ids: list[RunId], caller: Caller) -> list[RunView]:
     found: list[RunView | None] = []
     for start in range(0, len(run_ids), READ_TOGETHER):
@@ -77,17 +163,24 @@ async def _read(api: Api, run_ids: list[RunId], caller: Caller) -> list[RunView]
     return [run for run in found if run is not None]
 
 
-def _run_ids(raw: dict[str, Any]) -> list[RunId]:
+def _note(request: Request, chosen: Chosen, count: int) -> None:
+    which = {"filter": chosen.filter} if chosen.run_ids is None else {"run_ids": chosen.run_ids}
+    note(request, count=count, **which)
+
+
+def _chosen(raw: dict[str, Any]) -> Chosen:
     problems: list[Problem] = []
-    found = read_fields(raw, {"run_ids": _ids}, problems)
-    if "run_ids" not in raw:
-        problems.append(Problem("run_ids", "required", "list the ids of the runs to requeue"))
+    found = read_fields(raw, CHOICE, problems)
+    if ("run_ids" in raw) == ("filter" in raw):
+        message = 'say which ones: either run_ids, a list, or a filter, like {"task": "hello"}; {} stands for all'
+        problems.append(Problem("run_ids", "required", message))
     if problems:
         raise Invalid(*problems)
-    run_ids: list[RunId] = found["run_ids"]
-    return run_ids
+    fits: Fits = found.get("filter", _fitting({}))
+    return Chosen(found.get("run_ids"), raw.get("filter", {}), fits)
 
 
+@takes(type="array", items={"type": "string", "format": "uuid"}, minItems=1, maxItems=MOST_AT_ONCE)
 def _ids(raw: Any, path: str) -> list[RunId]:
     if not isinstance(raw, list) or not 1 <= len(raw) <= MOST_AT_ONCE:
         raise Invalid.of(path, "wrong_type", f"is a list of 1 to {MOST_AT_ONCE} ids of runs")
@@ -95,3 +188,45 @@ def _ids(raw: Any, path: str) -> list[RunId]:
     if None in found:
         raise Invalid.of(f"{path}.{found.index(None)}", "bad_id", "is not the id of a run")
     return list(dict.fromkeys(RunId(one) for one in found if one is not None))
+
+
+def _fitting(filters: Mapping[str, Any]) -> Fits:
+    """Times are those that the runs were wanted at, as in other lists of runs."""
+    start, end = window(filters)
+    job_id, task, queue = (filters.get(name) for name in ("job_id", "task", "queue"))
+
+    def fits(letter: Letter) -> bool:
+        run, key = letter
+        return (
+            job_id in (None, run.job_id)
+            and task in (None, key.task)
+            and queue in (None, key.queue)
+            and (start is None or start <= run.wanted)
+            and (end is None or run.wanted < end)
+        )
+
+    return fits
+
+
+@takes(**schema_of(instant))
+def _instant(raw: Any, path: str) -> Instant:
+    return instant(text(LONGEST)(raw, path), path)
+
+
+FILTERS: Mapping[str, Reader] = {
+    "job_id": read_job_id,
+    "task": text(LONGEST),
+    "queue": text(LONGEST),
+    "start_time": _instant,
+    "end_time": _instant,
+}
+
+
+@takes(**object_schema(FILTERS))
+def _filter(raw: Any, path: str) -> Fits:
+    found = object_of(raw, path, FILTERS)
+    with inside(path):
+        return _fitting(found)
+
+
+CHOICE: Mapping[str, Reader] = {"run_ids": _ids, "filter": _filter}  # one of the two

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
+from http import HTTPStatus
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api.answers import answer
 from oncue.api.context import Api
-from oncue.domain.errors import StoreUnavailable
+from oncue.api.problems import AGAIN_SOON, Refused
+from oncue.domain.instants import SECOND
 
-PATIENCE = 1  # seconds
+PATIENCE = SECOND
 
 
 async def alive(api: Api, request: Request) -> Response:
@@ -19,9 +20,8 @@ async def alive(api: Api, request: Request) -> Response:
 
 
 async def ready(api: Api, request: Request) -> Response:
-    try:
-        async with asyncio.timeout(PATIENCE):
-            await api.engine.now()
-    except TimeoutError:
-        raise StoreUnavailable(f"the store did not answer within {PATIENCE} s") from None
+    """Ready when the store takes writes, and whoever started this server has what else is needed."""
+    if api.awaited is not None and not api.awaited.is_set():
+        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "it is starting: ask again in a second", AGAIN_SOON)
+    await api.engine.ping(PATIENCE)
     return answer({"status": "ok"})

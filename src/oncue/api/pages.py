@@ -5,44 +5,101 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Callable, Sequence
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 import msgspec
 from starlette.requests import Request
 
 from oncue.api.auth import Caller
 from oncue.domain.errors import Invalid, Problem
+from oncue.domain.fields import Reader, read_fields, takes
+from oncue.domain.instants import Instant, parse_instant
 from oncue.domain.plain_json import printable
 from oncue.engines.port import Page
 
 LARGEST_PAGE = 1_000
 USUAL_PAGE = 100
+LOOKED_AT_ONCE, MOST_LOOKED_AT = 100, 300  # items of the store for one page of ours, where a filter leaves out some
+NO_FILTERS: Mapping[str, Reader] = MappingProxyType({})
 _SEAL = 9  # bytes
 
 T = TypeVar("T")
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """The page a request asks for; `after` is the engine's mark."""
+    """The page a request asks for, and of what; `after` is the engine's mark."""
 
     limit: int
     after: str | None
     scope: str
+    filters: dict[str, Any] = {}
 
 
-def wanted_page(request: Request, caller: Caller) -> Wanted:
-    """Invalid: a parameter we do not know, a limit out of bounds, or a token that is not from this very listing."""
-    problems = [
-        Problem(printable(name), "unknown_field", "there is no such parameter here")
-        for name in request.query_params
-        if name not in ("limit", "page_token")
-    ]
+def wanted_page(request: Request, caller: Caller, filters: Mapping[str, Reader] = NO_FILTERS) -> Wanted:
+    """Invalid: a parameter that is wrong or that we do not know, or a token that is not from this very listing."""
+    given, problems = _parameters(request)
+    found = read_fields(given, {**filters, **PAGING}, problems)
     if problems:
         raise Invalid(*problems)
-    scope = f"{request.url.path} {caller.uid}"
-    token = request.query_params.get("page_token")
-    return Wanted(_limit(request.query_params.get("limit")), None if token is None else _unseal(token, scope), scope)
+    limit, token = found.pop("limit", USUAL_PAGE), found.pop("page_token", None)
+    scope = f"{request.url.path} {caller.uid} {urlencode([(name, given[name]) for name in sorted(found)])}"
+    return Wanted(limit, None if token is None else _unseal(token, scope), scope, found)
+
+
+def read_query(request: Request, readers: Mapping[str, Reader]) -> dict[str, Any]:
+    """The parameters of a call that is no listing."""
+    given, problems = _parameters(request)
+    found = read_fields(given, readers, problems)
+    if problems:
+        raise Invalid(*problems)
+    return found
+
+
+def _parameters(request: Request) -> tuple[dict[str, str], list[Problem]]:
+    pairs = request.query_params.multi_items()
+    twice = {name for name, n in Counter(name for name, _ in pairs).items() if n > 1}
+    return dict(pairs), [Problem(printable(name), "given_twice", "give it once") for name in sorted(twice)]
+
+
+@takes(type="string", format="date-time")
+def instant(raw: Any, path: str) -> Instant:
+    """A filter by time. An offset's plus sign is a space in a query, unless it is written as %2B."""
+    return parse_instant(re.sub(r" (?=\d\d:\d\d$)", "+", raw), path)
+
+
+def window(filters: Mapping[str, Any]) -> tuple[Instant | None, Instant | None]:
+    """From `start_time` up to, and without, `end_time`."""
+    start, end = filters.get("start_time"), filters.get("end_time")
+    if start is not None and end is not None and end <= start:
+        raise Invalid.of("end_time", "bad_window", "must be later than start_time")
+    return start, end
+
+
+async def filled_page(
+    read: Callable[[int, str | None], Awaitable[Page[T]]], wanted: Wanted, keep: Callable[[T], bool] | None = None
+) -> Page[T]:
+    """A page of those to keep. A bounded number of them is looked at: it may be short while there is more."""
+    if keep is None:
+        return await read(wanted.limit, wanted.after)
+    items, after, looked_at = list[T](), wanted.after, 0
+    while looked_at < MOST_LOOKED_AT:
+        room = wanted.limit - len(items)
+        asked = max(room, LOOKED_AT_ONCE) if looked_at else room  # nearly always all of the first ones fit
+        found = await read(asked, after)
+        looked_at += len(found.items)
+        fitting = [number for number, item in enumerate(found.items, 1) if keep(item)]
+        if len(fitting) > room:  # the page ends with the last one it has room for: ask where that is
+            found = await read(fitting[room - 1], after)
+        items += filter(keep, found.items)
+        after = found.next
+        if after is None or len(items) >= wanted.limit or len(found.items) < asked:
+            break
+    return Page(tuple(items), after)
 
 
 def page(name: str, found: Page[T], shown: Callable[[T], Any], wanted: Wanted) -> dict[str, Any]:
@@ -51,12 +108,19 @@ def page(name: str, found: Page[T], shown: Callable[[T], Any], wanted: Wanted) -
     return {name: items, "next_page_token": None if found.next is None else _seal(found.next, wanted.scope)}
 
 
-def _limit(text: str | None) -> int:
-    if text is None:
-        return USUAL_PAGE
-    if not (text.isascii() and text.isdecimal() and len(text) < 6 and 1 <= int(text) <= LARGEST_PAGE):
-        raise Invalid.of("limit", "out_of_range", f"is a whole number from 1 to {LARGEST_PAGE}")
-    return int(text)
+@takes(type="integer", minimum=1, maximum=LARGEST_PAGE, default=USUAL_PAGE)
+def _limit(raw: str, path: str) -> int:
+    if not (raw.isascii() and raw.isdecimal() and len(raw) < 6 and 1 <= int(raw) <= LARGEST_PAGE):
+        raise Invalid.of(path, "out_of_range", f"is a whole number from 1 to {LARGEST_PAGE}")
+    return int(raw)
+
+
+@takes(type="string")
+def _token(raw: str, path: str) -> str:
+    return raw
+
+
+PAGING: Mapping[str, Reader] = {"limit": _limit, "page_token": _token}  # what every listing takes beside its filters
 
 
 def _seal(mark: str, scope: str) -> str:

@@ -7,7 +7,6 @@ from traceback import format_exception
 from typing import Any
 
 import structlog
-from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
@@ -18,6 +17,7 @@ from oncue.domain.errors import (
     KeyReused,
     NotFound,
     OncueError,
+    Problem,
     QuotaExceeded,
     Stale,
     StoreUnavailable,
@@ -60,8 +60,12 @@ def problem_of(error: Exception, request: Request) -> Response:
             return problem(HTTPStatus.CONFLICT, str(error))
         case Stale():
             return problem(HTTPStatus.PRECONDITION_FAILED, str(error))
-        case QuotaExceeded() | KeyReused():
-            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+        case QuotaExceeded():
+            wrong = Problem(error.path, "quota_exceeded", str(error))
+            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), errors=[wrong])
+        case KeyReused():
+            wrong = Problem("Idempotency-Key", "key_reused", str(error))
+            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), errors=[wrong])
         case StoreUnavailable():
             log.warning("the store is away; the caller is asked to come back", path=request.url.path, why=str(error))
             message = "the store cannot be reached: this may or may not have been done; ask again in a second"
@@ -73,17 +77,6 @@ def problem_of(error: Exception, request: Request) -> Response:
             told = "".join(format_exception(error))
             log.error("a request failed", method=request.method, path=request.url.path, exception=told)
             return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "something went wrong on our side; it was logged")
-
-
-async def http_problem(request: Request, error: Exception) -> Response:
-    """What the router refuses: unknown paths and methods."""
-    assert isinstance(error, HTTPException)
-    status = HTTPStatus(error.status_code)
-    said = {
-        HTTPStatus.NOT_FOUND: "there is nothing at this path",
-        HTTPStatus.METHOD_NOT_ALLOWED: f"{request.method[:20]} is not possible here; the Allow header says what is",
-    }
-    return problem(status, said.get(status, status.description), dict(error.headers or {}))
 
 
 def problem(status: HTTPStatus, detail: str, headers: dict[str, str] | None = None, **members: Any) -> Response:

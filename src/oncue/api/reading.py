@@ -5,26 +5,36 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
+from contextlib import nullcontext
 from http import HTTPStatus
 from math import isfinite
 from typing import Any
 from uuid import UUID
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from oncue.api.problems import Refused
-from oncue.domain.errors import Invalid, NotFound
+from oncue.domain.errors import Invalid, NotFound, Problem
+from oncue.domain.fields import takes
+from oncue.domain.ids import JobId
 from oncue.domain.plain_json import LARGEST_INTEGER, SMALLEST_INTEGER, printable
 
 LARGEST_BODY = 1024 * 1024
+LARGE = 64 * 1024  # what has more is read beside the event loop
+MOST_VALUES = 4_000_000  # of one request: each takes much more room in memory than in its body
 LONGEST_UPLOAD = 10  # seconds until the whole body has to be here
 _LONGEST_INTEGER = len(str(SMALLEST_INTEGER))
 
 
-async def read_object(request: Request) -> dict[str, Any]:
+async def read_object(request: Request, *, largest: int = LARGEST_BODY) -> dict[str, Any]:
     """The body, which must be one JSON object."""
     _expect_json(request)
-    return _object(await _body(request))
+    body = await _body(request, largest)
+    if len(body) <= LARGE:
+        return _object(body)
+    if sum(body.count(sign) for sign in (b"{", b"[", b",")) > MOST_VALUES:
+        raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MOST_VALUES} values: send fewer")
+    return await asyncio.to_thread(_object, body)  # others need not wait for it
 
 
 async def read_optional_object(request: Request) -> dict[str, Any]:
@@ -49,28 +59,36 @@ def _object(body: bytes) -> dict[str, Any]:
     return found
 
 
-async def _body(request: Request) -> bytes:
+async def _body(request: Request, largest: int = LARGEST_BODY) -> bytes:
     """Refused as soon as it is known to be too large, and not waited for without end."""
     declared = request.headers.get("content-length", "0")
-    if declared.isdecimal() and int(declared[:20]) > LARGEST_BODY:
-        raise _too_large()
+    if declared.isdecimal() and int(declared[:20]) > largest:
+        raise _too_large(largest)
     body = bytearray()
     try:
-        async with asyncio.timeout(LONGEST_UPLOAD):
-            async for part in request.stream():
-                body += part
-                if len(body) > LARGEST_BODY:
-                    raise _too_large()
+        async with nullcontext() if _is_here(request) else asyncio.timeout(LONGEST_UPLOAD):
+            more = True
+            while more:
+                part = await request.receive()
+                if part["type"] == "http.disconnect":
+                    raise ClientDisconnect
+                body += part.get("body", b"")
+                more = part.get("more_body", False)
+                if len(body) > largest:
+                    raise _too_large(largest)
     except TimeoutError:
         message = f"the body was not complete after {LONGEST_UPLOAD} s: send it again"
         raise Refused(HTTPStatus.REQUEST_TIMEOUT, message) from None
     return bytes(body)
 
 
-def _too_large() -> Refused:
-    return Refused(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {LARGEST_BODY} bytes: send less at a time"
-    )
+def _is_here(request: Request) -> bool:
+    """Whether nothing has to be waited for: uvicorn has read all of the body. Another server does not say."""
+    return getattr(getattr(request.receive, "__self__", None), "more_body", True) is False
+
+
+def _too_large(largest: int) -> Refused:
+    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {largest} bytes: send less at a time")
 
 
 def parse_json(body: bytes) -> Any:
@@ -119,12 +137,26 @@ _decoder = json.JSONDecoder(
 )
 
 
+def refuse_parameters(request: Request) -> None:
+    """Of a call that takes none."""
+    if request.scope["query_string"] and (unknown := [printable(name) for name in request.query_params]):
+        raise Invalid(*(Problem(name, "unknown_field", "there is no such parameter here") for name in unknown))
+
+
 def path_id(request: Request) -> UUID:
     """The id in the path. What is no id names nothing, like an unknown one."""
     found = as_uuid(request.path_params["id"])
     if found is None:
         raise NotFound
     return found
+
+
+@takes(type="string", format="uuid")
+def read_job_id(raw: Any, path: str) -> JobId:
+    found = as_uuid(raw) if isinstance(raw, str) else None
+    if found is None:
+        raise Invalid.of(path, "bad_id", "is the id of a job, like 0190c2a5-7c00-7000-8000-000000000000")
+    return JobId(found)
 
 
 def as_uuid(text: str) -> UUID | None:

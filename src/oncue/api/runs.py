@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from uuid import UUID
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.answers import answer, plain_text, stored_json
+from oncue.api.audit import settle_account
 from oncue.api.auth import Caller
+from oncue.api.changes import changed
 from oncue.api.context import Api
 from oncue.api.dead_letters import again
 from oncue.api.problems import WrongState
 from oncue.api.reading import path_id
+from oncue.api.repeating import once
 from oncue.domain.errors import NotFound
 from oncue.domain.ids import RunId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
@@ -24,7 +28,11 @@ LOOK = Duration(25 * MILLISECOND)  # how often it looks
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
-    return await _shown(api, await _run(api, request, caller))
+    """A dead one with its payload, for whoever has to decide what becomes of it."""
+    run = await _run(api, request, caller)
+    if run.state is not State.DEAD:
+        return await _shown(api, run)
+    return answer(views.dead_letter(run, await api.classes_of(run), api.clock.now()))
 
 
 async def logs(api: Api, request: Request, caller: Caller) -> Response:
@@ -42,13 +50,17 @@ async def result(api: Api, request: Request, caller: Caller) -> Response:
 
 async def cancel(api: Api, request: Request, caller: Caller) -> Response:
     """Certain for a run that waits. One that runs is given a second to stop, so that the answer is the truth."""
-    run_id = RunId(path_id(request))
-    stopped = await api.engine.running.cancel(caller.sees, run_id, api.clock.now())
+    before = await _run(api, request, caller)
+    stopped = await api.engine.running.cancel(caller.sees, before.run_id, api.clock.now())
     if stopped is None:
         raise NotFound
     if stopped.final is not None:
         status = Status[stopped.final.name]
         raise WrongState(f"this run has ended before: it is {status}", status=status)
+    if before.cancel_at is None:
+        changed(request, before.uid)
+    else:
+        settle_account(request)
     await api.hint_stopped(stopped)
     until = api.clock.monotonic() + PATIENCE
     run = await _run(api, request, caller)
@@ -59,15 +71,20 @@ async def cancel(api: Api, request: Request, caller: Caller) -> Response:
 
 
 async def retry(api: Api, request: Request, caller: Caller) -> Response:
-    run, now = await _run(api, request, caller), api.clock.now()
-    if run.state is not State.DEAD:
-        status = views.status(run, now)
-        raise WrongState(f"only a dead run can be tried anew; this one is {status}", status=status)
-    new = again(run, RunId(api.new_id(now)), now)
-    if not await api.engine.history.requeue([new], now):
-        raise WrongState("this run was requeued or discarded before", status=Status.DEAD)
-    await api.hint_runs(now)
-    return answer({"run_id": new.run_id}, HTTPStatus.ACCEPTED)
+    async def make(made: UUID) -> Response:
+        run, now = await _run(api, request, caller), api.clock.now()
+        if run.state is not State.DEAD:
+            status = views.status(run, now)
+            raise WrongState(f"only a dead run can be tried anew; this one is {status}", status=status)
+        new = again(run, RunId(made), now)
+        requeued = await api.engine.history.requeue([new], now)
+        if not requeued and await api.engine.history.run(caller.sees, new.run_id) is None:
+            raise WrongState("this run was requeued or discarded before", status=Status.DEAD)
+        changed(request, run.uid)
+        await api.hint_runs(now)
+        return answer({"run_id": new.run_id}, HTTPStatus.ACCEPTED)
+
+    return await once(api, request, caller, None, make)
 
 
 async def _run(api: Api, request: Request, caller: Caller) -> RunView:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 import uvicorn
 
-from oncue.api.application import create_app
+from oncue.api.application import Application
+from oncue.api.heads import BoundedHeads
 from oncue.clock import Clock
-from oncue.domain.errors import Invalid
 from oncue.engines.port import Engine
 from oncue.settings import Settings
 
@@ -36,41 +35,30 @@ class Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(engine: Engine, clock: Clock, settings: Settings) -> AsyncIterator[str]:
-    """Listening inside the block; yields the address."""
-    with _listening(settings) as door:
-        host, port = door.getsockname()[:2]
-        config = uvicorn.Config(
-            create_app(engine, clock, settings),
-            http="httptools",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=LAST_ANSWERS,
-        )
-        server = Server(config)
-        served = asyncio.create_task(server.serve(sockets=[door]))
-        try:
-            await server.listening.wait()
-            yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        finally:
-            server.should_exit = True
-            await served
-
-
-def _listening(settings: Settings) -> socket.socket:
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    door = socket.socket(family)
+async def serving(
+    engine: Engine, clock: Clock, settings: Settings, door: socket.socket, awaited: asyncio.Event
+) -> AsyncIterator[str]:
+    """Listening inside the block; yields the address. `/readyz` says no until what is awaited has happened."""
+    host, port = door.getsockname()[:2]
+    app = Application(engine, clock, settings)
+    app.api.awaited = awaited
+    config = uvicorn.Config(
+        app,
+        http=BoundedHeads,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # whoever is on this machine could have any address in the audit log
+        timeout_graceful_shutdown=LAST_ANSWERS,
+    )
+    server = Server(config)
+    served = asyncio.create_task(server.serve(sockets=[door]))
     try:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        door.bind((settings.host, settings.port))
-        door.set_inheritable(False)
-    except OSError as refused:
-        door.close()
-        if refused.errno == errno.EADDRINUSE:
-            problem = f"{settings.port} is taken on {settings.host}: stop what uses it, or choose another --port"
-            raise Invalid.of("port", "in_use", problem) from None
-        raise Invalid.of("host", "cannot_listen", f"cannot listen on {settings.host}: {refused.strerror}") from None
-    return door
+        await server.listening.wait()
+        yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    finally:
+        server.should_exit = True
+        await app.api.watching.close()  # streams have no end of their own
+        await served

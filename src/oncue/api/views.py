@@ -28,7 +28,7 @@ def job(snap: Snapshot, user_id: str | None, last: dict[str, Any] | None) -> dic
     return {
         "job_id": found.job_id,
         "user_id": user_id,
-        "status": _status(snap, last),
+        "status": found.status,
         **_definition(found.spec),
         "payload": _json(found.payload),
         "next_run_at": _time(next_run_at(snap)),
@@ -40,13 +40,6 @@ def job(snap: Snapshot, user_id: str | None, last: dict[str, Any] | None) -> dic
 
 
 _LAST_RUN = ("run_id", "status", "scheduled_for", "start_time", "end_time", "error_type", "error_message")
-
-
-def _status(snap: Snapshot, last: dict[str, Any] | None) -> JobStatus:
-    """A one-shot whose only run is being stopped will end as cancelled, and nothing else."""
-    if snap.cursor is None and last is not None and last["status"] is Status.CANCELLING:
-        return JobStatus.CANCELLED
-    return snap.job.status
 
 
 def next_run_at(snap: Snapshot) -> Instant | None:
@@ -288,7 +281,8 @@ def _fate(found: RunView, lag: int | None, *, started: bool) -> tuple[str, str |
 
 
 def etag(found: Job) -> str:
-    return f'"{found.version}"'
+    """Of this version of this job: another one with its key begins with the same numbers."""
+    return f'"{found.version}-{found.job_id.hex[-8:]}"'
 
 
 def _time(at: Instant | None) -> str | None:

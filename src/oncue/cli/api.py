@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from oncue.cli.roles import DOOR, GUARD, STORE, door_opened, options, run
+from oncue.cli.roles import DOOR, GUARD, SAYING, STORE, door_opened, options, run
 
 EXAMPLES = """\b
 Examples:
@@ -19,9 +19,9 @@ It accepts jobs whether or not schedulers and workers are up. Any number may run
 
 
 @click.command("api", epilog=EXAMPLES)
-@options(STORE, DOOR, GUARD)
-def command(**given: Any) -> None:
+@options(STORE, DOOR, GUARD, SAYING)
+def command(as_json: bool, **given: Any) -> None:
     """Run the API alone."""
     from oncue.app import api
 
-    run("api", lambda settings: api(settings, partial(door_opened, settings)), given)
+    run("api", lambda settings: api(settings, partial(door_opened, settings, as_json)), given, as_json=as_json)

@@ -1,34 +1,65 @@
-"""`oncue keys`: API keys, made in the store itself by whoever may reach it."""
+"""`oncue keys`: API keys, made over the API by administrators, or in the store itself by whoever may reach it."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from oncue.cli.printing import print_json
+from oncue.cli.asking import SERVER, URL, asking, tell
+from oncue.cli.printing import print_json, print_table, time
 from oncue.cli.roles import STORE, options, storing
+
+if TYPE_CHECKING:
+    from oncue.client import Key, NewKey
 
 EXAMPLES = """\b
 Examples:
+  oncue keys create --user alice --role member --url http://127.0.0.1:8470
+  oncue keys list
+  oncue keys revoke KEY_ID
+"""
+CREATE = """\b
+Examples:
   oncue keys create --role admin
   oncue keys create --engine postgresql://user:password@db/oncue --user alice --role member
+  oncue keys create --url https://jobs.example.org --user alice --role viewer
   export ONCUE_API_KEY=$(oncue keys create --json | jq -r .key)
+
+Where --url or ONCUE_URL names a server, and nothing names a store, the server makes it, with the key of an
+administrator. Otherwise it is made straight in the store: for when the first one is lost, or there is no server yet.
 """
 
 
-@click.group("keys")
+@click.group("keys", epilog=EXAMPLES)
 def command() -> None:
-    """API keys."""
+    """API keys: make, list and revoke them."""
 
 
-@command.command("create", epilog=EXAMPLES)
-@options(STORE)
+@command.command("create", epilog=CREATE)
+@options(STORE, (URL,))
 @click.option("--user", default="admin", show_default=True, help="Whose key it is; made when new.")
 @click.option("--role", type=click.Choice(["admin", "member", "viewer"]), default="admin", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print an object.")
-def create(user: str, role: str, as_json: bool, **given: Any) -> None:
-    """Make a key, straight in the store: for when the first one is lost, or there is no server yet."""
+def create(user: str, role: str, url: str | None, as_json: bool, **given: Any) -> None:
+    """Make a key, which is shown this once."""
+    if url is not None and not given["engine"]:
+        _ask_for(url, user, role, as_json=as_json)
+    else:
+        _store(user, role, given, as_json=as_json)
+
+
+def _ask_for(url: str, user: str, role: str, *, as_json: bool) -> None:
+    from oncue.client import keys
+
+    def show(made: NewKey) -> None:
+        _show(made.user_id, made.role, made.key)
+
+    with asking(url, as_json=as_json, names={"user_id": "--user", "role": "--role"}) as client:
+        tell(client, keys.create(user, role), show, as_json=as_json)
+
+
+def _store(user: str, role: str, given: dict[str, Any], *, as_json: bool) -> None:
     from oncue.app import add_key
     from oncue.engines.port import Role
 
@@ -36,4 +67,37 @@ def create(user: str, role: str, as_json: bool, **given: Any) -> None:
     if as_json:
         print_json({"key_id": key.key_id, "user_id": key.user_id, "role": key.role, "key": text})
     else:
-        click.echo(f"The key of {user}, {role}, shown this once:\n  {text}")
+        _show(user, role, text)
+
+
+def _show(user: str, role: str, text: str) -> None:
+    click.echo(f"The key of {user}, {role}, shown this once:\n  {text}")
+
+
+@command.command("list", epilog="\b\nExamples:\n  oncue keys list\n  oncue keys list --json | jq '.keys[].user_id'")
+@options(SERVER)
+def list_(url: str | None, as_json: bool) -> None:
+    """List the keys there are, without their secrets. For administrators."""
+    from oncue.client import keys
+
+    def show(found: tuple[Key, ...]) -> None:
+        rows = [(one.key_id, one.user_id, one.role, time(one.created_at), time(one.revoked_at)) for one in found]
+        print_table(
+            "1 key" if len(found) == 1 else f"{len(found)} keys", ("key_id", "user", "role", "created", "revoked"), rows
+        )
+
+    with asking(url, as_json=as_json) as client:
+        tell(client, keys.listed(), show, as_json=as_json)
+
+
+@command.command("revoke", epilog="\b\nExamples:\n  oncue keys revoke KEY_ID")
+@click.argument("key_id")
+@options(SERVER)
+def revoke(url: str | None, as_json: bool, key_id: str) -> None:
+    """Make a key good for nothing. For administrators."""
+    with asking(url, as_json=as_json) as client:
+        client.keys.revoke(key_id)
+        if as_json:
+            print_json({"key_id": key_id, "revoked": True})
+        else:
+            click.echo(f"revoked {key_id}")

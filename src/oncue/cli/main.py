@@ -8,7 +8,8 @@ import click
 
 from oncue import __version__
 
-COMMANDS = ("up", "api", "scheduler", "worker", "preview", "keys")  # each a file beside this one that holds a `command`
+# Each a file beside this one that holds a `command`, in the order in which they are listed.
+COMMANDS = ("up", "jobs", "runs", "dead", "apply", "top", "preview", "keys", "api", "scheduler", "worker", "migrate")
 
 
 class Commands(click.Group):
@@ -24,15 +25,23 @@ class Commands(click.Group):
 
 EXAMPLES = """\b
 Examples:
+  oncue up --tasks tasks.py
+  oncue jobs create --task hello --schedule "every 30s"
+  oncue runs list --status dead
   oncue preview "0 9 * * 1-5" --timezone Europe/Berlin
-  oncue preview "every 30s" --count 3 --json
   oncue COMMAND --help
 
 \b
 Exit codes:
   0  done
-  1  refused: standard error says which field is wrong, and what to write
+  1  refused or failed: standard error says which field is wrong, and what to write
   2  the command line was not understood
+  3  no server answered
+
+\b
+Environment:
+  ONCUE_URL      the server that client commands ask, else http://127.0.0.1:8470
+  ONCUE_API_KEY  their key, else that of a server on this machine, from its data directory
 """
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, datetime
-from itertools import islice
+from datetime import datetime
 
 import click
 import msgspec
@@ -13,22 +11,10 @@ from oncue.cli.printing import print_json, print_table
 from oncue.cli.refusing import refusals
 from oncue.clock import Clock
 from oncue.domain.cron import DstFold, DstGap
-from oncue.domain.cron_notes import note_on, skipped_between
 from oncue.domain.errors import inside
-from oncue.domain.instants import (
-    LAST_YEAR,
-    MICROSECOND,
-    Instant,
-    instant,
-    moment,
-    parse_instant,
-    rfc3339,
-    show_duration,
-)
-from oncue.domain.schedule import Asked, Kind, Schedule, cron_of, describe_schedule, occurrences, parse_schedule
-from oncue.domain.zones import zone
-
-END_OF_TIME = Instant(instant(datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC)) - MICROSECOND)
+from oncue.domain.instants import Instant, parse_instant
+from oncue.domain.preview import MOST_SHOWN, USUALLY_SHOWN, Preview, preview
+from oncue.domain.schedule import Asked, Kind, Schedule, parse_schedule
 
 FIELDS = {
     **dict.fromkeys(("schedule", "schedule.at", "schedule.cron", "schedule.every"), "SCHEDULE"),
@@ -55,23 +41,12 @@ INSTANT is RFC 3339 with an offset: 2027-01-31T09:00:00Z or 2027-01-31T10:00:00+
 """
 
 
-class Occurrence(msgspec.Struct, frozen=True):
-    """One nominal instant, as `POST /schedules/preview` shows it."""
-
-    at: str
-    local: str
-    note: str | None
-
-
-class Preview(msgspec.Struct, frozen=True):
-    description: str
-    occurrences: tuple[Occurrence, ...]
-
-
 @click.command("preview", epilog=EXAMPLES)
 @click.argument("schedule")
 @click.option("--timezone", default="UTC", show_default=True, metavar="ZONE", help="IANA name, like Europe/Berlin.")
-@click.option("--count", type=click.IntRange(1, 1000), default=10, show_default=True, help="How many to show.")
+@click.option(
+    "--count", type=click.IntRange(1, MOST_SHOWN), default=USUALLY_SHOWN, show_default=True, help="How many to show."
+)
 @click.option("--after", metavar="INSTANT", help="Show what comes later than this. [default: now]")
 @click.option(
     "--dst-gap",
@@ -123,13 +98,11 @@ def command(
         from_here = None if after is None else parse_instant(after, "after")
         with inside("schedule"):
             parsed = _parse(schedule, options, now)
-    found = tuple(islice(_instants(parsed, from_here, now), count))
-    preview = Preview(_description(parsed), tuple(_occurrence(parsed, at, now) for at in found))
+    shown = preview(parsed, count, from_here, now)
     if as_json:
-        print_json(preview)
+        print_json(shown)
     else:
-        below = _skipped(parsed, now if from_here is None else from_here, found)
-        _print(preview, parsed.timezone, below if found else ["no occurrence is left"])
+        _print(shown, parsed.timezone)
 
 
 def _parse(text: str, options: Asked, now: Instant) -> Schedule:
@@ -146,46 +119,12 @@ def _parse(text: str, options: Asked, now: Instant) -> Schedule:
     return parse_schedule(asked, now)
 
 
-def _instants(schedule: Schedule, after: Instant | None, now: Instant) -> Iterator[Instant]:
-    if schedule.recurring:
-        yield from occurrences(schedule, now if after is None else after, END_OF_TIME)
-        return
-    at = now if schedule.at is None else schedule.at
-    if after is None or at > after:
-        yield at
-
-
-def _occurrence(schedule: Schedule, at: Instant, now: Instant) -> Occurrence:
-    here = zone(schedule.timezone)
-    local = moment(at).astimezone(here).isoformat(timespec="milliseconds")
-    note = None
-    if schedule.kind is Kind.CRON:
-        note = note_on(cron_of(schedule), here, at, schedule.dst_gap)
-    elif schedule.kind is Kind.AT and at < now:
-        note = "in the past: runs at once"
-    return Occurrence(rfc3339(at), local, note)
-
-
-def _description(schedule: Schedule) -> str:
-    jitter = f", each up to {show_duration(schedule.jitter)} later" if schedule.recurring and schedule.jitter else ""
-    return describe_schedule(schedule) + jitter
-
-
-def _skipped(schedule: Schedule, after: Instant, found: tuple[Instant, ...]) -> list[str]:
-    """What gaps take away among the occurrences shown: it has no row of its own."""
-    if schedule.kind is not Kind.CRON or schedule.dst_gap is not DstGap.SKIP or not found:
-        return []
-    if schedule.start_at is not None:
-        after = max(after, Instant(schedule.start_at - MICROSECOND))
-    return [gone.note for gone in skipped_between(cron_of(schedule), zone(schedule.timezone), after, found[-1])]
-
-
-def _print(preview: Preview, timezone: str, below: list[str]) -> None:
+def _print(shown: Preview, timezone: str) -> None:
     columns = ["at (UTC)", f"local ({timezone})", "note"]
-    rows = [[one.at, _readable(one.local), one.note or ""] for one in preview.occurrences]
-    if not any(one.note for one in preview.occurrences):
+    rows = [[one.at, _readable(one.local), one.note or ""] for one in shown.occurrences]
+    if not any(one.note for one in shown.occurrences):
         columns, rows = columns[:2], [row[:2] for row in rows]
-    print_table(preview.description, columns, rows, below)
+    print_table(shown.description, columns, rows, shown.skipped if rows else ("no occurrence is left",))
 
 
 def _readable(local: str) -> str:

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
 
 import click
 import msgspec
 
+LONGEST_CELL = 200
 
-def print_json(value: object) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+# By the words that tables show, so that a table needs no colours of its own.
+STYLES = {
+    **dict.fromkeys(("succeeded", "started", "create"), "green"),
+    **dict.fromkeys(("dead", "missed", "lost", "prune"), "red"),
+    **dict.fromkeys(("running", "change"), "cyan"),
+    **dict.fromkeys(("retrying", "late", "paused", "cancelling", "expired", "skipped", "coalesced"), "yellow"),
+    **dict.fromkeys(("cancelled", "finished", "unchanged"), "dim"),
+}
+
+
+def print_json(value: object, *, err: bool = False) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2), err=err)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], below: Sequence[str] = ()) -> None:
@@ -21,27 +34,54 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
         _print_plain(title, columns, rows, below)
 
 
+def print_fields(title: str, fields: Sequence[tuple[str, str]]) -> None:
+    """A title, and below it a line for each field that says something."""
+    print_table(title, (), [(f"{name}:", value) for name, value in fields if value])
+
+
+def time(at: datetime | None) -> str:
+    """In UTC, to the second: `2027-01-04 08:00:00Z`."""
+    return "" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
+
+
+def text(value: Any) -> str:
+    """Anything in one line that a terminal can show: JSON for what is not text, and nothing for nothing."""
+    if value is None or value == () or value == {} or value == []:
+        return ""
+    shown = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    line = "".join(letter if letter.isprintable() else " " for letter in shown)
+    return line if len(line) <= LONGEST_CELL else f"{line[: LONGEST_CELL - 1]}…"
+
+
 def _print_plain(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], below: Sequence[str]) -> None:
-    table = [columns, *rows] if rows else []
+    table = [*([columns] if columns else []), *rows] if rows else []
     widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
     click.echo("\n".join([title, *lines, *below]))
 
 
 def _print_rich(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], below: Sequence[str]) -> None:
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table
 
     console = Console(markup=False, highlight=False)
     console.print(title, style="bold")
     if rows:
-        table = Table(box=SIMPLE_HEAD, header_style="dim")
-        for name in columns[:-1]:
-            table.add_column(name, no_wrap=True)
-        table.add_column(columns[-1], overflow="fold")
-        for row in rows:
-            table.add_row(*row)
-        console.print(table)
+        console.print(rich_table(columns, rows))
     for line in below:
         console.print(line)
+
+
+def rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Any:
+    """A table for a terminal. Text is never read as markup."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, header_style="dim", show_header=bool(columns))
+    heads = columns or [""] * len(rows[0])
+    for name in heads[:-1]:
+        table.add_column(name, no_wrap=True)
+    table.add_column(heads[-1], overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in row))
+    return table

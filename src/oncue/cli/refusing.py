@@ -1,10 +1,11 @@
-"""How a command says no: exit code 1, and on standard error what is wrong and what to do about it."""
+"""How a command says no: an exit code, and on standard error what is wrong and what to do about it."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import NoReturn
 
 import click
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from oncue.domain.errors import Invalid
 
 REFUSED = 1
+UNREACHABLE = 3
 
 
 @contextmanager
@@ -40,3 +42,20 @@ def _problem(wrong: Invalid) -> dict[str, object]:
         "detail": str(wrong),
         "errors": wrong.problems,
     }
+
+
+def refuse(*lines: str, as_json: bool = False, title: str = "Refused", code: int = REFUSED) -> NoReturn:
+    """End the command with these lines; as JSON, as the detail of a problem that no server told."""
+    if as_json:
+        problem: dict[str, object] = {
+            "type": "about:blank",
+            "title": title,
+            "status": None,
+            "detail": "\n".join(lines),
+            "errors": [],
+        }
+        click.echo(msgspec.json.encode(problem), err=True)
+    else:
+        for line in lines:
+            click.echo(line, err=True)
+    sys.exit(code)

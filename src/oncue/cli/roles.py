@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+import msgspec
 
-from oncue.cli.refusing import refusals
-from oncue.domain.errors import StoreUnavailable
+from oncue.cli.refusing import refusals, refuse
+from oncue.domain.errors import Invalid, OncueError
 from oncue.domain.instants import SECOND, parse_duration
 from oncue.settings import Settings
 
@@ -25,7 +26,7 @@ def _listed(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...
     return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
-STORE = (
+WHERE = (
     click.option(
         "--engine",
         envvar="ONCUE_ENGINE",
@@ -40,9 +41,15 @@ STORE = (
         metavar="DIR",
         help="The folder of everything local.",
     ),
+)
+STORE = (
+    *WHERE,
     click.option(
         "--keep-history", default="90d", show_default=True, metavar="TIME", help="How long ended runs are kept."
     ),
+)
+SAYING = (
+    click.option("--json", "as_json", is_flag=True, help="Say as JSON where it listens, or why it cannot start."),
 )
 DOOR = (
     click.option("--host", default=DEFAULTS.host, show_default=True, help="The address to listen on."),
@@ -52,6 +59,20 @@ DOOR = (
         default=DEFAULTS.port,
         show_default=True,
         help="The port to listen on; 0: any free one.",
+    ),
+    click.option(
+        "--quota-jobs",
+        type=click.IntRange(0),
+        default=DEFAULTS.quota_jobs,
+        metavar="N",
+        help="Jobs that have not ended which a member may have. [default: any number]",
+    ),
+    click.option(
+        "--quota-payload",
+        type=click.IntRange(0),
+        default=DEFAULTS.quota_payload,
+        metavar="BYTES",
+        help="Bytes of payload in these jobs, all together. [default: any number]",
     ),
 )
 WORK = (
@@ -161,12 +182,14 @@ def settings_of(**given: Any) -> Settings:
     return Settings(**given)
 
 
-def run(role: str, work: Callable[[Settings], Coroutine[Any, Any, int]], given: dict[str, Any]) -> None:
+def run(
+    role: str, work: Callable[[Settings], Coroutine[Any, Any, int]], given: dict[str, Any], *, as_json: bool
+) -> None:
     """Run a role until it is told to stop, and end with its exit code."""
     from oncue import logs
 
     logs.configure(role)
-    sys.exit(storing(work, given))
+    sys.exit(storing(work, given, as_json=as_json))
 
 
 def storing(work: Callable[[Settings], Coroutine[Any, Any, T]], given: dict[str, Any], *, as_json: bool = False) -> T:
@@ -178,19 +201,28 @@ def storing(work: Callable[[Settings], Coroutine[Any, Any, T]], given: dict[str,
         Path(settings.data_dir).mkdir(parents=True, exist_ok=True)
         try:
             return uvloop.run(work(settings))
-        except StoreUnavailable as away:
-            click.echo(str(away), err=True)
-            sys.exit(1)
+        except Invalid:
+            raise
+        except OncueError as no:
+            refuse(str(no), as_json=as_json)
 
 
-def door_opened(settings: Settings, address: str, key: str | None) -> None:
-    """What a person who has just started a server wants to know."""
-    click.echo(f"oncue listens at {address}")
+def door_opened(settings: Settings, as_json: bool, address: str, key: str | None) -> None:
+    """What whoever has just started a server wants to know."""
     file = Path(settings.data_dir) / "admin.key"
+    if as_json:
+        kept = str(file) if file.exists() else None
+        click.echo(msgspec.json.encode({"address": address, "admin_key": key, "admin_key_file": kept}))
+    else:
+        _tell(file, address, key)
+    sys.stdout.flush()
+
+
+def _tell(file: Path, address: str, key: str | None) -> None:
+    click.echo(f"oncue listens at {address}")
     if key is not None:
         click.echo(f"The admin key, shown this once and kept in {file}:\n  {key}")
     elif file.exists():
         click.echo(f"The admin key is in {file}")
     else:
         click.echo("The store has keys. Make another: oncue keys create --engine URL --role admin")
-    sys.stdout.flush()

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from oncue.cli.roles import STORE, options, run
+from oncue.cli.roles import SAYING, STORE, options, run
 
 EXAMPLES = """\b
 Examples:
@@ -18,9 +18,9 @@ Any number may run on one engine; none is the leader, and when one dies the othe
 
 
 @click.command("scheduler", epilog=EXAMPLES)
-@options(STORE)
-def command(**given: Any) -> None:
+@options(STORE, SAYING)
+def command(as_json: bool, **given: Any) -> None:
     """Run a scheduler: it plans runs, finds dead workers, and drops old history."""
     from oncue.app import scheduler
 
-    run("scheduler", scheduler, given)
+    run("scheduler", scheduler, given, as_json=as_json)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from oncue.cli.roles import DOOR, GUARD, STORE, WORK, door_opened, options, run
+from oncue.cli.roles import DOOR, GUARD, SAYING, STORE, WORK, door_opened, options, run
 
 EXAMPLES = """\b
 Examples:
@@ -25,9 +25,9 @@ Ctrl-C lets runs finish within --grace and hands the rest back; a second one sto
 
 
 @click.command("up", epilog=EXAMPLES)
-@options(STORE, DOOR, WORK, GUARD)
-def command(**given: Any) -> None:
+@options(STORE, DOOR, WORK, GUARD, SAYING)
+def command(as_json: bool, **given: Any) -> None:
     """Run everything: the API, a scheduler, and a worker that is watched and restarted."""
     from oncue.app import up
 
-    run("up", lambda settings: up(settings, partial(door_opened, settings)), given)
+    run("up", lambda settings: up(settings, partial(door_opened, settings, as_json)), given, as_json=as_json)

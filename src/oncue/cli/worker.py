@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from oncue.cli.roles import GUARD, STORE, WORK, options, run
+from oncue.cli.roles import GUARD, SAYING, STORE, WORK, options, run
 
 EXAMPLES = """\b
 Examples:
@@ -19,9 +19,9 @@ the rest back without spending an attempt; a second signal stops at once.
 
 
 @click.command("worker", epilog=EXAMPLES)
-@options(STORE, WORK, GUARD)
-def command(**given: Any) -> None:
+@options(STORE, WORK, GUARD, SAYING)
+def command(as_json: bool, **given: Any) -> None:
     """Run a worker: it takes runs when they are due and executes them."""
     from oncue.app import worker
 
-    run("worker", worker, given)
+    run("worker", worker, given, as_json=as_json)

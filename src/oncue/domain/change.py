@@ -45,6 +45,7 @@ class JobChange(msgspec.Struct, frozen=True):
     hold: tuple[RunId, ...] = ()  # each must still be waiting
     release: tuple[RunId, ...] = ()
     ledger: tuple[Entry, ...] = ()
+    grows: int = 0  # bytes that the payload has more than before
 
 
 def first_cursor(schedule: Schedule, now: Instant) -> Cursor:
@@ -89,10 +90,12 @@ def edit(snap: Snapshot, spec: Spec, payload: bytes | None, class_id: ClassId, n
     if snap.cursor is None and snap.started:
         raise Conflict("this job has started: a one-shot can be edited until then")
     if not spec.schedule.recurring:
-        return _edit_to_one_shot(snap, job, class_id, now)
-    if snap.cursor is None:
-        return _one_shot_to_recurring(snap, job, class_id, now)
-    return _edit_recurring(snap, snap.cursor, job, class_id, now)
+        decided = _edit_to_one_shot(snap, job, class_id, now)
+    elif snap.cursor is None:
+        decided = _one_shot_to_recurring(snap, job, class_id, now)
+    else:
+        decided = _edit_recurring(snap, snap.cursor, job, class_id, now)
+    return msgspec.structs.replace(decided, grows=len(payload or b"") - len(snap.job.payload or b""))
 
 
 def _edit_to_one_shot(snap: Snapshot, job: Job, class_id: ClassId, now: Instant) -> JobChange:
@@ -233,12 +236,12 @@ def run_now(snap: Snapshot, run_id: RunId, now: Instant) -> JobChange:
 
 
 def backfill(snap: Snapshot, origin: UUID, after: Instant, until: Instant, now: Instant) -> JobChange:
-    """The occurrences in [after, until], as new runs due now, in nominal order."""
-    if snap.job.status is JobStatus.CANCELLED:
-        raise Conflict("this job is cancelled")
+    """The occurrences in [after, until], as new runs due now, in nominal order. Also those before its `start_at`."""
+    _still_open(snap.job)
     if not snap.job.spec.schedule.recurring:
         raise Conflict("this job runs once: there are no past occurrences to make up for; run it now instead")
-    found = list(islice(occurrences(snap.job.spec.schedule, Instant(after - 1), until), MOST_AT_ONCE + 1))
+    schedule = msgspec.structs.replace(snap.job.spec.schedule, start_at=None)
+    found = list(islice(occurrences(schedule, Instant(after - 1), until), MOST_AT_ONCE + 1))
     if len(found) > MOST_AT_ONCE:
         raise Invalid.of(
             "to", "too_many", f"more than {MOST_AT_ONCE} occurrences lie in that stretch: take a shorter one"

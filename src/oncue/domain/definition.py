@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import islice
@@ -12,12 +13,12 @@ import msgspec
 
 from oncue.domain import fields
 from oncue.domain.errors import Invalid, Problem, inside
-from oncue.domain.fields import Reader, read_fields
+from oncue.domain.fields import Reader, Schema, object_schema, read_fields, schema_of, takes
 from oncue.domain.instants import Duration, Instant, show_duration
 from oncue.domain.job import Rate, Spec
 from oncue.domain.lane import Concurrency
 from oncue.domain.placement import Priority, Resources
-from oncue.domain.plain_json import not_plain
+from oncue.domain.plain_json import DEEPEST, not_plain
 from oncue.domain.policy import CatchUp, OnLost, Overlap, Retry
 from oncue.domain.schedule import parse_schedule
 from oncue.domain.schedule_fields import read_schedule
@@ -67,11 +68,24 @@ def define(
     return Spec(**found), payload
 
 
+def define_payload(raw: Any, limits: Limits = USUAL) -> bytes | None:
+    """The same for the payload alone."""
+    found: bytes | None = None if raw is None else _readers(limits)["payload"](raw, "payload")
+    return found
+
+
+def definition_schema(limits: Limits = USUAL) -> Schema:
+    """What `define` takes, as JSON Schema."""
+    return object_schema(_readers(limits), required=("task",), nothing=_NULLABLE)
+
+
 _DEFAULTED = ("timeout", "max_retries", "retry")
 _NULLABLE = frozenset({"name", "key", "group", "start_within", "concurrency", "rate", "payload"})
 
 
-def _with_defaults(raw: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+def _with_defaults(raw: Mapping[str, Any], defaults: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not defaults:
+        return raw
     asked = {name: defaults[name] for name in _DEFAULTED if name in defaults} | dict(raw)
     if isinstance(asked.get("retry"), dict) and isinstance(defaults.get("retry"), dict):
         asked["retry"] = defaults["retry"] | asked["retry"]
@@ -84,7 +98,7 @@ def _readers(limits: Limits) -> dict[str, Reader]:
     return {
         "task": text,
         "schedule": read_schedule,
-        "payload": lambda raw, path: _payload(raw, path, limits.payload),
+        "payload": _payload(limits.payload),
         "name": text,
         "key": text,
         "queue": fields.text(limits.queue),
@@ -102,61 +116,99 @@ def _readers(limits: Limits) -> dict[str, Reader]:
         "concurrency": _concurrency,
         "rate": _rate,
         "resources": _resources,
-        "labels": lambda raw, path: _labels(raw, path, limits),
+        "labels": _labels(limits),
         "preemptible": fields.truth,
     }
 
 
-def _payload(raw: Any, path: str, limit: int) -> bytes:
+def _payload(limit: int) -> Reader:
     """The payload becomes keyword arguments: an object, kept as compact JSON."""
-    if not isinstance(raw, dict):
-        raise Invalid.of(path, "wrong_type", 'is an object of the task\'s arguments, like {"to": "a@example.org"}')
-    problems = list(islice(not_plain(raw, path), MOST_PROBLEMS))
-    if problems:
-        raise Invalid(*problems)
-    stored = msgspec.json.encode(raw)
-    if len(stored) > limit:
-        raise Invalid.of(path, "too_large", f"has {len(stored)} bytes as compact JSON; at most {limit} are kept")
-    return stored
+
+    @takes(type="object")
+    def read(raw: Any, path: str) -> bytes:
+        if not isinstance(raw, dict):
+            raise Invalid.of(path, "wrong_type", 'is an object of the task\'s arguments, like {"to": "a@example.org"}')
+        stored = _encoded(raw)
+        if stored is None:
+            raise Invalid(*islice(not_plain(raw, path), MOST_PROBLEMS))
+        if len(stored) > limit:
+            raise Invalid.of(path, "too_large", f"has {len(stored)} bytes as compact JSON; at most {limit} are kept")
+        return stored
+
+    return read
 
 
+# A NUL, what becomes of NaN, an integer that may have more than 64 bits; or a text that has these.
+_PERHAPS_NOT_PLAIN = re.compile(rb"\\u0000|null|\d{19}")
+
+
+def _encoded(raw: dict[str, Any]) -> bytes | None:
+    """As compact JSON. None: it is not plain. What can only be plain is not looked at value by value."""
+    try:
+        stored = msgspec.json.encode(raw)
+    except (UnicodeEncodeError, OverflowError, RecursionError, TypeError):
+        return None
+    flat = stored.count(b"{") + stored.count(b"[") <= DEEPEST
+    if flat and not _PERHAPS_NOT_PLAIN.search(stored):
+        return stored
+    return None if any(not_plain(raw, "")) else stored
+
+
+_RETRY: dict[str, Reader] = {
+    "backoff": fields.duration(),
+    "factor": fields.number(1, 100),
+    "max_backoff": fields.duration(),
+    "jitter": fields.number(0, 1),
+}
+
+
+@takes(title="Retry", **object_schema(_RETRY))
 def _retry(raw: Any, path: str) -> Retry:
-    readers = {
-        "backoff": fields.duration(),
-        "factor": fields.number(1, 100),
-        "max_backoff": fields.duration(),
-        "jitter": fields.number(0, 1),
-    }
-    retry = Retry(**fields.object_of(raw, path, readers))
+    retry = Retry(**fields.object_of(raw, path, _RETRY))
     if retry.backoff > retry.max_backoff:
         longest = show_duration(retry.max_backoff)
         raise Invalid.of(f"{path}.backoff", "too_large", f"is longer than max_backoff, {longest}: raise that one, too")
     return retry
 
 
+_CONCURRENCY: dict[str, Reader] = {"key": fields.text(200), "limit": fields.whole(1, MOST_AT_A_TIME)}
+
+
+@takes(title="Concurrency", **object_schema(_CONCURRENCY, required=("key", "limit")))
 def _concurrency(raw: Any, path: str) -> Concurrency:
-    readers = {"key": fields.text(200), "limit": fields.whole(1, MOST_AT_A_TIME)}
-    return Concurrency(**fields.object_of(raw, path, readers, required=("key", "limit")))
+    return Concurrency(**fields.object_of(raw, path, _CONCURRENCY, required=("key", "limit")))
 
 
+_RATE: dict[str, Reader] = {"limit": fields.whole(1, MOST_AT_A_TIME), "per": fields.duration(), "key": fields.text(200)}
+
+
+@takes(title="Rate", **object_schema(_RATE, required=("limit", "per")))
 def _rate(raw: Any, path: str) -> Rate:
-    readers = {"limit": fields.whole(1, MOST_AT_A_TIME), "per": fields.duration(), "key": fields.text(200)}
-    return Rate(**fields.object_of(raw, path, readers, required=("limit", "per")))
+    return Rate(**fields.object_of(raw, path, _RATE, required=("limit", "per")))
 
 
+_RESOURCES: dict[str, Reader] = {
+    "cpu": fields.number(0, MOST_CORES),
+    "memory_mb": fields.whole(0, MOST_MEMORY_MB),
+    "slots": fields.whole(1, MOST_AT_A_TIME),
+}
+
+
+@takes(title="Resources", **object_schema(_RESOURCES))
 def _resources(raw: Any, path: str) -> Resources:
-    readers = {
-        "cpu": fields.number(0, MOST_CORES),
-        "memory_mb": fields.whole(0, MOST_MEMORY_MB),
-        "slots": fields.whole(1, MOST_AT_A_TIME),
-    }
-    found = fields.object_of(raw, path, readers)
+    found = fields.object_of(raw, path, _RESOURCES)
     # rounded up, but not because 2.007 has no exact binary fraction
     return Resources(cpu_milli=ceil(round(found.pop("cpu", 0.0) * 1_000, 6)), **found)
 
 
-def _labels(raw: Any, path: str, limits: Limits) -> tuple[str, ...]:
-    found: tuple[str, ...] = fields.texts(limits.labels, limits.label)(raw, path)
-    if sum(len(label.encode()) for label in found) > LABEL_BYTES:
-        raise Invalid.of(path, "too_large", f"have more than {LABEL_BYTES} bytes together: shorten them")
-    return found
+def _labels(limits: Limits) -> Reader:
+    read_all = fields.texts(limits.labels, limits.label)
+
+    @takes(**schema_of(read_all))
+    def read(raw: Any, path: str) -> tuple[str, ...]:
+        found: tuple[str, ...] = read_all(raw, path)
+        if sum(len(label.encode()) for label in found) > LABEL_BYTES:
+            raise Invalid.of(path, "too_large", f"have more than {LABEL_BYTES} bytes together: shorten them")
+        return found
+
+    return read

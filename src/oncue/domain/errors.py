@@ -72,7 +72,11 @@ class Stale(OncueError):
 
 
 class QuotaExceeded(OncueError):
-    """The user's quota is used up. Nothing was stored."""
+    """The user's quota is used up. Nothing was stored. `path` is the field that is too large, if it is one."""
+
+    def __init__(self, message: str, path: str = "") -> None:
+        super().__init__(message)
+        self.path = path
 
 
 class KeyReused(OncueError):

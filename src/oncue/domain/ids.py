@@ -43,7 +43,28 @@ def created_at(identifier: UUID) -> Instant:
 def occurrence_id(job_id: JobId, nominal: Instant, origin: UUID = SCHEDULE) -> RunId:
     """The id of the run for one occurrence: the same for whoever plans it, however often."""
     seed = job_id.bytes + nominal.to_bytes(8, "big", signed=True) + origin.bytes
-    return RunId(uuid7(nominal, hashlib.blake2b(seed, digest_size=8).digest()))
+    return RunId(uuid7(nominal, _digest(seed)))
+
+
+def sequel(first: UUID, n: int) -> UUID:
+    """The n-th id after a UUIDv7 that stands for many things made at once: in their order, a microsecond apart.
+
+    The same for whoever makes them from the same first one, which is its own sequel 0.
+    """
+    if n == 0:
+        return first
+    fraction = first.int >> 64 & 0xFFF
+    at = created_at(first) - -fraction * MILLISECOND // 4096 + n
+    return uuid7(Instant(at), _digest(first.bytes + n.to_bytes(8, "big")))
+
+
+def derived_id(first: UUID, of: UUID, at: Instant) -> UUID:
+    """The id of what is made for another thing on behalf of `first`: the same every time, and sorted by `at`."""
+    return uuid7(at, _digest(first.bytes + of.bytes))
+
+
+def _digest(seed: bytes) -> bytes:
+    return hashlib.blake2b(seed, digest_size=8).digest()
 
 
 def lane_key(*parts: str | int | UUID) -> LaneKey:

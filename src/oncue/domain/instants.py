@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import NewType
 
 from oncue.domain.errors import Invalid
@@ -42,9 +43,10 @@ def moment(at: Instant) -> datetime:
     return EPOCH + timedelta(microseconds=at)
 
 
+@lru_cache(maxsize=4_000)
 def rfc3339(at: Instant) -> str:
     """As the API prints it: UTC, milliseconds, `Z`."""
-    return moment(at).strftime("%Y-%m-%dT%H:%M:%S.") + f"{at // 1000 % 1000:03d}Z"
+    return moment(at).isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
 
 
 def whole_millisecond(at: Instant) -> Instant:
@@ -88,6 +90,7 @@ _ISO = re.compile(
     r"P(?:(\d{1,6})W|(?:(\d{1,6})D)?(?:T(?=\d)(?:(\d{1,8})H)?(?:(\d{1,9})M)?(?:(\d{1,10})(?:\.(\d{1,6}))?S)?)?)",
     re.ASCII,
 )
+DURATION_PATTERN = f"^({_SHORT.pattern}|{_ISO.pattern})$"
 LONGEST = Duration(3_660 * DAY)
 
 
@@ -133,6 +136,7 @@ def _iso(text: str) -> Duration | None:
     )
 
 
+@lru_cache(maxsize=1_000)
 def show_duration(length: Duration) -> str:
     """The shortest exact spelling: an hour is `1h`, 90 s `90s`; what no unit divides is shown in milliseconds."""
     for unit in ("d", "h", "m", "s", "ms"):

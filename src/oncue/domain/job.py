@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+from contextlib import suppress
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -79,6 +82,24 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
 
 encode_spec = msgspec.json.Encoder().encode
 decode_spec = msgspec.json.Decoder(Spec).decode
+
+
+def definition_of(spec: Spec, payload: bytes | None) -> bytes:
+    """A digest of what a job is to be. Equal for payloads that say the same, however they are written."""
+    written = payload or b"null"
+    with suppress(msgspec.DecodeError):
+        # no payload is one without arguments
+        written = msgspec.json.encode(msgspec.json.decode(written) or None, order="sorted")
+    said = msgspec.json.encode(_said(spec), order="sorted")
+    return hashlib.blake2b(said + b"\n" + written, digest_size=16).digest()
+
+
+def _said(found: Any) -> Any:
+    """Without what equals its default, however it came there: encoding leaves out only what is that very object."""
+    if not isinstance(found, msgspec.Struct):
+        return found
+    values = ((field, getattr(found, field.name)) for field in msgspec.structs.fields(found))
+    return {field.name: _said(value) for field, value in values if value != field.default}
 
 
 class Job(msgspec.Struct, frozen=True):

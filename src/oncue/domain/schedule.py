@@ -109,6 +109,7 @@ def _shorthand(text: str) -> Asked:
 
 
 def _from_object(asked: Asked, now: Instant) -> Schedule:
+    asked = _without_echo(asked)
     given = [name for name in ("at", "cron", "every", "calendar") if getattr(asked, name) is not None]
     if len(given) > 1:
         raise Invalid.of(given[1], "bad_schedule", f"give one of at, cron, every, calendar, not {' and '.join(given)}")
@@ -133,6 +134,13 @@ def _from_object(asked: Asked, now: Instant) -> Schedule:
             return window
     cron_of(schedule)
     return schedule
+
+
+def _without_echo(asked: Asked) -> Asked:
+    """A calendar is read back with the cron expression it became: the two may come back together."""
+    if asked.calendar is not None and asked.cron is not None and asked.cron == to_cron(asked.calendar)[0]:
+        return msgspec.structs.replace(asked, cron=None)
+    return asked
 
 
 def _only_recurring(asked: Asked) -> None:

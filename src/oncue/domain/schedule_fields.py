@@ -8,7 +8,7 @@ from oncue.domain import fields
 from oncue.domain.calendar import Calendar
 from oncue.domain.cron import DstFold, DstGap
 from oncue.domain.errors import Invalid
-from oncue.domain.fields import Reader
+from oncue.domain.fields import Reader, object_schema, takes
 from oncue.domain.schedule import Asked
 
 MOST_RUNS = 1_000_000_000
@@ -16,16 +16,7 @@ LONGEST_TEXT = 1_000
 MOST_DAYS = 50
 
 
-def read_schedule(raw: Any, path: str = "schedule") -> Asked | str:
-    """The types are right after this, and every field is one we know; what they say is checked by `parse_schedule`."""
-    if isinstance(raw, str):
-        return _string(raw, path)
-    if not isinstance(raw, dict):
-        message = 'is a string like "now", "every 30s" or "0 9 * * 1-5", or an object with at, cron, every or calendar'
-        raise Invalid.of(path, "wrong_type", message)
-    return Asked(**fields.object_of(raw, path, _SCHEDULE, nothing=_NULLABLE))
-
-
+@takes(type="string", maxLength=LONGEST_TEXT)
 def _string(raw: Any, path: str) -> str:
     if not isinstance(raw, str):
         raise Invalid.of(path, "wrong_type", "is a string")
@@ -34,12 +25,14 @@ def _string(raw: Any, path: str) -> str:
     return raw
 
 
+@takes(type=["integer", "string"], maxLength=LONGEST_TEXT)
 def _number_or_text(raw: Any, path: str) -> int | str:
     if isinstance(raw, bool) or not isinstance(raw, int | str):
         raise Invalid.of(path, "wrong_type", 'is a number or a cron field, like 9 or "9-17"')
     return raw if isinstance(raw, int) else _string(raw, path)
 
 
+@takes(type=["string", "array"], maxLength=LONGEST_TEXT, items=fields.schema_of(_string), maxItems=MOST_DAYS)
 def _days(raw: Any, path: str) -> str | tuple[str, ...]:
     if isinstance(raw, list) and len(raw) <= MOST_DAYS:
         return tuple(_string(one, f"{path}.{place}") for place, one in enumerate(raw))
@@ -48,14 +41,17 @@ def _days(raw: Any, path: str) -> str | tuple[str, ...]:
     return _string(raw, path)
 
 
-def _calendar(raw: Any, path: str) -> Calendar:
-    return Calendar(**fields.object_of(raw, path, _CALENDAR, nothing=frozenset(_CALENDAR)))
-
-
 _CALENDAR: dict[str, Reader] = {
     **dict.fromkeys(("year", "month", "date", "hour", "minute"), _number_or_text),
     "days_of_week": _days,
 }
+
+
+@takes(title="Calendar", **object_schema(_CALENDAR, nothing=_CALENDAR.keys()))
+def _calendar(raw: Any, path: str) -> Calendar:
+    return Calendar(**fields.object_of(raw, path, _CALENDAR, nothing=_CALENDAR.keys()))
+
+
 _SCHEDULE: dict[str, Reader] = {
     **dict.fromkeys(("at", "cron", "every", "timezone", "start_at", "end_at", "jitter"), _string),
     "calendar": _calendar,
@@ -64,3 +60,15 @@ _SCHEDULE: dict[str, Reader] = {
     "max_runs": fields.whole(1, MOST_RUNS),
 }
 _NULLABLE = frozenset({"at", "cron", "every", "calendar", "start_at", "end_at", "jitter", "max_runs"})
+SCHEDULE = {"title": "Schedule", **object_schema(_SCHEDULE, nothing=_NULLABLE)}
+
+
+@takes(anyOf=[fields.schema_of(_string), SCHEDULE])
+def read_schedule(raw: Any, path: str = "schedule") -> Asked | str:
+    """The types are right after this, and every field is one we know; what they say is checked by `parse_schedule`."""
+    if isinstance(raw, str):
+        return _string(raw, path)
+    if not isinstance(raw, dict):
+        message = 'is a string like "now", "every 30s" or "0 9 * * 1-5", or an object with at, cron, every or calendar'
+        raise Invalid.of(path, "wrong_type", message)
+    return Asked(**fields.object_of(raw, path, _SCHEDULE, nothing=_NULLABLE))

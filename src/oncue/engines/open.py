@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from oncue.domain.errors import Invalid
 from oncue.engines.port import Engine
 from oncue.settings import Settings
 
+if TYPE_CHECKING:  # each is imported when it is used: neither needs the other's driver
+    from oncue.engines.postgres.engine import PostgresEngine
+    from oncue.engines.sqlite.engine import SqliteEngine
+
 
 async def open_engine(settings: Settings) -> Engine:
     """Open the store that `settings.engine` names. Any number of processes may do so at once."""
-    url = settings.engine
+    return await _engine(settings.engine).open(settings)
+
+
+async def migrate(settings: Settings) -> tuple[int, int]:
+    """Bring its schema up to date and nothing else: the version it was at, and the one it is at now."""
+    return await _engine(settings.engine).migrate(settings)
+
+
+def _engine(url: str) -> type[SqliteEngine] | type[PostgresEngine]:
     if url.startswith("sqlite:///"):
         from oncue.engines.sqlite.engine import SqliteEngine
 
-        return await SqliteEngine.open(settings)
+        return SqliteEngine
     if url.startswith(("postgresql://", "postgres://")):
         try:
             from oncue.engines.postgres.engine import PostgresEngine
         except ModuleNotFoundError as missing:
             raise Invalid.of("engine", "missing_driver", "PostgreSQL needs: pip install 'oncue[postgres]'") from missing
-        return await PostgresEngine.open(settings)
+        return PostgresEngine
     raise Invalid.of(
         "engine",
         "bad_engine",

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
+from uuid import UUID
 
 from oncue.domain.change import JobChange
 from oncue.domain.explain import Standing
@@ -40,6 +41,7 @@ from oncue.domain.ledger import Entry
 from oncue.domain.overlap import HeldRun, Withdrawal
 from oncue.domain.placement import ClassKey
 from oncue.domain.planning import DueJob, Plan
+from oncue.domain.quota import Quota, Usage
 from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settled, Settlement
 from oncue.engines.values import (
     Beat,
@@ -52,14 +54,18 @@ from oncue.engines.values import (
     Deed,
     Granted,
     Hint,
+    Holder,
     JobQuery,
     JobRow,
     Key,
     Mail,
+    Nearby,
     NewJob,
     Page,
     Planned,
     Repeat,
+    Reserved,
+    Revoked,
     Role,
     RunQuery,
     Task,
@@ -82,17 +88,22 @@ __all__ = [
     "Granted",
     "Hint",
     "History",
+    "Holder",
     "JobQuery",
     "JobRow",
     "Jobs",
     "Key",
     "Mail",
+    "Nearby",
     "NewJob",
     "Page",
     "People",
     "Planned",
     "Planning",
+    "Quota",
     "Repeat",
+    "Reserved",
+    "Revoked",
     "Role",
     "RunQuery",
     "Running",
@@ -101,6 +112,7 @@ __all__ = [
     "Task",
     "Topic",
     "Turns",
+    "Usage",
     "Worker",
 ]
 
@@ -123,15 +135,34 @@ class Jobs(Protocol):
         group commit calls). With `whole`, all are stored or none: when any answer is not NEW, nothing was.
         A repeat with the same idempotency key answers REPEATED; so does one without, by the job's id, whatever became
         of the job since: a caller whose answer was lost may simply ask again.
+        Of a user's jobs that have not ended at most one has a given `spec.key`: any other one is KEY_TAKEN. A one-shot
+        that is being stopped has ended in this respect: nothing but cancelled can become of it.
+        One for which its `quota` leaves no room is OVER_QUOTA, in order. That is exact whatever else is going on:
+        nobody gets one too many, and nobody is refused who has room, a repeat least of all. Who is refused has taken
+        no key of either kind.
+        """
+        ...
+
+    async def keyed(self, uid: UserNumber, key: str) -> Holder | None:
+        """The user's job that has this stable key, or had it last: it may have ended.
+
+        It may be forgotten as well, if it was a one-shot that has finished. That it was there is known, however long
+        ago, until another job takes the key or it is purged: who asks for the same again must not run it twice. The
+        key of one that was cancelled is forgotten with it.
         """
         ...
 
     async def read(self, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
-        """A job in whatever state, from one consistent moment. None: no such job, or another user's."""
+        """A job in whatever state, from one consistent moment. None: no such job, or another user's.
+
+        A one-shot whose run is being stopped is cancelled.
+        """
         ...
 
-    async def apply(self, change: JobChange, now: Instant) -> bool:
+    async def apply(self, change: JobChange, now: Instant, quota: Quota | None = None) -> bool:
         """Apply a decision whole, if its guards hold. False: the job moved on; read and decide again.
+
+        QuotaExceeded: its owner's `quota` has no room for the bytes that the payload `grows` by; nothing was written.
 
         A one-shot's definition is its run: its status is guarded, and its runs by `withdraw`, `hold` and `release`.
 
@@ -143,6 +174,15 @@ class Jobs(Protocol):
         """End a job: nothing of it starts after this answer. Waiting runs are final, running ones are told.
 
         A repeat answers with nothing stopped. None: no such job.
+        """
+        ...
+
+    async def purge(self, job_id: JobId, limit: int) -> int:
+        """Delete what there is of a job that has ended, some of it: up to `limit` runs, or lines of the ledger, a time.
+
+        Its definition goes last, with its versions, tags and stable key: who was interrupted simply goes on. Returns
+        how much went. 0: there is no such job (any more), or it has not ended, or a run of it waits or runs: then
+        nothing was deleted. What remains are sums, the audit log, idempotency keys, and starts that count for a rate.
         """
         ...
 
@@ -322,6 +362,21 @@ class History(Protocol):
         """Live runs first, then ended ones, newest end first. Bounded like `Jobs.list`; without payloads."""
         ...
 
+    async def recent(self, uid: UserNumber | None, since: Instant, limit: int) -> list[RunView]:
+        """What runs; what ended at or after `since`, newest end first; what waits again since then, because an attempt
+        failed or was lost. Up to `limit` of each. Without payloads.
+
+        A run that moves meanwhile may come twice, the second time as it was later.
+        """
+        ...
+
+    async def nearby(self, job_ids: Sequence[JobId]) -> dict[JobId, Nearby]:
+        """For each of these jobs its last run and its next: for a page of them at once. Without payloads.
+
+        The last is, of those that run or are between two attempts, the one wanted last; else the one that ended last.
+        """
+        ...
+
     async def ledger(
         self, uid: UserNumber | None, job_id: JobId, limit: int = 100, after: str | None = None
     ) -> Page[Entry]:
@@ -357,7 +412,9 @@ class History(Protocol):
     async def tend(self, now: Instant, keep: Duration) -> int:
         """Make room for history ahead and drop whole stretches that ended before `now - keep`; returns how many.
 
-        Open dead letters and their runs stay whatever their age.
+        Open dead letters and their runs stay whatever their age. Idempotency keys are in two generations: once the
+        current one is older than `Settings.repeat_for`, the other one is emptied whole and is current from then on. So
+        a key lasts that long, and at most twice as long. One caller turns, however many there are.
         """
         ...
 
@@ -383,8 +440,30 @@ class People(Protocol):
 
     async def keys(self) -> list[Key]: ...
 
-    async def revoke(self, key_id: KeyId, now: Instant) -> bool:
-        """False: there is no such key. A repeat keeps the first time of revocation."""
+    async def revoke(self, key_id: KeyId, now: Instant) -> Revoked:
+        """Make a key good for nothing. A repeat keeps the first time of revocation.
+
+        Of the keys with the role admin that work at `now`, neither revoked nor expired, the last one is not revoked.
+        That is exact, however many are revoked at once.
+        """
+        ...
+
+    async def reserve(self, uid: UserNumber, repeat: Repeat, made: UUID) -> Reserved:
+        """Before something is made: the user's idempotency key is taken, durably, by whoever comes first with it.
+
+        NEW: it is, with `made` as it was given, or as whoever was refused with the key left it. REPEATED: the answer of
+        the first, or, if there is none (yet), the id it makes things with: who makes the same with the same id makes
+        nothing new. KEY_REUSED: the key came with another body. Keys are kept as those of `Jobs.create` are, and exact
+        in the same way: for at least `Settings.repeat_for`. A repeat with the same `made` answers NEW again.
+        """
+        ...
+
+    async def answered(self, uid: UserNumber, repeat: Repeat, made: UUID, answer: bytes) -> None:
+        """Keep what was answered, for those who ask again. The first answer stays."""
+        ...
+
+    async def refused(self, uid: UserNumber, repeat: Repeat, made: UUID) -> None:
+        """Nothing was made: the key may come with another body, and gets the same id. Too late after an answer."""
         ...
 
     async def record(self, deeds: Sequence[Deed]) -> None: ...
@@ -421,6 +500,13 @@ class Engine(Protocol):
 
     async def now(self) -> Instant:
         """The store's own time."""
+        ...
+
+    async def ping(self, within: Duration) -> None:
+        """Whether the store takes writes: StoreUnavailable, if it has not said so after this long.
+
+        It does not queue behind one's own calls: that these take long is no sign of its being away.
+        """
         ...
 
     async def close(self) -> None: ...

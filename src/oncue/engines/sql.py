@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
 
 
+@cache  # every module of an engine asks for them
 def statements(package: str) -> dict[str, str]:
     """The statements of `<package>/sql/*.sql`, by file name."""
     folder = files(package).joinpath("sql")

@@ -11,7 +11,8 @@ import msgspec
 from oncue.domain.ids import ClassId, JobId, KeyId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.job import Cursor, Job, JobStatus
-from oncue.domain.run import NewRun, Peeked, State
+from oncue.domain.quota import Quota, Usage
+from oncue.domain.run import NewRun, Peeked, RunView, State
 
 T = TypeVar("T")
 
@@ -38,6 +39,18 @@ class Repeat(msgspec.Struct, frozen=True):
     body_hash: bytes
 
 
+class Deed(msgspec.Struct, frozen=True):
+    """A line of the audit log: who did what, when, from where."""
+
+    at: Instant
+    uid: UserNumber | None
+    key_id: KeyId | None
+    action: str
+    object_id: UUID | None = None
+    detail: bytes | None = None
+    address: str | None = None
+
+
 class NewJob(msgspec.Struct, frozen=True):
     """A job to store: a one-shot with its only run (whose id is the job's), or a recurring one with its cursor."""
 
@@ -46,17 +59,38 @@ class NewJob(msgspec.Struct, frozen=True):
     run: NewRun | None = None
     cursor: Cursor | None = None
     repeat: Repeat | None = None
+    applied: bool = False  # it is to be there, not to be made: what it was to be is known as long as its key is
+    deed: Deed | None = None  # the line of the audit log that goes with it, if it is stored
+    quota: Quota | None = None  # None: nobody counts; a user of whom anything is counted has one with every job
 
 
 class Created(Enum):
     NEW = "stored"
     REPEATED = "this key and body came before: here is the job it made"
     KEY_REUSED = "this key came before with another body: nothing stored"
+    KEY_TAKEN = "this job of the user's has the stable key and has not ended: nothing stored"
+    OVER_QUOTA = "the user has too much already: nothing stored"
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """Who has a stable key, or had it last. `definition`: what a one-shot is or was, as `definition_of` says it."""
+
+    job_id: JobId
+    definition: bytes | None = None
 
 
 class Creation(msgspec.Struct, frozen=True):
     outcome: Created
     job_id: JobId
+    used: Usage | None = None  # OVER_QUOTA: what the user had; of jobs no more are counted than one beyond the quota
+
+
+class Reserved(msgspec.Struct, frozen=True):
+    """What an idempotency key stands for. `made` is the id that whatever the request makes follows from."""
+
+    outcome: Created  # NEW, REPEATED or KEY_REUSED
+    made: UUID
+    answer: bytes | None = None  # what the first was told; None: not yet, or it never got so far
 
 
 class JobQuery(msgspec.Struct, frozen=True):
@@ -77,6 +111,16 @@ class JobQuery(msgspec.Struct, frozen=True):
 class JobRow(msgspec.Struct, frozen=True):
     job: Job
     next_at: Instant | None
+
+
+class Nearby(msgspec.Struct, frozen=True):
+    """A job's runs on either side of now: the last that was tried or ended, and when the first is wanted that waits.
+
+    Of those that wait, only what its schedule asked for counts, and the run of a one-shot.
+    """
+
+    last: RunView | None = None
+    next_at: Instant | None = None
 
 
 class RunQuery(msgspec.Struct, frozen=True):
@@ -182,16 +226,10 @@ class Key(msgspec.Struct, frozen=True):
     revoked_at: Instant | None = None
 
 
-class Deed(msgspec.Struct, frozen=True):
-    """A line of the audit log: who did what, when, from where."""
-
-    at: Instant
-    uid: UserNumber | None
-    key_id: KeyId | None
-    action: str
-    object_id: UUID | None = None
-    detail: bytes | None = None
-    address: str | None = None
+class Revoked(Enum):
+    DONE = "good for nothing from then on, or since it was revoked before"
+    UNKNOWN = "there is no such key"
+    LAST_ADMIN = "the last key of an administrator that works: nothing was done"
 
 
 class Count(StrEnum):
@@ -221,7 +259,7 @@ class Topic(StrEnum):
     RUNS = "runs"  # something is due at `due`: workers look from there on
     JOBS = "jobs"  # a job is to be planned at `due`: schedulers look
     MAIL = "mail"  # the worker `target` has mail
-    CHANGED = "changed"  # something a watcher may want to show changed, of user `target`
+    CHANGED = "changed"  # something a watcher may want to show changed, of the user whose number `target` begins with
 
 
 class Hint(msgspec.Struct, frozen=True):

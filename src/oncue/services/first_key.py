@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 
 from oncue.clock import Clock
 from oncue.domain.keys import key_hash
+from oncue.engines.new_keys import new_key
 from oncue.engines.port import Engine, Role
-from oncue.services.keys import new_key
 
 FILE = "admin.key"
 USER = "admin"
@@ -27,7 +28,7 @@ async def first_key(engine: Engine, clock: Clock, data_dir: Path) -> str | None:
     if await engine.people.add_first_key(key):
         return _completed(written, text)
     written.unlink(missing_ok=True)
-    return None
+    return await _left_by_a_crash(engine, data_dir)  # or by who was first, and has not come to complete it
 
 
 async def _left_by_a_crash(engine: Engine, data_dir: Path) -> str | None:
@@ -48,7 +49,11 @@ def _completed(written: Path, text: str) -> str | None:
 
 
 def _written_down(data_dir: Path) -> list[tuple[Path, str]]:
-    return [(file, file.read_text().strip()) for file in sorted(data_dir.glob(f"{FILE}.*"))]
+    found = []
+    for file in sorted(data_dir.glob(f"{FILE}.*")):
+        with suppress(FileNotFoundError):  # who wrote it, or another who found it, was quicker
+            found.append((file, file.read_text().strip()))
+    return found
 
 
 def _write_down(text: str, data_dir: Path) -> Path:

@@ -51,19 +51,46 @@ class Kept:
         self.left: tuple[Claimed, ...] = ()
         self.problem: str | None = None
 
+    @classmethod
+    async def start(cls, clock: Clock, settings: Settings) -> Kept:
+        worker_id = WorkerId(uuid7(clock.now(), secrets.token_bytes(8)))
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-m", "oncue.app", "worker", str(theirs.fileno()), str(os.getpid())),
+                pass_fds=[theirs.fileno()],
+                stdin=asyncio.subprocess.DEVNULL,
+                start_new_session=True,  # the terminal's Ctrl-C is for us: we tell the worker
+            )
+        channel = await Channel.on(ours, FromWorker)
+        channel.send(Start(worker_id, settings))
+        return cls(worker_id, process, channel, clock.monotonic())
+
     def kill(self) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        if self.process.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+
+    async def end(self) -> None:
+        """It is gone when this returns."""
+        self.kill()
+        await self.process.wait()
+        await self.channel.close()
 
 
 class Keeper:
-    def __init__(self, engine: Engine, clock: Clock, settings: Settings) -> None:
+    """`first` is a worker process that was started already."""
+
+    def __init__(self, engine: Engine, clock: Clock, settings: Settings, first: Kept | None = None) -> None:
         self._engine = engine
         self._clock = clock
         self._settings = settings
+        self._first = first
         self._kept: Kept | None = None
         self._stops = 0
         self._told = asyncio.Event()  # to stop
+        self.working = asyncio.Event()  # a worker has announced its tasks and begins to take runs
         self.problem: str | None = None  # why no worker can be started like this
 
     def stop(self) -> None:
@@ -92,21 +119,10 @@ class Keeper:
             await _happens_within(self._told, pause)
 
     async def _start(self) -> Kept:
-        worker_id = WorkerId(uuid7(self._clock.now(), secrets.token_bytes(8)))
-        ours, theirs = socket.socketpair()
-        with theirs:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                *("-m", "oncue.app", "worker", str(theirs.fileno()), str(os.getpid())),
-                pass_fds=[theirs.fileno()],
-                stdin=asyncio.subprocess.DEVNULL,
-                start_new_session=True,  # the terminal's Ctrl-C is for us: we tell the worker
-            )
-        channel = await Channel.on(ours, FromWorker)
-        kept = Kept(worker_id, process, channel, self._clock.monotonic())
-        channel.send(Start(worker_id, self._settings))
+        kept = self._first or await Kept.start(self._clock, self._settings)
+        self._first = None
         if self._told.is_set():
-            channel.send(Drain(at_once=self._stops > 1))
+            kept.channel.send(Drain(at_once=self._stops > 1))
         return kept
 
     async def _watch(self, kept: Kept) -> None:
@@ -129,6 +145,7 @@ class Keeper:
                     if not kept.registered:
                         kept.beaten_at = kept.alive_at
                     kept.registered, kept.classes = True, classes
+                    self.working.set()
                 case Left(runs):
                     kept.left = runs
                 case Unusable(problem):
@@ -180,9 +197,7 @@ class Keeper:
 
     async def _bury(self, kept: Kept) -> None:
         """It is gone for certain. What it left unstopped is handed back unspent; what it held otherwise was lost."""
-        kept.kill()
-        await kept.process.wait()
-        await kept.channel.close()
+        await kept.end()
         if self._kept is kept:
             self._kept = None
         with suppress(StoreUnavailable):  # then its silence says the same, a little later

@@ -13,13 +13,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from oncue.clock import Clock
-from oncue.domain.ids import ClassId, RunId, UserNumber
+from oncue.domain.ids import ClassId, RunId
 from oncue.domain.instants import MICROSECOND, MILLISECOND, NEVER, SECOND, Duration, Instant
 from oncue.domain.placement import Offer, Priority, misfit
 from oncue.domain.run import Peeked
 from oncue.engines.port import Engine
 from oncue.services.capacity import Capacity
 from oncue.services.choosing import Choice, Known, Line, Peers
+from oncue.services.rounds import Rounds
 from oncue.tasks import Tasks
 
 AHEAD = Duration(500 * MILLISECOND)
@@ -28,11 +29,6 @@ SWEEP = Duration(SECOND)
 SPACING = Duration(10 * MILLISECOND)  # between looks, however many hints come
 LIMIT = 10_000  # of each class in one look
 LATE = Duration(SECOND)  # from here on users take turns
-TURNS = 100  # users in one round
-TURN = 10  # runs of each
-STAYS = 4  # rounds in which those whose turn it is may have none for lack of room, before others are looked at
-REST = 10  # times as long as a round took, until the next
-RECENTLY = Duration(3 * SECOND)  # so long after others waited, nobody takes all the places there are
 FEW = 300  # claimed at a time while users take turns: nobody waits for a thousand of somebody else's
 PATIENCE = Duration(100 * MILLISECOND)  # before anything gives way to what is high: another worker may have room
 LONG_AGO = Instant(0)
@@ -47,15 +43,7 @@ class Lookout:
         self._lines: dict[ClassId, Line] = {}
         self._known: dict[RunId, Known] = {}
         self._order = itertools.count()
-        self._turns: list[Known] = []  # when work is late: one of each user after the other
-        self._turn_first = True  # the next to be taken is one of these
-        self._turns_after = UserNumber(0)  # where the next round begins
-        self._others_until = LONG_AGO
-        self._late: tuple[set[UserNumber], set[UserNumber]] = (set(), set())  # users, on this way around and the last
-        self._users = 0  # in this round
-        self._stays = STAYS
-        self._one_more_round = False  # somebody's turns are used up, or somebody may have come
-        self._turns_at = LONG_AGO
+        self._rounds = Rounds(engine, clock)
         self._took = True
         self._crowded_at = LONG_AGO
         self.peers = Peers()
@@ -87,12 +75,12 @@ class Lookout:
             if asked < now + AHEAD:
                 await self._refresh(queues=asked == LONG_AGO)
                 await self._read(self._hungry(), asked, Instant(now + AHEAD))
-            self._one_more_round |= asked < now
+            self._rounds.one_more |= asked < now
             poll = now >= self._look_at
             if poll or any(line.behind(now) for line in self._lines.values()):
                 await self._move_on(Instant(now + AHEAD))
                 self._look_at = Instant(now + POLL)
-            if poll or (self._one_more_round and now >= self._turns_at):
+            if poll or (self._rounds.one_more and now >= self._rounds.rest_until):
                 await self._take_turns(now)
         except BaseException:
             self._asked = min(self._asked, asked)
@@ -136,46 +124,15 @@ class Lookout:
                 lines[class_id].seen = short.get(class_id, until)
 
     async def _take_turns(self, now: Instant) -> None:
-        """Only when work is late. Runs of each user, one of everybody's first, then the second of everybody's."""
-        self._turns, self._users, self._one_more_round = [], 0, False
+        """Only when work is late."""
         heads = [head for line in self._lines.values() if (head := line.head(self._known, now)) is not None]
         if not any(head.due < now - LATE for head in heads):
-            self._late, self._others_until = (set(), set()), LONG_AGO
+            self._rounds.stop()
             return
         classes = [class_id for class_id, line in self._lines.items() if not line.paused]
-        asked_at = self._clock.monotonic()
-        turns = await self._engine.running.peek_fair(classes, self._turns_after, TURNS, TURN, now)
-        self._turns_at = Instant(now + max(SPACING, REST * (self._clock.monotonic() - asked_at)))
-        users = {uid: n for n, uid in enumerate(dict.fromkeys(run.uid for run in turns.runs))}
-        self._users = len(users)
-        self._note_late(set(users), turns.reached)
-        if len(users) > 1:
-            self._remember(turns.runs)
-            numbers: Counter[UserNumber] = Counter()
-            rounds: list[tuple[int, int, Known]] = []
-            for run in sorted((self._known[run.run_id] for run in turns.runs), key=lambda run: run.rank):
-                numbers[run.uid] += 1
-                rounds.append((numbers[run.uid], users[run.uid], run))
-            self._turns = [run for _, _, run in sorted(rounds, key=lambda one: one[:2])]
-
-    def _note_late(self, users: set[UserNumber], reached: UserNumber | None) -> None:
-        """Who is late; where so many have nothing due that a round does not come around, over several of them."""
-        if reached is None:
-            self._late = (users, set())
-            return
-        this, last = self._late
-        self._late = (users, this) if reached <= self._turns_after else (this | users, last)
-        self._stays = self._stays - 1 if self._others_wait and self._stays else STAYS
-        if self._stays == STAYS:
-            self._turns_after = reached
-
-    @property
-    def _others_wait(self) -> bool:
-        """More than one user has something due, or had a moment ago: whoever adds one a second finds a place."""
-        now = self._clock.now()
-        if len(self._late[0] | self._late[1]) > 1:
-            self._others_until = Instant(now + RECENTLY)
-        return now < self._others_until
+        found = await self._rounds.read(classes, now)
+        self._remember(found)
+        self._rounds.line_up([self._known[run.run_id] for run in found])
 
     async def _read(
         self, classes: Sequence[ClassId], after: Instant, until: Instant
@@ -204,15 +161,14 @@ class Lookout:
 
     def take(self, capacity: Capacity, most: int) -> list[RunId]:
         """The ids to claim now, as many as there is room for."""
-        most = min(most, FEW) if self._others_wait else most
-        lines, now = self._lines.values(), self._clock.now()
-        choice = Choice(lines, self._known, capacity, now, most, self.peers, others_wait=self._others_wait)
-        turn_first = self._turn_first and not any(line.goes_first for line in lines)
-        self._turn_first = choice.alternate(self._turns, turn_first=turn_first)
+        rounds, lines = self._rounds, self._lines.values()
+        others_wait = rounds.others_wait
+        most = min(most, FEW) if others_wait else most
+        choice = Choice(lines, self._known, capacity, self._clock.now(), most, self.peers, others_wait=others_wait)
+        turn_first = rounds.turn_first and not any(line.goes_first for line in lines)
+        rounds.turn_first = choice.alternate(rounds.turns, turn_first=turn_first)
         if choice.last_turn is not None:
-            self._turns = [run for run in self._turns if self._known.get(run.run_id) is run]
-            self._one_more_round = len({run.uid for run in self._turns}) < self._users
-            self._turns_after, self._stays = choice.last_turn, STAYS
+            rounds.took(choice.last_turn, self._known)
         self._took = bool(choice.taken)
         return [run.run_id for run in choice.taken]
 
@@ -254,8 +210,8 @@ class Lookout:
         wanted = [line.soon[0][0] for line in lines if line.soon]
         if any(line.priority is Priority.HIGH for line in full):
             wanted.append(Instant(now + PATIENCE))
-        if self._one_more_round and self._users:
-            wanted.append(self._turns_at)
+        if self._rounds.wanted:
+            wanted.append(self._rounds.rest_until)
         at_once = self._asked < now + AHEAD or any(line.behind(now) for line in lines)
         wanted.append(max(LONG_AGO if at_once else min(self._look_at, self._sweep_at), self._rest_until))
         return Duration(max(min(wanted) - now, 0))

@@ -10,6 +10,7 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.run import Claimed, Settlement, State
 from oncue.engines.port import Engine, Hint, Topic
 from oncue.services.attempts import End
+from oncue.services.changes import Changes
 from oncue.services.lookout import Lookout
 
 BATCH = 1_000
@@ -30,6 +31,7 @@ class Settling:
         self._clock = clock
         self._worker_id = worker_id
         self._lookout = lookout
+        self._changes = Changes(engine.signals, clock)
         self._linger = linger
         self._ended: list[Settlement] = []
         self._back: list[Claimed] = []
@@ -62,12 +64,14 @@ class Settling:
         if answer.lost:
             log.warning("results came too late, and are refused: the runs are others' by now", runs=len(answer.lost))
         await self._tell(batch)
+        await self._changes.of(done.run.uid for done in batch)
 
     async def _hand_back(self) -> None:
         batch = self._back[:BATCH]
         await self._engine.running.hand_back(self._worker_id, batch, self._clock.now())
         del self._back[: len(batch)]
         await self._engine.signals.send([Hint(Topic.RUNS, due=min(run.due for run in batch))])
+        await self._changes.of(run.uid for run in batch)
 
     async def _tell(self, batch: list[Settlement]) -> None:
         """Whoever looks ahead should know: something is tried again soon, or a lane let its next one in."""

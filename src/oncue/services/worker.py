@@ -10,6 +10,7 @@ from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.run import Claimed
 from oncue.engines.port import Engine
 from oncue.services.attempts import Attempts
+from oncue.services.changes import Changes
 from oncue.services.lookout import Lookout
 
 BATCH = 1_000
@@ -36,6 +37,7 @@ class Worker:
         self._worker_id = worker_id
         self._lookout = lookout
         self._attempts = attempts
+        self._changes = Changes(engine.signals, clock)
         self._unwanted = unwanted  # takes what came too late to be started, to be handed back
         self._too_long = Duration(lease // 3)
         self._may_come_true = Duration(2 * store_timeout)  # the store itself gives up a statement after one
@@ -59,7 +61,9 @@ class Worker:
         capacity = self._attempts.capacity
         due = self._lookout.take(capacity, BATCH)
         if due:
-            self._start(await self._claim(due))
+            claimed = await self._claim(due)
+            self._start(claimed)
+            await self._changes.of(run.uid for run in claimed)
         for line in await self._lookout.crowded_out(capacity):
             if self._attempts.make_room(line.kind, line.size):
                 line.go_first()

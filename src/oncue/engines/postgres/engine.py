@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from oncue.domain.instants import Instant
+import asyncio
+
+from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.engines.port import Capabilities, Fleet, History, Jobs, People, Planning, Running, Signals
 from oncue.engines.postgres.fleet import PostgresFleet
 from oncue.engines.postgres.history import PostgresHistory
@@ -13,7 +15,7 @@ from oncue.engines.postgres.pieces import Pieces
 from oncue.engines.postgres.planning import PostgresPlanning
 from oncue.engines.postgres.running import PostgresRunning
 from oncue.engines.postgres.signals import PostgresSignals
-from oncue.engines.postgres.store import Store
+from oncue.engines.postgres.store import Store, away_as_unavailable
 from oncue.settings import Settings
 
 
@@ -46,9 +48,23 @@ class PostgresEngine:
             raise
         return engine
 
+    @classmethod
+    async def migrate(cls, settings: Settings) -> tuple[int, int]:
+        store = await Store.connect(settings)
+        try:
+            return await migrate(store, settings.history_timeout)
+        finally:
+            await store.close()
+
     async def now(self) -> Instant:
         found = await self._store.fetch("select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
         return Instant(found[0][0])
+
+    async def ping(self, within: Duration) -> None:
+        """On a connection of the hot path: no listing of ours makes it wait."""
+        with away_as_unavailable():
+            async with asyncio.timeout(within / SECOND):
+                await self._store.fetch("select 1", hot=True)
 
     async def close(self) -> None:
         await self._signals.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from uuid import UUID
 
 import msgspec
@@ -14,11 +15,11 @@ from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.run import NewRun, RunView, State
 from oncue.engines.marks import mark, unmark
-from oncue.engines.port import Count, Counter, Page, RunQuery, Standing
-from oncue.engines.postgres import lanes, meters, rows
+from oncue.engines.port import Count, Counter, Nearby, Page, RunQuery, Standing
+from oncue.engines.postgres import lanes, meters, repeats, rows
 from oncue.engines.postgres.inserting import insert_runs
 from oncue.engines.postgres.jobs import PostgresJobs
-from oncue.engines.postgres.lists import LAST, list_runs
+from oncue.engines.postgres.lists import LAST, list_recent, list_runs
 from oncue.engines.postgres.pieces import TABLES, Pieces
 from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.sql import statements
@@ -49,6 +50,16 @@ class PostgresHistory:
         classes = await self._jobs.classes() if query.task or query.queue else {}
         return await list_runs(self._store, query, classes)
 
+    async def recent(self, uid: UserNumber | None, since: Instant, limit: int) -> list[RunView]:
+        recent = await list_recent(self._store, uid, since, limit)
+        retried = await self._store.fetch(_SQL["retried_since"], uid, since, limit)
+        return [*recent, *map(rows.view, retried)]
+
+    async def nearby(self, job_ids: Sequence[JobId]) -> dict[JobId, Nearby]:
+        last = {row["job_id"]: rows.view(row) for row in await self._store.fetch(_SQL["last_runs"], job_ids)}
+        next_at = {row["job_id"]: row["wanted"] for row in await self._store.fetch(_SQL["next_runs"], job_ids)}
+        return {job_id: Nearby(last.get(job_id), next_at.get(job_id)) for job_id in job_ids}
+
     async def ledger(
         self, uid: UserNumber | None, job_id: JobId, limit: int = 100, after: str | None = None
     ) -> Page[Entry]:
@@ -61,7 +72,8 @@ class PostgresHistory:
 
     async def dead_letters(self, uid: UserNumber | None, limit: int = 100, after: str | None = None) -> Page[RunView]:
         at, last = unmark(after, tuple[int, UUID]) if after else (NEVER, LAST)
-        found = await self._store.fetch(_SQL["list_dead"], uid, at, last, limit + 1)
+        which, who = ("list_dead", []) if uid is None else ("list_dead_of_user", [uid])
+        found = await self._store.fetch(_SQL[which], at, last, limit + 1, *who)
         more = mark((found[-2]["ended_at"], found[-2]["run_id"])) if len(found) > limit else None
         return Page(tuple(rows.view(row) for row in found[:limit]), more)
 
@@ -103,18 +115,18 @@ class PostgresHistory:
         ahead = [Instant(now + step * self._settings.history_width) for step in range(3)]
         for table in TABLES:
             await self._pieces.ensure(table, ahead, limit)
+        oldest = uuid7(max(cutoff, Instant(0)), bytes(10))
+        for (goes_before,) in await self._store.fetch(_SQL["history_to_drop"], cutoff):
+            await self._store.write(partial(_forget_keys, oldest, goes_before), timeout=limit)
         dropped = await self._pieces.drop_before(cutoff, limit)
-        await self._store.write(lambda c: self._forget(c, now, cutoff), timeout=limit)
+        await self._store.write(lambda c: c.execute(_SQL["forget_versions"], cutoff), timeout=limit)
+        await repeats.turn(self._store, now, self._settings.repeat_for, limit)
         await self._store.write(_forget_lanes, timeout=limit)
+        await self._store.write(lambda c: c.execute(_SQL["forget_quotas"]), timeout=limit)
         await self._store.write(lambda c: meters.forget_empty(c, now), timeout=limit)
         if dropped and cutoff > 0:
-            oldest = uuid7(cutoff, bytes(10))
             await self._store.write(lambda c: c.execute(_SQL["forget_tags"], oldest), timeout=limit)
         return dropped
-
-    async def _forget(self, connection: Connection, now: Instant, cutoff: Instant) -> None:
-        await connection.execute("delete from repeats where at < $1", now - self._settings.repeat_for)
-        await connection.execute(_SQL["forget_versions"], cutoff)
 
 
 async def _find(fetch: Fetch, uid: UserNumber | None, run_id: RunId) -> RunView | None:
@@ -146,6 +158,10 @@ async def _standing(connection: Connection, run: RunView) -> Standing:
             return Standing(run, place=before)
         case _:
             return Standing(run)
+
+
+async def _forget_keys(oldest: UUID, goes_before: Instant, connection: Connection) -> None:
+    await connection.execute(_SQL["forget_keys"], oldest, goes_before)
 
 
 async def _forget_lanes(connection: Connection) -> None:

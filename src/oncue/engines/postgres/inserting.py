@@ -1,4 +1,4 @@
-"""Writing many rows at once, for every verb that adds runs or ledger entries."""
+"""Writing many rows at once, for every verb that adds runs, ledger entries or lines of the audit log."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 from oncue.domain.instants import Instant
 from oncue.domain.ledger import Entry
 from oncue.domain.run import NewRun
-from oncue.engines.port import Count
+from oncue.engines.port import Count, Deed
 from oncue.engines.postgres import rows
 from oncue.engines.postgres.counting import Counted, count
 from oncue.engines.postgres.lanes import Touched
 from oncue.engines.postgres.store import Connection
 
+AUDIT = "at uid key_id action object_id detail address".split()
 LEDGER = "job_id first_at last_at n outcome reason run_id at".split()
 
 
@@ -42,3 +43,8 @@ async def write_ledger(connection: Connection, entries: Iterable[Entry], now: In
         LEDGER,
         [(e.job_id, e.first, e.last, e.count, e.outcome, e.reason, e.run_id, now) for e in entries],
     )
+
+
+async def write_deeds(connection: Connection, deeds: Iterable[Deed]) -> None:
+    records = [(d.at, d.uid, d.key_id, d.action, d.object_id, d.detail, d.address) for d in deeds]
+    await copy(connection, "audit", AUDIT, records)

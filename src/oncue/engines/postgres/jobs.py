@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -15,16 +15,19 @@ from asyncpg import Record
 from oncue.domain.change import JobChange
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, created_at
 from oncue.domain.instants import NEVER, Instant
-from oncue.domain.job import Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, decode_spec
+from oncue.domain.job import Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, decode_spec, definition_of
 from oncue.domain.lane import Held
 from oncue.domain.placement import ClassKey, Priority, Resources
 from oncue.domain.run import NewRun, State
-from oncue.engines.port import Cancelled, Count, Created, Creation, JobQuery, JobRow, NewJob, Page
-from oncue.engines.postgres import lanes, rows
+from oncue.engines.admitting import REFUSED, StableKey, definitions, first_with_each, quotas_of
+from oncue.engines.port import Cancelled, Count, Created, Creation, Holder, JobQuery, JobRow, NewJob, Page, Quota
+from oncue.engines.postgres import lanes, repeats, rows
 from oncue.engines.postgres.counting import count
-from oncue.engines.postgres.inserting import copy, insert_runs, write_ledger
+from oncue.engines.postgres.inserting import copy, insert_runs, write_deeds, write_ledger
 from oncue.engines.postgres.lists import list_jobs
 from oncue.engines.postgres.pieces import Pieces
+from oncue.engines.postgres.purging import NotEnded, purge
+from oncue.engines.postgres.quotas import admit_counted, grow, lock_bounds
 from oncue.engines.postgres.running import end_waiting
 from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.sql import statements
@@ -50,12 +53,19 @@ class PostgresJobs:
         return {row["class_id"]: _class_key(row) for row in await self._store.fetch("select * from classes")}
 
     async def create(self, new: Sequence[NewJob], now: Instant, *, whole: bool = False) -> list[Creation]:
+        create = partial(_create, new=new, now=now, whole=whole)
+        told_at = {job.deed.at for job in new if job.deed is not None}
         try:
-            return await self._store.write(lambda c: _create(c, new, now, whole))
+            return await self._pieces.write("audit", told_at, create)
         except _Undo as refused:
             return refused.answers
         except asyncpg.UniqueViolationError:  # the same job by two callers at once: now the winner is there to be seen
-            return await self._store.write(lambda c: _create(c, new, now, whole))
+            return await self._pieces.write("audit", told_at, create)
+
+    async def keyed(self, uid: UserNumber, key: str) -> Holder | None:
+        find = "select job_id, definition from job_keys where uid = $1 and key = $2"
+        found = await self._store.fetch(find, uid, key)
+        return Holder(*found[0]) if found else None
 
     async def read(self, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
         async def read(connection: Connection) -> Snapshot | None:
@@ -69,9 +79,9 @@ class PostgresJobs:
 
         return await self._store.read(read)
 
-    async def apply(self, change: JobChange, now: Instant) -> bool:
+    async def apply(self, change: JobChange, now: Instant, quota: Quota | None = None) -> bool:
         try:
-            await self._pieces.write("ledger", [now], lambda c: _apply(c, change, now))
+            await self._pieces.write("ledger", [now], lambda c: _apply(c, change, now, quota))
         except _MovedOn:
             return False
         return True
@@ -84,6 +94,12 @@ class PostgresJobs:
                 if snapshot.cursor is not None or answer != Cancelled():
                     return answer  # else its only run moved while we looked: look again
         return None
+
+    async def purge(self, job_id: JobId, limit: int) -> int:
+        try:
+            return await self._store.write(lambda c: purge(c, job_id, limit))
+        except NotEnded:
+            return 0
 
     async def list(self, query: JobQuery) -> Page[JobRow]:
         return await list_jobs(self._store, query, await self.classes() if query.task or query.queue else {})
@@ -101,13 +117,23 @@ class _Undo(Exception):
 
 
 async def _create(connection: Connection, new: Sequence[NewJob], now: Instant, whole: bool) -> list[Creation]:
+    quotas = quotas_of(new)
+    bounds = await lock_bounds(connection, quotas)  # first: what others make of these users is there, or comes later
     there = await _existing(connection, [job.job.job_id for job in new])
     answers = [
         Creation(Created.REPEATED, answer.job_id) if answer.job_id in there else answer
-        for answer in await _take_keys(connection, new, now)
+        for answer in await repeats.take_keys(connection, new)
     ]
     if whole and any(answer.outcome is not Created.NEW for answer in answers):
+        raise _Undo(answers)  # a repeat is one, whatever else would be in its way by now
+    wanted, made_of = first_with_each(new, answers), definitions(new)
+    holders = await _hold_stable_keys(connection, wanted, made_of)
+    admission = await admit_counted(connection, new, answers, holders, quotas, bounds)
+    answers = admission.answers
+    if whole and any(answer.outcome is not Created.NEW for answer in answers):
         raise _Undo(answers)
+    await _take_stable_keys(connection, wanted, admission.takers, made_of)
+    await repeats.give_back(connection, [job for job, one in zip(new, answers, strict=True) if one.outcome in REFUSED])
     fresh = [job for job, answer in zip(new, answers, strict=True) if answer.outcome is Created.NEW]
     recurring = [job for job in fresh if job.cursor is not None]
     await copy(connection, "jobs", rows.JOBS, [rows.job_row(job.job, job.class_id) for job in recurring])
@@ -116,6 +142,7 @@ async def _create(connection: Connection, new: Sequence[NewJob], now: Instant, w
     await copy(connection, "job_tags", TAGS, tags)
     touched = lanes.Touched()
     await insert_runs(connection, [(job.run, job.job.spec.name) for job in fresh if job.run is not None], touched)
+    await write_deeds(connection, [job.deed for job in fresh if job.deed is not None])
     await lanes.tend(connection, touched)
     return answers
 
@@ -126,22 +153,34 @@ async def _existing(connection: Connection, job_ids: Sequence[JobId]) -> set[UUI
     return {row["job_id"] for row in await connection.fetch(_SQL["existing_jobs"], job_ids, since)}
 
 
-async def _take_keys(connection: Connection, new: Sequence[NewJob], now: Instant) -> list[Creation]:
-    """Idempotency keys, first come first served; keys are taken in order, so that two groups never wait in a circle."""
-    keyed = [(job.job.uid, job.repeat.key_hash, job.repeat.body_hash, job.job.job_id) for job in new if job.repeat]
-    if not keyed:
-        return [Creation(Created.NEW, job.job.job_id) for job in new]
-    uids, keys, bodies, ids = (list(column) for column in zip(*keyed, strict=True))
-    await connection.execute(_SQL["create_repeats"], uids, keys, bodies, ids, now)
-    found = {(row["uid"], row["key_hash"]): row for row in await connection.fetch(_SQL["find_repeats"], uids, keys)}
-    return [_creation(job, found[job.job.uid, job.repeat.key_hash] if job.repeat else None) for job in new]
+async def _hold_stable_keys(
+    connection: Connection, wanted: Mapping[StableKey, JobId], made_of: Mapping[JobId, bytes]
+) -> dict[StableKey, JobId]:
+    """Which of these keys a job has that has not ended.
+
+    Whoever has a key, it is locked first: whether that job has ended is asked after those before us are done.
+    """
+    if not wanted:
+        return {}
+    uids, keys = (list(column) for column in zip(*wanted, strict=True))
+    job_ids = list(wanted.values())
+    found = await connection.fetch(_SQL["hold_keys"], uids, keys, job_ids, [made_of.get(one) for one in job_ids])
+    open_jobs = {row["job_id"] for row in await connection.fetch(_SQL["not_ended"], [row["job_id"] for row in found])}
+    return {(row["uid"], row["key"]): row["job_id"] for row in found if row["job_id"] in open_jobs}
 
 
-def _creation(job: NewJob, winner: Record | None) -> Creation:
-    if winner is None or job.repeat is None or winner["job_id"] == job.job.job_id:
-        return Creation(Created.NEW, job.job.job_id)
-    same = winner["body_hash"] == job.repeat.body_hash
-    return Creation(Created.REPEATED if same else Created.KEY_REUSED, winner["job_id"])
+async def _take_stable_keys(
+    connection: Connection,
+    wanted: Mapping[StableKey, JobId],
+    takers: Mapping[StableKey, JobId],
+    made_of: Mapping[JobId, bytes],
+) -> None:
+    """For those who are stored. A key that was held for one who is not, and that nobody had before, goes again."""
+    if wanted:
+        taken = [(*key, job_id, made_of.get(job_id)) for key, job_id in takers.items()]
+        await connection.executemany(_SQL["take_key"], taken)
+        unused = [(*key, job_id) for key, job_id in wanted.items() if key not in takers]
+        await connection.executemany(_SQL["give_back_key"], unused)
 
 
 def _agenda_row(job: NewJob) -> tuple[Any, ...]:
@@ -172,9 +211,10 @@ def _snapshot(row: Record, runs: list[Record], *, recurring: bool) -> Snapshot:
     return Snapshot(rows.recurring(row), row["class_id"], cursor, waiting, going)
 
 
-async def _apply(connection: Connection, change: JobChange, now: Instant) -> None:
-    """Guards first, in the order of locks: cursor, definition, lanes, runs."""
+async def _apply(connection: Connection, change: JobChange, now: Instant, quota: Quota | None) -> None:
+    """Guards first, in the order of locks: cursor, definition, quota, lanes, runs."""
     await _guard_definition(connection, change)
+    await grow(connection, change, quota)
     touched = lanes.Touched()
     late = await _came_to_wait(connection, change)
     await _lock_lanes(connection, {*change.withdraw, *change.hold, *change.release, *late}, touched)
@@ -278,7 +318,10 @@ async def _add(connection: Connection, runs: Sequence[NewRun], touched: lanes.To
         await insert_runs(connection, fresh, touched)
     for run in runs:
         if run.run_id == run.job_id and run.spec is not None:  # a one-shot, redefined
-            await _retag(connection, run.uid, run.job_id, decode_spec(run.spec))
+            spec = decode_spec(run.spec)
+            await _retag(connection, run.uid, run.job_id, spec)
+            made_of = definition_of(spec, run.payload)
+            await connection.execute(_SQL["redefine_key"], run.uid, spec.key, run.job_id, made_of)
 
 
 async def _cancel(connection: Connection, snapshot: Snapshot, now: Instant) -> Cancelled:

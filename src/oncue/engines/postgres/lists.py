@@ -7,6 +7,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from asyncpg import Record
+from msgspec.structs import replace
 
 from oncue.domain.ids import ClassId, JobId, UserNumber
 from oncue.domain.instants import NEVER, Instant
@@ -20,9 +21,22 @@ from oncue.engines.postgres.store import Store
 from oncue.engines.sql import statements
 
 _SQL = statements("oncue.engines.postgres")
-SCAN = 5_000  # most rows of an index that one page looks at
+SCAN = 2_000  # most rows of an index that one page looks at: with five million jobs a page takes some 10 ms
+LOOKED_THROUGH = 500  # most jobs that one page reads whole, to see whether they pass a filter
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
+ENDED_FROM = (NEVER, LAST)
+THE_ENDED = mark(("ended", *ENDED_FROM))
 ALWAYS = (Instant(-(2**62)), Instant(2**62 + 1))
+
+
+# Which one-shots that have not ended a status stands for: pieces of the statement, never the user's text.
+ONE_SHOTS: dict[JobStatus | None, dict[str, str]] = {
+    None: {"held": "true", "running": "true"},
+    JobStatus.ACTIVE: {"held": "held & 4 = 0", "running": "cancel_at is null"},
+    JobStatus.PAUSED: {"held": "held & 4 > 0", "running": "false"},
+    JobStatus.FINISHED: {"held": "false", "running": "false"},
+    JobStatus.CANCELLED: {"held": "false", "running": "cancel_at is not null"},
+}
 
 
 async def list_jobs(store: Store, query: JobQuery, classes: dict[ClassId, ClassKey]) -> Page[JobRow]:
@@ -34,19 +48,29 @@ async def list_jobs(store: Store, query: JobQuery, classes: dict[ClassId, ClassK
     part, at, last = (
         unmark(query.after, tuple[Literal["live", "ended"], int, UUID]) if query.after else ("live", 0, LAST)
     )
-    if part == "live":
-        return await _live_jobs(store, query, uids, classes, last)
-    return await _ended_jobs(store, query, uids, classes, at, last)
+    if part == "ended":
+        return await _ended_jobs(store, query, uids, classes, at, last)
+    live = await _live_jobs(store, query, uids, classes, last)
+    if live.next != THE_ENDED or len(live.items) == query.limit:
+        return live
+    left = replace(query, limit=query.limit - len(live.items))
+    ended = await _ended_jobs(store, left, uids, classes, *ENDED_FROM)
+    return Page(live.items + ended.items, ended.next)
 
 
 async def _live_jobs(
     store: Store, query: JobQuery, uids: list[int], classes: dict[ClassId, ClassKey], last: UUID
 ) -> Page[JobRow]:
-    status = None if query.status is None else rows.STATUS_NUMBER[query.status]
     chosen = _chosen(classes, query.task, query.queue)
-    scan = query.limit + 1 if status is None and chosen is None else SCAN
-    statement, name = _by_name(_SQL["list_live"], query.name, 6)
-    found = await store.fetch(statement, uids, last, scan, status, chosen, *name)
+    if chosen == []:
+        return Page(())
+    statuses = [number for status, number in rows.STATUS_NUMBER.items() if query.status in (None, status)]
+    scan = SCAN if chosen is not None else query.limit + 1
+    if query.name is not None:  # its index has more than jobs
+        scan = max(scan, LOOKED_THROUGH)
+    statement = _SQL["list_live" if query.name is None else "list_live_named"].format_map(ONE_SHOTS[query.status])
+    name = [] if query.name is None else [query.name]
+    found = await store.fetch(statement, uids, last, scan, statuses, chosen, *name)
     wanted = [row["job_id"] for row in found if row["wanted"]]
     jobs = await _jobs(store, wanted[: query.limit])
     if len(wanted) > query.limit:
@@ -54,14 +78,15 @@ async def _live_jobs(
     if len(found) == scan:
         return Page(jobs, mark(("live", 0, found[-1]["job_id"])))
     has_ended = query.status in (None, JobStatus.FINISHED, JobStatus.CANCELLED)
-    return Page(jobs, mark(("ended", NEVER, LAST)) if has_ended else None)
+    return Page(jobs, THE_ENDED if has_ended else None)
 
 
 async def _ended_jobs(
     store: Store, query: JobQuery, uids: list[int], classes: dict[ClassId, ClassKey], at: int, last: UUID
 ) -> Page[JobRow]:
     cancelled = None if query.status is None else query.status is JobStatus.CANCELLED
-    statement, name = _by_name(_SQL["list_ended"], query.name, 7)
+    narrowed, name = ("", []) if query.name is None else ("and name = $7", [query.name])
+    statement = _SQL["list_ended"].format(name=narrowed)
     chosen = _chosen(classes, query.task, query.queue)
     scan = SCAN if query.status or chosen is not None else min(SCAN, 10 * query.limit)
     found = await store.fetch(statement, uids, at, last, scan, cancelled, chosen, *name)
@@ -76,24 +101,43 @@ async def _ended_jobs(
 
 async def _tagged_jobs(store: Store, query: JobQuery, uids: list[int]) -> Page[JobRow]:
     last = unmark(query.after, UUID) if query.after else LAST
-    scan = query.limit + 1
-    found = [row["job_id"] for row in await store.fetch(_SQL["list_tagged"], uids, query.tag, last, scan)]
-    return await _filtered(store, query, found[: query.limit], mark(found[-2]) if len(found) == scan else None)
+    found = await store.fetch(_SQL["list_tagged"], uids, query.tag, last, _scan(query) + 1)
+    return await _filtered(store, query, [(row["job_id"], row["job_id"]) for row in found])
 
 
 async def _jobs_in_window(store: Store, query: JobQuery, uids: list[int]) -> Page[JobRow]:
-    at, last = unmark(query.after, tuple[int, UUID]) if query.after else (ALWAYS[0], FIRST)
-    start = ALWAYS[0] if query.next_from is None else query.next_from
+    start = _before(query.next_from)
+    at, last = unmark(query.after, tuple[int, UUID]) if query.after else start
     end = NEVER if query.next_until is None else query.next_until
-    scan = query.limit + 1
-    found = await store.fetch(_SQL["list_window"], uids, start, end, at, last, scan)
-    more = mark((found[-2]["next_at"], found[-2]["job_id"])) if len(found) == scan else None
-    return await _filtered(store, query, [row["job_id"] for row in found[: query.limit]], more)
+    found = await store.fetch(_SQL["list_window"], uids, end, *max(start, (at, last)), _scan(query) + 1)
+    places = [(row["job_id"] if row["is_job"] else None, (row["next_at"], row["job_id"])) for row in found]
+    return await _filtered(store, query, places)
 
 
-async def _filtered(store: Store, query: JobQuery, found: Sequence[JobId], more: str | None) -> Page[JobRow]:
-    """What is left of a page after the filters that its index knows nothing of."""
-    return Page(tuple(row for row in await _jobs(store, found) if _matches(query, row)), more)
+def _before(start: Instant | None) -> tuple[int, UUID]:
+    """The place right before the first one from `start` on."""
+    return (ALWAYS[0] if start is None else start - 1, LAST)
+
+
+def _scan(query: JobQuery) -> int:
+    """Rows to look at for one page: more than it has where filters leave out some that the index knows nothing of."""
+    narrowed = (query.status, query.task, query.queue, query.name)
+    return query.limit if narrowed == (None,) * len(narrowed) else max(query.limit, LOOKED_THROUGH)
+
+
+async def _filtered(store: Store, query: JobQuery, found: list[tuple[JobId | None, Any]]) -> Page[JobRow]:
+    """What of these passes the filters that the index knows nothing of. Each comes with its place; one is too many."""
+    more = len(found) > _scan(query)
+    looked_at = found[: _scan(query)]
+    there = await _jobs(store, [job_id for job_id, _ in looked_at if job_id is not None])
+    fitting = {row.job.job_id: row for row in there if _matches(query, row)}
+    items: list[JobRow] = []
+    for number, (job_id, place) in enumerate(looked_at, 1):
+        if job_id is not None and job_id in fitting:
+            items.append(fitting[job_id])
+        if len(items) == query.limit and (more or number < len(looked_at)):
+            return Page(tuple(items), mark(place))
+    return Page(tuple(items), mark(looked_at[-1][1]) if more else None)
 
 
 def _matches(query: JobQuery, row: JobRow) -> bool:
@@ -124,13 +168,15 @@ async def list_runs(store: Store, query: RunQuery, classes: dict[ClassId, ClassK
     """Part after part: running, waiting, ended. The mark says in which part the next page begins, and where."""
     part, at, last = unmark(query.after, tuple[Part, int, UUID]) if query.after else ("running", *_START["running"])
     chosen = _chosen(classes, query.task, query.queue)
+    narrowed = (chosen, query.states, query.wanted_from, query.wanted_until)
+    scan = SCAN if any(one is not None for one in narrowed) else query.limit + 1
     items: list[RunView] = []
     for current in _PARTS[_PARTS.index(part) :]:
         if current != part:
             at, last = _START[current]
         if not _has(query, current):
             continue
-        found = await _fetch_part(store, query, current, at, last)
+        found = await _fetch_part(store, query, current, at, last, scan)
         for row in found:
             if len(items) == query.limit:
                 return Page(tuple(items), mark((current, at, last)))
@@ -138,9 +184,15 @@ async def list_runs(store: Store, query: RunQuery, classes: dict[ClassId, ClassK
             at, last = _place(current, run)
             if _run_matches(query, run, chosen):
                 items.append(run)
-        if len(found) == SCAN:
+        if len(found) == scan:
             return Page(tuple(items), mark((current, at, last)))
     return Page(tuple(items))
+
+
+async def list_recent(store: Store, uid: UserNumber | None, since: Instant, limit: int) -> list[RunView]:
+    running = await store.fetch(_SQL["list_running"], uid, None, *ALWAYS, FIRST, limit)
+    ended = await store.fetch(_SQL["ended_since"], await _uids(store, uid), since, limit)
+    return [rows.view(row) for row in (*running, *ended)]
 
 
 Part = Literal["running", "waiting", "ended"]
@@ -164,16 +216,18 @@ def _has(query: RunQuery, part: Part) -> bool:
     return bool(query.states & states[part])
 
 
-async def _fetch_part(store: Store, query: RunQuery, part: Part, at: int, last: UUID) -> list[Record]:
+async def _fetch_part(store: Store, query: RunQuery, part: Part, at: int, last: UUID, scan: int) -> list[Record]:
     start = ALWAYS[0] if query.wanted_from is None else query.wanted_from
     end = ALWAYS[1] if query.wanted_until is None else query.wanted_until
     if part == "running":
-        return await store.fetch(_SQL["list_running"], query.uid, query.job_id, start, end, last, SCAN)
+        return await store.fetch(_SQL["list_running"], query.uid, query.job_id, start, end, last, scan)
     who: Any = query.job_id if query.job_id is not None else await _uids(store, query.uid)
     of_job = "" if query.job_id is None else "_of_job"
+    if part == "waiting" and query.job_id is None:
+        return await store.fetch(_SQL["list_waiting"], who, end, *max(_before(query.wanted_from), (at, last)), scan)
     if part == "waiting":
-        return await store.fetch(_SQL[f"list_waiting{of_job}"], who, start, end, at, last, SCAN)
-    return await store.fetch(_SQL[f"list_history{of_job}"], who, at, last, SCAN)
+        return await store.fetch(_SQL["list_waiting_of_job"], who, start, end, at, last, scan)
+    return await store.fetch(_SQL[f"list_history{of_job}"], who, at, last, scan)
 
 
 def _run_matches(query: RunQuery, run: RunView, chosen: list[ClassId] | None) -> bool:
@@ -195,10 +249,3 @@ def _chosen(classes: dict[ClassId, ClassKey], task: str | None, queue: str | Non
     if task is None and queue is None:
         return None
     return [i for i, key in classes.items() if task in (None, key.task) and queue in (None, key.queue)]
-
-
-def _by_name(statement: str, name: str | None, parameter: int) -> tuple[str, list[str]]:
-    """The statement, narrowed by name where one is asked for: a fragment of ours, never the user's text."""
-    if name is None:
-        return statement.format(name=""), []
-    return statement.format(name=f"and name = ${parameter}"), [name]

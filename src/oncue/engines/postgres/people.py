@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import UUID
 
 from asyncpg import Record
 
 from oncue.domain.ids import KeyId, UserNumber
 from oncue.domain.instants import Instant
 from oncue.engines.marks import mark, unmark
-from oncue.engines.port import Deed, Key, Page, Role
-from oncue.engines.postgres.inserting import copy
+from oncue.engines.port import Deed, Key, Page, Repeat, Reserved, Revoked, Role
+from oncue.engines.postgres import repeats
+from oncue.engines.postgres.inserting import AUDIT, write_deeds
 from oncue.engines.postgres.pieces import Pieces
 from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.sql import statements
 
 _SQL = statements("oncue.engines.postgres")
 FIRST_KEY_LOCK = 0x6669727374  # "first"
-AUDIT = "at uid key_id action object_id detail address".split()
 
 
 class PostgresPeople:
@@ -57,16 +58,31 @@ class PostgresPeople:
     async def keys(self) -> list[Key]:
         return [_key(row) for row in await self._store.fetch(_SQL["list_keys"])]
 
-    async def revoke(self, key_id: KeyId, now: Instant) -> bool:
-        return bool(await self._store.fetch(_SQL["revoke"], key_id, now))
+    async def revoke(self, key_id: KeyId, now: Instant) -> Revoked:
+        async def revoke(connection: Connection) -> Revoked:
+            working = await connection.fetch(_SQL["lock_working_admin_keys"], now)
+            if [row["key_id"] for row in working] == [key_id]:
+                return Revoked.LAST_ADMIN
+            return Revoked.DONE if await connection.fetch(_SQL["revoke"], key_id, now) else Revoked.UNKNOWN
+
+        return await self._store.write(revoke)
+
+    async def reserve(self, uid: UserNumber, repeat: Repeat, made: UUID) -> Reserved:
+        return await self._store.write(lambda c: repeats.reserve(c, uid, repeat, made))
+
+    async def answered(self, uid: UserNumber, repeat: Repeat, made: UUID, answer: bytes) -> None:
+        await self._store.fetch(_SQL["answer_repeat"], uid, repeat.key_hash, repeat.body_hash, made, answer)
+
+    async def refused(self, uid: UserNumber, repeat: Repeat, made: UUID) -> None:
+        await self._store.fetch(_SQL["open_repeat"], uid, repeat.key_hash, repeat.body_hash, made)
 
     async def record(self, deeds: Sequence[Deed]) -> None:
-        records = [(d.at, d.uid, d.key_id, d.action, d.object_id, d.detail, d.address) for d in deeds]
-        await self._pieces.write("audit", [deed.at for deed in deeds], lambda c: copy(c, "audit", AUDIT, records))
+        await self._pieces.write("audit", [deed.at for deed in deeds], lambda c: write_deeds(c, deeds))
 
     async def audit(self, uid: UserNumber | None = None, limit: int = 100, after: str | None = None) -> Page[Deed]:
         at, deed_id = unmark(after, tuple[int, int]) if after else (2**63 - 1, 0)
-        found = await self._store.fetch(_SQL["audit"], uid, at, deed_id, limit + 1)
+        which, who = ("audit", []) if uid is None else ("audit_of_user", [uid])
+        found = await self._store.fetch(_SQL[which], at, deed_id, limit + 1, *who)
         more = mark((found[limit - 1]["at"], found[limit - 1]["deed_id"])) if len(found) > limit else None
         return Page(tuple(_deed(row) for row in found[:limit]), more)
 

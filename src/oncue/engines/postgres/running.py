@@ -201,7 +201,9 @@ async def _try_again(
     back: set[RunId] = set()
     statement = _SQL["settle_again"].format(alive=alive)
     for (token, _), group in _alike(settlements):
-        for row in await connection.fetch(statement, worker_id, token, *rows.again(group, paused), rate.value):
+        ended_at = [settled.ended_at for settled in group]
+        given = (*rows.again(group, paused), rate.value, ended_at)
+        for row in await connection.fetch(statement, worker_id, token, *given):
             back.add(row["run_id"])
             touched.wait_for_rate(row["meter"], row["held"], row["due"])
     return back

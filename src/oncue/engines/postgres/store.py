@@ -36,6 +36,7 @@ T = TypeVar("T")
 PLANNING = {"enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off"}
 
 HOT_CONNECTIONS = 3
+DIAL_WITHIN = Duration(3 * SECOND)  # those that a hanging server has not taken yet are not to pile up
 TRIES = 5
 
 # The connection, or the server behind it, is of no more use: drop it, and let the caller repeat on another.
@@ -280,7 +281,7 @@ def _pool(url: str, dialling: Dialling, size: int, limit: Duration, bounced: boo
 def _options(limit: Duration, bounced: bool, name: str, session: dict[str, str]) -> dict[str, Any]:
     """Behind PgBouncer (`?prepared_statements=off`) nothing may outlive a transaction: no settings, no statements."""
     return {
-        "timeout": limit / SECOND,
+        "timeout": min(limit, DIAL_WITHIN) / SECOND,
         "statement_cache_size": 0 if bounced else 200,
         "server_settings": {"application_name": name, **({} if bounced else session)},
         "target_session_attrs": SessionAttribute.read_write,

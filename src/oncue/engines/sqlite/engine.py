@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oncue.clock import SystemClock
-from oncue.domain.instants import Instant
+from oncue.domain.instants import Duration, Instant
 from oncue.engines.port import Capabilities, Fleet, History, Jobs, People, Planning, Running, Signals
 from oncue.engines.sqlite.fleet import SqliteFleet
 from oncue.engines.sqlite.history import SqliteHistory
@@ -45,9 +45,20 @@ class SqliteEngine:
             raise
         return cls(store, settings)
 
+    @classmethod
+    async def migrate(cls, settings: Settings) -> tuple[int, int]:
+        store = await Store.open(settings)
+        try:
+            return await migrate(store, settings.history_timeout)
+        finally:
+            await store.close()
+
     async def now(self) -> Instant:
         """All processes on one file are on one machine: its clock is the store's."""
         return SystemClock().now()
+
+    async def ping(self, within: Duration) -> None:
+        await self._store.ping(within)
 
     async def close(self) -> None:
         await self._signals.close()

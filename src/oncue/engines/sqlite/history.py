@@ -12,13 +12,13 @@ from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry
 from oncue.domain.run import NewRun, RunView, State
 from oncue.engines.marks import mark, unmark
-from oncue.engines.port import Count, Counter, Page, RunQuery, Standing
+from oncue.engines.port import Count, Counter, Nearby, Page, RunQuery, Standing
 from oncue.engines.sql import statements
-from oncue.engines.sqlite import meters, rows
+from oncue.engines.sqlite import meters, repeats, rows
 from oncue.engines.sqlite.inserting import insert_runs
 from oncue.engines.sqlite.jobs import SqliteJobs
 from oncue.engines.sqlite.lanes import tend
-from oncue.engines.sqlite.lists import LAST, list_runs
+from oncue.engines.sqlite.lists import LAST, list_recent, list_runs, nearby
 from oncue.engines.sqlite.pieces import Pieces, drop_before, existing, find_ended
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
 from oncue.engines.touched import Touched
@@ -29,7 +29,7 @@ AT_A_TIME = 2_000  # rows forgotten in one turn of the writer
 # As the indexes have it: who was let in may be paused between two attempts, and whoever it is may wait for its rate.
 _LANE = {"lane": "lane", "inside": "held & 5 in (0, 4)", "in_line": "held & 5 = 1"}
 _GATE = {"lane": "gate", "inside": "held & 7 in (0, 4)", "in_line": "held & 7 = 2"}
-_KEYS = {"repeats": "uid, key_hash", "ledger": "entry_id", "audit": "deed_id", "run_logs": "run_id, number"}
+_KEYS = {"ledger": "entry_id", "audit": "deed_id", "run_logs": "run_id, number"}
 
 
 class SqliteHistory:
@@ -52,6 +52,16 @@ class SqliteHistory:
     async def runs(self, query: RunQuery) -> Page[RunView]:
         classes = await self._jobs.classes() if query.task or query.queue else {}
         return await self._store.read(lambda db: list_runs(db, query, classes))
+
+    async def recent(self, uid: UserNumber | None, since: Instant, limit: int) -> list[RunView]:
+        def look(db: Connection) -> list[RunView]:
+            retried = fetch(db, _SQL["retried_since"], (uid, since, limit))
+            return [*list_recent(db, uid, since, limit), *map(rows.view, retried)]
+
+        return await self._store.read(look)
+
+    async def nearby(self, job_ids: Sequence[JobId]) -> dict[JobId, Nearby]:
+        return await self._store.read(lambda db: nearby(db, job_ids))
 
     async def ledger(
         self, uid: UserNumber | None, job_id: JobId, limit: int = 100, after: str | None = None
@@ -110,11 +120,12 @@ class SqliteHistory:
 
         await self._store.write(make_room)
         dropped = await drop_before(self._store, cutoff, settings.history_timeout)
-        await self._forget("repeats", Instant(now - settings.repeat_for))
+        await self._store.write(lambda db: repeats.turn(db, now, settings.repeat_for))
         for table in ("ledger", "audit", "run_logs"):
             await self._forget(table, cutoff)
         await self._store.write(lambda db: _forget_what_nothing_refers_to(db, cutoff, pieces_dropped=dropped > 0))
         await self._store.write(lambda db: meters.forget_empty(db, now))
+        await self._store.write(lambda db: fetch(db, "delete from quotas"))  # counted anew when next needed
         return dropped
 
     async def _forget(self, table: str, before: Instant) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from oncue.domain.instants import Instant
 from oncue.domain.ledger import Entry
 from oncue.domain.run import NewRun
-from oncue.engines.port import Count
+from oncue.engines.port import Count, Deed
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.counting import Counted, count
 from oncue.engines.sqlite.store import Connection
@@ -67,3 +67,7 @@ def insert_runs(db: Connection, runs: Iterable[tuple[NewRun, str | None]], touch
 
 def write_ledger(db: Connection, entries: Iterable[Entry], now: Instant) -> None:
     insert_many(db, "ledger", rows.LEDGER, [rows.ledger_row(entry, now) for entry in entries])
+
+
+def write_deeds(db: Connection, deeds: Iterable[Deed]) -> None:
+    insert_many(db, "audit", rows.AUDIT, [rows.deed_row(deed) for deed in deeds])

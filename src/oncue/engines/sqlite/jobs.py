@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -11,18 +11,22 @@ import msgspec
 from oncue.domain.change import JobChange
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, created_at
 from oncue.domain.instants import NEVER, Instant
-from oncue.domain.job import Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, decode_spec
+from oncue.domain.job import Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, decode_spec, definition_of
 from oncue.domain.lane import Held
 from oncue.domain.placement import ClassKey, Priority, Resources
 from oncue.domain.run import NewRun, State
-from oncue.engines.port import Cancelled, Count, Created, Creation, JobQuery, JobRow, NewJob, Page
+from oncue.engines.admitting import StableKey, definitions, first_with_each
+from oncue.engines.port import Cancelled, Count, Created, Creation, Holder, JobQuery, JobRow, NewJob, Page, Quota
+from oncue.engines.repeat_keys import Kept, RepeatKey
 from oncue.engines.sql import statements
-from oncue.engines.sqlite import rows
+from oncue.engines.sqlite import repeats, rows
 from oncue.engines.sqlite.counting import Counted, count
-from oncue.engines.sqlite.inserting import delete_many, insert_many, insert_runs, write_ledger
+from oncue.engines.sqlite.inserting import delete_many, insert_many, insert_runs, write_deeds, write_ledger
 from oncue.engines.sqlite.lanes import tend
 from oncue.engines.sqlite.lists import find_one_shot, list_jobs
 from oncue.engines.sqlite.pieces import Pieces, existing, find_ended
+from oncue.engines.sqlite.purging import purge
+from oncue.engines.sqlite.quotas import admit_counted, grow, put_bounds
 from oncue.engines.sqlite.running import ask_to_stop, end_waiting
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
 from oncue.engines.touched import Touched
@@ -48,16 +52,24 @@ class SqliteJobs:
         return {ClassId(class_id): _class_key(row) for class_id, *row in found}
 
     async def create(self, new: Sequence[NewJob], now: Instant, *, whole: bool = False) -> list[Creation]:
-        return await self._store.write(lambda db: _create(db, new, now, whole))
+        made_of = definitions(new)
+        return await self._store.write(lambda db: _create(db, new, made_of, whole))
+
+    async def keyed(self, uid: UserNumber, key: str) -> Holder | None:
+        row = await self._store.read(lambda db: first(db, _SQL["key_holder"], (uid, key)))
+        return None if row is None else Holder(JobId(UUID(bytes=row[0])), row[1])
 
     async def read(self, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
         return await self._store.read(lambda db: _read(db, uid, job_id))
 
-    async def apply(self, change: JobChange, now: Instant) -> bool:
-        return await self._store.write(lambda db: _apply(db, change, now))
+    async def apply(self, change: JobChange, now: Instant, quota: Quota | None = None) -> bool:
+        return await self._store.write(lambda db: _apply(db, change, now, quota))
 
     async def cancel(self, uid: UserNumber | None, job_id: JobId, now: Instant) -> Cancelled | None:
         return await self._store.write(lambda db: self._cancel(db, uid, job_id, now))
+
+    async def purge(self, job_id: JobId, limit: int) -> int:
+        return await self._store.write(lambda db: purge(db, job_id, limit))
 
     async def list(self, query: JobQuery) -> Page[JobRow]:
         classes = await self.classes() if query.task or query.queue else {}
@@ -83,8 +95,12 @@ class SqliteJobs:
 # ------------------------------------------------------------------------------------------------------------- create
 
 
-def _create(db: Connection, new: Sequence[NewJob], now: Instant, whole: bool) -> list[Creation]:
+def _create(db: Connection, new: Sequence[NewJob], made_of: Mapping[JobId, bytes], whole: bool) -> list[Creation]:
     answers = _answers(db, new)
+    if whole and any(answer.outcome is not Created.NEW for answer in answers):
+        return answers  # a repeat is one, whatever else would be in its way by now
+    admission, bounds = admit_counted(db, new, answers, _holders(db, first_with_each(new, answers)))
+    answers = admission.answers
     fresh = [job for job, answer in zip(new, answers, strict=True) if answer.outcome is Created.NEW]
     if whole and len(fresh) < len(new):
         return answers
@@ -93,9 +109,13 @@ def _create(db: Connection, new: Sequence[NewJob], now: Instant, whole: bool) ->
     insert_many(db, "agenda", rows.AGENDA, [rows.agenda_row(j.job.job_id, j.job.uid, at) for j, at in recurring])
     tagged = [job.job for job in fresh if job.job.spec.tags]
     db.executemany(_SQL["add_tag"], [tag for job in tagged for tag in rows.tag_rows(job.uid, job.job_id, job.spec)])
-    db.executemany(_SQL["add_repeat"], [_repeat_row(job, now) for job in fresh if job.repeat is not None])
+    takers = admission.takers.items()
+    db.executemany(_SQL["take_key"], [(*key, job_id.bytes, made_of.get(job_id)) for key, job_id in takers])
+    put_bounds(db, bounds)
+    repeats.keep(db, fresh)
     touched = Touched()
     insert_runs(db, [(job.run, job.job.spec.name) for job in fresh if job.run is not None], touched)
+    write_deeds(db, [job.deed for job in fresh if job.deed is not None])
     tend(db, touched)
     return answers
 
@@ -107,10 +127,10 @@ def _answers(db: Connection, new: Sequence[NewJob]) -> list[Creation]:
     """
     job_ids = [job.job.job_id for job in new]
     there = existing(db, [job_id.bytes for job_id in job_ids], min(map(created_at, job_ids), default=Instant(0)))
-    taken: dict[tuple[int, bytes], tuple[bytes, JobId]] = {}
+    taken: dict[RepeatKey, Kept] = {}
     answers = []
     for job in new:
-        creation = _by_key(db, job, taken) or Creation(Created.NEW, job.job.job_id)
+        creation = repeats.by_key(db, job, taken)
         if creation.outcome is Created.NEW and job.job.job_id.bytes in there:
             creation = Creation(Created.REPEATED, job.job.job_id)
         there.add(job.job.job_id.bytes)
@@ -118,23 +138,14 @@ def _answers(db: Connection, new: Sequence[NewJob]) -> list[Creation]:
     return answers
 
 
-def _by_key(db: Connection, job: NewJob, taken: dict[tuple[int, bytes], tuple[bytes, JobId]]) -> Creation | None:
-    """An idempotency key that came before decides; a new one is taken."""
-    if job.repeat is None:
-        return None
-    key = (job.job.uid, job.repeat.key_hash)
-    if key not in taken:
-        row = first(db, "select body_hash, job_id from repeats where uid = ? and key_hash = ?", key)
-        taken[key] = (row[0], JobId(UUID(bytes=row[1]))) if row else (job.repeat.body_hash, job.job.job_id)
-    body_hash, job_id = taken[key]
-    if job_id == job.job.job_id:
-        return None
-    return Creation(Created.REPEATED if body_hash == job.repeat.body_hash else Created.KEY_REUSED, job_id)
-
-
-def _repeat_row(job: NewJob, now: Instant) -> tuple[Any, ...]:
-    assert job.repeat is not None
-    return (job.job.uid, job.repeat.key_hash, job.repeat.body_hash, job.job.job_id.bytes, now)
+def _holders(db: Connection, wanted: Iterable[StableKey]) -> dict[StableKey, JobId]:
+    """Which of these keys a job has that has not ended."""
+    held = [(key, first(db, _SQL["key_holder"], key)) for key in wanted]
+    return {
+        key: JobId(UUID(bytes=row[0]))
+        for key, row in held
+        if row is not None and first(db, _SQL["has_not_ended"], row[:1]) is not None
+    }
 
 
 # --------------------------------------------------------------------------------------------------------------- read
@@ -172,10 +183,11 @@ def _runs_of(db: Connection, job_id: JobId) -> list[tuple[Any, ...]]:
 # -------------------------------------------------------------------------------------------------------------- apply
 
 
-def _apply(db: Connection, change: JobChange, now: Instant) -> bool:
+def _apply(db: Connection, change: JobChange, now: Instant, quota: Quota | None) -> bool:
     """Guards first: when one fails, nothing has been written."""
     if not (_definition_as_read(db, change) and _runs_as_read(db, change)):
         return False
+    grow(db, change, quota)
     touched = Touched()
     _withdraw(db, change, touched)
     _hold(db, change, touched)
@@ -269,11 +281,17 @@ def _add(db: Connection, runs: Sequence[NewRun], touched: Touched) -> None:
         for run in fresh:
             if run.run_id == run.job_id and run.spec is not None:
                 _put_tags(db, run.uid, run.job_id, decode_spec(run.spec))
+                _put_key(db, run, decode_spec(run.spec))
 
 
 def _put_tags(db: Connection, uid: UserNumber, job_id: JobId, spec: Spec) -> None:
     db.execute("delete from job_tags where job_id = ?", (job_id.bytes,))
     db.executemany(_SQL["add_tag"], rows.tag_rows(uid, job_id, spec))
+
+
+def _put_key(db: Connection, run: NewRun, spec: Spec) -> None:
+    made_of = (definition_of(spec, run.payload), run.uid, spec.key, run.job_id.bytes)
+    db.execute(_SQL["redefine_key"], made_of)
 
 
 # ------------------------------------------------------------------------------------------------------------ classes

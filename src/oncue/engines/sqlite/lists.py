@@ -5,29 +5,30 @@ A listing is a walk over rows in order, each with its place; it begins after the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from heapq import merge
-from itertools import chain
+from itertools import chain, islice, takewhile
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
-from oncue.domain.ids import ClassId
-from oncue.domain.instants import NEVER
+from oncue.domain.ids import ClassId, JobId, UserNumber
+from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import JobStatus, decode_spec
 from oncue.domain.placement import ClassKey
 from oncue.domain.run import RunView, State
 from oncue.engines.marks import mark, unmark
-from oncue.engines.port import JobQuery, JobRow, Page, RunQuery
+from oncue.engines.port import JobQuery, JobRow, Nearby, Page, RunQuery
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
-from oncue.engines.sqlite.pieces import find_ended, pieces
+from oncue.engines.sqlite.pieces import Piece, find_ended, pieces
 from oncue.engines.sqlite.store import Connection, fetch, first, stream
 
 _SQL = statements("oncue.engines.sqlite")
-SCAN = 5_000  # most rows of an index that one page looks at
+SCAN = 2_000  # most rows of an index that one page looks at
 FEW = 5_000  # runs of one user: so many are read and sorted in a few milliseconds
 FIRST, LAST = bytes(16), b"\xff" * 16
 BEGINNING = -NEVER
+BEING_STOPPED = "job_id in (select run_id from running where cancel_at is not null) and "
 NO_JOB: rows.Row = (None,) * 11  # what matches no query: its job is gone
 
 T = TypeVar("T")
@@ -100,8 +101,9 @@ def _live_jobs(db: Connection, query: JobQuery, last: bytes) -> Walk:
     given = {"uid": query.uid, "name": query.name, "last": last}
     who = "" if query.uid is None else "uid = :uid and " if query.name is None else "uid = :uid and name = :name and "
     streams = [stream(db, _SQL["list_recurring"].format(who=who), given)]
-    if query.status in (None, JobStatus.ACTIVE, JobStatus.PAUSED):
-        streams.append(stream(db, _SQL["list_one_shots"].format(who=who), given))
+    if query.status is not JobStatus.FINISHED:
+        which = BEING_STOPPED if query.status is JobStatus.CANCELLED else ""
+        streams.append(stream(db, _SQL["list_one_shots"].format(who=who + which), given))
     for row in merge(*streams, key=lambda row: row[0], reverse=True):
         yield ("live", 0, row[0]), row
 
@@ -229,6 +231,39 @@ _WALKS: dict[Part, Callable[[Connection, RunQuery, int, bytes], Walk]] = {
     "waiting": _waiting,
     "ended": _ended,
 }
+
+
+def list_recent(db: Connection, uid: UserNumber | None, since: Instant, limit: int) -> list[RunView]:
+    query = RunQuery(uid)
+    running = (row for _, row in _running(db, query, *_START["running"]) if uid in (None, row[2]))
+    ended = (row for _, row in takewhile(lambda one: one[0][1] >= since, _ended(db, query, *_START["ended"])))
+    return [rows.view(row) for row in chain(islice(running, limit), islice(ended, limit))]
+
+
+def nearby(db: Connection, job_ids: Sequence[JobId]) -> dict[JobId, Nearby]:
+    newest_first = pieces(db)
+    return {job_id: _nearby(db, job_id, newest_first) for job_id in job_ids}
+
+
+def _nearby(db: Connection, job_id: JobId, newest_first: list[Piece]) -> Nearby:
+    live = fetch(db, _SQL["runs_of_job"], (job_id.bytes,))
+    tried = [(wanted, run_id) for run_id, wanted, *_, tries, running in live if running or tries]
+    row = first(db, _SQL["live_run"], (max(tried)[1],)) if tried else _last_ended(db, job_id, newest_first)
+    own = [
+        wanted
+        for run_id, wanted, _, origin, _, token, _, running in live
+        if not running and (run_id == job_id.bytes or (origin is None and not token))
+    ]
+    return Nearby(None if row is None else rows.view(row), min(own, default=None))
+
+
+def _last_ended(db: Connection, job_id: JobId, newest_first: list[Piece]) -> rows.Row | None:
+    for piece in newest_first:
+        looks = [_SQL["list_ended_of_job"].format(piece=piece.name, which=which) for which in _OF_JOB]
+        found = [first(db, f"{statement} limit 1", (job_id.bytes, NEVER, LAST)) for statement in looks]
+        if ended := [row for row in found if row is not None]:
+            return max(ended, key=lambda row: (row[15], row[0]))
+    return None
 
 
 def _run_matches(query: RunQuery, chosen: Collection[int] | None, row: rows.Row) -> bool:

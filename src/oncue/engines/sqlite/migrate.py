@@ -8,7 +8,8 @@ from oncue.engines.sql import migrations
 from oncue.engines.sqlite.store import Connection, Store
 
 
-async def migrate(store: Store, timeout: Duration) -> None:
+async def migrate(store: Store, timeout: Duration) -> tuple[int, int]:
+    """The version it was at, and the one it is at now."""
     known = migrations("oncue.engines.sqlite")
     newest = known[-1][0]
 
@@ -16,16 +17,20 @@ async def migrate(store: Store, timeout: Duration) -> None:
         found: int = db.pragma("user_version")
         if found > newest:
             raise OncueError(
-                f"{store.path} has schema {found}, made by a newer oncue; this one knows up to {newest}: upgrade it"
+                f"{store.path} has schema {found}, made by a newer oncue; this one knows up to {newest}: "
+                "install a newer one"
             )
         return found
 
-    def bring_up_to_date(db: Connection) -> None:
+    def bring_up_to_date(db: Connection) -> int:
         before = version(db)
         for number, script in known:
             if number > before:
                 db.execute(script)
                 db.pragma("user_version", number)
+        return before
 
-    if store.is_empty() or await store.read(version) < newest:
-        await store.write(bring_up_to_date, timeout)
+    before = 0 if store.is_empty() else await store.read(version)
+    if before < newest:
+        before = await store.write(bring_up_to_date, timeout)
+    return before, newest

@@ -9,14 +9,13 @@ from uuid import UUID
 from oncue.domain.ids import KeyId, UserNumber
 from oncue.domain.instants import Instant
 from oncue.engines.marks import mark, unmark
-from oncue.engines.port import Deed, Key, Page, Role
+from oncue.engines.port import Deed, Key, Page, Repeat, Reserved, Revoked, Role
 from oncue.engines.sql import statements
-from oncue.engines.sqlite import rows
-from oncue.engines.sqlite.inserting import insert_many
+from oncue.engines.sqlite import repeats, rows
+from oncue.engines.sqlite.inserting import write_deeds
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
 
 _SQL = statements("oncue.engines.sqlite")
-AUDIT = "at uid key_id action object_id detail address".split()
 
 
 class SqlitePeople:
@@ -49,12 +48,25 @@ class SqlitePeople:
     async def keys(self) -> list[Key]:
         return [_key(row) for row in await self._store.read(lambda db: fetch(db, _SQL["keys"]))]
 
-    async def revoke(self, key_id: KeyId, now: Instant) -> bool:
-        return await self._store.write(lambda db: bool(fetch(db, _SQL["revoke"], (now, key_id.bytes))))
+    async def revoke(self, key_id: KeyId, now: Instant) -> Revoked:
+        def revoke(db: Connection) -> Revoked:
+            if fetch(db, _SQL["working_admin_keys"], (now,)) == [(key_id.bytes,)]:
+                return Revoked.LAST_ADMIN
+            return Revoked.DONE if fetch(db, _SQL["revoke"], (now, key_id.bytes)) else Revoked.UNKNOWN
+
+        return await self._store.write(revoke)
+
+    async def reserve(self, uid: UserNumber, repeat: Repeat, made: UUID) -> Reserved:
+        return await self._store.write(lambda db: repeats.reserve(db, uid, repeat, made))
+
+    async def answered(self, uid: UserNumber, repeat: Repeat, made: UUID, answer: bytes) -> None:
+        await self._store.write(lambda db: repeats.answered(db, uid, repeat, made, answer))
+
+    async def refused(self, uid: UserNumber, repeat: Repeat, made: UUID) -> None:
+        await self._store.write(lambda db: repeats.refused(db, uid, repeat, made))
 
     async def record(self, deeds: Sequence[Deed]) -> None:
-        records = [_deed_row(deed) for deed in deeds]
-        await self._store.write(lambda db: insert_many(db, "audit", AUDIT, records))
+        await self._store.write(lambda db: write_deeds(db, deeds))
 
     async def audit(self, uid: UserNumber | None = None, limit: int = 100, after: str | None = None) -> Page[Deed]:
         at, deed_id = unmark(after, tuple[int, int]) if after else (2**63 - 1, 0)
@@ -80,18 +92,6 @@ def _key_row(key: Key) -> tuple[Any, ...]:
 def _key(row: rows.Row) -> Key:
     key_id, key_hash, uid, user_id, role, created_at, expires_at, revoked_at = row
     return Key(KeyId(UUID(bytes=key_id)), key_hash, uid, user_id, Role(role), created_at, expires_at, revoked_at)
-
-
-def _deed_row(deed: Deed) -> tuple[Any, ...]:
-    return (
-        deed.at,
-        deed.uid,
-        rows.bytes_or_none(deed.key_id),
-        deed.action,
-        rows.bytes_or_none(deed.object_id),
-        deed.detail,
-        deed.address,
-    )
 
 
 def _deed(row: rows.Row) -> Deed:

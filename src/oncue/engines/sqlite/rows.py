@@ -16,7 +16,7 @@ from oncue.domain.job import Cursor, Job, JobStatus, Spec, decode_spec, encode_s
 from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settlement, State, Trigger
-from oncue.engines.port import JobRow
+from oncue.engines.port import Deed, JobRow
 
 Row = tuple[Any, ...]
 Id = TypeVar("Id", bound=UUID)
@@ -35,6 +35,7 @@ HISTORY = (
 ).split()
 JOBS = "job_id uid version status class_id name created_at updated_at spec payload".split()
 AGENDA = "job_id uid next_at floor planned".split()
+AUDIT = "at uid key_id action object_id detail address".split()
 LEDGER = "job_id first_at last_at n outcome reason run_id at".split()
 
 _decode_ids = msgspec.msgpack.Decoder(list[UUID]).decode
@@ -235,3 +236,15 @@ def ledger_row(entry: Entry, now: Instant) -> tuple[Any, ...]:
 def entry(row: Row) -> Entry:
     job_id, first, last, n, outcome, reason, run_id = row
     return Entry(JobId(UUID(bytes=job_id)), first, last, n, Outcome(outcome), reason, id_or_none(run_id))
+
+
+def deed_row(deed: Deed) -> tuple[Any, ...]:
+    return (
+        deed.at,
+        deed.uid,
+        bytes_or_none(deed.key_id),
+        deed.action,
+        bytes_or_none(deed.object_id),
+        deed.detail,
+        deed.address,
+    )

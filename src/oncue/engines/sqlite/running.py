@@ -175,7 +175,8 @@ class _Outcome:
         by_state = Tally(map(itemgetter(2, 3, 4), self.ended))
         tally: Counted = Tally({(uid, class_id, _COUNT[state]): n for (uid, class_id, state), n in by_state.items()})
         if self.again_counts_as is not None:
-            tally.update((uid, class_id, self.again_counts_as) for *_, uid, class_id, _ in self.again)
+            again = (settled.run for settled in self.settlements if settled.state is State.WAITING)
+            tally.update((run.uid, run.class_id, self.again_counts_as) for run in again)
         return tally
 
     def touched(self) -> Touched:
@@ -237,6 +238,7 @@ def _again(settled: Settlement, rate: Held) -> tuple[Any, ...]:
         rate.value,
         run.uid,
         run.class_id,
+        settled.ended_at,
         run.run_id.bytes,
     )
 

@@ -140,6 +140,7 @@ class Store:
         self._hot = ThreadPoolExecutor(1, "oncue-sqlite-peek")
         self._tidier = ThreadPoolExecutor(1, "oncue-sqlite-tidy")
         self._closed = False
+        self._our_turn = False
         self._log_pages = 0
         self._tidying = False
         self._left_to_tidy = False
@@ -172,6 +173,14 @@ class Store:
         done: asyncio.Future[T] = self._loop.create_future()
         self._queue.put(_Queued(act, done))
         return await self._within(done, timeout)
+
+    async def ping(self, within: Duration) -> None:
+        """Whether others let us write. While it is our turn they do, however long we make use of it."""
+        try:
+            await self.write(lambda db: None, within)
+        except StoreUnavailable:
+            if not self._our_turn:
+                raise
 
     async def read(self, act: Act[T], *, hot: bool = False) -> T:
         """A look at one consistent moment. Never waits for a writer."""
@@ -231,6 +240,7 @@ class Store:
 
     def _transact(self, db: Connection, batch: Sequence[_Queued]) -> list[_Answer]:
         db.execute("begin immediate")
+        self._our_turn = True
         try:
             answers = [_run(db, queued, apart=len(batch) > 1) for queued in batch]
             alone_and_failed = len(batch) == 1 and answers[0].error is not None
@@ -240,6 +250,8 @@ class Store:
                 if db.in_transaction:
                     db.execute("rollback")
             raise
+        finally:
+            self._our_turn = False
         return answers
 
     def _answer(self, answers: list[_Answer]) -> None:

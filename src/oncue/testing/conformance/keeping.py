@@ -9,7 +9,6 @@ from oncue.domain.ids import RunId
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration
 from oncue.domain.policy import CatchUp
 from oncue.domain.run import State
-from oncue.engines.port import Created, Repeat
 from oncue.testing.conformance.store import Store, everything, only
 
 MONTH = Duration(30 * DAY)
@@ -117,16 +116,3 @@ async def test_a_group_that_fell_empty_works_again_after_tending(store: Store) -
         assert await store.claimable() == [second]
         await store.end(second, State.SUCCEEDED)
         await store.history.tend(store.now, MONTH)
-
-
-async def test_an_idempotency_key_is_forgotten_after_its_time(store: Store) -> None:
-    """A day unless told; a young one is not."""
-    repeat = Repeat(b"k" * 32, b"b" * 32)
-    await store.create(await store.new_one_shot(repeat=repeat))
-
-    store.advance(DAY - HOUR)
-    await store.history.tend(store.now, MONTH)
-    assert only(await store.create(await store.new_one_shot(repeat=repeat))).outcome is Created.REPEATED
-    store.advance(2 * DAY)
-    await store.history.tend(store.now, MONTH)
-    assert only(await store.create(await store.new_one_shot(repeat=repeat))).outcome is Created.NEW

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from oncue.domain.errors import Invalid
 from oncue.domain.ids import KeyId, UserNumber
 from oncue.domain.instants import HOUR, SECOND
-from oncue.engines.port import Deed, Key, Role
+from oncue.engines.port import Deed, Key, Revoked, Role
 from oncue.testing.conformance.store import Store, everything
 
 
@@ -51,12 +51,44 @@ async def test_a_revoked_key_is_known_as_such(store: Store) -> None:
     await store.people.add_key(key)
     revoked = replace(key, revoked_at=store.now)
 
-    assert await store.people.revoke(key.key_id, store.now)
-    assert await store.people.revoke(key.key_id, store.at(HOUR))  # keeps the first time
-    assert not await store.people.revoke(KeyId(store.new_id()), store.now)
+    assert await store.people.revoke(key.key_id, store.now) is Revoked.DONE
+    assert await store.people.revoke(key.key_id, store.at(HOUR)) is Revoked.DONE  # keeps the first time
+    assert await store.people.revoke(KeyId(store.new_id()), store.now) is Revoked.UNKNOWN
 
     assert await store.people.key(key.key_hash) == revoked
     assert await store.people.keys() == [revoked]
+
+
+async def test_the_last_key_of_an_administrator_that_works_cannot_be_revoked(store: Store) -> None:
+    """Those of others, and those that were revoked or have expired, do not count."""
+    last, second = [replace(new_key(store, store.uid, role=Role.ADMIN), expires_at=None) for _ in range(2)]
+    expired, member = new_key(store, store.uid, role=Role.ADMIN), new_key(store, store.stranger, "bob")
+    for key in (last, second, expired, member):
+        await store.people.add_key(key)
+    now = store.at(HOUR)
+
+    assert await store.people.revoke(second.key_id, now) is Revoked.DONE
+    assert await store.people.revoke(last.key_id, now) is Revoked.LAST_ADMIN
+    assert await store.people.revoke(second.key_id, now) is Revoked.DONE
+    assert await store.people.revoke(expired.key_id, now) is Revoked.DONE
+    assert await store.people.revoke(member.key_id, now) is Revoked.DONE
+    assert await store.people.revoke(last.key_id, now) is Revoked.LAST_ADMIN
+    assert await store.people.key(last.key_hash) == last
+
+
+async def test_of_many_keys_of_administrators_that_are_revoked_at_once_one_is_left(store: Store) -> None:
+    other = await store.second()
+    keys = [new_key(store, store.uid, role=Role.ADMIN) for _ in range(20)]
+    for key in keys:
+        await store.people.add_key(key)
+
+    told = await asyncio.gather(
+        *((store, other)[i % 2].people.revoke(key.key_id, store.now) for i, key in enumerate(keys))
+    )
+
+    assert (told.count(Revoked.DONE), told.count(Revoked.LAST_ADMIN)) == (19, 1)
+    [left] = [key for key in await store.people.keys() if key.revoked_at is None]
+    assert left == keys[told.index(Revoked.LAST_ADMIN)]
 
 
 async def test_of_many_first_keys_at_once_one_is_taken(store: Store) -> None:

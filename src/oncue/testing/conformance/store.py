@@ -107,6 +107,10 @@ class Store:
     def new_id(self) -> UUID:
         return uuid7(self.now, self.chance.randbytes(10))
 
+    async def keyed(self, key: str, uid: UserNumber | None = None) -> JobId | None:
+        holder = await self.jobs.keyed(uid or self.uid, key)
+        return None if holder is None else holder.job_id
+
     # ------------------------------------------------------------------------------------------------------ making jobs
 
     async def class_of(self, spec: Spec) -> ClassId:

@@ -33,7 +33,7 @@ create table workers (
 create table jobs (                                   -- recurring jobs only: a one-shot's definition sits in its run
   job_id uuid not null, uid int not null, version int not null, status smallint not null,
   class_id int not null, name text, spec bytea not null, payload bytea, created_at bigint not null, updated_at bigint not null);
-create index jobs_newest on jobs (uid, job_id);
+create index jobs_newest on jobs (uid, status, job_id);
 create index jobs_name on jobs (uid, name, job_id) where name is not null;
 alter table jobs add primary key (job_id);
 
@@ -41,6 +41,14 @@ create table job_versions (                           -- superseded definitions,
   job_id uuid, version int, spec bytea not null, payload bytea, until bigint not null, primary key (job_id, version));
 
 create table job_tags (uid int, tag text, job_id uuid, primary key (uid, tag, job_id));
+
+create table job_keys (                               -- who has or had it last; of a one-shot, a digest of its definition
+  uid int, key text, job_id uuid not null, definition bytea, primary key (uid, key));
+
+create table quotas (                                 -- no user has more than this; the lock under which it is raised
+  uid int primary key,
+  jobs bigint not null default 4611686018427387904,   -- that have not ended; 2^62: nobody has counted
+  payload bigint not null default 4611686018427387904) with (fillfactor = 50);
 
 create table agenda (                                 -- the cursor of each recurring job, apart: planning touches no definition
   job_id uuid not null, uid int not null, next_at bigint not null, floor bigint not null, planned int not null)
@@ -58,10 +66,12 @@ create table waiting (
   failures smallint not null default 0, losses smallint not null default 0,
   held smallint not null default 0, lane bigint, gate bigint, meter bigint,
   expires_at bigint, updated_at bigint, parent uuid, name text,
-  attempts bytea, checkpoint bytea, spec bytea, payload bytea)
+  attempts bytea, checkpoint bytea, spec bytea, payload bytea,
+  tried_at bigint)                                    -- when the last attempt ended, of those that are tried again
   with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000, autovacuum_vacuum_cost_delay = 0);
 create index waiting_due on waiting (class_id, due, run_id) where held = 0;
 create index waiting_newest on waiting (uid, run_id) where run_id = job_id;
+create index waiting_paused on waiting (uid, run_id) where run_id = job_id and held & 4 > 0;
 create index waiting_window on waiting (uid, wanted, run_id);
 create index waiting_job on waiting (job_id, wanted) where job_id <> run_id;
 create index waiting_name on waiting (uid, name, run_id) where name is not null;
@@ -71,6 +81,7 @@ create index waiting_in_lane on waiting (lane) where lane is not null and held &
 create index waiting_in_gate on waiting (gate) where gate is not null and held & 2 = 0;
 create index waiting_overdue on waiting (wanted, run_id) where held & 5 = 1 and trigger = 0 and job_id <> run_id;
 create index waiting_meter on waiting (meter, held, due, run_id) where meter is not null;
+create index waiting_tried on waiting (uid, tried_at) where tried_at is not null;
 create index waiting_expires on waiting (expires_at) where expires_at is not null;
 alter table waiting add primary key (run_id);
 
@@ -140,8 +151,11 @@ create index run_logs_run on run_logs (run_id, number);
 create table pieces (                                 -- the partitions there are; adjoining pieces may differ in width
   parent text not null, name text primary key, from_at bigint not null, until_at bigint not null);
 
-create table repeats (uid int, key_hash bytea, body_hash bytea not null, job_id uuid not null, at bigint not null, primary key (uid, key_hash));
-create index repeats_at on repeats using brin (at);
+-- Idempotency keys in two generations: `repeats_turn` says which one gets new ones, and the other is emptied whole.
+create table repeats_0 (uid int, key_hash bytea, body_hash bytea not null, made uuid not null, answer bytea, primary key (uid, key_hash));
+create table repeats_1 (like repeats_0 including all);
+create table repeats_turn (current int not null, since bigint not null);
+insert into repeats_turn values (0, 0);
 
 create table tally (uid int not null, class_id int not null, what text not null, n bigint not null);   -- appended; folded once a second
 create table counters (uid int, class_id int, what text, n bigint not null, primary key (uid, class_id, what)) with (fillfactor = 50);
@@ -163,7 +177,7 @@ create view dead_runs as select run_id, job_id, uid, class_id, state, wanted as 
 create view one_shots as
   select run_id as job_id, uid, class_id, job_version, name, spec, payload, updated_at, null::bigint as ended_at, 0::smallint as state, held,
     wanted as next_at, failures + losses > 0 as tried from waiting where run_id = job_id and spec is not null
-  union all select run_id, uid, class_id, job_version, name, spec, payload, updated_at, null, 1, 0, null, true
+  union all select run_id, uid, class_id, job_version, name, spec, payload, updated_at, null, case when cancel_at is null then 1 else 4 end, 0, null, true
     from running where run_id = job_id and spec is not null
   union all select run_id, uid, class_id, job_version, name, spec, payload, null, ended_at, state, 0, null, true
     from history where run_id = job_id and spec is not null;

@@ -1,4 +1,6 @@
+-- Walks as in list_live.
 select p.* from unnest($1::int[]) u(uid) cross join lateral (
-  select * from waiting_runs where uid = u.uid and wanted >= $2 and wanted < $3 and (wanted, run_id) > ($4::bigint, $5::uuid)
-  order by wanted, run_id limit $6) p
-order by wanted, run_id limit $6
+  select * from waiting_runs where (uid, wanted, run_id) > (u.uid, $3::bigint, $4::uuid) and uid <= u.uid
+  order by uid, wanted, run_id limit $5) p
+where wanted < $2::bigint
+order by wanted, run_id limit $5

@@ -24,12 +24,19 @@ create table jobs (                                   -- recurring jobs only: a 
   name text, created_at integer not null, updated_at integer not null, spec blob not null, payload blob) without rowid;
 create index jobs_newest on jobs (uid, job_id);
 create index jobs_name on jobs (uid, name, job_id) where name is not null;
+create index jobs_open on jobs (uid) where status < 2;
 
 create table job_versions (                           -- superseded definitions, for the runs that started with them
   job_id blob, version integer, until integer not null, spec blob not null, payload blob, primary key (job_id, version)) without rowid;
 
 create table job_tags (uid integer, tag text, job_id blob, primary key (uid, tag, job_id)) without rowid;
 create index job_tags_job on job_tags (job_id);
+
+create table job_keys (                               -- who has or had it last; of a one-shot, a digest of its definition
+  uid integer, key text, job_id blob not null, definition blob, primary key (uid, key)) without rowid;
+
+create table quotas (                                 -- no user has more than this; 2^62: nobody has counted
+  uid integer primary key, jobs integer not null, payload integer not null);
 
 create table agenda (                                 -- the cursor of each recurring job, apart: planning touches no definition
   job_id blob primary key, uid integer not null, next_at integer not null, floor integer not null, planned integer not null) without rowid;
@@ -47,7 +54,8 @@ create table runs (
   trigger integer not null, job_version integer not null,
   token integer not null,                             -- as of the last attempt: while it runs, `running` has the newer one
   failures integer not null, losses integer not null, held integer not null, lane integer, gate integer, meter integer,
-  expires_at integer, updated_at integer, parent blob, name text, attempts blob, checkpoint blob, spec blob, payload blob) without rowid;
+  expires_at integer, updated_at integer, parent blob, name text, attempts blob, checkpoint blob, spec blob, payload blob,
+  tried_at integer) without rowid;                    -- when the last attempt ended, of those that are tried again
 create index runs_due on runs (class_id, due, run_id, uid) where held = 0;
 create index runs_newest on runs (uid, run_id);
 create index runs_job on runs (job_id, run_id) where job_id <> run_id;
@@ -57,6 +65,7 @@ create index runs_gate on runs (gate, held & 7, wanted, run_id) where gate is no
 create index runs_meter on runs (meter, held, due, run_id) where meter is not null;
 create index runs_overdue on runs (wanted, run_id) where held & 5 = 1 and trigger = 0 and job_id <> run_id;
 create index runs_held on runs (due, run_id, uid) where held > 0 and run_id = job_id;
+create index runs_tried on runs (uid, tried_at) where tried_at is not null;
 create index runs_expires on runs (expires_at) where expires_at is not null;
 
 create table running (
@@ -104,9 +113,13 @@ create index audit_user on audit (uid, at, deed_id);
 create table run_logs (run_id blob, number integer, text blob not null, at integer not null, primary key (run_id, number)) without rowid;
 create index run_logs_at on run_logs (at);
 
-create table repeats (
-  uid integer, key_hash blob, body_hash blob not null, job_id blob not null, at integer not null, primary key (uid, key_hash)) without rowid;
-create index repeats_at on repeats (at);
+-- Idempotency keys in two generations: `repeats_turn` says which one gets new ones, and the other is emptied whole.
+create table repeats_0 (
+  uid integer, key_hash blob, body_hash blob not null, made blob not null, answer blob, primary key (uid, key_hash)) without rowid;
+create table repeats_1 (
+  uid integer, key_hash blob, body_hash blob not null, made blob not null, answer blob, primary key (uid, key_hash)) without rowid;
+create table repeats_turn (current integer not null, since integer not null);
+insert into repeats_turn values (0, 0);
 
 create table counters (uid integer, class_id integer, what text, n integer not null, primary key (uid, class_id, what)) without rowid;
 
@@ -115,7 +128,8 @@ create view live_runs as select r.run_id, r.job_id, r.uid, r.class_id, x.run_id 
   coalesce(x.token, r.token) as token, r.failures, r.losses, r.job_version, r.held, x.claimed_at as started_at, null as ended_at, x.cancel_at,
   x.worker_id, null as error_type, null as error, null as result, r.attempts, r.payload, r.spec, x.progress, r.parent
   from runs r left join running x on x.run_id = r.run_id;
-create view live_one_shots as select r.run_id as job_id, r.uid, r.job_version as version, r.held & 4 > 0 as status, r.class_id, r.name,
+create view live_one_shots as select r.run_id as job_id, r.uid, r.job_version as version,
+  iif(x.cancel_at is null, r.held & 4 > 0, 3) as status, r.class_id, r.name,
   null as created_at, r.updated_at, r.spec, r.payload, iif(x.run_id is null, r.due, null) as next_at,
   x.run_id is not null or r.failures + r.losses > 0 as tried
   from runs r left join running x on x.run_id = r.run_id where r.run_id = r.job_id and r.spec is not null;

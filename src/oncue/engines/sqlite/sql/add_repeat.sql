@@ -1,1 +1,1 @@
-insert into repeats values (?, ?, ?, ?, ?) on conflict do nothing
+insert into repeats_{generation} (uid, key_hash, body_hash, made) values (?, ?, ?, ?) on conflict do nothing

@@ -1,4 +1,4 @@
-"""Making API keys in the store itself."""
+"""New API keys, whoever they are for."""
 
 from __future__ import annotations
 

@@ -1,0 +1,88 @@
+"""What the API's own calls changed, told to the processes that have watchers. How it is put and how it is read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+
+from oncue.api.auth import Caller
+from oncue.api.reading import as_uuid
+from oncue.domain.ids import JobId, UserNumber
+from oncue.engines.port import Hint, Topic
+
+PAUSE = 0.1  # seconds between two sendings: what happens meanwhile leaves together
+MOST_TOLD = 20  # of one user's jobs; beyond, it is told that there are many
+_CHANGED = "oncue.changed"
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """What a hint is about: runs of a user's; with `job_id` a job; with `jobs` any number of the user's jobs."""
+
+    uid: UserNumber
+    job_id: JobId | None = None
+    jobs: bool = False
+
+    def hint(self) -> Hint:
+        about = "" if self.job_id is None else f" {self.job_id}"
+        return Hint(Topic.CHANGED, target=f"{self.uid}{' jobs' if self.jobs else about}")
+
+
+def read_changed(target: str) -> Changed | None:
+    """None: not from here, or from a newer version."""
+    user, _, about = target.partition(" ")
+    if not (user.isascii() and user.isdecimal()):
+        return None
+    if about in ("", "jobs"):
+        return Changed(UserNumber(int(user)), jobs=bool(about))
+    job_id = as_uuid(about)
+    return None if job_id is None else Changed(UserNumber(int(user)), JobId(job_id))
+
+
+def changed(request: Request, uid: UserNumber, job_id: JobId | None = None) -> None:
+    """Said by a call, once it is done: it changed this job, or runs, of this user's, whoever asked for it."""
+    request.scope.setdefault(_CHANGED, {})[Changed(uid, job_id)] = None
+
+
+def changes_of(request: Request) -> list[Changed]:
+    """What the call has said so far."""
+    return list(request.scope.get(_CHANGED, ()))
+
+
+def _supposed(action: str, request: Request, caller: Caller) -> Changed:
+    if not action.startswith("job."):
+        return Changed(caller.uid)
+    job_id = as_uuid(request.path_params.get("id", ""))
+    return Changed(caller.uid, jobs=True) if job_id is None else Changed(caller.uid, JobId(job_id))
+
+
+class Changes:
+    """At most ten sendings a second, however many calls there are."""
+
+    def __init__(self, send: Callable[[Sequence[Hint]], Coroutine[Any, Any, None]]) -> None:
+        self._send = send
+        self._noted: dict[UserNumber, dict[Changed, None]] = defaultdict(dict)
+        self._pausing: asyncio.TimerHandle | None = None
+        self._sending: asyncio.Task[None] | None = None
+
+    def after(self, action: str, request: Request, caller: Caller) -> None:
+        """What the call said it changed. Of one that did not say it, or did not get so far: whatever it may have."""
+        for changed in changes_of(request) or [_supposed(action, request, caller)]:
+            self.note(changed)
+
+    def note(self, changed: Changed) -> None:
+        noted = self._noted[changed.uid]
+        noted[changed] = None
+        if len(noted) > MOST_TOLD:
+            self._noted[changed.uid] = {Changed(changed.uid, jobs=True): None}
+        if self._pausing is None:
+            self._pausing = asyncio.get_running_loop().call_later(PAUSE, self._flush)
+
+    def _flush(self) -> None:
+        noted, self._noted, self._pausing = self._noted, defaultdict(dict), None
+        hints = [changed.hint() for some in noted.values() for changed in some]
+        self._sending = asyncio.create_task(self._send(hints))

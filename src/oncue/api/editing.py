@@ -1,0 +1,210 @@
+"""Changing a job: some of its fields, or, by its key, all of it."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+
+from oncue.api import views
+from oncue.api.answers import answer
+from oncue.api.audit import settle_account
+from oncue.api.auth import Caller
+from oncue.api.changes import changed
+from oncue.api.context import Api
+from oncue.api.deciding import until_settled
+from oncue.api.defining import as_stored, checked, hint_of, new_job
+from oncue.api.jobs import path_key, shown, snapshot
+from oncue.api.quotas import refuse_over_quota
+from oncue.api.reading import read_object
+from oncue.domain import change
+from oncue.domain.errors import Invalid, Problem, Stale
+from oncue.domain.ids import ClassId, JobId, created_at
+from oncue.domain.instants import Instant
+from oncue.domain.job import Job, JobStatus, Snapshot, Spec, definition_of
+from oncue.engines.port import Created, Hint, Topic
+
+KEPT = ("job_id", "user_id", "status", "created_at", "updated_at", "version")  # may be sent back as they are
+TOLD = ("next_run_at", "last_run")  # change by themselves: what is sent back of them is what once was
+
+
+async def edit(api: Api, request: Request, caller: Caller) -> Response:
+    """Takes effect for every occurrence that has not started. What the request does not name stays as it is."""
+    _check_match(request, (await snapshot(api, request, caller)).job)
+    raw = await read_object(request)
+
+    async def attempt() -> Response | None:
+        snap, now = await snapshot(api, request, caller), api.clock.now()
+        _check_match(request, snap.job)
+        change.edit(snap, snap.job.spec, snap.job.payload, snap.class_id, now)  # Conflict: it is too late for any
+        spec, payload = await _edited(api, snap, raw, caller, now)
+        if not await _stored(api, request, snap, spec, payload, caller, now):
+            return None
+        return await shown(api, await snapshot(api, request, caller), caller)
+
+    return await until_settled(api.clock, attempt)
+
+
+async def put(api: Api, request: Request, caller: Caller) -> Response:
+    """The caller's job with this key is so after this: made, changed, or left alone if it is so already.
+
+    One that was cancelled is made anew. One that has finished is made anew only if it is to be another: sending the
+    same again runs nothing twice.
+    """
+    key = path_key(api, request)
+    raw = {"key": key} | await read_object(request)
+    if raw["key"] != key:
+        raise Invalid.of("key", "not_the_key", "is not the key in the path: leave it out, or write the same")
+    return await until_settled(api.clock, lambda: _put(api, request, raw, caller))
+
+
+async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller) -> Response | None:
+    """None: it moved on meanwhile, or somebody else was quicker to make it."""
+    now = api.clock.now()
+    holder = await api.engine.jobs.keyed(caller.uid, raw["key"])
+    snap = None if holder is None else await api.engine.jobs.read(caller.uid, holder.job_id)
+    _check_match(request, None if snap is None else snap.job)
+    _check_absent(request, None if snap is None else snap.job)
+    spec, payload = await _replacing(api, snap, raw, caller, now)
+    if snap is None and holder is not None and holder.definition == definition_of(spec, payload):
+        settle_account(request)
+        return _forgotten(holder.job_id, spec, payload, caller)
+    kept = spec if snap is None else _in_step(snap.job.spec, spec)
+    if snap is None or _is_over(snap.job, kept, payload):
+        job = Job(JobId(api.new_id(now)), caller.uid, spec, payload, now, now)
+        return await _made(api, request, job, caller, now)
+    if _is_so(snap.job, kept, payload):
+        settle_account(request)
+    elif not await _stored(api, request, snap, kept, payload, caller, now):
+        return None
+    return await shown(api, await api.engine.jobs.read(caller.uid, snap.job.job_id) or snap, caller)
+
+
+def _check_match(request: Request, job: Job | None) -> None:
+    """Stale: the caller means another version than the one there is, or another job that had the key."""
+    asked = request.headers.get("if-match")
+    if asked is None:
+        return
+    if job is None:
+        raise Stale("there is no such job yet: leave If-Match out to make it")
+    if not _tags(asked) & {"*", views.etag(job), f'"{job.version}"'}:
+        raise Stale(f"this job has version {job.version} by now: read it again, then decide again")
+
+
+def _check_absent(request: Request, job: Job | None) -> None:
+    """Stale: the caller wants to make the job, and there is one that has not ended."""
+    wanted = "*" in _tags(request.headers.get("if-none-match", ""))
+    if wanted and job is not None and job.status in (JobStatus.ACTIVE, JobStatus.PAUSED):
+        raise Stale(f"there is a job with this key, {job.job_id}: leave If-None-Match out to replace it")
+
+
+def _tags(header: str) -> set[str]:
+    return {tag.strip() for tag in header.split(",")}
+
+
+async def _edited(
+    api: Api, snap: Snapshot, raw: dict[str, Any], caller: Caller, now: Instant
+) -> tuple[Spec, bytes | None]:
+    """The definition with these fields changed; checked as a whole, like that of a new job."""
+    job = snap.job
+    there = await _as_shown(api, snap, caller)
+    given, problems = _own_fields(raw, there)
+    if "key" in given and given["key"] != job.spec.key:
+        message = "a job keeps its key: make another job with PUT /v1/jobs/by-key/{key}"
+        problems.append(Problem("key", "read_only", message))
+    try:
+        spec, payload = await checked(api, _own_fields(there, there)[0] | given, caller, now)
+    except Invalid as wrong:
+        problems += wrong.problems
+    if problems:
+        raise Invalid(*problems)
+    changed = {name: getattr(spec, name) for name in given if name != "payload"}
+    return _in_step(job.spec, replace(job.spec, **changed)), payload if "payload" in given else job.payload
+
+
+async def _replacing(
+    api: Api, snap: Snapshot | None, raw: dict[str, Any], caller: Caller, now: Instant
+) -> tuple[Spec, bytes | None]:
+    """The definition that this asks for, whatever there was before."""
+    if snap is None:
+        return await checked(api, raw, caller, now)
+    given, problems = _own_fields(raw, await _as_shown(api, snap, caller))
+    if problems:
+        raise Invalid(*problems)
+    return await checked(api, given, caller, now)
+
+
+async def _as_shown(api: Api, snap: Snapshot, caller: Caller) -> dict[str, Any]:
+    """The job as its owner reads it, so that what was read can be sent back."""
+    shown = views.job(snap, await api.owner_of(snap.job.uid, caller), None)
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(shown))
+    return found
+
+
+def _own_fields(raw: dict[str, Any], there: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+    """What defines a job, without what is only read back; what of that is not as it is cannot be made so."""
+    problems = [
+        Problem(name, "read_only", "cannot be set: leave it out, or send what was read")
+        for name in KEPT
+        if name in raw and raw[name] != there[name]
+    ]
+    return {name: value for name, value in raw.items() if name not in (*KEPT, *TOLD)}, problems
+
+
+def _in_step(old: Spec, new: Spec) -> Spec:
+    """An interval that stays as it is keeps its beat."""
+    was, asked = old.schedule, new.schedule
+    if asked.every is None or (asked.every, asked.start_at) != (was.every, was.start_at):
+        return new
+    return replace(new, schedule=replace(asked, anchor=was.anchor))
+
+
+async def _stored(
+    api: Api, request: Request, snap: Snapshot, spec: Spec, payload: bytes | None, caller: Caller, now: Instant
+) -> bool:
+    """Whether the job is so now. False: it moved on meanwhile. One that has ended, or started once, is a Conflict."""
+    decided = change.edit(snap, spec, payload, await api.class_id(spec.class_key), now)
+    if _is_so(snap.job, spec, payload):
+        settle_account(request)
+        return True
+    done = await api.engine.jobs.apply(decided, now, api.quota_of(caller))
+    if done:
+        changed(request, snap.job.uid, snap.job.job_id)
+        await api.engine.signals.send([Hint(Topic.RUNS), Hint(Topic.JOBS)])
+    return done
+
+
+def _is_so(job: Job, spec: Spec, payload: bytes | None) -> bool:
+    return definition_of(job.spec, job.payload) == definition_of(spec, payload)
+
+
+def _is_over(job: Job, spec: Spec, payload: bytes | None) -> bool:
+    """Whether another job takes its place."""
+    if job.status is JobStatus.FINISHED:
+        return not _is_so(job, spec, payload)
+    return job.status is JobStatus.CANCELLED
+
+
+def _forgotten(job_id: JobId, spec: Spec, payload: bytes | None, caller: Caller) -> Response:
+    """A one-shot that finished so long ago that only its key is left: it was so."""
+    made = created_at(job_id)
+    job = Job(job_id, caller.uid, spec, payload, made, made, status=JobStatus.FINISHED)
+    shown = views.job(Snapshot(job, ClassId(0), cursor=None), caller.user_id, None)
+    return answer(shown, headers={"ETag": views.etag(job)})
+
+
+async def _made(api: Api, request: Request, job: Job, caller: Caller, now: Instant) -> Response | None:
+    """None: somebody else was quicker to make a job with this key."""
+    new = replace(new_job(job, await api.class_id(job.spec.class_key), now, api.quota_of(caller)), applied=True)
+    created = await api.commits.store(new)
+    refuse_over_quota([new], [created])
+    if created.outcome is not Created.NEW:
+        return None
+    changed(request, job.uid, job.job_id)
+    await api.engine.signals.send([hint_of(new)])
+    headers = {"Location": f"/v1/jobs/{job.job_id}", "ETag": views.etag(job)}
+    return answer(views.job(as_stored(new), caller.user_id, None), HTTPStatus.CREATED, headers)

@@ -1,0 +1,71 @@
+"""Ending a job, and purging it: then nothing is left of it but the audit log and what was counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from oncue.api.audit import deed_of, settle_account
+from oncue.api.auth import Caller, forbidden
+from oncue.api.changes import Changed
+from oncue.api.context import Api
+from oncue.api.jobs import cancel, shown, snapshot
+from oncue.api.pages import read_query
+from oncue.api.reading import path_id
+from oncue.api.runs import LOOK, PATIENCE
+from oncue.domain.errors import Conflict
+from oncue.domain.fields import Reader, choice
+from oncue.domain.ids import JobId
+from oncue.domain.job import Snapshot
+from oncue.engines.port import Role
+
+PARAMETERS: Mapping[str, Reader] = {"purge": choice({"true": True, "false": False})}
+AT_A_TIME = 1_000  # runs deleted in one go: others wait no longer than for these
+
+
+async def end(api: Api, request: Request, caller: Caller) -> Response:
+    if not read_query(request, PARAMETERS).get("purge", False):
+        return await cancel(api, request, caller)
+    if caller.role is not Role.ADMIN:
+        raise forbidden("purging is for administrators: leave purge out to end the job and keep its history")
+    return await _purge(api, request, caller)
+
+
+async def _purge(api: Api, request: Request, caller: Caller) -> Response:
+    """End it, then delete it, some at a time; whoever was cut off asks again. The answer is the job as it was."""
+    job_id, now = JobId(path_id(request)), api.clock.now()
+    await cancel(api, request, caller)
+    snap = await _stopped(api, request, caller)
+    if not _is_over(snap):
+        await api.engine.people.record([deed_of("job.cancel", request, caller, job_id, now)])
+        api.changes.note(Changed(snap.job.uid, job_id))
+        raise _still_stopping()
+    as_it_was = await shown(api, snap, caller)
+    await api.engine.people.record([deed_of("job.purge", request, caller, job_id, now)])  # first: it may be cut off
+    while await api.engine.jobs.purge(job_id, AT_A_TIME):
+        pass
+    if await api.engine.jobs.read(None, job_id) is not None:
+        raise _still_stopping()  # somebody has just added a run by hand
+    settle_account(request)
+    api.changes.note(Changed(snap.job.uid, jobs=True))
+    return as_it_was
+
+
+async def _stopped(api: Api, request: Request, caller: Caller) -> Snapshot:
+    """The job when nothing of it runs any more, or after a second."""
+    until = api.clock.monotonic() + PATIENCE
+    snap = await snapshot(api, request, caller)
+    while not _is_over(snap) and api.clock.monotonic() < until:
+        await api.clock.sleep(LOOK)
+        snap = await snapshot(api, request, caller)
+    return snap
+
+
+def _is_over(snap: Snapshot) -> bool:
+    return not snap.going and not snap.waiting
+
+
+def _still_stopping() -> Conflict:
+    return Conflict("this job is cancelled, and a run of it is being stopped; ask again in a moment")

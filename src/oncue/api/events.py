@@ -1,0 +1,95 @@
+"""Changes as they happen, as Server-Sent Events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from http import HTTPStatus
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from oncue.api.answers import ALWAYS
+from oncue.api.auth import Caller
+from oncue.api.context import Api
+from oncue.api.problems import AGAIN_SOON, Refused
+from oncue.api.watching import Channel
+from oncue.domain.errors import StoreUnavailable
+from oncue.domain.ids import UserNumber
+from oncue.domain.instants import SECOND, Duration
+
+CHECK = 0.4  # seconds between two looks at the key: with the time that it is trusted for, less than a second
+HEARTBEAT = Duration(15 * SECOND)
+HEADERS = {**ALWAYS, "X-Accel-Buffering": "no"}  # some proxies would hold back what is to be read at once
+MOST_STREAMS = 100  # of one user, in this process: each holds a connection
+MEDIA_TYPE = "text/event-stream"
+
+
+async def stream(api: Api, request: Request, caller: Caller) -> Response:
+    """Without a `Last-Event-ID` from now on; with one from there, if what came since is still kept."""
+    if request.method == "HEAD":
+        return Response(headers=HEADERS, media_type=MEDIA_TYPE)
+    channel = await api.watching.open(caller.sees)
+    last = request.headers.get("last-event-id")
+    place = channel.last if last is None else channel.place(last)
+    return _Stream(api.watching.streams, caller.uid, _events(api, request, channel, place))
+
+
+class _Stream(StreamingResponse):
+    """Counted from before it is sent until nobody reads it any more."""
+
+    def __init__(self, streams: Counter[UserNumber], uid: UserNumber, events: AsyncIterator[bytes]) -> None:
+        if streams[uid] >= MOST_STREAMS:
+            message = f"more than {MOST_STREAMS} streams of one user: close some, or let several readers share one"
+            raise Refused(HTTPStatus.TOO_MANY_REQUESTS, message, AGAIN_SOON)
+        super().__init__(events, headers=HEADERS, media_type=MEDIA_TYPE)
+        streams[uid] += 1
+        self._streams, self._uid = streams, uid
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._streams[self._uid] -= 1
+
+
+async def _events(api: Api, request: Request, channel: Channel, place: int | None) -> AsyncIterator[bytes]:
+    """Until the server stops or the key is good no more. Nothing is kept for a reader: it is a place in the channel."""
+    channel.readers += 1
+    try:
+        if place is not None:
+            yield f"id: {channel.event_id(place)}\n\n".encode()  # whoever hears nothing else can come back all the same
+        spoke_at = api.clock.monotonic()
+        while not api.watching.closed and await _welcome(api, request):
+            news = channel.news
+            events, place = channel.after(place)
+            if not events and api.clock.monotonic() - spoke_at >= HEARTBEAT:
+                events = b": still here\n\n"
+            if events:
+                yield events
+                spoke_at = api.clock.monotonic()
+            else:
+                await _wait(news)
+    finally:
+        api.watching.leave(channel)
+
+
+async def _wait(news: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(CHECK):
+            await news.wait()
+
+
+async def _welcome(api: Api, request: Request) -> bool:
+    """Whether the key is still good. While the store is away nobody can have revoked it."""
+    try:
+        with api.patience.wait():
+            await api.keyring.admit(request)
+    except Refused:
+        return False
+    except StoreUnavailable:
+        pass
+    return True

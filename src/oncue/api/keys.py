@@ -1,0 +1,98 @@
+"""Calls on API keys. All but `mine` are for administrators: the table of calls says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+
+from oncue.api.answers import answer
+from oncue.api.audit import note, settle_account
+from oncue.api.auth import Caller
+from oncue.api.context import Api
+from oncue.api.reading import path_id, read_object
+from oncue.api.repeating import once
+from oncue.domain.definition import USUAL
+from oncue.domain.errors import Conflict, Invalid, NotFound, Problem
+from oncue.domain.fields import Reader, choice, read_fields, text
+from oncue.domain.ids import KeyId
+from oncue.domain.instants import rfc3339
+from oncue.engines.new_keys import new_key
+from oncue.engines.port import Key, Revoked, Role
+
+ROLES = {role.value: role for role in Role}
+FIELDS: Mapping[str, Reader] = {"user_id": text(USUAL.name), "role": choice(ROLES)}
+
+
+async def create(api: Api, request: Request, caller: Caller) -> Response:
+    """A key of a user, who is made when new. Its secret is told this once."""
+    raw = await read_object(request)
+    user_id, role = _asked(raw)
+
+    async def make(made: UUID) -> Response:
+        secret, key = await new_key(api.engine, api.clock, user_id, role)
+        key = replace(key, key_id=KeyId(made))
+        await api.engine.people.add_key(key)
+        if await api.engine.people.key(key.key_hash) is None:
+            raise Conflict(
+                f"this request made the key {key.key_id} before, and its secret was told that once:"
+                " revoke that key, and make another one with a new Idempotency-Key"
+            )
+        note(request, user_id=user_id, role=role)
+        headers = {"Location": f"/v1/keys/{key.key_id}"}
+        return answer({**_shown(key), "key": secret}, HTTPStatus.CREATED, headers)
+
+    return await once(api, request, caller, raw, make, kept=False)
+
+
+async def mine(api: Api, request: Request, caller: Caller) -> Response:
+    return answer({"user_id": caller.user_id, "role": caller.role, "key_id": caller.key_id})
+
+
+async def show(api: Api, request: Request, caller: Caller) -> Response:
+    return answer({"keys": [_shown(key) for key in await api.engine.people.keys()]})
+
+
+async def revoke(api: Api, request: Request, caller: Caller) -> Response:
+    """Good for nothing any more. Conflict: it is the last one that an administrator can use."""
+    key_id, now = KeyId(path_id(request)), api.clock.now()
+    key = next((one for one in await api.engine.people.keys() if one.key_id == key_id), None)
+    if key is None:
+        raise NotFound
+    note(request, user_id=key.user_id, role=key.role)
+    if await api.engine.people.revoke(key_id, now) is Revoked.LAST_ADMIN:
+        raise Conflict(
+            "this is the last key of an administrator that works: make another one with the role admin, then revoke it"
+        )
+    api.keyring.forget(key)
+    if key.revoked_at is not None:
+        settle_account(request)
+    return answer({**_shown(key), "revoked_at": rfc3339(now if key.revoked_at is None else key.revoked_at)})
+
+
+def _asked(raw: dict[str, Any]) -> tuple[str, Role]:
+    problems: list[Problem] = []
+    found = read_fields(raw, FIELDS, problems)
+    if "user_id" not in raw:
+        problems.append(Problem("user_id", "required", "say whose key it is: a user that is new is made"))
+    if "role" not in raw:
+        problems.append(Problem("role", "required", f"say what it may do: {', '.join(ROLES)}"))
+    if problems:
+        raise Invalid(*problems)
+    return found["user_id"], found["role"]
+
+
+def _shown(key: Key) -> dict[str, Any]:
+    return {
+        "key_id": key.key_id,
+        "user_id": key.user_id,
+        "role": key.role,
+        "created_at": rfc3339(key.created_at),
+        "expires_at": None if key.expires_at is None else rfc3339(key.expires_at),
+        "revoked_at": None if key.revoked_at is None else rfc3339(key.revoked_at),
+    }

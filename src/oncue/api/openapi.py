@@ -1,0 +1,185 @@
+"""What programs are told about the API: OpenAPI 3.1, made from the one table of calls."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+import oncue
+from oncue.api.answers import stored_json
+from oncue.api.auth import Caller
+from oncue.api.context import Api
+from oncue.api.repeating import LONGEST_KEY
+from oncue.api.routes import OPEN_ROUTES, ROUTES, OpenRoute, Route
+from oncue.domain.definition import USUAL
+from oncue.domain.fields import Schema, schema_of, text
+
+PATH_PARAMETERS: dict[str, Schema] = {
+    "id": {"type": "string", "format": "uuid"},
+    "key": schema_of(text(USUAL.name)),
+    "queue": schema_of(text(USUAL.queue)),
+}
+HEADERS: dict[str, tuple[str, Schema]] = {
+    "Idempotency-Key": (
+        "Sent again with the same key and body, the request gets the first answer, and makes nothing twice.",
+        {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY, "pattern": "^[ -~]*$"},
+    ),
+    "If-Match": ("Change only this version: the job's ETag.", {"type": "string"}),
+    "If-None-Match": ("`*`: make the job, and replace none that has not ended.", {"type": "string"}),
+    "Last-Event-ID": ("Go on after this event.", {"type": "string"}),
+}
+REFUSALS = {
+    400: "The body cannot be read as JSON.",
+    401: "No key, or not a good one.",
+    403: "The key's role does not allow it.",
+    404: "Not there, or not yours.",
+    408: "The body was not complete in time.",
+    409: "The state of the thing does not allow it.",
+    412: "If-Match names another version, or If-None-Match finds a job.",
+    413: "The body is too large.",
+    415: "The body is not application/json.",
+    422: "Read, but wrong: `errors` names every field.",
+    429: "Too many requests: come back after Retry-After.",
+    503: "The store is away: it may or may not have been done. Come back after Retry-After.",
+}
+ALWAYS = (401, 422, 429, 503)  # what every call with a key may say
+WITH_A_BODY = (400, 408, 413, 415)
+TEXT: Schema = {"type": "string"}
+SENT: dict[int, str] = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}
+VERBS = {"POST": "create", "PATCH": "edit", "PUT": "replace", "DELETE": "delete"}
+
+
+async def show(api: Api, request: Request, caller: Caller) -> Response:
+    return stored_json(document())
+
+
+ITSELF = Route("GET", "/openapi.json", show, "This document", gives={200: "OpenApi"})
+
+
+@cache
+def document() -> bytes:
+    from oncue.api.schemas import components  # here, because a tenth of a second goes by until the client is imported
+
+    paths: dict[str, dict[str, Any]] = defaultdict(dict)
+    for path, route in [*((f"/v1{route.path}", route) for route in ROUTES), (ITSELF.path, ITSELF)]:
+        paths[path][route.method.lower()] = _operation(path, route)
+    for open_route in OPEN_ROUTES:
+        paths[open_route.path]["get"] = _open_operation(open_route)
+    return msgspec.json.encode(
+        {
+            "openapi": "3.1.0",
+            "info": {
+                "title": "oncue",
+                "version": oncue.__version__,
+                "description": "A distributed job scheduler.",
+                "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+            },
+            "security": [{"key": []}],
+            "tags": [{"name": name} for name in dict.fromkeys(map(_tag, paths))],
+            "paths": paths,
+            "components": {
+                "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+                "schemas": components(),
+            },
+        }
+    )
+
+
+def _operation(path: str, route: Route) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "operationId": _operation_id(route),
+        "summary": route.summary,
+        "tags": [_tag(path)],
+        "parameters": list(_parameters(route)),
+        "responses": {
+            **{str(status): _answer(status, name) for status, name in route.gives.items()},
+            **{str(status): _refusal(status) for status in sorted(refusals(route))},
+        },
+    }
+    if route.body is not None:
+        content = {"application/json": {"schema": _ref(route.body)}}
+        found["requestBody"] = {"required": not route.body_optional, "content": content}
+    return found
+
+
+def refusals(route: Route) -> set[int]:
+    """The statuses of all that a call may say instead of what was asked for."""
+    found = {*ALWAYS, *route.refuses}
+    if route.body is not None:
+        found |= {*WITH_A_BODY}
+    if "{id}" in route.path:
+        found.add(404)
+    if route.action is not None or route.admin:
+        found.add(403)
+    if "If-Match" in route.headers:
+        found.add(412)
+    return found
+
+
+def _open_operation(route: OpenRoute) -> dict[str, Any]:
+    answers = {"200": _answer(200, "Health"), **{str(status): _refusal(status) for status in route.refuses}}
+    return {
+        "operationId": route.path.strip("/"),
+        "summary": route.summary,
+        "tags": [_tag(route.path)],
+        "security": [],
+        "responses": answers,
+    }
+
+
+def _parameters(route: Route) -> Iterator[dict[str, Any]]:
+    for name in re.findall(r"\{(\w+)\}", route.path):
+        yield {"name": name, "in": "path", "required": True, "schema": PATH_PARAMETERS[name]}
+    for name, reader in route.query.items():
+        yield {"name": name, "in": "query", "schema": schema_of(reader)}
+    for name in route.headers:
+        description, schema = HEADERS[name]
+        yield {"name": name, "in": "header", "description": description, "schema": schema}
+
+
+def _answer(status: int, name: str) -> dict[str, Any]:
+    """A name with a slash is a media type: such an answer is not JSON."""
+    media_type, schema = (name, TEXT) if "/" in name else ("application/json", _ref(name))
+    found: dict[str, Any] = {
+        "description": HTTPStatus(status).phrase,
+        "content": {media_type: {"schema": schema}},
+    }
+    if name == "Job":
+        found["headers"] = {"ETag": {"required": True, "description": "The version of the job.", "schema": TEXT}}
+    return found
+
+
+def _refusal(status: int) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "description": REFUSALS[status],
+        "content": {"application/problem+json": {"schema": _ref("Problem")}},
+    }
+    if status in SENT:
+        found["headers"] = {SENT[status]: {"required": True, "schema": TEXT}}
+    return found
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _tag(path: str) -> str:
+    """What a call is about: the first part of its path."""
+    return path.split("/")[2] if path.startswith("/v1/") else "server"
+
+
+def _operation_id(route: Route) -> str:
+    """jobs_list, jobs_show, jobs_run_now, jobs_by_key_show: from the path, as the client names its methods."""
+    first, *rest = [part for part in route.path.strip("/").split("/") if not part.startswith("{")]
+    verb = VERBS.get(route.method, "show" if "{" in route.path else "list")
+    says_it = rest and not route.path.endswith("}")
+    name = "_".join([first.partition(".")[0], *rest, *([] if says_it else [verb])])
+    return re.sub(r"([A-Z])", r"_\1", name).replace("-", "_").lower()

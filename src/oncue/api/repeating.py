@@ -1,0 +1,89 @@
+"""Idempotency keys: a request that is sent again gets the answer of the first, and nothing is made twice."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from oncue.api.answers import stored_json
+from oncue.api.audit import settle_account
+from oncue.api.auth import Caller
+from oncue.api.context import Api
+from oncue.domain.errors import Conflict, Invalid, KeyReused, OncueError, StoreUnavailable
+from oncue.engines.port import Created, Creation, Repeat
+
+LONGEST_KEY = 255
+HEADER = "Idempotency-Key"
+
+Make = Callable[[UUID], Awaitable[Response]]
+
+
+def repeat_of(request: Request, body: Any) -> Repeat | None:
+    """What tells a repeat apart from another request: the key as it was sent, the body by what it means."""
+    key = request.headers.get(HEADER)
+    if key is None:
+        return None
+    if not 0 < len(key) <= LONGEST_KEY or not key.isascii() or not key.isprintable():
+        message = f"is 1 to {LONGEST_KEY} printable ASCII characters: a random UUID does"
+        raise Invalid.of(HEADER, "bad_header", message)
+    scope = f"{request.method} {request.url.path} {key}"
+    return Repeat(_hash(scope.encode()), _hash(msgspec.json.encode(body, order="sorted")))
+
+
+async def once(api: Api, request: Request, caller: Caller, body: Any, make: Make, *, kept: bool = True) -> Response:
+    """What `make` answers; whoever repeats the request is told the same, with 202. Without a key it is just made.
+
+    What is made gets its ids from the reserved one. So `make` may be called again for a request whose answer was lost,
+    also beside itself, and has to answer then as it would have: what it finds made already is its own. What it refuses
+    may be asked for anew with the same key, and another body. `kept` False: it is asked each time.
+    """
+    repeat, made = repeat_of(request, body), api.new_id(api.clock.now())
+    if repeat is None:
+        return await make(made)
+    people = api.engine.people
+    reserved = await people.reserve(caller.uid, repeat, made)
+    if reserved.outcome is Created.KEY_REUSED:
+        raise _reused()
+    if reserved.answer is not None:
+        settle_account(request)
+        return stored_json(reserved.answer, HTTPStatus.ACCEPTED)
+    try:
+        response = await make(reserved.made)
+    except StoreUnavailable:
+        raise
+    except OncueError:
+        if kept and reserved.outcome is Created.NEW:
+            with suppress(StoreUnavailable):
+                await people.refused(caller.uid, repeat, reserved.made)
+        raise
+    if kept:
+        with suppress(StoreUnavailable):  # it is done: whoever repeats it finds it so
+            await people.answered(caller.uid, repeat, reserved.made, bytes(response.body))
+    return response
+
+
+def refuse_reused(*created: Creation) -> None:
+    taken = next((one.job_id for one in created if one.outcome is Created.KEY_TAKEN), None)
+    if taken is not None:
+        raise Conflict(
+            f"your job {taken} has this key and has not ended: nothing was stored;"
+            " change it with PUT /v1/jobs/by-key/{key}, cancel it first, or choose another key"
+        )
+    if any(one.outcome is Created.KEY_REUSED for one in created):
+        raise _reused()
+
+
+def _reused() -> KeyReused:
+    return KeyReused(f"this {HEADER} came before with another body: nothing was done; use a new key")
+
+
+def _hash(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()

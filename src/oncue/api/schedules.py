@@ -1,0 +1,43 @@
+"""Calls on schedules that are nobody's yet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from oncue.api.answers import answer
+from oncue.api.auth import Caller
+from oncue.api.context import Api
+from oncue.api.reading import read_object
+from oncue.domain.errors import Invalid, Problem, inside
+from oncue.domain.fields import Reader, instant, read_fields, whole
+from oncue.domain.preview import MOST_SHOWN, USUALLY_SHOWN, preview
+from oncue.domain.schedule import parse_schedule
+from oncue.domain.schedule_fields import read_schedule
+
+ASKED: Mapping[str, Reader] = {"schedule": read_schedule, "count": whole(1, MOST_SHOWN), "after": instant}
+NULLABLE = frozenset({"after"})
+
+
+async def show_ahead(api: Api, request: Request, caller: Caller) -> Response:
+    """When a schedule fires. Nothing is stored."""
+    asked, now = _asked(await read_object(request)), api.clock.now()
+    with inside("schedule"):
+        schedule = parse_schedule(asked["schedule"], now)
+    count, after = asked.get("count", USUALLY_SHOWN), asked.get("after")
+    # up to a thousand steps of a calendar, which other callers need not wait for
+    return answer(await asyncio.to_thread(preview, schedule, count, after, now))
+
+
+def _asked(raw: dict[str, Any]) -> dict[str, Any]:
+    problems: list[Problem] = []
+    found = read_fields(raw, ASKED, problems, nothing=NULLABLE)
+    if "schedule" not in raw:
+        problems.append(Problem("schedule", "required", 'write a schedule, like "0 9 * * 1-5" or {"every": "30s"}'))
+    if problems:
+        raise Invalid(*problems)
+    return found

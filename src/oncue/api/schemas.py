@@ -1,0 +1,206 @@
+"""The shapes of bodies and answers, by the names that the table of calls gives them, as JSON Schema.
+
+Bodies are as their readers say, answers as the client reads them; enums and limits come from where they are decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+
+from oncue.api import backfill, creating, dead_letters, editing, jobs, keys, schedules
+from oncue.client import models
+from oncue.domain import ledger, run
+from oncue.domain.definition import definition_schema
+from oncue.domain.explain import Reason
+from oncue.domain.fields import Schema, object_schema
+from oncue.domain.job import JobStatus
+from oncue.domain.schedule_fields import SCHEDULE
+from oncue.engines.port import Count, Role
+
+REFERENCE = "#/components/schemas/{name}"
+MODELS = (
+    models.Job,
+    models.JobState,
+    models.Run,
+    models.Occurrence,
+    models.Explanation,
+    models.DeadLetter,
+    models.Requeued,
+    models.Preview,
+    models.Task,
+    models.Worker,
+    models.Queue,
+    models.Key,
+    models.NewKey,
+    models.Me,
+)
+NOT_SENT = {("Job", "notify")}  # the client knows it already
+IDS = frozenset({"job_id", "run_id", "key_id", "worker_id", "executor_id", "holder", "object_id"})
+MADE_OUTCOMES = ("started", "late", "waiting")  # of occurrences that have a run; the others are in the ledger
+VALUES: dict[tuple[str, str], Iterable[str]] = {
+    ("Job", "status"): JobStatus,
+    **{(name, "status"): run.Status for name in ("Run", "LastRun", "DeadLetter")},
+    **{(name, "role"): Role for name in ("Key", "NewKey", "Me")},
+    ("Attempt", "outcome"): get_args(get_type_hints(run.Attempt)["outcome"]),
+    ("Occurrence", "outcome"): (*MADE_OUTCOMES, *ledger.Outcome),
+    ("Explanation", "reason"): Reason,
+}
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": REFERENCE.format(name=name)}
+
+
+def components() -> dict[str, Schema]:
+    """Every shape there is. Parts that have a title are taken out, and stand under it by themselves."""
+    parts: dict[str, Schema] = {}
+    for name, schema in (_bodies() | _answers() | _lists()).items():
+        parts[name] = {word: _without_parts(said, parts) for word, said in schema.items() if word != "title"}
+    return dict(sorted(parts.items()))
+
+
+def _bodies() -> dict[str, Schema]:
+    definition = definition_schema()
+    as_read: dict[str, Schema] = {name: {} for name in (*editing.KEPT, *editing.TOLD)}  # may come back, changes nothing
+    changed = {**definition, "properties": definition["properties"] | as_read}
+    return {
+        "NewJob": definition,
+        "NewJobs": _object(jobs=_several("NewJob") | {"minItems": 1, "maxItems": creating.LARGEST_BATCH})
+        | {"additionalProperties": False},
+        "KeyedJob": changed,
+        "JobChange": {name: value for name, value in changed.items() if name != "required"},
+        "Resuming": object_schema(jobs.RESUMING),
+        "Stretch": object_schema(backfill.STRETCH, required=tuple(backfill.STRETCH)),
+        "Choice": object_schema(dead_letters.CHOICE)
+        | {"oneOf": [{"required": [name]} for name in dead_letters.CHOICE]},
+        "PreviewOf": object_schema(schedules.ASKED, required=("schedule",), nothing=schedules.NULLABLE),
+        "KeyOf": object_schema(keys.FIELDS, required=tuple(keys.FIELDS)),
+    }
+
+
+def _answers() -> dict[str, Schema]:
+    found = _models()
+    defined = definition_schema()["properties"] | {"schedule": SCHEDULE}
+    found["Job"]["properties"] |= defined  # as it was asked for, so that it can be sent back
+    counts: dict[str, Schema] = {str(name): {"type": "integer"} for name in ("open", *Count)}
+    shapes = found | {
+        "Problem": _object(
+            type={"type": "string"},
+            title={"type": "string"},
+            status={"type": "integer"},
+            detail={"type": "string"},
+            errors=_several("FieldProblem"),
+        ),
+        "FieldProblem": _object(path={"type": "string"}, code={"type": "string"}, message={"type": "string"}),
+        "AuditLine": _object(
+            at={"type": "string", "format": "date-time"},
+            user_id=_or_null({"type": "string"}),
+            key_id=_or_null(_ID),
+            action={"type": "string"},
+            object_id=_or_null(_ID),
+            detail=_or_null({"type": "object"}),
+            address=_or_null({"type": "string"}),
+        ),
+        "AnyRun": {"anyOf": [ref("DeadLetter"), ref("Run")]},
+        "JobIds": _object(job_ids={"type": "array", "items": _ID}),
+        "RunId": _object(run_id=_ID),
+        "RunIds": _object(run_ids={"type": "array", "items": _ID}),
+        "Discarded": _object(count={"type": "integer", "minimum": 0}),
+        "Counts": _object(**counts),
+        "Stats": _object(
+            runs=ref("Counts"),
+            tasks={"type": "array", "items": _object(task={"type": "string"}, **counts)},
+            queues={"type": "array", "items": _object(queue={"type": "string"}, **counts)},
+        ),
+        "Result": {"description": "What the task returned."},
+        "Health": _object(status={"const": "ok"}),
+        "OpenApi": {"type": "object", "required": ["openapi", "info", "paths"]},
+    }
+    shapes["Problem"]["properties"]["run_status"] = {"enum": list(run.Status)}  # of a conflict with a run's state only
+    return shapes
+
+
+def _lists() -> dict[str, Schema]:
+    return {
+        "JobPage": _page("jobs", "Job"),
+        "RunPage": _page("runs", "Run"),
+        "OccurrencePage": _page("occurrences", "Occurrence"),
+        "DeadLetterPage": _page("dead_letters", "DeadLetter"),
+        "AuditPage": _page("audit", "AuditLine"),
+        "Tasks": _object(tasks=_several("Task")),
+        "Workers": _object(workers=_several("Worker")),
+        "Queues": _object(queues=_several("Queue")),
+        "Keys": _object(keys=_several("Key")),
+    }
+
+
+_ID: Schema = {"type": "string", "format": "uuid"}
+
+
+def _object(**properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _several(of: str) -> Schema:
+    return {"type": "array", "items": ref(of)}
+
+
+def _page(name: str, of: str) -> Schema:
+    token = _or_null({"type": "string", "description": "where to go on; null on the last page"})
+    return _object(**{name: _several(of)}, next_page_token=token)
+
+
+def _or_null(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _models() -> dict[str, Schema]:
+    """The client takes what it does not know and lets much be left out. What is sent is known, and all of it is."""
+    _, found = msgspec.json.schema_components(MODELS, ref_template=REFERENCE)
+    for name, schema in found.items():
+        types = get_type_hints(getattr(models, name))
+        properties = {
+            field: _sharper(name, field, types[field], shape)
+            for field, shape in schema["properties"].items()
+            if (name, field) not in NOT_SENT
+        }
+        found[name] = schema | {"properties": properties, "required": list(properties)}
+    return found
+
+
+def _sharper(model: str, field: str, kind: Any, shape: Schema) -> Schema:
+    shape = {name: value for name, value in shape.items() if name != "default"}
+    if (model, field) in VALUES:
+        return _with(shape, enum=[str(value) for value in VALUES[model, field]])
+    if datetime in (kind, *get_args(kind)):
+        return _with(shape, format="date-time")
+    if field in IDS:
+        return _with(shape, format="uuid")
+    if field in ("run_ids", "workers") and "items" in shape:
+        return {**shape, "items": _with(shape["items"], format="uuid")}
+    return shape
+
+
+def _with(shape: Schema, **more: Any) -> Schema:
+    """More about a string that may be null."""
+    if "anyOf" in shape:
+        return {**shape, "anyOf": [_with(one, **more) for one in shape["anyOf"]]}
+    return {**shape, **more} if shape["type"] == "string" else shape
+
+
+def _without_parts(schema: Any, parts: dict[str, Schema]) -> Any:
+    """The same with references to what has a title; that is added to `parts`."""
+    if isinstance(schema, list):
+        return [_without_parts(one, parts) for one in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    found = {word: _without_parts(said, parts) for word, said in schema.items()}
+    if isinstance(found.get("title"), str):
+        title = found.pop("title")
+        parts[title] = found
+        return ref(title)
+    return found

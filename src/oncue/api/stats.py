@@ -1,0 +1,45 @@
+"""What there is and what happened, in numbers that are kept as things happen: nothing is counted to answer."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from oncue.api.answers import answer
+from oncue.api.auth import Caller
+from oncue.api.context import Api
+from oncue.api.queues import ENDS
+from oncue.domain.ids import ClassId
+from oncue.engines.port import Count, Counter
+
+
+async def show(api: Api, request: Request, caller: Caller) -> Response:
+    """Of the caller's own runs; for an administrator, of everybody's."""
+    counters = await api.engine.history.counters(caller.sees)
+    classes = await api.engine.jobs.classes()
+    return answer(
+        {
+            "runs": _sums(counters),
+            "tasks": _grouped("task", counters, {i: key.task for i, key in classes.items()}),
+            "queues": _grouped("queue", counters, {i: key.queue for i, key in classes.items()}),
+        }
+    )
+
+
+def _grouped(by: str, counters: Iterable[Counter], names: Mapping[ClassId, str]) -> list[dict[str, Any]]:
+    groups: dict[str, list[Counter]] = defaultdict(list)
+    for counter in counters:
+        groups[names[counter.class_id]].append(counter)
+    return [{by: name, **_sums(groups[name])} for name in sorted(groups)]
+
+
+def _sums(counters: Iterable[Counter]) -> dict[str, int]:
+    sums = dict.fromkeys(Count, 0)
+    for counter in counters:
+        sums[counter.what] += counter.n
+    open_now = sums[Count.CREATED] - sum(sums[end] for end in ENDS)
+    return {"open": open_now, **{what.value: n for what, n in sums.items()}}

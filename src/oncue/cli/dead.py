@@ -1,0 +1,146 @@
+"""`oncue dead`: runs that used up their attempts; try them anew, or let them be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from oncue.cli.asking import PAGES, SERVER, asking, tell, tell_list
+from oncue.cli.printing import print_json, text, time
+from oncue.cli.refusing import refuse
+from oncue.cli.roles import options
+from oncue.cli.showing import show_run
+
+if TYPE_CHECKING:
+    from oncue.client import DeadLetter, Requeued
+
+EXAMPLES = """\b
+Examples:
+  oncue dead list
+  oncue dead show RUN_ID
+  oncue dead requeue RUN_ID RUN_ID
+  oncue dead requeue --all --task hello
+  oncue dead discard --all --until 2027-01-01T00:00:00Z --yes
+"""
+COLUMNS = ("run_id", "task", "ended", "attempts", "error type", "error")
+WHICH = (
+    click.argument("run_ids", nargs=-1, metavar="[RUN_ID]..."),
+    click.option("--all", "everything", is_flag=True, help="All that fit the filters, instead of ids."),
+    click.option("--task", help="With --all: of this task."),
+    click.option("--queue", help="With --all: of this queue."),
+    click.option("--job", "job_id", metavar="JOB_ID", help="With --all: of this job."),
+    click.option("--from", "start_time", metavar="INSTANT", help="With --all: from this on."),
+    click.option("--until", "end_time", metavar="INSTANT", help="With --all: before this."),
+    click.option("--yes", is_flag=True, help="Do not ask whether --all is meant."),
+)
+
+
+@click.group("dead", epilog=EXAMPLES)
+def command() -> None:
+    """Dead letters: runs that used up their attempts."""
+
+
+LIST = """\b
+Examples:
+  oncue dead list --limit 10
+  oncue dead list --task hello --from 2027-01-01T00:00:00Z --json | jq '.dead_letters[].payload'
+"""
+
+
+@command.command("list", epilog=LIST)
+@click.option("--task")
+@click.option("--queue")
+@click.option("--job", "job_id", metavar="JOB_ID")
+@click.option("--from", "start_time", metavar="INSTANT", help="From this on.")
+@click.option("--until", "end_time", metavar="INSTANT", help="Before this.")
+@options(PAGES, SERVER)
+def list_(url: str | None, as_json: bool, limit: int, **filters: Any) -> None:
+    """List dead letters, newest first."""
+    from oncue.client import dead_letters
+
+    def row(one: DeadLetter) -> tuple[str, ...]:
+        error = text(one.error_message)
+        return one.run_id, text(one.task), time(one.end_time), str(one.attempt_number), text(one.error_type), error
+
+    with asking(url, as_json=as_json) as client:
+        call = dead_letters.page(**filters)
+        tell_list(client, call, "dead_letters", limit, COLUMNS, row, as_json=as_json)
+
+
+@command.command("show", epilog="\b\nExamples:\n  oncue dead show RUN_ID --json | jq .payload")
+@click.argument("run_id")
+@options(SERVER)
+def show(url: str | None, as_json: bool, run_id: str) -> None:
+    """Show one dead letter, with its payload and every attempt."""
+    import msgspec
+
+    from oncue.client import DeadLetter, dead_letters
+
+    with asking(url, as_json=as_json) as client:
+        found = client.ask(dead_letters.show(run_id).plain())
+        if found["status"] != "dead":
+            refuse(f"run {run_id} is no dead letter: look at it with `oncue runs show {run_id}`", as_json=as_json)
+        if as_json:
+            print_json(found)
+        else:
+            show_run(msgspec.convert(found, DeadLetter))
+
+
+REQUEUE = """\b
+Examples:
+  oncue dead requeue RUN_ID
+  oncue dead requeue --all --task hello --yes
+"""
+
+
+@command.command("requeue", epilog=REQUEUE)
+@options(WHICH, SERVER)
+def requeue(url: str | None, as_json: bool, **which: Any) -> None:
+    """Make a new run of each."""
+    from oncue.client import dead_letters
+
+    def show_requeued(made: Requeued) -> None:
+        click.echo("\n".join([f"requeued {made.count}", *made.run_ids]))
+
+    _on_those(url, as_json, which, "requeue", dead_letters.requeue, show_requeued)
+
+
+DISCARD = """\b
+Examples:
+  oncue dead discard RUN_ID
+  oncue dead discard --all --until 2027-01-01T00:00:00Z --yes
+"""
+
+
+@command.command("discard", epilog=DISCARD)
+@options(WHICH, SERVER)
+def discard(url: str | None, as_json: bool, **which: Any) -> None:
+    """Let them be: they are dead letters no more. The runs stay in history."""
+    from oncue.client import dead_letters
+
+    def show_discarded(count: int) -> None:
+        click.echo(f"discarded {count}")
+
+    _on_those(url, as_json, which, "discard", dead_letters.discard, show_discarded)
+
+
+def _on_those(
+    url: str | None,
+    as_json: bool,
+    which: dict[str, Any],
+    doing: str,
+    build: Callable[..., Any],
+    show_it: Callable[[Any], None],
+) -> None:
+    run_ids, everything, yes = which.pop("run_ids"), which.pop("everything"), which.pop("yes")
+    fitting = {name: value for name, value in which.items() if value is not None}
+    if bool(run_ids) == everything or (run_ids and fitting):
+        raise click.UsageError("say which ones: ids, or --all and any filters")
+    if everything and not yes:
+        what = ", ".join(f"{name} {value}" for name, value in fitting.items()) or "every one of yours"
+        click.confirm(f"{doing} all dead letters ({what})?", abort=True, err=True)
+    call = build(run_ids) if run_ids else build(filter=fitting)
+    with asking(url, as_json=as_json) as client:
+        tell(client, call, show_it, as_json=as_json)

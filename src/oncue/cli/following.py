@@ -1,0 +1,75 @@
+"""Watching a run until it ends: a bar on terminals, its log when asked for."""
+
+from __future__ import annotations
+
+import sys
+from threading import Event as Never
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from oncue.cli.printing import print_json
+from oncue.cli.refusing import refuse
+from oncue.cli.showing import show_run
+from oncue.domain.errors import Invalid
+from oncue.domain.instants import SECOND, parse_duration
+
+if TYPE_CHECKING:
+    from oncue.client import Client, Run
+
+LOOK = 0.5  # seconds
+END_WITH_THE_RUN = {True: 0, False: 1}  # exit codes, by whether the run succeeded
+
+
+def seconds(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
+    """An option that is a length of time."""
+    try:
+        return None if value is None else parse_duration(value, "") / SECOND
+    except Invalid as wrong:
+        raise click.BadParameter(wrong.problems[0].message) from None
+
+
+def follow(client: Client, run_id: str, timeout: float | None, *, as_json: bool) -> bool:
+    """Wait for a run and show what it came to; whether it succeeded."""
+    from oncue.client import WaitTimeout, runs
+
+    try:
+        run = _watched(client, run_id, timeout)
+    except WaitTimeout as late:
+        refuse(str(late), as_json=as_json, title="Not In Time")
+    if as_json:
+        print_json(client.ask(runs.show(run_id).plain()))
+    else:
+        show_run(run)
+    return run.status == "succeeded"
+
+
+def _watched(client: Client, run_id: str, timeout: float | None) -> Run:
+    if not sys.stderr.isatty():
+        return client.runs.wait(run_id, timeout)
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        shown = bar.add_task("waiting", total=None)
+
+        def show(run: Run) -> None:
+            told: Any = run.progress
+            bar.update(shown, description=run.status)
+            if told is not None and told.total:
+                bar.update(shown, completed=told.done or 0, total=told.total)
+
+        return client.runs.wait(run_id, timeout, seen=show)
+
+
+def follow_log(client: Client, run_id: str) -> Run:
+    """Print what a run logs as it comes, until it has ended."""
+    told = ""
+    while True:
+        run = client.runs.get(run_id)  # before the log: what it logged last is there once it is final
+        log = client.runs.logs(run_id)
+        click.echo(log.removeprefix(told), nl=False)
+        told = log
+        if run.final:
+            return run
+        Never().wait(LOOK)

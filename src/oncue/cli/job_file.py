@@ -1,0 +1,127 @@
+"""A file of job definitions, in YAML: read strictly, so that nothing in it means other than it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+import yaml  # type: ignore[import-untyped]  # it comes without types
+
+from oncue.cli.job_changes import TAG
+from oncue.domain.errors import Invalid, Problem
+
+_YAML = "tag:yaml.org,2002:"
+_TEXT, _MERGE = f"{_YAML}str", f"{_YAML}merge"
+_PATTERNS = {
+    f"{_YAML}null": re.compile(r"^(?:null|~|)\Z"),
+    f"{_YAML}bool": re.compile(r"^(?:true|false)\Z"),
+    f"{_YAML}int": re.compile(r"^-?(?:0|[1-9][0-9]*)\Z"),
+    f"{_YAML}float": re.compile(r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\Z"),
+}
+_JSON = {_TEXT, f"{_YAML}seq", f"{_YAML}map", None, *_PATTERNS}  # None: for any other, which it refuses
+
+
+class JobFile(msgspec.Struct, frozen=True):
+    """Jobs that belong together. `named`: the file itself says what its set is called."""
+
+    set: str
+    named: bool
+    jobs: tuple[dict[str, Any], ...]
+
+    @property
+    def tag(self) -> str:
+        return f"{TAG}{self.set}"
+
+
+def read_job_file(file: Path) -> JobFile:
+    """Invalid: each place where it is not as it should be."""
+    found = _parsed(file)
+    named: dict[str, Any] = {"jobs": found} if isinstance(found, list) else found
+    if not isinstance(named, dict) or not isinstance(named.get("jobs"), list):
+        raise Invalid.of(file.name, "wrong_type", "is a list of jobs, or an object with the fields set and jobs")
+    problems = [
+        Problem(str(name), "unknown_field", "there is no such field: a file has set and jobs")
+        for name in named
+        if name not in ("set", "jobs")
+    ]
+    owner = named.get("set", file.stem)
+    if not isinstance(owner, str) or not owner:
+        problems.append(Problem("set", "wrong_type", "is the name that the jobs of this file go by together"))
+    problems += _job_problems(named["jobs"])
+    if problems:
+        raise Invalid(*problems)
+    return JobFile(owner, "set" in named, tuple(named["jobs"]))
+
+
+def _job_problems(jobs: list[Any]) -> list[Problem]:
+    problems, seen = [], set()
+    for place, job in enumerate(jobs):
+        where = f"jobs.{place}"
+        if not isinstance(job, dict):
+            problems.append(Problem(where, "wrong_type", "is an object with the fields of a job"))
+            continue
+        key, tags = job.get("key"), job.get("tags", [])
+        if not isinstance(key, str) or not key:
+            problems.append(Problem(f"{where}.key", "required", "give each job a stable key: it is known by it"))
+        elif key in seen:
+            problems.append(Problem(f"{where}.key", "not_unique", f"{key!r} comes twice: keys are unique"))
+        seen.add(key if isinstance(key, str) else None)
+        if tags is not None and not isinstance(tags, list):
+            problems.append(Problem(f"{where}.tags", "wrong_type", "is a list: write [a, b]"))
+        elif tags is not None and any(isinstance(tag, str) and tag.startswith(TAG) for tag in tags):
+            problems.append(
+                Problem(f"{where}.tags", "reserved", f"tags that begin with {TAG} are made by apply itself")
+            )
+    return problems
+
+
+def _parsed(file: Path) -> Any:
+    try:
+        return yaml.load(file.read_bytes(), _PlainLoader)
+    except OSError as wrong:
+        raise Invalid.of(str(file), "unreadable", f"cannot be read: {wrong.strerror}") from None
+    except yaml.MarkedYAMLError as wrong:
+        mark = wrong.problem_mark
+        where = file.name if mark is None else f"{file.name}, line {mark.line + 1}, column {mark.column + 1}"
+        raise Invalid.of(where, "unreadable", wrong.problem or "is not YAML") from None
+    except (yaml.YAMLError, ValueError) as wrong:  # a number of thousands of digits is no error of YAML's
+        raise Invalid.of(file.name, "unreadable", str(wrong)) from None
+    except RecursionError:
+        raise Invalid.of(file.name, "unreadable", "is nested too deeply") from None
+
+
+class _PlainLoader(yaml.SafeLoader):  # type: ignore[misc]  # of a class without types
+    """Values are those of JSON: `on` and `no` are text, and so is an instant. Each name is text, and comes once."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+    yaml_constructors: ClassVar[dict[str | None, Any]] = {
+        tag: make for tag, make in yaml.SafeLoader.yaml_constructors.items() if tag in _JSON
+    }
+
+    def compose_scalar_node(self, anchor: Any) -> Any:
+        """What is said to be a number and the like has to look like one."""
+        node = super().compose_scalar_node(anchor)
+        pattern = _PATTERNS.get(node.tag)
+        if pattern is not None and pattern.match(node.value) is None:
+            told = f"{node.value!r} is no {node.tag.removeprefix(_YAML)} of JSON"
+            raise yaml.composer.ComposerError(None, None, told, node.start_mark)
+        return node
+
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        node = super().compose_mapping_node(anchor)
+        seen = set()
+        for name, _ in node.value:
+            if not isinstance(name, yaml.ScalarNode) or name.tag not in (_TEXT, _MERGE):
+                told = f"the name {getattr(name, 'value', '')} is not text: put it in quotes"
+                raise yaml.composer.ComposerError(None, None, told, name.start_mark)
+            if name.value in seen:
+                raise yaml.composer.ComposerError(None, None, f"{name.value!r} comes twice", name.start_mark)
+            seen.add(name.value)
+        return node
+
+
+for _tag, _first in (("null", ["n", "~", ""]), ("bool", "tf"), ("int", "-0123456789"), ("float", "-0123456789")):
+    _PlainLoader.add_implicit_resolver(f"{_YAML}{_tag}", _PATTERNS[f"{_YAML}{_tag}"], list(_first))
+_PlainLoader.add_implicit_resolver(_MERGE, re.compile(r"^<<$"), ["<"])

@@ -1,0 +1,246 @@
+"""`oncue jobs`: make jobs, look at them, change them, stop them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from oncue.cli.asking import JSON, PAGES, SERVER, URL, asking, tell, tell_list
+from oncue.cli.following import END_WITH_THE_RUN, follow, seconds
+from oncue.cli.job_options import JOB, NAMES, job_fields
+from oncue.cli.naming import job_argument, job_id_of
+from oncue.cli.printing import text, time
+from oncue.cli.roles import options
+from oncue.cli.showing import JOB_COLUMNS, job_row, show_explanation, show_job, show_run_id
+
+EXAMPLES = """\b
+Examples:
+  oncue jobs create --task hello --payload '{"name": "you"}'
+  oncue jobs list --status active --task hello
+  oncue jobs show JOB
+  oncue jobs edit JOB --schedule "every 10m"
+  oncue jobs run JOB --wait
+  oncue jobs explain JOB
+
+JOB is the id of a job, or its name if no other one that has not ended has it.
+"""
+
+
+@click.group("jobs", epilog=EXAMPLES)
+def command() -> None:
+    """Make jobs, look at them, change them, stop them."""
+
+
+CREATE = """\b
+Examples:
+  oncue jobs create --task hello
+  oncue jobs create --task hello --schedule "0 9 * * 1-5" --timezone Europe/Berlin --name greeting
+  oncue jobs create --task http --payload '{"url": "https://example.org"}' --schedule "every 5m" --tag web
+  oncue jobs create --task report --payload @report.json --field start_within=10m --field 'retry={"factor": 3}'
+  oncue jobs create --file examples/website_check.json --name "my site"
+  oncue jobs create --task hello --json | jq -r .job_id
+"""
+
+
+@command.command("create", epilog=CREATE)
+@options(JOB)
+@click.option("--idempotency-key", metavar="TEXT", help="Make one job however often this command runs with it.")
+@options(SERVER)
+def create(url: str | None, as_json: bool, idempotency_key: str | None, **given: Any) -> None:
+    """Make a job. Without a schedule it runs now."""
+    from oncue.client import jobs
+
+    fields = job_fields(given)
+    if "task" not in fields:
+        raise click.UsageError("name the task that it runs: --task NAME")
+    with asking(url, as_json=as_json, names=NAMES) as client:
+        tell(client, jobs.create(idempotency_key=idempotency_key, **fields), show_job, as_json=as_json)
+
+
+LIST = """\b
+Examples:
+  oncue jobs list
+  oncue jobs list --status paused
+  oncue jobs list --last-status dead --tag nightly --limit 500
+  oncue jobs list --until 2027-01-01T00:00:00Z --json | jq -r '.jobs[].job_id'
+
+INSTANT is RFC 3339 with an offset: 2027-01-31T09:00:00Z.
+"""
+
+
+@command.command("list", epilog=LIST)
+@click.option("--status", type=click.Choice(["active", "paused", "finished", "cancelled"]))
+@click.option("--last-status", metavar="STATUS", help="Whose last run ended like this: succeeded, dead, …")
+@click.option("--task")
+@click.option("--name")
+@click.option("--tag")
+@click.option("--queue")
+@click.option("--from", "start_time", metavar="INSTANT", help="Whose next run is not before this.")
+@click.option("--until", "end_time", metavar="INSTANT", help="Whose next run is before this.")
+@click.option("--user", "user_id", help="Of this user; for administrators.")
+@options(PAGES, SERVER)
+def list_(url: str | None, as_json: bool, limit: int, **filters: Any) -> None:
+    """List jobs, newest first."""
+    from oncue.client import jobs
+
+    with asking(url, as_json=as_json) as client:
+        tell_list(client, jobs.page(**filters), "jobs", limit, JOB_COLUMNS, job_row, as_json=as_json)
+
+
+@command.command("show", epilog="\b\nExamples:\n  oncue jobs show JOB\n  oncue jobs show JOB --json | jq .schedule")
+@job_argument
+@options(SERVER)
+def show(url: str | None, as_json: bool, job: str) -> None:
+    """Show one job: its definition and how it stands."""
+    from oncue.client import jobs
+
+    with asking(url, as_json=as_json) as client:
+        tell(client, jobs.show(job_id_of(client, job)), show_job, as_json=as_json)
+
+
+EDIT = """\b
+Examples:
+  oncue jobs edit JOB --schedule "0 7 * * *" --timezone Europe/Berlin
+  oncue jobs edit JOB --priority high --field start_within=null
+  oncue jobs edit JOB --if-match 3 --payload @new.json
+
+What is not named stays as it is. Runs that have started are not touched.
+"""
+
+
+@command.command("edit", epilog=EDIT)
+@job_argument
+@options(JOB)
+@click.option("--if-match", metavar="VERSION", help="Only if this is still its version, as `show` tells it.")
+@options(SERVER)
+def edit(url: str | None, as_json: bool, job: str, if_match: str | None, **given: Any) -> None:
+    """Change fields of a job."""
+    from oncue.client import jobs
+
+    fields = job_fields(given)
+    if not fields:
+        raise click.UsageError("name at least one field to change")
+    with asking(url, as_json=as_json, names=NAMES) as client:
+        call = jobs.edit(job_id_of(client, job), if_match=if_match, **fields)
+        tell(client, call, show_job, as_json=as_json)
+
+
+@command.command("pause", epilog="\b\nExamples:\n  oncue jobs pause JOB")
+@job_argument
+@options(SERVER)
+def pause(url: str | None, as_json: bool, job: str) -> None:
+    """Let nothing of a job start until it is resumed."""
+    from oncue.client import jobs
+
+    with asking(url, as_json=as_json) as client:
+        tell(client, jobs.pause(job_id_of(client, job)), show_job, as_json=as_json)
+
+
+@command.command("resume", epilog="\b\nExamples:\n  oncue jobs resume JOB\n  oncue jobs resume JOB --missed all")
+@job_argument
+@click.option("--missed", type=click.Choice(["skip", "last", "all"]), help="What the pause swallowed. [default: skip]")
+@options(SERVER)
+def resume(url: str | None, as_json: bool, job: str, missed: str | None) -> None:
+    """Let a job go on."""
+    from oncue.client import jobs
+
+    with asking(url, as_json=as_json) as client:
+        tell(client, jobs.resume(job_id_of(client, job), missed=missed), show_job, as_json=as_json)
+
+
+@command.command("cancel", epilog="\b\nExamples:\n  oncue jobs cancel JOB\n  oncue jobs cancel JOB --purge --yes")
+@job_argument
+@click.option("--purge", is_flag=True, help="Delete it, too, with its runs, results and logs; for administrators.")
+@click.option("--yes", is_flag=True, help="Do not ask whether to purge it. Only on terminals it is asked.")
+@options(SERVER)
+def cancel(url: str | None, as_json: bool, job: str, purge: bool, yes: bool) -> None:
+    """End a job: nothing of it starts any more, and what runs is stopped."""
+    from oncue.client import jobs
+
+    with asking(url, as_json=as_json) as client:
+        job_id = job_id_of(client, job)
+        if not purge:
+            tell(client, jobs.cancel(job_id), show_job, as_json=as_json)
+            return
+        if not yes and sys.stdin.isatty():
+            click.confirm(f"delete job {job_id} and all its runs, results and logs?", abort=True, err=True)
+        tell(client, jobs.purge(job_id), lambda _: click.echo(f"purged {job_id}"), as_json=as_json)
+
+
+RUN = """\b
+Examples:
+  oncue jobs run JOB
+  oncue jobs run JOB --wait
+  oncue jobs run JOB --wait --timeout 10m && echo "it went well"
+"""
+
+
+@command.command("run", epilog=RUN)
+@job_argument
+@click.option("--wait", is_flag=True, help="Wait for the run to end; exit code 1 unless it succeeded.")
+@click.option("--timeout", metavar="TIME", callback=seconds, help="Wait no longer than this: 30s, 5m.")
+@options((URL, JSON))
+def run(url: str | None, as_json: bool, job: str, wait: bool, timeout: float | None) -> None:
+    """Run a job at once, beside its schedule."""
+    from oncue.client import jobs
+
+    with asking(url, as_json=as_json) as client:
+        if not wait:
+            tell(client, jobs.run_now(job_id_of(client, job)), show_run_id, as_json=as_json)
+            return
+        ended = follow(client, client.jobs.run_now(job_id_of(client, job)), timeout, as_json=as_json)
+    raise SystemExit(END_WITH_THE_RUN[ended])
+
+
+@command.command("explain", epilog="\b\nExamples:\n  oncue jobs explain JOB")
+@job_argument
+@options(SERVER)
+def explain(url: str | None, as_json: bool, job: str) -> None:
+    """Say why a job has or has not run yet."""
+    from oncue.client import jobs
+
+    with asking(url, as_json=as_json) as client:
+        tell(client, jobs.explain(job_id_of(client, job)), show_explanation, as_json=as_json)
+
+
+@command.command("occurrences", epilog="\b\nExamples:\n  oncue jobs occurrences JOB --limit 20")
+@job_argument
+@options(PAGES, SERVER)
+def occurrences(url: str | None, as_json: bool, job: str, limit: int, page_token: str | None) -> None:
+    """List what became of every nominal instant of its schedule."""
+    from oncue.client import jobs
+    from oncue.client.models import Occurrence
+
+    def row(one: Occurrence) -> tuple[str, ...]:
+        late = "" if one.lag_ms is None else f"{one.lag_ms} ms"
+        return time(one.scheduled_for), one.outcome, text(one.reason), late, time(one.until), str(one.count)
+
+    columns = ("scheduled for", "outcome", "reason", "late by", "until", "count")
+    with asking(url, as_json=as_json) as client:
+        call = jobs.occurrences_page(job_id_of(client, job), page_token=page_token)
+        tell_list(client, call, "occurrences", limit, columns, row, as_json=as_json)
+
+
+BACKFILL = """\b
+Examples:
+  oncue jobs backfill JOB --from 2027-01-01T00:00:00Z --to 2027-01-08T00:00:00Z
+"""
+
+
+@command.command("backfill", epilog=BACKFILL)
+@job_argument
+@click.option("--from", "start", required=True, metavar="INSTANT", help="From this on.")
+@click.option("--to", "end", required=True, metavar="INSTANT", help="Up to this.")
+@options(SERVER)
+def backfill(url: str | None, as_json: bool, job: str, start: str, end: str) -> None:
+    """Run the occurrences of a stretch of time (again)."""
+    from oncue.client import jobs
+
+    with asking(url, as_json=as_json, names={"from": "--from", "to": "--to"}) as client:
+        tell(client, jobs.backfill(job_id_of(client, job), start, end), _show_made, as_json=as_json)
+
+
+def _show_made(run_ids: tuple[str, ...]) -> None:
+    click.echo(f"made {len(run_ids)} runs")

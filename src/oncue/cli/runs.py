@@ -1,0 +1,135 @@
+"""`oncue runs`: look at runs, read their logs, stop them, try them anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from oncue.cli.asking import PAGES, SERVER, URL, asking, tell, tell_list
+from oncue.cli.following import END_WITH_THE_RUN, follow, follow_log, seconds
+from oncue.cli.printing import print_json
+from oncue.cli.roles import options
+from oncue.cli.showing import RUN_COLUMNS, run_row, show_explanation, show_run, show_run_id
+
+EXAMPLES = """\b
+Examples:
+  oncue runs list --status running
+  oncue runs show RUN_ID
+  oncue runs logs RUN_ID --follow
+  oncue runs cancel RUN_ID
+  oncue runs retry RUN_ID
+"""
+STATUSES = ("scheduled", "queued", "running", "retrying", "cancelling", "succeeded", "dead", "cancelled", "expired")
+
+
+def _run_id(function: Any) -> Any:
+    return click.argument("run_id")(function)
+
+
+@click.group("runs", epilog=EXAMPLES)
+def command() -> None:
+    """Look at runs, read their logs, stop them, try them anew."""
+
+
+LIST = """\b
+Examples:
+  oncue runs list
+  oncue runs list --job JOB_ID --limit 10
+  oncue runs list --status dead --task hello --from 2027-01-01T00:00:00Z --json | jq -r '.runs[].error_message'
+"""
+
+
+@command.command("list", epilog=LIST)
+@click.option("--status", type=click.Choice(STATUSES))
+@click.option("--job", "job_id", metavar="JOB_ID")
+@click.option("--task")
+@click.option("--queue")
+@click.option("--from", "start_time", metavar="INSTANT", help="From this on.")
+@click.option("--until", "end_time", metavar="INSTANT", help="Before this.")
+@options(PAGES, SERVER)
+def list_(url: str | None, as_json: bool, limit: int, **filters: Any) -> None:
+    """List runs, newest first."""
+    from oncue.client import runs
+
+    with asking(url, as_json=as_json) as client:
+        tell_list(client, runs.page(**filters), "runs", limit, RUN_COLUMNS, run_row, as_json=as_json)
+
+
+@command.command("show", epilog="\b\nExamples:\n  oncue runs show RUN_ID\n  oncue runs show RUN_ID --json | jq .result")
+@_run_id
+@options(SERVER)
+def show(url: str | None, as_json: bool, run_id: str) -> None:
+    """Show one run, with every attempt."""
+    from oncue.client import runs
+
+    with asking(url, as_json=as_json) as client:
+        tell(client, runs.show(run_id), show_run, as_json=as_json)
+
+
+LOGS = """\b
+Examples:
+  oncue runs logs RUN_ID
+  oncue runs logs RUN_ID --follow
+"""
+
+
+@command.command("logs", epilog=LOGS)
+@_run_id
+@click.option("--follow", "-f", "following", is_flag=True, help="Go on until the run has ended.")
+@options((URL, click.option("--json", "as_json", is_flag=True, help="Print an object, once it is complete.")))
+def logs(url: str | None, as_json: bool, run_id: str, following: bool) -> None:
+    """Print what a run has logged."""
+    with asking(url, as_json=as_json) as client:
+        if as_json:
+            if following:
+                client.runs.wait(run_id)
+            print_json({"run_id": run_id, "log": client.runs.logs(run_id)})
+        elif following:
+            follow_log(client, run_id)
+        else:
+            click.echo(client.runs.logs(run_id), nl=False)
+
+
+@command.command("wait", epilog="\b\nExamples:\n  oncue runs wait RUN_ID --timeout 10m && echo it went well")
+@_run_id
+@click.option("--timeout", metavar="TIME", callback=seconds, help="No longer than this: 30s, 5m.")
+@options(SERVER)
+def wait(url: str | None, as_json: bool, run_id: str, timeout: float | None) -> None:
+    """Wait for a run to end; exit code 1 unless it succeeded."""
+    with asking(url, as_json=as_json) as client:
+        ended = follow(client, run_id, timeout, as_json=as_json)
+    raise SystemExit(END_WITH_THE_RUN[ended])
+
+
+@command.command("cancel", epilog="\b\nExamples:\n  oncue runs cancel RUN_ID")
+@_run_id
+@options(SERVER)
+def cancel(url: str | None, as_json: bool, run_id: str) -> None:
+    """Stop a run: `cancelled` when that is certain, else `cancelling`."""
+    from oncue.client import runs
+
+    with asking(url, as_json=as_json) as client:
+        tell(client, runs.cancel(run_id), show_run, as_json=as_json)
+
+
+@command.command("retry", epilog="\b\nExamples:\n  oncue runs retry RUN_ID")
+@_run_id
+@options(SERVER)
+def retry(url: str | None, as_json: bool, run_id: str) -> None:
+    """Try a dead run anew, as a run of its own."""
+    from oncue.client import runs
+
+    with asking(url, as_json=as_json) as client:
+        tell(client, runs.retry(run_id), show_run_id, as_json=as_json)
+
+
+@command.command("explain", epilog="\b\nExamples:\n  oncue runs explain RUN_ID")
+@_run_id
+@options(SERVER)
+def explain(url: str | None, as_json: bool, run_id: str) -> None:
+    """Say why a run has or has not started yet."""
+    from oncue.client import runs
+
+    with asking(url, as_json=as_json) as client:
+        tell(client, runs.explain(run_id), show_explanation, as_json=as_json)

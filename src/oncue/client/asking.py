@@ -1,0 +1,120 @@
+"""How a call is asked: sent, and sent again while that is safe and likely to help.
+
+A conversation is a generator. It yields what is to be sent, or how long to pause, and is given what came back; the
+two clients only do the sending and the pausing, so that there is one set of rules for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from http import HTTPStatus
+from random import random
+from typing import Any, TypeVar
+
+import msgspec
+
+from oncue.client import runs
+from oncue.client.call import Answer, Call
+from oncue.client.errors import ServerUnreachable, WaitTimeout
+from oncue.client.models import Run
+from oncue.clock import SystemClock
+from oncue.domain.instants import SECOND
+
+T = TypeVar("T")
+
+NOT_DONE = 429  # whoever says this has done nothing
+PASSING = frozenset({NOT_DONE, 502, 503, 504})  # refusals that may be over in a moment
+FIRST_GAP = 0.1  # seconds
+LONGEST_GAP = 5.0
+FIRST_LOOK = 0.05
+LONGEST_LOOK = 2.0
+LEAST_PATIENCE = 1.0  # seconds that an answer is given even if hardly any are left
+
+
+class Pause(msgspec.Struct, frozen=True):
+    seconds: float
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """No answer came, and this is why. Unless `sent` is false, the server may have got it."""
+
+    why: str
+    sent: bool
+
+
+DONE = Answer(HTTPStatus.OK, {}, b"null")  # in the place of an answer that was lost
+
+Conversation = Generator[Call[Any] | Pause, Answer | Lost | None, T]
+
+
+class Manners(msgspec.Struct, frozen=True):
+    """How patient a client is: `retries` times and `retry_for` seconds at most, with random gaps that grow."""
+
+    url: str
+    timeout: float
+    """Seconds that one answer may take."""
+    retries: int
+    retry_for: float
+    now: Callable[[], float]
+    """Seconds on a count that never goes back."""
+    chance: Callable[[], float] = random
+    """A number from 0 to 1."""
+
+    def gap(self, failures: int, at_least: float | None = None) -> float:
+        """How long to pause after so many failures: what the server asks for, and some more, to miss the crowd."""
+        grown = min(FIRST_GAP * (1 << min(failures - 1, 10)), LONGEST_GAP)
+        return (at_least or 0) + grown * (0.5 + self.chance() / 2)
+
+
+def seconds_now(clock: SystemClock) -> Callable[[], float]:
+    return lambda: clock.monotonic() / SECOND
+
+
+def ask(call: Call[T], manners: Manners, end: float | None = None) -> Conversation[T]:
+    """Send a call until it is answered. Only what is safe to send twice is sent again.
+
+    If what it takes away is gone after a try that may have arrived, that try was the one that took it away.
+    WaitTimeout: no answer came, and `end` is before the next try.
+    """
+    until = manners.now() + manners.retry_for
+    failures, sent = 0, False
+    while True:
+        reply = yield call if end is None else _in_time(call, end, manners)
+        assert reply is not None, "whatever is sent is answered or lost"
+        if isinstance(reply, Answer) and reply.status not in PASSING:
+            return call.read(DONE if call.removes and sent and reply.status == HTTPStatus.NOT_FOUND else reply)
+        failures += 1
+        sent = sent or (reply.sent if isinstance(reply, Lost) else reply.status != NOT_DONE)
+        gap = manners.gap(failures, reply.retry_after if isinstance(reply, Answer) else None)
+        again = call.repeatable and failures <= manners.retries
+        if end is not None and manners.now() + (gap if again else 0) >= end:
+            yield Pause(max(end - manners.now(), 0))
+            why = reply.why if isinstance(reply, Lost) else f"status {reply.status}"
+            raise WaitTimeout(f"no answer to {call.method} {call.path} in time: {why}")
+        if not again or manners.now() + gap > until:
+            if isinstance(reply, Lost):
+                raise ServerUnreachable(manners.url, reply.why, sent=sent)
+            return call.read(reply)
+        yield Pause(gap)
+
+
+def _in_time(call: Call[T], end: float, manners: Manners) -> Call[T]:
+    left = max(end - manners.now(), LEAST_PATIENCE)
+    return msgspec.structs.replace(call, timeout=min(left, manners.timeout))
+
+
+def wait(run_id: str, timeout: float | None, seen: Callable[[Run], None] | None, manners: Manners) -> Conversation[Run]:
+    """Look at a run until it is final, less and less often."""
+    end = None if timeout is None else manners.now() + timeout
+    gap = FIRST_LOOK
+    while True:
+        run = yield from ask(runs.show(run_id), manners, end)
+        if seen is not None:
+            seen(run)
+        if run.final:
+            return run
+        left = gap if end is None else end - manners.now()
+        if left <= 0:
+            raise WaitTimeout(f"run {run_id} is {run.status} after {timeout:g} s; it goes on")
+        yield Pause(min(gap, left))
+        gap = min(gap * 1.5, LONGEST_LOOK)

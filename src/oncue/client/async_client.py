@@ -1,0 +1,237 @@
+"""The client for programs with an asyncio loop. `client.py` has its twin, with the same parts and names."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import wraps
+from types import TracebackType
+from typing import Any, Generic, ParamSpec, TypeVar
+
+import httpx2
+
+from oncue.client import dead_letters, fleet, jobs, keys, runs, schedules
+from oncue.client.address import find_address
+from oncue.client.asking import Conversation, Lost, Manners, Pause, ask, seconds_now, wait
+from oncue.client.call import Answer, Call, following
+from oncue.client.events import CALL, LONGEST_SILENCE, Following
+from oncue.client.models import Event, Page, Run
+from oncue.client.sending import answer_of, http_options, lost, request_of
+from oncue.clock import SystemClock
+from oncue.domain.instants import SECOND, Duration
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Part:
+    """One group of calls of a client."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+
+class Asked(Generic[P, T]):
+    """A method that asks one call and returns what came of it."""
+
+    def __init__(self, build: Callable[P, Call[T]]) -> None:
+        self._build = build
+
+    def __get__(self, part: Part, owner: type[Part]) -> Callable[P, Coroutine[Any, Any, T]]:
+        @wraps(self._build)
+        async def method(*args: P.args, **kwargs: P.kwargs) -> T:
+            return await part._client.ask(self._build(*args, **kwargs))
+
+        return method
+
+
+class Listed(Generic[P, T]):
+    """A method that goes through a list, page by page, while it is iterated over."""
+
+    def __init__(self, build: Callable[P, Call[Page[T]]]) -> None:
+        self._build = build
+
+    def __get__(self, part: Part, owner: type[Part]) -> Callable[P, AsyncIterator[T]]:
+        @wraps(self._build)
+        def method(*args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+            return part._client.through(self._build(*args, **kwargs))
+
+        return method
+
+
+class Jobs(Part):
+    create = Asked(jobs.create)
+    create_many = Asked(jobs.create_many)
+    put = Asked(jobs.put)
+    get = Asked(jobs.show)
+    get_by_key = Asked(jobs.show_by_key)
+    list = Listed(jobs.page)
+    page = Asked(jobs.page)
+    edit = Asked(jobs.edit)
+    pause = Asked(jobs.pause)
+    resume = Asked(jobs.resume)
+    cancel = Asked(jobs.cancel)
+    purge = Asked(jobs.purge)
+    run_now = Asked(jobs.run_now)
+    status = Asked(jobs.status)
+    runs = Listed(jobs.runs_page)
+    occurrences = Listed(jobs.occurrences_page)
+    explain = Asked(jobs.explain)
+    backfill = Asked(jobs.backfill)
+
+
+class Runs(Part):
+    list = Listed(runs.page)
+    page = Asked(runs.page)
+    get = Asked(runs.show)
+    logs = Asked(runs.logs)
+    result = Asked(runs.result)
+    cancel = Asked(runs.cancel)
+    retry = Asked(runs.retry)
+    explain = Asked(runs.explain)
+
+    async def wait(self, run_id: str, timeout: float | None = None, seen: Callable[[Run], None] | None = None) -> Run:
+        """The run, once it is final. Raises `WaitTimeout` after so many seconds; the run goes on.
+
+        `seen` is called with the run each time it is looked at, to show progress for instance.
+        """
+        return await self._client.talk(wait(run_id, timeout, seen, self._client.manners))
+
+
+class DeadLetters(Part):
+    list = Listed(dead_letters.page)
+    page = Asked(dead_letters.page)
+    get = Asked(dead_letters.show)
+    requeue = Asked(dead_letters.requeue)
+    discard = Asked(dead_letters.discard)
+
+
+class Schedules(Part):
+    preview = Asked(schedules.preview)
+
+
+class Tasks(Part):
+    list = Asked(fleet.tasks)
+
+
+class Queues(Part):
+    list = Asked(fleet.queues)
+    pause = Asked(fleet.pause_queue)
+    resume = Asked(fleet.resume_queue)
+
+
+class Workers(Part):
+    list = Asked(fleet.workers)
+
+
+class Keys(Part):
+    create = Asked(keys.create)
+    list = Asked(keys.listed)
+    revoke = Asked(keys.revoke)
+
+
+class AsyncClient(Part):
+    """Talks to a server; belongs to one event loop. Close it, or use it in an `async with` block.
+
+    `timeout` is for each answer, in seconds. What is safe to repeat is repeated when no answer comes, or one that says
+    "not now": `retries` times and for `retry_for` seconds at most.
+    """
+
+    me = Asked(keys.mine)
+    stats = Asked(fleet.stats)
+    audit = Listed(fleet.audit_page)
+
+    def __init__(
+        self,
+        url: str | None = None,
+        key: str | None = None,
+        timeout: float = 10.0,
+        *,
+        retries: int = 4,
+        retry_for: float = 30.0,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        super().__init__(self)
+        address = find_address(url, key)
+        self.url = address.url
+        self._clock = SystemClock()
+        self.manners = Manners(address.url, timeout, retries, retry_for, seconds_now(self._clock))
+        self.jobs = Jobs(self)
+        self.runs = Runs(self)
+        self.dead_letters = DeadLetters(self)
+        self.schedules = Schedules(self)
+        self.tasks = Tasks(self)
+        self.queues = Queues(self)
+        self.workers = Workers(self)
+        self.keys = Keys(self)
+        self._http = httpx2.AsyncClient(**http_options(address, timeout), transport=transport)
+
+    async def ask(self, call: Call[T]) -> T:
+        """What one call comes to."""
+        return await self.talk(ask(call, self.manners))
+
+    async def through(self, call: Call[Page[T]]) -> AsyncIterator[T]:
+        """Every item of a list, from the page that this call asks for on."""
+        page = await self.ask(call)
+        for item in page.items:
+            yield item
+        while page.next_page_token is not None:
+            page = await self.ask(following(call, page.next_page_token))
+            for item in page.items:
+                yield item
+
+    async def events(self, last_event_id: str | None = None) -> AsyncIterator[Event]:
+        """What happens to your jobs and runs, as it happens; without an end.
+
+        A connection that breaks is made anew and goes on where it was. An event that is a `resync` says that some may
+        be missing. Raises `ServerUnreachable` after `retries` failures in a row.
+        """
+        place = Following(last_event_id, self.manners)
+        while True:
+            try:
+                async with self._http.sse(CALL.path, headers=place.headers(), timeout=LONGEST_SILENCE) as stream:
+                    if stream.response.is_success:
+                        for event in place.connected(stream.response.headers.get("Content-Type", "")):
+                            yield event
+                        async for one in stream:
+                            for event in place.heard(one.event, one.data, one.id):
+                                yield event
+                        gap = place.broken("the stream ended")
+                    else:
+                        await stream.response.aread()
+                        gap = place.refused(answer_of(stream.response))
+            except httpx2.RequestError as broken:
+                gap = place.broken(lost(broken).why)
+            await self._pause(gap)
+
+    async def talk(self, conversation: Conversation[T]) -> T:
+        reply: Answer | Lost | None = None
+        while True:
+            try:
+                step = conversation.send(reply)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]  # what a generator returns has no type
+            reply = None
+            if isinstance(step, Pause):
+                await self._pause(step.seconds)
+            else:
+                reply = await self._send(step)
+
+    async def _send(self, call: Call[Any]) -> Answer | Lost:
+        try:
+            return answer_of(await self._http.request(**request_of(call)))
+        except httpx2.RequestError as error:
+            return lost(error)
+
+    async def _pause(self, seconds: float) -> None:
+        await self._clock.sleep(Duration(round(seconds * SECOND)))
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

@@ -1,0 +1,191 @@
+"""A call as a value: what is sent, how the answer is read, and whether it may be sent twice. No network in here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+from uuid import uuid4
+
+import msgspec
+
+from oncue.client.errors import BY_STATUS, FieldProblem, NotOncue, OncueApiError
+from oncue.client.models import Page
+
+T = TypeVar("T")
+Parse = Callable[["Answer"], T]
+
+IDEMPOTENCY_KEY = "Idempotency-Key"
+_REPEATABLE = frozenset({"GET", "PUT", "DELETE"})
+_PROBLEM = frozenset({"type", "title", "status", "detail", "errors"})
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What came back; names of headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds; a date in its place is not looked at."""
+        text = self.headers.get("retry-after", "")
+        return float(text) if text.isascii() and text.isdecimal() else None
+
+
+class Call(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    method: str
+    path: str
+    parse: Parse[T]
+    params: Mapping[str, str] = {}
+    headers: Mapping[str, str] = {}
+    body: bytes | None = None
+    reads: bool = False
+    """It changes nothing, whatever its method."""
+    removes: bool = False
+    """Done once, there is nothing left to do it to: asked again, it is answered with 404."""
+    timeout: float | None = None
+    """Seconds that its answer may take; None: as many as the client gives to any."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Sending it twice comes to the same as once."""
+        return self.reads or self.method in _REPEATABLE or IDEMPOTENCY_KEY in self.headers
+
+    def plain(self) -> Call[Any]:
+        """The same call, with the JSON of its answer as it came."""
+        return msgspec.structs.replace(self, parse=anything)
+
+    def read(self, answer: Answer) -> T:
+        """The answer as a value, or the error it stands for."""
+        if not 200 <= answer.status < 300:
+            raise _error(answer)
+        try:
+            return self.parse(answer)
+        except msgspec.MsgspecError as unreadable:
+            raise NotOncue(f"{self.method} {self.path} was answered with something else: {unreadable}") from None
+
+
+def following(call: Call[Page[T]], token: str) -> Call[Page[T]]:
+    """The call for the page after the one that named this token."""
+    return msgspec.structs.replace(call, params={**call.params, "page_token": token})
+
+
+# ------------------------------------------------------------------------------------------------------ making calls
+
+
+def path(*parts: str) -> str:
+    """`path("jobs", "a/b", "runs")` is `/v1/jobs/a%2Fb/runs`."""
+    for part in parts:
+        if part in ("", ".", ".."):
+            raise ValueError(f"{part!r} is neither an id nor a name")
+    return "/".join(["/v1", *(quote(part, safe="") for part in parts)])
+
+
+def get(where: str, parse: Parse[T], **params: Any) -> Call[T]:
+    return Call(method="GET", path=where, parse=parse, params=_params(params))
+
+
+def make(where: str, parse: Parse[T], body: Any = None, idempotency_key: str | None = None) -> Call[T]:
+    """A POST that makes something. Its key is the same however often it is sent, so that it makes it once."""
+    headers = {IDEMPOTENCY_KEY: idempotency_key or str(uuid4())}
+    return change("POST", where, parse, body, headers)
+
+
+def change(
+    method: str, where: str, parse: Parse[T], body: Any = None, headers: Mapping[str, str] | None = None
+) -> Call[T]:
+    sent = None if body is None else msgspec.json.encode(body)
+    return Call(method=method, path=where, parse=parse, headers=headers or {}, body=sent)
+
+
+def _params(given: Mapping[str, Any]) -> dict[str, str]:
+    return {name: _param(name, value) for name, value in given.items() if value is not None}
+
+
+def _param(name: str, value: Any) -> str:
+    if not isinstance(value, datetime):
+        return str(value)
+    if value.tzinfo is None:
+        raise ValueError(f"{name} needs a time zone: datetime(…, tzinfo=UTC)")
+    return value.isoformat()
+
+
+# --------------------------------------------------------------------------------------------------- reading answers
+
+
+def model(kind: type[T]) -> Parse[T]:
+    decoder = msgspec.json.Decoder(kind)
+    return lambda answer: decoder.decode(answer.body)
+
+
+def field(name: str, kind: type[T]) -> Parse[T]:
+    """One member of the object that came."""
+    return lambda answer: msgspec.convert(_member(_object(answer), name), kind)
+
+
+def page_of(name: str, kind: type[T]) -> Parse[Page[T]]:
+    items: type[tuple[T, ...]] = tuple[kind, ...]  # type: ignore[valid-type]  # the class is known when this is called
+
+    def parse(answer: Answer) -> Page[T]:
+        found = _object(answer)
+        return Page(msgspec.convert(_member(found, name), items), found.get("next_page_token"))
+
+    return parse
+
+
+def anything(answer: Answer) -> Any:
+    return msgspec.json.decode(answer.body)
+
+
+def text(answer: Answer) -> str:
+    return answer.body.decode(errors="replace")
+
+
+def nothing(answer: Answer) -> None:
+    """That it was done is all there is to know."""
+
+
+def _object(answer: Answer) -> dict[str, Any]:
+    return msgspec.json.decode(answer.body, type=dict[str, Any])
+
+
+def _member(found: dict[str, Any], name: str) -> Any:
+    if name not in found:
+        raise msgspec.ValidationError(f"it has no {name}")
+    return found[name]
+
+
+class _Problem(msgspec.Struct):
+    type: str = "about:blank"
+    title: str = ""
+    detail: str = ""
+    errors: tuple[FieldProblem, ...] = ()
+
+
+def _error(answer: Answer) -> OncueApiError:
+    """What an answer that says no stands for. A proxy's page has no problem in it: then its status is all we know."""
+    try:
+        told = msgspec.json.decode(answer.body, type=_Problem)
+        members = _object(answer)
+    except msgspec.MsgspecError:
+        told, members = _Problem(), {}
+    return BY_STATUS.get(answer.status, OncueApiError)(
+        answer.status,
+        told.title or _phrase(answer.status),
+        told.detail,
+        told.errors,
+        told.type,
+        {name: value for name, value in members.items() if name not in _PROBLEM},
+        answer.retry_after,
+    )
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return f"status {status}"

@@ -1,0 +1,232 @@
+"""The client that waits for its answers. `async_client.py` has its twin, with the same parts and names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import wraps
+from threading import Event as Never
+from types import TracebackType
+from typing import Any, Generic, ParamSpec, TypeVar
+
+import httpx2
+
+from oncue.client import dead_letters, fleet, jobs, keys, runs, schedules
+from oncue.client.address import find_address
+from oncue.client.asking import Conversation, Lost, Manners, Pause, ask, seconds_now, wait
+from oncue.client.call import Answer, Call, following
+from oncue.client.events import CALL, LONGEST_SILENCE, Following
+from oncue.client.models import Event, Page, Run
+from oncue.client.sending import answer_of, http_options, lost, request_of
+from oncue.clock import SystemClock
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Part:
+    """One group of calls of a client."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+
+class Asked(Generic[P, T]):
+    """A method that asks one call and returns what came of it."""
+
+    def __init__(self, build: Callable[P, Call[T]]) -> None:
+        self._build = build
+
+    def __get__(self, part: Part, owner: type[Part]) -> Callable[P, T]:
+        @wraps(self._build)
+        def method(*args: P.args, **kwargs: P.kwargs) -> T:
+            return part._client.ask(self._build(*args, **kwargs))
+
+        return method
+
+
+class Listed(Generic[P, T]):
+    """A method that goes through a list, page by page, while it is iterated over."""
+
+    def __init__(self, build: Callable[P, Call[Page[T]]]) -> None:
+        self._build = build
+
+    def __get__(self, part: Part, owner: type[Part]) -> Callable[P, Iterator[T]]:
+        @wraps(self._build)
+        def method(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+            return part._client.through(self._build(*args, **kwargs))
+
+        return method
+
+
+class Jobs(Part):
+    create = Asked(jobs.create)
+    create_many = Asked(jobs.create_many)
+    put = Asked(jobs.put)
+    get = Asked(jobs.show)
+    get_by_key = Asked(jobs.show_by_key)
+    list = Listed(jobs.page)
+    page = Asked(jobs.page)
+    edit = Asked(jobs.edit)
+    pause = Asked(jobs.pause)
+    resume = Asked(jobs.resume)
+    cancel = Asked(jobs.cancel)
+    purge = Asked(jobs.purge)
+    run_now = Asked(jobs.run_now)
+    status = Asked(jobs.status)
+    runs = Listed(jobs.runs_page)
+    occurrences = Listed(jobs.occurrences_page)
+    explain = Asked(jobs.explain)
+    backfill = Asked(jobs.backfill)
+
+
+class Runs(Part):
+    list = Listed(runs.page)
+    page = Asked(runs.page)
+    get = Asked(runs.show)
+    logs = Asked(runs.logs)
+    result = Asked(runs.result)
+    cancel = Asked(runs.cancel)
+    retry = Asked(runs.retry)
+    explain = Asked(runs.explain)
+
+    def wait(self, run_id: str, timeout: float | None = None, seen: Callable[[Run], None] | None = None) -> Run:
+        """The run, once it is final. Raises `WaitTimeout` after so many seconds; the run goes on.
+
+        `seen` is called with the run each time it is looked at, to show progress for instance.
+        """
+        return self._client.talk(wait(run_id, timeout, seen, self._client.manners))
+
+
+class DeadLetters(Part):
+    list = Listed(dead_letters.page)
+    page = Asked(dead_letters.page)
+    get = Asked(dead_letters.show)
+    requeue = Asked(dead_letters.requeue)
+    discard = Asked(dead_letters.discard)
+
+
+class Schedules(Part):
+    preview = Asked(schedules.preview)
+
+
+class Tasks(Part):
+    list = Asked(fleet.tasks)
+
+
+class Queues(Part):
+    list = Asked(fleet.queues)
+    pause = Asked(fleet.pause_queue)
+    resume = Asked(fleet.resume_queue)
+
+
+class Workers(Part):
+    list = Asked(fleet.workers)
+
+
+class Keys(Part):
+    create = Asked(keys.create)
+    list = Asked(keys.listed)
+    revoke = Asked(keys.revoke)
+
+
+class Client(Part):
+    """Talks to a server; may be shared by threads. Close it, or use it in a `with` block.
+
+    `timeout` is for each answer, in seconds. What is safe to repeat is repeated when no answer comes, or one that says
+    "not now": `retries` times and for `retry_for` seconds at most.
+    """
+
+    me = Asked(keys.mine)
+    stats = Asked(fleet.stats)
+    audit = Listed(fleet.audit_page)
+
+    def __init__(
+        self,
+        url: str | None = None,
+        key: str | None = None,
+        timeout: float = 10.0,
+        *,
+        retries: int = 4,
+        retry_for: float = 30.0,
+        transport: httpx2.BaseTransport | None = None,
+    ) -> None:
+        super().__init__(self)
+        address = find_address(url, key)
+        self.url = address.url
+        self.manners = Manners(address.url, timeout, retries, retry_for, seconds_now(SystemClock()))
+        self.jobs = Jobs(self)
+        self.runs = Runs(self)
+        self.dead_letters = DeadLetters(self)
+        self.schedules = Schedules(self)
+        self.tasks = Tasks(self)
+        self.queues = Queues(self)
+        self.workers = Workers(self)
+        self.keys = Keys(self)
+        self._http = httpx2.Client(**http_options(address, timeout), transport=transport)
+
+    def ask(self, call: Call[T]) -> T:
+        """What one call comes to."""
+        return self.talk(ask(call, self.manners))
+
+    def through(self, call: Call[Page[T]]) -> Iterator[T]:
+        """Every item of a list, from the page that this call asks for on."""
+        page = self.ask(call)
+        yield from page.items
+        while page.next_page_token is not None:
+            page = self.ask(following(call, page.next_page_token))
+            yield from page.items
+
+    def events(self, last_event_id: str | None = None) -> Iterator[Event]:
+        """What happens to your jobs and runs, as it happens; without an end.
+
+        A connection that breaks is made anew and goes on where it was. An event that is a `resync` says that some may
+        be missing. Raises `ServerUnreachable` after `retries` failures in a row.
+        """
+        place = Following(last_event_id, self.manners)
+        while True:
+            try:
+                with self._http.sse(CALL.path, headers=place.headers(), timeout=LONGEST_SILENCE) as stream:
+                    if stream.response.is_success:
+                        yield from place.connected(stream.response.headers.get("Content-Type", ""))
+                        for one in stream:
+                            yield from place.heard(one.event, one.data, one.id)
+                        gap = place.broken("the stream ended")
+                    else:
+                        stream.response.read()
+                        gap = place.refused(answer_of(stream.response))
+            except httpx2.RequestError as broken:
+                gap = place.broken(lost(broken).why)
+            self._pause(gap)
+
+    def talk(self, conversation: Conversation[T]) -> T:
+        reply: Answer | Lost | None = None
+        while True:
+            try:
+                step = conversation.send(reply)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]  # what a generator returns has no type
+            reply = None
+            if isinstance(step, Pause):
+                self._pause(step.seconds)
+            else:
+                reply = self._send(step)
+
+    def _send(self, call: Call[Any]) -> Answer | Lost:
+        try:
+            return answer_of(self._http.request(**request_of(call)))
+        except httpx2.RequestError as error:
+            return lost(error)
+
+    def _pause(self, seconds: float) -> None:
+        Never().wait(seconds)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

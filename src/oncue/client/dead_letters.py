@@ -1,0 +1,65 @@
+"""Calls on dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from oncue.client.call import Call, change, field, get, make, model, page_of, path
+from oncue.client.models import DeadLetter, Page, Requeued
+
+
+def page(
+    *,
+    job_id: str | None = None,
+    task: str | None = None,
+    queue: str | None = None,
+    start_time: datetime | str | None = None,
+    end_time: datetime | str | None = None,
+    limit: int | None = None,
+    page_token: str | None = None,
+) -> Call[Page[DeadLetter]]:
+    """Runs that used up their attempts, with payload and attempts: those that fit every filter given. `start_time`
+    and `end_time` bound when they were wanted; `limit` is the size of a page."""
+    return get(
+        path("dead-letters"),
+        page_of("dead_letters", DeadLetter),
+        job_id=job_id,
+        task=task,
+        queue=queue,
+        start_time=start_time,
+        end_time=end_time,
+        limit=limit,
+        page_token=page_token,
+    )
+
+
+def show(run_id: str) -> Call[DeadLetter]:
+    """A dead run with its payload, also after somebody dealt with it. Other runs come without a payload."""
+    return get(path("runs", run_id), model(DeadLetter))
+
+
+def requeue(
+    run_ids: Iterable[str] | None = None,
+    *,
+    filter: Mapping[str, Any] | None = None,  # noqa: A002 - the field's name
+    idempotency_key: str | None = None,
+) -> Call[Requeued]:
+    """A new run for each of these dead letters, or for each that fits the filter."""
+    return make(path("dead-letters", "requeue"), model(Requeued), _which(run_ids, filter), idempotency_key)
+
+
+def discard(
+    run_ids: Iterable[str] | None = None,
+    *,
+    filter: Mapping[str, Any] | None = None,  # noqa: A002 - the field's name
+) -> Call[int]:
+    """These are dead letters no more, or those that fit the filter; how many. The runs stay in history."""
+    return change("POST", path("dead-letters", "discard"), field("count", int), _which(run_ids, filter))
+
+
+def _which(run_ids: Iterable[str] | None, fitting: Mapping[str, Any] | None) -> dict[str, Any]:
+    if (run_ids is None) == (fitting is None):
+        raise ValueError("say which ones: either run_ids or a filter")
+    return {"filter": dict(fitting)} if run_ids is None and fitting is not None else {"run_ids": list(run_ids or ())}

@@ -1,0 +1,73 @@
+"""A stream of events that goes on where it broke off. What both clients do alike, without the network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from oncue.client.asking import PASSING, Manners
+from oncue.client.call import Answer, get, nothing, path
+from oncue.client.errors import NotOncue, ServerUnreachable
+from oncue.client.models import Event
+
+CALL = get(path("events"), nothing)
+MEDIA_TYPE = "text/event-stream"
+LONGEST_SILENCE = 60.0  # seconds; servers send a sign of life more often than this
+
+
+class Following:
+    """Where a stream is, and what to do when it breaks."""
+
+    def __init__(self, last_event_id: str | None, manners: Manners) -> None:
+        self._last = last_event_id
+        self._manners = manners
+        self._failures = 0  # in a row, of connecting
+        self._fruitless = 0  # connections in a row that told nothing
+        self._began = False
+
+    def headers(self) -> dict[str, str]:
+        return {} if self._last is None else {"Last-Event-ID": self._last}
+
+    def connected(self, media_type: str) -> tuple[Event, ...]:
+        """Whoever comes back without having heard an id cannot tell from where to go on: something may be missing.
+
+        NotOncue: this is no stream of events, but the page of a proxy for instance.
+        """
+        if media_type.partition(";")[0].strip().lower() != MEDIA_TYPE:
+            raise NotOncue(f"GET {CALL.path} was answered with {media_type or 'nothing'} instead of events")
+        self._failures = 0
+        unsure = self._began and self._last is None
+        self._began = True
+        return (Event(kind="resync"),) if unsure else ()
+
+    def heard(self, kind: str, data: str, event_id: str) -> tuple[Event, ...]:
+        """What is told without data is no event: it says only where the stream is."""
+        if event_id:
+            self._last = event_id
+        if not data:
+            return ()
+        self._fruitless = 0
+        return (Event(kind=kind, id=event_id or None, data=_decoded(data)),)
+
+    def refused(self, answer: Answer) -> float:
+        """How many seconds to pause; raises what the answer stands for if asking again would not help."""
+        if answer.status not in PASSING:
+            CALL.read(answer)
+        return self.broken(f"status {answer.status}", answer.retry_after)
+
+    def broken(self, why: str, at_least: float | None = None) -> float:
+        """How many seconds to pause before the next try. ServerUnreachable: it has failed too often in a row."""
+        self._failures += 1
+        self._fruitless += 1
+        if self._failures > self._manners.retries:
+            raise ServerUnreachable(self._manners.url, why, sent=False)
+        return self._manners.gap(self._fruitless, at_least)
+
+
+def _decoded(data: str) -> Any:
+    """Data is JSON; what is not is kept as text."""
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return data

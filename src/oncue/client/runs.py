@@ -1,0 +1,65 @@
+"""Calls on runs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from oncue.client.call import Call, anything, change, field, get, make, model, page_of, path, text
+from oncue.client.models import Explanation, Page, Run
+
+
+def page(
+    *,
+    status: str | None = None,
+    job_id: str | None = None,
+    task: str | None = None,
+    queue: str | None = None,
+    start_time: datetime | str | None = None,
+    end_time: datetime | str | None = None,
+    limit: int | None = None,
+    page_token: str | None = None,
+) -> Call[Page[Run]]:
+    """Your runs, those that fit every filter given; `limit` is the size of a page."""
+    return get(
+        path("runs"),
+        page_of("runs", Run),
+        status=status,
+        job_id=job_id,
+        task=task,
+        queue=queue,
+        start_time=start_time,
+        end_time=end_time,
+        limit=limit,
+        page_token=page_token,
+    )
+
+
+def show(run_id: str) -> Call[Run]:
+    """One run, with every attempt."""
+    return get(path("runs", run_id), model(Run))
+
+
+def logs(run_id: str) -> Call[str]:
+    """What it has logged so far."""
+    return get(path("runs", run_id, "logs"), text)
+
+
+def result(run_id: str) -> Call[Any]:
+    """What the task returned. Raises `Conflict` unless the run succeeded."""
+    return get(path("runs", run_id, "result"), anything)
+
+
+def cancel(run_id: str) -> Call[Run]:
+    """Stop it: `cancelled` when that is certain, else `cancelling`. Raises `Conflict` if it had ended."""
+    return change("POST", path("runs", run_id, "cancel"), model(Run))
+
+
+def retry(run_id: str, *, idempotency_key: str | None = None) -> Call[str]:
+    """Try a dead run anew; the id of the new run."""
+    return make(path("runs", run_id, "retry"), field("run_id", str), idempotency_key=idempotency_key)
+
+
+def explain(run_id: str) -> Call[Explanation]:
+    """Why it has or has not started yet."""
+    return get(path("runs", run_id, "explain"), model(Explanation))

@@ -1,0 +1,22 @@
+"""Calls on schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from oncue.client.call import Call, change, model, path
+from oncue.client.fields import When
+from oncue.client.models import Preview
+
+
+def preview(
+    schedule: When | Mapping[str, Any], *, count: int | None = None, after: When | None = None
+) -> Call[Preview]:
+    """When a schedule fires. Nothing is stored."""
+    asked = {"schedule": schedule, "count": count, "after": after}
+    body = {name: value for name, value in asked.items() if value is not None}
+    call = change("POST", path("schedules", "preview"), model(Preview), body)
+    return msgspec.structs.replace(call, reads=True)

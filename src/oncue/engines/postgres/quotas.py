@@ -1,0 +1,75 @@
+"""How much users may have: a bound for each, whose row is the lock under which it is raised, and counting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from oncue.domain.change import JobChange
+from oncue.domain.ids import JobId, UserNumber
+from oncue.domain.quota import exceeded
+from oncue.engines.admitting import Admission, StableKey, admit, bound_after
+from oncue.engines.port import Creation, NewJob, Quota, Usage
+from oncue.engines.postgres.store import Connection
+from oncue.engines.sql import statements
+
+_SQL = statements("oncue.engines.postgres")
+
+Bounds = dict[UserNumber, Usage]
+
+
+async def lock_bounds(connection: Connection, quotas: Mapping[UserNumber, Quota]) -> Bounds:
+    """Until the end of the transaction nobody else adds anything of these users. They are locked in order."""
+    if not quotas:
+        return {}
+    await connection.execute(_SQL["add_quotas"], list(quotas))
+    found = await connection.fetch(_SQL["lock_quotas"], list(quotas))
+    return {row["uid"]: Usage(row["jobs"], row["payload"]) for row in found}
+
+
+async def admit_counted(
+    connection: Connection,
+    new: Sequence[NewJob],
+    answers: Sequence[Creation],
+    holders: Mapping[StableKey, JobId],
+    quotas: Mapping[UserNumber, Quota],
+    bounds: Bounds,
+) -> Admission:
+    """As `admit` does, but nobody is refused by a bound alone. Bounds are raised, or lowered to what was counted."""
+    admission = admit(new, answers, holders, bounds)
+    counted = {uid: await _count(connection, uid, quotas[uid], bounds[uid]) for uid in sorted(admission.over_quota)}
+    if counted:
+        admission = admit(new, answers, holders, bounds | counted)
+    lowered = bounds | {uid: bound_after(bounds[uid], found, quotas[uid]) for uid, found in counted.items()}
+    after = {uid: bound.plus(admission.added.get(uid, Usage())) for uid, bound in lowered.items()}
+    await _put(connection, {uid: bound for uid, bound in after.items() if bound != bounds[uid]})
+    return admission
+
+
+async def grow(connection: Connection, change: JobChange, quota: Quota | None) -> None:
+    """QuotaExceeded: there is no room for what a change adds to a payload."""
+    more = Usage(payload=change.grows)
+    if quota is None or more.payload <= 0:
+        return
+    bound = (await lock_bounds(connection, {change.uid: quota}))[change.uid]
+    lowered = bound
+    if quota.refuses(bound, more):
+        counted = await _count(connection, change.uid, quota, bound)
+        if quota.refuses(counted, more):
+            raise exceeded(quota, counted, more)
+        lowered = bound_after(bound, counted, quota)
+    await _put(connection, {change.uid: lowered.plus(more)})
+
+
+async def _count(connection: Connection, uid: UserNumber, quota: Quota, bound: Usage) -> Usage:
+    """A statement of its own, after the lock: it sees all that was stored under it before."""
+    jobs, payload = bound.jobs, bound.payload
+    if quota.jobs:
+        jobs = await connection.fetchval(_SQL["count_open_jobs"], uid, quota.jobs + 1)
+    if quota.payload:
+        payload = await connection.fetchval(_SQL["sum_open_payloads"], uid)
+    return Usage(jobs, payload)
+
+
+async def _put(connection: Connection, bounds: Bounds) -> None:
+    if bounds:
+        await connection.executemany(_SQL["put_quota"], [(uid, one.jobs, one.payload) for uid, one in bounds.items()])

@@ -1,0 +1,11 @@
+-- What is tried comes before what has ended. Each job by its key: for many at once the planner would read all of history.
+select l.* from unnest($1::uuid[]) i(job_id) cross join lateral (
+  select * from (
+    (select * from running_runs where run_id = i.job_id)
+    union all (select * from running_runs where job_id = i.job_id and job_id <> run_id)
+    union all (select * from waiting_runs where run_id = i.job_id and failures + losses > 0)
+    union all (select * from waiting_runs where job_id = i.job_id and job_id <> run_id and failures + losses > 0)
+    union all (select * from ended_runs where run_id = i.job_id limit 1)
+    union all (select * from ended_runs where job_id = i.job_id and job_id <> run_id order by ended_at desc, run_id desc limit 1)) p
+  where job_id = i.job_id
+  order by ended_at desc nulls first, wanted desc, run_id desc limit 1) l

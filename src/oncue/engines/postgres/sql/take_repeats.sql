@@ -1,0 +1,12 @@
+-- Only under the lock that keeps the generations from turning: the older one gets no keys meanwhile. Each key is looked for by
+-- itself ("not exists" is made a join, which reads the whole of an index if the table was empty when the planner last looked).
+with given as (select * from unnest($1::int[], $2::bytea[], $3::bytea[], $4::uuid[]) t(uid, key_hash, body_hash, made)),
+zero as (
+  insert into repeats_0 (uid, key_hash, body_hash, made)
+  select * from given g where (select current from repeats_turn) = 0
+    and (select made from repeats_1 r where r.uid = g.uid and r.key_hash = g.key_hash) is null order by uid, key_hash
+  on conflict (uid, key_hash) do nothing)
+insert into repeats_1 (uid, key_hash, body_hash, made)
+select * from given g where (select current from repeats_turn) = 1
+  and (select made from repeats_0 r where r.uid = g.uid and r.key_hash = g.key_hash) is null order by uid, key_hash
+on conflict (uid, key_hash) do nothing

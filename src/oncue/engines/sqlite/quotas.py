@@ -1,0 +1,64 @@
+"""How much users may have: a bound for each, and counting. There is one writer: nobody else adds meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from oncue.domain.change import JobChange
+from oncue.domain.ids import JobId, UserNumber
+from oncue.domain.quota import exceeded
+from oncue.engines.admitting import UNKNOWN, Admission, StableKey, admit, bound_after, quotas_of
+from oncue.engines.port import Creation, NewJob, Quota, Usage
+from oncue.engines.sql import statements
+from oncue.engines.sqlite.store import Connection, fetch, first
+
+_SQL = statements("oncue.engines.sqlite")
+
+Bounds = dict[UserNumber, Usage]
+
+
+def admit_counted(
+    db: Connection, new: Sequence[NewJob], answers: Sequence[Creation], holders: Mapping[StableKey, JobId]
+) -> tuple[Admission, Bounds]:
+    """As `admit` does, but nobody is refused by a bound alone; with the bounds as they are if that is done."""
+    quotas = quotas_of(new)
+    bounds = {uid: _bound(db, uid) for uid in quotas}
+    admission = admit(new, answers, holders, bounds)
+    counted = {uid: _count(db, uid, quotas[uid], bounds[uid]) for uid in sorted(admission.over_quota)}
+    if counted:
+        admission = admit(new, answers, holders, bounds | counted)
+    lowered = bounds | {uid: bound_after(bounds[uid], found, quotas[uid]) for uid, found in counted.items()}
+    after = {uid: bound.plus(admission.added.get(uid, Usage())) for uid, bound in lowered.items()}
+    return admission, {uid: bound for uid, bound in after.items() if bound != bounds[uid]}
+
+
+def put_bounds(db: Connection, bounds: Bounds) -> None:
+    db.executemany(_SQL["put_quota"], [(uid, bound.jobs, bound.payload) for uid, bound in bounds.items()])
+
+
+def grow(db: Connection, change: JobChange, quota: Quota | None) -> None:
+    """QuotaExceeded: there is no room for what a change adds to a payload."""
+    more = Usage(payload=change.grows)
+    if quota is None or more.payload <= 0:
+        return
+    bound = _bound(db, change.uid)
+    if quota.refuses(bound, more):
+        counted = _count(db, change.uid, quota, bound)
+        if quota.refuses(counted, more):
+            raise exceeded(quota, counted, more)
+        bound = bound_after(bound, counted, quota)
+    put_bounds(db, {change.uid: bound.plus(more)})
+
+
+def _bound(db: Connection, uid: UserNumber) -> Usage:
+    row = first(db, "select jobs, payload from quotas where uid = ?", (uid,))
+    return UNKNOWN if row is None else Usage(*row)
+
+
+def _count(db: Connection, uid: UserNumber, quota: Quota, bound: Usage) -> Usage:
+    jobs, payload = bound.jobs, bound.payload
+    if quota.jobs:
+        [(jobs,)] = fetch(db, _SQL["count_open_jobs"], (uid, quota.jobs + 1))
+    if quota.payload:
+        [(payload,)] = fetch(db, _SQL["sum_open_payloads"], (uid,))
+    return Usage(jobs, payload)

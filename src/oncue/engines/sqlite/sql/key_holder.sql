@@ -1,0 +1,1 @@
+select job_id, definition from job_keys where uid = ? and key = ?

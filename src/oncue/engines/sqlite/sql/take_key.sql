@@ -1,0 +1,2 @@
+insert into job_keys values (?, ?, ?, ?)
+on conflict (uid, key) do update set job_id = excluded.job_id, definition = excluded.definition

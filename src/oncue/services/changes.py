@@ -1,0 +1,30 @@
+"""Telling whoever watches that runs of a user changed: a hint now and then, never one for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from oncue.clock import Clock
+from oncue.domain.ids import UserNumber
+from oncue.domain.instants import MILLISECOND, Duration, Instant
+from oncue.engines.port import Hint, Signals, Topic
+
+PAUSE = Duration(200 * MILLISECOND)
+
+
+class Changes:
+    """At most five sendings a second. What comes in between goes with the next; watchers look by themselves, too."""
+
+    def __init__(self, signals: Signals, clock: Clock) -> None:
+        self._signals = signals
+        self._clock = clock
+        self._users: set[UserNumber] = set()
+        self._quiet_until = Instant(0)
+
+    async def of(self, users: Iterable[UserNumber]) -> None:
+        self._users.update(users)
+        now = self._clock.monotonic()
+        if self._users and now >= self._quiet_until:
+            self._quiet_until = Instant(now + PAUSE)
+            told, self._users = sorted(self._users), set()
+            await self._signals.send([Hint(Topic.CHANGED, target=str(uid)) for uid in told])

@@ -1,0 +1,98 @@
+"""A job's last run and its next, for many jobs at once."""
+
+from __future__ import annotations
+
+from oncue.domain import change
+from oncue.domain.ids import JobId, RunId
+from oncue.domain.instants import HOUR, MINUTE, SECOND, Instant
+from oncue.domain.policy import Overlap
+from oncue.domain.run import State
+from oncue.engines.port import Nearby
+from oncue.testing.conformance.store import Store, job_of, only
+
+
+async def near(store: Store, job_id: JobId) -> Nearby:
+    return (await store.history.nearby([job_id]))[job_id]
+
+
+async def test_each_of_many_jobs_has_its_own_last_and_next(store: Store) -> None:
+    jobs = [await store.recurring(every=MINUTE, payload=b"1") for _ in range(3)]
+    one_shots = [job_of(run_id) for run_id in await store.one_shots(3, due=HOUR, payload=b"1")]
+    await store.plan(ahead=2 * MINUTE)
+    ahead = [(None, store.at(MINUTE))] * 3 + [(None, store.at(HOUR))] * 3
+    found = await store.history.nearby([*jobs, *one_shots])
+    assert [(found[job].last, found[job].next_at) for job in (*jobs, *one_shots)] == ahead
+
+    store.advance(MINUTE)
+    worker = await store.worker()
+    runs = {run.job_id: run for run in await store.claim_due(worker)}
+    await store.succeed(worker, runs[jobs[0]])
+    await store.fail(worker, runs[jobs[1]])
+
+    found = await store.history.nearby([*jobs, *one_shots])
+
+    last = [found[job].last for job in jobs]
+    assert [run and (run.run_id, run.state, run.payload) for run in last] == [
+        (runs[jobs[0]].run_id, State.SUCCEEDED, None),
+        (runs[jobs[1]].run_id, State.WAITING, None),
+        (runs[jobs[2]].run_id, State.RUNNING, None),
+    ]
+    assert {found[job].next_at for job in jobs} == {store.at(MINUTE)}
+    assert {found[job] for job in one_shots} == {Nearby(None, store.at(HOUR - MINUTE))}
+    assert await store.history.nearby([]) == {}
+
+
+async def test_what_is_going_comes_before_what_ended_later(store: Store) -> None:
+    job_id = await store.recurring(every=MINUTE, overlap=Overlap.ALLOW)
+    await store.plan(ahead=3 * MINUTE)
+    store.advance(3 * MINUTE)
+    worker = await store.worker()
+    first, second, third = await store.claim_due(worker)
+
+    async def last() -> object:
+        found = (await near(store, job_id)).last
+        return found and found.run_id
+
+    assert await last() == third.run_id
+    await store.succeed(worker, third)
+    assert await last() == second.run_id
+    store.advance(SECOND)
+    await store.succeed(worker, second)
+    assert await last() == first.run_id
+    store.advance(SECOND)
+    await store.succeed(worker, first)
+    assert await last() == first.run_id  # it ended last
+
+
+async def test_the_run_of_a_one_shot_is_its_last_and_while_it_waits_its_next(store: Store) -> None:
+    run_id, began = await store.one_shot(), store.now
+    assert await near(store, job_of(run_id)) == Nearby(None, began)
+    worker = await store.worker()
+    run = await store.claim_one(worker, run_id)
+    running = await near(store, job_of(run_id))
+    assert (running.last and running.last.state, running.next_at) == (State.RUNNING, None)
+    await store.fail(worker, run)
+    retrying = await near(store, job_of(run_id))
+    assert (retrying.last and retrying.last.state, retrying.next_at) == (State.WAITING, began)
+    store.advance(MINUTE)
+    await store.beat(worker)
+    await store.succeed(worker, only(await store.claim_due(worker)))
+    ended = await near(store, job_of(run_id))
+    assert (ended.last and ended.last.state, ended.next_at) == (State.SUCCEEDED, None)
+
+
+async def test_what_was_asked_for_by_hand_or_was_tried_is_not_the_next(store: Store) -> None:
+    job_id = await store.recurring(every=HOUR)
+    by_hand = RunId(store.new_id())
+    assert await store.change(job_id, lambda snap: change.run_now(snap, by_hand, store.now))
+    assert await near(store, job_id) == Nearby(None, None)
+    store.advance(HOUR)
+    await store.end(by_hand, State.SUCCEEDED)
+    await store.plan_all(ahead=0)
+    due = store.now
+    assert (await near(store, job_id)).next_at == due
+    worker = await store.worker()
+    await store.fail(worker, only(await store.claim_due(worker)))
+    assert (await near(store, job_id)).next_at is None
+    await store.plan_all(ahead=HOUR)
+    assert (await near(store, job_id)).next_at == Instant(due + HOUR)

@@ -1,0 +1,180 @@
+"""The audit log: one line for each request that changed something, and for no other."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import httpx2
+import pytest
+from structlog.testing import capture_logs
+from tests.api.conftest import Desk
+from tests.test_docs import ROOT, table
+
+from oncue.api import audit
+from oncue.api.door import take_address
+from oncue.api.serving import serving
+from oncue.domain.errors import StoreUnavailable
+from oncue.domain.instants import SECOND, rfc3339
+from oncue.domain.keys import key_hash
+from oncue.engines.port import Deed
+from oncue.settings import Settings
+
+API = ROOT / "docs" / "api.md"
+
+
+async def deeds(desk: Desk, key: str = "root") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await desk.get("/audit", key))["audit"]
+    return found
+
+
+async def test_who_did_what_to_which_thing_when_and_from_where(desk: Desk) -> None:
+    key = await desk.store.people.key(key_hash(desk.keys["ada"]))
+    assert key is not None
+    job = await desk.create(schedule="every 1h")
+    made_at = desk.store.now
+    desk.store.advance(SECOND)
+    await desk.call("POST", f"/v1/jobs/{job['job_id']}/pause")
+
+    paused, created = await deeds(desk)
+
+    assert created == {
+        "at": rfc3339(made_at),
+        "user_id": "ada",
+        "key_id": str(key.key_id),
+        "action": "job.create",
+        "object_id": job["job_id"],
+        "detail": None,
+        "address": "127.0.0.1",
+    }
+    assert (paused["action"], paused["object_id"], paused["detail"]) == ("job.pause", job["job_id"], None)
+    assert [field for field, _ in table(API, "field of the audit log", "meaning")] == list(created)
+
+
+async def test_what_has_no_id_is_told_by_its_name(desk: Desk) -> None:
+    await desk.call("POST", "/v1/queues/a/b/pause", key="root")
+    made = (await desk.call("POST", "/v1/keys", {"user_id": "eve", "role": "viewer"}, key="root")).json()
+
+    created, paused = await deeds(desk)
+
+    assert (paused["action"], paused["object_id"], paused["detail"]) == ("queue.pause", None, {"queue": "a/b"})
+    assert (created["object_id"], created["detail"]) == (made["key_id"], {"user_id": "eve", "role": "viewer"})
+    assert made["key"] not in str(await deeds(desk))
+
+
+async def test_what_only_reads_or_is_refused_leaves_no_line(desk: Desk) -> None:
+    for method, path, body in (
+        ("GET", "/v1/tasks", None),
+        ("POST", "/v1/jobs", {"task": "unknown"}),
+        ("POST", "/v1/jobs", b"{"),
+        ("POST", "/v1/keys", {"user_id": "eve", "role": "admin"}),
+        ("DELETE", "/v1/jobs/no-id", None),
+    ):
+        await desk.call(method, path, body)
+
+    assert await deeds(desk) == []
+
+
+async def test_members_and_viewers_see_their_own_deeds_only(desk: Desk) -> None:
+    for key in ("ada", "bob", "root"):
+        await desk.create(key=key)
+        desk.store.advance(SECOND)
+
+    assert [deed["user_id"] for deed in await deeds(desk)] == ["root", "bob", "ada"]
+    for key in ("ada", "viewer"):
+        assert [deed["user_id"] for deed in await deeds(desk, key)] == ["ada"]
+
+
+async def test_the_log_comes_in_pages(desk: Desk) -> None:
+    jobs = []
+    for _ in range(3):
+        jobs.append((await desk.create())["job_id"])
+        desk.store.advance(SECOND)
+
+    first = await desk.get("/audit?limit=2")
+    second = await desk.get(f"/audit?limit=2&page_token={first['next_page_token']}")
+
+    assert [deed["object_id"] for deed in first["audit"] + second["audit"]] == jobs[::-1]
+    assert second["next_page_token"] is None
+    foreign = await desk.call("GET", f"/v1/audit?page_token={first['next_page_token']}", key="bob")
+    assert foreign.status_code == 422
+
+
+async def test_an_answer_survives_a_log_that_cannot_be_written_and_the_line_is_kept_elsewhere(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(_: Sequence[Deed]) -> None:
+        raise StoreUnavailable("gone")
+
+    job = await desk.create(schedule="every 1h")
+    monkeypatch.setattr(desk.store.engine.people, "record", away)
+
+    with capture_logs() as logged:
+        await desk.call("POST", f"/v1/jobs/{job['job_id']}/pause")
+
+    assert (await desk.get(f"/jobs/{job['job_id']}"))["status"] == "paused"
+    [line] = [line for line in logged if line["log_level"] == "error"]
+    [deed] = line["deeds"]
+    assert (deed["action"], deed["object_id"], line["why"]) == ("job.pause", job["job_id"], "gone")
+
+
+async def test_an_answer_does_not_wait_for_a_log_that_hangs_but_the_line_is_written_later(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "PATIENCE", 0)
+    write, let_go, written = desk.store.engine.people.record, asyncio.Event(), asyncio.Event()
+
+    async def hanging(deeds: Sequence[Deed]) -> None:
+        await let_go.wait()
+        await write(deeds)
+        written.set()
+
+    monkeypatch.setattr(desk.store.engine.people, "record", hanging)
+    assert (await desk.call("POST", "/v1/queues/q/pause", key="root")).status_code == 200
+    assert await deeds(desk) == []
+
+    let_go.set()
+    await written.wait()
+
+    assert len(await deeds(desk)) == 1
+
+
+async def test_deeds_of_the_same_moment_share_a_write_and_each_is_there_when_it_is_answered(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, writes, all_there, named = desk.store.engine.people.record, list[int](), asyncio.Event(), audit._object
+    places = iter(range(5))
+
+    async def first_waits_for_all(deeds: Sequence[Deed]) -> None:
+        writes.append(len(deeds))
+        await all_there.wait()
+        await write(deeds)
+
+    def arriving(*which: Any) -> Any:
+        if next(places) == 4:
+            all_there.set()
+        return named(*which)
+
+    async def pause() -> int:
+        assert (await desk.call("POST", "/v1/queues/q/pause", key="root")).status_code == 200
+        return len(await deeds(desk))
+
+    monkeypatch.setattr(desk.store.engine.people, "record", first_waits_for_all)
+    monkeypatch.setattr(audit, "_object", arriving)
+
+    seen = await asyncio.gather(*(pause() for _ in range(5)))
+
+    assert (len(writes) <= 2, sum(writes), len(await deeds(desk))) == (True, 5, 5)
+    assert min(seen) >= writes[0]
+
+
+async def test_an_address_is_the_one_that_the_request_came_from(desk: Desk) -> None:
+    """Whatever its headers say of others."""
+    settings, store = Settings(port=0), desk.store
+    headers = {"Authorization": f"Bearer {desk.keys['ada']}", "X-Forwarded-For": "6.6.6.6", "Forwarded": "for=6.6.6.6"}
+    async with (
+        serving(store.engine, store.clock, settings, take_address(settings), asyncio.Event()) as url,
+        httpx2.AsyncClient(headers=headers) as client,
+    ):
+        await client.post(f"{url}/v1/jobs", json={"task": "mark"})
+
+    assert [deed["address"] for deed in await deeds(desk)] == ["127.0.0.1"]

@@ -1,0 +1,402 @@
+"""What client commands ask, print and end with; against stand-ins where the story does not need a server."""
+
+import json
+import os
+import pty
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any, ClassVar
+
+import click
+import pytest
+from tests.cli.conftest import Oncue, StandIn, command
+from tests.cli.standin import Request, Said
+from tests.cli.terminal import ONCUE, on_a_terminal
+from tests.examples.server import PATIENCE
+
+from oncue.cli.main import COMMANDS, main
+
+J1 = "01990000-0000-7000-8000-000000000001"
+J2 = "01990000-0000-7000-8000-000000000002"
+JOB = {
+    "job_id": J1,
+    "task": "hello",
+    "status": "active",
+    "name": "greeting",
+    "next_run_at": "2026-11-16T08:00:00.000Z",
+    "last_run": {"run_id": "r1", "status": "dead"},
+    "new_in_the_next_version": True,
+}
+RUN = {
+    "run_id": "r1",
+    "job_id": J1,
+    "task": "hello",
+    "status": "dead",
+    "scheduled_for": "2026-11-16T08:00:00.000Z",
+    "attempt_number": 2,
+    "error_message": "it\nbroke \x1b[31mbadly",
+}
+LISTED = f"""\
+2 jobs
+job_id                                status  task   next run              last run  name
+{J1}  active  hello  2026-11-16 08:00:00Z  dead      greeting
+{J2}  active  hello  2026-11-16 08:00:00Z  dead      greeting
+"""
+
+
+def pages_of(name: str, *pages: tuple[list[Any], str | None]) -> Any:
+    tokens = [None, *(token for _, token in pages)]
+
+    def answer(request: Request) -> Said:
+        items, token = pages[tokens.index(request.query.get("page_token"))]
+        return 200, {name: items, "next_page_token": token}
+
+    return answer
+
+
+class TestLists:
+    def test_a_table_in_a_pipe(self, stand_in: StandIn) -> None:
+        stand_in(pages_of("jobs", ([JOB], "t1"), ([], "t2"), ([{**JOB, "job_id": J2}], None)))
+
+        result = command("jobs", "list")
+
+        assert (result.exit_code, result.stdout, result.stderr) == (0, LISTED, "")
+
+    def test_as_json_it_is_a_page_just_as_the_api_has_it(self, stand_in: StandIn) -> None:
+        stand_in(pages_of("jobs", ([JOB], "t1"), ([JOB], None)))
+
+        result = command("jobs", "list", "--json")
+
+        assert json.loads(result.stdout) == {"jobs": [JOB, JOB], "next_page_token": None}
+
+    def test_no_more_than_the_limit_and_how_to_go_on(self, stand_in: StandIn) -> None:
+        server = stand_in(pages_of("jobs", ([JOB], "t1"), ([JOB], "t2")))
+
+        result = command("jobs", "list", "--limit", "2")
+
+        assert [request.query["limit"] for request in server.requests] == ["2", "1"]
+        assert result.stdout.endswith("there are more: a larger --limit, or --page-token t2\n")
+        assert command("jobs", "list", "--limit", "1", "--page-token", "t1").stdout.startswith("1 job\n")
+        assert server.requests[-1].query == {"limit": "1", "page_token": "t1"}
+
+    def test_filters_are_those_of_the_api(self, stand_in: StandIn) -> None:
+        server = stand_in(lambda request: (200, {"jobs": [], "runs": [], "next_page_token": None}))
+
+        command("jobs", "list", "--status", "paused", "--last-status", "dead", "--task", "t", "--name", "n",
+                "--tag", "x", "--queue", "q", "--from", "a", "--until", "b", "--user", "ada")  # fmt: skip
+        command("runs", "list", "--status", "dead", "--job", J1, "--task", "t", "--queue", "q", "--from", "a",
+                "--until", "b")  # fmt: skip
+        command("dead", "list", "--job", J1, "--task", "t", "--queue", "q", "--from", "a", "--until", "b")
+
+        both = {"task": "t", "queue": "q", "start_time": "a", "end_time": "b", "limit": "50"}
+        jobs = {"status": "paused", "last_status": "dead", "name": "n", "tag": "x", "user_id": "ada"}
+        assert [request.query for request in server.requests] == [
+            both | jobs,
+            both | {"status": "dead", "job_id": J1},
+            both | {"job_id": J1},
+        ]
+
+    def test_what_would_disturb_a_terminal_is_left_out_of_tables(self, stand_in: StandIn) -> None:
+        stand_in(pages_of("runs", ([RUN], None)))
+
+        assert command("runs", "list").stdout.splitlines()[-1].endswith("2        it broke  [31mbadly")
+
+    def test_on_a_terminal_tables_have_colours(self, stand_in: StandIn) -> None:
+        stand_in(pages_of("runs", ([RUN], None)))
+
+        shown = on_a_terminal("runs", "list")
+
+        assert "\x1b[31mdead" in shown
+        assert "\x1b[31mbadly" not in shown
+
+
+class TestWhatIsAsked:
+    def test_edit(self, stand_in: StandIn) -> None:
+        server = stand_in(lambda _: (200, JOB))
+
+        result = command("jobs", "edit", J1, "--if-match", "3", "--priority", "high", "--field", "start_within=null",
+                         "--schedule", '{"every": "5m"}', "--json")  # fmt: skip
+
+        assert json.loads(result.stdout) == JOB
+        [request] = server.requests
+        assert (request.line, request.headers["If-Match"]) == (f"PATCH /v1/jobs/{J1}", '"3"')
+        assert request.body == {"priority": "high", "start_within": None, "schedule": {"every": "5m"}}
+
+    @pytest.mark.parametrize(("typed", "ends", "asked"), [("n\n", 1, []), ("y\n", 0, [{"purge": "true"}])])
+    def test_on_a_terminal_it_is_asked_before_a_purge(
+        self, stand_in: StandIn, typed: str, ends: int, asked: list[Any]
+    ) -> None:
+        server = stand_in(lambda _: (200, JOB))
+
+        shown = on_a_terminal("jobs", "cancel", J1, "--purge", typed=typed, ends=ends)
+
+        assert f"delete job {J1} and all its runs, results and logs? [y/N]" in shown
+        assert [request.query for request in server.requests] == asked
+
+    def test_a_purge_that_need_not_be_asked_about(self, stand_in: StandIn) -> None:
+        server = stand_in(lambda _: (200, JOB))
+
+        assert f"purged {J1}" in on_a_terminal("jobs", "cancel", J1, "--purge", "--yes")
+        assert command("jobs", "cancel", J1, "--purge").stdout == f"purged {J1}\n"
+        assert command("jobs", "cancel", J1).exit_code == 0
+
+        assert server.lines == [f"DELETE /v1/jobs/{J1}"] * 3
+        assert [request.query for request in server.requests] == [{"purge": "true"}] * 2 + [{}]
+
+    def test_a_stale_edit_is_refused(self, stand_in: StandIn) -> None:
+        stand_in(lambda _: (412, {"title": "Precondition Failed", "status": 412, "detail": "it was changed"}))
+
+        result = command("jobs", "edit", J1, "--if-match", "3", "--name", "x")
+
+        assert (result.exit_code, result.stderr) == (1, "it was changed\n")
+
+    def test_create_once_however_often_it_is_typed(self, stand_in: StandIn) -> None:
+        server = stand_in(lambda _: (201, JOB))
+
+        command("jobs", "create", "--task", "hello", "--idempotency-key", "mine")
+
+        assert server.requests[0].headers["Idempotency-Key"] == "mine"
+
+    def test_backfill(self, stand_in: StandIn) -> None:
+        server = stand_in(lambda _: (202, {"run_ids": ["r1", "r2"]}))
+
+        assert command("jobs", "backfill", J1, "--from", "a", "--to", "b").stdout == "made 2 runs\n"
+        assert server.requests[0].body == {"from": "a", "to": "b"}
+
+    def test_dead_letters_by_id_or_all_that_fit(self, stand_in: StandIn) -> None:
+        server = stand_in(lambda _: (200, {"count": 2, "run_ids": ["r3", "r4"]}))
+
+        assert command("dead", "discard", "r1", "r2").stdout == "discarded 2\n"
+        assert command("dead", "requeue", "--all", "--task", "t", "--yes").stdout == "requeued 2\nr3\nr4\n"
+        assert [request.body for request in server.requests] == [{"run_ids": ["r1", "r2"]}, {"filter": {"task": "t"}}]
+
+    def test_one_dead_letter_is_asked_for_alone(self, stand_in: StandIn) -> None:
+        server = stand_in(lambda _: (200, {**RUN, "payload": {"a": 1}}))
+
+        assert '{"a":1}' in command("dead", "show", "r1").stdout
+        assert json.loads(command("dead", "show", "r1", "--json").stdout) == {**RUN, "payload": {"a": 1}}
+        assert server.lines == ["GET /v1/runs/r1"] * 2
+
+    def test_what_is_not_dead_is_no_dead_letter(self, stand_in: StandIn) -> None:
+        stand_in(lambda _: (200, {**RUN, "status": "running"}))
+
+        result = command("dead", "show", "r1")
+
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr == "run r1 is no dead letter: look at it with `oncue runs show r1`\n"
+
+    def test_all_of_them_only_after_a_yes(self, stand_in: StandIn) -> None:
+        server = stand_in(lambda _: (200, {"count": 2}))
+
+        assert command("dead", "discard", "--all", stdin="n\n").exit_code == 1
+        assert command("dead", "discard", "--all").exit_code == 1
+        assert server.requests == []
+        assert command("dead", "discard", "--all", stdin="y\n").exit_code == 0
+        assert server.requests[0].body == {"filter": {}}
+
+    def test_keys_over_the_api(self, stand_in: StandIn) -> None:
+        key = {"key_id": "k1", "user_id": "ada", "role": "member", "created_at": "2026-11-16T08:00:00.000Z"}
+
+        def answer(request: Request) -> Said:
+            match request.method:
+                case "GET":
+                    return 200, {"keys": [key]}
+                case "POST":
+                    return 201, {**key, "key": "oc_secret"}
+            return 200, {}
+
+        server = stand_in(answer)
+
+        assert command("keys", "create", "--user", "ada", "--role", "member").stdout.endswith("\n  oc_secret\n")
+        assert json.loads(command("keys", "create", "--json").stdout) == {**key, "key": "oc_secret"}
+        assert command("keys", "list").stdout.splitlines()[-1].split()[:3] == ["k1", "ada", "member"]
+        assert command("keys", "revoke", "k1").stdout == "revoked k1\n"
+        assert server.lines == ["POST /v1/keys", "POST /v1/keys", "GET /v1/keys", "DELETE /v1/keys/k1"]
+        assert server.requests[0].body == {"user_id": "ada", "role": "member"}
+
+    def test_a_store_that_is_named_makes_keys_itself(self, stand_in: StandIn, tmp_path: Path) -> None:
+        server = stand_in(lambda _: (500, {}))
+
+        result = command("keys", "create", "--engine", f"sqlite:///{tmp_path / 'x.db'}", "--data-dir", str(tmp_path))
+
+        assert result.exit_code == 0
+        assert server.requests == []
+
+
+class TestTop:
+    QUEUE: ClassVar[Any] = {"name": "default", "depth": 7, "workers": ["w1"], "paused_since": None}
+    WORKER: ClassVar[Any] = {"worker_id": "w1", "name": "box:1", "host": "box", "offer": {"queues": ["default"]}}
+
+    def answer(self, request: Request) -> Said:
+        run = {**RUN, "status": "running", "progress": {"done": 3, "total": 10}}
+        everything = {"queues": [self.QUEUE], "workers": [self.WORKER], "runs": [run], "next_page_token": None}
+        return 200, everything
+
+    def test_in_a_pipe_it_looks_once(self, stand_in: StandIn) -> None:
+        stand_in(self.answer)
+
+        shown = command("top").stdout
+
+        assert "queues, 7 runs not ended\nqueue    depth  workers  paused since\ndefault  7      1\n" in shown
+        assert "box:1" in shown
+        assert "3 of 10" in shown
+
+    def test_as_json(self, stand_in: StandIn) -> None:
+        server = stand_in(self.answer)
+
+        shown = json.loads(command("top", "--json").stdout)
+
+        assert (shown["queues"], shown["workers"], len(shown["runs"])) == ([self.QUEUE], [self.WORKER], 1)
+        assert {"status": "running", "limit": "20"} in [request.query for request in server.requests]
+
+    def test_on_a_terminal_it_goes_on_until_ctrl_c(self, stand_in: StandIn) -> None:
+        server = stand_in(self.answer)
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            [ONCUE, "top", "--every", "0.2"], stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm"}
+        )
+        os.close(theirs)
+        while len(server.requests) < 9:  # three looks
+            os.read(ours, 10_000)
+        process.send_signal(2)
+        with pytest.raises(OSError):  # noqa: PT012 - read until the terminal is closed
+            while os.read(ours, 10_000):
+                pass
+        os.close(ours)
+
+        assert process.wait() == 0
+
+
+class TestFollowing:
+    def test_a_log_is_printed_as_it_grows_and_once(self, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("oncue.cli.following.LOOK", 0)
+        logs = ["one\n", "one\ntwo\n", "one\ntwo\nthree\n"]
+        states = iter(["running", "running", "succeeded"])
+        texts = iter(logs)
+
+        def answer(request: Request) -> Said:
+            if request.path.endswith("/logs"):
+                return 200, next(texts)
+            return 200, {**RUN, "status": next(states)}
+
+        stand_in(answer)
+
+        assert command("runs", "logs", "r1", "--follow").stdout == "one\ntwo\nthree\n"
+
+    def test_waiting_has_an_end_and_the_exit_code_says_how(self, stand_in: StandIn) -> None:
+        stand_in(
+            lambda request: (202, {"run_id": "r1"}) if request.method == "POST" else (200, {**RUN, "status": "running"})
+        )
+
+        result = command("jobs", "run", J1, "--wait", "--timeout", "100ms")
+
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr == "run r1 is running after 0.1 s; it goes on\n"
+
+    def test_a_bar_while_one_waits_at_a_terminal(self, stand_in: StandIn) -> None:
+        states = iter(["running", "running", "succeeded"])
+        stand_in(lambda _: (200, {**RUN, "status": next(states), "progress": {"done": 3, "total": 4}}))
+
+        assert "75%" in on_a_terminal("runs", "wait", "r1")
+
+
+class TestNoServer:
+    @pytest.fixture
+    def nobody(self, monkeypatch: pytest.MonkeyPatch) -> str:
+        with socket.create_server(("127.0.0.1", 0)) as door:
+            url = f"http://127.0.0.1:{door.getsockname()[1]}"
+        monkeypatch.setenv("ONCUE_URL", url)
+        return url
+
+    @pytest.mark.parametrize(
+        "arguments", [("jobs", "list"), ("runs", "show", "r1"), ("dead", "requeue", "r1"), ("top",), ("keys", "list")]
+    )
+    def test_exit_code_three_and_what_to_do(self, nobody: str, arguments: tuple[str, ...]) -> None:
+        result = command(*arguments)
+
+        assert (result.exit_code, result.stdout) == (3, "")
+        assert result.stderr.startswith(f"no server at {nobody} — start one with `oncue up`")
+
+    def test_as_json(self, nobody: str) -> None:
+        result = command("jobs", "list", "--json")
+
+        assert (result.exit_code, result.stdout) == (3, "")
+        assert json.loads(result.stderr)["title"] == "Server Unreachable"
+
+    def test_a_change_whose_answer_was_lost_is_not_called_undone(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as door:
+            monkeypatch.setenv("ONCUE_URL", f"http://127.0.0.1:{door.getsockname()[1]}")
+            door.settimeout(PATIENCE)
+            process = subprocess.Popen([ONCUE, "jobs", "pause", J1], stderr=subprocess.PIPE, text=True)
+            connection, _ = door.accept()
+            assert connection.recv(10_000).startswith(f"POST /v1/jobs/{J1}/pause".encode())
+            connection.close()
+            _, said = process.communicate()
+
+        assert process.returncode == 3
+        assert "may or may not have been done" in said
+
+    def test_another_server_at_that_address(self, stand_in: StandIn) -> None:
+        stand_in(lambda _: (200, "<h1>It works!</h1>"))
+
+        result = command("jobs", "show", J1)
+
+        assert result.exit_code == 1
+        assert f"GET /v1/jobs/{J1} was answered with something else" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("jobs", "create"), "--task NAME"),
+        (("jobs", "edit", J1), "name at least one field"),
+        (("jobs", "create", "--task", "t", "--payload", "[1]"), "--payload is no JSON object"),
+        (("jobs", "create", "--task", "t", "--payload", "@nowhere.json"), "nowhere.json cannot be read"),
+        (("jobs", "create", "--task", "t", "--field", "x"), "has no ="),
+        (("jobs", "create", "--task", "t", "--timezone", "UTC"), "goes with a cron expression"),
+        (("jobs", "run", J1, "--wait", "--timeout", "soon"), "is not a duration"),
+        (("dead", "discard"), "say which ones"),
+        (("dead", "discard", "r1", "--all"), "say which ones"),
+        (("dead", "discard", "r1", "--task", "t"), "say which ones"),
+        (("jobs", "list", "--url", "localhost:8470"), "is not the address of a server"),
+        (("runs", "show", ".."), "neither an id nor a name"),
+    ],
+)
+def test_a_command_line_that_makes_no_sense_is_exit_code_two(arguments: tuple[str, ...], said: str) -> None:
+    result = command(*arguments)
+
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.split())
+
+
+def all_commands() -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    for name in COMMANDS:
+        top = main.get_command(click.Context(main), name)
+        found += [(name, sub) for sub in top.commands] if isinstance(top, click.Group) else [(name,)]
+    return found
+
+
+@pytest.mark.parametrize("path", all_commands(), ids=" ".join)
+def test_every_command_teaches_by_example(path: tuple[str, ...]) -> None:
+    result = command(*path, "--help")
+
+    assert result.exit_code == 0
+    assert f"oncue {' '.join(path)}" in result.stdout.partition("Examples:")[2]
+
+
+ROLES = {"up", "api", "scheduler", "worker"}  # these run until they are told to stop
+
+
+@pytest.mark.parametrize("path", [path for path in all_commands() if path[0] not in ROLES], ids=" ".join)
+def test_every_command_that_answers_has_json(path: tuple[str, ...]) -> None:
+    assert "--json" in command(*path, "--help").stdout
+
+
+def test_shells_complete_commands(oncue: Oncue) -> None:
+    asked = {**os.environ, "_ONCUE_COMPLETE": "bash_complete", "COMP_WORDS": "oncue jobs re", "COMP_CWORD": "2"}
+
+    answer = subprocess.run([ONCUE], env=asked, capture_output=True, text=True)
+
+    assert answer.stdout.split() == ["plain,resume"]

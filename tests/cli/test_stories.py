@@ -1,0 +1,147 @@
+"""Whole stories of the client commands, against a real `oncue up`."""
+
+import json
+from typing import Any
+
+from tests.cli.conftest import Oncue
+
+NOBODY = "0198c0de-0000-7000-8000-000000000000"
+
+
+def told(oncue: Oncue, *arguments: str) -> Any:
+    result = oncue(*arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_a_job_is_made_run_and_read(oncue: Oncue) -> None:
+    job = told(oncue, "jobs", "create", "--task", "hello", "--schedule", "0 9 1 1 *", "--timezone", "Europe/Berlin",
+               "--payload", '{"name": "you"}', "--name", "greeting", "--tag", "a", "--tag", "b", "--queue", "default",
+               "--max-retries", "0", "--field", "start_within=10m", "--field", 'retry={"factor": 3}')  # fmt: skip
+    assert (job["schedule"]["cron"], job["schedule"]["timezone"]) == ("0 9 1 1 *", "Europe/Berlin")
+    assert (job["payload"], job["tags"], job["start_within"]) == ({"name": "you"}, ["a", "b"], "10m")
+    assert (job["max_retries"], job["retry"]["factor"]) == (0, 3)
+
+    run = told(oncue, "jobs", "run", job["job_id"], "--wait", "--timeout", "30s")
+    assert (run["status"], run["result"], run["job_id"]) == ("succeeded", "Hello, you!", job["job_id"])
+    shown = oncue("runs", "show", run["run_id"]).stdout
+    assert "\nstatus:         succeeded\n" in shown
+    assert "\nattempts\nnumber  outcome    started" in shown
+    assert "greeting you" in oncue("runs", "logs", run["run_id"]).stdout
+    assert "greeting you" in oncue("runs", "logs", run["run_id"], "--follow").stdout
+    assert "greeting you" in told(oncue, "runs", "logs", run["run_id"])["log"]
+    assert told(oncue, "runs", "explain", run["run_id"])["reason"] == "finished"
+
+    shown = oncue("jobs", "show", job["job_id"]).stdout
+    assert shown.startswith(f"job {job['job_id']}\nname: ")
+    assert "cron 0 9 1 1 *, timezone Europe/Berlin" in shown
+    assert "succeeded" in shown
+
+
+def test_a_job_is_paused_explained_resumed_and_cancelled(oncue: Oncue) -> None:
+    job_id = told(oncue, "jobs", "create", "--task", "hello", "--schedule", "every 1h")["job_id"]
+
+    assert "paused" in oncue("jobs", "pause", job_id).stdout
+    assert oncue("jobs", "explain", job_id).stdout.startswith("paused: ")
+    assert told(oncue, "jobs", "resume", job_id, "--missed", "all")["status"] == "active"
+    assert told(oncue, "jobs", "occurrences", job_id) == {"occurrences": [], "next_page_token": None}
+    assert told(oncue, "jobs", "cancel", job_id)["status"] == "cancelled"
+
+
+def test_a_job_is_purged(oncue: Oncue) -> None:
+    job_id, other = [
+        told(oncue, "jobs", "create", "--task", "hello", "--schedule", "every 1h")["job_id"] for _ in range(2)
+    ]
+    assert oncue("jobs", "run", job_id, "--wait").exit_code == 0
+
+    assert oncue("jobs", "cancel", job_id, "--purge").stdout == f"purged {job_id}\n"
+    assert told(oncue, "jobs", "cancel", other, "--purge", "--yes")["status"] == "cancelled"
+
+    gone = oncue("jobs", "show", job_id)
+    assert (gone.exit_code, "no such thing" in gone.stderr) == (1, True)
+    assert job_id not in oncue("runs", "list", "--json").stdout
+
+
+def test_a_job_can_be_named_instead_of_its_id(oncue: Oncue) -> None:
+    made = [
+        told(oncue, "jobs", "create", "--task", "hello", "--schedule", "every 1h", "--name", "called so")["job_id"]
+        for _ in range(2)
+    ]
+
+    several = oncue("jobs", "pause", "called so").stderr
+    told(oncue, "jobs", "cancel", made[0])
+    paused = told(oncue, "jobs", "pause", "called so")
+    resumed = told(oncue, "jobs", "resume", "called so")
+    told(oncue, "jobs", "cancel", "called so")
+    none = oncue("jobs", "show", "called so").stderr
+
+    assert "several jobs are called 'called so'" in several
+    assert all(job_id in several for job_id in made)
+    assert (paused["job_id"], paused["status"], resumed["status"]) == (made[1], "paused", "active")
+    assert none == "no job that has not ended is called 'called so': look with `oncue jobs list`\n"
+
+
+def test_a_definition_from_a_file_and_from_standard_input(oncue: Oncue) -> None:
+    definition = '{"task": "hello", "schedule": "every 1h", "name": "from a file"}'
+
+    result = oncue("jobs", "create", "--file", "-", "--name", "mine", "--json", stdin=definition)
+    by_payload = oncue("jobs", "create", "--task", "hello", "--payload", "@-", "--json", stdin='{"name": "in"}')
+
+    assert json.loads(result.stdout)["name"] == "mine"
+    assert json.loads(result.stdout)["schedule"]["every"] == "1h"
+    assert json.loads(by_payload.stdout)["payload"] == {"name": "in"}
+
+
+def test_a_run_that_failed_is_a_dead_letter_that_can_be_requeued(oncue: Oncue) -> None:
+    made = told(oncue, "jobs", "create", "--task", "command", "--payload", '{"argv": ["false"]}', "--max-retries", "0")
+    waited = oncue("runs", "wait", made["job_id"], "--timeout", "30s")
+
+    assert waited.exit_code == 1
+    assert "dead" in waited.stdout
+    assert made["job_id"] in oncue("dead", "list").stdout
+    letter = told(oncue, "dead", "show", made["job_id"])
+    assert letter["payload"]["argv"] == ["false"]
+    assert '{"argv":["false"]' in oncue("dead", "show", made["job_id"]).stdout
+    again = told(oncue, "dead", "requeue", made["job_id"])
+    assert again["count"] == 1
+    assert oncue("runs", "wait", again["run_ids"][0]).exit_code == 1
+    assert oncue("runs", "retry", again["run_ids"][0]).stdout.startswith("run ")
+
+
+class TestRefusals:
+    def test_fields_are_named_as_options_are(self, oncue: Oncue) -> None:
+        result = oncue("jobs", "create", "--task", "helo", "--schedule", "99 * * * *", "--field", "colour=red")
+
+        assert (result.exit_code, result.stdout) == (1, "")
+        lines = sorted(line.partition(": ")[0] for line in result.stderr.splitlines())
+        assert lines == ["--schedule", "--task", "colour"]
+
+    def test_as_json_it_is_the_problem_on_standard_error(self, oncue: Oncue) -> None:
+        result = oncue("jobs", "create", "--task", "helo", "--json")
+
+        assert (result.exit_code, result.stdout) == (1, "")
+        problem = json.loads(result.stderr)
+        assert (problem["status"], [one["path"] for one in problem["errors"]]) == (422, ["task"])
+
+    def test_what_is_not_there(self, oncue: Oncue) -> None:
+        for arguments in (("jobs", "show", NOBODY), ("runs", "logs", NOBODY), ("dead", "show", NOBODY)):
+            result = oncue(*arguments)
+            assert (result.exit_code, result.stdout) == (1, "")
+            assert "there is no such thing, or it is not yours" in result.stderr
+
+    def test_a_run_that_has_ended_cannot_be_cancelled(self, oncue: Oncue) -> None:
+        job_id = told(oncue, "jobs", "create", "--task", "hello")["job_id"]
+        assert oncue("runs", "wait", job_id).exit_code == 0
+
+        assert "it is succeeded" in oncue("runs", "cancel", job_id).stderr
+        refused = oncue("runs", "cancel", job_id, "--json")
+        assert (refused.exit_code, json.loads(refused.stderr)["run_status"]) == (1, "succeeded")
+        assert "no dead letter" in oncue("dead", "show", job_id).stderr
+
+    def test_a_bad_key_is_told_with_where_keys_come_from(self, oncue: Oncue, monkeypatch: Any) -> None:
+        monkeypatch.setenv("ONCUE_API_KEY", "oc_nobody")
+
+        result = oncue("jobs", "show", NOBODY)
+
+        assert result.exit_code == 1
+        assert "ONCUE_API_KEY" in result.stderr

@@ -1,0 +1,168 @@
+"""Both clients on a real server, for the calls that not every version of it has: each test waits for its call."""
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from tests.client.both import Awaiting, Blocking, Either
+from tests.client.server import key_of
+from tests.examples.server import PATIENCE, Up
+
+from oncue.api.routes import ROUTES
+from oncue.client import Invalid, Stale, Unauthorized
+
+HOURLY = {"every": "1h", "start_at": "2026-01-01T00:00:00Z"}
+
+
+def needs(*calls: str) -> Callable[[Any], Any]:
+    there_are = {f"{route.method} /v1{route.path}" for route in ROUTES}
+    missing = [call for call in calls if call not in there_are]
+    return pytest.mark.skipif(bool(missing), reason=f"the API has no {', '.join(missing)} yet")
+
+
+@pytest.fixture(params=[Blocking, Awaiting])
+def either(request: pytest.FixtureRequest, oncue: Up) -> Iterator[Either]:
+    made = request.param(None, url=oncue.address, key=key_of(oncue), timeout=PATIENCE)
+    yield made
+    made.close()
+
+
+@needs("GET /v1/jobs")
+def test_jobs_are_listed_by_what_they_are(either: Either) -> None:
+    client, tag = either.client, str(uuid4())
+    made = [either(client.jobs.create(task="hello", schedule=HOURLY, tags=[tag])) for _ in range(3)]
+
+    found = either.all(client.jobs.list(tag=tag, limit=1))
+
+    assert sorted(job.job_id for job in found) == sorted(job.job_id for job in made)
+    assert either.all(client.jobs.list(tag=tag, status="cancelled")) == []
+    for job in made:
+        either(client.jobs.cancel(job.job_id))
+
+
+@needs("PATCH /v1/jobs/{id}")
+def test_an_edit_needs_the_version_that_was_read(either: Either) -> None:
+    client = either.client
+    job = either(client.jobs.create(task="hello", schedule=HOURLY))
+
+    edited = either(client.jobs.edit(job.job_id, if_match=job.version, name="new"))
+    with pytest.raises(Stale):
+        either(client.jobs.edit(job.job_id, if_match=job.version, name="newer"))
+
+    assert (edited.name, edited.version) == ("new", job.version + 1)
+    assert either(client.jobs.cancel(job.job_id)).name == "new"
+
+
+@needs("PUT /v1/jobs/by-key/{key}")
+def test_a_job_is_put_by_its_key(either: Either) -> None:
+    client, key = either.client, f"a/b {uuid4()}"
+
+    first = either(client.jobs.put(key, task="hello", schedule=HOURLY, name="one"))
+    second = either(client.jobs.put(key, task="hello", schedule=HOURLY))
+
+    assert (first.job_id, first.key, first.name) == (second.job_id, key, "one")
+    assert second.name is None
+    either(client.jobs.cancel(first.job_id))
+
+
+@needs("POST /v1/jobs/batch")
+def test_many_are_made_at_once_or_none(either: Either) -> None:
+    client = either.client
+
+    made = either(client.jobs.create_many([{"task": "hello", "payload": {"name": str(n)}} for n in range(20)]))
+    runs = [either(client.runs.wait(job_id, timeout=PATIENCE)) for job_id in made]
+
+    assert [run.result for run in runs] == [f"Hello, {n}!" for n in range(20)]
+    with pytest.raises(Invalid):
+        either(client.jobs.create_many([{"task": "hello"}, {"task": "nobody has it"}]))
+
+
+@needs("POST /v1/jobs/batch")  # they come together
+def test_a_call_that_is_made_again_with_its_key_makes_one_job(either: Either) -> None:
+    client, key = either.client, str(uuid4())
+
+    jobs = [either(client.jobs.create(task="hello", idempotency_key=key)) for _ in range(3)]
+
+    assert len({job.job_id for job in jobs}) == 1
+    with pytest.raises(Invalid):
+        either(client.jobs.create(task="hello", name="another", idempotency_key=key))
+
+
+@needs("POST /v1/jobs/{id}/backfill")
+def test_the_past_is_run_again(either: Either) -> None:
+    client = either.client
+    job = either(client.jobs.create(task="hello", schedule=HOURLY, overlap="allow"))
+    end = datetime(2026, 1, 2, tzinfo=UTC)
+
+    made = either(client.jobs.backfill(job.job_id, end - timedelta(hours=3), end))
+
+    assert len(made) in (3, 4)
+    assert {either(client.runs.wait(one, timeout=PATIENCE)).status for one in made} == {"succeeded"}
+    either(client.jobs.cancel(job.job_id))
+
+
+@needs("GET /v1/runs")
+def test_runs_are_listed_by_what_they_are(either: Either) -> None:
+    client = either.client
+    job = either(client.jobs.create(task="hello"))
+    run = either(client.runs.wait(job.job_id, timeout=PATIENCE))
+
+    assert either.all(client.runs.list(job_id=job.job_id, status="succeeded")) == [run]
+    assert either.all(client.runs.list(job_id=job.job_id, status="dead")) == []
+
+
+@needs("POST /v1/dead-letters/discard")
+def test_a_dead_letter_is_discarded(either: Either) -> None:
+    client = either.client
+    job = either(client.jobs.create(task="command", payload={"argv": ["false"]}, max_retries=0))
+    either(client.runs.wait(job.job_id, timeout=PATIENCE))
+
+    assert either(client.dead_letters.discard([job.job_id])) == 1
+    assert job.job_id not in [one.run_id for one in either.all(client.dead_letters.list())]
+
+
+@needs("POST /v1/schedules/preview")
+def test_a_schedule_is_previewed(either: Either) -> None:
+    schedule = {"cron": "0 9 * * *", "timezone": "Europe/Berlin"}
+    after = datetime(2027, 1, 1, tzinfo=UTC)
+
+    preview = either(either.client.schedules.preview(schedule, count=2, after=after))
+
+    assert [one.at for one in preview.occurrences] == [after + timedelta(hours=8), after + timedelta(hours=32)]
+
+
+@needs("POST /v1/keys", "GET /v1/keys", "DELETE /v1/keys/{id}")
+def test_a_key_is_made_listed_and_revoked(either: Either, oncue: Up) -> None:
+    client, user = either.client, f"user-{uuid4()}"
+
+    key = either(client.keys.create(user, "member"))
+    theirs = type(either)(None, url=oncue.address, key=key.key)
+    assert theirs(theirs.client.tasks.list())
+    assert (key.key_id, user) in [(one.key_id, one.user_id) for one in either(client.keys.list())]
+    either(client.keys.revoke(key.key_id))
+    until = time.monotonic() + PATIENCE  # a key is trusted for a moment after it was looked up
+    with pytest.raises(Unauthorized):  # noqa: PT012
+        while time.monotonic() < until:
+            theirs(theirs.client.tasks.list())
+    theirs.close()
+
+
+@needs("GET /v1/stats", "GET /v1/audit")
+def test_stats_and_audit_are_told(either: Either) -> None:
+    assert isinstance(either(either.client.stats()), dict)
+    assert isinstance(either.all(either.client.audit(limit=1_000)), list)
+
+
+@needs("GET /v1/events")
+def test_what_happens_is_told_as_it_happens(either: Either) -> None:
+    client = either.client
+    job = either(client.jobs.create(task="hello", schedule=HOURLY))
+    events = client.events(last_event_id="0")
+
+    [first] = either.first(1, events)  # of the past, or a resync
+
+    assert first.kind in ("run", "job", "resync")
+    either(client.jobs.cancel(job.job_id))

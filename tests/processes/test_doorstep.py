@@ -1,0 +1,106 @@
+"""From `oncue up` to the first job: it says that it is ready when it is, and the first key is made once."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from stat import S_IMODE
+
+import pytest
+from tests.processes.fleet import ONCUE, Fleet, Member, free_port, until
+
+pytestmark = pytest.mark.kills
+
+MANY = 8
+KEY = re.compile(r"^The admin key, shown this once and kept in (\S+):\n  (\S+)$", re.MULTILINE)
+
+
+def test_a_job_made_as_soon_as_up_is_ready_is_taken_and_run(any_fleet: Fleet) -> None:
+    fleet = any_fleet
+    up = fleet.start("up")
+    seen: list[int] = []
+
+    def ready() -> bool:
+        seen.append(fleet.raw("GET", "/readyz")[0])
+        return seen[-1] == 200
+
+    until(ready, 20, "it is ready", fleet.tell)
+    status, job, _ = fleet.raw("POST", "/v1/jobs", {"task": "mark"})
+
+    assert status == 201, job
+    assert set(seen) <= {0, 503, 200}
+    assert fleet.at_rest([job["job_id"]], 10)
+    until(lambda: "oncue listens at" in up.said, 5, "it says so", fleet.tell)
+
+
+def test_the_address_is_told_when_a_job_can_be_made(any_fleet: Fleet) -> None:
+    fleet = any_fleet
+    fleet.start("up")
+    until(lambda: "oncue listens at" in fleet.members[0].said, 20, "it says so", fleet.tell)
+
+    assert fleet.raw("POST", "/v1/jobs", {"task": "mark"})[0] == 201
+
+
+def test_an_api_alone_takes_jobs_of_tasks_whose_workers_are_gone(any_fleet: Fleet) -> None:
+    fleet = any_fleet
+    worker = fleet.start("worker")
+    first = fleet.start("api")
+    fleet.ready(workers=1)
+    for member in (worker, first):
+        member.kill()
+    fleet.start("api")
+    until(lambda: fleet.raw("GET", "/readyz")[0] == 200, 20, "it is ready", fleet.tell)
+
+    assert fleet.raw("POST", "/v1/jobs", {"task": "mark"})[0] == 201
+
+
+def test_a_task_that_another_process_announces_is_known_at_once(any_fleet: Fleet) -> None:
+    fleet = any_fleet
+    fleet.start("api")
+    until(lambda: fleet.raw("GET", "/readyz")[0] == 200, 20, "it is ready", fleet.tell)
+    fleet.start("worker")
+
+    def announced() -> bool:
+        refused = fleet.raw("POST", "/v1/jobs", {"task": "no such task"})[0]  # so that it looks all the time
+        known = [task["name"] for task in fleet.raw("GET", "/v1/tasks")[1]["tasks"]]
+        return refused == 422 and "mark" in known
+
+    until(announced, 20, "it is announced", fleet.tell)
+
+    assert fleet.raw("POST", "/v1/jobs", {"task": "mark"})[0] == 201
+
+
+# ------------------------------------------------------------------------------------------------------- the first key
+
+
+def started_together(fleet: Fleet, *, folders: int) -> list[Member]:
+    """Several APIs at once on one fresh store, with a data directory for each, or one for all."""
+    members = []
+    for number in range(MANY):
+        where = fleet.folder / f"data{number % folders}"
+        members.append(fleet.start("api", "--data-dir", str(where), "--port", str(free_port())))
+    until(lambda: all("oncue listens at" in member.said for member in members), 40, "all are up", fleet.tell)
+    until(lambda: all(len(member.said.splitlines()) >= 2 for member in members), 5, "all have said it", fleet.tell)
+    return members
+
+
+@pytest.mark.parametrize("folders", [1, MANY])
+def test_of_many_that_start_together_one_makes_and_tells_the_first_key(any_fleet: Fleet, folders: int) -> None:
+    fleet = any_fleet
+    members = started_together(fleet, folders=folders)
+
+    [(file, key)] = [found for member in members for found in KEY.findall(member.said)]
+
+    others = [member.said for member in members if key not in member.said]
+    assert len(others) == MANY - 1
+    told = "The admin key is in" if folders == 1 else "oncue keys create --engine URL --role admin"
+    assert all(told in said for said in others)
+    kept = list(fleet.folder.glob("data*/admin.key*"))
+    assert [(str(one), one.read_text().strip(), S_IMODE(one.stat().st_mode)) for one in kept] == [(file, key, 0o600)]
+    argv = [str(ONCUE), "keys", "create", "--engine", fleet.engine, "--role", "admin", "--json"]
+    another = subprocess.run(argv, capture_output=True, text=True, check=True, cwd=fleet.folder).stdout
+    fleet._key = key
+    port = re.search(r"listens at http://127\.0\.0\.1:(\d+)", members[0].said)
+    assert port is not None
+    fleet.port = int(port[1])
+    assert sorted(one["role"] for one in fleet.raw("GET", "/v1/keys")[1]["keys"]) == ["admin", "admin"], another
