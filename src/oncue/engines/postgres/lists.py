@@ -21,7 +21,7 @@ from oncue.engines.postgres.store import Store
 from oncue.engines.sql import statements
 
 _SQL = statements("oncue.engines.postgres")
-SCAN = 2_000  # most rows of an index that one page looks at: with five million jobs a page takes some 10 ms
+SCAN = 2_000  # most rows of an index that one page looks at
 LOOKED_THROUGH = 500  # most jobs that one page reads whole, to see whether they pass a filter
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 ENDED_FROM = (NEVER, LAST)
