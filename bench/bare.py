@@ -1,0 +1,69 @@
+"""How many requests a bare server answers here: what the figures of bench/api.py are to be read beside.
+
+    python -m bench.bare
+
+uvicorn, Starlette and msgspec: a request like one that makes a job is read, checked and sent back, and nothing is
+stored. The same load as there: 64 connections, one request at a time on each.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import uvicorn
+import uvloop
+from bench.api import CONNECTIONS
+from bench.http_load import load, request
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+COUNT = 20_000
+BODY = b'{"task":"mark","schedule":"2030-01-01T00:00:00Z","payload":{"n":1}}'
+
+
+class Asked(msgspec.Struct):
+    task: str
+    schedule: str
+    payload: dict[str, Any]
+
+
+async def answer(asked: Request) -> Response:
+    job = msgspec.json.decode(await asked.body(), type=Asked)
+    return Response(msgspec.json.encode(job), 201, media_type="application/json")
+
+
+def serve(port: int) -> None:
+    app = Starlette(routes=[Route("/v1/jobs", answer, methods=["POST"])])
+    uvicorn.run(app, port=port, http="httptools", log_level="error", access_log=False)
+
+
+async def measure(address: str) -> float:
+    def requests() -> Iterator[bytes]:
+        return iter([request(address, "key", "POST", "/v1/jobs", BODY)] * COUNT)
+
+    await load(address, CONNECTIONS, requests)  # everything is warm after this
+    return (await load(address, CONNECTIONS, requests)).rate
+
+
+def main() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = multiprocessing.get_context("spawn").Process(target=serve, args=(port,))
+    server.start()
+    try:
+        time.sleep(2)
+        print(f"a bare server: {uvloop.run(measure(f'http://127.0.0.1:{port}')):,.0f} requests a second")
+    finally:
+        server.terminate()
+        server.join()
+
+
+if __name__ == "__main__":
+    main()
