@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from oncue import logs
+from oncue import collecting, logs
 from oncue.api.door import take_address
 from oncue.clock import SystemClock
 from oncue.domain.errors import OncueError, StoreUnavailable
@@ -87,6 +87,7 @@ async def up(settings: Settings, ready: Ready) -> int:
                 await first_of(keeper.working.wait(), kept)
                 if keeper.working.is_set():
                     key = await first_key(engine, clock, Path(settings.data_dir))
+                    collecting.settle()
                     complete.set()
                     ready(at, key)
                 await kept
@@ -102,6 +103,7 @@ async def api(settings: Settings, ready: Ready) -> int:
             serving_at(door, engine, clock, settings) as (at, complete),
         ):
             key = await first_key(engine, clock, Path(settings.data_dir))
+            collecting.settle()
             complete.set()
             ready(at, key)
             await stopping.asked.wait()
@@ -111,6 +113,7 @@ async def api(settings: Settings, ready: Ready) -> int:
 async def scheduler(settings: Settings) -> int:
     stopping, clock = Stopping(), SystemClock()
     async with store(settings, clock) as engine, scheduling(engine, clock, settings):
+        collecting.settle()
         log.info("scheduling", engine=engine.name)
         await stopping.asked.wait()
     return 0

@@ -21,6 +21,8 @@ SCHEDULE = UUID(
 )  # the origin of a run that its schedule asked for; a run-now or backfill carries an id of its own
 
 _VERSION_AND_VARIANT = (7 << 76) | (2 << 62)
+_RANDOM = (1 << 62) - 1  # the bits that are not time, version or variant
+_STRIDE = 0x2545F4914F6CDD1D  # large and odd: the sequels of one id are far apart, and come round after all others
 
 
 def uuid7(at: Instant, entropy: bytes) -> UUID:
@@ -29,9 +31,12 @@ def uuid7(at: Instant, entropy: bytes) -> UUID:
     Makers of many at once count the microseconds up: ids in the order of their making keep what is made together
     together on disk, and a thousand runs settle in a few dozen pages instead of a thousand.
     """
+    return _uuid7(at, int.from_bytes(entropy[:8], "big") & _RANDOM)
+
+
+def _uuid7(at: int, random: int) -> UUID:
     milliseconds, microseconds = divmod(at, MILLISECOND)
     fraction = microseconds * 4096 // MILLISECOND
-    random = int.from_bytes(entropy[:8], "big") & (1 << 62) - 1
     return UUID(int=(milliseconds & (1 << 48) - 1) << 80 | fraction << 64 | random | _VERSION_AND_VARIANT)
 
 
@@ -55,7 +60,7 @@ def sequel(first: UUID, n: int) -> UUID:
         return first
     fraction = first.int >> 64 & 0xFFF
     at = created_at(first) - -fraction * MILLISECOND // 4096 + n
-    return uuid7(Instant(at), _digest(first.bytes + n.to_bytes(8, "big")))
+    return _uuid7(at, (first.int + n * _STRIDE) & _RANDOM)
 
 
 def derived_id(first: UUID, of: UUID, at: Instant) -> UUID:

@@ -52,6 +52,8 @@ class Lanes(msgspec.Struct, frozen=True):
     @property
     def held(self) -> Held:
         """How a new member starts: outside, until its lane is tended."""
+        if self is FREE:  # as most are: flags are slow to combine
+            return Held.NO
         lane = Held.NO if self.lane is None else Held.LANE
         gate = Held.NO if self.gate is None else Held.GATE
         return lane | gate | (Held.NO if self.meter is None else Held.RATE)

@@ -11,7 +11,7 @@ from oncue.domain.ledger import Entry
 from oncue.domain.run import NewRun
 from oncue.engines.port import Count, Deed
 from oncue.engines.postgres import rows
-from oncue.engines.postgres.counting import Counted, count
+from oncue.engines.postgres.counting import count
 from oncue.engines.postgres.lanes import Touched
 from oncue.engines.postgres.store import Connection
 
@@ -24,16 +24,15 @@ async def copy(connection: Connection, table: str, columns: Sequence[str], recor
         await connection.copy_records_to_table(table, records=records, columns=columns)
 
 
-async def insert_runs(connection: Connection, runs: Iterable[tuple[NewRun, str | None]], touched: Touched) -> None:
+async def insert_runs(connection: Connection, runs: Sequence[tuple[NewRun, str | None]], touched: Touched) -> None:
     """Add runs with their names, count them, and note the lanes that have to be tended before the transaction ends."""
-    tally: Counted = Tally()
     records = []
     for run, name in runs:
         records.append(rows.new_waiting(run, name))
-        tally[run.uid, run.class_id, Count.CREATED] += 1
         touched.add(run)
     await copy(connection, "waiting", rows.WAITING, records)
-    await count(connection, tally)
+    created = Tally((run.uid, run.class_id) for run, _ in runs)
+    await count(connection, Tally({(*whose, Count.CREATED): n for whose, n in created.items()}))
 
 
 async def write_ledger(connection: Connection, entries: Iterable[Entry], now: Instant) -> None:

@@ -57,7 +57,7 @@ def new_waiting(run: NewRun, name: str | None) -> tuple[Any, ...]:
         0,
         0,
         0,
-        lanes.held | run.held,
+        lanes.held | run.held if run.held else lanes.held,
         lanes.lane,
         lanes.gate,
         None if lanes.meter is None else lanes.meter.key,
