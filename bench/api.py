@@ -6,6 +6,8 @@
 Single creates come from 64 connections, one request at a time on each; batches of 1,000 from two connections. The pages
 are of a store that holds `--jobs` jobs of one user, put there without the API: half of them one-shots, half recurring.
 Commits are durable on both engines. With `--servers 2` the connections are shared out among two processes of the API.
+Machines differ, and one machine from minute to minute: each round begins with a bare server (bench/bare.py), which
+checks requests of the same size and stores nothing, and what is created one by one is also told as a part of that.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import uvloop
-from bench.http_load import Load, load, request
+from bench import bare
+from bench.http_load import CONNECTIONS, Load, load, request
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
@@ -40,7 +43,6 @@ from oncue.engines.port import Engine, NewJob, Task
 from oncue.settings import Settings
 from oncue.testing.postgres import PrivatePostgres
 
-CONNECTIONS = 64
 BATCH = 1_000
 PAGES = 300  # of each filter
 SCHEMA = b'{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false}'
@@ -84,12 +86,9 @@ def singles(address: str, key: str, count: int) -> Callable[[], Iterator[bytes]]
     """Due tomorrow: nothing but their creation is measured."""
     due = rfc3339(Instant(SystemClock().now() + DAY))
 
-    def requests() -> Iterator[bytes]:
-        for n in range(count):
-            job = {"task": "mark", "schedule": due, "payload": {"n": n}}
-            yield request(address, key, "POST", "/v1/jobs", json.dumps(job).encode())
-
-    return requests
+    jobs = ({"task": "mark", "schedule": due, "payload": {"n": n}} for n in range(count))
+    written = [request(address, key, "POST", "/v1/jobs", json.dumps(job).encode()) for job in jobs]
+    return lambda: iter(written)
 
 
 def batches(address: str, key: str, count: int) -> Callable[[], Iterator[bytes]]:
@@ -171,20 +170,35 @@ def figures(found: Load) -> dict[str, object]:
     }
 
 
+async def creating(
+    addresses: list[str], key: str, reference: str, options: argparse.Namespace
+) -> list[dict[str, object]]:
+    """One round."""
+    each = options.singles // len(addresses), options.batched // len(addresses)
+    bare_rate = await bare.measure(reference)
+    found = await shared(addresses, CONNECTIONS, lambda one: singles(one, key, each[0]))
+    batched = await shared(addresses, 2, lambda one: batches(one, key, each[1]))
+    return [
+        {"what": "a bare server", "per_second": round(bare_rate)},
+        {"what": "create, one by one", **figures(found), "of_bare": round(found.rate / bare_rate, 2)},
+        {
+            "what": f"create, batches of {BATCH:,}",
+            **figures(batched),
+            "per_second": round(batched.rate * BATCH),
+        },
+    ]
+
+
 async def measure(engine_url: str, folder: str, options: argparse.Namespace, step: Step) -> list[dict[str, object]]:
     engine = await open_engine(Settings(engine=engine_url, store_timeout=Duration(60 * SECOND)))
     rows: list[dict[str, object]] = []
     try:
-        with serving(engine_url, folder, options.servers) as (addresses, key):
-            each = options.singles // options.servers, options.batched // options.servers
+        with serving(engine_url, folder, options.servers) as (addresses, key), bare.serving() as reference:
             await engine.fleet.announce([Task("mark", SCHEMA)], SystemClock().now())
+            await bare.measure(reference)
             await shared(addresses, CONNECTIONS, lambda one: singles(one, key, 2_000))  # everything is warm after this
             for turn in range(options.rounds):
-                found = await shared(addresses, CONNECTIONS, lambda one: singles(one, key, each[0]))
-                rows.append({"what": "create, one by one", **figures(found)})
-                found = await shared(addresses, 2, lambda one: batches(one, key, each[1]))
-                batched = figures(found) | {"per_second": round(found.rate * BATCH)}
-                rows.append({"what": f"create, batches of {BATCH:,}", **batched})
+                rows += await creating(addresses, key, reference, options)
                 step("creating", turn + 1, options.rounds)
             if options.jobs:
                 await fill(engine, options.jobs, step)
@@ -225,9 +239,10 @@ def main() -> None:
 
             with tempfile.TemporaryDirectory() as folder, store(name, folder) as url:
                 rows += [{"engine": name, **row} for row in uvloop.run(measure(url, folder, options, step))]
-    table = Table("engine", "what", "a second", "p50 ms", "p99 ms", title="The API")
+    table = Table("engine", "what", "a second", "p50 ms", "p99 ms", "of a bare server", title="The API")
     for row in rows:
-        table.add_row(*map(str, row.values()))
+        columns_of = ("engine", "what", "per_second", "p50_ms", "p99_ms", "of_bare")
+        table.add_row(*(str(row.get(name, "")) for name in columns_of))
     console.print(table)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=2))

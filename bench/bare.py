@@ -12,13 +12,13 @@ import multiprocessing
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 import uvicorn
 import uvloop
-from bench.api import CONNECTIONS
-from bench.http_load import load, request
+from bench.http_load import CONNECTIONS, load, request
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -44,25 +44,44 @@ def serve(port: int) -> None:
     uvicorn.run(app, port=port, http="httptools", log_level="error", access_log=False)
 
 
-async def measure(address: str) -> float:
-    def requests() -> Iterator[bytes]:
-        return iter([request(address, "key", "POST", "/v1/jobs", BODY)] * COUNT)
-
-    await load(address, CONNECTIONS, requests)  # everything is warm after this
-    return (await load(address, CONNECTIONS, requests)).rate
-
-
-def main() -> None:
+@contextmanager
+def serving() -> Iterator[str]:
+    """The address of one in a process of its own."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     server = multiprocessing.get_context("spawn").Process(target=serve, args=(port,))
     server.start()
     try:
-        time.sleep(2)
-        print(f"a bare server: {uvloop.run(measure(f'http://127.0.0.1:{port}')):,.0f} requests a second")
+        while not _listens(port):
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}"
     finally:
         server.terminate()
         server.join()
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+async def measure(address: str, count: int = COUNT) -> float:
+    """Requests a second."""
+    one = request(address, "key", "POST", "/v1/jobs", BODY)
+    return (await load(address, CONNECTIONS, lambda: iter([one] * count))).rate
+
+
+async def warm_and_measure(address: str) -> float:
+    await measure(address)
+    return await measure(address)
+
+
+def main() -> None:
+    with serving() as address:
+        print(f"a bare server: {uvloop.run(warm_and_measure(address)):,.0f} requests a second")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import cast
 from urllib.parse import urlsplit
 
+CONNECTIONS = 64
+
 
 @dataclass
 class Load:
