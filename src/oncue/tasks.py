@@ -28,6 +28,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Isolation(StrEnum):
     """Where a task's code runs."""
 
+    __hash__ = str.__hash__  # an enum's own is in Python, and these are keys for every run
+
     LOOP = "loop"  # async functions: in the worker's event loop
     THREAD = "thread"  # sync functions: in a thread of the worker
     PROCESS = "process"  # either, asked for: in a process of its own, which can be killed

@@ -155,6 +155,26 @@ async def test_a_backlog_larger_than_one_look_is_read_on(
     assert stage.started[5:] == runs[5:]
 
 
+async def test_a_backlog_that_appears_behind_the_window_is_read_on(
+    store: Store, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One look where the hint points is not enough for them all, and the next sweep is a second away."""
+    monkeypatch.setattr(lookout, "LIMIT", 3)
+    monkeypatch.setattr(choosing, "ENOUGH", 2)
+    first = await store.one_shot()  # of the same class, of which everything up to now has been read then
+    crew = await crew_on(store, stage, concurrency=2)
+    await work(crew)
+    store.advance(lookout.SPACING)
+    runs = await store.one_shots(10, -100 * MILLISECOND, apart=MILLISECOND)
+    crew.concerns[Topic.RUNS](Hint(Topic.RUNS, due=store.at(-100 * MILLISECOND)))
+
+    for _ in range(12):
+        await work(crew)
+        store.advance(lookout.SPACING)
+
+    assert stage.started == [first, *runs]
+
+
 async def test_only_tasks_this_worker_has_are_taken(store: Store, stage: Stage) -> None:
     await store.one_shot(task="unknown")
     mine = await store.one_shot(task="noop")

@@ -17,6 +17,8 @@ from oncue.domain.lane import FREE, Held, Lanes
 class State(IntEnum):
     """Stored. The first two change; the others are final for ever."""
 
+    __hash__ = int.__hash__  # an enum's own is in Python, and these are keys for every run
+
     WAITING = 0
     RUNNING = 1
     SUCCEEDED = 2

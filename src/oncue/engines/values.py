@@ -238,6 +238,8 @@ class Count(StrEnum):
     An attempt that failed and is tried again counts as RETRIED; one whose worker was lost counts as LOST instead.
     """
 
+    __hash__ = str.__hash__  # an enum's own is in Python, and these are keys for every run
+
     CREATED = "created"
     SUCCEEDED = "succeeded"
     DEAD = "dead"

@@ -110,6 +110,7 @@ class Attempts:
         self._stop_grace = stop_grace
         self._chance = chance
         self._going: dict[RunId, Going] = {}
+        self._loop = asyncio.get_running_loop()  # kept: to ask for it takes a call of the system
         self.capacity = capacity
         self.left_behind = 0  # attempts that would not stop and may still run
 
@@ -139,7 +140,7 @@ class Attempts:
         going.stoppable = executor is not self._executors[Isolation.THREAD]
         self._going[run.run_id] = going
         self.capacity.take(going.kind, going.size, run.uid)
-        going.task = asyncio.create_task(self._attempt(going, executor, work))
+        going.task = self._loop.create_task(self._attempt(going, executor, work))
         if len(self._going) == 1:
             self._begun()
 
@@ -214,7 +215,8 @@ class Attempts:
         if self._going.get(going.run.run_id) is not going:  # there may be a later attempt of the same run
             self.left_behind -= 1  # it was settled without us, and is over at last
             return
-        await self._reporting.last_words(going.reports)
+        if going.reports in self._reporting:
+            await self._reporting.last_words(going.reports)
         self._end(going, end)
 
     def _end(self, going: Going, end: End) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect
 from collections import deque
 from collections.abc import Iterable, Iterator
 
@@ -54,8 +55,56 @@ class Known:
         return Instant(self.due + self.line.handicap)
 
 
+class InOrder:
+    """Runs by due: those that are due and wait for room, then those to come.
+
+    They come in order, nearly always, and leave from the front. So a list does, where a heap sifts for each of them.
+    """
+
+    __slots__ = ("_first", "_runs", "_to_come")
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[Instant, int, Known]] = []
+        self._first = 0  # those before it have left
+        self._to_come = 0  # from here on
+
+    def add(self, run: Known) -> None:
+        entry = (run.due, run.order, run)
+        if not self._runs or entry > self._runs[-1]:
+            self._runs.append(entry)
+            return
+        self._runs.insert(bisect(self._runs, entry, self._first), entry)
+
+    def first_due(self, now: Instant) -> Known | None:
+        runs = self._runs
+        while self._to_come < len(runs) and runs[self._to_come][0] <= now:
+            self._to_come += 1
+        return runs[self._first][2] if self._first < self._to_come else None
+
+    def drop_first(self) -> None:
+        self._first += 1
+        if self._first >= ENOUGH:
+            self.keep_of_due(self.due())
+
+    def due(self) -> list[Known]:
+        """Those that were when they were last asked for."""
+        return [run for _, _, run in self._runs[self._first : self._to_come]]
+
+    def how_many_due(self) -> int:
+        return self._to_come - self._first
+
+    def next_due(self) -> Instant | None:
+        """Of those to come."""
+        return self._runs[self._to_come][0] if self._to_come < len(self._runs) else None
+
+    def keep_of_due(self, runs: list[Known]) -> None:
+        """Only these of the due ones, which are in order."""
+        self._runs[: self._to_come] = [(run.due, run.order, run) for run in runs]
+        self._first, self._to_come = 0, len(runs)
+
+
 class Line:
-    """The known runs of one class: those to come, and those that are due and wait for room."""
+    """The known runs of one class."""
 
     def __init__(self, class_id: ClassId, key: ClassKey, kind: Isolation) -> None:
         self.class_id = class_id
@@ -66,13 +115,12 @@ class Line:
         self.big = key.size.slots > 1 or key.size.cpu_milli > 0 or key.size.memory_mb > 0
         self.handicap = HEAD_START[key.priority]  # from due to rank
         self.paused = False  # its queue is: nothing of it can be claimed
-        self.soon: list[tuple[Instant, int, Known]] = []
-        self.ready: list[tuple[Instant, int, Known]] = []  # all of one priority: by due is by rank
+        self.runs = InOrder()  # all of one priority: by due is by rank
         self.seen = Instant(0)  # everything due until then has been read once
 
     @property
     def hungry(self) -> bool:
-        return len(self.ready) < ENOUGH and not self.paused
+        return self.runs.how_many_due() < ENOUGH and not self.paused
 
     def behind(self, now: Instant) -> bool:
         """Something due may not have been read, and there is use for it."""
@@ -91,12 +139,9 @@ class Line:
 
     def head(self, known: dict[RunId, Known], now: Instant) -> Known | None:
         """The best that is due, past those that were taken in turn or found again with an earlier due."""
-        soon, ready = self.soon, self.ready
-        while soon and soon[0][0] <= now:
-            heapq.heappush(ready, heapq.heappop(soon))
-        while ready and known.get(ready[0][2].run_id) is not ready[0][2]:
-            heapq.heappop(ready)
-        return ready[0][2] if ready and not self.paused else None
+        while (best := self.runs.first_due(now)) is not None and known.get(best.run_id) is not best:
+            self.runs.drop_first()
+        return None if self.paused else best
 
 
 class Choice:
@@ -181,7 +226,7 @@ class Choice:
             best = line.head(self._known, self._now)
             if best is None or best.due > last_due or not (anybody or self._may_go(best)):
                 break
-            heapq.heappop(line.ready)
+            line.runs.drop_first()
             del self._known[best.run_id]
             row.append(best)
         return row

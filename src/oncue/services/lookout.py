@@ -7,10 +7,9 @@ two have missed. When work is late there is a fourth: a few runs of every user i
 
 from __future__ import annotations
 
-import heapq
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from oncue.clock import Clock
 from oncue.domain.ids import ClassId, RunId
@@ -106,13 +105,7 @@ class Lookout:
         short, found = await self._read(hungry, LONG_AGO, now)
         there = {run.run_id for run in found}
         for class_id in set(hungry) - short.keys():
-            line = self._lines[class_id]
-            if any(known.run_id not in there for _, _, known in line.ready):
-                for _, _, known in line.ready:
-                    if known.run_id not in there and self._known.get(known.run_id) is known:
-                        del self._known[known.run_id]
-                line.ready = [entry for entry in line.ready if entry[2].run_id in there]
-                heapq.heapify(line.ready)
+            self._forget(self._lines[class_id], but=there)
 
     async def _move_on(self, until: Instant) -> None:
         """The stretch that nobody has read yet; nearly always the same for every class, and then one read."""
@@ -146,7 +139,11 @@ class Lookout:
         if max(counts.values(), default=0) < LIMIT:
             return {}, found
         last = {run.class_id: Instant(run.due - MICROSECOND) for run in found}
-        return {class_id: last[class_id] for class_id, n in counts.items() if n >= LIMIT}, found
+        short = {class_id: last[class_id] for class_id, n in counts.items() if n >= LIMIT}
+        for class_id, at in short.items():
+            line = self._lines[class_id]
+            line.seen = min(line.seen, at)  # wherever it was read for: the window goes on from there
+        return short, found
 
     def _remember(self, found: Iterable[Peeked]) -> None:
         known = self._known
@@ -155,7 +152,7 @@ class Lookout:
             if before is None or run.due != before.due:  # what was read last is true
                 line = self._lines[run.class_id]
                 new = known[run.run_id] = Known(run, line, next(self._order))
-                heapq.heappush(line.soon, (run.due, new.order, new))
+                line.runs.add(new)
 
     # --------------------------------------------------------------------------------------------------------- choosing
 
@@ -193,21 +190,23 @@ class Lookout:
         head = line.head(self._known, now)
         return head is not None and head.due <= now - PATIENCE * min(1 + self.peers.turn(head.run_id), 8)
 
-    def _forget(self, line: Line) -> None:
-        """What is due of it is others' by now."""
-        for _, _, run in line.ready:
-            if self._known.get(run.run_id) is run:
+    def _forget(self, line: Line, but: Container[RunId] = frozenset()) -> None:
+        """What is due of it, but for these, is others' by now."""
+        due = line.runs.due()
+        for run in due:
+            if run.run_id not in but and self._known.get(run.run_id) is run:
                 del self._known[run.run_id]
-        line.ready.clear()
+        line.runs.keep_of_due([run for run in due if run.run_id in but])
 
     def wait(self, capacity: Capacity) -> Duration:
         """How long until there is something to read or to claim, or somebody to ask to give way."""
         now = self._clock.now()
         lines = [line for line in self._lines.values() if not line.paused]
-        full = [line for line in lines if line.ready and not capacity.fits(line.kind, line.size, line.priority)]
-        if self._took and len(full) < sum(bool(line.ready) for line in lines):
+        ready = [line for line in lines if line.runs.how_many_due()]
+        full = [line for line in ready if not capacity.fits(line.kind, line.size, line.priority)]
+        if self._took and len(full) < len(ready):
             return Duration(0)
-        wanted = [line.soon[0][0] for line in lines if line.soon]
+        wanted = [due for line in lines if (due := line.runs.next_due()) is not None]
         if any(line.priority is Priority.HIGH for line in full):
             wanted.append(Instant(now + PATIENCE))
         if self._rounds.wanted:

@@ -94,6 +94,10 @@ class Reporting:
     def of(self, run: Claimed) -> RunReports:
         return RunReports(run, self)
 
+    def __contains__(self, reports: RunReports) -> bool:
+        """Something of it is not written yet."""
+        return reports in self._noted
+
     def noted(self, reports: RunReports) -> None:
         self._noted[reports] = None
 

@@ -13,7 +13,8 @@ from oncue.services.attempts import Attempts
 from oncue.services.changes import Changes
 from oncue.services.lookout import Lookout
 
-BATCH = 1_000
+BATCH = 450
+CLAIMS = 4  # one after the other: what the last one brought runs while the next is under way
 ASK_AGAIN = Duration(SECOND)
 
 
@@ -59,8 +60,10 @@ class Worker:
             return ASK_AGAIN
         await self._lookout.look()
         capacity = self._attempts.capacity
-        due = self._lookout.take(capacity, BATCH)
-        if due:
+        for _ in range(CLAIMS):
+            due = self._lookout.take(capacity, BATCH)
+            if not due:
+                break
             claimed = await self._claim(due)
             self._start(claimed)
             await self._changes.of(run.uid for run in claimed)

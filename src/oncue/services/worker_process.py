@@ -11,6 +11,7 @@ from random import Random
 import msgspec
 import structlog
 
+from oncue import collecting
 from oncue.clock import SystemClock
 from oncue.domain.ids import ClassId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
@@ -91,6 +92,7 @@ class WorkerProcess:
     async def run(self) -> int:
         """Until told to stop; the exit code says whether another should be started."""
         await self._register()
+        collecting.settle()
         self._channel.send(Ready(()))  # before anything is claimed: from here on there is something to finish
         loops = [*self._crew.loops.values(), Loop(Timekeeper(self._engine, self._clock)), Loop(self)]
         tasks = [asyncio.create_task(loop.run()) for loop in loops]

@@ -156,15 +156,16 @@ async def _write(
     again = [settled for settled in settlements if settled.state is State.WAITING]
     rate = Held.NO if again_counts_as is None else Held.RATE
     back = await _try_again(connection, worker_id, again, alive, rate, touched) if again else set()
-    ended = await _end(connection, worker_id, [s for s in settlements if s.run.run_id not in back], alive)
+    left = [settled for settled in settlements if settled.run.run_id not in back] if back else settlements
+    ended = await _end(connection, worker_id, left, alive)
     cancelled = frozenset(run_id for run_id, was_cancelled in ended.items() if was_cancelled)
-    lost = frozenset(s.run.run_id for s in settlements if s.run.run_id not in ended and s.run.run_id not in back)
+    lost = frozenset(settled.run.run_id for settled in left) - ended.keys() if len(ended) < len(left) else frozenset()
     written = [settled for settled in settlements if settled.run.run_id not in lost] if lost else settlements
     tally: Counted = Tally()
     dead = []
     for settled in written:
         run = settled.run
-        state = State.CANCELLED if run.run_id in cancelled else settled.state
+        state = State.CANCELLED if cancelled and run.run_id in cancelled else settled.state
         if (what := _COUNT.get(state, again_counts_as)) is not None:
             tally[run.uid, run.class_id, what] += 1
         if run.lane is not None or run.gate is not None:
@@ -184,7 +185,7 @@ async def _end(
     statement = _SQL["settle_final"].format(alive=alive)
     for (token, state), group in _alike(settlements):
         found = await connection.fetch(statement, worker_id, token, state, *rows.final(group))
-        ended.update((row["run_id"], row["cancelled"]) for row in found)
+        ended.update(map(tuple, found))
     return ended
 
 
