@@ -70,8 +70,6 @@ class Crew:
         self.mailbox = Mailbox(engine, worker_id, self.attempts)
         members = (self.worker, self.settling, self.attempts, self.mailbox, self.reporting)
         self.loops = {member.name: Loop(member) for member in members}
-        self._settle_soon = self.loops[self.settling.name].wake
-        self._claim_soon = self.loops[self.worker.name].wake
 
     @property
     def concerns(self) -> Mapping[Topic, Callable[[Hint], None]]:
@@ -90,12 +88,12 @@ class Crew:
 
     def _ended(self, end: End) -> None:
         self.settling.add(end)
-        self._settle_soon()
-        self._claim_soon()  # there is room
+        self.loops[self.settling.name].wake()
+        self.loops[self.worker.name].wake()  # there is room
 
     def _something_is_due(self, hint: Hint) -> None:
         self.lookout.ask(hint.due)
-        self._claim_soon()
+        self.loops[self.worker.name].wake()
 
     def _mail(self, hint: Hint) -> None:
         if hint.target in (None, str(self.worker_id)):
