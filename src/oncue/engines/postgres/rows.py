@@ -215,21 +215,18 @@ def _one_shot_status(state: State, held: int) -> JobStatus:
     return JobStatus.PAUSED if held & Held.PAUSED else JobStatus.ACTIVE
 
 
-def view(row: Record) -> RunView:
+def view(row: Record | dict[str, Any]) -> RunView:
     """A run as any of the reading statements shows it: the columns carry the names of the fields."""
-    return _view(dict(row))
+    return RunView(
+        **{**row, "state": State(row["state"]), "trigger": TRIGGERS[row["trigger"]], "held": Held(row["held"])}
+    )
 
 
 def nearby(row: Record) -> Nearby:
-    columns = dict(row)
-    next_at = columns.pop("next_at")
-    del columns["near"]
-    return Nearby(None if columns["run_id"] is None else _view(columns), next_at)
-
-
-def _view(columns: dict[str, Any]) -> RunView:
-    state, trigger, held = columns["state"], columns["trigger"], columns["held"]
-    return RunView(**{**columns, "state": State(state), "trigger": TRIGGERS[trigger], "held": Held(held)})
+    if row["run_id"] is None:
+        return Nearby(None, row["next_at"])
+    _, *last, (_, next_at) = row.items()
+    return Nearby(view(dict(last)), next_at)
 
 
 def cursor(row: Record) -> Cursor:

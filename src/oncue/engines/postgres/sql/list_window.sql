@@ -1,7 +1,7 @@
 -- Jobs by when they run next, up to $8 and after the place ($7, $6). Of the runs that wait, not all are jobs.
 -- A tag is looked for by {tag}, for each that is looked at.
 select p.job_id, p.uid, version, status, spec, payload, created_at, updated_at, next_at, fits, ends
-from unnest(array(select unnest($1::int[]) union all select uid from users where $1 is null)) u(uid) cross join lateral (
+from unnest(array(select unnest($1::int[]) union all select uid from users where (select $1) is null)) u(uid) cross join lateral (
   select * from (
     select w.*, row_number() over (order by uid, next_at, job_id) = (select $4::int) as ends,
       is_job and status = any($3::int[]) and ($2::int[] is null or class_id = any($2)) and ($9::text is null or name = $9) {tag} as fits

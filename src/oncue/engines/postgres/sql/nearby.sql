@@ -1,5 +1,8 @@
 -- What is tried comes before what has ended. Each job by its key: for many at once the planner would read all of history.
-select i.job_id as near, n.wanted as next_at, l.* from unnest($1::uuid[]) i(job_id)
+select i.job_id as near, l.*, least(
+  (select wanted from waiting where run_id = i.job_id),
+  (select wanted from waiting where job_id = i.job_id and job_id <> run_id and origin is null and token = 0 order by wanted limit 1)) as next_at
+from unnest($1::uuid[]) i(job_id)
 left join lateral (
   select * from (
     (select * from running_runs where run_id = i.job_id)
@@ -10,9 +13,3 @@ left join lateral (
     union all (select * from ended_runs where job_id = i.job_id and job_id <> run_id order by ended_at desc, run_id desc limit 1)) p
   where job_id = i.job_id
   order by ended_at desc nulls first, wanted desc, run_id desc limit 1) l on true
-left join lateral (
-  select wanted from (
-    (select wanted from waiting where run_id = i.job_id)
-    union all (select wanted from waiting where job_id = i.job_id and job_id <> run_id and origin is null and token = 0
-               order by wanted limit 1)) p
-  order by wanted limit 1) n on true
