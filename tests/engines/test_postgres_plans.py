@@ -5,11 +5,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.engines import test_postgres_outside as outside
 from tests.engines.test_postgres_outside import Call, Place, postgres_of
 
-from oncue.domain.ids import RunId, lane_key
-from oncue.domain.instants import HOUR, MINUTE
+from oncue.domain.ids import RunId, UserNumber, lane_key
+from oncue.domain.instants import HOUR, MINUTE, Instant
+from oncue.domain.job import JobStatus, Spec
+from oncue.engines.port import JobQuery
 from oncue.engines.postgres import lanes, lists, running
 from oncue.engines.postgres import store as sessions
 from oncue.engines.postgres.store import Connection
@@ -66,6 +69,8 @@ def every_statement() -> dict[str, str]:
             found |= {name: text.format(name=""), f"{name} by name": text.format(name=f"and name = ${last + 1}")}
         elif "{held}" in text:
             found |= {f"{name}, {status}": text.format_map(which) for status, which in lists.ONE_SHOTS.items()}
+        elif "{tag}" in text:
+            found |= {name: text.format(tag=""), f"{name} by tag": text.format(tag=lists.TAGGED)}
         elif "{lane}" in text:
             found |= {f"{name} of lanes": text.format(**lanes.LANE), f"{name} of gates": text.format(**lanes.GATE)}
         else:
@@ -125,15 +130,17 @@ def of_others(plans: dict[str, dict[str, Any]], leading: dict[str, str]) -> dict
     ]  # fmt: skip
     assert len(lists_of_user) > 10
     found = {
-        name: {node["Index Name"] for node in nodes(plans[name]) if "Index Name" in node and grows(node)}
+        name: {node["Index Name"] for node in nodes(plans[name]) if "Index Name" in node and is_walk(node, leading)}
         for name in lists_of_user
     }
     return {name: {index for index in used if leading[index] != "uid"} for name, used in found.items()}
 
 
-def grows(node: dict[str, Any]) -> bool:
-    """What runs is little, however much there is to do."""
-    return node.get("Relation Name") != "running"
+def is_walk(node: dict[str, Any], leading: dict[str, str]) -> bool:
+    """Not where one thing is found by its id; and what runs is little, however much there is to do."""
+    column = leading[node["Index Name"]]
+    by_id = column in ("run_id", "job_id") and f"({column} = " in node.get("Index Cond", "")
+    return not by_id and node.get("Relation Name") != "running"
 
 
 async def plans_of(store: Store) -> dict[str, dict[str, Any]]:
@@ -289,3 +296,43 @@ async def test_a_crowd_costs_others_nothing(place: Place, monkeypatch: pytest.Mo
         await place.session.execute(news)
         crowded = await what_it_costs(store, reading, lane)
         assert {deed: cost for deed, cost in crowded.items() if cost > alone[deed] + A_FEW} == {}, news
+
+
+# -------------------------------------------------------------------------------------------------- what a page reads
+
+PAGES: dict[str, JobQuery] = {
+    "no filter": JobQuery(),
+    "one in three": JobQuery(task="t1"),
+    "one user's": JobQuery(UserNumber(1)),
+    "active": JobQuery(status=JobStatus.ACTIVE),
+    "name": JobQuery(name="n"),
+    "window": JobQuery(next_from=Instant(0)),
+    "window and task": JobQuery(next_from=Instant(0), task="t1"),
+}
+NAMED = f"""
+insert into waiting (run_id, job_id, uid, class_id, due, wanted, trigger, job_version, spec, name)
+  select id, id, 1, 1 + n % 3, $1 + n, $1 + n, 0, 1, '{{{{"task":"t"}}}}', 'n'
+  from (select n, gen_random_uuid() as id from generate_series(1, {ROWS}) n) t;
+insert into jobs (job_id, uid, version, status, class_id, spec, created_at, updated_at, name)
+  select gen_random_uuid(), 1, 1, 0, 1 + n % 3, '{{{{"task":"t"}}}}', $1, $1, 'n'
+  from generate_series(1, {ROWS} / 20) n;
+insert into agenda (job_id, uid, next_at, floor, planned) select job_id, 1, $1, $1, 0 from jobs;
+"""
+
+
+async def test_a_page_reads_little_more_than_it_shows(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches a list that reads all it may look at, sorts that, and only then takes what it shows."""
+    store = await place.store()
+    await store.jobs.intern([Spec(f"t{i}").class_key for i in range(3)])
+    await place.session.execute("alter table waiting set (autovacuum_enabled = off)")
+    await place.session.execute(NAMED.format().replace("$1", str(store.now)))
+    reading = Reading(monkeypatch)
+
+    for news in ("select", SEEN_WHEN_EMPTY.format(now=store.now), "analyze"):
+        await place.session.execute(news)
+        costs = {}
+        for name, query in PAGES.items():
+            query = replace(query, limit=20)
+            assert len((await store.jobs.list(query)).items) == 20
+            costs[name] = await reading.of(lambda query=query: store.jobs.list(query))
+        assert {name: cost for name, cost in costs.items() if cost > 400} == {}, news

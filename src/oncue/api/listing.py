@@ -16,7 +16,7 @@ from oncue.api.pages import filled_page, instant, page, wanted_page, window
 from oncue.api.reading import read_job_id
 from oncue.domain.fields import Reader, choice, text
 from oncue.domain.ids import ClassId, RunId, UserNumber
-from oncue.domain.instants import NEVER, Instant
+from oncue.domain.instants import NEVER
 from oncue.domain.job import Cursor, JobStatus, Snapshot, WaitingRun
 from oncue.domain.run import RunView, State, Status
 from oncue.engines.port import JobQuery, JobRow, Nearby, Page, RunQuery
@@ -24,7 +24,7 @@ from oncue.engines.port import JobQuery, JobRow, Nearby, Page, RunQuery
 LONGEST = 200  # characters of a filter: no name of anything is longer
 NOBODY = UserNumber(0)
 NOT_TRIED = frozenset({Status.SCHEDULED, Status.QUEUED})
-Listed = tuple[JobRow, Nearby]
+Listed = tuple[Snapshot, RunView | None]
 _TEXT = text(LONGEST)
 _WINDOW: dict[str, Reader] = {"start_time": instant, "end_time": instant}
 JOB_FILTERS: dict[str, Reader] = {
@@ -57,26 +57,25 @@ async def jobs(api: Api, request: Request, caller: Caller) -> Response:
     async def read(limit: int, after: str | None) -> Page[Listed]:
         found = await api.engine.jobs.list(replace(query, limit=limit, after=after))
         nearby = await api.engine.history.nearby([row.job.job_id for row in found.items]) if found.items else {}
-        return Page(tuple((row, nearby[row.job.job_id]) for row in found.items), found.next)
+        return Page(tuple(_as_read(row, nearby[row.job.job_id]) for row in found.items), found.next)
 
     def keep(found: Listed) -> bool:
         """Whether it fits as it is shown, which the store need not know: what was planned meanwhile, for instance."""
-        row, near = found
-        last = None if near.last is None else views.status(near.last, now)
+        snap, last = found
         return (
-            status in (None, row.job.status)
-            and last_status in (None, last)
-            and _is_in_window(query, views.next_run_at(_as_read(row, near)))
+            status in (None, snap.job.status)
+            and last_status in (None, None if last is None else views.status(last, now))
+            and _is_in_window(query, snap)
         )
 
-    found = await filled_page(read, wanted, keep)
-    classes = await api.classes_of(*(near.last for _, near in found.items if near.last is not None))
-    owners = {row.job.uid: await api.owner_of(row.job.uid, caller) for row, _ in found.items}
+    narrowed = {"status", "last_status", *_WINDOW} & wanted.filters.keys()
+    found = await filled_page(read, wanted, keep if narrowed else None)
+    classes = await api.classes_of(*(last for _, last in found.items if last is not None))
+    owners = {uid: await api.owner_of(uid, caller) for uid in {snap.job.uid for snap, _ in found.items}}
 
     def shown(found: Listed) -> dict[str, Any]:
-        row, near = found
-        last = None if near.last is None else views.run(near.last, classes, now)
-        return views.job(_as_read(row, near), owners[row.job.uid], last)
+        snap, last = found
+        return views.job(snap, owners[snap.job.uid], None if last is None else views.run(last, classes, now))
 
     return answer(page("jobs", found, shown, wanted))
 
@@ -91,19 +90,20 @@ async def _job_query(api: Api, caller: Caller, filters: dict[str, Any]) -> JobQu
     return JobQuery(uid, next_from=next_from, next_until=next_until, **asked)
 
 
-def _is_in_window(query: JobQuery, next_at: Instant | None) -> bool:
+def _is_in_window(query: JobQuery, snap: Snapshot) -> bool:
     if query.next_from is None and query.next_until is None:
         return True
+    next_at = views.next_run_at(snap)
     return next_at is not None and (query.next_from or next_at) <= next_at < (query.next_until or NEVER)
 
 
-def _as_read(row: JobRow, near: Nearby) -> Snapshot:
+def _as_read(row: JobRow, near: Nearby) -> Listed:
     """As much of a job as showing it needs."""
     job, waiting = row.job, tuple[WaitingRun, ...]()
     if near.next_at is not None:
         waiting = (WaitingRun(RunId(job.job_id), near.next_at, None, scheduled=True),)
     cursor = Cursor(NEVER if row.next_at is None else row.next_at, NEVER) if job.spec.schedule.recurring else None
-    return Snapshot(job, ClassId(0), cursor, waiting)
+    return Snapshot(job, ClassId(0), cursor, waiting), near.last
 
 
 async def runs(api: Api, request: Request, caller: Caller) -> Response:

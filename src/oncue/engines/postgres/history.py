@@ -56,9 +56,7 @@ class PostgresHistory:
         return [*recent, *map(rows.view, retried)]
 
     async def nearby(self, job_ids: Sequence[JobId]) -> dict[JobId, Nearby]:
-        last = {row["job_id"]: rows.view(row) for row in await self._store.fetch(_SQL["last_runs"], job_ids)}
-        next_at = {row["job_id"]: row["wanted"] for row in await self._store.fetch(_SQL["next_runs"], job_ids)}
-        return {job_id: Nearby(last.get(job_id), next_at.get(job_id)) for job_id in job_ids}
+        return {row["near"]: rows.nearby(row) for row in await self._store.fetch(_SQL["nearby"], job_ids)}
 
     async def ledger(
         self, uid: UserNumber | None, job_id: JobId, limit: int = 100, after: str | None = None

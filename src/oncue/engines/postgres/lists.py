@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from asyncpg import Record
 from msgspec.structs import replace
 
-from oncue.domain.ids import ClassId, JobId, UserNumber
+from oncue.domain.ids import ClassId, UserNumber
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import JobStatus
 from oncue.domain.placement import ClassKey
@@ -22,7 +23,7 @@ from oncue.engines.sql import statements
 
 _SQL = statements("oncue.engines.postgres")
 SCAN = 2_000  # most rows of an index that one page looks at
-LOOKED_THROUGH = 500  # most jobs that one page reads whole, to see whether they pass a filter
+LOOKED_THROUGH = 1_000  # the same where each has to be looked up by its id
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 ENDED_FROM = (NEVER, LAST)
 THE_ENDED = mark(("ended", *ENDED_FROM))
@@ -38,130 +39,89 @@ ONE_SHOTS: dict[JobStatus | None, dict[str, str]] = {
     JobStatus.CANCELLED: {"held": "false", "running": "cancel_at is not null"},
 }
 
+# One with `exists` would be planned to read all that have the tag.
+TAGGED = "and (select true from job_tags t where t.uid = w.uid and t.tag = $10 and t.job_id = w.job_id)"
+
 
 async def list_jobs(store: Store, query: JobQuery, classes: dict[ClassId, ClassKey]) -> Page[JobRow]:
-    uids = await _uids(store, query.uid)
+    chosen = _chosen(classes, query.task, query.queue)
+    if chosen == []:
+        return Page(())
+    look = _Look(store, query, chosen)
     if query.next_from is not None or query.next_until is not None:
-        return await _jobs_in_window(store, query, uids)
+        return await _jobs_in_window(look)
     if query.tag is not None:
-        return await _tagged_jobs(store, query, uids)
+        return await _tagged_jobs(look)
     part, at, last = (
         unmark(query.after, tuple[Literal["live", "ended"], int, UUID]) if query.after else ("live", 0, LAST)
     )
     if part == "ended":
-        return await _ended_jobs(store, query, uids, classes, at, last)
-    live = await _live_jobs(store, query, uids, classes, last)
-    if live.next != THE_ENDED or len(live.items) == query.limit:
+        return await _ended_jobs(look, at, last)
+    live = await _live_jobs(look, last)
+    if live.next is not None or query.status in (JobStatus.ACTIVE, JobStatus.PAUSED):
         return live
-    left = replace(query, limit=query.limit - len(live.items))
-    ended = await _ended_jobs(store, left, uids, classes, *ENDED_FROM)
+    if len(live.items) == query.limit:
+        return Page(live.items, THE_ENDED)
+    look = _Look(store, replace(query, limit=query.limit - len(live.items)), chosen)
+    ended = await _ended_jobs(look, *ENDED_FROM)
     return Page(live.items + ended.items, ended.next)
 
 
-async def _live_jobs(
-    store: Store, query: JobQuery, uids: list[int], classes: dict[ClassId, ClassKey], last: UUID
-) -> Page[JobRow]:
-    chosen = _chosen(classes, query.task, query.queue)
-    if chosen == []:
-        return Page(())
-    statuses = [number for status, number in rows.STATUS_NUMBER.items() if query.status in (None, status)]
-    scan = SCAN if chosen is not None else query.limit + 1
-    if query.name is not None:  # its index has more than jobs
-        scan = max(scan, LOOKED_THROUGH)
-    statement = _SQL["list_live" if query.name is None else "list_live_named"].format_map(ONE_SHOTS[query.status])
-    name = [] if query.name is None else [query.name]
-    found = await store.fetch(statement, uids, last, scan, statuses, chosen, *name)
-    wanted = [row["job_id"] for row in found if row["wanted"]]
-    jobs = await _jobs(store, wanted[: query.limit])
-    if len(wanted) > query.limit:
-        return Page(jobs, mark(("live", 0, wanted[query.limit - 1])))
-    if len(found) == scan:
-        return Page(jobs, mark(("live", 0, found[-1]["job_id"])))
-    has_ended = query.status in (None, JobStatus.FINISHED, JobStatus.CANCELLED)
-    return Page(jobs, THE_ENDED if has_ended else None)
+class _Look(NamedTuple):
+    """What the walks of one page have in common."""
+
+    store: Store
+    query: JobQuery
+    chosen: list[ClassId] | None
+
+    async def walk(self, statement: str, scan: int, place: Callable[[Record], object], *args: Any) -> Page[JobRow]:
+        """What fits of up to so many entries, and the place to go on from. One more is read, to know of it."""
+        query = self.query
+        uids = None if query.uid is None else [query.uid]
+        statuses = [number for status, number in rows.STATUS_NUMBER.items() if query.status in (None, status)]
+        found = await self.store.fetch(statement, uids, self.chosen, statuses, scan, query.limit + 1, *args)
+        items: list[JobRow] = []
+        for number, row in enumerate(found, 1):
+            if row["fits"]:
+                items.append(rows.listed(row))
+            if row["ends"] or (len(items) == query.limit and number < len(found)):
+                return Page(tuple(items), mark(place(row)))
+        return Page(tuple(items))
 
 
-async def _ended_jobs(
-    store: Store, query: JobQuery, uids: list[int], classes: dict[ClassId, ClassKey], at: int, last: UUID
-) -> Page[JobRow]:
-    cancelled = None if query.status is None else query.status is JobStatus.CANCELLED
-    narrowed, name = ("", []) if query.name is None else ("and name = $7", [query.name])
+async def _live_jobs(look: _Look, last: UUID) -> Page[JobRow]:
+    name = [] if look.query.name is None else [look.query.name]
+    statement = _SQL["list_live_named" if name else "list_live"].format_map(ONE_SHOTS[look.query.status])
+    return await look.walk(statement, SCAN, lambda row: ("live", 0, row["job_id"]), last, *name)
+
+
+async def _ended_jobs(look: _Look, at: int, last: UUID) -> Page[JobRow]:
+    narrowed, name = ("", []) if look.query.name is None else ("and name = $8", [look.query.name])
     statement = _SQL["list_ended"].format(name=narrowed)
-    chosen = _chosen(classes, query.task, query.queue)
-    scan = SCAN if query.status or chosen is not None else min(SCAN, 10 * query.limit)
-    found = await store.fetch(statement, uids, at, last, scan, cancelled, chosen, *name)
-    wanted = [row for row in found if row["wanted"]]
-    jobs = await _jobs(store, [row["run_id"] for row in wanted[: query.limit]])
-    if len(wanted) > query.limit:
-        return Page(jobs, mark(("ended", wanted[query.limit - 1]["ended_at"], wanted[query.limit - 1]["run_id"])))
-    if len(found) == scan:
-        return Page(jobs, mark(("ended", found[-1]["ended_at"], found[-1]["run_id"])))
-    return Page(jobs)
+    return await look.walk(statement, SCAN, lambda row: ("ended", row["ended_at"], row["job_id"]), at, last, *name)
 
 
-async def _tagged_jobs(store: Store, query: JobQuery, uids: list[int]) -> Page[JobRow]:
+async def _tagged_jobs(look: _Look) -> Page[JobRow]:
+    query = look.query
     last = unmark(query.after, UUID) if query.after else LAST
-    found = await store.fetch(_SQL["list_tagged"], uids, query.tag, last, _scan(query) + 1)
-    return await _filtered(store, query, [(row["job_id"], row["job_id"]) for row in found])
+    place = itemgetter("job_id")
+    return await look.walk(_SQL["list_tagged"], LOOKED_THROUGH, place, last, query.tag, query.name)
 
 
-async def _jobs_in_window(store: Store, query: JobQuery, uids: list[int]) -> Page[JobRow]:
+async def _jobs_in_window(look: _Look) -> Page[JobRow]:
+    query = look.query
     start = _before(query.next_from)
-    at, last = unmark(query.after, tuple[int, UUID]) if query.after else start
+    at, last = max(start, unmark(query.after, tuple[int, UUID])) if query.after else start
     end = NEVER if query.next_until is None else query.next_until
-    found = await store.fetch(_SQL["list_window"], uids, end, *max(start, (at, last)), _scan(query) + 1)
-    places = [(row["job_id"] if row["is_job"] else None, (row["next_at"], row["job_id"])) for row in found]
-    return await _filtered(store, query, places)
+    place = itemgetter("next_at", "job_id")
+    narrowed, tag = ("", []) if query.tag is None else (TAGGED, [query.tag])
+    statement = _SQL["list_window"].format(tag=narrowed)
+    return await look.walk(statement, LOOKED_THROUGH, place, last, at, end, query.name, *tag)
 
 
 def _before(start: Instant | None) -> tuple[int, UUID]:
     """The place right before the first one from `start` on."""
     return (ALWAYS[0] if start is None else start - 1, LAST)
-
-
-def _scan(query: JobQuery) -> int:
-    """Rows to look at for one page: more than it has where filters leave out some that the index knows nothing of."""
-    narrowed = (query.status, query.task, query.queue, query.name)
-    return query.limit if narrowed == (None,) * len(narrowed) else max(query.limit, LOOKED_THROUGH)
-
-
-async def _filtered(store: Store, query: JobQuery, found: list[tuple[JobId | None, Any]]) -> Page[JobRow]:
-    """What of these passes the filters that the index knows nothing of. Each comes with its place; one is too many."""
-    more = len(found) > _scan(query)
-    looked_at = found[: _scan(query)]
-    there = await _jobs(store, [job_id for job_id, _ in looked_at if job_id is not None])
-    fitting = {row.job.job_id: row for row in there if _matches(query, row)}
-    items: list[JobRow] = []
-    for number, (job_id, place) in enumerate(looked_at, 1):
-        if job_id is not None and job_id in fitting:
-            items.append(fitting[job_id])
-        if len(items) == query.limit and (more or number < len(looked_at)):
-            return Page(tuple(items), mark(place))
-    return Page(tuple(items), mark(looked_at[-1][1]) if more else None)
-
-
-def _matches(query: JobQuery, row: JobRow) -> bool:
-    spec = row.job.spec
-    return (
-        query.status in (None, row.job.status)
-        and query.task in (None, spec.task)
-        and query.queue in (None, spec.queue)
-        and query.name in (None, spec.name)
-        and (query.tag is None or query.tag in spec.tags)
-    )
-
-
-async def _jobs(store: Store, job_ids: Sequence[JobId]) -> tuple[JobRow, ...]:
-    """The jobs with these ids, in this order; one that went away meanwhile is left out."""
-    if not job_ids:
-        return ()
-    found: dict[JobId, JobRow] = {}
-    for row in await store.fetch(_SQL["one_shots_by_id"], job_ids):
-        found[row["job_id"]] = JobRow(rows.one_shot(row), row["next_at"])
-    for row in await store.fetch(_SQL["jobs_by_id"], job_ids):
-        next_at = row["next_at"]
-        found[row["job_id"]] = JobRow(rows.recurring(row), None if next_at in (None, NEVER) else next_at)
-    return tuple(found[job_id] for job_id in job_ids if job_id in found)
 
 
 async def list_runs(store: Store, query: RunQuery, classes: dict[ClassId, ClassKey]) -> Page[RunView]:

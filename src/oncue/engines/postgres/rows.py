@@ -9,9 +9,11 @@ from uuid import UUID
 from asyncpg import Record
 
 from oncue.domain.ids import SCHEDULE, JobId, WorkerId, created_at
+from oncue.domain.instants import NEVER
 from oncue.domain.job import Cursor, Job, JobStatus, decode_spec, encode_spec
 from oncue.domain.lane import Held
 from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settlement, State, Trigger
+from oncue.engines.port import JobRow, Nearby
 
 STATUSES = tuple(JobStatus)
 STATUS_NUMBER = {status: number for number, status in enumerate(STATUSES)}
@@ -197,17 +199,34 @@ def one_shot(row: Record) -> Job:
     )
 
 
+def listed(row: Record) -> JobRow:
+    """A job of either kind, as the lists have it."""
+    job_id, uid, version, status, spec, payload, made, updated, next_at, *_ = row
+    made = created_at(job_id) if made is None else made
+    job = Job(
+        job_id, uid, decode_spec(spec), payload, made, made if updated is None else updated, version, STATUSES[status]
+    )
+    return JobRow(job, None if next_at == NEVER else next_at)
+
+
 def _one_shot_status(state: State, held: int) -> JobStatus:
     if state.final:
         return JobStatus.CANCELLED if state is State.CANCELLED else JobStatus.FINISHED
     return JobStatus.PAUSED if held & Held.PAUSED else JobStatus.ACTIVE
 
 
-def view(row: Record) -> RunView:
+def view(row: Record | dict[str, Any]) -> RunView:
     """A run as any of the reading statements shows it: the columns carry the names of the fields."""
     return RunView(
         **{**row, "state": State(row["state"]), "trigger": TRIGGERS[row["trigger"]], "held": Held(row["held"])}
     )
+
+
+def nearby(row: Record) -> Nearby:
+    if row["run_id"] is None:
+        return Nearby(None, row["next_at"])
+    _, *last, (_, next_at) = row.items()
+    return Nearby(view(dict(last)), next_at)
 
 
 def cursor(row: Record) -> Cursor:

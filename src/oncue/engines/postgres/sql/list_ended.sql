@@ -1,7 +1,14 @@
 -- One-shots that ended, newest end first.
-select p.run_id, p.ended_at, is_job and ($5::bool is null or (state = 4) = $5) and ($6::int[] is null or class_id = any($6)) as wanted
-from unnest($1::int[]) u(uid) cross join lateral (
-  select run_id, ended_at, state, class_id, run_id = job_id and spec is not null as is_job from history
-  where uid = u.uid and (ended_at, run_id) < ($2::bigint, $3::uuid) {name}
-  order by ended_at desc, run_id desc limit $4) p
-order by p.ended_at desc, p.run_id desc limit $4
+select p.run_id as job_id, p.uid, job_version, status, spec, payload, null::bigint as created_at, ended_at, null::bigint as next_at, fits, ends
+from unnest(array(select unnest($1::int[]) union all select uid from users where (select $1) is null)) u(uid) cross join lateral (
+  select * from (
+    select w.*, is_job and status = any($3::int[]) and ($2::int[] is null or class_id = any($2)) as fits,
+      row_number() over (order by ended_at desc, run_id desc) = (select $4::int) as ends
+    from (
+      select run_id, uid, class_id, job_version, case state when 4 then 3 else 2 end as status, spec, payload, ended_at,
+        run_id = job_id and spec is not null as is_job from history
+      where uid = u.uid and (ended_at, run_id) < ($6::bigint, $7::uuid) {name}
+      order by ended_at desc, run_id desc limit (select $4::int)) w) w
+  where fits or ends
+  order by ended_at desc, run_id desc limit (select $5::int)) p
+order by p.ended_at desc, p.run_id desc limit (select $5::int)

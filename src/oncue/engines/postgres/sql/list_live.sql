@@ -1,17 +1,38 @@
 -- Recurring jobs of some statuses and one-shots that have not ended, newest first. {held} and {running} say which of those.
--- Each walk is bounded by its limit alone and ordered by its whole index, so that no plan walks past other users' rows;
--- what it finds beyond its end is left out afterwards.
-select p.job_id, $5::int[] is null or class_id = any($5) as wanted
-from unnest($1::int[]) u(uid) cross join lateral (
-  (select j.job_id, j.class_id from unnest($4::int[]) s(status) cross join lateral (
-     select status, job_id, class_id from jobs where (uid, status, job_id) < (u.uid, s.status, $2::uuid) and uid >= u.uid
-     order by uid desc, status desc, job_id desc limit $3) j
-   where j.status = s.status)
-  union all
-  (select run_id, class_id from waiting
-   where (uid, run_id) < (u.uid, $2::uuid) and uid >= u.uid and run_id = job_id and spec is not null and {held}
-   order by uid desc, run_id desc limit $3)
-  union all
-  (select run_id, class_id from running where uid = u.uid and run_id = job_id and spec is not null and run_id < $2 and {running}
-   order by run_id desc limit $3)) p
-order by p.job_id desc limit $3
+-- All lists of jobs walk up to $4 entries of each user's own indexes and read no further than to the $5th that fits; `ends`
+-- tells the last one the walk may look at. What is a set of one for PostgreSQL (the user), and limits it does not know
+-- beforehand, keep it to the index whose order is asked for, and to one plan for all values: planning takes longer than reading.
+select p.job_id, p.uid, version, status, spec, payload, created_at, updated_at,
+  coalesce(next_at, (select a.next_at from agenda a where a.job_id = p.job_id)) as next_at, fits, ends
+from unnest(array(select unnest($1::int[]) union all select uid from users where (select $1) is null)) u(uid) cross join lateral (
+  select * from (
+    select w.*, $2::int[] is null or class_id = any($2) as fits,
+      row_number() over (order by uid desc, job_id desc) = (select $4::int) as ends
+    from (
+      (select job_id, uid, class_id, version, status, spec, payload, created_at, updated_at, null::bigint as next_at from jobs
+       where uid = any(array[u.uid]) and status = 0 and job_id < $6::uuid and 0 = any((select $3::int[])::int[])
+       order by uid desc, job_id desc limit (select $4::int))
+      union all
+      (select job_id, uid, class_id, version, status, spec, payload, created_at, updated_at, null from jobs
+       where uid = any(array[u.uid]) and status = 1 and job_id < $6 and 1 = any((select $3)::int[])
+       order by uid desc, job_id desc limit (select $4::int))
+      union all
+      (select job_id, uid, class_id, version, status, spec, payload, created_at, updated_at, null from jobs
+       where uid = any(array[u.uid]) and status = 2 and job_id < $6 and 2 = any((select $3)::int[])
+       order by uid desc, job_id desc limit (select $4::int))
+      union all
+      (select job_id, uid, class_id, version, status, spec, payload, created_at, updated_at, null from jobs
+       where uid = any(array[u.uid]) and status = 3 and job_id < $6 and 3 = any((select $3)::int[])
+       order by uid desc, job_id desc limit (select $4::int))
+      union all
+      (select run_id, uid, class_id, job_version, (held & 4 > 0)::int::smallint, spec, payload, null, updated_at, wanted from waiting
+       where uid = any(array[u.uid]) and run_id < $6 and run_id = job_id and spec is not null and {held}
+       order by uid desc, run_id desc limit (select $4::int))
+      union all
+      (select run_id, uid, class_id, job_version, case when cancel_at is null then 0 else 3 end::smallint, spec, payload, null, updated_at, null
+       from running where uid = u.uid and run_id = job_id and spec is not null and run_id < $6 and {running}
+       order by run_id desc limit (select $4::int))
+      order by uid desc, job_id desc limit (select $4::int)) w) w
+  where fits or ends
+  order by uid desc, job_id desc limit (select $5::int)) p
+order by p.job_id desc limit (select $5::int)

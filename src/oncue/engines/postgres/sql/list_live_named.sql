@@ -1,16 +1,26 @@
 -- The same, of those with a name. Not all runs are jobs.
-select p.job_id, is_job and ($5::int[] is null or class_id = any($5)) as wanted
-from unnest($1::int[]) u(uid) cross join lateral (
-  (select job_id, class_id, name, status = any($4::int[]) as is_job from jobs
-   where (uid, name, job_id) < (u.uid, $6::text, $2::uuid) and uid >= u.uid and name is not null
-   order by uid desc, name desc, job_id desc limit $3)
-  union all
-  (select run_id, class_id, name, run_id = job_id and spec is not null and {held} from waiting
-   where (uid, name, run_id) < (u.uid, $6, $2::uuid) and uid >= u.uid and name is not null
-   order by uid desc, name desc, run_id desc limit $3)
-  union all
-  (select run_id, class_id, name, true from running
-   where uid = u.uid and run_id = job_id and spec is not null and run_id < $2 and name = $6 and {running}
-   order by run_id desc limit $3)) p
-where name = $6
-order by p.job_id desc limit $3
+select p.job_id, p.uid, version, status, spec, payload, created_at, updated_at,
+  coalesce(next_at, (select a.next_at from agenda a where a.job_id = p.job_id)) as next_at, fits, ends
+from unnest(array(select unnest($1::int[]) union all select uid from users where (select $1) is null)) u(uid) cross join lateral (
+  select * from (
+    select w.*, is_job and ($2::int[] is null or class_id = any($2)) as fits,
+      row_number() over (order by uid desc, job_id desc) = (select $4::int) as ends
+    from (
+      (select job_id, uid, class_id, version, status, spec, payload, created_at, updated_at, null::bigint as next_at,
+         status = any($3::int[]) as is_job from jobs
+       where uid = any(array[u.uid]) and name = $7::text and job_id < $6::uuid
+       order by uid desc, job_id desc limit (select $4::int))
+      union all
+      (select run_id, uid, class_id, job_version, (held & 4 > 0)::int::smallint, spec, payload, null, updated_at, wanted,
+         run_id = job_id and spec is not null and {held} from waiting
+       where uid = any(array[u.uid]) and name = $7 and run_id < $6
+       order by uid desc, run_id desc limit (select $4::int))
+      union all
+      (select run_id, uid, class_id, job_version, case when cancel_at is null then 0 else 3 end::smallint, spec, payload, null, updated_at, null,
+         true from running
+       where uid = u.uid and run_id = job_id and spec is not null and run_id < $6 and name = $7 and {running}
+       order by run_id desc limit (select $4::int))
+      order by uid desc, job_id desc limit (select $4::int)) w) w
+  where fits or ends
+  order by uid desc, job_id desc limit (select $5::int)) p
+order by p.job_id desc limit (select $5::int)

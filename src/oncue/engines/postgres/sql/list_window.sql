@@ -1,10 +1,24 @@
--- Jobs by when they run next, after the place ($3, $4); walks as in list_live. Of the runs that wait, not all are jobs.
-select job_id, next_at, is_job from unnest($1::int[]) u(uid) cross join lateral (
-  (select job_id, next_at, true as is_job from agenda where (uid, next_at, job_id) > (u.uid, $3::bigint, $4::uuid) and uid <= u.uid
-   order by uid, next_at, job_id limit $5)
-  union all
-  (select run_id, wanted, run_id = job_id and spec is not null and held & 4 = 0 from waiting
-   where (uid, wanted, run_id) > (u.uid, $3, $4) and uid <= u.uid
-   order by uid, wanted, run_id limit $5)) p
-where next_at < $2::bigint
-order by next_at, job_id limit $5
+-- Jobs by when they run next, up to $8 and after the place ($7, $6). Of the runs that wait, not all are jobs.
+-- A tag is looked for by {tag}, for each that is looked at.
+select p.job_id, p.uid, version, status, spec, payload, created_at, updated_at, next_at, fits, ends
+from unnest(array(select unnest($1::int[]) union all select uid from users where (select $1) is null)) u(uid) cross join lateral (
+  select * from (
+    select w.*, row_number() over (order by uid, next_at, job_id) = (select $4::int) as ends,
+      is_job and status = any($3::int[]) and ($2::int[] is null or class_id = any($2)) and ($9::text is null or name = $9) {tag} as fits
+    from (
+      (select a.uid, next_at, a.job_id, true as is_job, class_id, name, version, status, spec, payload, created_at, updated_at
+       from (
+         select uid, next_at, job_id from agenda
+         where uid = any(array[u.uid]) and (next_at, job_id) > ((select $7::bigint), (select $6::uuid)) and next_at < (select $8::bigint)
+         order by uid, next_at, job_id limit (select $4::int)) a
+       left join lateral (select * from jobs where jobs.job_id = a.job_id limit 1) j on true
+       order by a.uid, next_at, a.job_id limit (select $4::int))
+      union all
+      (select uid, wanted, run_id, run_id = job_id and spec is not null and held & 4 = 0, class_id, name, job_version, 0::smallint, spec,
+         payload, null, updated_at from waiting
+       where uid = any(array[u.uid]) and (wanted, run_id) > ((select $7), (select $6)) and wanted < (select $8)
+       order by uid, wanted, run_id limit (select $4::int))
+      order by uid, next_at, job_id limit (select $4::int)) w) w
+  where fits or ends
+  order by uid, next_at, job_id limit (select $5::int)) p
+order by p.next_at, p.job_id limit (select $5::int)
