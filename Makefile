@@ -44,13 +44,13 @@ format: .venv/dev.stamp ## format the code and mend what the linter can mend
 	@.venv/bin/python -m ruff check --fix-only .
 	@.venv/bin/python -m ruff format .
 
+.PHONY: bench
+bench: .venv/dev.stamp ## measure everything end to end, on both engines; ARGS=--quick within two minutes
+	@.venv/bin/oncue bench $(ARGS)
+
 .PHONY: bench-engines
 bench-engines: .venv/dev.stamp ## measure the engines beside what raw SQL reaches
 	@.venv/bin/python bench/engines.py $(ARGS)
-
-.PHONY: bench-lag
-bench-lag: .venv/dev.stamp ## measure how late runs start, on both engines
-	@.venv/bin/python bench/lag.py $(ARGS)
 
 .PHONY: bench-api
 bench-api: .venv/dev.stamp ## measure how much the API takes in and how quickly it answers
@@ -59,6 +59,10 @@ bench-api: .venv/dev.stamp ## measure how much the API takes in and how quickly 
 .PHONY: bench-cron
 bench-cron: .venv/dev.stamp ## measure the computing of occurrences
 	@.venv/bin/python bench/cron.py $(ARGS)
+
+.PHONY: bench-peers
+bench-peers: .venv/dev.stamp bench/peers/.env/stamp bench/peers/node_modules/stamp ## measure oncue beside its peers
+	@.venv/bin/python bench/peers/run.py $(ARGS)
 
 .PHONY: clean
 clean: ## remove .venv and every cache
@@ -83,3 +87,17 @@ clean: ## remove .venv and every cache
 	@echo "Installing oncue and its development tools into .venv ..." >&2
 	@$(PIP) --editable ".[dev]"
 	@touch .venv/runtime.stamp $@
+
+# The peers' environments, apart from ours.
+bench/peers/.env/stamp: bench/peers/requirements.txt | .venv/bin/python
+	@echo "Installing the peers into bench/peers/.env ..." >&2
+	@.venv/bin/python -m venv bench/peers/.env
+	@bench/peers/.env/bin/python -m pip install -qq --disable-pip-version-check -r bench/peers/requirements.txt
+	@touch $@
+
+# Without npm the peers that need it are left out, and the table says so.
+bench/peers/node_modules/stamp: bench/peers/package.json
+	@if command -v npm >/dev/null; then \
+	  echo "Installing the peers into bench/peers/node_modules ..." >&2 && \
+	  npm install --prefix bench/peers --no-package-lock --no-audit --no-fund --loglevel=error >/dev/null && touch $@; \
+	else echo "There is no npm: graphile-worker and BullMQ are left out." >&2; fi

@@ -26,12 +26,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import uvloop
-from bench import bare
-from bench.http_load import CONNECTIONS, Load, load, request
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from bench import bare
+from oncue.bench.http_load import CONNECTIONS, Load, load, request
 from oncue.clock import SystemClock
 from oncue.domain.change import first_cursor, only_run
 from oncue.domain.ids import JobId, uuid7

@@ -18,11 +18,12 @@ from typing import Any
 import msgspec
 import uvicorn
 import uvloop
-from bench.http_load import CONNECTIONS, load, request
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+
+from oncue.bench.http_load import CONNECTIONS, load, request
 
 COUNT = 20_000
 BODY = b'{"task":"mark","schedule":"2030-01-01T00:00:00Z","payload":{"n":1}}'

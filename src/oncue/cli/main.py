@@ -9,7 +9,21 @@ import click
 from oncue import __version__
 
 # Each a file beside this one that holds a `command`, in the order in which they are listed.
-COMMANDS = ("up", "jobs", "runs", "dead", "apply", "top", "preview", "keys", "api", "scheduler", "worker", "migrate")
+COMMANDS = (
+    "up",
+    "jobs",
+    "runs",
+    "dead",
+    "apply",
+    "top",
+    "preview",
+    "keys",
+    "api",
+    "scheduler",
+    "worker",
+    "migrate",
+    "bench",
+)
 
 
 class Commands(click.Group):

@@ -14,10 +14,10 @@ LONGEST_CELL = 200
 
 # By the words that tables show, so that a table needs no colours of its own.
 STYLES = {
-    **dict.fromkeys(("succeeded", "started", "create"), "green"),
+    **dict.fromkeys(("succeeded", "started", "create", "goal"), "green"),
     **dict.fromkeys(("dead", "missed", "lost", "prune"), "red"),
     **dict.fromkeys(("running", "change"), "cyan"),
-    **dict.fromkeys(("retrying", "late", "paused", "cancelling", "expired", "skipped", "coalesced"), "yellow"),
+    **dict.fromkeys(("retrying", "late", "paused", "cancelling", "expired", "skipped", "coalesced", "floor"), "yellow"),
     **dict.fromkeys(("cancelled", "finished", "unchanged"), "dim"),
 }
 

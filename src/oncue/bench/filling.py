@@ -1,0 +1,126 @@
+"""`full` and `snapshot`: the same again, with millions of runs in the store, or while somebody reads for long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import apsw
+import msgspec
+
+from oncue.bench import measures
+from oncue.bench.measures import Measure, Row, Step
+from oncue.bench.options import Options
+from oncue.bench.running import burst_noted, drained, spread_noted
+from oncue.bench.stand import Stand
+from oncue.domain.instants import Instant
+from oncue.engines.sql import statements
+
+AT_ONCE = 50_000  # rows: a second of SQLite's one writer, which others wait for
+
+_SQL = statements("oncue.bench")
+
+
+class Pace(msgspec.Struct, frozen=True):
+    drain: float
+    burst: float
+    spread: float
+
+
+async def snapshot(stand: Stand, options: Options, step: Step) -> list[Row]:
+    without = (await drained(stand, options.runs, step)).rate
+    async with old_snapshot(stand):
+        found = await drained(stand, options.runs, step)
+    note = f"{found.rate:,.0f} and {without:,.0f} runs/s"
+    return [Row(measures.SNAPSHOT, 100 * found.rate / without, note)]
+
+
+async def full(stand: Stand, options: Options, step: Step) -> list[Row]:
+    empty = await _pace(stand, options, step)
+    await fill(stand, options.future, options.finished, step)
+    filled = await _pace(stand, options, step)
+    there = f"{options.future:,} future and {options.finished:,} finished runs"
+
+    def row(measure: Measure, ratio: float, a: float, b: float) -> Row:
+        return Row(measure, 100 * ratio, f"{there}: {a:,.1f}, empty {b:,.1f}")
+
+    return [
+        row(measures.FULL_DRAIN, filled.drain / empty.drain, filled.drain, empty.drain),
+        row(measures.FULL_BURST, empty.burst / filled.burst, filled.burst, empty.burst),
+        row(measures.FULL_SPREAD, empty.spread / filled.spread, filled.spread, empty.spread),
+    ]
+
+
+async def _pace(stand: Stand, options: Options, step: Step) -> Pace:
+    rate = (await drained(stand, options.runs, step)).rate
+    burst = await burst_noted(stand, options, step)
+    spread = await spread_noted(stand, options, step)
+    return Pace(rate, burst.lag(0.99), spread.lag(0.99))
+
+
+@asynccontextmanager
+async def old_snapshot(stand: Stand) -> AsyncIterator[None]:
+    """Another session that has begun to read and does not end: what it sees cannot be cleaned up."""
+    if stand.store.engine == "sqlite":
+        db = _sqlite(stand)
+        try:
+            db.execute("begin")
+            list(db.execute("select count(*) from runs"))
+            yield
+        finally:
+            db.close()
+        return
+    import asyncpg
+
+    connection = await asyncpg.connect(stand.store.url)
+    try:
+        async with connection.transaction(isolation="repeatable_read"):
+            await connection.fetch("select count(*) from waiting")
+            yield
+    finally:
+        await connection.close()
+
+
+async def fill(stand: Stand, future: int, finished: int, step: Step) -> None:
+    """Rows as the engine would have written them, faster than it would."""
+    run = _fill_sqlite if stand.store.engine == "sqlite" else _fill_postgres
+    await run(stand, stand.clock.now(), future, finished, step)
+
+
+async def _fill_postgres(stand: Stand, now: Instant, future: int, finished: int, step: Step) -> None:
+    import asyncpg
+
+    connection = await asyncpg.connect(stand.store.url)
+    try:
+        for what, count in (("future", future), ("finished", finished)):
+            for start in range(0, count, AT_ONCE):
+                step(f"{what} runs put into the store", start, count)
+                await connection.execute(_SQL[f"postgres_{what}"], start + 1, min(start + AT_ONCE, count), now)
+        step("tidying the store", 0, None)
+        for statement in ("vacuum analyze waiting", "vacuum analyze history", "checkpoint"):
+            await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+async def _fill_sqlite(stand: Stand, now: Instant, future: int, finished: int, step: Step) -> None:
+    db = _sqlite(stand)
+    try:
+        db.set_busy_timeout(60_000)
+        [(piece,)] = db.execute("select name from pieces where from_at <= ?1 and until_at > ?1", (now,))
+        for what, count in (("future", future), ("finished", finished)):
+            statement = _SQL[f"sqlite_{what}"].format(piece=piece)
+            for start in range(0, count, AT_ONCE):
+                step(f"{what} runs put into the store", start, count)
+                span = (start + 1, min(start + AT_ONCE, count), now)
+                await asyncio.to_thread(db.execute, statement, span)
+        step("tidying the store", 0, None)
+        await asyncio.to_thread(db.execute, "pragma wal_checkpoint(truncate)")
+    finally:
+        db.close()
+
+
+def _sqlite(stand: Stand) -> apsw.Connection:
+    return apsw.Connection(str(Path(stand.store.url.removeprefix("sqlite:///"))))

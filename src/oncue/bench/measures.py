@@ -1,0 +1,99 @@
+"""What is measured, in which unit, and what we aim at on a machine with two cores that everything shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+import msgspec
+
+from oncue.bench.notes import Histogram, Noted, Series
+
+Step = Callable[[str, int, int | None], None]
+"""Is told what is being done, how much of it is done, and of how much, if that is known."""
+
+
+class Reached(StrEnum):
+    GOAL = "goal"
+    FLOOR = "floor"
+    MISSED = "missed"
+    NO_GOAL = ""
+
+
+class Measure(msgspec.Struct, frozen=True):
+    part: str
+    name: str
+    unit: str
+    floor: float | None = None
+    goal: float | None = None
+    more_is_better: bool = False
+    slack: float = 0.0
+    """The part by which a value may fall short: what runs as often as asked for never exceeds it."""
+
+    def reached(self, value: float) -> Reached:
+        if self.floor is None or self.goal is None:
+            return Reached.NO_GOAL
+        if self._meets(value, self.goal):
+            return Reached.GOAL
+        return Reached.FLOOR if self._meets(value, self.floor) else Reached.MISSED
+
+    def _meets(self, value: float, bound: float) -> bool:
+        return value >= bound * (1 - self.slack) if self.more_is_better else value <= bound
+
+
+class Row(msgspec.Struct, frozen=True):
+    measure: Measure
+    value: float
+    note: str = ""
+    lags: Histogram | None = None
+    started: Series | None = None
+    caution: str = ""
+    """Why the value means little, if it does."""
+
+    @property
+    def reached(self) -> Reached:
+        return self.measure.reached(self.value)
+
+
+class Lags(msgspec.Struct, frozen=True):
+    """The three measures of how late the runs of one part start."""
+
+    p50: Measure
+    p99: Measure
+    longest: Measure
+
+    @classmethod
+    def of(cls, part: str, floor: float | None = None, goal: float | None = None) -> Lags:
+        """The bounds are those of p99."""
+        return cls(
+            Measure(part, "start lag p50", "ms"),
+            Measure(part, "start lag p99", "ms", floor, goal),
+            Measure(part, "start lag max", "ms"),
+        )
+
+    def rows(self, noted: Noted, note: str = "", started: Series | None = None) -> list[Row]:
+        return [
+            Row(self.p50, noted.lag(0.5), note),
+            Row(self.p99, noted.lag(0.99), note, lags=noted.histogram(), started=started),
+            Row(self.longest, noted.lag(1), note),
+        ]
+
+
+CREATE_SINGLE = Measure("create", "one by one, 64 connections", "jobs/s", 5_000, 8_000, more_is_better=True)
+CREATE_BATCH = Measure("create", "in batches of 1,000", "jobs/s", 30_000, 50_000, more_is_better=True)
+DRAIN = Measure("drain", "runs that are due", "runs/s", 15_000, 40_000, more_is_better=True)
+BURST = Lags.of("burst", 2_000, 300)
+SPREAD = Lags.of("spread", 50, 5)
+SUSTAINED = Lags.of("sustained", 2_000, 250)
+SUSTAINED_RATE = Measure("sustained", "created and run", "runs/s")
+RECURRING = Measure("recurring", "occurrences run", "runs/s", 3_000, 10_000, more_is_better=True, slack=0.01)
+RECURRING_LAGS = Lags.of("recurring")
+IDLE_PROCESSOR = Measure("idle", "processor", "% of a core", 5, 1)
+IDLE_MEMORY = Measure("idle", "memory of all processes", "MB", 200, 130)
+IDLE_GROWTH = Measure("idle", "memory grown since the start", "%", 5, 5)
+FULL_DRAIN = Measure("full", "drain, beside an empty store", "%", 80, 95, more_is_better=True)
+FULL_BURST = Measure("full", "burst p99, beside an empty store", "%", 80, 95, more_is_better=True)
+FULL_SPREAD = Measure("full", "spread p99, beside an empty store", "%", 80, 95, more_is_better=True)
+SNAPSHOT = Measure("snapshot", "drain, beside one without", "%", 70, 90, more_is_better=True)
+EARLY = Measure("all parts", "started early", "runs", 0, 0)
+AGAIN = Measure("all parts", "started more than once", "runs")

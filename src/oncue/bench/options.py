@@ -1,0 +1,39 @@
+"""How much of everything is measured."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Options(msgspec.Struct, frozen=True):
+    runs: int = 100_000
+    """Due at once, to be drained."""
+    singles: int = 20_000
+    batched: int = 100_000
+    burst: int = 10_000
+    spread_rate: int = 100
+    spread_seconds: int = 15
+    sustained_rate: int = 10_000
+    seconds: int = 30
+    """Of the sustained load."""
+    recurring: tuple[int, ...] = (3_000, 10_000)
+    """Jobs that recur every second, so many in each round."""
+    recurring_seconds: int = 10
+    idle_seconds: int = 10
+    future: int = 5_000_000
+    finished: int = 10_000_000
+
+
+QUICK = Options(
+    runs=10_000,
+    singles=4_000,
+    batched=20_000,
+    burst=5_000,
+    spread_seconds=3,
+    seconds=4,
+    recurring=(3_000,),
+    recurring_seconds=3,
+    idle_seconds=2,
+    future=50_000,
+    finished=100_000,
+)

@@ -1,0 +1,95 @@
+"""`drain`, `burst`, `spread` and `sustained`: one-shots that are due, and how they start."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from oncue.bench import measures
+from oncue.bench.creating import BATCH_CONNECTIONS
+from oncue.bench.measures import Row, Step
+from oncue.bench.notes import Noted, Series
+from oncue.bench.options import Options
+from oncue.bench.stand import QUEUE, BenchFailed, Stand
+from oncue.bench.writing import BATCH, batch_due, batches, single, sizes
+from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, whole_millisecond
+
+AHEAD = Duration(2 * SECOND)  # how long before they are due jobs are created
+SPREAD_CONNECTIONS = 4
+DRAIN_STEP = Duration(100 * MILLISECOND)
+CREATED_AT_LEAST = 4_000  # a second, in batches: how long before a burst its creation begins
+WRITING = Duration(10)  # what writing a job's request takes at most
+BEFORE = Duration(500 * MILLISECOND)  # a burst is created by then, or what is measured is its creation
+
+
+class Drained(msgspec.Struct, frozen=True):
+    rate: float
+    started: Series
+
+
+async def drain(stand: Stand, options: Options, step: Step) -> list[Row]:
+    found = await drained(stand, options.runs, step)
+    return [Row(measures.DRAIN, found.rate, f"{options.runs:,} runs", started=found.started)]
+
+
+async def drained(stand: Stand, count: int, step: Step) -> Drained:
+    """Runs a second, from the call that resumes their queue to the last start."""
+    await stand.client.queues.pause(QUEUE)
+    step(f"creating {count:,} that are due", 0, None)
+    await stand.send(batches(stand, count, "now"), BATCH_CONNECTIONS)
+    begin = stand.clock.now()
+    await stand.client.queues.resume(QUEUE)
+    noted = await stand.started(count, "draining", step)
+    return Drained(count * SECOND / (noted.last - begin), noted.by_time(begin, DRAIN_STEP))
+
+
+async def burst(stand: Stand, options: Options, step: Step) -> list[Row]:
+    return measures.BURST.rows(await burst_noted(stand, options, step), f"{options.burst:,} due in one instant")
+
+
+async def burst_noted(stand: Stand, options: Options, step: Step) -> Noted:
+    count = options.burst
+    due = whole_millisecond(Instant(stand.clock.now() + AHEAD + count * SECOND // CREATED_AT_LEAST))
+    step(f"creating {count:,} that are due at once", 0, None)
+    await stand.send([batch_due(stand, [due] * size) for size in sizes(count)], BATCH_CONNECTIONS)
+    if stand.clock.now() > due - BEFORE:
+        raise BenchFailed(f"creating {count:,} jobs took so long that they would be late from the start: try it again")
+    return await stand.started(count, "a burst", step)
+
+
+async def spread(stand: Stand, options: Options, step: Step) -> list[Row]:
+    note = f"{options.spread_rate:,}/s for {options.spread_seconds} s"
+    return measures.SPREAD.rows(await spread_noted(stand, options, step), note)
+
+
+async def spread_noted(stand: Stand, options: Options, step: Step) -> Noted:
+    count = options.spread_rate * options.spread_seconds
+    begin = stand.clock.now() + SECOND
+    sent_at = [Instant(begin + n * SECOND // options.spread_rate) for n in range(count)]
+    requests = [(at, single(stand, Instant(at + AHEAD))) for at in sent_at]
+    _, noted = await asyncio.gather(
+        stand.send_on_time(requests, SPREAD_CONNECTIONS), stand.started(count, "one by one", step)
+    )
+    return noted
+
+
+async def sustained(stand: Stand, options: Options, step: Step) -> list[Row]:
+    """A batch at a time, each due in the stretch that it stands for, spread evenly."""
+    rate, count = options.sustained_rate, options.sustained_rate * options.seconds
+    step("writing requests", 0, None)
+    begin = Instant(stand.clock.now() + SECOND + count * WRITING)
+    sent_at = [Instant(begin + n * SECOND // rate) for n in range(0, count, BATCH)]
+    requests = [
+        (at, batch_due(stand, [Instant(at + AHEAD + n * SECOND // rate) for n in range(size)]))
+        for at, size in zip(sent_at, sizes(count), strict=True)
+    ]
+    _, noted = await asyncio.gather(
+        stand.send_on_time(requests, BATCH_CONNECTIONS), stand.started(count, "creating and running together", step)
+    )
+    first = Instant(begin + AHEAD)
+    achieved = count * SECOND / max(noted.last - first, options.seconds * SECOND)
+    return [
+        Row(measures.SUSTAINED_RATE, achieved, f"{rate:,}/s asked for"),
+        *measures.SUSTAINED.rows(noted, f"for {options.seconds} s", noted.by_time(first)),
+    ]

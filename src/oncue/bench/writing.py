@@ -1,0 +1,39 @@
+"""Requests as bytes, written before any clock starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from oncue.bench.measuring_tasks import TASK
+from oncue.bench.stand import Stand
+from oncue.domain.instants import Instant, rfc3339
+
+BATCH = 1_000
+
+
+def single(stand: Stand, due: Instant) -> bytes:
+    return stand.request("POST", "jobs", _job(rfc3339(due)))
+
+
+def batch(stand: Stand, jobs: Sequence[bytes]) -> bytes:
+    return stand.request("POST", "jobs/batch", b'{"jobs":[' + b",".join(jobs) + b"]}")
+
+
+def batches(stand: Stand, count: int, schedule: str) -> list[bytes]:
+    """So many jobs with the same schedule."""
+    job = _job(schedule)
+    return [batch(stand, [job] * size) for size in sizes(count)]
+
+
+def batch_due(stand: Stand, dues: Sequence[Instant]) -> bytes:
+    return batch(stand, [_job(rfc3339(due)) for due in dues])
+
+
+def sizes(count: int) -> Iterator[int]:
+    """Of the batches that come to so many."""
+    for start in range(0, count, BATCH):
+        yield min(BATCH, count - start)
+
+
+def _job(schedule: str) -> bytes:
+    return b'{"task":"%s","schedule":"%s"}' % (TASK.encode(), schedule.encode())

