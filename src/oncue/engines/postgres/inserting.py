@@ -45,5 +45,8 @@ async def write_ledger(connection: Connection, entries: Iterable[Entry], now: In
 
 
 async def write_deeds(connection: Connection, deeds: Iterable[Deed]) -> None:
-    records = [(d.at, d.uid, d.key_id, d.action, d.object_id, d.detail, d.address) for d in deeds]
-    await copy(connection, "audit", AUDIT, records)
+    await copy(connection, "audit", AUDIT, list(map(deed_row, deeds)))
+
+
+def deed_row(deed: Deed) -> tuple[Any, ...]:
+    return (deed.at, deed.uid, deed.key_id, deed.action, deed.object_id, deed.detail, deed.address)

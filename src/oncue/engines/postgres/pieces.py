@@ -41,11 +41,15 @@ class Pieces:
         *,
         hot: bool = False,
     ) -> T:
-        """A transaction that may add rows to `table` at these instants. A piece that others dropped is made again."""
+        """A transaction that may add rows to `table` at these instants."""
+        return await self.fitting(table, instants, lambda: self._store.write(work, hot=hot))
+
+    async def fitting(self, table: Table, instants: Collection[Instant], write: Callable[[], Awaitable[T]]) -> T:
+        """The same for whatever writes. A piece that others dropped is made again."""
         for _ in range(TRIES):
             await self.ensure(table, instants)
             try:
-                return await self._store.write(work, hot=hot)
+                return await write()
             except asyncpg.CheckViolationError:  # no piece takes the row
                 await self.refresh()
         raise StoreUnavailable(f"the {table} of that time is being dropped; the call can be repeated")

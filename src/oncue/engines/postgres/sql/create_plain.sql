@@ -1,0 +1,24 @@
+-- All or none of these one-shots, with their lines of the audit log: one statement is one trip and one commit. If one of them is
+-- there already nothing is stored, and whoever asked looks closer. The order of insertion is that of the arrays.
+with there as (
+  select from unnest($1::uuid[]) i(run_id) cross join lateral (
+    (select from waiting where run_id = i.run_id)
+    union all (select from running where run_id = i.run_id)
+    union all (select from jobs where job_id = i.run_id)
+    union all (select from dead where run_id = i.run_id)
+    union all (select from history where run_id = i.run_id and ended_at >= $10)
+    limit 1) found
+  limit 1),
+stored as (
+  insert into waiting (run_id, job_id, uid, class_id, due, wanted, nominal, trigger, job_version, expires_at, name, spec, payload)
+  select run_id, run_id, uid, class_id, wanted, wanted, nominal, 0, 1, expires_at, name, spec, payload
+  from unnest($1::uuid[], $2::int[], $3::int[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::bytea[], $9::bytea[])
+    t(run_id, uid, class_id, wanted, nominal, expires_at, name, spec, payload)
+  where not exists (select from there)
+  returning uid, class_id),
+counted as (insert into tally select uid, class_id, 'created', count(*) from stored group by uid, class_id),
+told as (
+  insert into audit (at, uid, key_id, action, object_id, detail, address)
+  select * from unnest($11::bigint[], $12::int[], $13::uuid[], $14::text[], $15::uuid[], $16::bytea[], $17::text[]) d
+  where not exists (select from there))
+select count(*) from stored
