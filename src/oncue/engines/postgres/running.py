@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from oncue.domain.lane import Held
 from oncue.domain.run import Claimed, Peeked, Settled, Settlement, State
 from oncue.engines.port import Cancelled, Count, Turns
 from oncue.engines.postgres import lanes, rows
-from oncue.engines.postgres.counting import Counted, count
+from oncue.engines.postgres.counting import count
 from oncue.engines.postgres.inserting import copy
 from oncue.engines.postgres.pieces import Pieces
 from oncue.engines.postgres.store import Connection, Store
@@ -33,6 +33,7 @@ _COUNT = {
     State.EXPIRED: Count.EXPIRED,
 }
 LOOKS = 1_000  # users that are asked one by one, whether or not they have anything due
+Fetch = Callable[..., Awaitable[Sequence[Record]]]
 ALIVE = "and exists (select from workers where worker_id = $1 for key share)"
 
 
@@ -63,7 +64,11 @@ class PostgresRunning:
 
     async def settle(self, worker_id: WorkerId, settlements: Sequence[Settlement], now: Instant) -> Settled:
         ends = [settled.ended_at for settled in settlements]
-        return await self._pieces.write("history", ends, lambda c: _settle(c, worker_id, settlements), hot=True)
+        if not _ends_by_itself(settlements):
+            return await self._pieces.write("history", ends, lambda c: _settle(c, worker_id, settlements), hot=True)
+        fetch = partial(self._store.fetch, hot=True)
+        ended = await self._pieces.fitting("history", ends, lambda: _end(fetch, worker_id, settlements, ALIVE))
+        return Settled(_lost(settlements, ended), _cancelled(ended))
 
     async def hand_back(self, worker_id: WorkerId, runs: Sequence[Claimed], now: Instant) -> frozenset[RunId]:
         back = [handed_back(run, now) for run in runs]
@@ -110,7 +115,7 @@ class PostgresRunning:
         return await self._pieces.write("history", [now], reap)
 
 
-async def _claimed(found: Sequence[Iterable[Any]], fetch: Callable[..., Awaitable[Sequence[Record]]]) -> list[Claimed]:
+async def _claimed(found: Sequence[Iterable[Any]], fetch: Fetch) -> list[Claimed]:
     """Runs as their worker gets them: those of recurring jobs with the definition they were planned under."""
     runs = [rows.claimed(row) for row in found]
     apart = {(run.job_id, run.job_version) for run in runs if not run.inline}
@@ -125,6 +130,15 @@ def _with_definition(run: Claimed, row: Record | None) -> Claimed:
     if row is None:
         return run  # it cannot be started; whoever holds it finds out, and its neighbours do not
     return msgspec.structs.replace(run, spec=row["spec"], payload=row["payload"])
+
+
+def _ends_by_itself(settlements: Sequence[Settlement]) -> bool:
+    """One statement says it all: they are alike, and nothing but history and counters has to do with their end."""
+    first = settlements[0] if settlements else None
+    if first is None or first.state in (State.WAITING, State.DEAD):
+        return False
+    alike = (first.state, first.run.token, None, None)
+    return all((s.state, s.run.token, s.run.lane, s.run.gate) == alike for s in settlements)
 
 
 async def _settle(
@@ -157,36 +171,46 @@ async def _write(
     rate = Held.NO if again_counts_as is None else Held.RATE
     back = await _try_again(connection, worker_id, again, alive, rate, touched) if again else set()
     left = [settled for settled in settlements if settled.run.run_id not in back] if back else settlements
-    ended = await _end(connection, worker_id, left, alive)
-    cancelled = frozenset(run_id for run_id, was_cancelled in ended.items() if was_cancelled)
-    lost = frozenset(settled.run.run_id for settled in left) - ended.keys() if len(ended) < len(left) else frozenset()
-    written = [settled for settled in settlements if settled.run.run_id not in lost] if lost else settlements
-    tally: Counted = Tally()
+    ended = await _end(connection.fetch, worker_id, left, alive)
+    lost, cancelled = _lost(left, ended), _cancelled(ended)
     dead = []
-    for settled in written:
+    for settled in settlements:
         run = settled.run
-        state = State.CANCELLED if cancelled and run.run_id in cancelled else settled.state
-        if (what := _COUNT.get(state, again_counts_as)) is not None:
-            tally[run.uid, run.class_id, what] += 1
+        if run.run_id in lost:
+            continue
         if run.lane is not None or run.gate is not None:
             touched.free(run.lane, run.gate)
-        if state is State.DEAD:
+        if settled.state is State.DEAD and run.run_id not in cancelled:
             dead.append(rows.dead(settled, worker_id))
     await copy(connection, "dead", rows.HISTORY, dead)
-    await count(connection, tally)
+    if again_counts_as is not None:
+        await count(
+            connection, Tally((s.run.uid, s.run.class_id, again_counts_as) for s in again if s.run.run_id in back)
+        )
     return Settled(lost, cancelled)
 
 
-async def _end(
-    connection: Connection, worker_id: WorkerId, settlements: Sequence[Settlement], alive: str
-) -> dict[RunId, bool]:
-    """Those that were still held and are history now; True: as cancelled."""
+async def _end(fetch: Fetch, worker_id: WorkerId, settlements: Sequence[Settlement], alive: str) -> dict[RunId, bool]:
+    """Those that were still held and are history now, and counted; True: as cancelled.
+
+    What was to be tried again comes here only if it is cancelled.
+    """
     ended: dict[RunId, bool] = {}
     statement = _SQL["settle_final"].format(alive=alive)
     for (token, state), group in _alike(settlements):
-        found = await connection.fetch(statement, worker_id, token, state, *rows.final(group))
-        ended.update(map(tuple, found))
+        what = _COUNT.get(state, Count.CANCELLED)
+        ended.update(map(tuple, await fetch(statement, worker_id, token, state, *rows.final(group), what)))
     return ended
+
+
+def _lost(settlements: Sequence[Settlement], ended: Mapping[RunId, bool]) -> frozenset[RunId]:
+    if len(ended) == len(settlements):
+        return frozenset()
+    return frozenset(settled.run.run_id for settled in settlements) - ended.keys()
+
+
+def _cancelled(ended: Mapping[RunId, bool]) -> frozenset[RunId]:
+    return frozenset(run_id for run_id, was_cancelled in ended.items() if was_cancelled)
 
 
 async def _try_again(
