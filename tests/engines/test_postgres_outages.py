@@ -213,7 +213,7 @@ async def test_connections_to_a_former_primary_are_dropped_one_by_one(place: Pla
             await connection.execute("set default_transaction_read_only = on")
             await pool.release(connection)
 
-    await answered(store.one_shot, tries=1 + 3)
+    await answered(store.recurring, tries=1 + 3)
     assert await answered(lambda: store.beat(worker), tries=1 + HOT_CONNECTIONS) is not None
 
 
