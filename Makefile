@@ -48,6 +48,10 @@ format: .venv/dev.stamp ## format the code and mend what the linter can mend
 bench: .venv/dev.stamp ## measure everything end to end, on both engines; ARGS=--quick within two minutes
 	@.venv/bin/oncue bench $(ARGS)
 
+.PHONY: soak
+soak: .venv/dev.stamp ## run 10,000 jobs a second for half an hour on PostgreSQL and see that nothing grows; ARGS="--minutes 5"
+	@.venv/bin/oncue bench soak --only postgres $(ARGS)
+
 .PHONY: bench-engines
 bench-engines: .venv/dev.stamp ## measure the engines beside what raw SQL reaches
 	@.venv/bin/python bench/engines.py $(ARGS)
@@ -66,7 +70,7 @@ bench-peers: .venv/dev.stamp bench/peers/.env/stamp bench/peers/node_modules/sta
 
 .PHONY: clean
 clean: ## remove .venv and every cache
-	@rm -rf .venv .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	@rm -rf .venv .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist bench/peers/.env bench/peers/node_modules
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:
