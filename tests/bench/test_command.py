@@ -8,15 +8,17 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 import pytest
 from click.testing import CliRunner
 
-from oncue.bench.idling import family
 from oncue.bench.parts import PARTS
+from oncue.bench.procfs import family
+from oncue.bench.stand import check
 from oncue.cli.main import main
+from oncue.testing.postgres import PostgresMissing
 
 ONCUE = Path(sys.executable).with_name("oncue")
 
@@ -51,11 +53,11 @@ def test_help_explains_every_part() -> None:
 def test_without_postgres_it_says_what_to_install_before_anything_is_started(
     only: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def nothing_is_to_start(engine: str) -> NoReturn:
+    def nothing_is_to_start(engine: str, *_: object) -> NoReturn:
         pytest.fail(f"{engine} was started")
 
     monkeypatch.setenv("ONCUE_TEST_POSTGRES", str(tmp_path))
-    monkeypatch.setattr("oncue.bench.stand.standing", nothing_is_to_start)
+    monkeypatch.setattr("oncue.bench.parts.measured", nothing_is_to_start)
 
     result = CliRunner().invoke(main, ["bench", "drain", *only])
 
@@ -85,6 +87,60 @@ def test_a_quick_one_finds_all_runs_and_none_early(tmp_path: Path) -> None:
     assert found["all parts", "started more than once"]["value"] == 0
     assert "drain: runs that are due" in done.stdout
     assert "</html>" in (tmp_path / "found.html").read_text()
+
+
+def found_on_postgres(place: Path, *arguments: str) -> list[dict[str, Any]]:
+    """What `oncue bench` finds, whatever it thinks of it."""
+    try:
+        check(["postgres"])
+    except PostgresMissing as missing:
+        if os.environ.get("CI"):
+            pytest.fail(str(missing))
+        pytest.skip(str(missing))
+    command = [ONCUE, "bench", *arguments, "--only", "postgres", "--json", "found.json"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=place, timeout=300)
+    assert (place / "found.json").exists(), done.stderr
+    rows: list[dict[str, Any]] = msgspec.json.decode((place / "found.json").read_bytes())["rows"]
+    assert done.returncode == any(row["part"] == "soak" and row["reached"] == "missed" for row in rows)
+    return rows
+
+
+@pytest.mark.kills
+@pytest.mark.postgres
+def test_a_soak_is_flat_and_loses_nothing(place: Path) -> None:
+    rows = found_on_postgres(place, "soak", "--minutes", "0.67", "--rate", "500")
+
+    flat = {(row["measure"].partition(",")[0], row["note"].partition(":")[0]): row["reached"] for row in rows}
+    assert flat["created", ""] == "goal"
+    assert flat["table grown", "waiting"] == flat["table grown", "running"] == "goal"
+    assert flat["memory grown", "up"] == flat["memory grown", "worker"] == "goal"
+    [minutes] = [row["minutes"] for row in rows if row["minutes"]]
+    assert sum(one["seconds"] for one in minutes) == pytest.approx(40, abs=1)
+    history = [one["store"]["history"] for one in minutes]
+    assert max(history) < 3 * history[0]  # it would be six times as much if nothing were dropped
+    assert minutes[-1]["store"]["waiting"]["vacuums"] > 0
+
+
+@pytest.mark.kills
+@pytest.mark.postgres
+def test_scaling_is_measured_with_one_two_and_four_workers(place: Path) -> None:
+    rows = found_on_postgres(place, "scale", "--runs", "3000")
+
+    started = {row["note"]: sum(row["started"]["counts"]) for row in rows if row["started"]}
+    assert started == {"1 worker": 3_000, "2 workers": 3_000, "4 workers": 3_000}
+    spent = {row["measure"]: row["value"] for row in rows if row["unit"] == "µs/run" and row["note"] == "4 workers"}
+    assert len(spent) == 3
+    assert spent["processor time of workers"] > 0
+    assert spent["processor time of PostgreSQL"] > 0
+    assert [row["note"] for row in rows if row["measure"] == "beside one worker"] == ["2 workers", "4 workers"]
+
+
+@pytest.mark.parametrize("part", ["scale", "soak"])
+def test_what_is_for_postgres_is_refused_on_sqlite_alone(part: str) -> None:
+    result = CliRunner().invoke(main, ["bench", part, "--only", "sqlite"])
+
+    assert result.exit_code == 1
+    assert f"{part} cannot be measured on SQLite" in result.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

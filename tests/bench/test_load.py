@@ -8,7 +8,7 @@ import pytest
 
 from oncue.bench.http_load import load, paced, request
 from oncue.clock import SystemClock
-from oncue.domain.instants import MILLISECOND, Instant
+from oncue.domain.instants import MILLISECOND, SECOND, Instant
 
 Answer = Callable[[int], bytes]
 OK = b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}"
@@ -85,6 +85,28 @@ async def test_a_refusal_is_counted_and_its_words_are_kept() -> None:
         found = await load(server.url, 1, lambda: iter(written))
 
     assert (found.statuses, found.refusal) == ({201: 4, 422: 1}, '{"no": "way"}')
+
+
+async def test_whoever_is_stopped_while_waiting_hangs_up() -> None:
+    clock = SystemClock()
+    async with asyncio.timeout(10), serving(lambda _: OK) as server:  # which waits for the end of every connection
+        later = [(Instant(clock.now() + 3_600 * SECOND), one) for one in requests(server, 1)]
+        sending = asyncio.create_task(paced(server.url, 2, later, clock))
+        while len(server.talks) < 2:
+            await asyncio.sleep(0)
+        sending.cancel()
+        await asyncio.wait([sending])
+
+    assert sending.cancelled()
+
+
+async def test_nothing_is_sent_on_time_after_a_refusal() -> None:
+    clock, refused = SystemClock(), b"HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\n{}"
+    async with asyncio.timeout(30), serving(lambda n: refused if n == 3 else OK) as server:
+        found = await paced(server.url, 1, ((clock.now(), one) for one in requests(server, 99)), clock)
+
+    assert found.refused == {503: 1}
+    assert len(server.asked) == 4  # the next was on its way when the answer came
 
 
 async def test_a_connection_that_is_lost_ends_it() -> None:

@@ -10,7 +10,7 @@ from oncue.bench import measures
 from oncue.bench.measures import Row
 from oncue.bench.notes import Noted, Series
 from oncue.bench.page import page
-from oncue.bench.plots import HEIGHT, WIDTH, lag_histogram, over_time
+from oncue.bench.plots import HEIGHT, WIDTH, lag_histogram, levels, over_time
 from oncue.bench.report import Report, as_json, cells, number, this_machine
 from oncue.domain.instants import MILLISECOND
 from oncue.testing.clock import FakeClock
@@ -50,6 +50,17 @@ def test_a_caution_is_told_beside_what_it_is_about() -> None:
 
     [first, *_] = cells(Report(found.machine, {"sqlite": warned}))
     assert first[-1] == "500 runs; the machine stood still"
+
+
+def test_what_is_missed_is_a_failure_only_if_it_must_not_be() -> None:
+    machine = report().machine
+
+    def failed(*rows: Row) -> bool:
+        return Report(machine, {"sqlite": [], "postgres": rows}).failed
+
+    assert not failed(Row(measures.DRAIN, 1), Row(measures.EARLY, 0), Row(measures.SOAK_MEMORY, 10))
+    assert failed(Row(measures.EARLY, 1))
+    assert failed(Row(measures.DRAIN, 50_000), Row(measures.SOAK_MEMORY, 10.1))
 
 
 def test_the_json_has_what_the_table_shows_and_what_the_plots_need() -> None:
@@ -118,6 +129,7 @@ def test_nothing_is_drawn_outside_of_a_plot() -> None:
     for plot in (
         lag_histogram("lags", {"sqlite": noted.histogram(), "postgres": lags(5).histogram()}),
         over_time("starts", {"sqlite": Series(1_000, (5, 1_000_000, 3)), "postgres": Series(100, (7,) * 100)}),
+        levels("sizes", [0, 60, 120, 130.5], {"waiting": [1, 20_000, 3], "running": [0, 0, 0.5]}),
     ):
         for x, y in points(plot):
             assert 0 <= x <= WIDTH

@@ -30,6 +30,11 @@ class Load:
     """What one of the answers said that were no success, if there are any."""
 
     @property
+    def refused(self) -> dict[int, int]:
+        """How many of each status that is no success."""
+        return {status: count for status, count in self.statuses.items() if status >= 300}
+
+    @property
     def rate(self) -> float:
         return len(self.took) / self.seconds
 
@@ -65,17 +70,26 @@ async def load(url: str, connections: int, requests: Callable[[], Iterator[bytes
 
 
 async def paced(url: str, connections: int, requests: Iterable[tuple[Instant, bytes]], clock: Clock) -> Load:
-    """Each request goes out at its instant; one that finds all connections taken, as soon as there is one."""
+    """Each request goes out at its instant; one that finds all connections taken, as soon as there is one.
+
+    None goes out after a refusal.
+    """
     found, free = Load(), asyncio.Queue[_Talker]()
     talkers = await _connected(url, connections, lambda: _Talker(found, free.put_nowait, clock))
     for talker in talkers:
         free.put_nowait(talker)
     began = clock.monotonic()
-    for at, one in requests:
-        await clock.sleep(Duration(max(0, at - clock.now())))
-        (await _next(free)).send(one)
-    for _ in talkers:
-        (await _next(free)).close()
+    try:
+        for at, one in requests:
+            await clock.sleep(Duration(max(0, at - clock.now())))
+            (await _next(free)).send(one)
+            if found.refused:
+                break
+        for _ in talkers:
+            (await _next(free)).close()
+    finally:
+        for talker in talkers:
+            talker.close()
     found.seconds = (clock.monotonic() - began) / SECOND
     return found
 
@@ -114,7 +128,10 @@ class _Talker(asyncio.Protocol):
         self._transport.write(one)
 
     def close(self) -> None:
-        self.over.set_result(None)
+        if self.over.done():
+            self.over.exception()  # if it was lost, nobody asks any more
+        else:
+            self.over.set_result(None)
         self._transport.close()
 
     def data_received(self, data: bytes) -> None:

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
+from oncue.bench.minutes import Minute
 from oncue.bench.notes import Histogram, Noted, Series
 
 Step = Callable[[str, int, int | None], None]
@@ -29,6 +30,8 @@ class Measure(msgspec.Struct, frozen=True):
     more_is_better: bool = False
     slack: float = 0.0
     """The part by which a value may fall short: what runs as often as asked for never exceeds it."""
+    must: bool = False
+    """Whether missing its floor is a failure."""
 
     def reached(self, value: float) -> Reached:
         if self.floor is None or self.goal is None:
@@ -47,6 +50,7 @@ class Row(msgspec.Struct, frozen=True):
     note: str = ""
     lags: Histogram | None = None
     started: Series | None = None
+    minutes: tuple[Minute, ...] = ()
     caution: str = ""
     """Why the value means little, if it does."""
 
@@ -95,5 +99,16 @@ FULL_DRAIN = Measure("full", "drain, beside an empty store", "%", 80, 95, more_i
 FULL_BURST = Measure("full", "burst p99, beside an empty store", "%", 80, 95, more_is_better=True)
 FULL_SPREAD = Measure("full", "spread p99, beside an empty store", "%", 80, 95, more_is_better=True)
 SNAPSHOT = Measure("snapshot", "drain, beside one without", "%", 70, 90, more_is_better=True)
-EARLY = Measure("all parts", "started early", "runs", 0, 0)
+SCALE = Measure("scale", "runs that are due", "runs/s")
+SCALE_RATIO = Measure("scale", "beside one worker", "%")
+SCALE_WORKERS = Measure("scale", "processor time of workers", "µs/run")
+SCALE_STORE = Measure("scale", "processor time of PostgreSQL", "µs/run")
+SCALE_REST = Measure("scale", "processor time of API and scheduler", "µs/run")
+SOAK_RATE = Measure("soak", "created and run", "runs/s")
+SOAK = Lags.of("soak", 2_000, 250)
+SOAK_LOST = Measure("soak", "created, and not run", "runs", 0, 0, must=True)
+SOAK_LAG = Measure("soak", "start lag p99, last quarter beside the second", "%", 200, 200, must=True)
+SOAK_MEMORY = Measure("soak", "memory grown, last quarter beside the second", "%", 10, 10, must=True)
+SOAK_TABLE = Measure("soak", "table grown, last quarter beside the second", "%", 10, 10, must=True)
+EARLY = Measure("all parts", "started early", "runs", 0, 0, must=True)
 AGAIN = Measure("all parts", "started more than once", "runs")

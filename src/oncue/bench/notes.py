@@ -29,6 +29,25 @@ class Histogram(msgspec.Struct, frozen=True):
     edges: tuple[float, ...]
     counts: tuple[int, ...]
 
+    def lag(self, part: float) -> float:
+        """No more than this, for this part of them: the upper edge that they lie below."""
+        target, so_far = ceil(sum(self.counts) * part), 0
+        for edge, count in zip(self.edges[1:], self.counts, strict=True):
+            so_far += count
+            if so_far >= max(1, target):
+                return edge
+        return 0.0
+
+    def coarse(self, times: int) -> Histogram:
+        """With so many bins in one."""
+        starts = range(0, len(self.counts), times)
+        return Histogram(self.edges[::times], tuple(sum(self.counts[n : n + times]) for n in starts))
+
+    @classmethod
+    def together(cls, all_: Sequence[Histogram]) -> Histogram:
+        """Of several that have the same edges."""
+        return cls(all_[0].edges, tuple(map(sum, zip(*(one.counts for one in all_), strict=True))))
+
 
 class Series(msgspec.Struct, frozen=True):
     """How many runs started in each stretch of so many milliseconds, from the first to the last."""
@@ -67,9 +86,10 @@ class Noted:
     def started_within(self, begin: Instant, end: Instant) -> int:
         return sum(begin <= start < end for start in self.start)
 
-    def histogram(self) -> Histogram:
-        bins = round(BINS * log10(LONGEST / SHORTEST))
-        edges = [SHORTEST * 10 ** (i / BINS) for i in range(bins + 1)]
+    def histogram(self, bins_each: int = BINS) -> Histogram:
+        """With so many bins in each power of ten."""
+        bins = round(bins_each * log10(LONGEST / SHORTEST))
+        edges = [SHORTEST * 10 ** (i / bins_each) for i in range(bins + 1)]
         below = [0, *(bisect_left(self.lags, edge) for edge in edges[1:-1]), len(self.lags)]
         counts = tuple(b - a for a, b in pairwise(below))
         return Histogram(tuple(round(edge, 4) for edge in edges), counts)

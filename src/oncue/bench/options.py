@@ -13,9 +13,14 @@ class Options(msgspec.Struct, frozen=True):
     burst: int = 10_000
     spread_rate: int = 100
     spread_seconds: int = 15
-    sustained_rate: int = 10_000
+    rate: int = 10_000
+    """Runs a second of the sustained load and of the soak."""
     seconds: int = 30
     """Of the sustained load."""
+    minutes: float = 30
+    """Of the soak."""
+    workers: tuple[int, ...] = (1, 2, 4)
+    """So many in each round of `scale`."""
     recurring: tuple[int, ...] = (3_000, 10_000)
     """Jobs that recur every second, so many in each round."""
     recurring_seconds: int = 10
@@ -31,6 +36,7 @@ QUICK = Options(
     burst=5_000,
     spread_seconds=3,
     seconds=4,
+    minutes=1,
     recurring=(3_000,),
     recurring_seconds=3,
     idle_seconds=2,

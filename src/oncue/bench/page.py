@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import TypeVar
 
 from oncue.bench.measures import Row
+from oncue.bench.minutes import COLUMNS as MINUTE_COLUMNS
+from oncue.bench.minutes import cells as minute_cells
+from oncue.bench.minutes import levels_of
 from oncue.bench.notes import Histogram, Series
-from oncue.bench.plots import lag_histogram, over_time
+from oncue.bench.plots import lag_histogram, levels, over_time
 from oncue.bench.report import COLUMNS, Report, cells, lines
 
 T = TypeVar("T", Histogram, Series)
@@ -41,14 +44,14 @@ def page(report: Report) -> str:
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
         '<meta name="viewport" content="width=device-width"/><title>oncue bench</title>'
         f"<style>{STYLE}</style></head>\n<body><h1>oncue bench</h1>{about}\n"
-        f'<div class="wide">{_table(report)}</div>\n{"".join(_plots(report))}</body></html>\n'
+        f"{_table(COLUMNS, cells(report))}{''.join(_plots(report))}{''.join(_minutes(report))}</body></html>\n"
     )
 
 
-def _table(report: Report) -> str:
-    heads = "".join(f"<th>{name}</th>" for name in COLUMNS)
-    body = "".join(f"<tr>{''.join(_cell(cell) for cell in row)}</tr>\n" for row in cells(report))
-    return f"<table><thead><tr>{heads}</tr></thead>\n<tbody>{body}</tbody></table>"
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    heads = "".join(f"<th>{name}</th>" for name in columns)
+    body = "".join(f"<tr>{''.join(_cell(cell) for cell in row)}</tr>\n" for row in rows)
+    return f'<div class="wide"><table><thead><tr>{heads}</tr></thead>\n<tbody>{body}</tbody></table></div>\n'
 
 
 def _cell(text: str) -> str:
@@ -61,6 +64,16 @@ def _plots(report: Report) -> Iterable[str]:
         yield over_time(f"{title}: runs started a second", started) + "\n"
     for title, lags in _gathered(report, lambda row: row.lags):
         yield lag_histogram(f"{title}: start lag", lags) + "\n"
+
+
+def _minutes(report: Report) -> Iterable[str]:
+    """What changed from minute to minute, of whatever took so long that it was watched for it."""
+    for row in (row for rows in report.found.values() for row in rows if row.minutes):
+        yield f"<h2>{escape(f'{row.measure.part}, {row.note}, minute by minute')}</h2>\n"
+        edges = [*(one.begins for one in row.minutes), row.minutes[-1].begins + row.minutes[-1].seconds]
+        for title, found in levels_of(row.minutes):
+            yield levels(f"{row.measure.part}: {title}", edges, found) + "\n"
+        yield _table(MINUTE_COLUMNS, map(minute_cells, row.minutes))
 
 
 def _gathered(report: Report, pick: Callable[[Row], T | None]) -> list[tuple[str, dict[str, T]]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
+from itertools import groupby
 
 import msgspec
 
@@ -14,10 +16,14 @@ from oncue.bench.measures import Row, Step
 from oncue.bench.options import Options
 from oncue.bench.recurring import recurring
 from oncue.bench.running import burst, drain, drained, spread, sustained
+from oncue.bench.scaling import roles_apart, scale
+from oncue.bench.soaking import narrow_history, soak
 from oncue.bench.stalls import watched
-from oncue.bench.stand import Stand
+from oncue.bench.stand import Stand, standing
 
 Part = Callable[[Stand, Options, Step], Awaitable[list[Row]]]
+Place = Callable[[str, Options], AbstractAsyncContextManager[Stand]]
+Begins = Callable[[str], None]
 
 # In the order in which they are gone through.
 PARTS: dict[str, Part] = {
@@ -30,21 +36,48 @@ PARTS: dict[str, Part] = {
     "recurring": recurring,
     "snapshot": snapshot,
     "full": full,
+    "scale": scale,
+    "soak": soak,
 }
-USUAL = tuple(name for name in PARTS if name != "full")
+BY_NAME_ONLY = ("soak",)
+EVERY = tuple(name for name in PARTS if name not in BY_NAME_ONLY)
+USUAL = tuple(name for name in EVERY if name not in ("full", "scale"))
+PLACES: dict[str, Place] = {"scale": roles_apart, "soak": narrow_history}
+"""Of parts that do not share `oncue up` with the others. They are for PostgreSQL: one file is for one machine."""
 WARM_UP = 2_000  # runs
 
 
 def route(names: Collection[str]) -> list[str]:
     """In order, each once; but what is idle is measured before and after all others."""
     chosen = [name for name in PARTS if name in names]
-    return [*chosen, "idle"] if "idle" in chosen and len(chosen) > 1 else chosen
+    together, apart = ([name for name in chosen if (name in PLACES) is own] for own in (False, True))
+    return [*together, *(["idle"] if "idle" in together and len(together) > 1 else []), *apart]
 
 
-async def go_through(
-    stand: Stand, names: Sequence[str], options: Options, step: Step, begins: Callable[[str], None]
-) -> list[Row]:
-    """What the parts of a route come to; `begins` is told of each."""
+def applicable(engine: str, names: Collection[str]) -> list[str]:
+    """Those of a route that mean something on this engine."""
+    return [name for name in names if engine == "postgres" or name not in PLACES]
+
+
+async def measured(
+    engine: str, names: Sequence[str], options: Options, step: Step, begins: Begins
+) -> tuple[str, list[Row]]:
+    """The store's version, and what the parts of a route come to; `begins` is told of each."""
+    rows: list[Row] = []
+    noted = early = again = 0
+    version = ""
+    for place, some in groupby(names, lambda name: PLACES.get(name, standing)):
+        step("starting", 0, None)
+        async with place(engine, options) as stand:
+            rows += await _go_through(stand, list(some), options, step, begins)
+        version = stand.store.version
+        noted, early, again = noted + stand.noted, early + stand.early, again + stand.again
+    if noted:
+        rows += [Row(measures.EARLY, early, f"of {noted:,}"), Row(measures.AGAIN, again, f"of {noted:,}")]
+    return version, rows
+
+
+async def _go_through(stand: Stand, names: Sequence[str], options: Options, step: Step, begins: Begins) -> list[Row]:
     rows: list[Row] = []
     warm = False
     for name in names:
@@ -55,9 +88,4 @@ async def go_through(
         async with watched(stand.clock) as stalls:
             found = await PARTS[name](stand, options, step)
         rows += [msgspec.structs.replace(row, caution=stalls.note) for row in found]
-    if stand.noted:
-        rows += [
-            Row(measures.EARLY, stand.early, f"of {stand.noted:,}"),
-            Row(measures.AGAIN, stand.again, f"of {stand.noted:,}"),
-        ]
     return rows

@@ -38,16 +38,30 @@ def lag_histogram(title: str, found: Mapping[str, Histogram]) -> str:
 def over_time(title: str, found: Mapping[str, Series]) -> str:
     """Runs a second over the seconds."""
     rates = {name: [count * 1_000 / one.step_ms for count in one.counts] for name, one in found.items()}
-    seconds = max(len(one.counts) * one.step_ms / 1_000 for one in found.values())
-    highest = max(max(one) for one in rates.values())
+    edges = {name: [n * one.step_ms / 1_000 for n in range(len(one.counts) + 1)] for name, one in found.items()}
+    return _over(title, edges, rates, _thousands)
+
+
+def levels(title: str, edges: Sequence[float], found: Mapping[str, Sequence[float]]) -> str:
+    """What was so high from each edge to the next, in seconds; one outline for each of what was found."""
+    return _over(title, dict.fromkeys(found, edges), found, lambda value: f"{value:,g}")
+
+
+def _over(
+    title: str,
+    edges: Mapping[str, Sequence[float]],
+    heights: Mapping[str, Sequence[float]],
+    shown: Callable[[float], str],
+) -> str:
+    seconds, highest = (max(max(one) for one in some.values()) for some in (edges, heights))
     across, up = _scale(0, seconds, LEFT, LEFT + INNER_WIDTH), _scale(0, highest, TOP + INNER_HEIGHT, TOP)
     shapes = [
-        _outline([across(n * found[name].step_ms / 1_000) for n in range(len(one) + 1)], [up(r) for r in one], number)
-        for number, (name, one) in enumerate(rates.items())
+        _outline([across(edge) for edge in edges[name]], [up(height) for height in one], number)
+        for number, (name, one) in enumerate(heights.items())
     ]
     step = _round_step(seconds / 8)
     ticks = [(across(n * step), f"{n * step:g} s") for n in range(floor(seconds / step) + 1)]
-    return _svg(title, list(found), [*_rules(highest, up, _thousands), *_ticks(ticks, ""), *shapes])
+    return _svg(title, list(heights), [*_rules(highest, up, shown), *_ticks(ticks, ""), *shapes])
 
 
 def _span(found: Sequence[Histogram]) -> tuple[int, int]:

@@ -34,7 +34,7 @@ async def _round(stand: Stand, count: int, seconds: int, step: Step) -> list[Row
     rate = noted.started_within(begin, end) / seconds
     inside = noted.due_within(begin, end)
     if not inside:
-        raise stand.up.failure("no occurrence has run")
+        raise stand.processes.failure("no occurrence has run")
     return [Row(measures.RECURRING, rate, note), *measures.RECURRING_LAGS.rows(inside, note, noted.by_time(first))]
 
 

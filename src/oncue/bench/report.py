@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from oncue import __version__
-from oncue.bench.measures import EARLY, Row
+from oncue.bench.measures import Reached, Row
 from oncue.clock import Clock
 from oncue.domain.instants import rfc3339
 
@@ -34,9 +34,10 @@ class Report(msgspec.Struct, frozen=True):
     """By the engine's name."""
 
     @property
-    def early(self) -> int:
-        """Runs that started before their time, of which there must be none."""
-        return sum(round(row.value) for rows in self.found.values() for row in rows if row.measure == EARLY)
+    def failed(self) -> bool:
+        """Whether something was missed that must be: a run that started before its time, a soak that is not flat."""
+        rows = [row for found in self.found.values() for row in found]
+        return any(row.measure.must and row.reached is Reached.MISSED for row in rows)
 
 
 def this_machine(clock: Clock, stores: Mapping[str, str]) -> Machine:
@@ -106,4 +107,5 @@ def _plain(engine: str, row: Row) -> dict[str, Any]:
         "caution": row.caution,
         "lags": row.lags,
         "started": row.started,
+        "minutes": row.minutes,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import msgspec
 
@@ -11,11 +12,11 @@ from oncue.bench.creating import BATCH_CONNECTIONS
 from oncue.bench.measures import Row, Step
 from oncue.bench.notes import Noted, Series
 from oncue.bench.options import Options
-from oncue.bench.stand import QUEUE, BenchFailed, Stand
-from oncue.bench.writing import BATCH, batch_due, batches, single, sizes
+from oncue.bench.processes import BenchFailed
+from oncue.bench.stand import QUEUE, Stand
+from oncue.bench.writing import AHEAD, batch_due, batches, single, sizes, steady
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, whole_millisecond
 
-AHEAD = Duration(2 * SECOND)  # how long before they are due jobs are created
 SPREAD_CONNECTIONS = 4
 DRAIN_STEP = Duration(100 * MILLISECOND)
 CREATED_AT_LEAST = 4_000  # a second, in batches: how long before a burst its creation begins
@@ -33,11 +34,12 @@ async def drain(stand: Stand, options: Options, step: Step) -> list[Row]:
     return [Row(measures.DRAIN, found.rate, f"{options.runs:,} runs", started=found.started)]
 
 
-async def drained(stand: Stand, count: int, step: Step) -> Drained:
-    """Runs a second, from the call that resumes their queue to the last start."""
+async def drained(stand: Stand, count: int, step: Step, resumes: Callable[[], None] = lambda: None) -> Drained:
+    """Runs a second, from the call that resumes their queue to the last start; `resumes` is called right before."""
     await stand.client.queues.pause(QUEUE)
     step(f"creating {count:,} that are due", 0, None)
     await stand.send(batches(stand, count, "now"), BATCH_CONNECTIONS)
+    resumes()
     begin = stand.clock.now()
     await stand.client.queues.resume(QUEUE)
     noted = await stand.started(count, "draining", step)
@@ -75,15 +77,11 @@ async def spread_noted(stand: Stand, options: Options, step: Step) -> Noted:
 
 
 async def sustained(stand: Stand, options: Options, step: Step) -> list[Row]:
-    """A batch at a time, each due in the stretch that it stands for, spread evenly."""
-    rate, count = options.sustained_rate, options.sustained_rate * options.seconds
+    rate, count = options.rate, options.rate * options.seconds
     step("writing requests", 0, None)
     begin = Instant(stand.clock.now() + SECOND + count * WRITING)
-    sent_at = [Instant(begin + n * SECOND // rate) for n in range(0, count, BATCH)]
-    requests = [
-        (at, batch_due(stand, [Instant(at + AHEAD + n * SECOND // rate) for n in range(size)]))
-        for at, size in zip(sent_at, sizes(count), strict=True)
-    ]
+    dues = steady(Instant(begin + AHEAD), rate, options.seconds)
+    requests = [(at, batch_due(stand, due)) for at, due in dues]
     _, noted = await asyncio.gather(
         stand.send_on_time(requests, BATCH_CONNECTIONS), stand.started(count, "creating and running together", step)
     )

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from oncue.bench.measuring_tasks import TASK
 from oncue.bench.stand import Stand
-from oncue.domain.instants import Instant, rfc3339
+from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, rfc3339
 
 BATCH = 1_000
+AHEAD = Duration(2 * SECOND)  # how long before they are due jobs are created
+BATCHES = 10  # a second, of a steady load
 
 
 def single(stand: Stand, due: Instant) -> bytes:
@@ -26,7 +28,19 @@ def batches(stand: Stand, count: int, schedule: str) -> list[bytes]:
 
 
 def batch_due(stand: Stand, dues: Sequence[Instant]) -> bytes:
-    return batch(stand, [_job(rfc3339(due)) for due in dues])
+    jobs = {due: _job(rfc3339(due)) for due in set(dues)}
+    return batch(stand, [jobs[due] for due in dues])
+
+
+def steady(first: Instant, rate: int, seconds: int) -> Iterator[tuple[Instant, list[Instant]]]:
+    """So many runs a second: when each batch is to be sent, and when its runs are due, spread over their stretch.
+
+    In whole milliseconds, as the API tells them.
+    """
+    for number in range(seconds * BATCHES):
+        runs = range(-(-number * rate // BATCHES), -(-(number + 1) * rate // BATCHES))
+        dues = [Instant((first + n * SECOND // rate) // MILLISECOND * MILLISECOND) for n in runs]
+        yield Instant(first - AHEAD + number * SECOND // BATCHES), dues
 
 
 def sizes(count: int) -> Iterator[int]:

@@ -24,10 +24,12 @@ class Shown:
         self._progress.update(self._all, description=part, completed=self._begun)
 
     def step(self, what: str, done: int, total: int | None) -> None:
-        if what != self._what:
-            self._what = what
-            self._progress.reset(self._now, total=total, description=f"  {what}")
-        self._progress.update(self._now, completed=done, total=total)
+        """What follows a colon may change as it goes on."""
+        name = what.partition(":")[0]
+        if name != self._what:
+            self._what = name
+            self._progress.reset(self._now, total=total)
+        self._progress.update(self._now, description=f"  {what}", completed=done, total=total)
 
 
 @contextmanager

@@ -23,10 +23,9 @@ from oncue.engines.admitting import REFUSED, StableKey, definitions, first_with_
 from oncue.engines.port import Cancelled, Count, Created, Creation, Holder, JobQuery, JobRow, NewJob, Page, Quota
 from oncue.engines.postgres import lanes, repeats, rows
 from oncue.engines.postgres.counting import count
-from oncue.engines.postgres.inserting import copy, insert_runs, write_deeds, write_ledger
+from oncue.engines.postgres.inserting import copy, create_plain, insert_runs, is_plain, write_deeds, write_ledger
 from oncue.engines.postgres.lists import list_jobs
 from oncue.engines.postgres.pieces import Pieces
-from oncue.engines.postgres.plain import create_plain, is_plain
 from oncue.engines.postgres.purging import NotEnded, purge
 from oncue.engines.postgres.quotas import admit_counted, grow, lock_bounds
 from oncue.engines.postgres.running import end_waiting

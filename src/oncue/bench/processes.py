@@ -1,0 +1,111 @@
+"""The processes that are measured, started as a user starts them, and ended in any case."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from oncue.bench.notes import ENVIRONMENT
+from oncue.domain.errors import OncueError
+
+LAST_WORDS = 2_000  # characters of what a process said that are worth showing
+
+
+class BenchFailed(OncueError):
+    """There is nothing to measure; the message ends with what the processes said."""
+
+
+class Process:
+    """A running role, in a session of its own: Ctrl-C is for us, and we end it."""
+
+    def __init__(self, role: str, command: list[str], folder: Path, said: Path) -> None:
+        self.role = role
+        self._said = said
+        with said.open("w") as file:
+            self._process = subprocess.Popen(
+                command,
+                env=os.environ | {ENVIRONMENT: str(folder)},
+                stdout=subprocess.PIPE,
+                stderr=file,
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code, once it has ended."""
+        return self._process.poll()
+
+    @property
+    def last_words(self) -> str:
+        return self._said.read_text(errors="replace")[-LAST_WORDS:].strip()
+
+    def first_line(self) -> bytes:
+        """Waits for it; empty if the process ends before."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+    def end(self) -> None:
+        """Asked to finish, then to stop at once, then killed: gone in any case, and its worker with it."""
+        with self._process:
+            for ask in (self._process.terminate, self._process.terminate, self._process.kill):
+                ask()
+                try:
+                    self._process.wait(10)
+                except subprocess.TimeoutExpired:
+                    continue
+                return
+
+
+class Processes:
+    """Roles on one store, while the block lasts."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self._where = ("--engine", url, "--data-dir", str(folder))
+        self._folder = folder
+        self._all: list[Process] = []
+        self._ends = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._ends.__exit__(kind, error, traceback)
+
+    def start(self, role: str, *options: str, command: tuple[str, ...] = ("oncue",)) -> Process:
+        """`oncue ROLE`, or another module that does the same."""
+        said = self._folder / f"{len(self._all)}.said"
+        line = [sys.executable, "-m", *command, role, "--json", *self._where, *options]
+        process = Process(role, line, self._folder, said)
+        self._all.append(process)
+        self._ends.callback(process.end)
+        return process
+
+    def of(self, *roles: str) -> list[Process]:
+        return [process for process in self._all if process.role in roles]
+
+    def opened(self, door: Process) -> dict[str, str]:
+        """What it says when it takes requests: its address, and the key of an administrator."""
+        line = door.first_line()
+        if not line:
+            raise self.failure(f"`oncue {door.role}` did not start")
+        told: dict[str, str] = json.loads(line)
+        return told
+
+    def check(self) -> None:
+        for process in self._all:
+            if process.code is not None:
+                raise self.failure(f"`oncue {process.role}` ended with code {process.code}", process)
+
+    def failure(self, what: str, *whose: Process) -> BenchFailed:
+        """With what these said last, or all."""
+        said = "\n".join(words for process in whose or self._all if (words := process.last_words))
+        return BenchFailed(f"{what}. It said:\n{said or '(nothing)'}")

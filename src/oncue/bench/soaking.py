@@ -1,0 +1,185 @@
+"""`soak`: a steady load for long, with history growing and retention dropping it. It has to stay as it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from oncue.bench import measures
+from oncue.bench.creating import BATCH_CONNECTIONS
+from oncue.bench.flatness import judged
+from oncue.bench.measures import Row, Step
+from oncue.bench.minutes import A_MINUTE, MEGABYTE, minute, minutes
+from oncue.bench.notes import Histogram, Series
+from oncue.bench.options import Options
+from oncue.bench.processes import Processes
+from oncue.bench.sampling import FINER, Sampling
+from oncue.bench.stand import PATIENCE, WORK, Stand, placed, reached
+from oncue.bench.writing import AHEAD, batch_due, steady
+from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, show_duration
+
+SAMPLES = 40  # at least
+SELDOM = Duration(10 * SECOND)  # between two of them, at most
+LOOKS = 10  # at the notes, for each sample
+NARROW = ("oncue.cli.bench_up", "--history-width")
+OFTEN_ENOUGH = 10_000  # runs between two samples: then tables are vacuumed as they are anywhere
+
+
+class Open:
+    """Runs that were created and have not started yet, by the instant at which they are due."""
+
+    def __init__(self) -> None:
+        self._runs: Counter[int] = Counter()
+        self.created = 0
+
+    def create(self, dues: Sequence[int]) -> None:
+        self._runs.update(dues)
+        self.created += len(dues)
+
+    def start(self, dues: Sequence[int]) -> None:
+        self._runs.subtract(dues)
+        for due in set(dues):
+            if not self._runs[due]:
+                del self._runs[due]
+
+    @property
+    def left(self) -> int:
+        return sum(count for count in self._runs.values() if count > 0)
+
+    @property
+    def again(self) -> int:
+        """Starts of runs that had started before."""
+        return -sum(count for count in self._runs.values() if count < 0)
+
+
+@asynccontextmanager
+async def narrow_history(engine: str, options: Options) -> AsyncIterator[Stand]:
+    """`oncue up` that keeps history for a fifth of the soak, in pieces a quarter as wide; tidied sooner if short."""
+    length = _length(options)
+    keep, every = max(SECOND, length // 5), max(1, min(60, length // SECOND // 30))
+    width = (*NARROW, f"{max(SECOND, keep // 4) // MILLISECOND}ms")
+    with (
+        placed(engine, {"autovacuum_naptime": f"{every}s"}) as (store, folder),
+        Processes(store.url, folder) as processes,
+    ):
+        settings = ("--port", "0", "--keep-history", f"{keep // MILLISECOND}ms", *WORK)
+        async with reached(store, processes, processes.start("up", *settings, command=width), folder) as stand:
+            yield stand
+
+
+async def soak(stand: Stand, options: Options, step: Step) -> list[Row]:
+    import asyncpg
+
+    length, open_ = _length(options), Open()
+    first = Instant((stand.clock.now() + AHEAD + SECOND) // MILLISECOND * MILLISECOND)
+    connection = await asyncpg.connect(stand.store.url)
+    try:
+        await _tidy_sooner(connection, options)
+        sampling = await Sampling.begun(connection, stand.door.pid, stand.clock, first)
+        requests = _requests(stand, open_, first, options.rate, length // SECOND)
+        sending = asyncio.create_task(stand.send_on_time(requests, BATCH_CONNECTIONS))
+        try:
+            await _watch(stand, sampling, open_, sending, length, step)
+            await _rest(stand, open_, sending, step)
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+    finally:
+        await connection.close()
+    stand.again += open_.again
+    return _rows(sampling, open_, options, length)
+
+
+def _length(options: Options) -> Duration:
+    """Whole seconds."""
+    return Duration(round(options.minutes * 60) * SECOND)
+
+
+async def _tidy_sooner(connection: Any, options: Options) -> None:
+    """With little to do it would be long before a table is vacuumed for the first time, and till then it grows."""
+    runs = options.rate * _length(options) // SECOND // SAMPLES
+    if runs < OFTEN_ENOUGH:
+        for table in ("waiting", "running"):
+            await connection.execute(f"alter table {table} set (autovacuum_vacuum_threshold = {runs})")
+
+
+def _requests(stand: Stand, open_: Open, first: Instant, rate: int, seconds: int) -> Iterator[tuple[Instant, bytes]]:
+    """Each is written when the one before it was sent. What cannot be sent in time is not sent at all."""
+    for at, dues in steady(first, rate, seconds):
+        if stand.clock.now() > first + seconds * SECOND:
+            return
+        open_.create(dues)
+        yield at, batch_due(stand, dues)
+
+
+async def _watch(
+    stand: Stand, sampling: Sampling, open_: Open, sending: asyncio.Task[Any], length: Duration, step: Step
+) -> None:
+    """From the instant at which the first run is due to that of the last."""
+    every = min(SELDOM, length // SAMPLES)
+    begin, count = sampling.first, length // every
+    await stand.until(begin, "soak", step)
+    moved = stand.clock.monotonic()
+    for look in range(1, count * LOOKS + 1):
+        await stand.clock.sleep(Duration(max(0, begin + look * every // LOOKS - stand.clock.now())))
+        stand.processes.check()
+        if sending.done():
+            sending.result()  # raises why it ended, if not because all was sent
+        noted = stand.take()
+        open_.start(noted.due)
+        sampling.add(noted)
+        if noted:
+            moved = stand.clock.monotonic()
+        elif stand.clock.monotonic() - moved > PATIENCE:
+            raise stand.processes.failure(f"{open_.left:,} runs are waiting, and none has started for a minute")
+        if look % LOOKS == 0:
+            await sampling.sample()
+        step(f"soak: {_figures(sampling)}", stand.clock.now() - begin, length)
+
+
+async def _rest(stand: Stand, open_: Open, sending: asyncio.Task[Any], step: Step) -> None:
+    """Until every run has started, or none has for so long that none will."""
+    await sending
+    moved = stand.clock.monotonic()
+    while open_.left and stand.clock.monotonic() - moved < PATIENCE:
+        step("waiting for the last runs", open_.created - open_.left, open_.created)
+        stand.processes.check()
+        await stand.clock.sleep(Duration(SECOND // 10))
+        noted = stand.take()
+        if noted:
+            open_.start(noted.due)
+            moved = stand.clock.monotonic()
+    if not open_.left:
+        await stand.settled(step)
+        open_.start(stand.take().due)
+
+
+def _figures(sampling: Sampling) -> str:
+    """Of the minute that has begun, or just ended."""
+    samples = sampling.samples
+    if not samples:
+        return "beginning"
+    whole = (len(samples) - 1) // A_MINUTE
+    now = minute(samples[whole * A_MINUTE :])
+    return (
+        f"minute {whole + 1}, {now.runs_per_second:,.0f} runs/s, p99 {now.lag_p99_ms:,.0f} ms, "
+        f"{sum(now.memory_mb.values()):.0f} MB, waiting {now.store.waiting.size / MEGABYTE:.0f} MB"
+    )
+
+
+def _rows(sampling: Sampling, open_: Open, options: Options, length: Duration) -> list[Row]:
+    samples = sampling.samples
+    lags, whole = Histogram.together([one.lags for one in samples]), minute(samples)
+    asked, long = f"{options.rate:,}/s asked for", f"for {show_duration(length)}"
+    each = round(1_000 * samples[0].seconds)
+    started = Series(each, tuple(one.runs for one in samples))
+    return [
+        Row(measures.SOAK_RATE, whole.runs_per_second, asked, minutes=minutes(samples)),
+        Row(measures.SOAK.p50, whole.lag_p50_ms, long),
+        Row(measures.SOAK.p99, whole.lag_p99_ms, long, lags=lags.coarse(FINER), started=started),
+        Row(measures.SOAK.longest, whole.lag_max_ms, long),
+        *judged(samples, open_.left),
+    ]
