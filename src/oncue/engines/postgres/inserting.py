@@ -15,7 +15,7 @@ from oncue.engines.port import Count, Deed, NewJob
 from oncue.engines.postgres import rows
 from oncue.engines.postgres.counting import count
 from oncue.engines.postgres.lanes import Touched
-from oncue.engines.postgres.store import Connection, Store
+from oncue.engines.postgres.store import Connection, Fetch
 from oncue.engines.sql import statements
 
 _SQL = statements("oncue.engines.postgres")
@@ -57,14 +57,17 @@ def deed_row(deed: Deed) -> tuple[Any, ...]:
 
 
 def is_plain(new: NewJob) -> bool:
-    """Nothing about it is what others could have or wait for: a one-shot without keys, tags, quota, lanes. Most are."""
-    spec, run = new.job.spec, new.run
-    plain = new.repeat is None and new.quota is None and spec.key is None and not spec.tags
-    return plain and run is not None and run.lanes is FREE
+    """One row is all there is of it: a one-shot without tags and lanes. Most are."""
+    return new.run is not None and new.run.lanes is FREE and not new.job.spec.tags
 
 
-async def create_plain(store: Store, new: Sequence[NewJob]) -> bool:
-    """All of these, by one statement: the general way takes nine trips to the server.
+def is_free_of_claims(new: NewJob) -> bool:
+    """It asks for nothing that others could have taken: no key, no part of a quota."""
+    return new.repeat is None and new.quota is None and new.job.spec.key is None
+
+
+async def create_plain(fetch: Fetch, new: Sequence[NewJob]) -> bool:
+    """All of these, with their lines of the audit log, by one statement.
 
     False: one of them is there already, and nothing was stored.
     """
@@ -72,7 +75,7 @@ async def create_plain(store: Store, new: Sequence[NewJob]) -> bool:
     deeds = [deed_row(job.deed) for job in new if job.deed is not None]
     since = min(created_at(job.job.job_id) for job in new)
     told = zip(*deeds, strict=True) if deeds else [()] * len(AUDIT)
-    [(stored,)] = await store.fetch(_SQL["create_plain"], *zip(*runs, strict=True), since, *told, hot=True)
+    [(stored,)] = await fetch(_SQL["create_plain"], *zip(*runs, strict=True), since, *told)
     return bool(stored)
 
 

@@ -23,7 +23,15 @@ from oncue.engines.admitting import REFUSED, StableKey, definitions, first_with_
 from oncue.engines.port import Cancelled, Count, Created, Creation, Holder, JobQuery, JobRow, NewJob, Page, Quota
 from oncue.engines.postgres import lanes, repeats, rows
 from oncue.engines.postgres.counting import count
-from oncue.engines.postgres.inserting import copy, create_plain, insert_runs, is_plain, write_deeds, write_ledger
+from oncue.engines.postgres.inserting import (
+    copy,
+    create_plain,
+    insert_runs,
+    is_free_of_claims,
+    is_plain,
+    write_deeds,
+    write_ledger,
+)
 from oncue.engines.postgres.lists import list_jobs
 from oncue.engines.postgres.pieces import Pieces
 from oncue.engines.postgres.purging import NotEnded, purge
@@ -56,8 +64,9 @@ class PostgresJobs:
         create = partial(_create, new=new, now=now, whole=whole)
         told_at = {job.deed.at for job in new if job.deed is not None}
         try:
-            plain = new and all(map(is_plain, new))
-            if plain and await self._pieces.fitting("audit", told_at, lambda: create_plain(self._store, new)):
+            at_once = new and all(is_plain(job) and is_free_of_claims(job) for job in new)
+            fetch = partial(self._store.fetch, hot=True)
+            if at_once and await self._pieces.fitting("audit", told_at, lambda: create_plain(fetch, new)):
                 return [Creation(Created.NEW, job.job.job_id) for job in new]
             return await self._pieces.write("audit", told_at, create)
         except _Undo as refused:
@@ -138,6 +147,10 @@ async def _create(connection: Connection, new: Sequence[NewJob], now: Instant, w
     await _take_stable_keys(connection, wanted, admission.takers, made_of)
     await repeats.give_back(connection, [job for job, one in zip(new, answers, strict=True) if one.outcome in REFUSED])
     fresh = [job for job, answer in zip(new, answers, strict=True) if answer.outcome is Created.NEW]
+    if fresh and all(map(is_plain, fresh)):
+        if not await create_plain(connection.fetch, fresh):
+            raise asyncpg.UniqueViolationError("somebody else has made one of them since we looked")
+        return answers
     recurring = [job for job in fresh if job.cursor is not None]
     await copy(connection, "jobs", rows.JOBS, [rows.job_row(job.job, job.class_id) for job in recurring])
     await copy(connection, "agenda", rows.AGENDA, [_agenda_row(job) for job in recurring])

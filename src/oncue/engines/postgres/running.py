@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from oncue.engines.postgres import lanes, rows
 from oncue.engines.postgres.counting import count
 from oncue.engines.postgres.inserting import copy
 from oncue.engines.postgres.pieces import Pieces
-from oncue.engines.postgres.store import Connection, Store
+from oncue.engines.postgres.store import Connection, Fetch, Store
 from oncue.engines.sql import statements
 
 _SQL = statements("oncue.engines.postgres")
@@ -33,7 +33,6 @@ _COUNT = {
     State.EXPIRED: Count.EXPIRED,
 }
 LOOKS = 1_000  # users that are asked one by one, whether or not they have anything due
-Fetch = Callable[..., Awaitable[Sequence[Record]]]
 ALIVE = "and exists (select from workers where worker_id = $1 for key share)"
 
 

@@ -6,7 +6,7 @@ Claims, settles and beats have connections of their own, so that no listing can 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -29,6 +29,7 @@ else:
     Pool = asyncpg.Pool
 
 T = TypeVar("T")
+Fetch = Callable[..., Awaitable[Sequence[asyncpg.Record]]]  # of the store, or within a transaction
 
 # Every table here is read through an index. A planner whose statistics are a minute old believes otherwise (a table
 # that was empty then has a million rows now), and one sequential scan for a thousand keys costs half a second. A bitmap
