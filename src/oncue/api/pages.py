@@ -24,7 +24,7 @@ from oncue.engines.port import Page
 
 LARGEST_PAGE = 1_000
 USUAL_PAGE = 100
-LOOKED_AT_ONCE, MOST_LOOKED_AT = 200, 300  # items of the store for one page of ours, where a filter leaves out some
+LOOKED_AT_ONCE, MOST_LOOKED_AT = 100, 200  # items of the store for one page of ours, where a filter leaves out some
 NO_FILTERS: Mapping[str, Reader] = MappingProxyType({})
 _SEAL = 9  # bytes
 

@@ -80,10 +80,10 @@ class Processes:
     ) -> None:
         self._ends.__exit__(kind, error, traceback)
 
-    def start(self, role: str, *options: str, command: tuple[str, ...] = ("oncue",)) -> Process:
-        """`oncue ROLE`, or another module that does the same."""
+    def start(self, role: str, *options: str) -> Process:
+        """`oncue ROLE`."""
         said = self._folder / f"{len(self._all)}.said"
-        line = [sys.executable, "-m", *command, role, "--json", *self._where, *options]
+        line = [sys.executable, "-m", "oncue", role, "--json", *self._where, *options]
         process = Process(role, line, self._folder, said)
         self._all.append(process)
         self._ends.callback(process.end)

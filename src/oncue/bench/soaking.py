@@ -24,7 +24,6 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, show_d
 SAMPLES = 40  # at least
 SELDOM = Duration(10 * SECOND)  # between two of them, at most
 LOOKS = 10  # at the notes, for each sample
-NARROW = ("oncue.cli.bench_up", "--history-width")
 OFTEN_ENOUGH = 10_000  # runs between two samples: then tables are vacuumed as they are anywhere
 
 
@@ -60,13 +59,13 @@ async def narrow_history(engine: str, options: Options) -> AsyncIterator[Stand]:
     """`oncue up` that keeps history for a fifth of the soak, in pieces a quarter as wide; tidied sooner if short."""
     length = _length(options)
     keep, every = max(SECOND, length // 5), max(1, min(60, length // SECOND // 30))
-    width = (*NARROW, f"{max(SECOND, keep // 4) // MILLISECOND}ms")
+    width = max(SECOND, keep // 4)
     with (
         placed(engine, {"autovacuum_naptime": f"{every}s"}) as (store, folder),
         Processes(store.url, folder) as processes,
     ):
-        settings = ("--port", "0", "--keep-history", f"{keep // MILLISECOND}ms", *WORK)
-        async with reached(store, processes, processes.start("up", *settings, command=width), folder) as stand:
+        history = ("--keep-history", f"{keep // MILLISECOND}ms", "--history-width", f"{width // MILLISECOND}ms")
+        async with reached(store, processes, processes.start("up", "--port", "0", *history, *WORK), folder) as stand:
             yield stand
 
 

@@ -47,6 +47,13 @@ STORE = (
     click.option(
         "--keep-history", default="90d", show_default=True, metavar="TIME", help="How long ended runs are kept."
     ),
+    click.option(
+        "--history-width",
+        default="1d",
+        show_default=True,
+        metavar="TIME",
+        help="The time that one piece of history spans: pieces are dropped whole.",
+    ),
 )
 SAYING = (
     click.option("--json", "as_json", is_flag=True, help="Say as JSON where it listens, or why it cannot start."),
@@ -173,7 +180,7 @@ def options(*groups: tuple[Callable[[F], F], ...]) -> Callable[[F], F]:
 
 def settings_of(**given: Any) -> Settings:
     """The options as settings. Without an engine it is a file in the data directory."""
-    for field in ("keep_history", "lease", "grace"):
+    for field in ("keep_history", "history_width", "lease", "grace"):
         if field in given:
             given[field] = parse_duration(given[field], field, least=SECOND)
     if not given.get("engine"):
