@@ -61,7 +61,7 @@ class Worker:
         await self._lookout.look()
         capacity = self._attempts.capacity
         for _ in range(CLAIMS):
-            due = self._lookout.take(capacity, BATCH)
+            due = [] if self.draining else self._lookout.take(capacity, BATCH)
             if not due:
                 break
             claimed = await self._claim(due)
