@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -66,7 +67,6 @@ class Changes:
     def __init__(self, send: Callable[[Sequence[Hint]], Coroutine[Any, Any, None]]) -> None:
         self._send = send
         self._noted: dict[UserNumber, dict[Changed, None]] = defaultdict(dict)
-        self._pausing: asyncio.TimerHandle | None = None
         self._sending: asyncio.Task[None] | None = None
 
     def after(self, action: str, request: Request, caller: Caller) -> None:
@@ -79,10 +79,13 @@ class Changes:
         noted[changed] = None
         if len(noted) > MOST_TOLD:
             self._noted[changed.uid] = {Changed(changed.uid, jobs=True): None}
-        if self._pausing is None:
-            self._pausing = asyncio.get_running_loop().call_later(PAUSE, self._flush)
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.create_task(self._send_noted())
 
-    def _flush(self) -> None:
-        noted, self._noted, self._pausing = self._noted, defaultdict(dict), None
-        hints = [changed.hint() for some in noted.values() for changed in some]
-        self._sending = asyncio.create_task(self._send(hints))
+    async def _send_noted(self) -> None:
+        while self._noted:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PAUSE):
+                    await asyncio.Event().wait()
+            noted, self._noted = self._noted, defaultdict(dict)
+            await self._send([changed.hint() for some in noted.values() for changed in some])
