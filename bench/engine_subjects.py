@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import platform
 import time
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -14,6 +13,7 @@ import apsw
 import asyncpg
 
 from engine_driver import BATCH, Driver
+from oncue.bench.filling import Owner, fill, old_snapshot
 from oncue.domain.instants import MINUTE, Duration
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine
@@ -83,22 +83,10 @@ class PostgresSubject:
         return await open_engine(Settings(engine=self._url, store_timeout=PATIENT))
 
     async def load(self, driver: Driver, future: int, finished: int) -> None:
-        connection = await asyncpg.connect(self._url)
-        now = driver.now()
-        await connection.execute(_POSTGRES_FUTURE, future, driver.uid, driver.class_id, now)
-        await connection.execute(_POSTGRES_FINISHED, finished, driver.uid, driver.class_id, now, driver.worker_id)
-        await connection.execute("vacuum analyze waiting")
-        await connection.execute("vacuum analyze history")
-        await connection.execute("checkpoint")
-        await connection.close()
+        await fill(self._url, _owner(driver), driver.now(), future, finished, _silent)
 
-    @asynccontextmanager
-    async def old_snapshot(self) -> AsyncIterator[None]:
-        connection = await asyncpg.connect(self._url)
-        async with connection.transaction(isolation="repeatable_read"):
-            await connection.fetch("select count(*) from waiting")
-            yield
-        await connection.close()
+    def old_snapshot(self) -> AbstractAsyncContextManager[None]:
+        return old_snapshot(self._url)
 
 
 _POSTGRES_RAW = """
@@ -118,23 +106,6 @@ _POSTGRES_SETTLE = """
 with done as (delete from runs where id = any($1::bigint[]) and worker = 7 returning id, job, due, worker)
 insert into history select id, job, due, now(), worker from done
 """
-_UUID7 = (
-    "(lpad(to_hex($4::bigint / 1000 + i / 1000), 12, '0')"
-    " || '7' || substr(md5(i::text), 1, 3) || '8' || substr(md5(i::text), 4, 15))::uuid"
-)
-_SPEC = '{"task":"noop","schedule":{"at":1794777050567281}}'
-_POSTGRES_FUTURE = f"""
-insert into waiting (run_id, job_id, uid, class_id, due, wanted, nominal, trigger, job_version, spec, payload)
-select id, id, $2, $3, at, at, at, 0, 1, '{_SPEC}', '{{}}'
-from (select {_UUID7} as id, $4::bigint + 86400000000 + i * 1000 as at from generate_series(1, $1::bigint) i) made
-"""
-_POSTGRES_FINISHED = f"""
-insert into history (run_id, job_id, uid, class_id, state, wanted, nominal, trigger, job_version, token, failures,
-  losses, started_at, ended_at, worker_id, spec, payload)
-select id, id, $2, $3, 2, at, at, 0, 1, 1, 0, 0, at, at, $5, '{_SPEC}', '{{}}'
-from (select {_UUID7.replace("$4::bigint / 1000", "$4::bigint / 1000 - 9000000")} as id, $4::bigint - 10000000 + i as at
-  from generate_series(1, $1::bigint) i) made
-"""
 
 
 class SqliteSubject:
@@ -142,6 +113,7 @@ class SqliteSubject:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._url = f"sqlite:///{folder}/oncue.db"
         self.about = f"SQLite {apsw.sqlite_lib_version()}, WAL, synchronous=FULL"
 
     def __enter__(self) -> Self:
@@ -181,30 +153,13 @@ class SqliteSubject:
         return claimed
 
     async def open(self) -> Engine:
-        return await open_engine(Settings(engine=f"sqlite:///{self._folder}/oncue.db", store_timeout=PATIENT))
+        return await open_engine(Settings(engine=self._url, store_timeout=PATIENT))
 
     async def load(self, driver: Driver, future: int, finished: int) -> None:
-        await asyncio.to_thread(self._load, driver, future, finished)
+        await fill(self._url, _owner(driver), driver.now(), future, finished, _silent)
 
-    def _load(self, driver: Driver, future: int, finished: int) -> None:
-        db = apsw.Connection(str(self._folder / "oncue.db"))
-        db.set_busy_timeout(60_000)
-        now, who = driver.now(), (driver.uid, driver.class_id)
-        [(piece,)] = db.execute("select name from pieces where from_at <= ?1 and until_at > ?1", (now,))
-        for start in range(0, future, 250_000):
-            db.execute(_SQLITE_FUTURE, (now, start, start + 250_000, *who))
-        for start in range(0, finished, 250_000):
-            db.execute(_SQLITE_FINISHED.replace("PIECE", piece), (now, start, start + 250_000, *who))
-        db.execute("pragma wal_checkpoint(truncate)")
-        db.close()
-
-    @asynccontextmanager
-    async def old_snapshot(self) -> AsyncIterator[None]:
-        db = apsw.Connection(str(self._folder / "oncue.db"))
-        db.execute("begin")
-        list(db.execute("select count(*) from runs"))
-        yield
-        db.close()
+    def old_snapshot(self) -> AbstractAsyncContextManager[None]:
+        return old_snapshot(self._url)
 
 
 _SQLITE_RAW = (
@@ -220,19 +175,11 @@ update runs set state = 1, attempt = attempt + 1, worker = 7, lease = 1
 where id in (select id from runs where state = 0 and due <= ? order by due limit ?)
 returning id, job, due, attempt, payload
 """
-_SQLITE_UUID7 = "unhex(printf('%012x7%03x8%015x', ?1 / 1000 {shift} + i / 1000, i % 4096, abs(random()) % (1 << 60)))"
-_SQLITE_SERIES = (
-    "with recursive n(i) as (select ?2 + 1 union all select i + 1 from n where i < ?3), made as materialized"
-)
-_SQLITE_FUTURE = f"""
-insert into runs (run_id, job_id, uid, class_id, due, wanted, nominal, trigger, job_version, token, failures, losses,
-  held, spec, payload)
-{_SQLITE_SERIES} (select {_SQLITE_UUID7.format(shift="")} as id, ?1 + 86400000000 + i * 1000 as at from n)
-select id, id, ?4, ?5, at, at, at, 0, 1, 0, 0, 0, 0, cast('{_SPEC}' as blob), x'7b7d' from made
-"""
-_SQLITE_FINISHED = f"""
-insert into PIECE (run_id, job_id, uid, class_id, state, wanted, nominal, trigger, job_version, token, failures, losses,
-  started_at, ended_at, spec, payload)
-{_SQLITE_SERIES} (select {_SQLITE_UUID7.format(shift="- 9000000")} as id, ?1 - 10000000 + i as at from n)
-select id, id, ?4, ?5, 2, at, at, 0, 1, 1, 0, 0, at, at, cast('{_SPEC}' as blob), x'7b7d' from made
-"""
+
+
+def _owner(driver: Driver) -> Owner:
+    return Owner(driver.uid, driver.class_id, driver.worker_id)
+
+
+def _silent(what: str, done: int, of: int | None) -> None:
+    """Whoever drives this says what is being done."""

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import uvloop
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from engine_driver import BATCH, Driver
@@ -131,9 +131,9 @@ async def main(asked: argparse.Namespace) -> None:
                 bar = progress.add_task(subject.name, total=7)
 
                 def step(
-                    what: str, subject: Subject = subject, bar: object = bar, progress: Progress = progress
+                    what: str, subject: Subject = subject, bar: TaskID = bar, progress: Progress = progress
                 ) -> None:
-                    progress.update(bar, advance=1, description=f"{subject.name}: {what}")  # type: ignore[arg-type]
+                    progress.update(bar, advance=1, description=f"{subject.name}: {what}")
 
                 await measure(subject, report, step, future, finished)
     report.show(console)

@@ -1,7 +1,7 @@
 // BullMQ: 100 jobs at a time in one worker (its docs, Workers, "Concurrency"), bulk adds of 1000 (Queues, "Adding jobs in
 // bulk"), ended jobs removed ("Auto-removal of jobs").
 import { Queue, Worker } from "bullmq";
-import { asked, batches, dues, mark, numbers, rate, tell, tellAhead } from "./protocol.mjs";
+import { asked, batches, mark, numbers, play } from "./protocol.mjs";
 
 const { hostname: host, port } = new URL(asked.store);
 const connection = { host, port: Number(port), maxRetriesPerRequest: null };
@@ -21,20 +21,4 @@ const addAll = async (due) => {
 };
 
 await queue.waitUntilReady();
-if (asked.measure === "one_by_one") {
-  await rate(async () => {
-    for (const number of numbers()) await queue.add("mark", { number });
-  });
-} else if (asked.measure === "batch") {
-  await rate(() => addAll());
-} else if (asked.measure === "drain") {
-  await addAll();
-  await work();
-  tell({});
-} else {
-  await work();
-  const due = dues(4);
-  await addAll(due);
-  tellAhead(due);
-}
-if (["one_by_one", "batch"].includes(asked.measure)) process.exit(0);
+await play({ addOne: (number) => queue.add("mark", { number }), addAll, work });

@@ -7,14 +7,11 @@ mingle or heartbeat with a single worker. Messages with an eta wait in the worke
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 from celery import Celery
-from protocol import Asked, Stopwatch, asked, mark, tell, tell_ahead
+from protocol import Asked, asked, mark, play, worker_process
 
 WORKER = ("worker", "--concurrency", "2", "--prefetch-multiplier", "128", "--loglevel", "ERROR")
 ALONE = ("--without-gossip", "--without-mingle", "--without-heartbeat")
@@ -28,7 +25,7 @@ def mark_task(number: int) -> None:
     mark(number)
 
 
-def send(ask: Asked, dues: list[float] | None = None) -> None:
+def send(ask: Asked, dues: list[float] | None) -> None:
     with app.producer_pool.acquire(block=True) as producer:
         for number in range(ask.count):
             eta = datetime.fromtimestamp(dues[number], UTC) if dues else None
@@ -36,27 +33,8 @@ def send(ask: Asked, dues: list[float] | None = None) -> None:
 
 
 def main() -> None:
-    ask = asked()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    if ask.measure == "one_by_one":
-        with Stopwatch() as watch:
-            send(ask)
-        tell(per_second=ask.count / watch.seconds)
-        return
-    if ask.measure == "drain":
-        send(ask)
-    command = [sys.executable, "-m", "celery", "--app", "celery_", "--workdir", str(Path(__file__).parent)]
-    worker = subprocess.Popen([*command, *WORKER, *ALONE], env=os.environ | {"BROKER": ask.store}, stdout=sys.stderr)
-    try:
-        if ask.measure == "drain":
-            tell()
-        else:
-            dues = ask.dues(8 + ask.count / 300)
-            send(ask, dues)
-            tell_ahead(dues)
-        worker.wait()
-    finally:
-        worker.kill()  # there is nothing to save, and a warm shutdown waits for what is not due yet
+    here = ("celery", "--app", "celery_", "--workdir", str(Path(__file__).parent))
+    play(send, lambda: worker_process(*here, *WORKER, *ALONE), 8, 300)
 
 
 if __name__ == "__main__":

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from huey import RedisHuey
-from protocol import Asked, Stopwatch, asked, mark, tell, tell_ahead
+from protocol import Asked, asked, mark, play
 
-ask = asked()
-huey = RedisHuey("bench", url=ask.store, results=False)
+huey = RedisHuey("bench", url=asked().store, results=False)
 
 
 @huey.task()
@@ -22,7 +23,7 @@ def mark_task(number: int) -> None:
     mark(number)
 
 
-def send(ask: Asked, dues: list[float] | None = None) -> None:
+def send(ask: Asked, dues: list[float] | None) -> None:
     for number in range(ask.count):
         if dues:
             mark_task.schedule((number,), eta=datetime.fromtimestamp(dues[number], UTC))
@@ -30,24 +31,15 @@ def send(ask: Asked, dues: list[float] | None = None) -> None:
             mark_task(number)
 
 
+@contextmanager
+def work() -> Iterator[Callable[[], object]]:
+    huey.create_consumer(workers=8, worker_type="thread", scheduler_interval=1, periodic=False).start()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # the consumer has a handler of its own
+    yield signal.pause
+
+
 def main() -> None:
-    if ask.measure == "one_by_one":
-        with Stopwatch() as watch:
-            send(ask)
-        tell(per_second=ask.count / watch.seconds)
-        return
-    if ask.measure == "drain":
-        send(ask)
-    consumer = huey.create_consumer(workers=8, worker_type="thread", scheduler_interval=1, periodic=False)
-    consumer.start()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    if ask.measure == "drain":
-        tell()
-    else:
-        dues = ask.dues(5 + ask.count / 1_000)
-        send(ask, dues)
-        tell_ahead(dues)
-    signal.pause()
+    play(send, work, 5, 1_000)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ const PER_SECOND = 100;
 const [, , measure, count, store] = process.argv;
 export const asked = { measure, count: Number(count), store };
 
-export function dues(lead) {
+function dues(lead) {
   const first = Math.floor(Date.now() / 1000 + lead) + 1;
   const apart = asked.measure === "spread" ? 1 / PER_SECOND : 0;
   return Array.from({ length: asked.count }, (_, number) => first + number * apart);
@@ -20,9 +20,9 @@ export function* batches(items, size = BATCH) {
   for (let i = 0; i < items.length; i += size) yield items.slice(i, i + size);
 }
 
-export const tell = (figures) => console.log(JSON.stringify(figures));
+const tell = (figures) => console.log(JSON.stringify(figures));
 
-export function tellAhead(all) {
+function tellAhead(all) {
   const ahead = all[0] - Date.now() / 1000;
   if (ahead < 0.5) {
     console.error(`enqueueing took too long: the first was due ${(-ahead).toFixed(1)} s before the last was there`);
@@ -31,10 +31,32 @@ export function tellAhead(all) {
   tell({ due: all[0] });
 }
 
-export async function rate(enqueueAll) {
+async function rate(enqueueAll) {
   const began = performance.now();
   await enqueueAll();
   tell({ per_second: (asked.count / (performance.now() - began)) * 1000 });
+}
+
+// All measures: `addOne` a job, `addAll` in batches, for now or for their instants, `work` starts the worker.
+export async function play({ addOne, addAll, work }) {
+  if (asked.measure === "one_by_one") {
+    await rate(async () => {
+      for (const number of numbers()) await addOne(number);
+    });
+    process.exit(0);
+  } else if (asked.measure === "batch") {
+    await rate(() => addAll());
+    process.exit(0);
+  } else if (asked.measure === "drain") {
+    await addAll();
+    await work();
+    tell({});
+  } else {
+    await work();
+    const due = dues(4);
+    await addAll(due);
+    tellAhead(due);
+  }
 }
 
 const out = openSync(process.env.MARKS, "a");

@@ -12,9 +12,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import struct
+import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 BATCH = 1_000
@@ -66,3 +70,43 @@ _marks = os.open(os.environ["MARKS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 def mark(number: int) -> None:
     """Which job started, and when: 16 bytes, appended in one piece by whichever process runs it."""
     os.write(_marks, struct.pack("<qd", number, time.time()))
+
+
+Send = Callable[[Asked, list[float] | None], None]
+Working = AbstractContextManager[Callable[[], object]]
+
+
+def play(send: Send, work: Callable[[], Working], lead: float, per_second: int) -> None:
+    """All measures of a peer that takes jobs one at a time.
+
+    `send` enqueues all, for now or for their instants; `work` starts the worker and gives what waits for its end. The
+    first instant is so many seconds ahead, and one more for each so many jobs.
+    """
+    ask = asked()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    if ask.measure == "one_by_one":
+        with Stopwatch() as watch:
+            send(ask, None)
+        tell(per_second=ask.count / watch.seconds)
+        return
+    if ask.measure == "drain":
+        send(ask, None)
+    with work() as wait:
+        if ask.measure == "drain":
+            tell()
+        else:
+            dues = ask.dues(lead + ask.count / per_second)
+            send(ask, dues)
+            tell_ahead(dues)
+        wait()
+
+
+@contextmanager
+def worker_process(*command: str) -> Iterator[Callable[[], object]]:
+    """A worker with the store in $BROKER; its children are in our process group."""
+    environment = os.environ | {"BROKER": asked().store}
+    worker = subprocess.Popen([sys.executable, "-m", *command], env=environment, stdout=sys.stderr)
+    try:
+        yield worker.wait
+    finally:
+        worker.kill()  # there is nothing to save, and some would wait for what is not due yet

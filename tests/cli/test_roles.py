@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from oncue.cli.main import COMMANDS, main
 from oncue.cli.roles import door_opened, settings_of
-from oncue.domain.instants import DAY, SECOND
+from oncue.domain.instants import DAY, HOUR, SECOND
 
 ONCUE = Path(sys.executable).with_name("oncue")
 
@@ -21,9 +21,12 @@ def test_without_an_engine_it_is_a_file_in_the_data_directory(tmp_path: Path) ->
 
 
 def test_lengths_of_time_are_read() -> None:
-    given = settings_of(engine="sqlite:///x.db", data_dir=".", lease="3s", grace="1m", keep_history="30d")
+    given = settings_of(
+        engine="sqlite:///x.db", data_dir=".", lease="3s", grace="1m", keep_history="30d", history_width="6h"
+    )
 
-    assert (given.lease, given.grace, given.keep_history) == (3 * SECOND, 60 * SECOND, 30 * DAY)
+    assert (given.lease, given.grace) == (3 * SECOND, 60 * SECOND)
+    assert (given.keep_history, given.history_width) == (30 * DAY, 6 * HOUR)
 
 
 @pytest.mark.parametrize(

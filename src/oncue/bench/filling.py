@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import apsw
 import msgspec
 
 from oncue.bench import measures
 from oncue.bench.measures import Measure, Row, Step
+from oncue.bench.measuring_tasks import TASK
 from oncue.bench.options import Options
 from oncue.bench.running import burst_noted, drained, spread_noted
 from oncue.bench.stand import Stand
+from oncue.domain.ids import ClassId, UserNumber, WorkerId
 from oncue.domain.instants import Instant
+from oncue.domain.job import Spec
+from oncue.engines.open import open_engine
 from oncue.engines.sql import statements
+from oncue.settings import Settings
 
 AT_ONCE = 50_000  # rows: a second of SQLite's one writer, which others wait for
 
+Wanted = Iterable[tuple[str, int]]
+
 _SQL = statements("oncue.bench")
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """Whose the rows are, of which class, and which worker has run those that are finished."""
+
+    uid: UserNumber
+    class_id: ClassId
+    worker_id: WorkerId
 
 
 class Pace(msgspec.Struct, frozen=True):
@@ -31,7 +45,7 @@ class Pace(msgspec.Struct, frozen=True):
 
 async def snapshot(stand: Stand, options: Options, step: Step) -> list[Row]:
     without = (await drained(stand, options.runs, step)).rate
-    async with old_snapshot(stand):
+    async with old_snapshot(stand.store.url):
         found = await drained(stand, options.runs, step)
     note = f"{found.rate:,.0f} and {without:,.0f} runs/s"
     return [Row(measures.SNAPSHOT, 100 * found.rate / without, note)]
@@ -39,7 +53,7 @@ async def snapshot(stand: Stand, options: Options, step: Step) -> list[Row]:
 
 async def full(stand: Stand, options: Options, step: Step) -> list[Row]:
     empty = await _pace(stand, options, step)
-    await fill(stand, options.future, options.finished, step)
+    await fill(stand.store.url, await _owner(stand), stand.clock.now(), options.future, options.finished, step)
     filled = await _pace(stand, options, step)
     there = f"{options.future:,} future and {options.finished:,} finished runs"
 
@@ -61,10 +75,10 @@ async def _pace(stand: Stand, options: Options, step: Step) -> Pace:
 
 
 @asynccontextmanager
-async def old_snapshot(stand: Stand) -> AsyncIterator[None]:
+async def old_snapshot(url: str) -> AsyncIterator[None]:
     """Another session that has begun to read and does not end: what it sees cannot be cleaned up."""
-    if stand.store.engine == "sqlite":
-        db = _sqlite(stand)
+    if url.startswith("sqlite"):
+        db = _sqlite(url)
         try:
             db.execute("begin")
             list(db.execute("select count(*) from runs"))
@@ -74,7 +88,7 @@ async def old_snapshot(stand: Stand) -> AsyncIterator[None]:
         return
     import asyncpg
 
-    connection = await asyncpg.connect(stand.store.url)
+    connection = await asyncpg.connect(url)
     try:
         async with connection.transaction(isolation="repeatable_read"):
             await connection.fetch("select count(*) from waiting")
@@ -83,44 +97,56 @@ async def old_snapshot(stand: Stand) -> AsyncIterator[None]:
         await connection.close()
 
 
-async def fill(stand: Stand, future: int, finished: int, step: Step) -> None:
+async def _owner(stand: Stand) -> Owner:
+    """The administrator, with the task that is measured."""
+    engine = await open_engine(Settings(engine=stand.store.url))
+    try:
+        uid = await engine.people.user("admin", stand.clock.now())
+        [class_id] = await engine.jobs.intern([Spec(TASK).class_key])
+        return Owner(uid, class_id, (await engine.fleet.workers())[0].worker_id)
+    finally:
+        await engine.close()
+
+
+async def fill(url: str, owner: Owner, now: Instant, future: int, finished: int, step: Step) -> None:
     """Rows as the engine would have written them, faster than it would."""
-    run = _fill_sqlite if stand.store.engine == "sqlite" else _fill_postgres
-    await run(stand, stand.clock.now(), future, finished, step)
+    run = _fill_sqlite if url.startswith("sqlite") else _fill_postgres
+    await run(url, owner, now, (("future", future), ("finished", finished)), step)
+    step("tidying the store", 0, None)
 
 
-async def _fill_postgres(stand: Stand, now: Instant, future: int, finished: int, step: Step) -> None:
+async def _fill_postgres(url: str, owner: Owner, now: Instant, wanted: Wanted, step: Step) -> None:
     import asyncpg
 
-    connection = await asyncpg.connect(stand.store.url)
+    connection = await asyncpg.connect(url)
     try:
-        for what, count in (("future", future), ("finished", finished)):
+        for what, count in wanted:
+            worker = (owner.worker_id,) if what == "finished" else ()
             for start in range(0, count, AT_ONCE):
                 step(f"{what} runs put into the store", start, count)
-                await connection.execute(_SQL[f"postgres_{what}"], start + 1, min(start + AT_ONCE, count), now)
-        step("tidying the store", 0, None)
+                span = (start + 1, min(start + AT_ONCE, count), now)
+                await connection.execute(_SQL[f"postgres_{what}"], *span, owner.uid, owner.class_id, *worker)
         for statement in ("vacuum analyze waiting", "vacuum analyze history", "checkpoint"):
             await connection.execute(statement)
     finally:
         await connection.close()
 
 
-async def _fill_sqlite(stand: Stand, now: Instant, future: int, finished: int, step: Step) -> None:
-    db = _sqlite(stand)
+async def _fill_sqlite(url: str, owner: Owner, now: Instant, wanted: Wanted, step: Step) -> None:
+    db = _sqlite(url)
     try:
         db.set_busy_timeout(60_000)
         [(piece,)] = db.execute("select name from pieces where from_at <= ?1 and until_at > ?1", (now,))
-        for what, count in (("future", future), ("finished", finished)):
+        for what, count in wanted:
             statement = _SQL[f"sqlite_{what}"].format(piece=piece)
             for start in range(0, count, AT_ONCE):
                 step(f"{what} runs put into the store", start, count)
                 span = (start + 1, min(start + AT_ONCE, count), now)
-                await asyncio.to_thread(db.execute, statement, span)
-        step("tidying the store", 0, None)
+                await asyncio.to_thread(db.execute, statement, (*span, owner.uid, owner.class_id))
         await asyncio.to_thread(db.execute, "pragma wal_checkpoint(truncate)")
     finally:
         db.close()
 
 
-def _sqlite(stand: Stand) -> apsw.Connection:
-    return apsw.Connection(str(Path(stand.store.url.removeprefix("sqlite:///"))))
+def _sqlite(url: str) -> apsw.Connection:
+    return apsw.Connection(url.removeprefix("sqlite:///"))

@@ -13,7 +13,7 @@ from oncue.services.attempts import Attempts
 from oncue.services.changes import Changes
 from oncue.services.lookout import Lookout
 
-BATCH = 450
+BATCH = 450  # half of what ordinary runs have room for in a worker as it comes, so that the other half can run
 CLAIMS = 4  # one after the other: what the last one brought runs while the next is under way
 ASK_AGAIN = Duration(SECOND)
 

@@ -17,7 +17,7 @@ from tests.services.executors.working import (
     alive_with,
     attempt,
     children,
-    is_zombie,
+    has_ended,
     open_descriptors,
     until,
 )
@@ -213,7 +213,7 @@ class TestReuse:
         """Before the loop could notice."""
         who = await run(processes, "who")
         os.kill(who["pid"], signal.SIGKILL)
-        while not all(is_zombie(pid) for pid in children()):
+        while not all(has_ended(pid) for pid in children()):
             pass
 
         assert await run(processes, "add", {"a": 1, "b": 2}) == 3

@@ -69,9 +69,12 @@ def children() -> set[int]:
     return {pid for pid in _processes() if _parent(pid) == os.getpid()} - others
 
 
-def is_zombie(pid: int) -> bool:
-    """It has ended, and nobody has asked how."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+def has_ended(pid: int) -> bool:
+    """A zombie has, too: asyncio's thread that waits for it may not have come to it yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def open_descriptors() -> int:

@@ -66,16 +66,17 @@ def is_free_of_claims(new: NewJob) -> bool:
     return new.repeat is None and new.quota is None and new.job.spec.key is None
 
 
-async def create_plain(fetch: Fetch, new: Sequence[NewJob]) -> bool:
+async def create_plain(fetch: Fetch, new: Sequence[NewJob], *, look: bool) -> bool:
     """All of these, with their lines of the audit log, by one statement.
 
-    False: one of them is there already, and nothing was stored.
+    False: it looked, one of them is there already, and nothing was stored.
     """
     runs = [_run_row(job.run, job.job.spec.name) for job in new if job.run is not None]
     deeds = [deed_row(job.deed) for job in new if job.deed is not None]
     since = min(created_at(job.job.job_id) for job in new)
     told = zip(*deeds, strict=True) if deeds else [()] * len(AUDIT)
-    [(stored,)] = await fetch(_SQL["create_plain"], *zip(*runs, strict=True), since, *told)
+    looked_for = [job.job.job_id for job in new] if look else []
+    [(stored,)] = await fetch(_SQL["create_plain"], *zip(*runs, strict=True), since, *told, looked_for)
     return bool(stored)
 
 

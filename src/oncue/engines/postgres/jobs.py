@@ -66,7 +66,7 @@ class PostgresJobs:
         try:
             at_once = new and all(is_plain(job) and is_free_of_claims(job) for job in new)
             fetch = partial(self._store.fetch, hot=True)
-            if at_once and await self._pieces.fitting("audit", told_at, lambda: create_plain(fetch, new)):
+            if at_once and await self._pieces.fitting("audit", told_at, lambda: create_plain(fetch, new, look=True)):
                 return [Creation(Created.NEW, job.job.job_id) for job in new]
             return await self._pieces.write("audit", told_at, create)
         except _Undo as refused:
@@ -148,8 +148,7 @@ async def _create(connection: Connection, new: Sequence[NewJob], now: Instant, w
     await repeats.give_back(connection, [job for job, one in zip(new, answers, strict=True) if one.outcome in REFUSED])
     fresh = [job for job, answer in zip(new, answers, strict=True) if answer.outcome is Created.NEW]
     if fresh and all(map(is_plain, fresh)):
-        if not await create_plain(connection.fetch, fresh):
-            raise asyncpg.UniqueViolationError("somebody else has made one of them since we looked")
+        await create_plain(connection.fetch, fresh, look=False)
         return answers
     recurring = [job for job in fresh if job.cursor is not None]
     await copy(connection, "jobs", rows.JOBS, [rows.job_row(job.job, job.class_id) for job in recurring])

@@ -1,7 +1,7 @@
 -- All or none of these one-shots, with their lines of the audit log: one statement is one trip and one commit. If one of them is
--- there already nothing is stored, and whoever asked looks closer. The order of insertion is that of the arrays.
+-- there already nothing is stored, and whoever asked looks closer; who has looked before gives no ids to look for ($18).
 with there as (
-  select from unnest($1::uuid[]) i(run_id) cross join lateral (
+  select from unnest($18::uuid[]) i(run_id) cross join lateral (
     (select from waiting where run_id = i.run_id)
     union all (select from running where run_id = i.run_id)
     union all (select from jobs where job_id = i.run_id)
