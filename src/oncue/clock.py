@@ -67,7 +67,7 @@ class SystemClock:
         self._offset = Offset(time.time_ns() // 1_000 - self.monotonic())
 
     def now(self) -> Instant:
-        return Instant(self.monotonic() + self._offset.length)
+        return Instant(_count() // 1_000 + self._offset.length)
 
     def monotonic(self) -> Instant:
         return Instant(_count() // 1_000)

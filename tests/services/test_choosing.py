@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from oncue.domain.ids import ClassId, RunId, UserNumber
 from oncue.domain.instants import Instant
 from oncue.domain.placement import ClassKey
-from oncue.domain.run import Peeked
 from oncue.services import choosing
 from oncue.services.choosing import InOrder, Known, Line
 from oncue.tasks import Isolation
@@ -35,7 +34,7 @@ def test_they_are_as_a_sorted_list_of_which_a_part_is_due(steps: list[tuple[str,
         for what, number in steps:
             due = [run for run in model if run.due <= now]
             if what == "add":
-                run = Known(Peeked(RunId(UUID(int=0)), Instant(number), ClassId(1), UserNumber(1)), LINE, next(order))
+                run = Known(RunId(UUID(int=0)), UserNumber(1), Instant(number), LINE, next(order))
                 found.add(run)
                 model = sorted([*model, run], key=lambda run: (run.due, run.order))
             elif what == "pass":

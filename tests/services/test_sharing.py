@@ -226,7 +226,7 @@ async def test_half_of_the_work_is_no_success(store: Store, stage: Stage, why: S
     run_id = await store.one_shot(-SECOND, task="heavy", preemptible=True)
     crew = await crew_on(store, stage)
     run = (await store.claim(crew.worker_id, run_id))[0]
-    crew.attempts.start(run)
+    crew.attempts.start([run])
     [going] = crew.attempts
     going.begun = True
     crew.attempts.stop(run_id, why)
@@ -242,7 +242,7 @@ async def test_one_told_to_stop_before_its_first_step_is_handed_back(store: Stor
     crew = await crew_on(store, stage)
     [run] = await store.claim(crew.worker_id, run_id)
 
-    crew.attempts.start(run)
+    crew.attempts.start([run])
     crew.attempts.stop(run_id, Stop.PREEMPTED)
     await crew.rest()
     await crew.settling.run_once()
@@ -284,7 +284,7 @@ async def test_what_there_is_no_room_for_after_all_is_handed_back(store: Store, 
     runs = await store.one_shots(2, -SECOND, task="wait")
     crew = await crew_on(store, stage, concurrency=1)
     for run in await store.claim(crew.worker_id, *runs):
-        crew.attempts.start(run)
+        crew.attempts.start([run])
     await crew.rest()
     await crew.settling.run_once()
 

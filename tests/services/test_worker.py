@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.services.crews import Stage, crew_on, final, work
 
+from oncue import Context
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import MILLISECOND, MINUTE, SECOND, Duration
 from oncue.domain.placement import Priority
@@ -44,6 +45,22 @@ async def test_a_run_starts_on_its_instant_and_not_before(store: Store, stage: S
     assert stage.started == [run_id]
     view = await store.run(run_id)
     assert (view.state, view.result, view.started_at) == (State.SUCCEEDED, b"1", store.now)
+
+
+async def test_each_of_one_claim_has_the_start_that_was_its_own(store: Store) -> None:
+    class Slow(Stage):
+        async def noop(self, ctx: Context) -> int:
+            store.advance(3 * MILLISECOND)
+            return await super().noop(ctx)
+
+    run_ids = await store.one_shots(2, -SECOND)
+    begin = store.now
+    crew = await crew_on(store, Slow())
+
+    await work(crew)
+
+    starts = {(await store.run(run_id)).started_at for run_id in run_ids}
+    assert starts == {begin, begin + 3 * MILLISECOND}
 
 
 async def test_what_is_due_is_started_in_order_as_far_as_there_is_room(store: Store, stage: Stage) -> None:

@@ -120,7 +120,8 @@ def keeping_users_accounts_open(patch: pytest.MonkeyPatch) -> None:
 
     def forgetful(capacity: Any, kind: Isolation, size: Resources, uid: UserNumber) -> None:
         give_back(capacity, kind, size, uid)
-        capacity._held[kind, uid] += size.slots
+        held = capacity._held[kind]
+        held[uid] = held.get(uid, 0) + size.slots
 
     patch.setattr(Capacity, "give_back", forgetful)
 

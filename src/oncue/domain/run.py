@@ -171,7 +171,8 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     @property
     def attempt(self) -> int:
         """The number of this attempt as users count: 1, 2, …"""
-        return next_number(read_attempts(self.attempts), self.failures + self.losses)
+        tries = self.failures + self.losses
+        return tries + 1 if self.attempts is None else next_number(read_attempts(self.attempts), tries)
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):

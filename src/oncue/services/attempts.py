@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum, auto
 from random import Random
 from traceback import format_exception
@@ -120,9 +120,16 @@ class Attempts:
     def __iter__(self) -> Iterator[Going]:
         return iter(list(self._going.values()))
 
-    def start(self, run: Claimed) -> None:
+    def start(self, runs: Iterable[Claimed]) -> None:
         """Only what a claim returned may come here. Never raises: what cannot be started has failed."""
-        now = self._clock.now()
+        now, monotonic = self._clock.now(), self._clock.monotonic()
+        none_before = not self._going
+        for run in runs:
+            self._start(run, now, monotonic)
+        if none_before and self._going:
+            self._begun()
+
+    def _start(self, run: Claimed, now: Instant, monotonic: Instant) -> None:
         reports = self._reporting.of(run)
         try:
             spec = decode_spec(run.spec)
@@ -134,15 +141,13 @@ class Attempts:
         if not self.capacity.fits(going.kind, going.size, Priority.HIGH):
             self._ended(run)  # its claim was in doubt for a while, and its place is another's by now
             return
-        going.deadline = Instant(self._clock.monotonic() + spec.timeout)
+        going.deadline = Instant(monotonic + spec.timeout)
         work = Work(_info(run, spec), task, run.payload, reports, spec.timeout, spec.resources)
         executor = self._alone if must_run_alone(run.losses) else self._executors[task.isolation]
         going.stoppable = executor is not self._executors[Isolation.THREAD]
         self._going[run.run_id] = going
         self.capacity.take(going.kind, going.size, run.uid)
         going.task = self._loop.create_task(self._attempt(going, executor, work))
-        if len(self._going) == 1:
-            self._begun()
 
     def stop(self, run_id: RunId, why: Stop) -> None:
         """Tell an attempt to stop. A second reason does not replace the first, unless that was only to give way.
@@ -202,6 +207,7 @@ class Attempts:
     async def _attempt(self, going: Going, executor: Executor, work: Work) -> None:
         """From start to end: run it, see what it came to, keep its log, hand on what is to be written."""
         going.begun = True
+        going.started_at = self._clock.now()  # those of one claim do not all start at once
         try:
             if going.stop is not None:
                 raise asyncio.CancelledError  # told to stop before it could begin

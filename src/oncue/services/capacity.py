@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from copy import copy
 
@@ -23,12 +22,13 @@ class Capacity:
         offered = resources.size_class()  # as runs are counted
         self._cpu = offered.cpu_milli
         self._memory = offered.memory_mb
-        self._held: Counter[tuple[Isolation, UserNumber]] = Counter()
+        self._held: dict[Isolation, dict[UserNumber, int]] = {kind: {} for kind in places}
 
     def copy(self) -> Capacity:
         """To try out what would fit."""
         other = copy(self)
-        other._free, other._held = dict(self._free), self._held.copy()
+        other._free = dict(self._free)
+        other._held = {kind: dict(held) for kind, held in self._held.items()}
         return other
 
     def how_many(self, kind: Isolation, size: Resources, priority: Priority) -> int:
@@ -56,19 +56,28 @@ class Capacity:
         )
 
     def take(self, kind: Isolation, size: Resources, uid: UserNumber, many: int = 1) -> None:
-        self._free[kind] -= many * size.slots
-        self._cpu -= many * size.cpu_milli
-        self._memory -= many * size.memory_mb
-        self._held[kind, uid] += many * size.slots
+        slots = many * size.slots
+        self._free[kind] -= slots
+        if size.cpu_milli:
+            self._cpu -= many * size.cpu_milli
+        if size.memory_mb:
+            self._memory -= many * size.memory_mb
+        held = self._held[kind]
+        held[uid] = held.get(uid, 0) + slots
 
     def give_back(self, kind: Isolation, size: Resources, uid: UserNumber) -> None:
         self._free[kind] += size.slots
-        self._cpu += size.cpu_milli
-        self._memory += size.memory_mb
-        self._held[kind, uid] -= size.slots
-        if not self._held[kind, uid]:
-            del self._held[kind, uid]
+        if size.cpu_milli:
+            self._cpu += size.cpu_milli
+        if size.memory_mb:
+            self._memory += size.memory_mb
+        held = self._held[kind]
+        left = held[uid] - size.slots
+        if left:
+            held[uid] = left
+        else:
+            del held[uid]
 
     def has_enough(self, kind: Isolation, uid: UserNumber) -> bool:
         """This user holds as much as one may while others wait."""
-        return self._held[kind, uid] >= MOST_FOR_ONE * (self._size[kind] - self._reserved[kind])
+        return self._held[kind].get(uid, 0) >= MOST_FOR_ONE * (self._size[kind] - self._reserved[kind])

@@ -7,10 +7,11 @@ from bisect import bisect
 from collections import deque
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from oncue.domain.ids import ClassId, RunId, UserNumber
 from oncue.domain.instants import MILLISECOND, NEVER, SECOND, Duration, Instant
 from oncue.domain.placement import HEAD_START, ClassKey, Priority
-from oncue.domain.run import Peeked
 from oncue.services.capacity import Capacity
 from oncue.tasks import Isolation
 
@@ -38,17 +39,14 @@ class Peers:
         return (run_id.int + self.place) % self.count
 
 
-class Known:
+class Known(msgspec.Struct, frozen=True, eq=False):
     """A run that was seen waiting. Not a reservation: by its instant it may be gone."""
 
-    __slots__ = ("due", "line", "order", "run_id", "uid")
-
-    def __init__(self, run: Peeked, line: Line, order: int) -> None:
-        self.run_id = run.run_id
-        self.uid = run.uid
-        self.due = run.due
-        self.line = line
-        self.order = order
+    run_id: RunId
+    uid: UserNumber
+    due: Instant
+    line: Line
+    order: int
 
     @property
     def rank(self) -> Instant:

@@ -151,7 +151,7 @@ class Lookout:
             before = known.get(run.run_id)
             if before is None or run.due != before.due:  # what was read last is true
                 line = self._lines[run.class_id]
-                new = known[run.run_id] = Known(run, line, next(self._order))
+                new = known[run.run_id] = Known(run.run_id, run.uid, run.due, line, next(self._order))
                 line.runs.add(new)
 
     # --------------------------------------------------------------------------------------------------------- choosing

@@ -74,8 +74,11 @@ class Worker:
         return min(wait, ASK_AGAIN) if self._doubts else wait
 
     def _start(self, runs: Sequence[Claimed]) -> None:
+        if not self.draining:
+            self._attempts.start(runs)
+            return
         for run in runs:
-            (self._unwanted if self.draining else self._attempts.start)(run)
+            self._unwanted(run)
 
     async def _claim(self, due: Sequence[RunId]) -> Sequence[Claimed]:
         asked_at = self._clock.monotonic()
