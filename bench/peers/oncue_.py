@@ -1,11 +1,15 @@
 """oncue: `oncue up` as a user starts it, jobs made through its HTTP API, history kept, every setting its default.
 
 For a drain the queue is paused while the jobs are made, and then resumed (docs/api.md, "queues").
+
+WORKERS=2: another `oncue worker` beside it. NO_HISTORY=1: an experiment, for comparison with peers that keep none; the
+statement that settles runs forgets them. There is no such setting: what has happened could not be shown.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -21,9 +25,15 @@ from urllib.parse import urlsplit
 from protocol import BATCH, Asked, Stopwatch, asked, mark, tell, tell_ahead
 
 from oncue import Context, Tasks
+from oncue.engines.postgres import running
 
 tasks = Tasks()
 CONNECTIONS = 2  # for batches: while one is stored, the next is read
+MORE_WORKERS = int(os.environ.get("WORKERS", "1")) - 1
+
+if os.environ.get("NO_HISTORY"):
+    before, _, rest = running._SQL["settle_final"].partition("kept as (")
+    running._SQL["settle_final"] = before + "counted as (" + rest.partition("counted as (")[2]
 
 
 @tasks.task("mark")
@@ -51,19 +61,23 @@ class Door:
 def up() -> Iterator[tuple[str, str]]:
     """A running `oncue up` whose worker has said which tasks it knows: its address, and a key."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "oncue", "up", "--json", "--port", "0", "--data-dir", folder]
-        arguments = ["--engine", asked().store, "--tasks", __file__]
-        process = subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
+        oncue = [sys.executable, "-m", "oncue"]
+        arguments = ["--engine", asked().store, "--tasks", __file__, "--data-dir", folder]
+        command = [*oncue, "up", "--json", "--port", "0", *arguments]
+        processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True)]
+        assert processes[0].stdout is not None
         try:
-            told = json.loads(process.stdout.readline())
+            told = json.loads(processes[0].stdout.readline())
+            processes += [subprocess.Popen([*oncue, "worker", *arguments], text=True) for _ in range(MORE_WORKERS)]
             door = Door(told["address"], told["admin_key"])
-            while b'"mark"' not in door.call("GET", "/v1/tasks"):
+            while door.call("GET", "/v1/workers").count(b'"mark"') < len(processes):
                 time.sleep(0.05)
             yield told["address"], told["admin_key"]
         finally:
-            process.terminate()
-            process.wait(30)
+            for process in processes:
+                process.terminate()
+            for process in processes:
+                process.wait(30)
 
 
 def job(number: int, due: float | None) -> dict[str, object]:

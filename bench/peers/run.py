@@ -66,11 +66,20 @@ class Peer:
     package: str = ""
     fewer: dict[str, int] = field(default_factory=dict)  # for those that would need minutes
     cannot: dict[str, str] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_oncue(self) -> bool:
+        return self.script == OURS
 
 
+OURS = "oncue_.py"
+AS_BEFORE = {"one_by_one": "enqueues as oncue does", "batch": "enqueues as oncue does"}
 ONE_MESSAGE_EACH = "it has no call that stores several jobs at once; each is a round trip of its own"
 PEERS = {
-    "oncue": Peer("oncue_.py", "postgres"),
+    "oncue": Peer(OURS, "postgres"),
+    "oncue-without-history": Peer(OURS, "postgres", cannot=AS_BEFORE, env={"NO_HISTORY": "1"}),
+    "oncue-two-workers": Peer(OURS, "postgres", cannot=AS_BEFORE, env={"WORKERS": "2"}),
     "graphile-worker": Peer("graphile_worker.mjs", "postgres", "graphile-worker"),
     "bullmq": Peer("bullmq.mjs", "redis", "bullmq"),
     "pgqueuer": Peer("pgqueuer_.py", "postgres", "pgqueuer"),
@@ -184,11 +193,11 @@ class Round:
         """The script in a process group of its own, none of which outlives this, and a way to wait for its answer."""
         complaints = folder / "complaints"
         program = "node" if self.peer.script.endswith(".mjs") else str(PEERS_PYTHON)
-        command = [sys.executable if self.peer.script == "oncue_.py" else program, str(HERE / self.peer.script)]
+        command = [sys.executable if self.peer.is_oncue else program, str(HERE / self.peer.script)]
         with (folder / "answer").open("w+") as out, complaints.open("w") as err:
             process = subprocess.Popen(
                 [*command, self.measure, str(self.figures.count), url],
-                env=os.environ | {"MARKS": str(marks)},
+                env=os.environ | {"MARKS": str(marks)} | self.peer.env,
                 cwd=folder,
                 stdout=out,
                 stderr=err,
@@ -256,7 +265,7 @@ def end_group(process: subprocess.Popen[str]) -> None:
 
 def missing(name: str) -> str | None:
     """Why a peer cannot run here at all."""
-    if name == "oncue":
+    if PEERS[name].is_oncue:
         return None
     if PEERS[name].script.endswith(".mjs"):
         return None if shutil.which("node") and (HERE / "node_modules").is_dir() else "needs Node and npm"
@@ -265,7 +274,7 @@ def missing(name: str) -> str | None:
 
 def version(name: str) -> str:
     """What requirements.txt or package.json pin."""
-    if name == "oncue":
+    if PEERS[name].is_oncue:
         return ""
     package = PEERS[name].package
     if PEERS[name].script.endswith(".mjs"):

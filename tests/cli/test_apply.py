@@ -392,7 +392,7 @@ DEFINITIONS: list[dict[str, Any]] = [
 def test_what_a_real_server_reads_back_is_seen_to_be_unchanged(oncue_up: Up, definition: dict[str, Any]) -> None:
     asked = {"task": "hello", "key": "k", **definition}
     with client_of(oncue_up) as client:
-        job = client.jobs.create(**{**asked, "tags": ["applied:x"]})  # type: ignore[typeddict-item]
+        job = client.jobs.create(**{**asked, "tags": ["applied:x"]})  # type: ignore[typeddict-item]  # a plain dict
         there = client.ask(jobs.show(job.job_id).plain())
         client.jobs.cancel(job.job_id)
         defaults = {task.name: task.defaults for task in client.tasks.list()}

@@ -45,7 +45,7 @@ class Blocking:
 
     def first(self, count: int, items: Iterator[T]) -> list[T]:
         found = [next(items) for _ in range(count)]
-        items.close()  # type: ignore[attr-defined]
+        items.close()  # type: ignore[attr-defined]  # a generator's
         return found
 
     def close(self) -> None:
@@ -77,7 +77,7 @@ class Awaiting:
     def first(self, count: int, items: AsyncIterator[T]) -> list[T]:
         async def collect() -> list[T]:
             found = [await anext(items) for _ in range(count)]
-            await items.aclose()  # type: ignore[attr-defined]
+            await items.aclose()  # type: ignore[attr-defined]  # a generator's
             return found
 
         return self._runner.run(collect())
