@@ -3,6 +3,7 @@
 import asyncio
 import os
 import secrets
+import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,6 +26,12 @@ settings.register_profile("default", deadline=None, max_examples=100)
 settings.register_profile("ci", deadline=None, max_examples=200, derandomize=True, print_blob=True)
 settings.register_profile("thorough", deadline=None, max_examples=5_000, print_blob=True)
 settings.load_profile("ci" if IN_CI else "default")
+
+
+def pytest_configure() -> None:
+    """A shell that runs the tests in the background has Ctrl-C ignored, and so would every process they start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

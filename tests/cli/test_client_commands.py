@@ -3,7 +3,6 @@
 import json
 import os
 import pty
-import signal
 import socket
 import subprocess
 from pathlib import Path
@@ -255,16 +254,12 @@ class TestTop:
         server = stand_in(self.answer)
         ours, theirs = pty.openpty()
         process = subprocess.Popen(
-            [ONCUE, "top", "--every", "0.2"],
-            stdout=theirs,
-            stderr=theirs,
-            env={**os.environ, "TERM": "xterm"},
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )  # a shell that runs the tests in the background has it ignored, and so would this process
+            [ONCUE, "top", "--every", "0.2"], stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm"}
+        )
         os.close(theirs)
         while len(server.requests) < 9:  # three looks
             os.read(ours, 10_000)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(2)
         with pytest.raises(OSError):  # noqa: PT012 - read until the terminal is closed
             while os.read(ours, 10_000):
                 pass
