@@ -5,6 +5,7 @@ from __future__ import annotations
 from oncue.bench import measures, procfs
 from oncue.bench.measures import Row, Step
 from oncue.bench.options import Options
+from oncue.bench.running import drained
 from oncue.bench.stand import Stand
 from oncue.domain.instants import SECOND, Duration, Instant
 
@@ -12,18 +13,19 @@ CALM = Duration(2 * SECOND)  # after a start, or after work
 
 
 async def idle(stand: Stand, options: Options, step: Step) -> list[Row]:
-    """Fresh when it is asked for the first time; later, beside that."""
+    """Fresh when it is asked for the first time; later, whether more runs leave it as it is."""
     if not procfs.readable():
         return []
-    pid, when = stand.door.pid, "fresh" if stand.fresh_memory is None else f"after {stand.noted:,} runs"
+    pid, when = stand.door.pid, f"after {stand.noted:,} runs" if stand.noted else "fresh"
     await stand.until(Instant(stand.clock.now() + CALM), "idle", step)
     before, began = procfs.busy_seconds(pid), stand.clock.monotonic()
     await stand.until(Instant(stand.clock.now() + options.idle_seconds * SECOND), "idle", step)
     busy, ended = procfs.busy_seconds(pid) - before, stand.clock.monotonic()
     share, memory = 100 * busy * SECOND / (ended - began), procfs.megabytes(pid)
     rows = [Row(measures.IDLE_PROCESSOR, share, when), Row(measures.IDLE_MEMORY, memory, when)]
-    if stand.fresh_memory is None:
-        stand.fresh_memory = memory
+    if not stand.noted:
         return rows
-    grown = 100 * (memory / stand.fresh_memory - 1)
-    return [*rows, Row(measures.IDLE_GROWTH, grown, f"{when}; 5 % is none")]
+    await drained(stand, options.more, step)
+    await stand.until(Instant(stand.clock.now() + CALM), "idle", step)
+    grown = 100 * (procfs.megabytes(pid) / memory - 1)
+    return [*rows, Row(measures.IDLE_GROWTH, grown, f"after {options.more:,} runs more; 5 % is none")]

@@ -94,7 +94,7 @@ RECURRING = Measure("recurring", "occurrences run", "runs/s", 3_000, 10_000, mor
 RECURRING_LAGS = Lags.of("recurring")
 IDLE_PROCESSOR = Measure("idle", "processor", "% of a core", 5, 1)
 IDLE_MEMORY = Measure("idle", "memory of all processes", "MB", 200, 130)
-IDLE_GROWTH = Measure("idle", "memory grown since the start", "%", 5, 5)
+IDLE_GROWTH = Measure("idle", "memory grown", "%", 5, 5)
 FULL_DRAIN = Measure("full", "drain, beside an empty store", "%", 80, 95, more_is_better=True)
 FULL_BURST = Measure("full", "burst p99, beside an empty store", "%", 80, 95, more_is_better=True)
 FULL_SPREAD = Measure("full", "spread p99, beside an empty store", "%", 80, 95, more_is_better=True)

@@ -25,6 +25,8 @@ class Options(msgspec.Struct, frozen=True):
     """Jobs that recur every second, so many in each round."""
     recurring_seconds: int = 10
     idle_seconds: int = 10
+    more: int = 1_000_000
+    """Runs, after all parts, that must leave memory as it is."""
     future: int = 5_000_000
     finished: int = 10_000_000
 
@@ -40,6 +42,7 @@ QUICK = Options(
     recurring=(3_000,),
     recurring_seconds=3,
     idle_seconds=2,
+    more=20_000,
     future=50_000,
     finished=100_000,
 )
