@@ -23,10 +23,13 @@ from oncue.testing.conformance.store import LIVE, Store, job_of, only
 place = outside.place
 
 
-async def quick_to_see_deadlocks(place: Place) -> None:
-    """Those that are left are to be resolved while the test runs, and often."""
+async def quick_to_see_deadlocks(place: Place, after: str = "20 ms") -> None:
+    """Those that are left are to be resolved while the test runs, and often.
+
+    A session looks for one but once, so long after it began to wait: by then the circle must be closed.
+    """
     name = await place.value("select quote_ident(current_database())")
-    await place.session.execute(f"alter database {name} set deadlock_timeout = '20 ms'")
+    await place.session.execute(f"alter database {name} set deadlock_timeout = '{after}'")
 
 
 class Crowd:
@@ -137,7 +140,7 @@ async def end_of_the_circle(place: Place, call: Call, theirs: str, ours: str) ->
 
 
 async def test_a_transaction_that_lost_a_deadlock_is_repeated(place: Place) -> None:
-    await quick_to_see_deadlocks(place)
+    await quick_to_see_deadlocks(place, after="1 s")
     store = await place.store()
     worker = await store.worker()
     run = await store.claim_one(worker, await store.one_shot(group="g"))
@@ -153,7 +156,7 @@ async def test_a_transaction_that_lost_a_deadlock_is_repeated(place: Place) -> N
 
 async def test_a_statement_that_lost_a_deadlock_is_repeated(place: Place) -> None:
     """Catches a driver's error from the verbs that need but one statement."""
-    await quick_to_see_deadlocks(place)
+    await quick_to_see_deadlocks(place, after="1 s")
     store = await place.store()
     worker = await store.worker()
     dead = await store.claim(worker, *await store.one_shots(2))
