@@ -22,6 +22,7 @@ AIMS = {
     measures.IDLE_PROCESSOR: (5, 1),
     measures.IDLE_MEMORY: (200, 130),
     measures.IDLE_GROWTH: (5, 5),
+    measures.IDLE_GOING_ON: (5, 5),
     measures.SOAK.p99: (2_000, 250),
     measures.SOAK_LOST: (0, 0),
     measures.SOAK_LAG: (200, 200),

@@ -90,7 +90,7 @@ def _listed(data: bytes) -> list[tuple[int, int]]:
 
 def _walked(zone: ZoneInfo, start: int, end: int) -> Iterator[tuple[int, int, int]]:
     def offset(second: int) -> int:
-        return int(datetime.fromtimestamp(second, zone).utcoffset().total_seconds())  # type: ignore[union-attr]
+        return int(datetime.fromtimestamp(second, zone).utcoffset().total_seconds())  # type: ignore[union-attr]  # it has a zone
 
     for day in range(start, end, 86_400):
         if offset(day) != offset(day + 86_400):

@@ -112,7 +112,6 @@ async def fill(url: str, owner: Owner, now: Instant, future: int, finished: int,
     """Rows as the engine would have written them, faster than it would."""
     run = _fill_sqlite if url.startswith("sqlite") else _fill_postgres
     await run(url, owner, now, (("future", future), ("finished", finished)), step)
-    step("tidying the store", 0, None)
 
 
 async def _fill_postgres(url: str, owner: Owner, now: Instant, wanted: Wanted, step: Step) -> None:
@@ -126,6 +125,7 @@ async def _fill_postgres(url: str, owner: Owner, now: Instant, wanted: Wanted, s
                 step(f"{what} runs put into the store", start, count)
                 span = (start + 1, min(start + AT_ONCE, count), now)
                 await connection.execute(_SQL[f"postgres_{what}"], *span, owner.uid, owner.class_id, *worker)
+        step("tidying the store", 0, None)
         for statement in ("vacuum analyze waiting", "vacuum analyze history", "checkpoint"):
             await connection.execute(statement)
     finally:
@@ -143,6 +143,7 @@ async def _fill_sqlite(url: str, owner: Owner, now: Instant, wanted: Wanted, ste
                 step(f"{what} runs put into the store", start, count)
                 span = (start + 1, min(start + AT_ONCE, count), now)
                 await asyncio.to_thread(db.execute, statement, (*span, owner.uid, owner.class_id))
+        step("tidying the store", 0, None)
         await asyncio.to_thread(db.execute, "pragma wal_checkpoint(truncate)")
     finally:
         db.close()

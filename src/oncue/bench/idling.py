@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oncue.bench import measures, procfs
-from oncue.bench.measures import Row, Step
+from oncue.bench.measures import Measure, Row, Step
 from oncue.bench.options import Options
 from oncue.bench.running import drained
 from oncue.bench.stand import Stand
@@ -13,19 +13,25 @@ CALM = Duration(2 * SECOND)  # after a start, or after work
 
 
 async def idle(stand: Stand, options: Options, step: Step) -> list[Row]:
-    """Fresh when it is asked for the first time; later, whether more runs leave it as it is."""
+    """Fresh when it is asked for the first time; later, beside that, and whether more runs leave it as it is."""
     if not procfs.readable():
         return []
-    pid, when = stand.door.pid, f"after {stand.noted:,} runs" if stand.noted else "fresh"
+    pid, when = stand.door.pid, "fresh" if stand.fresh_memory is None else f"after {stand.noted:,} runs"
     await stand.until(Instant(stand.clock.now() + CALM), "idle", step)
     before, began = procfs.busy_seconds(pid), stand.clock.monotonic()
     await stand.until(Instant(stand.clock.now() + options.idle_seconds * SECOND), "idle", step)
     busy, ended = procfs.busy_seconds(pid) - before, stand.clock.monotonic()
     share, memory = 100 * busy * SECOND / (ended - began), procfs.megabytes(pid)
     rows = [Row(measures.IDLE_PROCESSOR, share, when), Row(measures.IDLE_MEMORY, memory, when)]
-    if not stand.noted:
+    if stand.fresh_memory is None:
+        stand.fresh_memory = memory
         return rows
+    rows.append(_grown(measures.IDLE_GROWTH, stand.fresh_memory, memory, when))
     await drained(stand, options.more, step)
     await stand.until(Instant(stand.clock.now() + CALM), "idle", step)
-    grown = 100 * (procfs.megabytes(pid) / memory - 1)
-    return [*rows, Row(measures.IDLE_GROWTH, grown, f"after {options.more:,} runs more; 5 % is none")]
+    more = f"after {options.more:,} runs more"
+    return [*rows, _grown(measures.IDLE_GOING_ON, memory, procfs.megabytes(pid), more)]
+
+
+def _grown(measure: Measure, before: float, after: float, when: str) -> Row:
+    return Row(measure, 100 * (after / before - 1), f"{when}; 5 % is none")

@@ -48,6 +48,7 @@ class Stand:
         self.clock = SystemClock()
         self.later = 0  # jobs made here that are due another day
         self.noted = self.early = self.again = 0  # runs, over all parts
+        self.fresh_memory: float | None = None
         self._notes = Notes(folder)
 
     def request(self, method: str, path: str, body: bytes = b"") -> bytes:
