@@ -3,6 +3,7 @@
 import asyncio
 import os
 import secrets
+import shutil
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,14 +23,38 @@ from oncue.testing.postgres import PostgresMissing, PrivatePostgres
 
 IN_CI = bool(os.environ.get("CI"))
 
+# Stores of tests lie in memory, because commits wait for the disk and no test depends on one: what a killed process has
+# written stays there, too.
+IN_MEMORY = Path("/dev/shm")
+if IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > 4 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
+
 settings.register_profile("default", deadline=None, max_examples=100)
 settings.register_profile("ci", deadline=None, max_examples=200, derandomize=True, print_blob=True)
 settings.register_profile("thorough", deadline=None, max_examples=5_000, print_blob=True)
 settings.load_profile("ci" if IN_CI else "default")
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--failures-to", type=Path, help="append the id of each test that fails to this file")
+
+
+class _FailureList:
+    """Writes which tests failed, so that `.ci/run` can run those again alone."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            with self._path.open("a") as file:
+                file.write(f"{report.nodeid}\n")
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """A shell that runs the tests in the background has Ctrl-C ignored, and so would every process they start."""
+    if (path := config.getoption("--failures-to")) is not None:
+        config.pluginmanager.register(_FailureList(path))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
