@@ -20,11 +20,11 @@ run: .venv/runtime.stamp ## start oncue with the example tasks and everything in
 	@.venv/bin/oncue up --tasks examples/tasks.py $(ARGS)
 
 .PHONY: test
-test: .venv/dev.stamp ## run the tests, all but the long ones
-	@$(PYTEST) -n $(WORKERS) -m "not ($(LONG_TESTS))" $(ARGS)
+test: .venv/dev.stamp ## run the tests, all but the long ones and what only repeats others on PostgreSQL
+	@$(PYTEST) -n $(WORKERS) -m "not ($(LONG_TESTS) or again)" $(ARGS)
 
 .PHONY: test-postgres
-test-postgres: .venv/dev.stamp ## run only the tests that use PostgreSQL
+test-postgres: .venv/dev.stamp ## run all tests that use PostgreSQL
 	@$(PYTEST) -n $(WORKERS) -m "postgres and not ($(LONG_TESTS))" $(ARGS)
 
 .PHONY: test-processes

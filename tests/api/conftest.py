@@ -104,6 +104,13 @@ async def time_passing(desk: Desk) -> AsyncIterator[None]:
         ticking.cancel()
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=(pytest.mark.postgres, pytest.mark.again))])
+def engine_name(request: pytest.FixtureRequest) -> str:
+    """Both, but every day only SQLite: what differs between engines is tried by the conformance suite on both."""
+    name: str = request.param
+    return name
+
+
 @pytest.fixture
 async def desk(empty_store: EmptyStore) -> AsyncIterator[Desk]:
     async with desk_on(empty_store) as desk:
