@@ -29,6 +29,7 @@ from oncue.engines.new_keys import new_key
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Key, Role, Topic
 from oncue.services.channel import Channel, Start, ToWorker, Unusable
+from oncue.services.finishing import Finishing
 from oncue.services.first_key import first_key
 from oncue.services.keeper import UNUSABLE, Keeper, Kept
 from oncue.services.listening import Listening
@@ -184,6 +185,7 @@ async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> 
     metering = Loop(Metering(engine, clock))
     runs_changed = Nudge(metering.wake, clock)
     folding, retention = Loop(Folding(engine)), Loop(Retention(engine, clock, settings))
+    finishing = Loop(Finishing(engine, clock))
 
     def jobs_changed(_: Hint) -> None:
         planning.wake()
@@ -192,7 +194,8 @@ async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> 
     concerns: dict[Topic, Callable[[Hint], None]] = {Topic.JOBS: jobs_changed, Topic.RUNS: runs_changed}
     listening = asyncio.create_task(Listening(engine.signals, concerns).run())
     try:
-        async with looping(planning, overlap, metering, reaper, folding, retention), timekeeping(engine, clock):
+        loops = (planning, overlap, metering, reaper, finishing, folding, retention)
+        async with looping(*loops), timekeeping(engine, clock):
             yield
     finally:
         listening.cancel()

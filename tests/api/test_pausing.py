@@ -1,7 +1,7 @@
 """Pausing and resuming a job over REST."""
 
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from tests.api.conftest import Desk, etag_of
@@ -9,6 +9,7 @@ from tests.api.conftest import Desk, etag_of
 from oncue.domain.instants import HOUR, MINUTE, SECOND, rfc3339
 from oncue.domain.run import State
 from oncue.engines.port import Hint, Topic
+from oncue.testing.conformance.cutting_off import cut_off
 
 
 async def act(desk: Desk, what: str, job: Any, body: Any = None, *, key: str = "ada") -> Any:
@@ -186,3 +187,40 @@ async def test_hints_follow_a_pause_and_a_resume(desk: Desk, monkeypatch: pytest
     await act(desk, "resume", job)
 
     assert sent == [(Hint(Topic.RUNS), "paused"), (Hint(Topic.RUNS), "active"), (Hint(Topic.JOBS), "active")]
+
+
+@pytest.mark.parametrize(("missed", "runs"), [("skip", 0), ("last", 1), ("all", 8)])
+async def test_a_job_with_more_runs_than_one_step_holds_is_resumed_in_several(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, missed: str, runs: int
+) -> None:
+    for module in ("sqlite.jobs", "sqlite.lists", "postgres.jobs"):
+        monkeypatch.setattr(f"oncue.engines.{module}.MOST_READ", 3)
+    store = desk.store
+    job = await desk.create(schedule="every 1m", overlap="allow")
+    await store.plan(ahead=8 * MINUTE)
+    await act(desk, "pause", job)
+    store.advance(8 * MINUTE + SECOND)
+    refused = await desk.call("PATCH", f"/v1/jobs/{job['job_id']}", {"timeout": "1m"})
+
+    resumed = await act(desk, "resume", job, {"missed": missed})
+
+    assert (refused.status_code, "let them run first" in refused.text) == (409, True)
+    assert resumed["status"] == "active"
+    assert len(await store.claimable()) == runs
+    assert sum(entry.count for entry in await store.ledger(UUID(job["job_id"]))) == 8 - runs
+    await store.check_counts()
+
+
+async def test_pausing_again_holds_what_a_pause_that_was_cut_off_has_left(desk: Desk) -> None:
+    store = desk.store
+    job = await desk.create(schedule="every 1s", overlap="allow")
+    await store.plan(ahead=1_200 * SECOND)
+    store.advance(1_200 * SECOND)
+    with cut_off(store.engine):
+        answer = await desk.call("POST", f"/v1/jobs/{job['job_id']}/pause")
+    assert answer.status_code == 503
+    assert await store.claimable() != []
+
+    await act(desk, "pause", job)
+
+    assert await store.claimable() == []

@@ -209,11 +209,17 @@ class TestEditing:
         assert change.job.status is JobStatus.FINISHED
 
 
+def test_more_than_one_edit_may_plan_anew_refuse_it() -> None:
+    with pytest.raises(Conflict, match="let them run first"):
+        change_spec(replace(recurring(1, 2), crowded=True), timeout=MINUTE)
+
+
 class TestPausing:
     def test_what_was_planned_is_held_not_lost(self) -> None:
         change = pause(recurring(1, 2), NOW)
 
-        assert (change.hold, change.withdraw, change.add) == (ids(1, 2), (), ())
+        assert change.pauses_or_resumes  # and so all that waits follows
+        assert (change.withdraw, change.add) == ((), ())
         assert change.cursor == Cursor(NEVER, tick(2), 2)
         assert change.job is not None
         assert (change.job.status, change.job.version) == (JobStatus.PAUSED, 4)
@@ -240,7 +246,7 @@ class TestResuming:
     ) -> None:
         change = resume(recurring(1, 2, status=JobStatus.PAUSED), missed, tick(5.5))
 
-        assert set(change.release) == set(ids(*released))
+        assert change.pauses_or_resumes
         assert set(change.withdraw) == set(ids(*{1, 2} - set(released)))
         assert added(change) == [tick(i) for i in made]
         assert ledger(change) == [(tick(first), tick(last), count, "paused") for first, last, count in skipped]
@@ -252,20 +258,38 @@ class TestResuming:
     def test_what_is_still_ahead_is_released(self, missed: CatchUp) -> None:
         change = resume(recurring(1, 2, status=JobStatus.PAUSED), missed, tick(0.5))
 
-        assert (change.release, change.withdraw, change.add, change.ledger) == (ids(1, 2), (), (), ())
+        assert (change.pauses_or_resumes, change.withdraw, change.add, change.ledger) == (True, (), (), ())
         assert change.cursor == Cursor(tick(3), tick(2), 2)
 
     def test_the_last_one_may_be_one_that_was_planned(self) -> None:
         change = resume(recurring(1, 2, status=JobStatus.PAUSED), CatchUp.LAST, tick(2.5))
 
-        assert (change.release, change.withdraw, change.add) == (ids(2), ids(1), ())
+        assert (change.withdraw, change.add) == (ids(1), ())
         assert ledger(change) == [(tick(1), tick(1), 1, "paused")]
 
     def test_the_last_one_is_the_latest_in_whatever_order_they_were_read(self) -> None:
         snap = recurring(1, 2, status=JobStatus.PAUSED)
         change = resume(replace(snap, waiting=snap.waiting[::-1]), CatchUp.LAST, tick(2.5))
 
-        assert change.release == ids(2)
+        assert change.withdraw == ids(1)
+
+    @pytest.mark.parametrize("missed", [CatchUp.LAST, CatchUp.SKIP])
+    def test_of_more_than_one_step_may_hold_the_older_go_first_and_it_stays_paused(self, missed: CatchUp) -> None:
+        crowded = replace(recurring(1, 2, 3, status=JobStatus.PAUSED), crowded=True)
+
+        change = resume(crowded, missed, tick(5.5))
+
+        assert (change.unfinished, change.pauses_or_resumes, change.job) == (True, False, None)
+        assert (change.withdraw, change.add) == (ids(1, 2), ())
+        assert ledger(change) == [(tick(1), tick(1), 1, "paused"), (tick(2), tick(2), 1, "paused")]
+        assert change.cursor == Cursor(NEVER, tick(3), 1)
+
+    def test_all_of_more_than_one_step_may_hold_are_released(self) -> None:
+        crowded = replace(recurring(1, 2, 3, status=JobStatus.PAUSED), crowded=True)
+
+        change = resume(crowded, CatchUp.ALL, tick(5.5))
+
+        assert (change.unfinished, change.pauses_or_resumes, change.withdraw) == (False, True, ())
 
     def test_a_one_shot_is_released(self) -> None:
         change = resume(one_shot(status=JobStatus.PAUSED), CatchUp.SKIP, tick(9))
@@ -292,7 +316,7 @@ class TestResuming:
         limited = Schedule(every=MINUTE, anchor=NOW, max_runs=3)
         change = resume(recurring(1, status=JobStatus.PAUSED, schedule=limited), CatchUp.ALL, tick(9.5))
 
-        assert len(change.release) + len(change.add) == 3
+        assert (change.withdraw, len(change.add)) == ((), 2)
 
     def test_resuming_after_the_end_finishes_the_job(self) -> None:
         """Its end came during the pause. Active without a next instant, nobody would ever look at it again."""

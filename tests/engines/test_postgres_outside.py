@@ -161,6 +161,8 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Jobs.read": lambda: store.jobs.read(uid, job),
         "Jobs.apply": lambda: store.jobs.apply(change.pause(snapshot, now), now),
         "Jobs.cancel": lambda: store.jobs.cancel(uid, JobId(waiting[0]), now),
+        "Jobs.unfinished": lambda: store.jobs.unfinished(10),
+        "Jobs.finish": lambda: store.jobs.finish(job, now),
         "Jobs.purge": lambda: store.jobs.purge(job, 10),
         "Jobs.list": lambda: store.jobs.list(JobQuery(uid)),
         "Planning.plan": store.plan,

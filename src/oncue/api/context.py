@@ -20,6 +20,7 @@ from oncue.domain.ids import ClassId, UserNumber, uuid7
 from oncue.domain.instants import Instant
 from oncue.domain.placement import ClassKey
 from oncue.domain.run import RunView
+from oncue.engines.hints import after_stopping
 from oncue.engines.port import Cancelled, Engine, Hint, Quota, Role, Topic
 from oncue.settings import Settings
 
@@ -77,12 +78,7 @@ class Api:
         await self.engine.signals.send([Hint(Topic.RUNS, due=due)])
 
     async def hint_stopped(self, answer: Cancelled) -> None:
-        """Workers that run any of it have mail; whoever waited behind what was stopped may start."""
-        hints = [Hint(Topic.MAIL, target=worker) for worker in sorted({str(worker) for _, worker in answer.told})]
-        if answer.stopped:
-            hints.append(Hint(Topic.RUNS))
-        if hints:
-            await self.engine.signals.send(hints)
+        await self.engine.signals.send(after_stopping(answer))
 
 
 def _eights() -> Iterator[bytes]:

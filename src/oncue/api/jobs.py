@@ -106,6 +106,7 @@ async def pause(api: Api, request: Request, caller: Caller) -> Response:
         return None if snap.job.status is JobStatus.PAUSED else change.pause(snap, now)
 
     await _change(api, request, caller, decide)
+    await api.engine.jobs.finish(JobId(path_id(request)), api.clock.now())  # what an earlier try has left
     await api.hint_runs(None)  # whoever waited behind what is held now
     return await show(api, request, caller)
 
@@ -122,17 +123,18 @@ async def resume(api: Api, request: Request, caller: Caller) -> Response:
         decided = change.resume(snap, missed, now)
         return decided if snap.job.status is JobStatus.PAUSED else None
 
-    await _change(api, request, caller, decide)
+    while (decided := await _change(api, request, caller, decide)) and decided.unfinished:
+        pass
     await api.engine.signals.send([Hint(Topic.RUNS), Hint(Topic.JOBS)])
     return await show(api, request, caller)
 
 
 async def _change(
     api: Api, request: Request, caller: Caller, decide: Callable[[Snapshot, Instant], JobChange | None]
-) -> None:
+) -> JobChange | None:
     """Read, decide, write; again if the job moved on meanwhile. None: it is as it should be."""
 
-    async def attempt() -> bool | None:
+    async def attempt() -> tuple[JobChange | None] | None:
         snap, now = await snapshot(api, request, caller), api.clock.now()
         decided = decide(snap, now)
         if decided is None:
@@ -141,9 +143,9 @@ async def _change(
             changed(request, snap.job.uid, snap.job.job_id)
         else:
             return None
-        return True
+        return (decided,)
 
-    await until_settled(api.clock, attempt)
+    return (await until_settled(api.clock, attempt))[0]
 
 
 async def snapshot(api: Api, request: Request, caller: Caller) -> Snapshot:

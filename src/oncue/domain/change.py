@@ -14,7 +14,7 @@ import msgspec
 from oncue.domain.errors import Conflict, Invalid
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, occurrence_id
 from oncue.domain.instants import NEVER, Instant
-from oncue.domain.job import Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, encode_spec
+from oncue.domain.job import MOST_READ, Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, encode_spec
 from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.planning import MOST_LATE, DueJob, planned_run
@@ -42,10 +42,17 @@ class JobChange(msgspec.Struct, frozen=True):
     # runs
     withdraw: tuple[RunId, ...] = ()  # each must still be waiting, untried, at `expect_version`
     add: tuple[NewRun, ...] = ()  # one that exists already, in whatever state, is not added again
-    hold: tuple[RunId, ...] = ()  # each must still be waiting
+    hold: tuple[RunId, ...] = ()  # of a one-shot; each must still be waiting
     release: tuple[RunId, ...] = ()
     ledger: tuple[Entry, ...] = ()
     grows: int = 0  # bytes that the payload has more than before
+    unfinished: bool = False  # there was more than one change may hold: read and decide again after this one
+
+    @property
+    def pauses_or_resumes(self) -> bool:
+        """A recurring job's status decides for all its runs: an engine holds or releases whatever waits of it."""
+        paused = JobStatus.PAUSED
+        return self.job is not None and (self.job.status is paused) != (self.expect_status is paused)
 
 
 def first_cursor(schedule: Schedule, now: Instant) -> Cursor:
@@ -89,6 +96,11 @@ def edit(snap: Snapshot, spec: Spec, payload: bytes | None, class_id: ClassId, n
     job = msgspec.structs.replace(snap.job, spec=spec, payload=payload, version=snap.job.version + 1, updated_at=now)
     if snap.cursor is None and snap.started:
         raise Conflict("this job has started: a one-shot can be edited until then")
+    if snap.crowded:
+        raise Conflict(
+            f"more than {MOST_READ} runs of this job wait, too many to plan anew at once: let them run first, "
+            "or cancel this job and make another"
+        )
     if not spec.schedule.recurring:
         decided = _edit_to_one_shot(snap, job, class_id, now)
     elif snap.cursor is None:
@@ -154,7 +166,6 @@ def pause(snap: Snapshot, now: Instant) -> JobChange:
         snap,
         job=msgspec.structs.replace(snap.job, status=JobStatus.PAUSED, updated_at=now),
         cursor=msgspec.structs.replace(snap.cursor, next_at=NEVER),
-        hold=tuple(run.run_id for run in snap.waiting),
     )
 
 
@@ -168,6 +179,8 @@ def resume(snap: Snapshot, missed: CatchUp, now: Instant) -> JobChange:
         return _change(snap, release=tuple(run.run_id for run in held))
     schedule = snap.job.spec.schedule
     swallowed = [run for run in held if run.scheduled and run.nominal is not None and run.nominal <= now]
+    if snap.crowded and missed is not CatchUp.ALL and len(swallowed) > 1:
+        return _thin_out(snap, snap.cursor, sorted(swallowed, key=lambda run: run.wanted)[:-1])
     kept, ledger = _make_up(snap.job, snap.cursor, swallowed, missed, now)
     dropped = {run.run_id for run in swallowed if run.nominal not in kept}
     standing = {run.nominal for run in swallowed}
@@ -181,8 +194,18 @@ def resume(snap: Snapshot, missed: CatchUp, now: Instant) -> JobChange:
         cursor=cursor,
         withdraw=tuple(dropped),
         add=_runs(active, snap.class_id, wanted, now, Trigger.CATCH_UP),
-        release=tuple(run.run_id for run in held if run.run_id not in dropped),
         ledger=ledger,
+    )
+
+
+def _thin_out(snap: Snapshot, cursor: Cursor, older: list[WaitingRun]) -> JobChange:
+    """Of a paused job that has too many runs to be resumed in one step: some that will not run go before."""
+    return _change(
+        snap,
+        cursor=msgspec.structs.replace(cursor, planned=cursor.planned - len(older)),
+        withdraw=tuple(run.run_id for run in older),
+        ledger=tuple(_skipped(snap.job, [run.nominal], "paused") for run in older if run.nominal is not None),
+        unfinished=True,
     )
 
 

@@ -141,6 +141,9 @@ class WaitingRun(msgspec.Struct, frozen=True):
     held: Held = Held.NO
 
 
+MOST_READ = 10_000  # waiting runs in a snapshot
+
+
 class Snapshot(msgspec.Struct, frozen=True):
     """A job as read for a decision. The change that follows is guarded by what was read here."""
 
@@ -150,3 +153,4 @@ class Snapshot(msgspec.Struct, frozen=True):
     waiting: tuple[WaitingRun, ...] = ()
     going: tuple[RunId, ...] = ()  # running, or between two attempts
     started: bool = False  # a one-shot whose only run has been tried
+    crowded: bool = False  # more runs wait than a snapshot holds: these are the first

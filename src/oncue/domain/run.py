@@ -167,6 +167,7 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     inline: bool  # the definition sits in the run and goes with it into history
     parent: RunId | None = None
     updated_at: Instant | None = None
+    claimed_at: Instant = Instant(0)  # its start, for whoever looks while it runs and for history
 
     @property
     def attempt(self) -> int:

@@ -165,6 +165,8 @@ class Jobs(Protocol):
         QuotaExceeded: its owner's `quota` has no room for the bytes that the payload `grows` by; nothing was written.
 
         A one-shot's definition is its run: its status is guarded, and its runs by `withdraw`, `hold` and `release`.
+        When a recurring job is paused or resumed, all its waiting runs follow, in bites: nothing of it starts after the
+        answer to a pause. A run that is withdrawn and added again keeps its token.
 
         Old definitions stay readable for the runs that started with them. A repeat finds its guard gone: False.
         """
@@ -173,8 +175,17 @@ class Jobs(Protocol):
     async def cancel(self, uid: UserNumber | None, job_id: JobId, now: Instant) -> Cancelled | None:
         """End a job: nothing of it starts after this answer. Waiting runs are final, running ones are told.
 
-        A repeat answers with nothing stopped. None: no such job.
+        What it has of runs is reached in bites, each found by one look that sees every run in one place, until a look
+        finds nothing left. A repeat answers with nothing stopped. None: no such job.
         """
+        ...
+
+    async def unfinished(self, limit: int) -> list[JobId]:
+        """Jobs that were paused, resumed or cancelled by somebody who was cut off before all their runs followed."""
+        ...
+
+    async def finish(self, job_id: JobId, now: Instant) -> Cancelled:
+        """Let all runs of such a job follow its status: held, released, or ended and told. A repeat does nothing."""
         ...
 
     async def purge(self, job_id: JobId, limit: int) -> int:

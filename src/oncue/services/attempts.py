@@ -66,13 +66,13 @@ class Going:
         "told_at",
     )
 
-    def __init__(self, run: Claimed, spec: Spec, kind: Isolation, reports: RunReports, started_at: Instant) -> None:
+    def __init__(self, run: Claimed, spec: Spec, kind: Isolation, reports: RunReports) -> None:
         self.run = run
         self.spec = spec
         self.size = PLAIN if spec.resources == PLAIN else spec.resources.size_class()  # as its class says
         self.kind = kind
         self.reports = reports
-        self.started_at = started_at
+        self.started_at = run.claimed_at  # what the store says while it runs must stay true when it has ended
         self.deadline = Instant(0)  # by the monotonic clock
         self.begun = False  # until then a cancel would end its asyncio task before that could say what became of it
         self.stop: Stop | None = None
@@ -122,22 +122,22 @@ class Attempts:
 
     def start(self, runs: Iterable[Claimed]) -> None:
         """Only what a claim returned may come here. Never raises: what cannot be started has failed."""
-        now, monotonic = self._clock.now(), self._clock.monotonic()
+        monotonic = self._clock.monotonic()
         none_before = not self._going
         for run in runs:
-            self._start(run, now, monotonic)
+            self._start(run, monotonic)
         if none_before and self._going:
             self._begun()
 
-    def _start(self, run: Claimed, now: Instant, monotonic: Instant) -> None:
+    def _start(self, run: Claimed, monotonic: Instant) -> None:
         reports = self._reporting.of(run)
         try:
             spec = decode_spec(run.spec)
             task = self._task(spec.task)
         except Exception as error:
-            self._ended(_unstartable(run, self._worker_id, now, error))
+            self._ended(_unstartable(run, self._worker_id, self._clock.now(), error))
             return
-        going = Going(run, spec, task.takes, reports, now)
+        going = Going(run, spec, task.takes, reports)
         if not self.capacity.fits(going.kind, going.size, Priority.HIGH):
             self._ended(run)  # its claim was in doubt for a while, and its place is another's by now
             return
@@ -207,7 +207,6 @@ class Attempts:
     async def _attempt(self, going: Going, executor: Executor, work: Work) -> None:
         """From start to end: run it, see what it came to, keep its log, hand on what is to be written."""
         going.begun = True
-        going.started_at = self._clock.now()  # those of one claim do not all start at once
         try:
             if going.stop is not None:
                 raise asyncio.CancelledError  # told to stop before it could begin
@@ -333,7 +332,7 @@ def _unstartable(run: Claimed, worker_id: WorkerId, now: Instant, error: Excepti
         run,
         Spec("?"),
         worker_id,
-        now,
+        run.claimed_at,
         now,
         error_type=type(error).__name__,
         error=f"it could not be started: {error}",

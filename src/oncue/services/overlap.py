@@ -8,7 +8,8 @@ from oncue.clock import Clock
 from oncue.domain.ids import RunId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.overlap import Displacement, HeldRun, Withdrawal, decide
-from oncue.engines.port import Engine, Hint, Topic
+from oncue.engines.hints import after_stopping
+from oncue.engines.port import Engine
 
 # Held runs are looked at this much ahead, and at least this often: so the instant of each is known before it comes.
 AHEAD = Duration(SECOND)
@@ -44,13 +45,8 @@ class Overlap:
     async def _displace(self, going: RunId, now: Instant) -> None:
         """A repeat is harmless, and tells the worker again."""
         answer = await self._engine.running.cancel(None, going, now)
-        if answer is None:
-            return
-        hints = [Hint(Topic.MAIL, target=str(worker_id)) for _, worker_id in answer.told]
-        if answer.stopped:  # it was between two attempts: whoever follows may start
-            hints.append(Hint(Topic.RUNS))
-        if hints:
-            await self._engine.signals.send(hints)
+        if answer is not None:
+            await self._engine.signals.send(after_stopping(answer))
 
 
 def _until_next(coming: Sequence[HeldRun], now: Instant) -> Duration:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from oncue.domain.ids import created_at
+from oncue.domain.ids import RunId, created_at
 from oncue.domain.instants import Instant
 from oncue.domain.lane import FREE
 from oncue.domain.ledger import Entry
@@ -20,6 +20,7 @@ from oncue.engines.sql import statements
 
 _SQL = statements("oncue.engines.postgres")
 AUDIT = "at uid key_id action object_id detail address".split()
+NO_TOKENS: Mapping[RunId, int] = {}
 LEDGER = "job_id first_at last_at n outcome reason run_id at".split()
 
 
@@ -28,11 +29,19 @@ async def copy(connection: Connection, table: str, columns: Sequence[str], recor
         await connection.copy_records_to_table(table, records=records, columns=columns)
 
 
-async def insert_runs(connection: Connection, runs: Sequence[tuple[NewRun, str | None]], touched: Touched) -> None:
-    """Add runs with their names, count them, and note the lanes that have to be tended before the transaction ends."""
+async def insert_runs(
+    connection: Connection,
+    runs: Sequence[tuple[NewRun, str | None]],
+    touched: Touched,
+    tokens: Mapping[RunId, int] = NO_TOKENS,
+) -> None:
+    """Add runs with their names, count them, and note the lanes that have to be tended before the transaction ends.
+
+    `tokens`: of those that were here before.
+    """
     records = []
     for run, name in runs:
-        records.append(rows.new_waiting(run, name))
+        records.append(rows.new_waiting(run, name, tokens.get(run.run_id, 0)))
         touched.add(run)
     await copy(connection, "waiting", rows.WAITING, records)
     created = Tally((run.uid, run.class_id) for run, _ in runs)

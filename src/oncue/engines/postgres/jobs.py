@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -13,16 +12,17 @@ import asyncpg
 from asyncpg import Record
 
 from oncue.domain.change import JobChange
-from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, created_at
+from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, WorkerId, created_at
 from oncue.domain.instants import NEVER, Instant
-from oncue.domain.job import Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, decode_spec, definition_of
+from oncue.domain.job import MOST_READ, Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, decode_spec, definition_of
 from oncue.domain.lane import Held
 from oncue.domain.placement import ClassKey, Priority, Resources
 from oncue.domain.run import NewRun, State
 from oncue.engines.admitting import REFUSED, StableKey, definitions, first_with_each, quotas_of
 from oncue.engines.port import Cancelled, Count, Created, Creation, Holder, JobQuery, JobRow, NewJob, Page, Quota
-from oncue.engines.postgres import lanes, repeats, rows
+from oncue.engines.postgres import following, lanes, repeats, rows
 from oncue.engines.postgres.counting import count
+from oncue.engines.postgres.following import Bite
 from oncue.engines.postgres.inserting import (
     copy,
     create_plain,
@@ -36,7 +36,6 @@ from oncue.engines.postgres.lists import list_jobs
 from oncue.engines.postgres.pieces import Pieces
 from oncue.engines.postgres.purging import NotEnded, purge
 from oncue.engines.postgres.quotas import admit_counted, grow, lock_bounds
-from oncue.engines.postgres.running import end_waiting
 from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.sql import statements
 
@@ -86,26 +85,48 @@ class PostgresJobs:
             row = found or one_shot
             if row is None or (uid is not None and row["uid"] != uid):
                 return None
-            runs = await connection.fetch(_SQL["runs_of_job"], job_id)
+            runs = await connection.fetch(_SQL["runs_of_job"], job_id, MOST_READ + 1)
             return _snapshot(row, runs, recurring=found is not None)
 
         return await self._store.read(read)
 
     async def apply(self, change: JobChange, now: Instant, quota: Quota | None = None) -> bool:
         try:
-            await self._pieces.write("ledger", [now], lambda c: _apply(c, change, now, quota))
+            done = await self._pieces.write("ledger", [now], lambda c: _apply(c, change, now, quota))
         except _MovedOn:
             return False
+        except _Unfinished:
+            await self.finish(change.job_id, now)
+            return False
+        if not done:
+            await self.finish(change.job_id, now)
         return True
 
     async def cancel(self, uid: UserNumber | None, job_id: JobId, now: Instant) -> Cancelled | None:
-        while snapshot := await self.read(uid, job_id):
-            cancel = partial(_cancel, snapshot=snapshot, now=now)
-            with suppress(_MovedOn):
-                answer = await self._pieces.write("history", [now], cancel)
-                if snapshot.cursor is not None or answer != Cancelled():
-                    return answer  # else its only run moved while we looked: look again
+        while await self.read(uid, job_id) is not None:
+            try:
+                bite, final = await self._pieces.write("history", [now], partial(_cancel, job_id=job_id, now=now))
+            except _MovedOn:
+                continue
+            left = Cancelled() if bite.done else await self.finish(job_id, now)
+            told = dict(bite.told) | dict(left.told)
+            return Cancelled(bite.stopped + left.stopped, tuple(told.items()), final)
         return None
+
+    async def unfinished(self, limit: int) -> list[JobId]:
+        found = await self._store.fetch("select job_id from unfinished order by job_id limit $1", limit)
+        return [row["job_id"] for row in found]
+
+    async def finish(self, job_id: JobId, now: Instant) -> Cancelled:
+        stopped: list[RunId] = []
+        told: dict[RunId, WorkerId] = {}
+        bite = Bite(done=False)
+        while not bite.done:
+            go_on = partial(following.next_bite, job_id=job_id, after=bite.reached, now=now)
+            bite = await self._pieces.write("history", [now], go_on)
+            stopped += bite.stopped
+            told.update(bite.told)
+        return Cancelled(tuple(stopped), tuple(told.items()))
 
     async def purge(self, job_id: JobId, limit: int) -> int:
         try:
@@ -119,6 +140,10 @@ class PostgresJobs:
 
 class _MovedOn(Exception):
     """A guard failed: the transaction is undone and the caller decides again."""
+
+
+class _Unfinished(Exception):
+    """Not all runs have followed the act before this one: they do so first."""
 
 
 class _Undo(Exception):
@@ -220,21 +245,24 @@ def _snapshot(row: Record, runs: list[Record], *, recurring: bool) -> Snapshot:
         if not run["running"]
     )
     going = tuple(run["run_id"] for run in runs if run["running"] or run["tries"])
+    waiting, crowded = waiting[:MOST_READ], len(waiting) > MOST_READ
     if not recurring:
-        return Snapshot(rows.one_shot(row), row["class_id"], None, waiting, going, started=row["tried"])
+        return Snapshot(rows.one_shot(row), row["class_id"], None, waiting, going, row["tried"], crowded)
     cursor = rows.cursor(row) if row["next_at"] is not None else Cursor(NEVER, NEVER)
-    return Snapshot(rows.recurring(row), row["class_id"], cursor, waiting, going)
+    return Snapshot(rows.recurring(row), row["class_id"], cursor, waiting, going, crowded=crowded)
 
 
-async def _apply(connection: Connection, change: JobChange, now: Instant, quota: Quota | None) -> None:
-    """Guards first, in the order of locks: cursor, definition, quota, lanes, runs."""
+async def _apply(connection: Connection, change: JobChange, now: Instant, quota: Quota | None) -> bool:
+    """Guards first, in the order of locks: cursor, definition, quota, lanes, runs. False: there are runs to follow."""
     await _guard_definition(connection, change)
     await grow(connection, change, quota)
-    touched = lanes.Touched()
-    late = await _came_to_wait(connection, change)
-    await _lock_lanes(connection, {*change.withdraw, *change.hold, *change.release, *late}, touched)
-    await _withdraw(connection, change)
-    await _hold(connection, change, late, touched)
+    touched, pause = lanes.Touched(), change.job is not None and change.job.status is JobStatus.PAUSED
+    follow = await following.to_follow(connection, change.job_id, pause=pause) if change.pauses_or_resumes else []
+    run_ids = [run_id for run_id, _ in follow]
+    await following.lock_lanes(connection, [*change.withdraw, *change.hold, *change.release, *run_ids], touched)
+    tokens = await _withdraw(connection, change)
+    await following.hold_or_release(connection, run_ids, touched, pause=pause)
+    await _hold(connection, change, touched)
     if change.dissolve:
         await connection.execute(_SQL["keep_version"], change.job_id, now)
         await connection.execute("delete from jobs where job_id = $1", change.job_id)
@@ -246,9 +274,13 @@ async def _apply(connection: Connection, change: JobChange, now: Instant, quota:
         await connection.execute(
             _SQL["put_cursor"], change.job_id, change.uid, cursor.next_at, cursor.floor, cursor.planned
         )
-    await _add(connection, change.add, touched)
+    await _add(connection, change.add, tokens, touched)
     await write_ledger(connection, change.ledger, now)
     await lanes.tend(connection, touched)
+    if len(follow) < following.BITE:
+        return True
+    await following.note(connection, change.job_id, now, done=False)
+    return False
 
 
 async def _guard_definition(connection: Connection, change: JobChange) -> None:
@@ -259,7 +291,7 @@ async def _guard_definition(connection: Connection, change: JobChange) -> None:
             raise _MovedOn
     row = await connection.fetchrow(_SQL["lock_job"], change.job_id)
     if row is None:
-        await _lock_one_shot(connection, change.job_id)
+        await following.lock_one_shot(connection, change.job_id)
         found = await connection.fetchrow(_SQL["read_one_shot"], change.job_id)
         if found is None or change.expect_floor is not None or rows.one_shot(found).status is not change.expect_status:
             raise _MovedOn
@@ -267,49 +299,25 @@ async def _guard_definition(connection: Connection, change: JobChange) -> None:
     read = (row["uid"], row["version"], rows.STATUSES[row["status"]])
     if read != (change.uid, change.expect_version, change.expect_status):
         raise _MovedOn
+    if await following.is_unfinished(connection, change.job_id):
+        raise _Unfinished
 
 
-async def _lock_one_shot(connection: Connection, job_id: JobId) -> None:
-    """It has no row of its own: whoever cancels it and whoever adds a run to it take turns by its id."""
-    await connection.execute("select pg_advisory_xact_lock($1)", job_id.int & 2**63 - 1)
-
-
-async def _came_to_wait(connection: Connection, change: JobChange) -> list[RunId]:
-    """What a pause or its end concerns, too: what was running when the caller looked may wait again by now."""
-    if change.job is None or JobStatus.PAUSED not in (change.job.status, change.expect_status):
-        return []
-    return [row["run_id"] for row in await connection.fetch(_SQL["members_of_job"], change.job_id)]
-
-
-async def _lock_lanes(connection: Connection, members: set[RunId], touched: lanes.Touched) -> None:
-    if members:
-        for row in await connection.fetch("select lane, gate from waiting where run_id = any($1::uuid[])", members):
-            touched.free(row["lane"], row["gate"])
-        await lanes.lock(connection, touched, leaving=len(members))
-
-
-async def _withdraw(connection: Connection, change: JobChange) -> None:
+async def _withdraw(connection: Connection, change: JobChange) -> dict[RunId, int]:
+    """Their tokens: one that is added again goes on from there, or an older attempt's word would count for it."""
     if not change.withdraw:
-        return
+        return {}
     gone = await connection.fetch(_SQL["withdraw"], sorted(change.withdraw), change.uid, change.expect_version)
     if len(gone) < len(change.withdraw):
         raise _MovedOn
     await count(connection, Tally((row["uid"], row["class_id"], Count.WITHDRAWN) for row in gone))
+    return {row["run_id"]: row["token"] for row in gone}
 
 
-async def _hold(connection: Connection, change: JobChange, late: Sequence[RunId], touched: lanes.Touched) -> None:
-    """Of those that came late, whoever is claimed meanwhile runs, as what runs does; the others must be there still."""
-    pausing = change.job is not None and change.job.status is JobStatus.PAUSED
-    for statement, asked, beside in (
-        (_SQL["hold"], change.hold, late if pausing else ()),
-        (_SQL["release"], change.release, () if pausing else late),
-    ):
-        run_ids = sorted({*asked, *beside})
-        found = await connection.fetch(statement, run_ids, change.uid, Held.PAUSED) if run_ids else []
-        if not {row["run_id"] for row in found}.issuperset(asked):
+async def _hold(connection: Connection, change: JobChange, touched: lanes.Touched) -> None:
+    for asked, pause in ((change.hold, True), (change.release, False)):
+        if not (await following.hold_or_release(connection, asked, touched, pause=pause)).issuperset(asked):
             raise _MovedOn
-        for row in found:
-            touched.wait_for_rate(row["meter"], row["held"], row["due"])
 
 
 async def _put_definition(connection: Connection, change: JobChange, job: Job, now: Instant) -> None:
@@ -325,12 +333,14 @@ async def _retag(connection: Connection, uid: UserNumber, job_id: JobId, spec: S
     await copy(connection, "job_tags", TAGS, _tags(uid, job_id, spec))
 
 
-async def _add(connection: Connection, runs: Sequence[NewRun], touched: lanes.Touched) -> None:
+async def _add(
+    connection: Connection, runs: Sequence[NewRun], tokens: Mapping[RunId, int], touched: lanes.Touched
+) -> None:
     if runs:
         found = await connection.fetch(_SQL["existing_runs"], [run.run_id for run in runs])
         there = {row["run_id"] for row in found}
         fresh = [(run, rows.name_of(run.spec)) for run in runs if run.run_id not in there]
-        await insert_runs(connection, fresh, touched)
+        await insert_runs(connection, fresh, touched, tokens)
     for run in runs:
         if run.run_id == run.job_id and run.spec is not None:  # a one-shot, redefined
             spec = decode_spec(run.spec)
@@ -339,31 +349,19 @@ async def _add(connection: Connection, runs: Sequence[NewRun], touched: lanes.To
             await connection.execute(_SQL["redefine_key"], run.uid, spec.key, run.job_id, made_of)
 
 
-async def _cancel(connection: Connection, snapshot: Snapshot, now: Instant) -> Cancelled:
-    """Cursor and definition first, so that nothing new is planned; then whatever runs or waits by now."""
-    job = snapshot.job
-    if snapshot.cursor is not None:
-        await connection.execute("delete from agenda where job_id = $1", job.job_id)
-        await connection.fetchrow(_SQL["lock_job"], job.job_id)
-        await connection.execute(_SQL["end_job"], job.job_id, rows.STATUS_NUMBER[JobStatus.CANCELLED], now)
-    else:
-        await _lock_one_shot(connection, job.job_id)
-    running = await connection.fetch(_SQL["running_of_job"], job.job_id)
-    told = await connection.fetch(_SQL["cancel_running"], [row["run_id"] for row in running], now)
-    waiting: list[RunId] = []
-    touched = lanes.Touched()
-    for row in await connection.fetch(_SQL["members_of_job"], job.job_id):
-        touched.free(row["lane"], row["gate"])
-        waiting.append(row["run_id"])
-    ended = await end_waiting(connection, waiting, touched, State.CANCELLED, now)
-    if len(ended) < len(waiting):
-        raise _MovedOn  # claimed between the two looks: it has to be told, and before its lane is locked
-    final = await connection.fetchval("select state from history where run_id = $1", job.job_id) if not ended else None
-    return Cancelled(
-        stopped=ended,
-        told=tuple((row["run_id"], row["worker_id"]) for row in told),
-        final=None if final is None else State(final),
-    )
+async def _cancel(connection: Connection, job_id: JobId, now: Instant) -> tuple[Bite, State | None]:
+    """Cursor and definition first, so that nothing new is planned; then its runs. And how a one-shot had ended."""
+    await connection.execute("delete from agenda where job_id = $1", job_id)
+    recurring = await connection.fetchrow(_SQL["lock_job"], job_id)
+    if recurring is None:
+        await following.lock_one_shot(connection, job_id)
+        if await connection.fetchrow(_SQL["lock_job"], job_id):
+            raise _MovedOn  # an edit has just made it recurring
+    await connection.execute(_SQL["end_job"], job_id, rows.STATUS_NUMBER[JobStatus.CANCELLED], now)
+    bite = await following.cancel_some(connection, job_id, now)
+    await following.note(connection, job_id, now, done=bite.done)
+    ended = None if recurring or bite.stopped or bite.told else await connection.fetchrow(_SQL["find_run"], job_id)
+    return bite, None if ended is None else State(ended["state"])
 
 
 def _class_row(key: ClassKey) -> tuple[Any, ...]:

@@ -42,7 +42,7 @@ def claimed(row: Iterable[Any]) -> Claimed:
     )
 
 
-def new_waiting(run: NewRun, name: str | None) -> tuple[Any, ...]:
+def new_waiting(run: NewRun, name: str | None, token: int = 0) -> tuple[Any, ...]:
     """A run to be, as a row of `waiting`."""
     lanes = run.lanes
     return (
@@ -56,7 +56,7 @@ def new_waiting(run: NewRun, name: str | None) -> tuple[Any, ...]:
         _origin(run.origin),
         run.trigger,
         run.job_version,
-        0,
+        token,
         0,
         0,
         lanes.held | run.held if run.held else lanes.held,

@@ -99,7 +99,7 @@ class PostgresRunning:
     ) -> Settled:
         async def reap(connection: Connection) -> Settled:
             found = await _take_orphans(connection, limit)
-            runs = await _claimed([tuple(row)[:-2] for row in found], connection.fetch)
+            runs = await _claimed([tuple(row)[:-1] for row in found], connection.fetch)
             by_worker: dict[WorkerId, list[Settlement]] = defaultdict(list)
             for run, row in zip(runs, found, strict=True):
                 by_worker[row["worker_id"]].append(decide(run, row["worker_id"], row["claimed_at"]))

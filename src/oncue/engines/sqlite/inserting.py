@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from typing import Any
@@ -21,6 +21,7 @@ from oncue.engines.touched import Touched
 # the time of an array, which SQLite would first copy into a table of its own.
 ROWS_AT_A_TIME = 10
 KEYS_AT_A_TIME = (100, 10, 1)
+NO_TOKENS: Mapping[bytes, int] = {}
 
 
 def insert_many(db: Connection, table: str, columns: Sequence[str], records: Sequence[tuple[Any, ...]]) -> None:
@@ -53,12 +54,20 @@ def delete_many(
     return removed
 
 
-def insert_runs(db: Connection, runs: Iterable[tuple[NewRun, str | None]], touched: Touched) -> None:
-    """Add runs with their names, count them, and note the lanes that have to be tended before the transaction ends."""
+def insert_runs(
+    db: Connection,
+    runs: Iterable[tuple[NewRun, str | None]],
+    touched: Touched,
+    tokens: Mapping[bytes, int] = NO_TOKENS,
+) -> None:
+    """Add runs with their names, count them, and note the lanes that have to be tended before the transaction ends.
+
+    `tokens`: of those that were here before.
+    """
     tally: Counted = Tally()
     records = []
     for run, name in runs:
-        records.append(rows.new_run(run, name))
+        records.append(rows.new_run(run, name, tokens.get(run.run_id.bytes, 0) if tokens else 0))
         tally[run.uid, run.class_id, Count.CREATED] += 1
         touched.add(run)
     insert_many(db, "runs", rows.RUNS, records)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from oncue.domain.change import JobChange
-from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, created_at
+from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, WorkerId, created_at
 from oncue.domain.instants import NEVER, Instant
-from oncue.domain.job import Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, decode_spec, definition_of
+from oncue.domain.job import MOST_READ, Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, decode_spec, definition_of
 from oncue.domain.lane import Held
 from oncue.domain.placement import ClassKey, Priority, Resources
 from oncue.domain.run import NewRun, State
@@ -19,15 +20,15 @@ from oncue.engines.admitting import StableKey, definitions, first_with_each
 from oncue.engines.port import Cancelled, Count, Created, Creation, Holder, JobQuery, JobRow, NewJob, Page, Quota
 from oncue.engines.repeat_keys import Kept, RepeatKey
 from oncue.engines.sql import statements
-from oncue.engines.sqlite import repeats, rows
+from oncue.engines.sqlite import following, repeats, rows
 from oncue.engines.sqlite.counting import Counted, count
+from oncue.engines.sqlite.following import Bite
 from oncue.engines.sqlite.inserting import delete_many, insert_many, insert_runs, write_deeds, write_ledger
 from oncue.engines.sqlite.lanes import tend
-from oncue.engines.sqlite.lists import find_one_shot, list_jobs
+from oncue.engines.sqlite.lists import find_one_shot, list_jobs, runs_of
 from oncue.engines.sqlite.pieces import Pieces, existing, find_ended
 from oncue.engines.sqlite.purging import purge
 from oncue.engines.sqlite.quotas import admit_counted, grow, put_bounds
-from oncue.engines.sqlite.running import ask_to_stop, end_waiting
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
 from oncue.engines.touched import Touched
 
@@ -63,10 +64,34 @@ class SqliteJobs:
         return await self._store.read(lambda db: _read(db, uid, job_id))
 
     async def apply(self, change: JobChange, now: Instant, quota: Quota | None = None) -> bool:
-        return await self._store.write(lambda db: _apply(db, change, now, quota))
+        applied, unfinished = await self._store.write(lambda db: _apply(db, change, now, quota))
+        if unfinished:
+            await self.finish(change.job_id, now)
+        return applied
 
     async def cancel(self, uid: UserNumber | None, job_id: JobId, now: Instant) -> Cancelled | None:
-        return await self._store.write(lambda db: self._cancel(db, uid, job_id, now))
+        found = await self._store.write(lambda db: self._cancel(db, uid, job_id, now))
+        if found is None:
+            return None
+        bite, final = found
+        left = Cancelled() if bite.done else await self.finish(job_id, now)
+        told = dict(bite.told) | dict(left.told)
+        return Cancelled(bite.stopped + left.stopped, tuple(told.items()), final)
+
+    async def unfinished(self, limit: int) -> list[JobId]:
+        ask = "select job_id from unfinished order by job_id limit ?"
+        found = await self._store.read(lambda db: fetch(db, ask, (limit,)))
+        return [JobId(UUID(bytes=job_id)) for (job_id,) in found]
+
+    async def finish(self, job_id: JobId, now: Instant) -> Cancelled:
+        stopped: list[RunId] = []
+        told: dict[RunId, WorkerId] = {}
+        bite = Bite(done=False)
+        while not bite.done:
+            bite = await self._store.write(partial(self._next_bite, job_id, bite.reached, now))
+            stopped += bite.stopped
+            told.update(bite.told)
+        return Cancelled(tuple(stopped), tuple(told.items()))
 
     async def purge(self, job_id: JobId, limit: int) -> int:
         return await self._store.write(lambda db: purge(db, job_id, limit))
@@ -75,21 +100,25 @@ class SqliteJobs:
         classes = await self.classes() if query.task or query.queue else {}
         return await self._store.read(lambda db: list_jobs(db, query, classes))
 
-    def _cancel(self, db: Connection, uid: UserNumber | None, job_id: JobId, now: Instant) -> Cancelled | None:
+    def _next_bite(self, job_id: JobId, after: bytes, now: Instant, db: Connection) -> Bite:
+        return following.next_bite(db, self._pieces, job_id, after, now)
+
+    def _cancel(
+        self, db: Connection, uid: UserNumber | None, job_id: JobId, now: Instant
+    ) -> tuple[Bite, State | None] | None:
+        """The first bite, and how a one-shot had ended."""
         snapshot = _read(db, uid, job_id)
         if snapshot is None:
             return None
         if snapshot.cursor is not None:
             db.execute(_SQL["end_job"], (rows.STATUS_NUMBER[JobStatus.CANCELLED], now, job_id.bytes))
             db.execute("update agenda set next_at = ? where job_id = ?", (NEVER, job_id.bytes))
-        found = _runs_of(db, job_id)
-        waiting = [run_id for run_id, *_, running in found if not running]
-        stopped = end_waiting(db, self._pieces, waiting, State.CANCELLED, now)
-        told = ask_to_stop(db, [run_id for run_id, *_, running in found if running], now)
-        if found or snapshot.cursor is not None:
-            return Cancelled(stopped, told)
+        bite = following.cancel_some(db, self._pieces, job_id, now)
+        following.note(db, job_id, now, done=bite.done)
+        if snapshot.cursor is not None or bite.stopped or bite.told:
+            return bite, None
         ended = find_ended(db, job_id, "select state from {table} where run_id = ?")
-        return Cancelled(final=None if ended is None else State(ended[0]))
+        return bite, None if ended is None else State(ended[0])
 
 
 # ------------------------------------------------------------------------------------------------------------- create
@@ -156,7 +185,7 @@ def _read(db: Connection, uid: UserNumber | None, job_id: JobId) -> Snapshot | N
     row = recurring or find_one_shot(db, job_id.bytes)
     if row is None or (uid is not None and row[1] != uid):
         return None
-    found = _runs_of(db, job_id)
+    found = runs_of(db, job_id)
     waiting = tuple(
         WaitingRun(
             RunId(UUID(bytes=run_id)),
@@ -169,28 +198,31 @@ def _read(db: Connection, uid: UserNumber | None, job_id: JobId) -> Snapshot | N
         if not running
     )
     going = tuple(RunId(UUID(bytes=run_id)) for run_id, *_, tries, running in found if running or tries)
-    job = rows.job(row).job
+    job, crowded = rows.job(row).job, len(found) > MOST_READ
+    waiting = waiting[:MOST_READ]
     if recurring is None:
-        return Snapshot(job, row[4], None, waiting, going, started=bool(row[11]))
-    return Snapshot(job, row[4], Cursor(*row[11:14]), waiting, going)
-
-
-def _runs_of(db: Connection, job_id: JobId) -> list[tuple[Any, ...]]:
-    """run_id, wanted, nominal, origin, held, token, tries, running: of all its runs that have not ended, in order."""
-    return fetch(db, _SQL["runs_of_job"], (job_id.bytes,))
+        return Snapshot(job, row[4], None, waiting, going, bool(row[11]), crowded)
+    return Snapshot(job, row[4], Cursor(*row[11:14]), waiting, going, crowded=crowded)
 
 
 # -------------------------------------------------------------------------------------------------------------- apply
 
 
-def _apply(db: Connection, change: JobChange, now: Instant, quota: Quota | None) -> bool:
-    """Guards first: when one fails, nothing has been written."""
+def _apply(db: Connection, change: JobChange, now: Instant, quota: Quota | None) -> tuple[bool, bool]:
+    """Guards first: when one fails, nothing has been written. Whether it was, and whether runs are left to follow."""
+    if following.is_unfinished(db, change.job_id):
+        return False, True  # what was done before this comes to its end first
     if not (_definition_as_read(db, change) and _runs_as_read(db, change)):
-        return False
+        return False, False
     grow(db, change, quota)
-    touched = Touched()
-    _withdraw(db, change, touched)
-    _hold(db, change, touched)
+    touched, bite = Touched(), Bite()
+    tokens = _withdraw(db, change, touched)
+    following.hold_or_release(db, [run_id.bytes for run_id in change.hold], touched, pause=True)
+    following.hold_or_release(db, [run_id.bytes for run_id in change.release], touched, pause=False)
+    if change.pauses_or_resumes and change.job is not None:
+        pause = change.job.status is JobStatus.PAUSED
+        bite = following.hold_or_release_some(db, change.job_id, pause=pause)
+        following.note(db, change.job_id, now, done=bite.done)
     if change.dissolve:
         db.execute(_SQL["keep_version"], (now, change.job_id.bytes))
         db.execute("delete from jobs where job_id = ?", (change.job_id.bytes,))
@@ -199,10 +231,10 @@ def _apply(db: Connection, change: JobChange, now: Instant, quota: Quota | None)
         _put_definition(db, change, change.job, now)
     if change.cursor is not None:
         db.execute(_SQL["put_cursor"], rows.agenda_row(change.job_id, change.uid, change.cursor))
-    _add(db, change.add, touched)
+    _add(db, change.add, tokens, touched)
     write_ledger(db, change.ledger, now)
     tend(db, touched)
-    return True
+    return True, not bite.done
 
 
 def _definition_as_read(db: Connection, change: JobChange) -> bool:
@@ -232,9 +264,14 @@ def _runs_as_read(db: Connection, change: JobChange) -> bool:
     return True
 
 
-def _withdraw(db: Connection, change: JobChange, touched: Touched) -> None:
-    if change.withdraw:
-        withdraw(db, [run_id.bytes for run_id in change.withdraw], touched)
+def _withdraw(db: Connection, change: JobChange, touched: Touched) -> dict[bytes, int]:
+    """Their tokens: one that is added again goes on from there, or an older attempt's word would count for it."""
+    run_ids = [run_id.bytes for run_id in change.withdraw]
+    if not run_ids:
+        return {}
+    tokens: dict[bytes, int] = dict(fetch(db, _SQL["tokens"], (rows.blobs(run_ids),)))
+    withdraw(db, run_ids, touched)
+    return tokens
 
 
 def withdraw(db: Connection, run_ids: list[bytes], touched: Touched) -> None:
@@ -247,23 +284,6 @@ def withdraw(db: Connection, run_ids: list[bytes], touched: Touched) -> None:
     count(db, tally)
 
 
-def _hold(db: Connection, change: JobChange, touched: Touched) -> None:
-    hold = [run_id.bytes for run_id in change.hold]
-    release = [run_id.bytes for run_id in change.release]
-    # also what was running when the caller looked and waits for another attempt by now
-    waiting = [run_id for run_id, *_, running in _runs_of(db, change.job_id) if not running] if change.job else []
-    if change.job is not None and change.job.status is JobStatus.PAUSED:
-        hold += waiting
-    elif change.expect_status is JobStatus.PAUSED:
-        release += waiting
-    if hold or release:
-        for _, _, lane, gate in fetch(db, _SQL["members"], (rows.blobs(hold + release),)):
-            touched.free(lane, gate)
-        db.executemany(_SQL["hold"], [(run_id,) for run_id in hold])
-        for meter, held, due in db.executemany(_SQL["release"], [(run_id,) for run_id in release]):
-            touched.wait_for_rate(meter, held, due)
-
-
 def _put_definition(db: Connection, change: JobChange, job: Job, now: Instant) -> None:
     """The new definition; the old one stays for the runs that started with it."""
     if job.version > change.expect_version:
@@ -272,12 +292,12 @@ def _put_definition(db: Connection, change: JobChange, job: Job, now: Instant) -
     _put_tags(db, job.uid, job.job_id, job.spec)
 
 
-def _add(db: Connection, runs: Sequence[NewRun], touched: Touched) -> None:
+def _add(db: Connection, runs: Sequence[NewRun], tokens: Mapping[bytes, int], touched: Touched) -> None:
     """One that exists already, in whatever state, is not added again."""
     if runs:
         there = existing(db, [run.run_id.bytes for run in runs])
         fresh = [run for run in runs if run.run_id.bytes not in there]
-        insert_runs(db, [(run, rows.name_of(run.spec)) for run in fresh], touched)
+        insert_runs(db, [(run, rows.name_of(run.spec)) for run in fresh], touched, tokens)
         for run in fresh:
             if run.run_id == run.job_id and run.spec is not None:
                 _put_tags(db, run.uid, run.job_id, decode_spec(run.spec))

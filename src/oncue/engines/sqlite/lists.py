@@ -13,7 +13,7 @@ from uuid import UUID
 
 from oncue.domain.ids import ClassId, JobId, UserNumber
 from oncue.domain.instants import NEVER, Instant
-from oncue.domain.job import JobStatus, decode_spec
+from oncue.domain.job import MOST_READ, JobStatus, decode_spec
 from oncue.domain.placement import ClassKey
 from oncue.domain.run import RunView, State
 from oncue.engines.marks import mark, unmark
@@ -240,13 +240,21 @@ def list_recent(db: Connection, uid: UserNumber | None, since: Instant, limit: i
     return [rows.view(row) for row in chain(islice(running, limit), islice(ended, limit))]
 
 
+def runs_of(db: Connection, job_id: JobId) -> list[rows.Row]:
+    """run_id, wanted, nominal, origin, held, token, tries, running: of its runs that have not ended, in order.
+
+    Of more than a snapshot holds only the first are read.
+    """
+    return fetch(db, _SQL["runs_of_job"], (job_id.bytes, MOST_READ + 1))
+
+
 def nearby(db: Connection, job_ids: Sequence[JobId]) -> dict[JobId, Nearby]:
     newest_first = pieces(db)
     return {job_id: _nearby(db, job_id, newest_first) for job_id in job_ids}
 
 
 def _nearby(db: Connection, job_id: JobId, newest_first: list[Piece]) -> Nearby:
-    live = fetch(db, _SQL["runs_of_job"], (job_id.bytes,))
+    live = runs_of(db, job_id)
     tried = [(wanted, run_id) for run_id, wanted, *_, tries, running in live if running or tries]
     row = first(db, _SQL["live_run"], (max(tried)[1],)) if tried else _last_ended(db, job_id, newest_first)
     own = [

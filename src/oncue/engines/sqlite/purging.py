@@ -18,7 +18,7 @@ ENDED = frozenset({JobStatus.FINISHED, JobStatus.CANCELLED})
 def purge(db: Connection, job_id: JobId, limit: int) -> int:
     """Some of it; how much."""
     uid = _owner_of_ended(db, job_id)
-    if uid is None or first(db, _SQL["runs_of_job"], (job_id.bytes,)) is not None:
+    if uid is None or first(db, _SQL["runs_of_job"], (job_id.bytes, 1)) is not None:
         return 0
     gone = _purge_runs(db, uid, job_id, limit)
     if gone < limit:

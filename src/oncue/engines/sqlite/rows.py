@@ -84,7 +84,7 @@ def claimed(found: Sequence[Row], known: Mapping[bytes, RunId]) -> list[Claimed]
     return list(map(Claimed, *fields.values()))
 
 
-def new_run(run: NewRun, name: str | None) -> tuple[Any, ...]:
+def new_run(run: NewRun, name: str | None, token: int = 0) -> tuple[Any, ...]:
     """A run to be, as a row of `runs`."""
     lanes = run.lanes
     return (
@@ -98,7 +98,7 @@ def new_run(run: NewRun, name: str | None) -> tuple[Any, ...]:
         None if run.origin is SCHEDULE or run.origin == SCHEDULE else run.origin.bytes,
         run.trigger,
         run.job_version,
-        0,
+        token,
         0,
         0,
         lanes.held | run.held,

@@ -102,8 +102,8 @@ class SqliteRunning:
             by_worker: dict[bytes, list[Settlement]] = defaultdict(list)
             found = fetch(db, _SQL["orphans"], (limit,))
             known = {row[0]: RunId(UUID(bytes=row[0])) for row in found}
-            for run, (*_, worker_id, claimed_at) in zip(
-                rows.claimed([r[:-2] for r in found], known), found, strict=True
+            for run, (*_, claimed_at, worker_id) in zip(
+                rows.claimed([r[:-1] for r in found], known), found, strict=True
             ):
                 by_worker[worker_id].append(decide(run, WorkerId(UUID(bytes=worker_id)), claimed_at))
             cancelled: set[RunId] = set()

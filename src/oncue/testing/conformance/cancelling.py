@@ -10,8 +10,10 @@ from oncue.domain.change import run_now
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import HOUR, MINUTE, SECOND
 from oncue.domain.job import JobStatus
+from oncue.domain.policy import Overlap
 from oncue.domain.run import State
 from oncue.engines.port import Cancelled, Count, Mail, Planned
+from oncue.testing.conformance.cutting_off import CutOff, cut_off
 from oncue.testing.conformance.store import Store, ids, job_of, only
 
 
@@ -237,3 +239,56 @@ async def test_cancelling_a_job_racing_its_planner_and_its_user(store: Store) ->
     assert await store.claimable() == []
     assert {run.state for run in await store.runs()} <= {State.CANCELLED}
     await store.check_counts()
+
+
+async def test_a_job_with_thousands_of_runs_is_cancelled_whole(store: Store) -> None:
+    """In bites, so that others are not kept waiting; and what is claimed between two of them is told."""
+    job_id = await store.recurring(every=SECOND, overlap=Overlap.ALLOW)
+    await store.plan(ahead=1_500 * SECOND)
+    store.advance(10 * SECOND)
+    worker = await store.worker()
+    going = ids(await store.claim_due(worker))
+
+    answer = await store.jobs.cancel(None, job_id, store.now)
+
+    assert answer is not None
+    assert (len(answer.stopped), {run_id for run_id, _ in answer.told}) == (1_490, set(going))
+    assert await store.jobs.unfinished(10) == []
+    store.advance(HOUR)
+    assert await store.claimable() == []
+    await store.check_counts()
+
+
+async def test_whoever_is_cut_off_leaves_a_note_for_others_to_finish(store: Store) -> None:
+    job_id = await store.recurring(every=SECOND, overlap=Overlap.ALLOW)
+    await store.plan(ahead=1_500 * SECOND)
+    other = await store.second()
+    with cut_off(store.engine), pytest.raises(CutOff):
+        await store.jobs.cancel(None, job_id, store.now)
+
+    assert await store.jobs.unfinished(10) == [job_id]
+    answer = await other.jobs.finish(job_id, store.now)
+
+    assert answer.stopped != ()
+    assert await store.jobs.unfinished(10) == []
+    assert await store.jobs.finish(job_id, store.now) == Cancelled()
+    store.advance(HOUR)
+    assert await store.claimable() == []
+    await store.check_counts()
+
+
+async def test_a_run_by_hand_of_a_one_shot_is_cancelled_with_it(store: Store) -> None:
+    """Whatever place it is in: it waits, it runs, or it waits for another attempt."""
+    run_id = await store.one_shot(HOUR)
+    by_hand = [RunId(store.new_id()) for _ in range(3)]
+    for extra in by_hand:
+        assert await store.jobs.apply(run_now(await store.snapshot(job_of(run_id)), extra, store.now), store.now)
+    worker = await store.worker()
+    going, failing = await store.claim(worker, *by_hand[:2])
+    await store.fail(worker, failing)
+
+    answer = await store.jobs.cancel(None, job_of(run_id), store.now)
+
+    assert answer is not None
+    assert set(answer.stopped) == {run_id, failing.run_id, by_hand[2]}
+    assert answer.told == ((going.run_id, worker),)

@@ -260,3 +260,15 @@ async def test_far_dates_are_only_large_numbers(store: Store) -> None:
     store.advance(3_000 * 24 * HOUR)
     assert ids(await store.claim(worker, far)) == [far]
     assert (await store.snapshot(job_of(far))).job.spec.schedule == Schedule(at=store.now)
+
+
+async def test_a_run_starts_when_it_is_claimed_whoever_tells_it(store: Store) -> None:
+    run_id = await store.one_shot()
+    worker = await store.worker()
+    run = await store.claim_one(worker, run_id)
+    claimed_at = store.now
+    store.advance(SECOND)
+
+    [held] = await store.running.held_by(worker, [run_id])
+
+    assert (run.claimed_at, held.claimed_at, (await store.run(run_id)).started_at) == (claimed_at,) * 3

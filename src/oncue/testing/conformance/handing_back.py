@@ -12,7 +12,7 @@ from oncue.domain.instants import MINUTE, SECOND
 from oncue.domain.policy import CatchUp
 from oncue.domain.run import State
 from oncue.engines.port import Cancelled, Count
-from oncue.testing.conformance.store import Store, ids, only
+from oncue.testing.conformance.store import Store, ids, job_of, only
 
 
 async def test_it_is_as_if_it_had_never_been_claimed(store: Store) -> None:
@@ -115,3 +115,17 @@ async def test_an_occurrence_that_was_handed_back_has_started_and_outlives_edits
 
     [again] = await store.claim_due(worker)
     assert (again.run_id, again.token, again.job_version) == (run.run_id, run.token + 1, run.job_version)
+
+
+async def test_an_edit_after_a_hand_back_leaves_no_room_for_a_second_one(store: Store) -> None:
+    """A repeat, because the first answer was lost, must not free what the same worker has claimed since."""
+    run_id = await store.one_shot()
+    worker = await store.worker()
+    run = await store.claim_one(worker, run_id)
+    await store.hand_back(worker, run)
+    assert await store.edit(job_of(run_id), payload=b"2")
+    again = await store.claim_one(worker, run_id)
+
+    assert again.token > run.token
+    assert await store.hand_back(worker, run) == frozenset()
+    assert await store.state(run_id) is State.RUNNING

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
-from oncue.domain.change import pause, resume, run_now
+from oncue.domain.change import JobChange, pause, resume, run_now
 from oncue.domain.ids import JobId, RunId, occurrence_id
 from oncue.domain.instants import HOUR, MINUTE, SECOND
-from oncue.domain.job import JobStatus
+from oncue.domain.job import JobStatus, Snapshot
 from oncue.domain.lane import Held
 from oncue.domain.ledger import Outcome
 from oncue.domain.policy import CatchUp, Overlap
 from oncue.domain.run import State, Trigger
 from oncue.engines.port import Planned
+from oncue.testing.conformance.cutting_off import CutOff, cut_off
 from oncue.testing.conformance.store import Store, ids, job_of
 
 
@@ -239,3 +241,46 @@ async def test_a_run_asked_for_by_hand_runs_though_the_job_is_paused(store: Stor
 
     [run] = await store.claim_due(await store.worker())
     assert (run.trigger, run.wanted) == (Trigger.RUN_NOW, store.now)
+
+
+async def test_a_run_by_hand_of_a_paused_job_runs_though_the_job_is_edited(store: Store) -> None:
+    job_id = await store.recurring(every=MINUTE)
+    await store.pause(job_id)
+    by_hand = RunId(store.new_id())
+    await store.change(job_id, lambda snap: run_now(snap, by_hand, store.now))
+
+    assert await store.edit(job_id, payload=b"2")
+
+    assert (await store.snapshot(job_id)).job.status is JobStatus.PAUSED
+    assert await store.claimable() == [by_hand]
+
+
+@pytest.mark.parametrize("cut", [False, True])
+async def test_thousands_of_runs_follow_a_pause_and_its_end(store: Store, cut: bool) -> None:
+    """In bites. Whoever is cut off leaves a note, and the next who acts on the job finishes that first."""
+    job_id = await store.recurring(every=SECOND, overlap=Overlap.ALLOW)
+    await store.plan(ahead=1_500 * SECOND)
+    store.advance(1_500 * SECOND)
+    await acted(store, job_id, lambda snap: pause(snap, store.now), cut=cut)
+    by_hand = RunId(store.new_id())
+    store.advance(SECOND)
+
+    assert await store.change(job_id, lambda snap: run_now(snap, by_hand, store.now)) is not cut
+    if cut:  # what was left is done, and the caller decides again
+        assert await store.change(job_id, lambda snap: run_now(snap, by_hand, store.now))
+    assert await store.claimable() == [by_hand]
+
+    await acted(store, job_id, lambda snap: resume(snap, CatchUp.ALL, store.now), cut=cut)
+    await store.jobs.finish(job_id, store.now)
+    assert len(await store.claimable()) == 1_502
+    assert await store.jobs.unfinished(10) == []
+    await store.check_counts()
+
+
+async def acted(store: Store, job_id: JobId, decide: Callable[[Snapshot], JobChange], *, cut: bool) -> None:
+    if not cut:
+        assert await store.change(job_id, decide)
+        return
+    with cut_off(store.engine), pytest.raises(CutOff):
+        await store.change(job_id, decide)
+    assert await store.jobs.unfinished(10) == [job_id]

@@ -16,4 +16,4 @@ held as (
     lane, gate, meter, updated_at, parent, name, attempts, checkpoint, spec, payload, $2, $3 from taken
   returning *)
 select run_id, token, job_id, uid, class_id, due, wanted, nominal, origin, trigger, job_version, failures, losses,
-  lane, gate, attempts, checkpoint, spec, payload, spec is not null, parent, updated_at from held
+  lane, gate, attempts, checkpoint, spec, payload, spec is not null, parent, updated_at, claimed_at from held

@@ -1,5 +1,5 @@
 -- What is being claimed, settled or reaped by somebody else this moment is theirs.
 select run_id, token, job_id, uid, class_id, due, wanted, nominal, origin, trigger, job_version, failures, losses,
-  lane, gate, attempts, checkpoint, spec, payload, spec is not null, parent, updated_at, worker_id, claimed_at
+  lane, gate, attempts, checkpoint, spec, payload, spec is not null, parent, updated_at, claimed_at, worker_id
 from running r where run_id = any($1::uuid[]) and not exists (select from workers w where w.worker_id = r.worker_id)
 order by run_id for update of r skip locked

@@ -1,0 +1,39 @@
+"""Finishing what a process that is gone had begun with a job."""
+
+import pytest
+
+from oncue.domain.instants import HOUR, SECOND
+from oncue.domain.policy import Overlap
+from oncue.engines.port import Hint, Topic
+from oncue.services.finishing import SELDOM, Finishing
+from oncue.testing.conformance.cutting_off import CutOff, cut_off
+from oncue.testing.conformance.store import Store
+
+
+async def test_a_cancel_that_was_cut_off_comes_to_its_end_and_workers_are_told(store: Store) -> None:
+    job_id = await store.recurring(every=SECOND, overlap=Overlap.ALLOW)
+    await store.plan(ahead=1_200 * SECOND)
+    with cut_off(store.engine), pytest.raises(CutOff):
+        await store.jobs.cancel(None, job_id, store.now)
+    store.advance(1_100 * SECOND)
+    worker = await store.worker()
+    going = await store.claim_due(worker)  # what the first bite has left, and nobody has told
+    assert going
+    sent: list[Hint] = []
+
+    async def send(hints: list[Hint]) -> None:
+        sent.extend(hints)
+
+    store.engine.signals.send = send  # type: ignore[method-assign, assignment]
+    finishing = Finishing(store.engine, store.clock)
+
+    assert await finishing.run_once() == SELDOM
+
+    assert await store.jobs.unfinished(1) == []
+    assert {mail.run_id for mail in await store.fleet.mail(worker)} == {run.run_id for run in going}
+    assert Hint(Topic.MAIL, target=str(worker)) in sent
+    store.advance(HOUR)
+    assert await store.claimable() == []
+    sent.clear()
+    assert await finishing.run_once() == SELDOM
+    assert sent == []
