@@ -50,17 +50,14 @@ async def _run_all(engine: Engine, met: Met, now: Instant) -> list[str]:
     """Claim whatever may start, let it succeed, and so on until nothing may: time passes in between."""
     wrong: list[str] = []
     classes, worker = list(await engine.jobs.classes()), met.at.idle[2]
-    idle = 0
     for _ in range(ROUNDS):
         now = Instant(now + LATER)
-        await engine.planning.expire(100, now)
-        await engine.planning.grant(now, 100, now)
         due = await engine.running.peek(classes, Instant(0), now, 100)
-        claimed = await engine.running.claim(worker, [run.run_id for run in due], now)
-        wrong += _misfits(met, claimed)
-        await engine.running.settle(worker, [attempt.succeeded(run, now, now, None) for run in claimed], now)
-        idle = 0 if due else idle + 1
-        if idle == 2:
+        if due:
+            claimed = await engine.running.claim(worker, [run.run_id for run in due], now)
+            wrong += _misfits(met, claimed)
+            await engine.running.settle(worker, [attempt.succeeded(run, now, now, None) for run in claimed], now)
+        elif not await engine.planning.expire(100, now) and not (await engine.planning.grant(now, 100, now)).runs:
             return wrong
     return [*wrong, "it never ends"]
 

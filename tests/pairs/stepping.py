@@ -59,9 +59,12 @@ class SteppedStore(Store):
 
 
 class _Stepped:
+    """A look at one moment is one step, however many statements it takes: it has no locks, and sees nothing new."""
+
     def __init__(self, connection: Connection, steps: Steps) -> None:
         self._connection = connection
         self._steps = steps
+        self._looking = False
 
     def __getattr__(self, name: str) -> Any:
         real = getattr(self._connection, name)
@@ -70,12 +73,14 @@ class _Stepped:
 
         async def stepped(what: str, *args: Any, **options: Any) -> Any:
             answer = await real(what, *args, **options)
-            await self._steps.done(what)
+            if not self._looking:
+                await self._steps.done(what)
             return answer
 
         return stepped
 
     def transaction(self, **how: Any) -> "_SteppedTransaction":
+        self._looking = how.get("readonly", False)
         return _SteppedTransaction(self._connection.transaction(**how), self._steps)
 
 

@@ -72,17 +72,18 @@ class Alone(msgspec.Struct, frozen=True):
 class Stage:
     """One situation on one database, begun from as often as it takes."""
 
-    def __init__(self, name: str, at: Situation, kept: Kept, session: Session, actors: tuple[Actor, Actor]) -> None:
+    def __init__(self, name: str, at: Situation, kept: Kept, theatre: "Theatre") -> None:
         self.name = name
         self.at = at
         self.pairs: dict[tuple[str, str], Pair] = defaultdict(Pair)
         self.faults: list[Fault] = []
         self._kept = kept
-        self._session = session
-        self._actors = actors
-        self._watcher = Watcher(session)
+        self._session = theatre.session
+        self._actors = theatre.actors
+        self._plain = theatre.plain
+        self._watcher = Watcher(theatre.session)
         self._image: Image | None = kept.image
-        self._seen: dict[Any, list[str]] = {}
+        self._rested: dict[Any, list[str]] = {}
         self._turns: dict[tuple[str, str], set[int]] = {}
 
     async def alone(self, verb: str) -> Alone:
@@ -148,15 +149,14 @@ class Stage:
         return lambda: answer_of(VERBS[verb], Deed(self._actors[who].engine, self.at, who))
 
     async def _judged(self, met: Met) -> list[str]:
-        """What is wrong. The same outcome is judged once."""
-        key = (met.after.key, repr(met.answers))
-        if key not in self._seen:
-            wrong = list(violations(met))
-            if not wrong:
-                wrong = await at_rest(self._actors[0].engine, self._session, met)
-                self._image = None
-            self._seen[key] = wrong
-        return self._seen[key]
+        """What is wrong. What is the same comes to rest in the same way: once is enough."""
+        if wrong := list(violations(met)):
+            return wrong
+        key = (met.after.key, repr(met.claims))
+        if key not in self._rested:
+            self._rested[key] = await at_rest(self._plain, self._session, met)
+            self._image = None
+        return self._rested[key]
 
     async def _begin(self) -> None:
         for actor in self._actors:
@@ -165,14 +165,14 @@ class Stage:
         self._image = self._kept.image
 
 
-class Theatre:
-    """A database on which one situation after the other is made."""
+class Theatre(msgspec.Struct):
+    """A database on which one situation after the other is made: a session past the engines, and three of these."""
 
-    def __init__(self, url: str, session: Session, empty: Kept, actors: tuple[Actor, Actor]) -> None:
-        self._url = url
-        self._session = session
-        self._empty = empty
-        self._actors = actors
+    url: str
+    session: Session
+    empty: Kept
+    actors: tuple[Actor, Actor]
+    plain: Engine
 
     @classmethod
     @asynccontextmanager
@@ -182,30 +182,30 @@ class Theatre:
         name = await session.fetchval("select quote_ident(current_database())")
         for setting in ("deadlock_timeout = '5 ms'", "synchronous_commit = off"):
             await session.execute(f"alter database {name} set {setting}")
-        await (await cls._store(url)).close()
-        actors = (await Actor.on(url), await Actor.on(url))
+        await (await _store(url)).close()
+        actors, plain = (await Actor.on(url), await Actor.on(url)), await _open(url)
         try:
-            yield cls(url, session, await Kept.of(session, "nothing"), actors)
+            yield cls(url, session, await Kept.of(session, "nothing"), actors, plain)
         finally:
-            for actor in actors:
-                await actor.engine.close()
+            for engine in (plain, *(actor.engine for actor in actors)):
+                await engine.close()
             await session.close()
 
-    @staticmethod
-    async def _store(url: str) -> Store:
-        async def open_one() -> Engine:
-            return await open_engine(Settings(engine=url, pool_size=2))
-
-        return await Store.on(open_one)
-
     async def stage(self, name: str) -> Stage:
-        await self._empty.restore(None)
-        async with await self._store(self._url) as store:
+        await self.empty.restore(None)
+        async with await _store(self.url) as store:
             scene = await Scene(store).prepared()
             at = await scene.finished(await SITUATIONS[name](scene))
-        number = list(SITUATIONS).index(name)
-        kept = await Kept.of(self._session, f"situation_{number}")
-        return Stage(name, at, kept, self._session, self._actors)
+        kept = await Kept.of(self.session, f"situation_{list(SITUATIONS).index(name)}")
+        return Stage(name, at, kept, self)
+
+
+async def _open(url: str) -> Engine:
+    return await open_engine(Settings(engine=url, pool_size=2))
+
+
+async def _store(url: str) -> Store:
+    return await Store.on(lambda: _open(url))
 
 
 async def play(stage: Stage, only: Chosen = whichever, follow: Container[str] = VERBS) -> None:
