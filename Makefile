@@ -7,7 +7,7 @@ PYTEST := .venv/bin/python -m pytest
 WORKERS ?= auto
 
 # Marked tests that are too long for every day, each with a target of its own.
-LONG_TESTS := kills or soak
+LONG_TESTS := kills or soak or pairs
 
 .DEFAULT_GOAL := help
 
@@ -30,6 +30,10 @@ test-postgres: .venv/dev.stamp ## run all tests that use PostgreSQL
 .PHONY: test-processes
 test-processes: .venv/dev.stamp ## run the tests that start and kill real processes
 	@$(PYTEST) -m kills $(ARGS)
+
+.PHONY: test-pairs
+test-pairs: .venv/dev.stamp ## run every verb between any two statements of every other, and print the table
+	@$(PYTEST) -n $(WORKERS) -m pairs $(ARGS)
 
 .PHONY: check
 check: .venv/dev.stamp ## lint, formatting, types, import rules, shape of the code

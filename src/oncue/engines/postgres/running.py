@@ -274,9 +274,14 @@ async def _cancel(connection: Connection, run_id: RunId, where: Record, now: Ins
 async def end_waiting(
     connection: Connection, run_ids: Sequence[RunId], touched: lanes.Touched, state: State, now: Instant
 ) -> tuple[RunId, ...]:
-    """Waiting runs that will never start. Their lanes are locked before their rows: see lanes.py."""
+    """Waiting runs that will never start. Their lanes are locked before their rows: see lanes.py.
+
+    One that an edit has put into another lane since they were looked up leaves that one.
+    """
     await lanes.lock(connection, touched, leaving=len(run_ids))
     gone = await connection.fetch(_SQL["end_waiting"], sorted(run_ids), now, state)
     await count(connection, Tally((row["uid"], row["class_id"], _COUNT[state]) for row in gone))
+    for row in gone:
+        touched.free(row["lane"], row["gate"])
     await lanes.tend(connection, touched)
     return tuple(row["run_id"] for row in gone)

@@ -52,6 +52,18 @@ async def test_what_is_held_or_paused_expires_too(store: Store) -> None:
     await store.check_counts()
 
 
+async def test_what_is_edited_gets_its_time_anew(store: Store) -> None:
+    run_id = await store.one_shot(start_within=SECOND)
+    store.advance(MINUTE)
+    assert await store.edit(job_of(run_id), payload=b"[2]")
+
+    assert await store.planning.expire(10, store.now) == 0
+    assert await store.claimable() == [run_id]
+    store.advance(MINUTE)
+    assert await store.planning.expire(10, store.now) == 1
+    assert (await store.run(run_id)).payload == b"[2]"
+
+
 async def test_no_more_expire_at_a_time_than_asked_for(store: Store) -> None:
     await store.one_shots(5, start_within=SECOND)
     store.advance(MINUTE)
