@@ -1,6 +1,7 @@
 """A schema that grows while older processes use it: who may start on it, who may not, and who waits for whom."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import asyncpg
@@ -9,7 +10,9 @@ from tests.engines import test_postgres_outside as outside
 from tests.engines.test_postgres_outside import Place, eventually
 
 from oncue.domain.errors import OncueError
+from oncue.domain.ids import ClassId, UserNumber
 from oncue.engines.open import migrate, open_engine
+from oncue.engines.port import Count, Counter
 from oncue.engines.postgres import migrate as postgres_migrate
 from oncue.engines.schema import Schema, missing
 from oncue.engines.sql import migrations
@@ -29,21 +32,22 @@ class Upgraded:
     """A store, and versions of oncue that know so many migrations."""
 
     def __init__(self, url: str, patch: pytest.MonkeyPatch) -> None:
-        self._url = url
+        self.url = url
+        self.engine = "sqlite" if url.startswith("sqlite") else "postgres"
         self._patch = patch
 
     async def by(self, *known: tuple[int, str]) -> tuple[int, int]:
         for module in (postgres_migrate, sqlite_migrate):
             self._patch.setattr(module, "migrations", lambda _: list(known))
-        return await migrate(Settings(engine=self._url))
+        return await migrate(Settings(engine=self.url))
 
     async def ask(self, query: str) -> list[int]:
-        if self._url.startswith("sqlite"):
-            db = connect(Path(self._url.removeprefix("sqlite:///")), 100)
+        if self.url.startswith("sqlite"):
+            db = connect(Path(self.url.removeprefix("sqlite:///")), 100)
             found = [value for (value,) in db.execute(query)]
             db.close()
             return found
-        session = await asyncpg.connect(self._url)
+        session = await asyncpg.connect(self.url)
         try:
             return [row[0] for row in await session.fetch(query)]
         finally:
@@ -51,7 +55,7 @@ class Upgraded:
 
     async def seen_by_the_first_release(self) -> int:
         """0.1.0 starts if this is no more than the newest migration it knows, which is 1."""
-        if self._url.startswith("sqlite"):
+        if self.url.startswith("sqlite"):
             return (await self.ask("pragma user_version"))[0]
         return (await self.ask("select max(version) from oncue_schema"))[0]
 
@@ -171,3 +175,25 @@ async def test_who_has_nothing_to_migrate_waits_for_nobody(place: Place) -> None
     """A worker that comes back while a migration is under way."""
     async with place.holding(f"select pg_advisory_xact_lock({postgres_migrate.LOCK})"), asyncio.timeout(5):
         await (await open_engine(Settings(engine=place.url))).close()
+
+
+# ------------------------------------------------------------------------------------------- beside whoever comes later
+
+
+def test_rows_name_their_columns() -> None:
+    """So that a later version may add one: SQLite refuses rows that are too short, and with them older processes."""
+    nameless = re.compile(r"insert( or \w+)? into [\w{}]+\s+(values|select)")
+    engine = Path(sqlite_migrate.__file__).parent
+
+    for path in (*engine.glob("*.py"), *engine.glob("sql/*.sql")):
+        assert not nameless.search(path.read_text()), path
+
+
+async def test_what_a_later_version_counts_is_passed_over(upgraded: Upgraded) -> None:
+    await upgraded.by(*migrations("oncue.engines." + upgraded.engine))
+    await upgraded.ask("insert into counters (uid, class_id, what, n) values (1, 1, 'later', 5), (1, 1, 'dead', 2)")
+    engine = await open_engine(Settings(engine=upgraded.url))
+    try:
+        assert await engine.history.counters() == [Counter(UserNumber(1), ClassId(1), Count.DEAD, 2)]
+    finally:
+        await engine.close()

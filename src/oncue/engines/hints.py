@@ -1,6 +1,11 @@
-"""Coalescing hints: many about the same thing travel as one."""
+"""Coalescing hints: many about the same thing travel as one. And reading them, whoever sent them."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import msgspec
 
 from oncue.engines.port import Hint
 
@@ -10,3 +15,23 @@ def sooner(one: Hint | None, other: Hint) -> Hint:
     if one is None or other.due is None:
         return other
     return one if one.due is None or one.due <= other.due else other
+
+
+def reader(
+    form: type[msgspec.json.Decoder[list[Hint]]] | type[msgspec.msgpack.Decoder[list[Hint]]],
+) -> Callable[[bytes], list[Hint]]:
+    """Reads what came. A hint that a newer oncue means, and this one does not know, is left out alone."""
+    whole, parts, one = form(list[Hint]).decode, form(list[msgspec.Raw]).decode, form(Hint).decode
+
+    def read(text: bytes) -> list[Hint]:
+        try:
+            return whole(text)
+        except msgspec.ValidationError:
+            return list(known(text))
+
+    def known(text: bytes) -> Iterator[Hint]:
+        for part in parts(text):
+            with suppress(msgspec.ValidationError):
+                yield one(part)
+
+    return read

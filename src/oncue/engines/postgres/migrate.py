@@ -68,7 +68,7 @@ async def _one_more(connection: Connection, known: Sequence[Migration]) -> tuple
     await _make_room(connection, found)
     for number, script in left if not found.applied else left[:1]:
         await connection.execute(script)
-        await connection.execute("insert into oncue_migrations values ($1)", number)
+        await connection.execute("insert into oncue_migrations (number) values ($1)", number)
         after = after.after(number, script)
     if after.level > found.level:
         await connection.execute("insert into oncue_schema values ($1)", after.level)
@@ -91,7 +91,7 @@ async def _make_room(connection: Connection, found: Schema) -> None:
     await connection.execute("create table if not exists oncue_schema (version int not null)")
     await connection.execute("create table if not exists oncue_migrations (number int primary key)")
     known = [(number,) for number in sorted(found.applied)]
-    await connection.executemany("insert into oncue_migrations values ($1) on conflict do nothing", known)
+    await connection.executemany("insert into oncue_migrations (number) values ($1) on conflict do nothing", known)
 
 
 def _missing(known: Sequence[Migration], found: Schema) -> list[Migration]:

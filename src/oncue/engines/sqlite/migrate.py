@@ -19,7 +19,7 @@ async def migrate(store: Store, timeout: Duration) -> tuple[int, int]:
             _make_room(db, found)
         for number, script in left:
             db.execute(script)
-            db.execute("insert into oncue_migrations values (?)", (number,))
+            db.execute("insert into oncue_migrations (number) values (?)", (number,))
             after = after.after(number, script)
         db.pragma("user_version", after.level)
         return found, after
@@ -41,4 +41,6 @@ def _found(db: Connection) -> Schema:
 def _make_room(db: Connection, found: Schema) -> None:
     """To keep account of migrations in."""
     db.execute("create table if not exists oncue_migrations (number integer primary key)")
-    db.executemany("insert or ignore into oncue_migrations values (?)", [(number,) for number in found.applied])
+    db.executemany(
+        "insert or ignore into oncue_migrations (number) values (?)", [(number,) for number in found.applied]
+    )
