@@ -33,7 +33,7 @@ LATE = Duration(SECOND)  # from here on users take turns
 FEW = 300  # claimed at a time while users take turns: nobody waits for a thousand of somebody else's
 PATIENCE = Duration(100 * MILLISECOND)  # before anything gives way to what is high: another worker may have room
 LEAVE_ALONE = Duration(MINUTE)  # what this worker cannot read, before it tries again
-MOST_LEFT_ALONE = 20_000
+MOST_LEFT_ALONE = 200_000  # some 40 MB; more than a worker could claim and hand back in that time
 LONG_AGO = Instant(0)
 
 log = structlog.get_logger()
