@@ -65,7 +65,7 @@ def test_of_several_at_once_one_does_it(url: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["migrate", "up", "api", "scheduler", "worker"])
-def test_a_schema_that_is_newer_is_refused_by_all(url: str, command: str, tmp_path: Path) -> None:
+def test_a_schema_that_needs_newer_code_is_refused_by_all(url: str, command: str, tmp_path: Path) -> None:
     migrate(url)
     make_newer(url)
     door = ["--port", "0"] if command in ("up", "api") else []
@@ -74,7 +74,7 @@ def test_a_schema_that_is_newer_is_refused_by_all(url: str, command: str, tmp_pa
     answer = subprocess.run([str(ONCUE), command, *where, *door], capture_output=True, text=True, timeout=30)
 
     assert answer.returncode == 1
-    assert f"has schema 99, made by a newer oncue; this one knows up to {NEWEST}: install a newer one" in answer.stderr
+    assert f"an oncue that knows schema 99, and this one knows up to {NEWEST}: install a newer one" in answer.stderr
     assert "Traceback" not in answer.stderr
     assert answer.stdout == ""
 

@@ -193,6 +193,12 @@ TABLE: list[tuple[Reason, Standing, dict[str, Any], str]] = [
     ),
     (
         Reason.NO_CAPACITY,
+        Standing(a_run(spec=Spec("resize", unknown=(("later", b"1"),)))),
+        {},
+        "a newer oncue defined it, and only workers of that version start it; it is due and waits for room on a worker",
+    ),
+    (
+        Reason.NO_CAPACITY,
         Standing(a_run(attempts=GAVE_WAY), place=0),
         {},
         "it gave way to one of high priority at 2026-11-15T12:00:00.000Z; "

@@ -60,6 +60,7 @@ async def test_five_processes_may_open_an_empty_database_at_once(postgres_url: s
 
 
 async def test_who_opens_waits_for_whoever_migrates(place: Place) -> None:
+    await place.session.execute("drop schema public cascade; create schema public")
     async with place.holding(f"select pg_advisory_xact_lock({migrate.LOCK})"):
         opening = asyncio.create_task(open_engine(Settings(engine=place.url, store_timeout=SHORT)))
         await eventually(lambda: place.backends("wait_event_type = 'Lock' and now() - query_start > '450 ms'"))
@@ -70,7 +71,7 @@ async def test_who_opens_waits_for_whoever_migrates(place: Place) -> None:
 async def versions(url: str) -> list[int]:
     session = await asyncpg.connect(url)
     try:
-        return [row["version"] for row in await session.fetch("select version from oncue_schema order by 1")]
+        return [row["number"] for row in await session.fetch("select number from oncue_migrations order by 1")]
     finally:
         await session.close()
 
@@ -90,7 +91,7 @@ async def test_opening_again_changes_nothing(place: Place) -> None:
 async def test_a_schema_from_the_future_is_left_alone(place: Place) -> None:
     """Catches an old program that writes into tables it does not know."""
     await place.session.execute("insert into oncue_schema values (999)")
-    message = r"schema 999, made by a newer oncue; this one knows up to \d+: install a newer one"
+    message = r"an oncue that knows schema 999, and this one knows up to \d+: install a newer one"
     with pytest.raises(OncueError, match=message):
         await open_engine(Settings(engine=place.url))
 

@@ -74,6 +74,7 @@ class Fleet:
         self.members: list[Member] = []
         self.mark = secrets.token_hex(8)
         self.port = free_port()
+        self.code: Path | None = None  # where another version's package lies, for those that are started next
         self._witness = folder / "witness.jsonl"
         self._witness.touch()
         self._key: str | None = None
@@ -90,7 +91,7 @@ class Fleet:
         with log.open("wb") as said:
             process = subprocess.Popen(
                 [*argv, *options],
-                env={**os.environ, **self.environment, "PYTHONUNBUFFERED": "1"},
+                env={**os.environ, **self.environment, **self._version, "PYTHONUNBUFFERED": "1"},
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=said,
@@ -105,6 +106,16 @@ class Fleet:
     def environment(self) -> dict[str, str]:
         """What marks a process as one of ours; for the payload of commands, which inherit next to nothing."""
         return {MARK: self.mark, "WITNESS": str(self._witness)}
+
+    @property
+    def _version(self) -> dict[str, str]:
+        return {} if self.code is None else {"PYTHONPATH": str(self.code)}
+
+    def of(self, code: Path | None) -> Fleet:
+        """The same fleet, with members of another version, and an API of that version at a port of its own."""
+        other = copy(self)
+        other.code, other.port = code, free_port()
+        return other
 
     def up(self, *options: str) -> Member:
         """`oncue up`, ready, with its tasks announced."""

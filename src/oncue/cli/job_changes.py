@@ -15,7 +15,7 @@ from oncue.domain.job import Spec
 
 LIVE = ("active", "paused")
 TAG = "applied:"  # with the name of the set: the tag of every job that was applied
-FIELDS = (*Spec.__struct_fields__, "payload")
+FIELDS = (*(name for name in Spec.__struct_fields__ if name != "unknown"), "payload")
 _IN_ANY_ORDER = ("tags", "labels")
 
 

@@ -16,7 +16,7 @@ Examples:
   oncue migrate --engine sqlite:////var/lib/oncue/oncue.db --json
 
 Every role does the same when it starts; do it apart to see it done before a deploy. Any number may run at once, beside
-processes that are at work. A schema that is newer than this oncue is left alone: exit code 1.
+processes that are at work. A schema that is newer is left alone; one that this oncue is too old for is refused: exit 1.
 """
 
 

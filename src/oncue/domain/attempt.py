@@ -107,11 +107,14 @@ def lost(run: Claimed, worker: WorkerId, claimed_at: Instant, now: Instant, erro
 
 
 def _after_loss(spec: bytes, losses: int, now: Instant) -> Again | Dead:
+    """Of a definition that a newer oncue made only this one word matters: a worker that knows the rest will take it."""
     try:
-        on_lost = decode_spec(spec).on_lost
+        found = decode_spec(spec)
+        if "on_lost" in found.not_understood:
+            raise ValueError("its on_lost is one that this oncue does not know")
     except ValueError as wrong:  # it may have said that a second start is never to be risked
         return Dead(f"its definition cannot be read, so it is not started again: {wrong}")
-    return after_loss(on_lost, losses, now)
+    return after_loss(found.on_lost, losses, now)
 
 
 def _unsuccessful(run: Claimed, decision: Again | Dead, attempt: Attempt, *, failures: int, losses: int) -> Settlement:

@@ -93,6 +93,7 @@ def only_run(job: Job, class_id: ClassId, now: Instant, held: Held = Held.NO) ->
 def edit(snap: Snapshot, spec: Spec, payload: bytes | None, class_id: ClassId, now: Instant) -> JobChange:
     """Takes effect for every occurrence that has not started."""
     _still_open(snap.job)
+    _understood(snap.job)
     job = msgspec.structs.replace(snap.job, spec=spec, payload=payload, version=snap.job.version + 1, updated_at=now)
     if snap.cursor is None and snap.started:
         raise Conflict("this job has started: a one-shot can be edited until then")
@@ -174,6 +175,7 @@ def resume(snap: Snapshot, missed: CatchUp, now: Instant) -> JobChange:
     _still_open(snap.job)
     if snap.job.status is not JobStatus.PAUSED:
         return _beside(snap)
+    _understood(snap.job)
     held = tuple(run for run in snap.waiting if Held.PAUSED in run.held)
     if snap.cursor is None:
         return _change(snap, release=tuple(run.run_id for run in held))
@@ -253,6 +255,7 @@ def run_now(snap: Snapshot, run_id: RunId, now: Instant) -> JobChange:
     """One more run at once, beside the schedule: it moves no cursor and counts for no maximum, but obeys the lane."""
     if snap.job.status is JobStatus.CANCELLED:
         raise Conflict("this job is cancelled")
+    _understood(snap.job)
     if snap.going and snap.job.spec.overlap is Overlap.SKIP:
         raise Conflict("a run of this job is still going, and its overlap is skip")
     return _beside(snap, (_extra_run(snap, run_id, run_id, None, now, Trigger.RUN_NOW),))
@@ -261,6 +264,7 @@ def run_now(snap: Snapshot, run_id: RunId, now: Instant) -> JobChange:
 def backfill(snap: Snapshot, origin: UUID, after: Instant, until: Instant, now: Instant) -> JobChange:
     """The occurrences in [after, until], as new runs due now, in nominal order. Also those before its `start_at`."""
     _still_open(snap.job)
+    _understood(snap.job)
     if not snap.job.spec.schedule.recurring:
         raise Conflict("this job runs once: there are no past occurrences to make up for; run it now instead")
     schedule = msgspec.structs.replace(snap.job.spec.schedule, start_at=None)
@@ -305,6 +309,13 @@ def _extra_run(
 def _still_open(job: Job) -> None:
     if job.status in (JobStatus.FINISHED, JobStatus.CANCELLED):
         raise Conflict(f"this job is {job.status}")
+
+
+def _understood(job: Job) -> None:
+    """New fields are carried along; but what cannot be read of those known here may decide about runs."""
+    if unread := job.spec.not_understood:
+        fields = ", ".join(unread)
+        raise Conflict(f"a newer oncue defined this job, and this one cannot read its {fields}: ask one that can")
 
 
 def _untried(waiting: tuple[WaitingRun, ...]) -> tuple[RunId, ...]:

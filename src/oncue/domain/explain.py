@@ -260,7 +260,7 @@ def _unclaimed(
 
 def _in_line(standing: Standing, state: Status) -> Explanation:
     """Other kinds wait in lines of their own, and users take turns: room is not all that it waits for."""
-    place, before = standing.place, _gave_way(standing.run)
+    place, before = standing.place, _for_newer(standing.run) + _gave_way(standing.run)
     if place is None:
         return Explanation(state, Reason.NO_CAPACITY, f"{before}it is due and waits for room on a worker")
     if place == 0:
@@ -269,6 +269,11 @@ def _in_line(standing: Standing, state: Status) -> Explanation:
         many = f"at least {MOST_COUNTED:,}" if place >= MOST_COUNTED else f"{place:,}"
         detail = f"of its kind {many} wait before it for the workers that can run it: let them work, or start more"
     return Explanation(state, Reason.NO_CAPACITY, before + detail, position=place + 1)
+
+
+def _for_newer(run: RunView) -> str:
+    spec = _spec(run)
+    return "a newer oncue defined it, and only workers of that version start it; " if spec and spec.unknown else ""
 
 
 def _gave_way(run: RunView) -> str:

@@ -32,7 +32,7 @@ class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     key: str | None = None
 
 
-class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
+class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A checked definition, without its payload. Stored as JSON; what equals its default is not written."""
 
     task: str
@@ -56,6 +56,13 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     resources: Resources = Resources()
     labels: tuple[str, ...] = ()
     preemptible: bool = False
+    # what a newer oncue wrote and this one cannot read, by name, as it is stored; never written under a name of its own
+    unknown: tuple[tuple[str, bytes], ...] = msgspec.field(default=(), name="")
+
+    @property
+    def not_understood(self) -> tuple[str, ...]:
+        """The fields known here with values that are not: what is shown of them is not what they are."""
+        return tuple(name for name, _ in self.unknown if name in _READERS)
 
     @property
     def class_key(self) -> ClassKey:
@@ -80,8 +87,40 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
         return Meter(lane_key("rate", uid, self.rate.key or self.task), self.rate.limit, self.rate.per)
 
 
-encode_spec = msgspec.json.Encoder().encode
-decode_spec = msgspec.json.Decoder(Spec).decode
+_encode = msgspec.json.Encoder().encode
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_READERS = {field.name: msgspec.json.Decoder(field.type) for field in msgspec.structs.fields(Spec) if field.encode_name}
+
+# For whoever acts on a definition. ValidationError: a newer oncue made it, and has to; any other is damage.
+understand_spec = msgspec.json.Decoder(Spec).decode
+
+
+def decode_spec(stored: bytes) -> Spec:
+    """For whoever shows a definition or hands it on: as far as it is understood, and the rest as it is."""
+    try:
+        return understand_spec(stored)
+    except msgspec.ValidationError:
+        return _as_far_as_understood(stored)
+
+
+def _as_far_as_understood(stored: bytes) -> Spec:
+    known: dict[str, Any] = {}
+    unknown: list[tuple[str, bytes]] = []
+    for name, raw in _fields(stored).items():
+        try:
+            known[name] = _READERS[name].decode(raw)
+        except (KeyError, msgspec.ValidationError):
+            unknown.append((name, bytes(raw)))
+    if "task" not in known:
+        raise msgspec.ValidationError("it names no task")
+    return Spec(**known, unknown=tuple(unknown))
+
+
+def encode_spec(spec: Spec) -> bytes:
+    if not spec.unknown:
+        return _encode(spec)
+    known = _fields(_encode(msgspec.structs.replace(spec, unknown=())))
+    return _encode(known | {name: msgspec.Raw(raw) for name, raw in spec.unknown})
 
 
 def definition_of(spec: Spec, payload: bytes | None) -> bytes:
@@ -98,8 +137,11 @@ def _said(found: Any) -> Any:
     """Without what equals its default, however it came there: encoding leaves out only what is that very object."""
     if not isinstance(found, msgspec.Struct):
         return found
-    values = ((field, getattr(found, field.name)) for field in msgspec.structs.fields(found))
-    return {field.name: _said(value) for field, value in values if value != field.default}
+    values = ((field, getattr(found, field.name)) for field in msgspec.structs.fields(found) if field.encode_name)
+    said = {field.name: _said(value) for field, value in values if value != field.default}
+    if isinstance(found, Spec):
+        said |= {name: msgspec.json.decode(raw) for name, raw in found.unknown}  # as whoever knows it says it
+    return said
 
 
 class Job(msgspec.Struct, frozen=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum, StrEnum
-from typing import Literal
 from uuid import UUID
 
 import msgspec
@@ -99,7 +98,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     worker_id: WorkerId | None
     started_at: Instant | None
     ended_at: Instant
-    outcome: Literal["failed", "timed_out", "lost", "cancelled", "preempted", "succeeded"]
+    outcome: str  # failed, timed_out, lost, cancelled, preempted, succeeded; or a word of a newer oncue's
     error_type: str | None = None
     error: str | None = None
 
@@ -231,6 +230,7 @@ class RunView(msgspec.Struct, frozen=True):
 
 
 _attempts = msgspec.json.Decoder(tuple[Attempt, ...])
+_as_stored = msgspec.json.Decoder(tuple[msgspec.Raw, ...])
 _encode = msgspec.json.Encoder()
 
 
@@ -239,5 +239,6 @@ def read_attempts(stored: bytes | None) -> tuple[Attempt, ...]:
 
 
 def with_attempt(stored: bytes | None, attempt: Attempt, keep: int = 50) -> bytes:
-    """The stored attempts and one more; only the newest are kept, so that a row stays small."""
-    return _encode.encode((*read_attempts(stored), attempt)[-keep:])
+    """The stored attempts, as they are, and one more; only the newest are kept, so that a row stays small."""
+    before = () if stored is None else _as_stored.decode(stored)
+    return _encode.encode((*before, attempt)[-keep:])

@@ -1,6 +1,11 @@
-"""Hints that follow from what was done, and many about the same thing as one."""
+"""Hints: what follows from what was done, many about the same thing as one, and reading them, whoever sent them."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import msgspec
 
 from oncue.engines.port import Cancelled, Hint, Topic
 
@@ -16,3 +21,23 @@ def after_stopping(answer: Cancelled) -> list[Hint]:
     """Workers that run any of it have mail; whoever waited behind what was stopped may start."""
     hints = [Hint(Topic.MAIL, target=worker) for worker in sorted({str(worker) for _, worker in answer.told})]
     return [*hints, Hint(Topic.RUNS)] if answer.stopped else hints
+
+
+def reader(
+    form: type[msgspec.json.Decoder[list[Hint]]] | type[msgspec.msgpack.Decoder[list[Hint]]],
+) -> Callable[[bytes], list[Hint]]:
+    """Reads what came. A hint that a newer oncue means, and this one does not know, is left out alone."""
+    whole, parts, one = form(list[Hint]).decode, form(list[msgspec.Raw]).decode, form(Hint).decode
+
+    def read(text: bytes) -> list[Hint]:
+        try:
+            return whole(text)
+        except msgspec.ValidationError:
+            return list(known(text))
+
+    def known(text: bytes) -> Iterator[Hint]:
+        for part in parts(text):
+            with suppress(msgspec.ValidationError):
+                yield one(part)
+
+    return read

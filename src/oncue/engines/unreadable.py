@@ -8,7 +8,9 @@ from uuid import UUID
 
 import structlog
 
-from oncue.domain.instants import MINUTE, Instant
+from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
+
+PATIENCE = Duration(5 * SECOND)  # for a newer scheduler, if there is one, to plan what this one cannot read
 
 Row = TypeVar("Row")
 Value = TypeVar("Value")
@@ -28,7 +30,12 @@ def readable(rows: Iterable[Row], read: Callable[[Row], Value]) -> tuple[list[Va
     return values, bad
 
 
-def put_off(job_id: UUID, now: Instant) -> Instant:
-    """When to try to plan such a job again. Its floor stays where it is: nothing is passed over."""
+def put_off(job_id: UUID, next_at: Instant, now: Instant) -> Instant | None:
+    """When to try to plan such a job again. Its floor stays where it is: nothing is passed over. None: leave it alone.
+
+    Whoever can read it plans it on time, so it is put off only when it is clear that nobody does.
+    """
+    if next_at > now - PATIENCE:
+        return None
     log.error("the definition of this job cannot be read; planning it is put off by a minute", job_id=str(job_id))
     return Instant(now + MINUTE)

@@ -9,6 +9,7 @@ from random import Random
 from traceback import format_exception
 from typing import Literal, assert_never
 
+import msgspec
 import structlog
 
 from oncue.clock import Clock
@@ -17,7 +18,7 @@ from oncue.domain import attempt
 from oncue.domain.errors import Invalid, NoRetry, RetryAfter
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, parse_duration, show_duration
-from oncue.domain.job import Spec, decode_spec
+from oncue.domain.job import Spec, understand_spec
 from oncue.domain.placement import Priority, Resources
 from oncue.domain.policy import must_run_alone
 from oncue.domain.preemption import give_way, may_preempt
@@ -95,6 +96,7 @@ class Attempts:
         reporting: Reporting,
         begun: Callable[[], None],
         ended: Callable[[End], None],
+        not_understood: Callable[[Claimed], None],
         *,
         stop_grace: Duration,
         chance: Random,
@@ -107,6 +109,7 @@ class Attempts:
         self._reporting = reporting
         self._begun = begun
         self._ended = ended
+        self._not_understood = not_understood
         self._stop_grace = stop_grace
         self._chance = chance
         self._going: dict[RunId, Going] = {}
@@ -121,7 +124,10 @@ class Attempts:
         return iter(list(self._going.values()))
 
     def start(self, runs: Iterable[Claimed]) -> None:
-        """Only what a claim returned may come here. Never raises: what cannot be started has failed."""
+        """Only what a claim returned may come here. Never raises: what cannot be started has failed.
+
+        But for what a newer oncue made and this one cannot read: that is another's to start.
+        """
         monotonic = self._clock.monotonic()
         none_before = not self._going
         for run in runs:
@@ -130,19 +136,22 @@ class Attempts:
             self._begun()
 
     def _start(self, run: Claimed, monotonic: Instant) -> None:
-        reports = self._reporting.of(run)
         try:
-            spec = decode_spec(run.spec)
-            task = self._task(spec.task)
+            spec = understand_spec(run.spec)
+            task, info = self._task(spec.task), _info(run, spec)
+        except msgspec.ValidationError:
+            self._not_understood(run)
+            return
         except Exception as error:
             self._ended(_unstartable(run, self._worker_id, self._clock.now(), error))
             return
+        reports = self._reporting.of(run)
         going = Going(run, spec, task.takes, reports)
         if not self.capacity.fits(going.kind, going.size, Priority.HIGH):
             self._ended(run)  # its claim was in doubt for a while, and its place is another's by now
             return
         going.deadline = Instant(monotonic + spec.timeout)
-        work = Work(_info(run, spec), task, run.payload, reports, spec.timeout, spec.resources)
+        work = Work(info, task, run.payload, reports, spec.timeout, spec.resources)
         executor = self._alone if must_run_alone(run.losses) else self._executors[task.isolation]
         going.stoppable = executor is not self._executors[Isolation.THREAD]
         self._going[run.run_id] = going

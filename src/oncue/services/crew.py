@@ -9,6 +9,7 @@ from oncue.clock import Clock
 from oncue.domain.ids import WorkerId
 from oncue.domain.instants import Duration
 from oncue.domain.placement import Offer
+from oncue.domain.run import Claimed
 from oncue.engines.port import Engine, Hint, Topic
 from oncue.services.attempts import Attempts, End
 from oncue.services.capacity import Capacity
@@ -54,6 +55,7 @@ class Crew:
             self.reporting,
             self._begun,
             self._ended,
+            self._not_understood,
             stop_grace=settings.stop_grace,
             chance=chance,
         )
@@ -90,6 +92,11 @@ class Crew:
         self.settling.add(end)
         self.loops[self.settling.name].wake()
         self.loops[self.worker.name].wake()  # there is room
+
+    def _not_understood(self, run: Claimed) -> None:
+        """Handed back unspent, and left to others for a while: else it would be claimed again at once."""
+        self.lookout.leave_alone(run.run_id)
+        self._ended(run)
 
     def _something_is_due(self, hint: Hint) -> None:
         self.lookout.ask(hint.due)

@@ -11,9 +11,11 @@ import itertools
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 
+import structlog
+
 from oncue.clock import Clock
 from oncue.domain.ids import ClassId, RunId
-from oncue.domain.instants import MICROSECOND, MILLISECOND, NEVER, SECOND, Duration, Instant
+from oncue.domain.instants import MICROSECOND, MILLISECOND, MINUTE, NEVER, SECOND, Duration, Instant
 from oncue.domain.placement import Offer, Priority, misfit
 from oncue.domain.run import Peeked
 from oncue.engines.port import Engine
@@ -30,7 +32,11 @@ LIMIT = 10_000  # of each class in one look
 LATE = Duration(SECOND)  # from here on users take turns
 FEW = 300  # claimed at a time while users take turns: nobody waits for a thousand of somebody else's
 PATIENCE = Duration(100 * MILLISECOND)  # before anything gives way to what is high: another worker may have room
+LEAVE_ALONE = Duration(MINUTE)  # what this worker cannot read, before it tries again
+MOST_LEFT_ALONE = 200_000  # some 40 MB; more than a worker could claim and hand back in that time
 LONG_AGO = Instant(0)
+
+log = structlog.get_logger()
 
 
 class Lookout:
@@ -41,6 +47,7 @@ class Lookout:
         self._kinds = {task.name: task.takes for task in tasks}
         self._lines: dict[ClassId, Line] = {}
         self._known: dict[RunId, Known] = {}
+        self._left_alone: dict[RunId, Instant] = {}  # and until when, by the monotonic count; in that order
         self._order = itertools.count()
         self._rounds = Rounds(engine, clock)
         self._took = True
@@ -58,6 +65,15 @@ class Lookout:
         """Something is due from then on (None: anything may be): look there soon."""
         self._asked = min(self._asked, LONG_AGO if due is None else Instant(due - MICROSECOND))
 
+    def leave_alone(self, run_id: RunId) -> None:
+        """A newer oncue made it, and this one cannot read it: it is for workers of that version."""
+        if not self._left_alone:
+            log.warning("some runs are of a newer oncue, and left to workers of that version", run_id=str(run_id))
+        self._left_alone.pop(run_id, None)
+        if len(self._left_alone) >= MOST_LEFT_ALONE:
+            del self._left_alone[next(iter(self._left_alone))]
+        self._left_alone[run_id] = Instant(self._clock.monotonic() + LEAVE_ALONE)
+
     # ---------------------------------------------------------------------------------------------------------- reading
 
     async def look(self) -> None:
@@ -65,6 +81,7 @@ class Lookout:
         now = self._clock.now()
         if now < self._rest_until:
             return
+        self._forget_left_alone()
         asked, self._asked = self._asked, NEVER
         try:
             if now >= self._sweep_at:
@@ -125,7 +142,7 @@ class Lookout:
         classes = [class_id for class_id, line in self._lines.items() if not line.paused]
         found = await self._rounds.read(classes, now)
         self._remember(found)
-        self._rounds.line_up([self._known[run.run_id] for run in found])
+        self._rounds.line_up([self._known[run.run_id] for run in found if run.run_id not in self._left_alone])
 
     async def _read(
         self, classes: Sequence[ClassId], after: Instant, until: Instant
@@ -146,13 +163,21 @@ class Lookout:
         return short, found
 
     def _remember(self, found: Iterable[Peeked]) -> None:
-        known = self._known
+        known, left_alone = self._known, self._left_alone
         for run in found:
+            if run.run_id in left_alone:
+                continue
             before = known.get(run.run_id)
             if before is None or run.due != before.due:  # what was read last is true
                 line = self._lines[run.class_id]
                 new = known[run.run_id] = Known(run.run_id, run.uid, run.due, line, next(self._order))
                 line.runs.add(new)
+
+    def _forget_left_alone(self) -> None:
+        """Whose time is over may be tried again: it may have been edited, or found nobody else."""
+        now = self._clock.monotonic()
+        while self._left_alone and next(iter(self._left_alone.values())) <= now:
+            del self._left_alone[next(iter(self._left_alone))]
 
     # --------------------------------------------------------------------------------------------------------- choosing
 

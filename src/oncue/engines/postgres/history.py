@@ -26,6 +26,7 @@ from oncue.engines.sql import statements
 from oncue.settings import Settings
 
 _SQL = statements("oncue.engines.postgres")
+COUNTED = frozenset[str](Count)
 Fetch = Callable[..., Awaitable[Sequence[Record]]]
 
 
@@ -100,7 +101,11 @@ class PostgresHistory:
 
     async def counters(self, uid: UserNumber | None = None) -> list[Counter]:
         found = await self._store.fetch(_SQL["counters"], uid)
-        return [Counter(row["uid"], row["class_id"], Count(row["what"]), row["n"]) for row in found]
+        return [
+            Counter(row["uid"], row["class_id"], Count(row["what"]), row["n"])
+            for row in found
+            if row["what"] in COUNTED  # a newer oncue may count more
+        ]
 
     async def fold(self) -> int:
         async def fold(connection: Connection) -> int:

@@ -1,40 +1,98 @@
-"""The schema, brought up to date under a lock: any number of processes may start at once."""
+"""The schema, brought up to date under a lock: any number of processes may start at once, beside those at work."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import asyncpg
+import structlog
 
 from oncue.domain.errors import OncueError
 from oncue.domain.instants import Duration
 from oncue.engines.postgres.store import Connection, Store
+from oncue.engines.schema import Migration, Schema, missing
 from oncue.engines.sql import migrations
 
 LOCK = 0x6F6E637565  # "oncue"
 
+# Whoever waits for a table's lock makes everybody behind it wait as well. So a migration gives up soon, lets them pass,
+# and tries again.
+LOCK_TIMEOUT = "2s"
+LET_PASS = 1.0  # seconds
+TRIES = 5
+
+log = structlog.get_logger()
+
 
 async def migrate(store: Store, timeout: Duration) -> tuple[int, int]:
-    """The version it was at, and the one it is at now."""
+    """The version it was at, and the one it is at now. Where nothing is to be done, nothing is locked or written."""
     known = migrations("oncue.engines.postgres")
-    newest = known[-1][0]
-
-    async def bring_up_to_date(connection: Connection) -> tuple[int, int]:
-        await connection.execute("select pg_advisory_xact_lock($1)", LOCK)
-        await connection.execute("create table if not exists oncue_schema (version int not null)")
-        version: int = await connection.fetchval("select coalesce(max(version), 0) from oncue_schema")
-        if version > newest:
-            raise OncueError(
-                f"this database has schema {version}, made by a newer oncue; this one knows up to {newest}: "
-                "install a newer one"
-            )
-        for number, script in known:
-            if number > version:
-                await connection.execute(script)
-                await connection.execute("insert into oncue_schema values ($1)", number)
-        return version, newest
-
+    before = after = await store.read(_found)
     try:
-        return await store.write(bring_up_to_date, timeout=timeout)
+        if _missing(known, before):
+            before, after = await _patiently(store, known, timeout)
+        while _missing(known, after):
+            _, after = await _patiently(store, known, timeout)
     except asyncpg.InsufficientPrivilegeError as denied:
         raise OncueError(
             f"this user may not make tables here ({denied}): grant it create on the schema, or name another user"
         ) from denied
+    return before.version, after.version
+
+
+async def _patiently(store: Store, known: Sequence[Migration], timeout: Duration) -> tuple[Schema, Schema]:
+    for _ in range(TRIES):
+        try:
+            return await store.write(lambda connection: _one_more(connection, known), timeout=timeout)
+        except asyncpg.LockNotAvailableError:
+            log.warning("a migration waits for others who use the tables; they go first, then it is tried again")
+            await store.fetch("select pg_sleep($1)", LET_PASS)
+    raise OncueError(
+        f"the schema is not up to date: others had its tables locked for longer than {LOCK_TIMEOUT}, {TRIES} times in "
+        "a row. See who keeps a transaction open (select * from pg_stat_activity order by xact_start), end that, then "
+        "try again; processes that are at work go on meanwhile"
+    )
+
+
+async def _one_more(connection: Connection, known: Sequence[Migration]) -> tuple[Schema, Schema]:
+    """What there was, and what there is after the next migration; a new store is made whole.
+
+    Each is a transaction of its own, so that no table stays locked for the sake of another.
+    """
+    await connection.execute("select pg_advisory_xact_lock($1)", LOCK)
+    found = after = await _found(connection)
+    left = _missing(known, found)
+    if not left:
+        return found, found
+    await connection.execute(f"set local lock_timeout = '{LOCK_TIMEOUT}'")
+    await _make_room(connection, found)
+    for number, script in left if not found.applied else left[:1]:
+        await connection.execute(script)
+        await connection.execute("insert into oncue_migrations (number) values ($1)", number)
+        after = after.after(number, script)
+    if after.level > found.level:
+        await connection.execute("insert into oncue_schema values ($1)", after.level)
+    return found, after
+
+
+async def _found(connection: Connection) -> Schema:
+    """Version 0.1.0 knows `oncue_schema` only, and compares itself with what is highest there."""
+    there = await connection.fetchrow("select to_regclass('oncue_schema'), to_regclass('oncue_migrations')")
+    assert there is not None, "a row of constants"
+    schema, recorded = there
+    level = await connection.fetchval("select coalesce(max(version), 0) from oncue_schema") if schema else 0
+    if not recorded:
+        return Schema(frozenset(range(1, level + 1)), level)
+    return Schema(frozenset(row[0] for row in await connection.fetch("select number from oncue_migrations")), level)
+
+
+async def _make_room(connection: Connection, found: Schema) -> None:
+    """To keep account of migrations in."""
+    await connection.execute("create table if not exists oncue_schema (version int not null)")
+    await connection.execute("create table if not exists oncue_migrations (number int primary key)")
+    known = [(number,) for number in sorted(found.applied)]
+    await connection.executemany("insert into oncue_migrations (number) values ($1) on conflict do nothing", known)
+
+
+def _missing(known: Sequence[Migration], found: Schema) -> list[Migration]:
+    return missing(known, found, "this database")

@@ -9,7 +9,7 @@ from asyncpg import Record
 
 from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import NEVER, Instant
-from oncue.domain.job import Cursor, decode_spec
+from oncue.domain.job import Cursor, understand_spec
 from oncue.domain.overlap import HeldRun, Withdrawal
 from oncue.domain.planning import DueJob, Plan
 from oncue.domain.run import State
@@ -112,9 +112,13 @@ async def _advance(connection: Connection, cursors: Sequence[tuple[JobId, Cursor
 
 
 async def _put_off(connection: Connection, unreadable: Sequence[Record], now: Instant) -> None:
-    if unreadable:
-        later = [Cursor(put_off(row["job_id"], now), row["floor"], row["planned"]) for row in unreadable]
-        await _advance(connection, list(zip((row["job_id"] for row in unreadable), later, strict=True)))
+    later = [
+        (row["job_id"], Cursor(at, row["floor"], row["planned"]))
+        for row in unreadable
+        if (at := put_off(row["job_id"], row["next_at"], now)) is not None
+    ]
+    if later:
+        await _advance(connection, later)
 
 
 async def _withdraw(connection: Connection, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
@@ -134,7 +138,7 @@ async def _withdraw(connection: Connection, withdrawals: Sequence[Withdrawal], n
 
 
 def _due_job(row: Record) -> DueJob:
-    spec = decode_spec(row["spec"])
+    spec = understand_spec(row["spec"])
     lanes_of_job = spec.lanes(row["uid"], row["job_id"])
     return DueJob(row["job_id"], row["uid"], row["version"], row["class_id"], lanes_of_job, spec, rows.cursor(row))
 
@@ -146,6 +150,6 @@ def _held_run(row: Record) -> HeldRun:
         wanted=row["wanted"],
         nominal=row["nominal"],
         trigger=rows.TRIGGERS[row["trigger"]],
-        overlap=decode_spec(row["spec"]).overlap,
+        overlap=understand_spec(row["spec"]).overlap,
         busy=row["busy"],
     )

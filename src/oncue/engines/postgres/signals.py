@@ -11,7 +11,7 @@ import asyncpg
 import msgspec
 
 from oncue.domain.errors import StoreUnavailable
-from oncue.engines.hints import sooner
+from oncue.engines.hints import reader, sooner
 from oncue.engines.port import Hint, Topic
 from oncue.engines.postgres.store import AWAY, Connection, Store
 
@@ -22,7 +22,7 @@ LAST_WORDS = 3.0  # seconds that closing waits for hints on their way and for li
 LONGEST = 7_900  # bytes of one notification; PostgreSQL refuses 8,000
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(list[Hint]).decode
+_decode = reader(msgspec.json.Decoder)
 
 
 class PostgresSignals:
@@ -112,7 +112,7 @@ async def _either(*events: asyncio.Event) -> None:
 
 def _understand(text: object, heard: asyncio.Queue[Hint | None]) -> None:
     with suppress(msgspec.MsgspecError):  # somebody else may use the same channel
-        for hint in _decode(str(text)):
+        for hint in _decode(str(text).encode()):
             heard.put_nowait(hint)
 
 

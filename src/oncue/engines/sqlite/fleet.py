@@ -75,7 +75,7 @@ class SqliteFleet:
         ]
 
     async def pause_queue(self, queue: str, now: Instant) -> None:
-        pause = "insert into queues values (?, ?) on conflict do nothing"
+        pause = "insert into queues (queue, paused_at) values (?, ?) on conflict do nothing"
         await self._store.write(lambda db: fetch(db, pause, (queue, now)))
 
     async def resume_queue(self, queue: str) -> None:

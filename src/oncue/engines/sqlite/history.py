@@ -25,6 +25,7 @@ from oncue.engines.touched import Touched
 from oncue.settings import Settings
 
 _SQL = statements("oncue.engines.sqlite")
+COUNTED = frozenset[str](Count)
 AT_A_TIME = 2_000  # rows forgotten in one turn of the writer
 # As the indexes have it: who was let in may be paused between two attempts, and whoever it is may wait for its rate.
 _LANE = {"lane": "lane", "inside": "held & 5 in (0, 4)", "in_line": "held & 5 = 1"}
@@ -106,7 +107,8 @@ class SqliteHistory:
 
     async def counters(self, uid: UserNumber | None = None) -> list[Counter]:
         found = await self._store.read(lambda db: fetch(db, _SQL["counters"], (uid,)))
-        return [Counter(uid, class_id, Count(what), n) for uid, class_id, what, n in found]
+        # a newer oncue may count more
+        return [Counter(uid, class_id, Count(what), n) for uid, class_id, what, n in found if what in COUNTED]
 
     async def fold(self) -> int:
         return 0  # counts are exact as they are written

@@ -48,7 +48,7 @@ class Pieces:
                 end = min(end, piece.from_at)
         name = f"history_{start}".replace("-", "_")
         db.execute(_SQL["piece"].format(piece=name))
-        db.execute("insert into pieces values (?, ?, ?)", (name, start, end))
+        db.execute("insert into pieces (name, from_at, until_at) values (?, ?, ?)", (name, start, end))
         return name
 
     def insert(self, db: Connection, ended: Sequence[tuple[Any, ...]]) -> None:

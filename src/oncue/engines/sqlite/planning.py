@@ -7,7 +7,7 @@ from uuid import UUID
 
 from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import NEVER, Instant
-from oncue.domain.job import Cursor, decode_spec
+from oncue.domain.job import Cursor, understand_spec
 from oncue.domain.overlap import HeldRun, Withdrawal
 from oncue.domain.planning import DueJob, Plan
 from oncue.domain.run import State
@@ -98,8 +98,9 @@ def _write(db: Connection, plans: Sequence[Plan], now: Instant) -> None:
 
 
 def _put_off(db: Connection, unreadable: Sequence[rows.Row], now: Instant) -> None:
-    for job_id, _, _, _, _, _, floor, planned in unreadable:
-        db.execute(_SQL["plan_advance"], (put_off(UUID(bytes=job_id), now), floor, planned, job_id))
+    for job_id, _, _, _, _, next_at, floor, planned in unreadable:
+        if (later := put_off(UUID(bytes=job_id), next_at, now)) is not None:
+            db.execute(_SQL["plan_advance"], (later, floor, planned, job_id))
 
 
 def _withdraw(db: Connection, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
@@ -118,7 +119,7 @@ def _withdraw(db: Connection, withdrawals: Sequence[Withdrawal], now: Instant) -
 
 def _due_job(row: rows.Row) -> DueJob:
     identifier, uid, version, class_id, stored, *cursor = row
-    job_id, spec = JobId(UUID(bytes=identifier)), decode_spec(stored)
+    job_id, spec = JobId(UUID(bytes=identifier)), understand_spec(stored)
     return DueJob(job_id, uid, version, class_id, spec.lanes(uid, job_id), spec, Cursor(*cursor))
 
 
@@ -130,6 +131,6 @@ def _held_run(row: rows.Row) -> HeldRun:
         wanted=wanted,
         nominal=nominal,
         trigger=rows.TRIGGERS[trigger],
-        overlap=decode_spec(spec).overlap,
+        overlap=understand_spec(spec).overlap,
         busy=rows.id_or_none(busy),
     )

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import msgspec
 
-from oncue.engines.hints import sooner
+from oncue.engines.hints import reader, sooner
 from oncue.engines.port import Hint, Topic
 
 PAUSE = 0.005  # seconds between two sendings: the first hint leaves at once, those that follow leave together
@@ -25,7 +25,7 @@ LONGEST_PATH = 100  # bytes; the kernel takes 107 on Linux, 103 on macOS
 MOST_AT_ONCE = 200  # hints; well below what a datagram holds
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(list[Hint]).decode
+_decode = reader(msgspec.msgpack.Decoder)
 
 
 class SqliteSignals:

@@ -1,1 +1,1 @@
-insert into job_tags values (?, ?, ?) on conflict do nothing
+insert into job_tags (uid, tag, job_id) values (?, ?, ?) on conflict do nothing

@@ -1,1 +1,1 @@
-insert into counters values (?, ?, ?, ?) on conflict do update set n = n + excluded.n
+insert into counters (uid, class_id, what, n) values (?, ?, ?, ?) on conflict do update set n = n + excluded.n

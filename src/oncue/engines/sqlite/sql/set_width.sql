@@ -1,1 +1,1 @@
-insert into lanes values (?, ?) on conflict do update set width = excluded.width
+insert into lanes (lane, width) values (?, ?) on conflict do update set width = excluded.width

@@ -1,0 +1,209 @@
+"""The release before this one and this one on one store, while jobs are made and run.
+
+Whoever adds a migration after which the release before is wrong, or cannot start, finds out here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import UUID
+
+import asyncpg
+import pytest
+from tests.processes.fleet import ONCUE, Fleet, Json, Member, until
+
+from oncue.engines.sql import migrations
+from oncue.engines.sqlite.store import connect
+
+pytestmark = pytest.mark.kills
+
+# The newest commit of the release before this one. It moves on with each release.
+PREVIOUS = "05e522e"  # 0.1.0
+NEWEST = migrations("oncue.engines.sqlite")[-1][0]
+LEASE = ("--lease", "4s")
+
+
+@pytest.fixture(scope="session")
+def previous(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its package as its wheel has it: nothing in it is built."""
+    here = Path(__file__).parent
+    packed = subprocess.run(["git", "archive", PREVIOUS, "src"], cwd=here.parents[1], capture_output=True)
+    if packed.returncode:
+        message = f"the release before is not in this clone (git fetch --unshallow brings it): {packed.stderr.decode()}"
+        pytest.fail(message) if os.environ.get("CI") else pytest.skip(message)
+    folder = tmp_path_factory.mktemp("previous")
+    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+    code = folder / "src"
+    look = [sys.executable, "-c", "import oncue; print(oncue.__file__)"]
+    found = subprocess.run(
+        look, env={**os.environ, "PYTHONPATH": str(code)}, capture_output=True, text=True, check=True
+    )
+    assert Path(found.stdout.strip()).is_relative_to(code)
+    return code
+
+
+class Load:
+    """Makes a job every few milliseconds, with each API in turn; who is refused or finds nobody asks again."""
+
+    def __init__(self, *apis: Fleet) -> None:
+        self.apis = list(apis)
+        self.made: list[str] = []
+
+    @contextmanager
+    def going(self) -> Iterator[None]:
+        enough = threading.Event()
+        thread = threading.Thread(target=self._make, args=(enough,))
+        thread.start()
+        try:
+            yield
+        finally:
+            enough.set()
+            thread.join()
+
+    def _make(self, enough: threading.Event) -> None:
+        while not enough.wait(0.02):
+            api = self.apis[len(self.made) % len(self.apis)]
+            status, answer, _ = api.raw("POST", "/v1/jobs", {"task": "mark"})
+            if status == 201:
+                self.made.append(answer["job_id"])
+
+    def goes_on(self, fleet: Fleet, jobs: int = 10) -> None:
+        """So many that are made from now on have run."""
+        first = len(self.made)
+        until(lambda: len(self.made) >= first + jobs, 20, "jobs are accepted", fleet.tell)
+        fleet.started(*self.made[first : first + jobs], within=20)
+
+
+def migrate(fleet: Fleet) -> str:
+    done = subprocess.run([str(ONCUE), "migrate", "--engine", fleet.engine], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def stop(member: Member) -> None:
+    member.send(signal.SIGTERM)
+    assert member.ended(within=40) == 0, member.said
+
+
+def works_on(fleet: Fleet, *, workers: int) -> None:
+    until(lambda: fleet.raw("GET", "/readyz")[0] == 200, 30, "the API is ready", fleet.tell)
+    until(lambda: sum(not one["draining"] for one in fleet.workers()) == workers, 30, "they are there", fleet.tell)
+
+
+def reads_everything(fleet: Fleet) -> None:
+    for path in ("jobs", "runs", "dead-letters", "stats", "workers", "tasks", "queues", "keys", "audit"):
+        status, answer, _ = fleet.raw("GET", f"/v1/{path}")
+        assert status == 200, (path, answer, fleet.tell())
+
+
+def every_one_ran_once(fleet: Fleet, made: list[str]) -> None:
+    """Once for each attempt; and there is more than one only if its worker was killed."""
+    ended: dict[str, Json] = fleet.at_rest(made, within=40)
+    assert {run["status"] for run in ended.values()} == {"succeeded"}
+    starts = Counter(event["run"] for event in fleet.events("start"))
+    for run_id, run in ended.items():
+        losses = [one for one in run["attempts"] if one["outcome"] == "lost"]
+        assert starts[run_id] <= 1 + len(losses), (run, fleet.events(run=run_id))
+        assert fleet.events("end", run_id)
+
+
+def test_the_release_before_goes_on_and_comes_back_on_the_new_schema(any_fleet: Fleet, previous: Path) -> None:
+    """Catches a schema that old processes refuse, or use wrongly: a worker that crashes would never come back."""
+    old, new = any_fleet.of(previous), any_fleet.of(None)
+    api, scheduler, worker = old.start("api"), old.start("scheduler"), old.start("worker", *LEASE)
+    works_on(old, workers=1)
+    load = Load(old)
+    with load.going():
+        each_second = old.create("mark", schedule="every 1s", name="tick")
+        load.goes_on(old)
+        assert f"is at version {NEWEST} now" in migrate(new) or NEWEST == 1
+        load.goes_on(old)
+
+        worker.kill()
+        scheduler.kill()
+        api.kill()
+        again = [old.start("api"), old.start("scheduler"), old.start("worker", *LEASE)]
+        load.goes_on(old)
+        reads_everything(old)
+
+        members = [new.start("api"), new.start("scheduler"), new.start("worker", *LEASE)]
+        works_on(new, workers=2)
+        load.apis.append(new)
+        load.goes_on(new, jobs=40)
+        for mine, other in ((old, new), (new, old)):  # each reads and changes what the other made
+            job = mine.create("mark", schedule="every 1h", name="a")
+            assert other.call("PATCH", f"/jobs/{job}", {"name": "b", "timeout": "5s"})["name"] == "b"
+            assert mine.call("GET", f"/jobs/{job}")["version"] == 2
+            assert other.call("POST", f"/jobs/{job}/pause", {})["status"] == "paused"
+            assert mine.call("POST", f"/jobs/{job}/resume", {})["status"] == "active"
+            reads_everything(other)
+
+        stop(again[2])  # what the old API makes, the new worker runs
+        load.goes_on(new, jobs=20)
+        back = old.start("worker", *LEASE)
+        works_on(new, workers=2)
+        stop(members[2])  # and the other way around, as after going back to the old one
+        load.goes_on(new, jobs=20)
+    new.call("DELETE", f"/jobs/{each_second}")
+    every_one_ran_once(new, load.made)
+    nominal = [run["scheduled_for"] for run in new.runs_of(each_second) if run["status"] == "succeeded"]
+    assert len(nominal) == len(set(nominal)) > 3
+    assert back.process.poll() is None
+
+
+def write_later_field(engine: str, table: str, job_id: str) -> None:
+    """Into the definition of a job, past oncue. The key of a one-shot's run is its job's."""
+    key = "job_id"
+    if engine.startswith("sqlite"):
+        db = connect(Path(engine.removeprefix("sqlite:///")), 100)
+        table = {"waiting": "runs"}.get(table, table)
+        [(stored,)] = db.execute(f"select spec from {table} where {key} = ?", (UUID(job_id).bytes,))
+        db.execute(f"update {table} set spec = ? where {key} = ?", (with_later_field(stored), UUID(job_id).bytes))
+        db.close()
+        return
+
+    async def write() -> None:
+        session = await asyncpg.connect(engine)
+        stored = await session.fetchval(f"select spec from {table} where {key} = $1", UUID(job_id))
+        await session.execute(f"update {table} set spec = $2 where {key} = $1", UUID(job_id), with_later_field(stored))
+        await session.close()
+
+    asyncio.run(write())
+
+
+def with_later_field(stored: bytes) -> bytes:
+    return json.dumps(json.loads(stored) | {"later": {"a": 1}}).encode()
+
+
+def test_what_a_later_release_made_waits_for_it(any_fleet: Fleet) -> None:
+    """The later one is played: a field that this one does not know is put into the definition of a job that waits."""
+    any_fleet.deploy()
+    job = any_fleet.create("mark", schedule="every 1h")
+    strange = any_fleet.create("mark", schedule=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3)))
+    for table, key in (("jobs", job), ("waiting", strange)):
+        write_later_field(any_fleet.engine, table, key)
+    assert any_fleet.call("PATCH", f"/jobs/{job}", {"timeout": "5s"})["timeout"] == "5s"
+    any_fleet.call("POST", f"/jobs/{job}/runNow", {})
+    plain = any_fleet.create("mark", schedule=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 4)))
+
+    any_fleet.at_rest([plain], within=20)
+
+    assert any_fleet.events(run=strange) == []
+    assert any_fleet.run(strange)["status"] == "queued"
+    [asked_for] = any_fleet.runs_of(job)
+    assert (asked_for["status"], any_fleet.events(run=asked_for["run_id"])) == ("queued", [])
+    assert any_fleet.call("DELETE", f"/jobs/{strange}")["status"] == "cancelled"
