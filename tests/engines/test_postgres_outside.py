@@ -180,7 +180,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Fleet.register": store.worker,
         "Fleet.beat": lambda: store.beat(worker),
         "Fleet.mail": lambda: store.fleet.mail(worker),
-        "Fleet.bury": lambda: store.fleet.bury(now),
+        "Fleet.bury": lambda: store.fleet.bury({worker: now}),
         "Fleet.leave": lambda: store.fleet.leave(worker),
         "Fleet.workers": store.fleet.workers,
         "Fleet.announce": lambda: store.fleet.announce([Task("noop", b"{}")], now),

@@ -58,7 +58,8 @@ class Journal:
         self.gone: dict[WorkerId, int] = {}  # buried, or said goodbye: its lease is worth nothing from there on
         self.handed_back: Counter[RunId] = Counter()
         self.doubted: set[tuple[RunId, WorkerId]] = set()  # found out to be its own after an answer was lost
-        self.beats: dict[WorkerId, Instant] = {}
+        self.asked: dict[tuple[WorkerId, Instant], Instant] = {}  # each beat, by the instant it was sent with
+        self.beats: dict[WorkerId, Instant] = {}  # the last that arrived: when it was asked for, monotonic
         self.early_burials: list[str] = []
         self.crashes: list[str] = []
 
@@ -111,9 +112,9 @@ class Journal:
         self.last_claims.append(Claim(at, run.run_id, worker, run.token, self._clock.now(), run))
         self.claims[run.run_id].append(self.last_claims[-1])
 
-    def buried(self, worker: WorkerId, now: Instant, lease: int) -> None:
+    def buried(self, worker: WorkerId, lease: int) -> None:
         self.gone.setdefault(worker, self.note(f"worker {short(worker)} is buried"))
-        if now <= self.beats.get(worker, 0) + lease:
+        if self._clock.monotonic() <= self.beats[worker] + lease:
             self.early_burials.append(f"worker {short(worker)} was buried before its lease was over")
 
     def left(self, worker: WorkerId) -> None:

@@ -133,12 +133,12 @@ class World:
                 journal.doubted |= {(run.run_id, args[0]) for run in answer}
             case "fleet.bury":
                 for worker_id in answer:
-                    journal.buried(worker_id, args[0], LEASE)
+                    journal.buried(worker_id, LEASE)
             case "fleet.leave":
                 journal.left(args[0])
             case "fleet.beat":
                 if answer is not None:
-                    journal.beats[args[0]] = max(journal.beats[args[0]], args[1])
+                    journal.beats[args[0]] = max(journal.beats[args[0]], journal.asked[args[0], args[1]])
             case "running.settle" | "running.hand_back" | "planning.withdraw":
                 journal.note(f"{verb} {_names(args)}: {answer}")
                 if verb == "running.hand_back":
@@ -191,7 +191,7 @@ class World:
         self.shapes[worker_id] = shape
         now = self.clock.now()
         ask(self.engine.fleet.register(Worker(worker_id, process.name, "host", SETTINGS.lease, now, now), now))
-        self.journal.beats[worker_id] = now
+        self.journal.beats[worker_id] = self.clock.monotonic()
         self.journal.note(f"{process.name} starts as {short(worker_id)}")
         members = (crew.worker, crew.settling, crew.attempts, crew.mailbox, crew.reporting)
         loops: dict[str, Any] = {m.name: process.act(m.name, m.run_once, self.journal) for m in members}
@@ -206,7 +206,9 @@ class World:
             self.kill_worker(crewed, keeper_lives=True)
             return SECOND
         with suppress(StoreUnavailable):
-            beat = await crewed.engine.fleet.beat(crewed.worker_id, self.clock.now())
+            now = self.clock.now()
+            self.journal.asked[crewed.worker_id, now] = asked_at
+            beat = await crewed.engine.fleet.beat(crewed.worker_id, now)
             if beat is None:
                 self.kill_worker(crewed, keeper_lives=True)
             else:
