@@ -389,4 +389,4 @@ def _checkpoint(db: Connection) -> int:
 
 
 def _unavailable(path: Path, away: Exception) -> StoreUnavailable:
-    return StoreUnavailable(f"{path} cannot be used now ({type(away).__name__}: {away}); the call can be repeated")
+    return StoreUnavailable(f"{path} cannot be used now ({str(away) or 'no answer in time'}); the call can be repeated")
