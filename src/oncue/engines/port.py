@@ -226,6 +226,14 @@ class Planning(Protocol):
         """
         ...
 
+    async def recall(self, until: Instant, now: Instant) -> int:
+        """Mend starts that were given for later than `until`: by a clock that was ahead then, and was set back since.
+
+        Those that nobody has made use of are taken back; the others count as given now, so that their meters wait for
+        as long as the rate says, and not until the clock is there again. How many. A repeat finds none.
+        """
+        ...
+
 
 class Running(Protocol):
     """The hot path: peek ahead, claim on the instant, settle in batches."""
@@ -415,6 +423,14 @@ class History(Protocol):
 
     async def fold(self) -> int:
         """Fold appended counts into their sums; returns how many. Any scheduler, about once a second."""
+        ...
+
+    async def tended(self, now: Instant, step: Duration) -> Instant:
+        """The time to tend by: `now`, but at most `step` later than what the last call of anybody answered.
+
+        So that one wrong reading of a clock drops little: nothing brings back what is gone. The first call ever takes
+        `now` as it is; a clock that was set back is followed at once. A repeat may move it a step further.
+        """
         ...
 
     async def tend(self, now: Instant, keep: Duration) -> int:

@@ -16,6 +16,7 @@ BATCH = 500  # starts granted in one pass
 # A start must be there when workers look for it, half a second ahead, and there is time for a slow pass.
 # Not more: what is granted and then cancelled has used up its start.
 AHEAD = Duration(SECOND)
+SET_BACK = Duration(SECOND)  # by more than clocks of different processes may differ
 LONGEST = Duration(SECOND // 2)  # starts that nobody makes use of are noticed so soon
 APART = Duration(20 * MILLISECOND)  # between two passes, however many hints come
 
@@ -26,13 +27,23 @@ class Metering:
     def __init__(self, engine: Engine, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
+        self._offset: int | None = None  # from the monotonic count to the store's time, when starts were last recalled
 
     async def run_once(self) -> Duration:
         now = self._clock.now()
+        await self._recall(now)
         granted = await self._engine.planning.grant(Instant(now + AHEAD), BATCH, now)
         if granted.first_due is not None:
             await self._engine.signals.send([Hint(Topic.RUNS, due=granted.first_due)])
         return Duration(0) if granted.runs == BATCH else _until_next(granted, now)
+
+    async def _recall(self, now: Instant) -> None:
+        """At first, and whenever the clock was set back: what was given by a clock that was ahead is mended."""
+        offset = now - self._clock.monotonic()
+        if self._offset is None or offset < self._offset - SET_BACK:
+            await self._engine.planning.recall(Instant(now + AHEAD + SET_BACK), now)
+            self._offset = offset
+        self._offset = max(self._offset, offset)
 
 
 def _until_next(granted: Granted, now: Instant) -> Duration:
