@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 
 from oncue.clock import Clock
-from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
+from oncue.domain.instants import MILLISECOND, MINUTE, SECOND, Duration, Instant
 from oncue.engines.port import Engine, Granted, Hint, Topic
 
 BATCH = 500  # starts granted in one pass
@@ -17,6 +17,7 @@ BATCH = 500  # starts granted in one pass
 # Not more: what is granted and then cancelled has used up its start.
 AHEAD = Duration(SECOND)
 SET_BACK = Duration(SECOND)  # by more than clocks of different processes may differ
+SELDOM = MINUTE  # a scheduler may have died before it noticed that the clock was set back
 LONGEST = Duration(SECOND // 2)  # starts that nobody makes use of are noticed so soon
 APART = Duration(20 * MILLISECOND)  # between two passes, however many hints come
 
@@ -27,7 +28,8 @@ class Metering:
     def __init__(self, engine: Engine, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
-        self._offset: int | None = None  # from the monotonic count to the store's time, when starts were last recalled
+        self._recall_at = clock.monotonic()
+        self._offset = 0  # from the monotonic count to the store's time, the most since starts were last recalled
 
     async def run_once(self) -> Duration:
         now = self._clock.now()
@@ -38,12 +40,12 @@ class Metering:
         return Duration(0) if granted.runs == BATCH else _until_next(granted, now)
 
     async def _recall(self, now: Instant) -> None:
-        """At first, and whenever the clock was set back: what was given by a clock that was ahead is mended."""
-        offset = now - self._clock.monotonic()
-        if self._offset is None or offset < self._offset - SET_BACK:
+        """Mend what was given by a clock that was ahead: at once when ours was set back, for others now and then."""
+        at = self._clock.monotonic()
+        if at >= self._recall_at or now - at < self._offset - SET_BACK:
             await self._engine.planning.recall(Instant(now + AHEAD + SET_BACK), now)
-            self._offset = offset
-        self._offset = max(self._offset, offset)
+            self._recall_at, self._offset = Instant(at + SELDOM), now - at
+        self._offset = max(self._offset, now - at)
 
 
 def _until_next(granted: Granted, now: Instant) -> Duration:
