@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from oncue.clock import SAMPLES, Offset, SystemClock
-from oncue.domain.instants import HOUR, MILLISECOND, SECOND, Instant
+from oncue.domain.instants import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Instant
 
 DAY_ONE = 10**15
 MS = MILLISECOND
@@ -45,11 +45,50 @@ def test_an_answer_counts_for_eight_questions_and_no_longer() -> None:
     assert held == [DAY_ONE - 1 * MS] * (SAMPLES - 1) + [DAY_ONE - 4 * MS]
 
 
-def test_a_step_forward_is_followed_at_once() -> None:
+@pytest.mark.parametrize("step", [SECOND, MINUTE])
+def test_a_small_step_forward_is_followed_at_once(step: int) -> None:
     offset = Offset(0)
     learn(offset, DAY_ONE, asked=0, there=MS, back=MS)
 
-    assert learn(offset, DAY_ONE + HOUR, asked=SECOND, there=MS, back=MS) == DAY_ONE + HOUR - MS
+    assert learn(offset, DAY_ONE + step, asked=SECOND, there=MS, back=MS) == DAY_ONE + step - MS
+
+
+def follow_for(offset: Offset, true: int, since: int, seconds: int) -> list[int]:
+    """The offsets held, asked every five seconds."""
+    return [learn(offset, true, asked=since + i * SECOND, there=MS, back=MS) for i in range(0, seconds, 5)]
+
+
+def test_a_large_step_forward_is_followed_when_the_clock_has_stayed_there() -> None:
+    """Else one wrong reading would pass over a year of occurrences, and nothing brings them back."""
+    offset = Offset(0)
+    learn(offset, DAY_ONE, asked=0, there=MS, back=MS)
+
+    held = follow_for(offset, DAY_ONE + HOUR, 5 * SECOND, 65)
+
+    assert held == [DAY_ONE - MS] * 12 + [DAY_ONE + HOUR - MS]
+    assert offset.doubted is None
+
+
+def test_a_large_step_forward_that_is_taken_back_is_never_followed() -> None:
+    offset = Offset(0)
+    learn(offset, DAY_ONE, asked=0, there=MS, back=MS)
+
+    for again in range(5):
+        begun = (1 + 100 * again) * SECOND
+        assert set(follow_for(offset, DAY_ONE + 365 * DAY, begun, 55)) == {DAY_ONE - MS}
+        assert offset.doubted == pytest.approx(365 * DAY, abs=SECOND)
+        assert set(follow_for(offset, DAY_ONE, begun + 60 * SECOND, 10)) == {DAY_ONE - MS}
+        assert offset.doubted is None
+
+
+def test_a_clock_that_goes_from_one_mistake_to_the_next_is_not_followed() -> None:
+    offset = Offset(0)
+    learn(offset, DAY_ONE, asked=0, there=MS, back=MS)
+    for hours in (1, 5, 2, 9):
+        assert set(follow_for(offset, DAY_ONE + hours * HOUR, hours * 100 * SECOND, 40)) == {DAY_ONE - MS}
+
+    assert learn(offset, DAY_ONE - HOUR, asked=10**9, there=MS, back=MS) == DAY_ONE - HOUR - MS  # back is at once
+    assert learn(offset, DAY_ONE - HOUR, asked=2 * 10**9, there=MS, back=MS) == DAY_ONE - HOUR - MS
 
 
 def test_a_step_back_is_followed_at_once() -> None:

@@ -8,8 +8,10 @@ from collections import deque
 from functools import partial
 from typing import Protocol
 
-from oncue.domain.instants import SECOND, Duration, Instant
+from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
 
+DOUBTFUL = MINUTE  # forward, at once: a step that a store's clock makes by mistake, or after a long sleep
+CONFIRMED_AFTER = MINUTE
 SAMPLES = 8  # enough for one quick answer among them; few enough that a slow drift is followed within a minute
 
 # Linux's monotonic clock stands still while the machine sleeps: leases and due instants do not.
@@ -33,8 +35,11 @@ class Clock(Protocol):
 class FollowingClock(Clock, Protocol):
     """A clock that learns the store's time."""
 
-    def follow(self, store_now: Instant, asked_at: Instant, answered_at: Instant) -> None:
-        """Learn from one question to the store; `asked_at` and `answered_at` are monotonic."""
+    def follow(self, store_now: Instant, asked_at: Instant, answered_at: Instant) -> Duration | None:
+        """Learn from one question to the store; `asked_at` and `answered_at` are monotonic.
+
+        Returns the step forward that the store's clock seems to have made, as long as it is not believed.
+        """
         ...
 
 
@@ -44,17 +49,35 @@ class Offset:
     The store read its clock between question and answer, so the offset lies between `store_now - answered_at` and
     `store_now - asked_at`. The quickest answer bounds it best from below. A new upper bound below what we hold says
     that the store's clock was set back, or has drifted: what was learnt before no longer counts.
+
+    A step back is followed at once: whoever is behind does nothing too early. One forward by more than DOUBTFUL could
+    do harm for good, if it is a mistake (drop history, pass over occurrences, end runs as too late), and is followed
+    only when the clock has stayed there for CONFIRMED_AFTER. Until then we count on as before.
     """
 
     def __init__(self, guess: int) -> None:
         self.length = guess  # until the store was asked
+        self.doubted: Duration | None = None  # the step forward that is not believed yet
         self._at_least: deque[int] = deque(maxlen=SAMPLES)
+        self._doubted_since: Instant | None = None
 
     def learn(self, store_now: Instant, asked_at: Instant, answered_at: Instant) -> None:
         if store_now - asked_at < self.length:
             self._at_least.clear()
-        self._at_least.append(store_now - answered_at)
+        at_least = store_now - answered_at
+        if self._at_least and self._is_doubtful(at_least - self.length, answered_at):
+            return
+        self._at_least.append(at_least)
         self.length = max(self._at_least)
+
+    def _is_doubtful(self, step: int, at: Instant) -> bool:
+        if step <= DOUBTFUL:
+            self.doubted = self._doubted_since = None
+        elif self.doubted is None or self._doubted_since is None or abs(step - self.doubted) > DOUBTFUL:
+            self.doubted, self._doubted_since = Duration(step), at
+        elif at - self._doubted_since >= CONFIRMED_AFTER:
+            self.doubted = self._doubted_since = None
+        return self.doubted is not None
 
 
 class SystemClock:
@@ -72,8 +95,9 @@ class SystemClock:
     def monotonic(self) -> Instant:
         return Instant(_count() // 1_000)
 
-    def follow(self, store_now: Instant, asked_at: Instant, answered_at: Instant) -> None:
+    def follow(self, store_now: Instant, asked_at: Instant, answered_at: Instant) -> Duration | None:
         self._offset.learn(store_now, asked_at, answered_at)
+        return self._offset.doubted
 
     async def sleep(self, length: Duration) -> None:
         import asyncio  # here, so that a command that only wants to know the time starts 30 ms sooner

@@ -189,8 +189,8 @@ async def for_any_user(engine: Engine, real: Verb, uid: Any, *rest: Any) -> Any:
     return await real(None, *rest)
 
 
-async def bury_a_little_early(engine: Engine, real: Verb, now: Any) -> Any:
-    return await real(now + 1)
+async def bury_whoever_is_named(engine: Engine, real: Verb, silent: Any) -> Any:
+    return await real({w.worker_id: w.beat_at for w in await engine.fleet.workers() if w.worker_id in silent})
 
 
 async def reap_without_counting(engine: Engine, real: Verb, limit: Any, now: Any, decide: Any) -> Any:
@@ -530,9 +530,10 @@ MUTANTS = [
         {"running.claim": claim_from_paused_queues},
     ),
     Mutant(
-        "a worker is buried when its lease ends, not after",
-        "test_a_worker_is_buried_only_after_its_own_lease",
-        {"fleet.bury": bury_a_little_early},
+        "a worker that has beaten meanwhile is buried",
+        "test_whoever_has_beaten_since_is_not_buried",
+        {"fleet.bury": bury_whoever_is_named},
+        having={"step": 1},
     ),
     Mutant(
         "losses are not counted: a poison is immortal",

@@ -49,6 +49,27 @@ async def test_workers_are_told_of_the_first_start_granted(store: Store, hints: 
     assert hints == [Hint(Topic.RUNS, due=store.at(SECOND // 2))]
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_a_clock_that_is_set_back_stops_no_meter(store: Store, restarted: bool) -> None:
+    """An hour back: the next start comes a second later, not an hour."""
+    worker = await store.worker()
+    await store.one_shots(3, rate=per_second(1))
+    store.clock.jump(HOUR)
+    one = Metering(store.engine, store.clock)
+    await one.run_once()
+    assert len(await store.claim_due(worker)) == 1
+    store.clock.jump(-HOUR)
+
+    if restarted:
+        one = Metering(store.engine, store.clock)
+    started = 0
+    for _ in range(12):
+        await store.clock.advance(Duration(SECOND // 4))
+        await one.run_once()
+        started += len(await store.claim_due(worker))
+    assert started == 2
+
+
 async def test_nobody_is_told_of_nothing(store: Store, hints: list[Hint]) -> None:
     await store.one_shot()
     await store.one_shot(AHEAD + 1, rate=per_second(1))

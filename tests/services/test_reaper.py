@@ -13,6 +13,7 @@ from oncue.domain.policy import OnLost
 from oncue.domain.run import State
 from oncue.engines.port import Count, Hint, Topic
 from oncue.services import reaper
+from oncue.services.keeper import BEATS
 from oncue.services.reaper import Reaper
 from oncue.testing.conformance import Store
 from oncue.testing.conformance.store import LEASE, ids
@@ -26,11 +27,19 @@ async def silent(store: Store, *run_ids: RunId) -> WorkerId:
     return worker
 
 
+async def reap(store: Store, one: Reaper | None = None) -> Duration:
+    """A reaper that was started long after, and has watched for two beats since."""
+    one = one or Reaper(store.engine, store.clock)
+    await one.run_once()
+    await store.clock.advance(Duration(2 * LEASE // BEATS + 1))
+    return await one.run_once()
+
+
 async def test_a_silent_workers_run_comes_back_and_workers_are_told(store: Store, hints: list[Hint]) -> None:
     run_id = await store.one_shot(max_retries=0)
     await silent(store, run_id)
 
-    assert await Reaper(store.engine, store.clock).run_once() == SECOND
+    assert await reap(store) == SECOND
 
     assert await store.claimable() == [run_id]
     assert (await store.run(run_id)).losses == 1
@@ -39,21 +48,102 @@ async def test_a_silent_workers_run_comes_back_and_workers_are_told(store: Store
 
 async def test_nothing_is_touched_before_the_lease_has_ended(store: Store, hints: list[Hint]) -> None:
     run_id = await store.one_shot()
-    worker = await silent(store, run_id)
-    store.advance(-1)
+    worker = await store.worker()
+    await store.claim_one(worker, run_id)
+    one = Reaper(store.engine, store.clock)
 
-    await Reaper(store.engine, store.clock).run_once()
+    for _ in range(15):
+        await one.run_once()
+        await store.clock.advance(SECOND)
+    await one.run_once()
+    assert (await store.state(run_id), await living(store), hints) == (State.RUNNING, {worker}, [])
 
-    assert await store.state(run_id) is State.RUNNING
+    await store.clock.advance(Duration(1))
+    await one.run_once()
+    assert (await store.state(run_id), await living(store)) == (State.WAITING, set())
+
+
+async def test_whoever_was_silent_before_the_reaper_came_is_found_when_its_lease_is_over(store: Store) -> None:
+    """Everything was killed and started again: the beats of the former life count from when they were."""
+    await store.worker()
+    await store.clock.advance(Duration(7 * SECOND))
+
+    one = Reaper(store.engine, store.clock)
+    for _ in range(9):
+        await one.run_once()
+        assert len(await living(store)) == 1
+        await store.clock.advance(SECOND)
+
+    await one.run_once()
+    assert await living(store) == set()
+
+
+async def test_a_reaper_that_comes_after_the_clock_was_set_forward_buries_nobody_who_beats(store: Store) -> None:
+    alive, dead = await store.worker(), await store.worker()
+    store.clock.jump(HOUR)
+
+    one = Reaper(store.engine, store.clock)
+    for _ in range(8):
+        await one.run_once()
+        await store.clock.advance(SECOND)
+        await store.beat(alive)
+    assert await living(store) == {alive}
+    assert dead != alive
+
+
+@pytest.mark.parametrize("others", [1, 2, 15, 3600])
+async def test_a_short_lease_keeps_nobody_from_being_found(store: Store, others: int) -> None:
+    """Each by its own lease, the shortest as well as those beside it."""
+    one = Reaper(store.engine, store.clock)
+    short, long = await store.worker(Duration(SECOND)), await store.worker(Duration(others * SECOND))
+    await one.run_once()
+
+    for _ in range(2):
+        await store.clock.advance(SECOND)
+        await store.beat(long)
+        await one.run_once()
+    assert await living(store) == {long}
+    assert short != long
+    for _ in range(others + 1 if others < 60 else 20):
+        await store.clock.advance(SECOND)
+        await one.run_once()
+    assert await living(store) == (set() if others < 60 else {long})
+
+
+@pytest.mark.parametrize("step", [-HOUR, -10 * SECOND, 10 * SECOND, HOUR])
+async def test_the_dead_are_found_as_soon_and_the_living_live_however_the_clock_is_set(store: Store, step: int) -> None:
+    alive, dead = await store.worker(), await store.worker()
+    one = Reaper(store.engine, store.clock)
+    await one.run_once()
+    store.clock.jump(step)
+
+    for passed in range(1, 17):
+        await store.clock.advance(SECOND)
+        if passed % 3 == 0:
+            await store.beat(alive)
+        await one.run_once()
+        assert await living(store) == ({alive, dead} if passed <= 15 else {alive})
+
+
+async def test_a_beat_after_the_look_saves_its_worker(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = await silent(store)
+    bury = store.fleet.bury
+
+    async def just_in_time(silent: Any) -> Any:
+        await store.beat(worker)
+        return await bury(silent)
+
+    monkeypatch.setattr(store.fleet, "bury", just_in_time)
+    await reap(store)
+
     assert await living(store) == {worker}
-    assert hints == []
 
 
 async def test_each_buried_worker_is_named(store: Store, logged: list[Any]) -> None:
     worker = await silent(store)
     alive = await store.worker()
 
-    await Reaper(store.engine, store.clock).run_once()
+    await reap(store)
 
     [line] = logged
     assert (line["log_level"], line["worker_id"], line["worker"], line["host"], line["silent_for_s"]) == (
@@ -72,7 +162,7 @@ async def test_what_a_worker_left_behind_when_it_said_goodbye_comes_back(store: 
     await store.claim_one(worker, run_id)
     await store.fleet.leave(worker)
 
-    await Reaper(store.engine, store.clock).run_once()
+    await reap(store)
 
     assert await store.claimable() == [run_id]
 
@@ -81,7 +171,7 @@ async def test_a_run_that_must_not_start_twice_is_dead(store: Store) -> None:
     run_id = await store.one_shot(on_lost=OnLost.DEAD)
     await silent(store, run_id)
 
-    await Reaper(store.engine, store.clock).run_once()
+    await reap(store)
 
     assert await store.state(run_id) is State.DEAD
 
@@ -91,7 +181,7 @@ async def test_three_losses_are_the_end(store: Store) -> None:
     states = []
     for _ in range(3):
         await silent(store, run_id)
-        await Reaper(store.engine, store.clock).run_once()
+        await reap(store)
         states.append(await store.state(run_id))
 
     assert states == [State.WAITING, State.WAITING, State.DEAD]
@@ -103,7 +193,7 @@ async def test_whoever_waits_behind_a_dead_run_is_told(store: Store, hints: list
     store.advance(1)
     await silent(store, first)
 
-    await Reaper(store.engine, store.clock).run_once()
+    await reap(store)
 
     assert await store.claimable() == [second]
     assert hints == [Hint(Topic.RUNS)]
@@ -117,7 +207,7 @@ async def test_it_works_in_batches_and_comes_back_at_once_for_the_rest(
     await silent(store, *runs)
     one = Reaper(store.engine, store.clock)
 
-    assert [await one.run_once() for _ in range(3)] == [0, 0, SECOND]
+    assert [await reap(store, one), await one.run_once(), await one.run_once()] == [0, 0, SECOND]
     assert set(await store.claimable()) == set(runs)
 
 
@@ -132,7 +222,7 @@ async def test_a_run_whose_definition_cannot_be_read_is_dead_and_its_neighbours_
     await store.create(msgspec.structs.replace(new, run=msgspec.structs.replace(new.run, spec=spec)))
     await silent(store, bad, fine)
 
-    await Reaper(store.engine, store.clock).run_once()
+    await reap(store)
 
     assert (await store.state(bad), await store.state(fine)) == (State.DEAD, State.WAITING)
     assert "its definition cannot be read" in ((await store.run(bad)).error or "")
@@ -152,7 +242,7 @@ async def test_a_run_that_cannot_be_decided_on_is_dead_with_the_reason(
     monkeypatch.setattr(reaper.attempt, "lost", fails)
     await silent(store, bad, fine)
 
-    await Reaper(store.engine, store.clock).run_once()
+    await reap(store)
 
     dead = await store.run(bad)
     assert (dead.state, dead.losses, dead.error_type) == (State.DEAD, 1, "WorkerLost")
@@ -160,28 +250,22 @@ async def test_a_run_that_cannot_be_decided_on_is_dead_with_the_reason(
     assert await store.claimable() == [fine]
 
 
-@pytest.mark.parametrize("how", ["the clock is set forward", "the machine sleeps"])
-async def test_after_a_gap_everybody_gets_a_lease_to_beat_again(store: Store, how: str) -> None:
+async def test_after_a_gap_everybody_gets_a_lease_of_its_own_to_beat_again(store: Store) -> None:
     """Else the first pass would bury every worker there is, and all their runs would start a second time."""
-    alive, dead = await store.worker(), await store.worker()
+    short = Duration(2 * SECOND)
+    alive, dead, soon_dead = await store.worker(), await store.worker(), await store.worker(short)
     one = Reaper(store.engine, store.clock)
     await one.run_once()
-    if how == "the machine sleeps":
-        await store.clock.advance(HOUR)
-    else:
-        store.clock.jump(HOUR)
+    await store.clock.advance(HOUR)
 
     await one.run_once()
-    assert await living(store) == {alive, dead}
+    assert await living(store) == {alive, dead, soon_dead}
 
-    for _ in range(14):
+    for passed in range(1, 17):
         await store.clock.advance(SECOND)
         await store.beat(alive)
         await one.run_once()
-    assert await living(store) == {alive, dead}
-    await store.clock.advance(SECOND)
-    await one.run_once()
-    assert await living(store) == {alive}
+        assert await living(store) == {alive, *({dead} if passed <= 15 else ()), *({soon_dead} if passed <= 2 else ())}
 
 
 async def test_a_short_gap_delays_nothing(store: Store) -> None:
@@ -189,7 +273,7 @@ async def test_a_short_gap_delays_nothing(store: Store) -> None:
     await store.worker()
     one = Reaper(store.engine, store.clock)
     await one.run_once()
-    for gap in (LEASE // 2, LEASE // 2, 2):
+    for gap in (LEASE // 2, LEASE // 2, 1):
         await store.clock.advance(Duration(gap))
         await one.run_once()
 
@@ -205,8 +289,11 @@ async def test_reapers_at_once_count_each_loss_once(store: Store) -> None:
     runs = await store.one_shots(60)
     await silent(store, *runs)
 
-    await asyncio.gather(*(Reaper(one.engine, store.clock).run_once() for one in (store, other, store, other)))
-    await Reaper(store.engine, store.clock).run_once()
+    reapers = [Reaper(one.engine, store.clock) for one in (store, other, store, other)]
+    await asyncio.gather(*(reaper.run_once() for reaper in reapers))
+    await store.clock.advance(Duration(2 * LEASE // BEATS + 1))
+    await asyncio.gather(*(reaper.run_once() for reaper in reapers))
+    await reap(store)
 
     assert [(await store.run(run_id)).losses for run_id in runs] == [1] * 60
     assert (await store.counts())[Count.LOST] == 60
@@ -214,17 +301,18 @@ async def test_reapers_at_once_count_each_loss_once(store: Store) -> None:
 
 async def test_a_lost_answer_counts_no_loss_twice(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = await store.one_shot()
-    await silent(store, run_id)
-    one, reap = Reaper(store.engine, store.clock), store.running.reap
+    worker = await silent(store, run_id)
+    one, real = Reaper(store.engine, store.clock), store.running.reap
 
     async def applied_but_unanswered(*asked: Any) -> Any:
-        await reap(*asked)
+        await real(*asked)
         raise StoreUnavailable("the answer was lost")
 
+    await store.bury(worker)
     monkeypatch.setattr(store.running, "reap", applied_but_unanswered)
     with pytest.raises(StoreUnavailable):
         await one.run_once()
-    monkeypatch.setattr(store.running, "reap", reap)
+    monkeypatch.setattr(store.running, "reap", real)
     await one.run_once()
 
     assert (await store.run(run_id)).losses == 1

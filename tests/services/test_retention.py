@@ -1,5 +1,7 @@
 """Counts are folded every second; history is tended at start and then now and then."""
 
+from typing import Any
+
 import pytest
 
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
@@ -30,6 +32,34 @@ async def test_what_is_older_than_wanted_goes_and_the_rest_stays(store: Store) -
 
     assert await store.history.run(None, old) is None
     assert await store.state(young) is State.SUCCEEDED
+
+
+async def test_a_clock_that_is_set_forward_once_drops_a_day_of_history_and_says_so(
+    store: Store, logged: list[Any]
+) -> None:
+    """By a mistake beyond all that is kept: without a bound everything would be gone."""
+    runs = [await store.one_shot(due=day * DAY) for day in range(10)]
+    settings = Settings(keep_history=Duration(10 * DAY))
+    for run_id in runs:
+        await store.end(run_id, State.SUCCEEDED)
+        await Retention(store.engine, store.clock, settings).run_once()
+        store.advance(DAY)
+    assert logged == []
+
+    store.advance(3650 * DAY)
+    retention = Retention(store.engine, store.clock, settings)
+    for _ in range(2):
+        await retention.run_once()
+        await store.clock.advance(retention._every)
+    assert [await store.history.run(None, run_id) is None for run_id in runs] == [True, *[False] * 9]
+    assert [line["log_level"] for line in logged] == ["error"] * 2
+
+    store.advance(-3650 * DAY)
+    for _ in range(3):
+        await retention.run_once()
+        await store.clock.advance(retention._every)
+    assert len(logged) == 2
+    assert [await store.history.run(None, run_id) is None for run_id in runs] == [True, *[False] * 9]
 
 
 @pytest.mark.parametrize(

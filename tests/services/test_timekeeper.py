@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from oncue.domain.errors import StoreUnavailable
-from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
+from oncue.domain.instants import HOUR, MILLISECOND, SECOND, Duration, Instant
 from oncue.services.timekeeper import Timekeeper
 from oncue.testing.clock import FakeClock
 
@@ -15,9 +15,11 @@ class Follower(FakeClock):
     def __init__(self) -> None:
         super().__init__()
         self.learnt: list[tuple[int, int, int]] = []
+        self.doubted: Duration | None = None
 
-    def follow(self, store_now: Instant, asked_at: Instant, answered_at: Instant) -> None:
+    def follow(self, store_now: Instant, asked_at: Instant, answered_at: Instant) -> Duration | None:
         self.learnt.append((store_now, asked_at, answered_at))
+        return self.doubted
 
 
 def store_that_takes(clock: Follower, length: Duration, says: Instant) -> Any:
@@ -44,6 +46,15 @@ async def test_it_asks_thrice_in_quick_succession_and_then_now_and_then() -> Non
     waits = [await timekeeper.run_once() for _ in range(5)]
 
     assert waits == [100 * MILLISECOND] * 2 + [5 * SECOND] * 3
+
+
+async def test_a_step_that_is_not_believed_is_said_loudly_and_once(logged: list[Any]) -> None:
+    clock = Follower()
+    timekeeper = Timekeeper(store_that_takes(clock, Duration(1), Instant(5)), clock)
+    for clock.doubted in (None, HOUR, HOUR, None, HOUR):
+        await timekeeper.run_once()
+
+    assert [(line["log_level"], line["by_s"]) for line in logged] == [("error", 3600)] * 2
 
 
 async def test_a_store_that_is_away_teaches_nothing() -> None:

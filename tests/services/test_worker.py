@@ -535,7 +535,7 @@ async def test_a_worker_that_slept_through_its_claim_asks_before_it_starts(
     async def while_we_slept(*args: Any) -> list[Claimed]:
         claimed = await claim(*args)
         await store.clock.advance(Duration(20 * SECOND))
-        assert await store.fleet.bury(store.now) == [crew.worker_id]
+        assert await store.bury(crew.worker_id) == [crew.worker_id]
         await store.reap()
         return claimed
 

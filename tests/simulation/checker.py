@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import msgspec
 from tests.simulation import sharing
-from tests.simulation.faults import ask
+from tests.simulation.faults import LEASE, ask
 from tests.simulation.journal import Start, short
 from tests.simulation.user import NEVER_ANSWERED, Edit, Memory, Owned
 from tests.simulation.world import World
@@ -144,7 +144,7 @@ class Checker:
                 yield f"start {start.serial} of run {short(start.run_id)} is {due - start.now} µs early"
 
     def rule_a_failure_is_followed_by_its_wait(self) -> Iterator[str]:
-        if self.world.jumpy:
+        if self.world.jumpy or self.world.misled:  # who was to wait, and who starts it, may have different times
             return
         for run_id, starts in self.starts.items():
             spec = self.owners[run_id].spec
@@ -200,6 +200,15 @@ class Checker:
             for claim in claims:
                 if claim.at > self.journal.gone.get(claim.worker, claim.at):
                     yield f"{short(claim.worker)} was buried and could claim {short(claim.run_id)}"
+
+    def rule_the_dead_are_found_when_their_lease_is_over(self) -> Iterator[str]:
+        """Whatever other workers' leases are, and however clocks were set; if anybody was there to look."""
+        for worker, killed_at in self.journal.killed_at.items():
+            lease = self.world.shapes[worker].lease
+            # A scheduler that was frozen in the storm looks when it wakes, and then gives everybody a lease anew.
+            by = max(killed_at, self.world.storm_over + 2 * LEASE) + 2 * lease + PROMPT
+            if min(self.journal.gone_at.get(worker, by + 1), self.world.clock.monotonic()) > by:
+                yield f"{short(worker)} was killed, and nobody noticed within its lease"
 
     def rule_the_winners_result_is_kept(self) -> Iterator[str]:
         for run_id, view in self.views.items():

@@ -18,6 +18,7 @@ from oncue.engines.sqlite.store import Act, Store, _Queued
 STEP = 50 * MILLISECOND
 STORE_TIMEOUT = 3 * SECOND
 LEASE = 6 * SECOND
+LEASES = (SECOND, LEASE, 2 * SECOND)  # where they differ
 
 # Not guarded by anything, on purpose: a pause that arrives after the resume that followed it is the last word.
 LAST_ONE_COUNTS = {"fleet.pause_queue", "fleet.resume_queue"}
@@ -203,7 +204,10 @@ class Signals:
 class Reached:
     """The engine, as this process reaches it."""
 
-    def __init__(self, way: Way, process: Process) -> None:
+    def __init__(self, way: Way, process: Process, store_now: Verb) -> None:
+        self._way = way
+        self._process = process
+        self._store_now = store_now
         self.name = way.engine.name
         self.capabilities = way.engine.capabilities
         self.jobs = Part(way, process, "jobs")
@@ -213,3 +217,6 @@ class Reached:
         self.history = Part(way, process, "history")
         self.people = Part(way, process, "people")
         self.signals = Signals(way, process)
+
+    async def now(self) -> Any:
+        return await self._way.call(self._process, "now", self._store_now, (), {})

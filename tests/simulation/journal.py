@@ -56,9 +56,12 @@ class Journal:
         self.claims: dict[RunId, list[Claim]] = defaultdict(list)
         self.last_claims: list[Claim] = []  # of all runs
         self.gone: dict[WorkerId, int] = {}  # buried, or said goodbye: its lease is worth nothing from there on
+        self.killed_at: dict[WorkerId, Instant] = {}  # monotonic
+        self.gone_at: dict[WorkerId, Instant] = {}
         self.handed_back: Counter[RunId] = Counter()
         self.doubted: set[tuple[RunId, WorkerId]] = set()  # found out to be its own after an answer was lost
-        self.beats: dict[WorkerId, Instant] = {}
+        self.asked: dict[tuple[WorkerId, Instant], Instant] = {}  # each beat, by the instant it was sent with
+        self.beats: dict[WorkerId, Instant] = {}  # the last that arrived: when it was asked for, monotonic
         self.early_burials: list[str] = []
         self.crashes: list[str] = []
 
@@ -102,6 +105,7 @@ class Journal:
 
     def killed(self, worker: WorkerId) -> None:
         self.note(f"worker {short(worker)} is killed")
+        self.killed_at[worker] = self._clock.monotonic()
         for start in self.starts:
             if start.worker == worker:
                 self.ended(start, "killed")
@@ -111,13 +115,15 @@ class Journal:
         self.last_claims.append(Claim(at, run.run_id, worker, run.token, self._clock.now(), run))
         self.claims[run.run_id].append(self.last_claims[-1])
 
-    def buried(self, worker: WorkerId, now: Instant, lease: int) -> None:
+    def buried(self, worker: WorkerId, silence: int) -> None:
         self.gone.setdefault(worker, self.note(f"worker {short(worker)} is buried"))
-        if now <= self.beats.get(worker, 0) + lease:
+        self.gone_at.setdefault(worker, self._clock.monotonic())
+        if self._clock.monotonic() <= self.beats[worker] + silence:
             self.early_burials.append(f"worker {short(worker)} was buried before its lease was over")
 
     def left(self, worker: WorkerId) -> None:
         self.gone.setdefault(worker, self.note(f"worker {short(worker)} has left"))
+        self.gone_at.setdefault(worker, self._clock.monotonic())
 
     # ---------------------------------------------------------------------------------------------------- looking back
 

@@ -8,18 +8,42 @@ from traceback import format_exc
 
 from tests.simulation.journal import Journal
 
+from oncue.clock import Clock, Offset
 from oncue.domain.errors import StoreUnavailable
-from oncue.domain.instants import MILLISECOND, SECOND, Duration
+from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.testing.clock import FakeClock
 
 LONGEST_WAIT = Duration(5 * SECOND)
 WHILE_AWAY = Duration(200 * MILLISECOND)
 
 
+class OwnClock:
+    """The store's time as far as one process has learnt it: each notices at another moment that it was set."""
+
+    def __init__(self, clock: FakeClock, store_now: Instant) -> None:
+        self._clock = clock
+        self._offset = Offset(0)
+        self.follow(store_now, clock.monotonic(), clock.monotonic())
+
+    def now(self) -> Instant:
+        return Instant(self._clock.monotonic() + self._offset.length)
+
+    def monotonic(self) -> Instant:
+        return self._clock.monotonic()
+
+    async def sleep(self, length: Duration) -> None:
+        await self._clock.sleep(length)
+
+    def follow(self, store_now: Instant, asked_at: Instant, answered_at: Instant) -> Duration | None:
+        self._offset.learn(store_now, asked_at, answered_at)
+        return self._offset.doubted
+
+
 class Process:
-    def __init__(self, name: str, clock: FakeClock) -> None:
+    def __init__(self, name: str, clock: FakeClock, own: OwnClock | None = None) -> None:
         self.name = name
         self.clock = clock
+        self.own: Clock = own or clock  # what its services go by
         self.frozen_until = 0
         self.dead = False
         self.actors: list[Actor] = []

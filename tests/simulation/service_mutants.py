@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from tests.engines.mutants import plan_in_two_commits
 from tests.simulation import backlogs
 
+from oncue import clock
 from oncue.domain.ids import SCHEDULE, RunId, UserNumber
-from oncue.domain.instants import HOUR, NEVER, Duration, Instant
+from oncue.domain.instants import HOUR, NEVER, SECOND, Duration, Instant
 from oncue.domain.placement import ClassKey, Offer, Priority, Resources, misfit
 from oncue.domain.planning import plan
 from oncue.domain.run import Claimed, RunView, State
@@ -20,7 +21,7 @@ from oncue.engines.port import Planned
 from oncue.services import attempts, capacity, choosing, lookout
 from oncue.services.attempts import Attempts, End, Going, Stop
 from oncue.services.capacity import Capacity
-from oncue.services.reaper import Reaper
+from oncue.services.reaper import Reaper, Watched
 from oncue.services.scheduler import BATCH, HORIZON, Scheduler
 from oncue.services.settling import Settling
 from oncue.services.worker import Worker
@@ -72,6 +73,29 @@ def burying_without_reaping(patch: pytest.MonkeyPatch) -> None:
         return 0
 
     patch.setattr(Reaper, "_reap", nothing)
+
+
+def looking_no_more_often_than_half_the_shortest_lease(patch: pytest.MonkeyPatch) -> None:
+    watch = Reaper._watch
+
+    def fearful(reaper: Any, workers: Iterable[Any], now: Instant) -> None:
+        watch(reaper, known := list(workers), now)
+        if any(worker.lease <= 2 * SECOND for worker in known):  # every gap is too long for it: all are seen anew
+            at = reaper._clock.monotonic()
+            reaper._watched = {one: replace(seen, since=at) for one, seen in reaper._watched.items()}
+
+    patch.setattr(Reaper, "_watch", fearful)
+
+
+def judging_by_the_stores_clock(patch: pytest.MonkeyPatch) -> None:
+    def by_the_clock(reaper: Any, worker: Any, before: Any, at: Instant, gap: int, now: Instant) -> Watched:
+        return Watched(worker.beat_at, Instant(at - (now - worker.beat_at)))
+
+    patch.setattr(Reaper, "_seen", by_the_clock)
+
+
+def believing_every_clock(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(clock, "DOUBTFUL", NEVER)
 
 
 def settling_once_and_not_again(patch: pytest.MonkeyPatch) -> None:
@@ -196,6 +220,9 @@ SERVICE_MUTANTS: dict[str, tuple[Plant, int]] = {
     "a worker starts what it claimed before it fell asleep": (starting_what_was_claimed_long_ago, 96),
     "what was cancelled is not stopped": (not_stopping_what_was_cancelled, 145),
     "the dead are buried, and what they held is not taken back": (burying_without_reaping, 1),
+    "one short lease keeps the dead from being found": (looking_no_more_often_than_half_the_shortest_lease, 6),
+    "the dead are found by the store's clock": (judging_by_the_stores_clock, 26),
+    "a clock that was set forward is believed at once": (believing_every_clock, 19),
     "an end is forgotten when the store did not answer": (settling_once_and_not_again, 1),
     "a scheduler plans in two calls": (planning_in_two_calls, 3),
     "a worker that missed a hint never looks again": (trusting_hints, 55),

@@ -27,11 +27,12 @@ class Shape:
     labels: frozenset[str] = frozenset()
     cpu_milli: int = 1_000
     memory_mb: int = 1_000
+    lease: int = LEASE
 
     @property
     def settings(self) -> Settings:
         part = (self.reserved + 0.5) / self.places if self.reserved else 0.0
-        return replace(SETTINGS, concurrency=self.places, reserved_for_high=part)
+        return replace(SETTINGS, concurrency=self.places, reserved_for_high=part, lease=Duration(self.lease))
 
     def reserved_from(self, priority: Priority, size: Resources) -> int:
         """Places that a run must leave free; one that needs nearly all of them gets them when it is alone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import dataclasses
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -17,14 +18,15 @@ from typing import Any
 from msgspec.structs import replace
 from tests.simulation.bodies import Alone, Bodies
 from tests.simulation.census import Census
-from tests.simulation.faults import CALM, LEASE, STEP, OwnTurn, Reached, Way, Weather, ask
+from tests.simulation.faults import CALM, LEASE, LEASES, STEP, OwnTurn, Reached, Way, Weather, ask
 from tests.simulation.journal import Journal, short
-from tests.simulation.process import Actor, Process
+from tests.simulation.process import Actor, OwnClock, Process
 from tests.simulation.shapes import SETTINGS, Shape, some_shapes
 
+from oncue.clock import CONFIRMED_AFTER
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import UserNumber, WorkerId, uuid7
-from oncue.domain.instants import DAY, SECOND, Duration, Instant
+from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
 from oncue.domain.run import State
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Page, RunQuery, Topic, Worker
@@ -32,18 +34,20 @@ from oncue.engines.sqlite.engine import SqliteEngine
 from oncue.services.attempts import LAST_CHANCE, Stop
 from oncue.services.crew import Crew
 from oncue.services.executors.functions import LoopExecutor
+from oncue.services.keeper import BEATS, SAFE
 from oncue.services.metering import AHEAD, Metering
 from oncue.services.overlap import Overlap
-from oncue.services.reaper import Reaper
+from oncue.services.reaper import WATCH_FOR, Reaper
 from oncue.services.scheduler import Scheduler
+from oncue.services.timekeeper import Timekeeper
 from oncue.settings import Settings
 from oncue.tasks import Isolation
 from oncue.testing.clock import SOME_DAY, FakeClock
 
 STORM = 25 * SECOND
 REST_WITHIN = 120 * SECOND  # after the storm: three losses in a row, and whoever queues behind them
+MISTAKES = (-20 * SECOND, -5 * MINUTE, -HOUR, HOUR, 365 * DAY)
 LIVE = frozenset({State.WAITING, State.RUNNING})
-SAFE = 0.8  # of a lease: a worker that was not heard for so long is ended
 # Commits wait for the disk, and it is not the disk that is tried here.
 IN_MEMORY = Path("/dev/shm")
 
@@ -92,6 +96,9 @@ class World:
         self.chance = Random(seed)
         self.calm = seed % 5 == 0
         self.jumpy = seed % 7 == 3 and not self.calm
+        self.misled = seed % 7 == 5 and not self.calm
+        self.error = 0  # of the store's clock, which is put right in time: see _mislead
+        self.uneven = seed % 4 == 2
         self.tight = seed % 10 == 5 if self.calm else seed % 3 > 0
         self.clock = FakeClock()
         self.journal = Journal(self.clock)
@@ -108,6 +115,7 @@ class World:
         self.meterings: list[Actor] = []
         self.census = Census(self)
         self.left: list[asyncio.Task[Any]] = []
+        self.storm_over = Instant(0)  # monotonic
         self.stride = STEP  # how far time moves on when nobody has anything to do
         self._names = 0
 
@@ -119,7 +127,10 @@ class World:
         return uuid7(self.clock.now(), self.chance.randbytes(8))
 
     def reached_by(self, process: Process) -> Any:
-        return Reached(self.way, process)
+        return Reached(self.way, process, self._store_now)
+
+    async def _store_now(self) -> Instant:
+        return Instant(self.clock.now() + self.error)
 
     # -------------------------------------------------------------------------------------------------- what happened
 
@@ -133,12 +144,12 @@ class World:
                 journal.doubted |= {(run.run_id, args[0]) for run in answer}
             case "fleet.bury":
                 for worker_id in answer:
-                    journal.buried(worker_id, args[0], LEASE)
+                    journal.buried(worker_id, self.least_silence(worker_id))
             case "fleet.leave":
                 journal.left(args[0])
             case "fleet.beat":
                 if answer is not None:
-                    journal.beats[args[0]] = max(journal.beats[args[0]], args[1])
+                    journal.beats[args[0]] = max(journal.beats[args[0]], journal.asked[args[0], args[1]])
             case "running.settle" | "running.hand_back" | "planning.withdraw":
                 journal.note(f"{verb} {_names(args)}: {answer}")
                 if verb == "running.hand_back":
@@ -157,16 +168,31 @@ class World:
 
     def process(self, kind: str) -> Process:
         self._names += 1
-        process = Process(f"{kind}{self._names}", self.clock)
+        # Whoever starts while the clock is ahead believes it, and what it does by that there is no rule for.
+        own = OwnClock(self.clock, Instant(self.clock.now() + min(0, self.error))) if self.misled else None
+        process = Process(f"{kind}{self._names}", self.clock, own)
         self.processes.append(process)
         return process
 
     def start_scheduler(self) -> None:
         process = self.process("scheduler")
-        engine = self.reached_by(process)
-        for service in (Scheduler(engine, self.clock), Overlap(engine, self.clock), Reaper(engine, self.clock)):
+        engine, clock = self.reached_by(process), process.own
+        for service in (Scheduler(engine, clock), Overlap(engine, clock), Reaper(engine, clock)):
             process.act(service.name, service.run_once, self.journal)
-        self.meterings.append(process.act(Metering.name, Metering(engine, self.clock).run_once, self.journal))
+        self.meterings.append(process.act(Metering.name, Metering(engine, clock).run_once, self.journal))
+        self._keep_time(process, engine)
+
+    def _keep_time(self, process: Process, engine: Any) -> None:
+        if isinstance(process.own, OwnClock):
+            process.act(Timekeeper.name, Timekeeper(engine, process.own).run_once, self.journal)
+
+    def least_silence(self, worker_id: WorkerId) -> int:
+        """How long nobody may have heard of a worker that is buried.
+
+        Where clocks are set, a reaper that has just started may take its last beat for older than it is.
+        """
+        lease = self.shapes[worker_id].lease
+        return lease * WATCH_FOR // BEATS if self.misled or self.jumpy else lease
 
     def start_worker(self, shape: Shape) -> None:
         process, worker_id = self.process("worker"), WorkerId(self.new_id())
@@ -177,7 +203,7 @@ class World:
         executors = {kind: LoopExecutor(SETTINGS.result_cap) for kind in Isolation}  # one each: threads are not stopped
         crew = Crew(
             engine,
-            self.clock,
+            process.own,
             shape.settings,
             worker_id,
             bodies.tasks,
@@ -189,29 +215,33 @@ class World:
         )
         crewed = Crewed(process, worker_id, shape, crew, engine)
         self.shapes[worker_id] = shape
-        now = self.clock.now()
-        ask(self.engine.fleet.register(Worker(worker_id, process.name, "host", SETTINGS.lease, now, now), now))
-        self.journal.beats[worker_id] = now
+        now = process.own.now()
+        me = Worker(worker_id, process.name, "host", Duration(shape.lease), now, now)
+        ask(self.engine.fleet.register(me, now))
+        self.journal.beats[worker_id] = self.clock.monotonic()
         self.journal.note(f"{process.name} starts as {short(worker_id)}")
         members = (crew.worker, crew.settling, crew.attempts, crew.mailbox, crew.reporting)
         loops: dict[str, Any] = {m.name: process.act(m.name, m.run_once, self.journal) for m in members}
         crew.loops = loops
         process.act("keeper", lambda: self._keep(crewed), self.journal)
+        self._keep_time(process, engine)
         self.crews.append(crewed)
 
     async def _keep(self, crewed: Crewed) -> int:
         """Beats in place of a keeper; a worker that is buried or was not heard for too long is ended."""
-        asked_at = self.clock.monotonic()
-        if asked_at - crewed.beaten_at > SAFE * LEASE:
+        asked_at, lease = self.clock.monotonic(), crewed.shape.lease
+        if asked_at - crewed.beaten_at > SAFE * lease:
             self.kill_worker(crewed, keeper_lives=True)
             return SECOND
         with suppress(StoreUnavailable):
-            beat = await crewed.engine.fleet.beat(crewed.worker_id, self.clock.now())
+            now = crewed.process.own.now()
+            self.journal.asked[crewed.worker_id, now] = asked_at
+            beat = await crewed.engine.fleet.beat(crewed.worker_id, now)
             if beat is None:
                 self.kill_worker(crewed, keeper_lives=True)
             else:
                 crewed.beaten_at = asked_at
-        return LEASE // 5
+        return lease // BEATS
 
     def kill_worker(self, crewed: Crewed, *, keeper_lives: bool = False, handed_back: tuple[Any, ...] = ()) -> None:
         if crewed.process.dead:
@@ -228,7 +258,7 @@ class World:
         engine = self.reached_by(Process("keeper", self.clock))
         with suppress(StoreUnavailable):
             if handed_back:
-                await engine.running.hand_back(crewed.worker_id, handed_back, self.clock.now())
+                await engine.running.hand_back(crewed.worker_id, handed_back, crewed.process.own.now())
             await engine.fleet.leave(crewed.worker_id)
 
     async def retire(self, crewed: Crewed) -> None:
@@ -256,8 +286,8 @@ class World:
         """The storm, then rest."""
         for _ in range(2):
             self.start_scheduler()
-        for shape in some_shapes(self.chance, tight=self.tight):
-            self.start_worker(shape)
+        for n, shape in enumerate(some_shapes(self.chance, tight=self.tight)):
+            self.start_worker(dataclasses.replace(shape, lease=LEASES[n]) if self.uneven else shape)
         if not self.calm:
             self.way.weather = Weather.of(self.chance)
         storm = self.clock.monotonic() + STORM
@@ -267,7 +297,8 @@ class World:
                 self._strike()
         self.journal.note("the storm is over")
         self.way.weather = CALM
-        until = self.clock.monotonic() + REST_WITHIN
+        self.error, self.storm_over = 0, self.clock.monotonic()
+        until = self.clock.monotonic() + REST_WITHIN + (CONFIRMED_AFTER + 10 * SECOND if self.misled else 0)
         while users_busy() or not self._at_rest():
             if self.clock.monotonic() > until:
                 self.journal.crashes.append(f"not at rest {REST_WITHIN // SECOND} s after the storm")
@@ -312,6 +343,16 @@ class World:
             # for an hour. Both are as they should be, and neither leaves anything to check.
             self.clock.jump(self.chance.randrange(-LEASE // 4, LEASE // 4))
             self.journal.note("the clock jumps")
+        elif luck < 0.0060 and self.misled:
+            self._mislead()
+
+    def _mislead(self) -> None:
+        """The store's clock is set by mistake, or put right again, before a large step forward is believed.
+
+        Users and the checker know what time it is.
+        """
+        self.error = 0 if self.error else self.chance.choice(MISTAKES)
+        self.journal.note(f"the store's clock is {self.error / SECOND:+} s wrong")
 
     def _at_rest(self) -> bool:
         if any(crewed.crew.busy for crewed in self.crews) or self.clock.now() < self.storm_ends + 3 * SECOND:

@@ -28,7 +28,7 @@ whatever is held.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
@@ -237,6 +237,14 @@ class Planning(Protocol):
         """
         ...
 
+    async def recall(self, until: Instant, now: Instant) -> int:
+        """Mend starts that were given for later than `until`: by a clock that was ahead then, and was set back since.
+
+        Those that nobody has made use of are taken back; the others count as given now, so that their meters wait for
+        as long as the rate says, and not until the clock is there again. How many. A repeat finds none.
+        """
+        ...
+
 
 class Running(Protocol):
     """The hot path: peek ahead, claim on the instant, settle in batches."""
@@ -326,15 +334,23 @@ class Fleet(Protocol):
     async def beat(
         self, worker_id: WorkerId, now: Instant, *, draining: bool = False, classes: Sequence[ClassId] = ()
     ) -> Beat | None:
-        """I live: one write for all it holds. None: buried; stop everything, start again under a new identity."""
+        """I live: one write for all it holds. None: buried; stop everything, start again under a new identity.
+
+        `Worker.beat_at` is another one after each, whichever way the clock was set meanwhile: that it changes is what
+        others see of it.
+        """
         ...
 
     async def mail(self, worker_id: WorkerId) -> tuple[Mail, ...]:
         """The runs it is asked to stop. Kept until the run ends, so a lost answer is asked for again."""
         ...
 
-    async def bury(self, now: Instant) -> list[WorkerId]:
-        """Declare dead whoever was silent for longer than its lease. The only act that does; returns the newly dead."""
+    async def bury(self, silent: Mapping[WorkerId, Instant]) -> list[WorkerId]:
+        """Declare these dead, each if its last beat is still this one. The only act that does; returns the newly dead.
+
+        Who has been silent for too long is for the caller to say, by its own monotonic count: instants of the store's
+        clock that were read at different times may be hours apart, and nothing happened but that it was set.
+        """
         ...
 
     async def leave(self, worker_id: WorkerId) -> None:
@@ -418,6 +434,14 @@ class History(Protocol):
 
     async def fold(self) -> int:
         """Fold appended counts into their sums; returns how many. Any scheduler, about once a second."""
+        ...
+
+    async def tended(self, now: Instant, step: Duration) -> Instant:
+        """The time to tend by: `now`, but at most `step` later than what the last call of anybody answered.
+
+        So that one wrong reading of a clock drops little: nothing brings back what is gone. The first call ever takes
+        `now` as it is; a clock that was set back is followed at once. A repeat may move it a step further.
+        """
         ...
 
     async def tend(self, now: Instant, keep: Duration) -> int:

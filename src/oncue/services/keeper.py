@@ -28,6 +28,9 @@ from oncue.settings import Settings
 
 UNUSABLE = 78  # the exit code of a worker that could not start as it is set up
 BEATS = 5  # in one lease
+HASTE = (
+    3  # in place of one that has not arrived after a third of its period another is sent; of one that failed, sooner
+)
 SAFE = 0.8  # of a lease: a worker that was not heard for so long is ended
 SOON_DEAD = Duration(5 * SECOND)  # a worker that lived no longer than this makes the next one wait
 LAST_WORDS = Duration(10 * SECOND)  # after the grace times, to write down what was done, before a worker is killed
@@ -47,7 +50,7 @@ class Kept:
         self.channel = channel
         self.started_at = self.alive_at = self.beaten_at = now  # monotonic
         self.classes: tuple[ClassId, ...] = ()
-        self.registered = False
+        self.registered = self.buried = False
         self.left: tuple[Claimed, ...] = ()
         self.problem: str | None = None
 
@@ -154,39 +157,57 @@ class Keeper:
                     pass  # it is alive, and that is all it had to say
 
     async def _beat_on(self, kept: Kept) -> None:
-        """Beats, and an end to a worker that is stuck, buried or cannot be vouched for."""
-        lease = self._settings.lease
-        every = Duration(lease // BEATS)
-        while True:
-            await self._clock.sleep(every)
-            if not kept.registered:
-                continue
-            if not await self._beat(kept, every / SECOND):
-                log.warning("this worker was declared dead; another takes its place", worker_id=str(kept.worker_id))
-                return kept.kill()
-            now = self._clock.monotonic()
-            if now - kept.beaten_at > SAFE * lease:
-                log.error("no beat reaches the store; the worker is ended before its lease is")
-                return kept.kill()
-            if now - kept.alive_at > lease:
-                log.error("the worker's loop is stuck for longer than its lease; it is ended and another started")
-                return kept.kill()
+        """Beats, and an end to a worker that is stuck, buried or cannot be vouched for.
 
-    async def _beat(self, kept: Kept, patience: float) -> bool:
-        """False: it was buried. A store that is away is no answer."""
-        asked_at = self._clock.monotonic()
+        A beat under way keeps no other from being sent: it may hang on a connection that is worth nothing any more
+        while the store is back. The newest that has arrived decides.
+        """
+        every = Duration(self._settings.lease // BEATS)
+        async with asyncio.TaskGroup() as under_way:
+            while not self._ends(kept):
+                asked_at = self._clock.monotonic()
+                if kept.registered:
+                    beat = under_way.create_task(self._beat(kept, asked_at, every))
+                    await self._done_within(beat, Duration(every // HASTE))
+                    if kept.beaten_at < asked_at:  # lost, and the store may be back any moment; or still under way
+                        await self._clock.sleep(Duration(every // HASTE**2 if beat.done() and not kept.buried else 0))
+                        continue
+                await self._clock.sleep(Duration(max(0, asked_at + every - self._clock.monotonic())))
+            kept.kill()
+
+    def _ends(self, kept: Kept) -> bool:
+        now, lease = self._clock.monotonic(), self._settings.lease
+        if kept.buried:
+            log.warning("this worker was declared dead; another takes its place", worker_id=str(kept.worker_id))
+        elif kept.registered and now - kept.beaten_at > SAFE * lease:
+            log.error("no beat reaches the store; the worker is ended before its lease is")
+        elif kept.registered and now - kept.alive_at > lease:
+            log.error("the worker's loop is stuck for longer than its lease; it is ended and another started")
+        else:
+            return False
+        return True
+
+    async def _done_within(self, beat: asyncio.Task[None], length: Duration) -> None:
+        waiting = asyncio.ensure_future(self._clock.sleep(length))
         try:
-            async with asyncio.timeout(patience):
+            await asyncio.wait({beat, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+
+    async def _beat(self, kept: Kept, asked_at: Instant, patience: Duration) -> None:
+        """A store that is away is no answer."""
+        try:
+            async with asyncio.timeout(patience / SECOND):
                 beat = await self._engine.fleet.beat(
                     kept.worker_id, self._clock.now(), draining=self._told.is_set(), classes=kept.classes
                 )
         except (StoreUnavailable, TimeoutError):
-            return True
+            return
         if beat is None:
-            return False
-        kept.beaten_at = asked_at
-        kept.channel.send(Beaten(asked_at, beat.place, beat.peers))
-        return True
+            kept.buried = True
+        elif asked_at >= kept.beaten_at:
+            kept.beaten_at = asked_at
+            kept.channel.send(Beaten(asked_at, beat.place, beat.peers))
 
     async def _lose_patience(self, kept: Kept) -> None:
         await self._told.wait()

@@ -9,13 +9,15 @@ import asyncio
 from collections.abc import Callable
 
 from oncue.clock import Clock
-from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
+from oncue.domain.instants import MILLISECOND, MINUTE, SECOND, Duration, Instant
 from oncue.engines.port import Engine, Granted, Hint, Topic
 
 BATCH = 500  # starts granted in one pass
 # A start must be there when workers look for it, half a second ahead, and there is time for a slow pass.
 # Not more: what is granted and then cancelled has used up its start.
 AHEAD = Duration(SECOND)
+SET_BACK = Duration(SECOND)  # by more than clocks of different processes may differ
+SELDOM = MINUTE  # a scheduler may have died before it noticed that the clock was set back
 LONGEST = Duration(SECOND // 2)  # starts that nobody makes use of are noticed so soon
 APART = Duration(20 * MILLISECOND)  # between two passes, however many hints come
 
@@ -26,13 +28,24 @@ class Metering:
     def __init__(self, engine: Engine, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
+        self._recall_at = clock.monotonic()
+        self._offset = 0  # from the monotonic count to the store's time, the most since starts were last recalled
 
     async def run_once(self) -> Duration:
         now = self._clock.now()
+        await self._recall(now)
         granted = await self._engine.planning.grant(Instant(now + AHEAD), BATCH, now)
         if granted.first_due is not None:
             await self._engine.signals.send([Hint(Topic.RUNS, due=granted.first_due)])
         return Duration(0) if granted.runs == BATCH else _until_next(granted, now)
+
+    async def _recall(self, now: Instant) -> None:
+        """Mend what was given by a clock that was ahead: at once when ours was set back, for others now and then."""
+        at = self._clock.monotonic()
+        if at >= self._recall_at or now - at < self._offset - SET_BACK:
+            await self._engine.planning.recall(Instant(now + AHEAD + SET_BACK), now)
+            self._recall_at, self._offset = Instant(at + SELDOM), now - at
+        self._offset = max(self._offset, now - at)
 
 
 def _until_next(granted: Granted, now: Instant) -> Duration:

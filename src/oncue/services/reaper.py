@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 
+import msgspec
 import structlog
 
 from oncue.clock import Clock
@@ -12,21 +13,34 @@ from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.run import Claimed, Settlement, State
 from oncue.engines.port import Engine, Hint, Topic, Worker
+from oncue.services.keeper import BEATS
 
 BATCH = 500
 OFTEN = Duration(SECOND)
+WATCH_FOR = 2  # beats, at least, whatever the store's clock says about a worker that we have not seen before
 
 log = structlog.get_logger()
 
 
+class Watched(msgspec.Struct, frozen=True):
+    """A worker's last beat as we saw it, and since when by the monotonic count there was no other."""
+
+    beat_at: Instant
+    since: Instant
+
+
 class Reaper:
+    """Judges each worker by its own lease and our own monotonic count: no step of the store's clock can bury anybody,
+    nor keep the dead alive.
+    """
+
     name = "reaper"
 
     def __init__(self, engine: Engine, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
-        self._looked_at: Instant | None = None
-        self._judge_from = Instant(0)  # by the monotonic count
+        self._watched: dict[WorkerId, Watched] = {}
+        self._looked_at: Instant | None = None  # by the monotonic count
 
     async def run_once(self) -> Duration:
         now = self._clock.now()
@@ -37,21 +51,37 @@ class Reaper:
         return Duration(0) if settled >= BATCH else OFTEN
 
     async def _bury(self, now: Instant) -> None:
+        """Whoever has not beaten for its lease while we watched. One that beats in between is not buried."""
+        asked_at = self._clock.monotonic()
         known = {worker.worker_id: worker for worker in await self._engine.fleet.workers()}
-        if known and self._may_judge([worker.lease for worker in known.values()], now):
-            for worker_id in await self._engine.fleet.bury(now):
-                _report(worker_id, known, now)
+        self._watch(known.values(), now)
+        silent = {
+            worker_id: worker.beat_at
+            for worker_id, worker in known.items()
+            if asked_at - self._watched[worker_id].since > worker.lease
+        }
+        for worker_id in await self._engine.fleet.bury(silent) if silent else ():
+            _report(known[worker_id], asked_at - self._watched[worker_id].since)
 
-    def _may_judge(self, leases: Sequence[Duration], now: Instant) -> bool:
-        """Not after a gap: the clock jumped, the machine slept or the store was away, and the silence may be our own.
+    def _watch(self, workers: Iterable[Worker], now: Instant) -> None:
+        at = self._clock.monotonic()
+        gap = 0 if self._looked_at is None else at - self._looked_at
+        self._looked_at = at
+        self._watched = {
+            one.worker_id: self._seen(one, self._watched.get(one.worker_id), at, gap, now) for one in workers
+        }
 
-        Everybody first gets a whole lease to beat again.
-        """
-        gap = 0 if self._looked_at is None else now - self._looked_at
-        self._looked_at = now
-        if gap > min(leases) // 2:
-            self._judge_from = Instant(self._clock.monotonic() + max(leases))
-        return self._clock.monotonic() >= self._judge_from
+    def _seen(self, worker: Worker, before: Watched | None, at: Instant, gap: int, now: Instant) -> Watched:
+        if before is None:
+            # Silent since its beat by the store's clock, which may have been set since: watch it for a while anyhow.
+            silent_for = min(max(0, now - worker.beat_at), worker.lease - WATCH_FOR * worker.lease // BEATS)
+            return Watched(worker.beat_at, Instant(at - silent_for))
+        if before.beat_at != worker.beat_at:
+            return Watched(worker.beat_at, at)
+        if gap > max(worker.lease // 2, 2 * OFTEN):
+            # The machine slept or the store was away: the silence may be our own. It gets a whole lease to beat again.
+            return Watched(worker.beat_at, at)
+        return before
 
     async def _reap(self, now: Instant) -> int:
         """One batch; how many there were. Not only of workers just buried: some said goodbye, some reapers died."""
@@ -83,12 +113,11 @@ def lost(run: Claimed, worker_id: WorkerId, claimed_at: Instant, now: Instant) -
         )
 
 
-def _report(worker_id: WorkerId, known: Mapping[WorkerId, Worker], now: Instant) -> None:
-    worker = known.get(worker_id)
+def _report(worker: Worker, silent_for: int) -> None:
     log.warning(
         "a worker fell silent and is declared dead; its runs come back",
-        worker_id=str(worker_id),
-        worker=None if worker is None else worker.name,
-        host=None if worker is None else worker.host,
-        silent_for_s=None if worker is None else (now - worker.beat_at) // SECOND,
+        worker_id=str(worker.worker_id),
+        worker=worker.name,
+        host=worker.host,
+        silent_for_s=silent_for // SECOND,
     )

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import structlog
+
 from oncue.clock import Clock
-from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
+from oncue.domain.instants import DAY, MINUTE, SECOND, Duration, Instant, rfc3339
 from oncue.engines.port import Engine
 from oncue.settings import Settings
 
 SELDOM = Duration(10 * MINUTE)
 OFTEN = Duration(SECOND)
+STEP = DAY  # by so much at most one round moves the time before which things are dropped
+
+log = structlog.get_logger()
 
 
 class Folding:
@@ -39,6 +44,20 @@ class Retention:
     async def run_once(self) -> Duration:
         """Called more often than there is something to do: loops cap their waits."""
         if self._clock.monotonic() >= self._due:
-            await self._engine.history.tend(self._clock.now(), self._keep)
+            await self._engine.history.tend(await self._by(), self._keep)
             self._due = Instant(self._clock.monotonic() + self._every)
         return Duration(self._due - self._clock.monotonic())
+
+    async def _by(self) -> Instant:
+        """The time to tend by. After a long pause it takes some rounds to come up to now, and there is no hurry."""
+        now = self._clock.now()
+        by = await self._engine.history.tended(now, STEP)
+        if by < now:
+            log.error(
+                "the clock is far ahead of when history was tended last: it was set forward, or nobody has tended for "
+                "long. A day at a time is dropped; if the store's clock is wrong, set it right soon",
+                by=rfc3339(by),
+                now=rfc3339(now),
+                again_in_s=self._every // SECOND,
+            )
+        return by

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from oncue.clock import FollowingClock
+import structlog
+
+from oncue.clock import CONFIRMED_AFTER, FollowingClock
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.engines.port import Engine
 
 OFTEN = Duration(5 * SECOND)
 AT_FIRST = Duration(100 * MILLISECOND)  # the first answer may have been slow, and work starts soon
 FIRST_FEW = 3
+
+log = structlog.get_logger()
 
 
 class Timekeeper:
@@ -18,10 +22,22 @@ class Timekeeper:
         self._engine = engine
         self._clock = clock
         self._answers = 0
+        self._doubted: Duration | None = None
 
     async def run_once(self) -> Duration:
         asked_at = self._clock.monotonic()
         store_now = await self._engine.now()
-        self._clock.follow(store_now, asked_at, self._clock.monotonic())
+        self._report(self._clock.follow(store_now, asked_at, self._clock.monotonic()))
         self._answers += 1
         return AT_FIRST if self._answers < FIRST_FEW else OFTEN
+
+    def _report(self, doubted: Duration | None) -> None:
+        """Once for each step."""
+        if doubted is not None and self._doubted is None:
+            log.error(
+                "the store's clock was set forward; we go on by the time before until it has stayed there for a while: "
+                "if it is a mistake, set it right now",
+                by_s=doubted // SECOND,
+                believed_after_s=CONFIRMED_AFTER // SECOND,
+            )
+        self._doubted = doubted

@@ -132,7 +132,7 @@ class WorkerProcess:
         while (said := await self._channel.receive()) is not None:
             match said:
                 case Beaten(asked_at, place, count):
-                    self._beaten_at = asked_at
+                    self._beaten_at = max(self._beaten_at, asked_at)
                     peers = self._crew.lookout.peers
                     peers.place, peers.count = place, max(1, count)
                 case Drain(at_once):

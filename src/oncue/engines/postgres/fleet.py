@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from asyncpg import Record
 
@@ -45,8 +45,9 @@ class PostgresFleet:
     async def mail(self, worker_id: WorkerId) -> tuple[Mail, ...]:
         return tuple(Mail(row["run_id"]) for row in await self._store.fetch(_SQL["mail"], worker_id, hot=True))
 
-    async def bury(self, now: Instant) -> list[WorkerId]:
-        return [row["worker_id"] for row in await self._store.fetch(_SQL["bury"], now)]
+    async def bury(self, silent: Mapping[WorkerId, Instant]) -> list[WorkerId]:
+        found = await self._store.fetch(_SQL["bury"], list(silent), list(silent.values()))
+        return [row["worker_id"] for row in found]
 
     async def leave(self, worker_id: WorkerId) -> None:
         await self._store.fetch("delete from workers where worker_id = $1", worker_id)

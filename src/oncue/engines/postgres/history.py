@@ -113,6 +113,10 @@ class PostgresHistory:
 
         return await self._store.write(fold)
 
+    async def tended(self, now: Instant, step: Duration) -> Instant:
+        [(at,)] = await self._store.fetch(_SQL["tended"], now, step)
+        return Instant(at)
+
     async def tend(self, now: Instant, keep: Duration) -> int:
         cutoff, limit = Instant(now - keep), self._settings.history_timeout
         ahead = [Instant(now + step * self._settings.history_width) for step in range(3)]

@@ -108,6 +108,10 @@ async def _take_back(connection: Connection, taken: list[Taken], now: Instant) -
     if since:
         found = await connection.fetch(_SQL["lapsed"], list(since), list(since.values()), now - UNUSED_AFTER)
         since = {row["meter"]: since[row["meter"]] for row in found}
+    return await _take_back_since(connection, since)
+
+
+async def _take_back_since(connection: Connection, since: dict[LaneKey, Instant]) -> Counter[int]:
     if not since:
         return Counter()
     unused = await connection.fetch(_SQL["unused"], list(since), list(since.values()))
@@ -126,6 +130,14 @@ async def _waiting(
     for row in await connection.fetch(_SQL["rated"], keys, most, until, now, limit):
         waiting[row["meter"]].append((row["run_id"], row["due"], row["token"]))
     return waiting
+
+
+async def recall(connection: Connection, until: Instant, now: Instant) -> int:
+    """Starts given for later than that; how many."""
+    keys = [row["meter"] for row in await connection.fetch(_SQL["recall_take"], until)]
+    unused = await _take_back_since(connection, {LaneKey(key): Instant(until + 1) for key in keys})
+    counted = await connection.fetchval(_SQL["recall"], keys, until, now, [unused[key] for key in keys])
+    return int(counted) + unused.total()
 
 
 async def forget_empty(connection: Connection, now: Instant) -> None:

@@ -77,6 +77,9 @@ class PostgresPlanning:
         next_at, _ = await self._next_grant()
         return Granted(len(due), min(due, default=None), None if next_at == NEVER else next_at)
 
+    async def recall(self, until: Instant, now: Instant) -> int:
+        return await self._store.write(lambda c: meters.recall(c, until, now))
+
     async def _next_grant(self) -> tuple[Instant, Instant]:
         """When there may be something to grant, and something to check."""
         [found] = await self._store.fetch(_SQL["next_grant"], NEVER)

@@ -17,6 +17,7 @@ from asyncpg.pool import PoolConnectionProxy
 
 from oncue.domain.errors import Invalid, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
+from oncue.engines.postgres.reasons import reason
 from oncue.settings import Settings
 
 if TYPE_CHECKING:
@@ -229,7 +230,7 @@ def away_as_unavailable(*also: type[Exception]) -> Iterator[None]:
     try:
         yield
     except kinds as away:
-        raise StoreUnavailable(f"PostgreSQL is away ({_reason(away)}); the call can be repeated") from away
+        raise StoreUnavailable(f"PostgreSQL is away ({reason(away)}); the call can be repeated") from away
 
 
 @contextmanager
@@ -237,9 +238,9 @@ def _away_at_first(url: str) -> Iterator[None]:
     try:
         yield
     except (*AWAY, asyncpg.PostgresError) as away:
-        where = urlsplit(url).hostname or "this machine"
+        where = urlsplit(url).netloc.rpartition("@")[2] or "this machine"
         raise StoreUnavailable(
-            f"cannot open the store: PostgreSQL at {where} is away ({_reason(away)}); "
+            f"cannot open the store: PostgreSQL at {where} is away ({reason(away)}); "
             "start the server or correct the setting `engine`, then try again"
         ) from away
 
@@ -257,10 +258,6 @@ def _unreadable_as_invalid() -> Iterator[None]:
             f"this URL cannot be read{known}: write postgresql://user:password@host:port/database, and special "
             "characters of the password as %XX",
         ) from None
-
-
-def _reason(away: BaseException) -> str:
-    return f"{type(away).__name__}: {str(away)[:200] or 'no answer in time'}"
 
 
 async def _leave_as_it_is(connection: object) -> None:

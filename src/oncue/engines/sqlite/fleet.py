@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 import msgspec
@@ -50,11 +50,12 @@ class SqliteFleet:
     async def mail(self, worker_id: WorkerId) -> tuple[Mail, ...]:
         return await self._store.read(lambda db: _mail(db, worker_id), hot=True)
 
-    async def bury(self, now: Instant) -> list[WorkerId]:
-        def bury(db: Connection) -> list[bytes]:
-            return [worker_id for (worker_id,) in fetch(db, _SQL["bury"], (now,))]
+    async def bury(self, silent: Mapping[WorkerId, Instant]) -> list[WorkerId]:
+        def bury(db: Connection) -> list[WorkerId]:
+            each = silent.items()
+            return [one for one, beat_at in each if first(db, _SQL["bury"], (one.bytes, beat_at)) is not None]
 
-        return [WorkerId(UUID(bytes=worker_id)) for worker_id in await self._store.write(bury)]
+        return await self._store.write(bury)
 
     async def leave(self, worker_id: WorkerId) -> None:
         forget = "delete from workers where worker_id = ?"

@@ -113,6 +113,10 @@ class SqliteHistory:
     async def fold(self) -> int:
         return 0  # counts are exact as they are written
 
+    async def tended(self, now: Instant, step: Duration) -> Instant:
+        [(at,)] = await self._store.write(lambda db: fetch(db, _SQL["tended"], (now, step)))
+        return Instant(at)
+
     async def tend(self, now: Instant, keep: Duration) -> int:
         settings, cutoff = self._settings, Instant(now - keep)
 

@@ -5,6 +5,7 @@ No locks: the writer is alone.
 
 from __future__ import annotations
 
+from oncue.domain.ids import LaneKey
 from oncue.domain.instants import NEVER, Duration, Instant
 from oncue.domain.lane import Meter
 from oncue.domain.meter import Given
@@ -68,14 +69,29 @@ def _forget(db: Connection, meter: Meter, check_at: Instant, now: Instant) -> in
     """If it is time to look, starts that nobody makes use of; then those that count no longer. How many."""
     gone, since = 0, unchecked_since(check_at)
     if check_at <= now and fetch(db, _SQL["unused"], (meter.key, since, now - UNUSED_AFTER)):
-        unused = fetch(db, _SQL["unused"], (meter.key, since, NEVER))
-        db.executemany(
-            "update runs set held = held | 8, due = ? where run_id = ?", [(due, run_id) for _, run_id, due in unused]
-        )
-        db.executemany("delete from grants where rowid = ?", [(row,) for row, _, _ in unused])
-        gone = len(unused)
+        gone = _take_back(db, meter.key, since)
     db.execute("delete from grants where meter = ? and at <= ?", (meter.key, remembered_since(meter, now)))
     return gone + db.changes()
+
+
+def _take_back(db: Connection, meter: LaneKey, since: Instant) -> int:
+    unused = fetch(db, _SQL["unused"], (meter, since, NEVER))
+    db.executemany(
+        "update runs set held = held | 8, due = ? where run_id = ?", [(due, run_id) for _, run_id, due in unused]
+    )
+    db.executemany("delete from grants where rowid = ?", [(row,) for row, _, _ in unused])
+    return len(unused)
+
+
+def recall(db: Connection, until: Instant, now: Instant) -> int:
+    """Starts given for later than that; how many. Whoever looks next works out anew what there is to grant."""
+    recalled = 0
+    for (key,) in fetch(db, "select distinct meter from grants where at > ?", (until,)):
+        gone = _take_back(db, key, Instant(until + 1))
+        db.execute("update grants set at = ?3 where meter = ?1 and at > ?2", (key, until, now))
+        recalled += gone + db.changes()
+        db.execute(_SQL["recall"], (key, now, gone))
+    return recalled
 
 
 def forget_empty(db: Connection, now: Instant) -> None:

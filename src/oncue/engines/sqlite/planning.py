@@ -72,6 +72,9 @@ class SqlitePlanning:
             return Granted(next_at=None if next_at == NEVER else next_at)
         return await self._store.write(grant)
 
+    async def recall(self, until: Instant, now: Instant) -> int:
+        return await self._store.write(lambda db: meters.recall(db, until, now))
+
 
 def _next_grant(db: Connection) -> tuple[Instant, Instant]:
     """When there may be something to grant, and something to check."""

@@ -24,6 +24,7 @@ import apsw
 
 from oncue.domain.errors import Invalid, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration, show_duration
+from oncue.engines.sqlite.reasons import reason
 from oncue.settings import Settings
 
 Connection = apsw.Connection
@@ -389,4 +390,4 @@ def _checkpoint(db: Connection) -> int:
 
 
 def _unavailable(path: Path, away: Exception) -> StoreUnavailable:
-    return StoreUnavailable(f"{path} cannot be used now ({type(away).__name__}: {away}); the call can be repeated")
+    return StoreUnavailable(f"{path} cannot be used now ({reason(away)}); the call can be repeated")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
+import pytest
+
 from oncue.domain import attempt
 from oncue.domain.ids import RunId, WorkerId
-from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
+from oncue.domain.instants import HOUR, SECOND, Instant
 from oncue.domain.policy import OnLost
 from oncue.domain.run import Claimed, Settled, Settlement, State, read_attempts
 from oncue.engines.port import Count, Task, Worker
@@ -48,23 +50,28 @@ async def test_workers_share_out_their_places(store: Store) -> None:
     assert {beat.peers for beat in beats if beat} == {4}
 
 
-async def test_a_worker_is_buried_only_after_its_own_lease(store: Store) -> None:
-    short, long = await store.worker(Duration(5 * SECOND)), await store.worker(Duration(MINUTE))
+async def test_only_who_is_named_is_buried_and_said_so_once(store: Store) -> None:
+    one, two, other = [await store.worker() for _ in range(3)]
+    seen = {worker.worker_id: worker.beat_at for worker in await store.fleet.workers() if worker.worker_id != other}
 
-    store.advance(5 * SECOND)
-    assert await store.fleet.bury(store.now) == []
-    store.advance(1)
-    assert await store.fleet.bury(store.now) == [short]
-    assert await store.fleet.bury(store.now) == []  # said once
-    assert [worker.worker_id for worker in await store.fleet.workers()] == [long]
+    assert sorted(await store.fleet.bury(seen)) == sorted([one, two])
+    assert await store.fleet.bury(seen) == []
+    assert await store.fleet.bury({}) == []
+    assert [worker.worker_id for worker in await store.fleet.workers()] == [other]
 
 
-async def test_whoever_beats_in_time_lives(store: Store) -> None:
+@pytest.mark.parametrize("step", [SECOND, 0, -HOUR], ids=["later", "at the same instant", "set back"])
+async def test_whoever_has_beaten_since_is_not_buried(store: Store, step: int) -> None:
+    """Whichever way the clock was set: another beat is another instant."""
     worker = await store.worker()
-    for _ in range(5):
-        store.advance(LEASE)
-        assert await store.fleet.bury(store.now) == []
-        assert await store.beat(worker) is not None
+    seen = only(await store.fleet.workers()).beat_at
+
+    store.advance(step)
+    assert await store.beat(worker) is not None
+
+    assert await store.fleet.bury({worker: seen}) == []
+    assert only(await store.fleet.workers()).beat_at != seen
+    assert await store.bury(worker) == [worker]
 
 
 async def test_the_buried_are_told_when_they_beat(store: Store) -> None:
@@ -80,7 +87,7 @@ async def test_of_two_who_bury_at_once_one_is_told(store: Store) -> None:
     workers = [await store.worker() for _ in range(20)]
     store.advance(LEASE + 1)
 
-    one, two = await asyncio.gather(store.fleet.bury(store.now), other.fleet.bury(store.now))
+    one, two = await asyncio.gather(store.bury(*workers), other.bury(*reversed(workers)))
 
     assert sorted([*one, *two]) == sorted(workers)
 
@@ -242,7 +249,7 @@ async def test_a_burial_racing_claims_leaves_nothing_behind(store: Store) -> Non
     async def bury_soon() -> None:
         for _ in range(8):
             await other.claimable()
-        await other.fleet.bury(store.now)
+        await other.bury(worker)
 
     await asyncio.gather(claim_all(), bury_soon())
     await store.reap()

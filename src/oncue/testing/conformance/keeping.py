@@ -116,3 +116,17 @@ async def test_a_group_that_fell_empty_works_again_after_tending(store: Store) -
         assert await store.claimable() == [second]
         await store.end(second, State.SUCCEEDED)
         await store.history.tend(store.now, MONTH)
+
+
+async def test_the_time_to_tend_by_moves_forward_in_steps_and_back_at_once(store: Store) -> None:
+    """Whoever asks, and however often: what one wrong reading of a clock drops is bounded."""
+    other, began = await store.second(), store.now
+
+    assert await store.history.tended(store.now, DAY) == began
+    assert await other.history.tended(store.advance(DAY), DAY) == began + DAY
+    store.advance(3650 * DAY)
+    assert await store.history.tended(store.now, DAY) == began + 2 * DAY
+    assert await other.history.tended(store.now, DAY) == began + 3 * DAY
+    store.advance(-3651 * DAY)
+    assert await store.history.tended(store.now, DAY) == began
+    assert await store.history.tended(store.at(HOUR), DAY) == began + HOUR

@@ -326,3 +326,48 @@ async def test_a_meter_that_was_forgotten_is_made_anew(store: Store) -> None:
 
     await store.one_shots(2, rate=rate(1, SECOND))
     assert await store.grant(ahead=0) == Granted(1, store.now, next_at=store.at(SECOND))
+
+
+# ------------------------------------------------------------------------------------------ a clock that was set back
+
+
+async def test_starts_of_a_clock_that_was_ahead_count_as_given_now(store: Store) -> None:
+    """Else their meter gives no more until the clock is there again; and without them it would give too many."""
+    worker = await store.worker()
+    runs = await store.one_shots(4, rate=rate(2, MINUTE))
+    store.advance(HOUR)
+    assert (await store.grant()).runs == 2
+    first = await store.claim_due(worker)
+    assert len(first) == 2
+    store.advance(-HOUR)
+    assert (await store.grant()).runs == 0
+
+    assert await store.planning.recall(store.at(2 * SECOND), store.now) == 2
+    assert await store.planning.recall(store.at(2 * SECOND), store.now) == 0
+
+    assert await store.grant() == Granted(next_at=store.at(MINUTE))
+    store.advance(MINUTE)
+    assert (await store.grant()).runs == 2
+    assert {run.run_id for run in [*first, *await store.claim_due(worker)]} == set(runs)
+
+
+async def test_unused_starts_of_a_clock_that_was_ahead_are_taken_back(store: Store) -> None:
+    runs = await store.one_shots(3, rate=rate(1, SECOND))
+    store.advance(HOUR)
+    assert (await store.grant(ahead=SECOND)).runs == 2
+    store.advance(-HOUR)
+
+    assert await store.planning.recall(store.at(2 * SECOND), store.now) == 2
+
+    assert await granted(store, *runs) == []
+    assert (await store.grant(ahead=SECOND)).runs == 2
+    assert sorted(await dues(store, *runs))[:2] == [store.now, store.now]
+    assert len(await store.claim_due(await store.worker())) == 1
+
+
+async def test_starts_that_could_be_given_by_now_are_left_alone(store: Store) -> None:
+    await store.one_shots(3, rate=rate(1, SECOND))
+    before = await store.grant(ahead=SECOND)
+
+    assert await store.planning.recall(store.at(SECOND), store.now) == 0
+    assert await store.grant(ahead=SECOND) == Granted(next_at=before.next_at)

@@ -295,7 +295,12 @@ class Store:
         for other in await self.fleet.workers():
             if other.worker_id != worker:
                 await self.beat(other.worker_id)
-        assert await self.fleet.bury(self.now) == [worker]
+        assert await self.bury(worker) == [worker]
+
+    async def bury(self, *workers: WorkerId) -> list[WorkerId]:
+        """By their last beats as they are now, as a reaper does that has seen enough."""
+        known = await self.fleet.workers()
+        return await self.fleet.bury({one.worker_id: one.beat_at for one in known if one.worker_id in workers})
 
     async def reap(self, limit: int = 1_000) -> Settled:
         now = self.now

@@ -1,1 +1,2 @@
-update workers set beat_at = max(beat_at, ?1), draining = ?2, classes = ?3 where worker_id = ?4 returning worker_id
+-- Another `beat_at` each time, also when the clock was set back to where it was.
+update workers set beat_at = ?1 + (beat_at = ?1), draining = ?2, classes = ?3 where worker_id = ?4 returning worker_id

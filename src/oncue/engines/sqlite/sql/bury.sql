@@ -1,1 +1,1 @@
-delete from workers where beat_at + lease < ? returning worker_id
+delete from workers where worker_id = ? and beat_at = ? returning worker_id

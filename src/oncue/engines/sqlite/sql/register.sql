@@ -1,3 +1,3 @@
 insert into workers (worker_id, name, host, lease, started_at, beat_at, draining, classes, info) values (?, ?, ?, ?, ?, ?, ?, ?, ?)
-on conflict do update set name = excluded.name, host = excluded.host, lease = excluded.lease, beat_at = max(beat_at, excluded.beat_at),
+on conflict do update set name = excluded.name, host = excluded.host, lease = excluded.lease, beat_at = excluded.beat_at,
   draining = excluded.draining, classes = excluded.classes, info = excluded.info

@@ -1,0 +1,40 @@
+"""Why PostgreSQL is away, in words for whoever runs oncue: not the driver's names for it."""
+
+from __future__ import annotations
+
+import socket
+
+import asyncpg
+
+# The first that fits; what comes further down is more general.
+_WORDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (
+    ((TimeoutError, asyncpg.QueryCanceledError, asyncpg.LockNotAvailableError), "no answer in time"),
+    (ConnectionRefusedError, "nobody listens there: the connection was refused"),
+    (socket.gaierror, "no such host name"),
+    (FileNotFoundError, "no such socket or file"),
+    (asyncpg.TooManyConnectionsError, "it has no connection left"),
+    (asyncpg.DiskFullError, "its disk is full"),
+    (asyncpg.OutOfMemoryError, "it has no memory left"),
+    (asyncpg.CannotConnectNowError, "it is starting up, shutting down or recovering"),
+    ((asyncpg.AdminShutdownError, asyncpg.CrashShutdownError), "it is shutting down"),
+    (
+        (asyncpg.ReadOnlySQLTransactionError, asyncpg.exceptions.TargetServerAttributeNotMatched),
+        "it is read-only",
+    ),
+    (asyncpg.InvalidPasswordError, "the password is wrong"),
+    (asyncpg.InvalidAuthorizationSpecificationError, "it does not let this user in"),
+    (asyncpg.InvalidCatalogNameError, "the database does not exist there"),
+    ((ConnectionError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError), "the connection was lost"),
+    (asyncpg.IdleInTransactionSessionTimeoutError, "the connection was lost"),
+    (asyncpg.InternalClientError, "the connection was lost"),
+)
+
+
+def reason(away: BaseException) -> str:
+    """What an operator can do something about. What the server itself said is repeated, up to a line."""
+    for kinds, words in _WORDS:
+        if isinstance(away, kinds):
+            return words
+    if isinstance(away, OSError):
+        return away.strerror or "the connection was lost"
+    return f"it says: {' '.join(str(away).split())[:200]}"

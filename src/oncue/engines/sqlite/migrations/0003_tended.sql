@@ -1,0 +1,3 @@
+-- By which time the store was tended last: a clock that was set forward by mistake moves it a little at a time.
+create table tended (at integer);
+insert into tended values (null);

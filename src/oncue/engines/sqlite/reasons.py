@@ -1,0 +1,26 @@
+"""Why a file cannot be used, in words for whoever runs oncue: not the driver's names for it."""
+
+from __future__ import annotations
+
+import apsw
+
+# The first that fits.
+_WORDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (
+    ((apsw.BusyError, apsw.LockedError, TimeoutError), "another program has it locked"),
+    (apsw.InterruptError, "no answer in time"),
+    (apsw.FullError, "the disk is full"),
+    ((apsw.ReadOnlyError, apsw.PermissionsError, PermissionError), "it may not be written to"),
+    (apsw.CantOpenError, "it cannot be opened"),
+    (apsw.IOError, "the disk does not read or write"),
+    ((apsw.CorruptError, apsw.NotADBError), "it is damaged, or no SQLite database"),
+)
+
+
+def reason(away: BaseException) -> str:
+    """What an operator can do something about."""
+    for kinds, words in _WORDS:
+        if isinstance(away, kinds):
+            return words
+    if isinstance(away, OSError):
+        return away.strerror or "it does not read or write"
+    return f"SQLite says: {' '.join(str(away).split())[:200]}"
