@@ -47,6 +47,7 @@ class Kept:
         self.channel = channel
         self.started_at = self.alive_at = self.beaten_at = now  # monotonic
         self.classes: tuple[ClassId, ...] = ()
+        self.told: tuple[ClassId, ...] | None = None  # the store, of these
         self.registered = False
         self.left: tuple[Claimed, ...] = ()
         self.problem: str | None = None
@@ -174,17 +175,18 @@ class Keeper:
 
     async def _beat(self, kept: Kept, patience: float) -> bool:
         """False: it was buried. A store that is away is no answer."""
-        asked_at = self._clock.monotonic()
+        asked_at, classes = self._clock.monotonic(), kept.classes
+        news = None if classes == kept.told else classes
         try:
             async with asyncio.timeout(patience):
                 beat = await self._engine.fleet.beat(
-                    kept.worker_id, self._clock.now(), draining=self._told.is_set(), classes=kept.classes
+                    kept.worker_id, self._clock.now(), draining=self._told.is_set(), classes=news
                 )
         except (StoreUnavailable, TimeoutError):
             return True
         if beat is None:
             return False
-        kept.beaten_at = asked_at
+        kept.beaten_at, kept.told = asked_at, classes
         kept.channel.send(Beaten(asked_at, beat.place, beat.peers))
         return True
 
