@@ -14,10 +14,13 @@ from oncue.domain.errors import Conflict
 from oncue.domain.ids import JobId, lane_key
 from oncue.domain.instants import HOUR, MINUTE, Duration
 from oncue.domain.job import JobStatus, Rate, decode_spec
+from oncue.domain.placement import ClassKey
 from oncue.domain.policy import CatchUp
 from oncue.domain.run import State
 from oncue.engines.port import JobQuery, RunQuery
 from oncue.engines.postgres import planning
+from oncue.engines.postgres.classes import classes_for
+from oncue.engines.postgres.store import Connection
 from oncue.testing.conformance.store import LIVE, Store, job_of, only
 
 place = outside.place
@@ -367,3 +370,25 @@ async def test_a_definition_is_kept_as_long_as_a_run_needs_it(place: Place) -> N
 
     again = await store.claim_due(await store.worker())
     assert "old" in [decode_spec(run.spec).task for run in again]
+
+
+async def test_classes_appear_in_the_order_of_their_numbers(place: Place) -> None:
+    """One that is being made holds up those with higher numbers: who has seen those would never ask for it."""
+    store = await place.store()
+    made, commit = asyncio.Event(), asyncio.Event()
+
+    async def slowly(connection: Connection) -> None:
+        await classes_for(connection, {ClassKey("first"): None}, 0)
+        made.set()
+        await commit.wait()
+
+    engine = outside.postgres_of(store)
+    first = asyncio.create_task(engine._store.write(slowly))
+    await made.wait()
+    second = asyncio.create_task(store.jobs.intern([ClassKey("second")]))
+    await eventually(lambda: place.value("select count(*) from pg_locks where locktype = 'advisory' and not granted"))
+    assert await store.jobs.classes() == {}
+
+    commit.set()
+    await asyncio.gather(first, second)
+    assert [key.task for key in (await store.jobs.classes()).values()] == ["first", "second"]

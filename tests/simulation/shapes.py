@@ -14,6 +14,7 @@ from oncue.domain.placement import Offer, Priority, Resources
 from oncue.settings import Settings
 
 QUEUES = ("default", "side")
+THOUSANDS = (*QUEUES, *(f"queue {n}" for n in range(3_000)))
 LABEL = "gpu"
 SETTINGS = Settings(lease=Duration(LEASE), store_timeout=Duration(STORE_TIMEOUT), stop_grace=Duration(SECOND))
 
@@ -28,6 +29,7 @@ class Shape:
     cpu_milli: int = 1_000
     memory_mb: int = 1_000
     lease: int = LEASE
+    queues: tuple[str, ...] = QUEUES
 
     @property
     def settings(self) -> Settings:
@@ -41,7 +43,7 @@ class Shape:
     @property
     def offer(self) -> Offer:
         has = Resources(self.cpu_milli, self.memory_mb, self.places)
-        return Offer(frozenset({TASK}), frozenset(QUEUES), self.labels, has)
+        return Offer(frozenset({TASK}), frozenset(self.queues), self.labels, has)
 
 
 ROOMY = Shape(1_000, labels=frozenset({LABEL}), cpu_milli=1_000_000, memory_mb=1_000_000)

@@ -28,12 +28,12 @@ PRIORITIES = {Priority.HIGH: 2, Priority.NORMAL: 5, Priority.LOW: 3}
 RATE = Rate(2, Duration(3 * SECOND), "r")
 
 
-def some_spec(chance: Random, schedule: Schedule) -> Spec:
+def some_spec(chance: Random, schedule: Schedule, queues: tuple[str, ...] = QUEUES) -> Spec:
     maybe = lambda likely, value: value if chance.random() < likely else None  # noqa: E731
     return Spec(
         TASK,
         schedule,
-        queue=chance.choices(QUEUES, [5, 1])[0],
+        queue=chance.choices(QUEUES, [5, 1])[0] if queues == QUEUES else chance.choice(queues),
         priority=chance.choices(list(PRIORITIES), list(PRIORITIES.values()))[0],
         max_retries=chance.randrange(4),
         retry=Retry(backoff=Duration(chance.randrange(1, 20) * STEP), jitter=0.0),

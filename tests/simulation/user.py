@@ -5,6 +5,7 @@ Each acts for any of the users that the store knows, so that two can be at one j
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from random import Random
@@ -20,7 +21,7 @@ from tests.simulation.world import World
 from oncue.domain import change
 from oncue.domain.change import JobChange
 from oncue.domain.errors import Conflict, StoreUnavailable
-from oncue.domain.ids import ClassId, JobId, RunId, UserNumber
+from oncue.domain.ids import NO_CLASS, JobId, RunId, UserNumber
 from oncue.domain.instants import HOUR, SECOND, Duration, Instant
 from oncue.domain.job import Job, JobStatus, Snapshot, Spec
 from oncue.domain.policy import CatchUp, Overlap
@@ -54,7 +55,6 @@ class Owned:
     """A job as its user knows it."""
 
     job: Job
-    class_id: ClassId
     created: int = NEVER_ANSWERED
     cancel_asked: bool = False
     cancelled: int = NEVER_ANSWERED
@@ -83,7 +83,7 @@ class Memory:
     runs_told: dict[RunId, tuple[int, int]] = field(default_factory=dict)  # will stop: answered at, elapsed
     cancels_asked: set[RunId] = field(default_factory=set)
     ends: dict[RunId, RunView] = field(default_factory=dict)  # the first final view of each
-    queue_pauses: dict[str, list[Window]] = field(default_factory=lambda: {queue: [] for queue in QUEUES})
+    queue_pauses: dict[str, list[Window]] = field(default_factory=lambda: defaultdict(list))
     pried: list[str] = field(default_factory=list)  # what users were told of others
     queue_busy: bool = False  # of two who pause and resume at once nobody could say who was last
     resuming: bool = False
@@ -190,7 +190,7 @@ class User:
         if ahead == HOUR and chance.random() < 0.6:
             ahead = 0
         schedule = Schedule(at=Instant(now + ahead)) if ahead else Schedule()
-        await self._create([some_spec(chance, schedule) for _ in range(chance.choice([1, 1, 2, 4]))])
+        await self._create([some_spec(chance, schedule, self.world.queues) for _ in range(chance.choice([1, 1, 2, 4]))])
 
     async def make_recurring(self) -> None:
         chance = self.chance
@@ -202,7 +202,7 @@ class User:
             schedule = Schedule(cron=chance.choice(["*/2 * * * * *", "*/3 * * * * *", "1-59/5 * * * * *"]))
         schedule = msgspec.structs.replace(schedule, end_at=self.world.storm_ends)
         spec = msgspec.structs.replace(
-            some_spec(chance, schedule),
+            some_spec(chance, schedule, self.world.queues),
             overlap=chance.choice(list(Overlap)),
             catch_up=chance.choice(list(CatchUp)),
         )
@@ -211,15 +211,14 @@ class User:
     async def _create(self, specs: list[Spec]) -> None:
         now, new = self.world.clock.now(), []
         uid = self.chance.choices(self.world.uids, [4, 2, 1])[0]
-        [*class_ids] = await self.insist(lambda: self.engine.jobs.intern([spec.class_key for spec in specs]))
-        for spec, class_id in zip(specs, class_ids, strict=True):
+        for spec in specs:
             job_id = JobId(self.world.new_id())
             job = Job(job_id, uid, spec, b'{"edit":0}', created_at=now, updated_at=now)
-            self.memory.jobs[job_id] = Owned(job, class_id)
+            self.memory.jobs[job_id] = Owned(job)
             if spec.schedule.recurring:
-                new.append(NewJob(job, class_id, cursor=change.first_cursor(spec.schedule, now)))
+                new.append(NewJob(job, NO_CLASS, cursor=change.first_cursor(spec.schedule, now)))
             else:
-                new.append(NewJob(job, class_id, run=change.only_run(job, class_id, now)))
+                new.append(NewJob(job, NO_CLASS, run=change.only_run(job, NO_CLASS, now)))
         await self.insist(lambda: self.engine.jobs.create(new, now))
         answered = self.note(f"has made {[short(one.job.job_id) for one in new]}")
         for one in new:
@@ -271,7 +270,7 @@ class User:
         mine = False  # whether a lost answer may have been ours
 
         def decide(snap: Snapshot) -> JobChange:
-            return change.edit(snap, snap.job.spec, payload, owned.class_id, now())
+            return change.edit(snap, snap.job.spec, payload, snap.class_id, now())
 
         def done(snap: Snapshot) -> bool:
             nonlocal mine

@@ -16,17 +16,18 @@ from random import Random
 from typing import Any
 
 from msgspec.structs import replace
-from tests.simulation.bodies import Alone, Bodies
+from tests.simulation.bodies import TASK, Alone, Bodies
 from tests.simulation.census import Census
 from tests.simulation.faults import CALM, LEASE, LEASES, STEP, OwnTurn, Reached, Way, Weather, ask
 from tests.simulation.journal import Journal, short
 from tests.simulation.process import Actor, OwnClock, Process
-from tests.simulation.shapes import SETTINGS, Shape, some_shapes
+from tests.simulation.shapes import QUEUES, SETTINGS, THOUSANDS, Shape, some_shapes
 
 from oncue.clock import CONFIRMED_AFTER
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import UserNumber, WorkerId, uuid7
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
+from oncue.domain.placement import ClassKey
 from oncue.domain.run import State
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Page, RunQuery, Topic, Worker
@@ -100,6 +101,7 @@ class World:
         self.error = 0  # of the store's clock, which is put right in time: see _mislead
         self.uneven = seed % 4 == 2
         self.tight = seed % 10 == 5 if self.calm else seed % 3 > 0
+        self.queues = THOUSANDS if seed % 20 == 12 else QUEUES
         self.clock = FakeClock()
         self.journal = Journal(self.clock)
         store = OwnTurn(path, Duration(10 * SECOND))
@@ -286,8 +288,11 @@ class World:
         """The storm, then rest."""
         for _ in range(2):
             self.start_scheduler()
+        if self.queues is THOUSANDS:
+            ask(self.engine.jobs.intern([ClassKey(TASK, queue=queue) for queue in self.queues]))
         for n, shape in enumerate(some_shapes(self.chance, tight=self.tight)):
-            self.start_worker(dataclasses.replace(shape, lease=LEASES[n]) if self.uneven else shape)
+            lease = LEASES[n] if self.uneven else shape.lease
+            self.start_worker(dataclasses.replace(shape, queues=self.queues, lease=lease))
         if not self.calm:
             self.way.weather = Weather.of(self.chance)
         storm = self.clock.monotonic() + STORM

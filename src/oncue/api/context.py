@@ -16,15 +16,18 @@ from oncue.api.watching import Watching
 from oncue.clock import Clock
 from oncue.domain.addresses import parse_networks
 from oncue.domain.definition import Limits
-from oncue.domain.ids import ClassId, UserNumber, uuid7
+from oncue.domain.ids import NO_CLASS, ClassId, UserNumber, uuid7
 from oncue.domain.instants import Instant
-from oncue.domain.placement import ClassKey
+from oncue.domain.placement import GONE, ClassKey
 from oncue.domain.run import RunView
+from oncue.engines.classing import GOOD_FOR
 from oncue.engines.hints import after_stopping
-from oncue.engines.port import Cancelled, Engine, Hint, Quota, Role, Topic
+from oncue.engines.known_classes import KnownClasses
+from oncue.engines.port import Cancelled, Creation, Engine, Hint, Quota, Role, Topic
 from oncue.settings import Settings
 
 MOST_CLASSES = 100_000
+LOST = ClassKey(task="", queue=GONE)  # a class that went although a run has it, which nothing should bring about
 
 
 class Api:
@@ -43,8 +46,8 @@ class Api:
         self.changes = Changes(engine.signals.send)
         self.watching = Watching(engine, clock, self.patience, self.classes_of)
         self.awaited: asyncio.Event | None = None  # not ready to serve before this has happened
-        self._classes: dict[ClassId, ClassKey] = {}
-        self._class_ids: dict[ClassKey, ClassId] = {}
+        self._classes = KnownClasses(engine.jobs, clock)
+        self._numbers: dict[ClassKey, tuple[ClassId, Instant]] = {}  # each with when it was asked for
         self._luck = _eights()
 
     def quota_of(self, caller: Caller) -> Quota | None:
@@ -56,19 +59,39 @@ class Api:
     def new_id(self, at: Instant) -> UUID:
         return uuid7(at, next(self._luck))
 
-    async def classes_of(self, *runs: RunView) -> dict[ClassId, ClassKey]:
-        """At least the classes of these runs. Classes never change: they are read again only when one is new."""
-        if any(run.class_id not in self._classes for run in runs):
-            self._classes = await self.engine.jobs.classes()
-        return self._classes
+    async def classes(self) -> dict[ClassId, ClassKey]:
+        """Those there are, and perhaps some that went a moment ago. They never change: only new ones are read."""
+        await self._classes.read_new()
+        await self._classes.check()
+        return self._classes.known
 
-    async def class_id(self, key: ClassKey) -> ClassId:
-        """The number of a class, made when new. Numbers never change, so each is asked for once."""
-        if key not in self._class_ids:
-            if len(self._class_ids) >= MOST_CLASSES:
-                self._class_ids.clear()
-            [self._class_ids[key]] = await self.engine.jobs.intern([key])
-        return self._class_ids[key]
+    async def classes_of(self, *runs: RunView) -> dict[ClassId, ClassKey]:
+        """At least the classes of these runs."""
+        known = self._classes.known
+        if all(run.class_id in known for run in runs):
+            return known
+        known = await self.classes()
+        lost = {run.class_id: LOST for run in runs if run.class_id not in known}
+        return known | lost if lost else known
+
+    def class_id(self, key: ClassKey) -> ClassId:
+        """The number of a class, if it is known; 0: the store finds it, or makes the class, with the job.
+
+        Every hour somebody gets 0 all the same: so it is known to be in use.
+        """
+        now = self.clock.now()
+        class_id, asked_at = self._numbers.get(key, (NO_CLASS, now))
+        if abs(now - asked_at) < GOOD_FOR:
+            return class_id
+        self._numbers[key] = (class_id, now)
+        return NO_CLASS
+
+    def learn(self, key: ClassKey, created: Creation) -> None:
+        """What was stored without the number of its class has told it."""
+        if created.class_id:
+            if len(self._numbers) >= MOST_CLASSES:
+                self._numbers.clear()
+            self._numbers[key] = (created.class_id, self.clock.now())
 
     async def owner_of(self, uid: UserNumber, caller: Caller) -> str | None:
         return caller.user_id if uid == caller.uid else await self.keyring.owner(uid)

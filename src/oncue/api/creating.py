@@ -18,7 +18,7 @@ from oncue.api.changes import Changed
 from oncue.api.context import Api
 from oncue.api.defining import Definitions, as_stored, checked, hint_of, new_job
 from oncue.api.jobs import shown
-from oncue.api.quotas import refuse_over_quota
+from oncue.api.quotas import naming_jobs, refuse_over_quota
 from oncue.api.reading import read_object
 from oncue.api.repeating import refuse_reused, repeat_of
 from oncue.domain.definition import MOST_PROBLEMS
@@ -41,9 +41,10 @@ async def create(api: Api, request: Request, caller: Caller) -> Response:
     raw, now = await read_object(request), api.clock.now()
     repeat, job_id = repeat_of(request, raw), JobId(api.new_id(now))
     spec, payload = await checked(api, raw, caller, now)
-    new = _made_of((spec, await api.class_id(spec.class_key), payload), job_id, api, caller, now)
+    new = _made_of((spec, api.class_id(spec.class_key), payload), job_id, api, caller, now)
     new = replace(new, repeat=repeat, deed=deed_of(CREATE, request, caller, job_id, now))
     created = await api.commits.store(new)
+    api.learn(spec.class_key, created)
     refuse_reused(created)
     refuse_over_quota([new], [created])
     settle_account(request)
@@ -72,7 +73,10 @@ async def batch(api: Api, request: Request, caller: Caller) -> Response:
     now = api.clock.now()
     news = await _checked_jobs(api, _wanted(raw), caller, now)
     news[0] = replace(news[0], repeat=repeat_of(request, raw))
-    created = await api.engine.jobs.create(news, now, whole=True)
+    with naming_jobs(news):
+        created = await api.engine.jobs.create(news, now, whole=True)
+    for new, one in zip(news, created, strict=True):
+        api.learn(new.job.spec.class_key, one)
     if created[0].outcome is Created.REPEATED:
         settle_account(request)
         return answer({"job_ids": [sequel(created[0].job_id, index) for index in range(len(created))]})

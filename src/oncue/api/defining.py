@@ -54,7 +54,7 @@ class Definitions:
         self._before: tuple[bytes, Task, Spec, ClassId] | None = None
 
     async def checked(self, raw: Any) -> tuple[Spec, ClassId, bytes | None]:
-        """The definition, the number of its class, and the payload."""
+        """The definition, the number of its class if that is known, and the payload."""
         if not isinstance(raw, dict):
             raise Invalid.of("", "wrong_type", 'is an object like {"task": "send_email"}')
         rest = _encode({name: value for name, value in raw.items() if name != "payload"})
@@ -65,7 +65,7 @@ class Definitions:
                 raise Invalid(*problems)
             return spec, class_id, payload
         spec, payload = await checked(self._api, raw, self._caller, self._now)
-        class_id, found = await self._api.class_id(spec.class_key), await self._api.catalogue.find(spec.task)
+        class_id, found = self._api.class_id(spec.class_key), await self._api.catalogue.find(spec.task)
         self._before = None if found is None else (rest, found, spec, class_id)
         return spec, class_id, payload
 

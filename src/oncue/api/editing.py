@@ -167,7 +167,9 @@ async def _stored(
     api: Api, request: Request, snap: Snapshot, spec: Spec, payload: bytes | None, caller: Caller, now: Instant
 ) -> bool:
     """Whether the job is so now. False: it moved on meanwhile. One that has ended, or started once, is a Conflict."""
-    decided = change.edit(snap, spec, payload, await api.class_id(spec.class_key), now)
+    same = spec.class_key == snap.job.spec.class_key
+    class_id = snap.class_id if same else api.class_id(spec.class_key)
+    decided = change.edit(snap, spec, payload, class_id, now)
     if _is_so(snap.job, spec, payload):
         settle_account(request)
         return True
@@ -199,8 +201,9 @@ def _forgotten(job_id: JobId, spec: Spec, payload: bytes | None, caller: Caller)
 
 async def _made(api: Api, request: Request, job: Job, caller: Caller, now: Instant) -> Response | None:
     """None: somebody else was quicker to make a job with this key."""
-    new = replace(new_job(job, await api.class_id(job.spec.class_key), now, api.quota_of(caller)), applied=True)
+    new = replace(new_job(job, api.class_id(job.spec.class_key), now, api.quota_of(caller)), applied=True)
     created = await api.commits.store(new)
+    api.learn(job.spec.class_key, created)
     refuse_over_quota([new], [created])
     if created.outcome is not Created.NEW:
         return None

@@ -16,7 +16,7 @@ from oncue.api.context import Api
 from oncue.domain.fields import text
 from oncue.domain.ids import ClassId
 from oncue.domain.instants import Instant, rfc3339
-from oncue.domain.placement import ClassKey, read_offer
+from oncue.domain.placement import GONE, ClassKey, read_offer
 from oncue.engines.port import Count, Counter, Worker
 
 ENDS = frozenset({Count.SUCCEEDED, Count.DEAD, Count.CANCELLED, Count.EXPIRED, Count.WITHDRAWN})
@@ -53,23 +53,25 @@ async def _shown(api: Api, queue: str, caller: Caller) -> Response:
 
 
 async def _queues(api: Api, caller: Caller) -> list[dict[str, Any]]:
-    classes, counters = await api.engine.jobs.classes(), await api.engine.history.counters(caller.sees)
+    classes, counters = await api.classes(), await api.engine.history.counters(caller.sees)
     workers, paused = await api.engine.fleet.workers(), await api.engine.fleet.paused_queues()
     depths = _depths(counters)
     takers = _takers(workers, classes, api.clock.now())
-    mine = {i: key for i, key in classes.items() if caller.sees is None or i in depths}
-    names = {key.queue for key in mine.values()} | takers.keys() | (paused.keys() if caller.sees is None else set())
-    return [_queue(name, paused.get(name), mine, depths, takers.get(name, ())) for name in sorted(names)]
+    mine: dict[str, dict[ClassId, ClassKey]] = defaultdict(dict)
+    for i, key in classes.items():
+        if key.queue != GONE and (caller.sees is None or i in depths):
+            mine[key.queue][i] = key
+    names = mine.keys() | takers.keys() | (paused.keys() if caller.sees is None else set())
+    return [_queue(name, paused.get(name), mine[name], depths, takers.get(name, ())) for name in sorted(names)]
 
 
 def _queue(
     name: str,
     paused_at: Instant | None,
-    classes: dict[ClassId, ClassKey],
+    own: dict[ClassId, ClassKey],
     depths: dict[ClassId, int],
     workers: Iterable[Worker],
 ) -> dict[str, Any]:
-    own = {i: key for i, key in classes.items() if key.queue == name}
     return {
         "name": name,
         "paused_since": None if paused_at is None else rfc3339(paused_at),

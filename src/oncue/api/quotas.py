@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+from oncue.domain.errors import TooManyClasses
 from oncue.domain.quota import exceeded
 from oncue.engines.port import Created, Creation, NewJob, Usage
 
@@ -24,6 +26,17 @@ def refuse_over_quota(new: Sequence[NewJob], created: Sequence[Creation]) -> Non
     if len(new) > 1 and error.path:
         error.path = f"jobs.{refused}.{error.path}"
     raise error
+
+
+@contextmanager
+def naming_jobs(new: Sequence[NewJob]) -> Iterator[None]:
+    """Of several, the error says which one was refused a class."""
+    try:
+        yield
+    except TooManyClasses as error:
+        refused = next(index for index, one in enumerate(new) if one.job.spec.class_key == error.key)
+        error.path = f"jobs.{refused}.{error.path}"
+        raise
 
 
 def _size(job: NewJob) -> Usage:

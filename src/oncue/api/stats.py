@@ -14,13 +14,14 @@ from oncue.api.auth import Caller
 from oncue.api.context import Api
 from oncue.api.queues import ENDS
 from oncue.domain.ids import ClassId
+from oncue.domain.placement import GONE
 from oncue.engines.port import Count, Counter
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
     """Of the caller's own runs; for an administrator, of everybody's."""
     counters = await api.engine.history.counters(caller.sees)
-    classes = await api.engine.jobs.classes()
+    classes = await api.classes()
     return answer(
         {
             "runs": _sums(counters),
@@ -33,7 +34,7 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
 def _grouped(by: str, counters: Iterable[Counter], names: Mapping[ClassId, str]) -> list[dict[str, Any]]:
     groups: dict[str, list[Counter]] = defaultdict(list)
     for counter in counters:
-        groups[names[counter.class_id]].append(counter)
+        groups[names.get(counter.class_id, GONE)].append(counter)
     return [{by: name, **_sums(groups[name])} for name in sorted(groups)]
 
 

@@ -81,6 +81,13 @@ DOOR = (
         metavar="BYTES",
         help="Bytes of payload in these jobs, all together. [default: any number]",
     ),
+    click.option(
+        "--quota-classes",
+        type=click.IntRange(0),
+        default=DEFAULTS.quota_classes,
+        metavar="N",
+        help="Combinations of task, queue, priority, labels and size that a user may make. [default: 1,000]",
+    ),
 )
 WORK = (
     click.option(

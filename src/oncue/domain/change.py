@@ -17,6 +17,7 @@ from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import MOST_READ, Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, encode_spec
 from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry, Outcome
+from oncue.domain.placement import ClassKey
 from oncue.domain.planning import MOST_LATE, DueJob, planned_run
 from oncue.domain.policy import CatchUp, Overlap, expires_at
 from oncue.domain.run import NewRun, Trigger
@@ -37,6 +38,7 @@ class JobChange(msgspec.Struct, frozen=True):
     # the definition and its cursor after; None: as they are
     job: Job | None = None
     class_id: ClassId = ClassId(0)
+    new_class: ClassKey | None = None  # what `class_id` 0 stands for, also in `add`: found or made with the change
     cursor: Cursor | None = None
     dissolve: bool = False  # definition and cursor go: what was recurring is a one-shot now
     # runs
@@ -91,7 +93,7 @@ def only_run(job: Job, class_id: ClassId, now: Instant, held: Held = Held.NO) ->
 
 
 def edit(snap: Snapshot, spec: Spec, payload: bytes | None, class_id: ClassId, now: Instant) -> JobChange:
-    """Takes effect for every occurrence that has not started."""
+    """Takes effect for every occurrence that has not started. `class_id` 0: its class is found or made with it."""
     _still_open(snap.job)
     _understood(snap.job)
     job = msgspec.structs.replace(snap.job, spec=spec, payload=payload, version=snap.job.version + 1, updated_at=now)
@@ -108,7 +110,14 @@ def edit(snap: Snapshot, spec: Spec, payload: bytes | None, class_id: ClassId, n
         decided = _one_shot_to_recurring(snap, job, class_id, now)
     else:
         decided = _edit_recurring(snap, snap.cursor, job, class_id, now)
-    return msgspec.structs.replace(decided, grows=len(payload or b"") - len(snap.job.payload or b""))
+    grows = len(payload or b"") - len(snap.job.payload or b"")
+    return msgspec.structs.replace(decided, grows=grows, new_class=None if class_id else spec.class_key)
+
+
+def classed(change: JobChange, class_id: ClassId) -> JobChange:
+    """The same with the number of its class, now that it is known."""
+    add = tuple(msgspec.structs.replace(run, class_id=class_id) for run in change.add)
+    return msgspec.structs.replace(change, class_id=class_id, new_class=None, add=add)
 
 
 def _edit_to_one_shot(snap: Snapshot, job: Job, class_id: ClassId, now: Instant) -> JobChange:

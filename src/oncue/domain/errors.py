@@ -6,6 +6,7 @@ OncueError
 ├── Conflict           the thing's state does not allow this                      (409)
 ├── Stale              the definition changed since the caller read it            (412)
 ├── QuotaExceeded      the user's quota is used up                                (422)
+│   └── TooManyClasses more queues, labels and sizes than one user may have made  (422)
 ├── KeyReused          an idempotency key came back with another body             (422)
 ├── StoreUnavailable   the store cannot be reached; nothing is known to be stored (503)
 ├── NoRetry            raised by a task: fail now, do not try again
@@ -77,6 +78,14 @@ class QuotaExceeded(OncueError):
     def __init__(self, message: str, path: str = "") -> None:
         super().__init__(message)
         self.path = path
+
+
+class TooManyClasses(QuotaExceeded):
+    """The job needs a class, `key`, and its user has made as many as may be."""
+
+    def __init__(self, message: str, path: str, key: object) -> None:
+        super().__init__(message, path)
+        self.key = key
 
 
 class KeyReused(OncueError):

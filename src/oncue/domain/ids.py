@@ -14,6 +14,7 @@ WorkerId = NewType("WorkerId", UUID)
 KeyId = NewType("KeyId", UUID)
 UserNumber = NewType("UserNumber", int)
 ClassId = NewType("ClassId", int)
+NO_CLASS = ClassId(0)  # its number is not known
 LaneKey = NewType("LaneKey", int)
 
 SCHEDULE = UUID(

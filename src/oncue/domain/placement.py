@@ -7,6 +7,7 @@ from enum import IntEnum
 
 import msgspec
 
+from oncue.domain.errors import TooManyClasses
 from oncue.domain.instants import MINUTE, Duration, Instant
 
 
@@ -60,6 +61,18 @@ class ClassKey(msgspec.Struct, frozen=True):
     priority: Priority = Priority.NORMAL
     labels: tuple[str, ...] = ()
     size: Resources = Resources()
+
+
+GONE = ""  # the queue of the classes that stand in for those nothing refers to any more: no job can name it
+
+
+def too_many_classes(key: ClassKey, most: int) -> TooManyClasses:
+    """What to tell somebody who needs a class more than they may have made. The field is the one that stands out."""
+    given = {"queue": key.queue != ClassKey("").queue, "labels": bool(key.labels), "resources": key.size != Resources()}
+    path = next((name for name, stands_out in given.items() if stands_out), "queue")
+    what = f"your jobs have made {most} different combinations of task, queue, priority, labels and resources"
+    advice = "use those again, or wait until some have gone that nothing refers to any more"
+    return TooManyClasses(f"{what}, and more are not kept: {advice}", path, key)
 
 
 class Offer(msgspec.Struct, frozen=True):

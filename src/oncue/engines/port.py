@@ -34,7 +34,7 @@ from uuid import UUID
 
 from oncue.domain.change import JobChange
 from oncue.domain.explain import Standing
-from oncue.domain.ids import ClassId, JobId, KeyId, RunId, UserNumber, WorkerId
+from oncue.domain.ids import NO_CLASS, ClassId, JobId, KeyId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.job import Snapshot
 from oncue.domain.ledger import Entry
@@ -121,11 +121,18 @@ class Jobs(Protocol):
     """Definitions, as users make and change them."""
 
     async def intern(self, keys: Sequence[ClassKey]) -> list[ClassId]:
-        """The number of each class, made when new. A repeat gives the same numbers; they never change or go."""
+        """The number of each class, made when new, for nobody in particular. A repeat gives the same numbers.
+
+        A number is good for an hour, or for as long as anything is stored that has it: `History.tend` lets classes go
+        to which nothing refers. It is never given to another class.
+        """
         ...
 
-    async def classes(self) -> dict[ClassId, ClassKey]:
-        """Every class known: a small table."""
+    async def classes(self, after: ClassId = NO_CLASS, limit: int | None = None) -> dict[ClassId, ClassKey]:
+        """The classes with numbers after this one, in order, at most so many.
+
+        They appear in the order of their numbers: who has seen one will see none before it that is new.
+        """
         ...
 
     async def create(self, new: Sequence[NewJob], now: Instant, *, whole: bool = False) -> list[Creation]:
@@ -140,6 +147,8 @@ class Jobs(Protocol):
         One for which its `quota` leaves no room is OVER_QUOTA, in order. That is exact whatever else is going on:
         nobody gets one too many, and nobody is refused who has room, a repeat least of all. Who is refused has taken
         no key of either kind.
+        A job whose `class_id` is 0 has its class found or, if it is stored, made for its user. TooManyClasses: one such
+        user has made `Settings.quota_classes`, and nothing of the call was stored. So it should come alone, or whole.
         """
         ...
 
@@ -162,7 +171,8 @@ class Jobs(Protocol):
     async def apply(self, change: JobChange, now: Instant, quota: Quota | None = None) -> bool:
         """Apply a decision whole, if its guards hold. False: the job moved on; read and decide again.
 
-        QuotaExceeded: its owner's `quota` has no room for the bytes that the payload `grows` by; nothing was written.
+        QuotaExceeded: its owner's `quota` has no room for the bytes that the payload `grows` by. TooManyClasses: its
+        owner may not make its `new_class`. Nothing was written.
 
         A one-shot's definition is its run: its status is guarded, and its runs by `withdraw`, `hold` and `release`.
         When a recurring job is paused or resumed, all its waiting runs follow, in bites: nothing of it starts after the
@@ -252,7 +262,8 @@ class Running(Protocol):
     async def peek(self, classes: Sequence[ClassId], after: Instant, until: Instant, limit: int) -> list[Peeked]:
         """Waiting runs with `after < due <= until` that nothing holds, up to `limit` of each class, earliest first.
 
-        A read: reserves nothing. Its cost grows with what it returns, not with what waits or has ended.
+        A read: reserves nothing. Its cost grows with what it returns and with the classes in which anything waits, not
+        with how much waits or has ended, nor with the classes in which nothing does.
         """
         ...
 
@@ -332,12 +343,13 @@ class Fleet(Protocol):
         ...
 
     async def beat(
-        self, worker_id: WorkerId, now: Instant, *, draining: bool = False, classes: Sequence[ClassId] = ()
+        self, worker_id: WorkerId, now: Instant, *, draining: bool = False, classes: Sequence[ClassId] | None = None
     ) -> Beat | None:
         """I live: one write for all it holds. None: buried; stop everything, start again under a new identity.
 
         `Worker.beat_at` is another one after each, whichever way the clock was set meanwhile: that it changes is what
         others see of it.
+        `classes`, if they are given, take the place of those it said before.
         """
         ...
 
@@ -450,6 +462,9 @@ class History(Protocol):
         Open dead letters and their runs stay whatever their age. Idempotency keys are in two generations: once the
         current one is older than `Settings.repeat_for`, the other one is emptied whole and is current from then on. So
         a key lasts that long, and at most twice as long. One caller turns, however many there are.
+
+        A class goes once no job, open run, dead letter or run in history has it, and nobody has asked for it for a day.
+        What it counted is then counted by its task's class of the queue `placement.GONE`, so that sums stay.
         """
         ...
 

@@ -55,7 +55,7 @@ class NewJob(msgspec.Struct, frozen=True):
     """A job to store: a one-shot with its only run (whose id is the job's), or a recurring one with its cursor."""
 
     job: Job
-    class_id: ClassId
+    class_id: ClassId  # 0, in its run as well: not known; the class is found or made with the job
     run: NewRun | None = None
     cursor: Cursor | None = None
     repeat: Repeat | None = None
@@ -83,6 +83,7 @@ class Creation(msgspec.Struct, frozen=True):
     outcome: Created
     job_id: JobId
     used: Usage | None = None  # OVER_QUOTA: what the user had; of jobs no more are counted than one beyond the quota
+    class_id: ClassId = ClassId(0)  # NEW: the number of its class, if the job came without
 
 
 class Reserved(msgspec.Struct, frozen=True):

@@ -91,6 +91,10 @@ class InOrder:
     def how_many_due(self) -> int:
         return self._to_come - self._first
 
+    @property
+    def empty(self) -> bool:
+        return self._first == len(self._runs)
+
     def next_due(self) -> Instant | None:
         """Of those to come."""
         return self._runs[self._to_come][0] if self._to_come < len(self._runs) else None

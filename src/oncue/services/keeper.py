@@ -50,6 +50,7 @@ class Kept:
         self.channel = channel
         self.started_at = self.alive_at = self.beaten_at = now  # monotonic
         self.classes: tuple[ClassId, ...] = ()
+        self.told: tuple[ClassId, ...] | None = None  # the store, of these
         self.registered = self.buried = False
         self.left: tuple[Claimed, ...] = ()
         self.problem: str | None = None
@@ -196,17 +197,19 @@ class Keeper:
 
     async def _beat(self, kept: Kept, asked_at: Instant, patience: Duration) -> None:
         """A store that is away is no answer."""
+        classes = kept.classes
+        news = None if classes == kept.told else classes
         try:
             async with asyncio.timeout(patience / SECOND):
                 beat = await self._engine.fleet.beat(
-                    kept.worker_id, self._clock.now(), draining=self._told.is_set(), classes=kept.classes
+                    kept.worker_id, self._clock.now(), draining=self._told.is_set(), classes=news
                 )
         except (StoreUnavailable, TimeoutError):
             return
         if beat is None:
             kept.buried = True
         elif asked_at >= kept.beaten_at:
-            kept.beaten_at = asked_at
+            kept.beaten_at, kept.told = asked_at, classes
             kept.channel.send(Beaten(asked_at, beat.place, beat.peers))
 
     async def _lose_patience(self, kept: Kept) -> None:

@@ -18,6 +18,7 @@ from oncue.domain.ids import ClassId, RunId
 from oncue.domain.instants import MICROSECOND, MILLISECOND, MINUTE, NEVER, SECOND, Duration, Instant
 from oncue.domain.placement import Offer, Priority, misfit
 from oncue.domain.run import Peeked
+from oncue.engines.known_classes import KnownClasses
 from oncue.engines.port import Engine
 from oncue.services.capacity import Capacity
 from oncue.services.choosing import Choice, Known, Line, Peers
@@ -43,9 +44,12 @@ class Lookout:
     def __init__(self, engine: Engine, clock: Clock, tasks: Tasks, offer: Offer) -> None:
         self._engine = engine
         self._clock = clock
-        self._offer = offer
         self._kinds = {task.name: task.takes for task in tasks}
-        self._lines: dict[ClassId, Line] = {}
+        self._classes = KnownClasses(engine.jobs, clock, lambda key: misfit(key, offer) is None)
+        self._open: tuple[ClassId, ...] = ()  # of these, those whose queue is not paused
+        self._paused: frozenset[str] = frozenset()
+        self._lines: dict[ClassId, Line] = {}  # of the classes of which anything is known, or is still to be read
+        self._seen = LONG_AGO  # of all others, everything due until then has been read once
         self._known: dict[RunId, Known] = {}
         self._left_alone: dict[RunId, Instant] = {}  # and until when, by the monotonic count; in that order
         self._order = itertools.count()
@@ -59,7 +63,7 @@ class Lookout:
     @property
     def classes(self) -> tuple[ClassId, ...]:
         """Those this worker can run."""
-        return tuple(self._lines)
+        return tuple(self._classes.known)
 
     def ask(self, due: Instant | None) -> None:
         """Something is due from then on (None: anything may be): look there soon."""
@@ -93,7 +97,7 @@ class Lookout:
                 await self._read(self._hungry(), asked, Instant(now + AHEAD))
             self._rounds.one_more |= asked < now
             poll = now >= self._look_at
-            if poll or any(line.behind(now) for line in self._lines.values()):
+            if poll or self._behind(now):
                 await self._move_on(Instant(now + AHEAD))
                 self._look_at = Instant(now + POLL)
             if poll or (self._rounds.one_more and now >= self._rounds.rest_until):
@@ -103,35 +107,76 @@ class Lookout:
             raise
         self._rest_until = Instant(now + SPACING)
 
-    def _hungry(self) -> list[ClassId]:
-        return [class_id for class_id, line in self._lines.items() if line.hungry]
+    def _hungry(self) -> Sequence[ClassId]:
+        return self._but({line.class_id for line in self._lines.values() if not line.hungry})
+
+    def _but(self, some: set[ClassId]) -> Sequence[ClassId]:
+        """All that something may be claimed of, without these."""
+        return [class_id for class_id in self._open if class_id not in some] if some else self._open
+
+    def _behind(self, now: Instant) -> bool:
+        """Something due may not have been read, and there is use for it."""
+        rest = self._seen < now and bool(self._open)
+        return rest or any(line.behind(now) for line in self._lines.values())
 
     async def _refresh(self, *, queues: bool = True) -> None:
-        """New classes appear with the first job that needs them. Queues are paused and resumed."""
-        for class_id, key in (await self._engine.jobs.classes()).items():
-            if class_id not in self._lines and misfit(key, self._offer) is None:
-                self._lines[class_id] = Line(class_id, key, self._kinds[key.task])
+        """New classes appear with the first job that needs them, and go. Queues are paused and resumed."""
+        known, paused = self._classes.known, self._paused
+        await self._classes.read_new()
         if queues:
-            paused = await self._engine.fleet.paused_queues()
-            for line in self._lines.values():
-                line.paused = line.queue in paused
+            await self._classes.check()
+            paused = frozenset(await self._engine.fleet.paused_queues())
+        came, gone = self._classes.changes()
+        if paused != self._paused:
+            came += [class_id for class_id, key in known.items() if key.queue in self._paused - paused]
+            self._paused = paused
+        elif not came and not gone:
+            return
+        self._open = tuple(class_id for class_id, key in known.items() if key.queue not in paused)
+        for line in self._lines.values():
+            line.paused = line.queue in paused
+        if self._seen > LONG_AGO:
+            for class_id in came:
+                self._line(class_id).seen = LONG_AGO
+
+    def _line(self, class_id: ClassId) -> Line:
+        line = self._lines.get(class_id)
+        if line is None:
+            key = self._classes.known[class_id]
+            line = self._lines[class_id] = Line(class_id, key, self._kinds[key.task])
+            line.seen, line.paused = self._seen, key.queue in self._paused
+        return line
 
     async def _sweep(self, now: Instant) -> None:
         """All that is due; and whatever we know that is not among it is gone: another's, cancelled, or put off."""
-        hungry = self._hungry()
-        short, found = await self._read(hungry, LONG_AGO, now)
+        lines = [line for line in self._lines.values() if line.hungry]
+        short, found = await self._read(self._hungry(), LONG_AGO, now)
         there = {run.run_id for run in found}
-        for class_id in set(hungry) - short.keys():
-            self._forget(self._lines[class_id], but=there)
+        for line in lines:
+            if line.class_id not in short:
+                self._forget(line, but=there)
+        self._drop_idle_lines()
+
+    def _drop_idle_lines(self) -> None:
+        """So that a class costs something only while something of it is known."""
+        for line in list(self._lines.values()):
+            if line.runs.empty and line.seen == self._seen:
+                del self._lines[line.class_id]
 
     async def _move_on(self, until: Instant) -> None:
         """The stretch that nobody has read yet; nearly always the same for every class, and then one read."""
-        lines = {class_id: self._lines[class_id] for class_id in self._hungry()}
-        for seen in {min(line.seen, until) for line in lines.values()}:
-            classes = [class_id for class_id, line in lines.items() if min(line.seen, until) == seen]
-            short, _ = await self._read(classes, seen, until)
-            for class_id in classes:
-                lines[class_id].seen = short.get(class_id, until)
+        apart = {line.class_id: line for line in self._lines.values() if not line.hungry or line.seen != self._seen}
+        behind = [line for line in apart.values() if line.hungry]
+        for seen in {min(line.seen, until) for line in behind}:
+            lines = [line for line in behind if min(line.seen, until) == seen]
+            short, _ = await self._read([line.class_id for line in lines], seen, until)
+            for line in lines:
+                line.seen = short.get(line.class_id, until)
+        short, _ = await self._read(self._but(set(apart)), min(self._seen, until), until)
+        for line in self._lines.values():
+            if line.class_id not in apart:
+                line.seen = short.get(line.class_id, until)
+        self._seen = until
 
     async def _take_turns(self, now: Instant) -> None:
         """Only when work is late."""
@@ -139,8 +184,7 @@ class Lookout:
         if not any(head.due < now - LATE for head in heads):
             self._rounds.stop()
             return
-        classes = [class_id for class_id, line in self._lines.items() if not line.paused]
-        found = await self._rounds.read(classes, now)
+        found = await self._rounds.read(self._open, now)
         self._remember(found)
         self._rounds.line_up([self._known[run.run_id] for run in found if run.run_id not in self._left_alone])
 
@@ -158,7 +202,7 @@ class Lookout:
         last = {run.class_id: Instant(run.due - MICROSECOND) for run in found}
         short = {class_id: last[class_id] for class_id, n in counts.items() if n >= LIMIT}
         for class_id, at in short.items():
-            line = self._lines[class_id]
+            line = self._line(class_id)
             line.seen = min(line.seen, at)  # wherever it was read for: the window goes on from there
         return short, found
 
@@ -169,7 +213,7 @@ class Lookout:
                 continue
             before = known.get(run.run_id)
             if before is None or run.due != before.due:  # what was read last is true
-                line = self._lines[run.class_id]
+                line = self._line(run.class_id)
                 new = known[run.run_id] = Known(run.run_id, run.uid, run.due, line, next(self._order))
                 line.runs.add(new)
 
@@ -236,6 +280,6 @@ class Lookout:
             wanted.append(Instant(now + PATIENCE))
         if self._rounds.wanted:
             wanted.append(self._rounds.rest_until)
-        at_once = self._asked < now + AHEAD or any(line.behind(now) for line in lines)
+        at_once = self._asked < now + AHEAD or self._behind(now)
         wanted.append(max(LONG_AGO if at_once else min(self._look_at, self._sweep_at), self._rest_until))
         return Duration(max(min(wanted) - now, 0))

@@ -34,6 +34,7 @@ from oncue.tasks import Isolation, Task, Tasks
 
 AGAIN = 75  # the exit code of a worker that wants to be started afresh
 VITALS = Duration(250 * MILLISECOND)
+MOST_TOLD = 1_000  # classes: whoever asks what a worker takes reads its offer, and this only where that is unreadable
 LAST_SETTLES = 5.0  # seconds that a worker going away spends on writing down what it has done
 
 log = structlog.get_logger()
@@ -111,7 +112,7 @@ class WorkerProcess:
         if self._clock.monotonic() - self._beaten_at > SAFE * self._settings.lease:
             log.error("no beat has reached the store for too long: everything here ends, to start elsewhere")
             os._exit(AGAIN)  # threads cannot be stopped otherwise, and whatever else we started dies with us
-        classes = self._crew.lookout.classes
+        classes = self._crew.lookout.classes[:MOST_TOLD]
         self._channel.send(Alive() if classes == self._classes else Ready(classes))
         self._classes = classes
         if self._threads.abandoned + self._crew.attempts.left_behind > self._settings.most_abandoned:

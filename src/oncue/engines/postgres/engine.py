@@ -27,7 +27,7 @@ class PostgresEngine:
         self._store = store
         self._signals = PostgresSignals(store)
         self._pieces = Pieces(store, settings.history_width)
-        jobs = PostgresJobs(store, self._pieces)
+        jobs = PostgresJobs(store, self._pieces, settings.quota_classes)
         self.jobs: Jobs = jobs
         self.planning: Planning = PostgresPlanning(store, self._pieces)
         self.running: Running = PostgresRunning(store, self._pieces)

@@ -35,7 +35,7 @@ class PostgresFleet:
         )
 
     async def beat(
-        self, worker_id: WorkerId, now: Instant, *, draining: bool = False, classes: Sequence[ClassId] = ()
+        self, worker_id: WorkerId, now: Instant, *, draining: bool = False, classes: Sequence[ClassId] | None = None
     ) -> Beat | None:
         found = await self._store.fetch(_SQL["beat"], worker_id, now, draining, classes, hot=True)
         if not found:

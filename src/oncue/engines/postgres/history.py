@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 from asyncpg import Record
 
-from oncue.domain.ids import JobId, RunId, UserNumber, uuid7
+from oncue.domain.ids import NO_CLASS, ClassId, JobId, RunId, UserNumber, uuid7
 from oncue.domain.instants import NEVER, Duration, Instant
 from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry, Outcome
@@ -17,6 +17,7 @@ from oncue.domain.run import NewRun, RunView, State
 from oncue.engines.marks import mark, unmark
 from oncue.engines.port import Count, Counter, Nearby, Page, RunQuery, Standing
 from oncue.engines.postgres import lanes, meters, repeats, rows
+from oncue.engines.postgres.classes import let_go
 from oncue.engines.postgres.inserting import insert_runs
 from oncue.engines.postgres.jobs import PostgresJobs
 from oncue.engines.postgres.lists import LAST, list_recent, list_runs
@@ -48,8 +49,7 @@ class PostgresHistory:
         return await self._store.read(look)
 
     async def runs(self, query: RunQuery) -> Page[RunView]:
-        classes = await self._jobs.classes() if query.task or query.queue else {}
-        return await list_runs(self._store, query, classes)
+        return await list_runs(self._store, query)
 
     async def recent(self, uid: UserNumber | None, since: Instant, limit: int) -> list[RunView]:
         recent = await list_recent(self._store, uid, since, limit)
@@ -133,7 +133,14 @@ class PostgresHistory:
         await self._store.write(lambda c: meters.forget_empty(c, now), timeout=limit)
         if dropped and cutoff > 0:
             await self._store.write(lambda c: c.execute(_SQL["forget_tags"], oldest), timeout=limit)
+        await self._let_classes_go(now)
         return dropped
+
+    async def _let_classes_go(self, now: Instant) -> None:
+        """So many at a time: whoever makes one meanwhile waits for no more than that."""
+        after: ClassId | None = NO_CLASS
+        while after is not None:
+            after = await self._store.write(partial(let_go, after=after, now=now))
 
 
 async def _find(fetch: Fetch, uid: UserNumber | None, run_id: RunId) -> RunView | None:

@@ -11,16 +11,19 @@ from uuid import UUID
 import asyncpg
 from asyncpg import Record
 
-from oncue.domain.change import JobChange
-from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, WorkerId, created_at
+from oncue.domain.change import JobChange, classed
+from oncue.domain.ids import NO_CLASS, ClassId, JobId, RunId, UserNumber, WorkerId, created_at
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import MOST_READ, Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, decode_spec, definition_of
 from oncue.domain.lane import Held
-from oncue.domain.placement import ClassKey, Priority, Resources
+from oncue.domain.placement import ClassKey
 from oncue.domain.run import NewRun, State
 from oncue.engines.admitting import REFUSED, StableKey, definitions, first_with_each, quotas_of
+from oncue.engines.classing import numbered, told
+from oncue.engines.classing import wanted as wanted_classes
 from oncue.engines.port import Cancelled, Count, Created, Creation, Holder, JobQuery, JobRow, NewJob, Page, Quota
 from oncue.engines.postgres import following, lanes, repeats, rows
+from oncue.engines.postgres.classes import classes_for, read_classes
 from oncue.engines.postgres.counting import count
 from oncue.engines.postgres.following import Bite
 from oncue.engines.postgres.inserting import (
@@ -44,26 +47,23 @@ TAGS = ["uid", "tag", "job_id"]
 
 
 class PostgresJobs:
-    def __init__(self, store: Store, pieces: Pieces) -> None:
+    def __init__(self, store: Store, pieces: Pieces, most_classes: int) -> None:
         self._store = store
         self._pieces = pieces
-        self._classes: dict[ClassKey, ClassId] = {}
+        self._most_classes = most_classes
 
     async def intern(self, keys: Sequence[ClassKey]) -> list[ClassId]:
-        unknown = [key for key in dict.fromkeys(keys) if key not in self._classes]
-        if unknown:
-            await self._store.write(lambda c: c.executemany(_SQL["intern"], sorted(map(_class_row, unknown))))
-            self._classes = {key: class_id for class_id, key in (await self.classes()).items()}
-        return [self._classes[key] for key in keys]
+        numbers = await self._store.write(lambda c: classes_for(c, dict.fromkeys(keys), 0))
+        return [numbers[key] for key in keys]
 
-    async def classes(self) -> dict[ClassId, ClassKey]:
-        return {row["class_id"]: _class_key(row) for row in await self._store.fetch("select * from classes")}
+    async def classes(self, after: ClassId = NO_CLASS, limit: int | None = None) -> dict[ClassId, ClassKey]:
+        return await read_classes(self._store, after, limit)
 
     async def create(self, new: Sequence[NewJob], now: Instant, *, whole: bool = False) -> list[Creation]:
-        create = partial(_create, new=new, now=now, whole=whole)
+        create = partial(_create, new=new, whole=whole, most_classes=self._most_classes)
         told_at = {job.deed.at for job in new if job.deed is not None}
         try:
-            at_once = new and all(is_plain(job) and is_free_of_claims(job) for job in new)
+            at_once = new and all(is_plain(job) and is_free_of_claims(job) and job.class_id for job in new)
             fetch = partial(self._store.fetch, hot=True)
             if at_once and await self._pieces.fitting("audit", told_at, lambda: create_plain(fetch, new, look=True)):
                 return [Creation(Created.NEW, job.job.job_id) for job in new]
@@ -92,7 +92,8 @@ class PostgresJobs:
 
     async def apply(self, change: JobChange, now: Instant, quota: Quota | None = None) -> bool:
         try:
-            done = await self._pieces.write("ledger", [now], lambda c: _apply(c, change, now, quota))
+            apply = partial(_apply, change=change, now=now, quota=quota, most_classes=self._most_classes)
+            done = await self._pieces.write("ledger", [now], apply)
         except _MovedOn:
             return False
         except _Unfinished:
@@ -135,7 +136,7 @@ class PostgresJobs:
             return 0
 
     async def list(self, query: JobQuery) -> Page[JobRow]:
-        return await list_jobs(self._store, query, await self.classes() if query.task or query.queue else {})
+        return await list_jobs(self._store, query)
 
 
 class _MovedOn(Exception):
@@ -153,7 +154,7 @@ class _Undo(Exception):
         self.answers = answers
 
 
-async def _create(connection: Connection, new: Sequence[NewJob], now: Instant, whole: bool) -> list[Creation]:
+async def _create(connection: Connection, new: Sequence[NewJob], whole: bool, most_classes: int) -> list[Creation]:
     quotas = quotas_of(new)
     bounds = await lock_bounds(connection, quotas)  # first: what others make of these users is there, or comes later
     there = await _existing(connection, [job.job.job_id for job in new])
@@ -172,6 +173,9 @@ async def _create(connection: Connection, new: Sequence[NewJob], now: Instant, w
     await _take_stable_keys(connection, wanted, admission.takers, made_of)
     await repeats.give_back(connection, [job for job, one in zip(new, answers, strict=True) if one.outcome in REFUSED])
     fresh = [job for job, answer in zip(new, answers, strict=True) if answer.outcome is Created.NEW]
+    if unnumbered := wanted_classes(fresh):
+        numbers = await classes_for(connection, unnumbered, most_classes)
+        fresh, answers = numbered(fresh, numbers), told(new, answers, numbers)
     if fresh and all(map(is_plain, fresh)):
         await create_plain(connection.fetch, fresh, look=False)
         return answers
@@ -252,10 +256,15 @@ def _snapshot(row: Record, runs: list[Record], *, recurring: bool) -> Snapshot:
     return Snapshot(rows.recurring(row), row["class_id"], cursor, waiting, going, crowded=crowded)
 
 
-async def _apply(connection: Connection, change: JobChange, now: Instant, quota: Quota | None) -> bool:
-    """Guards first, in the order of locks: cursor, definition, quota, lanes, runs. False: there are runs to follow."""
+async def _apply(
+    connection: Connection, change: JobChange, now: Instant, quota: Quota | None, most_classes: int
+) -> bool:
+    """Guards first, in the order of locks: cursor, definition, quota, classes, lanes, runs. False: runs must follow."""
     await _guard_definition(connection, change)
     await grow(connection, change, quota)
+    if change.new_class is not None:
+        numbers = await classes_for(connection, {change.new_class: change.uid}, most_classes)
+        change = classed(change, numbers[change.new_class])
     touched, pause = lanes.Touched(), change.job is not None and change.job.status is JobStatus.PAUSED
     follow = await following.to_follow(connection, change.job_id, pause=pause) if change.pauses_or_resumes else []
     run_ids = [run_id for run_id, _ in follow]
@@ -362,18 +371,3 @@ async def _cancel(connection: Connection, job_id: JobId, now: Instant) -> tuple[
     await following.note(connection, job_id, now, done=bite.done)
     ended = None if recurring or bite.stopped or bite.told else await connection.fetchrow(_SQL["find_run"], job_id)
     return bite, None if ended is None else State(ended["state"])
-
-
-def _class_row(key: ClassKey) -> tuple[Any, ...]:
-    size = key.size
-    return (key.task, key.queue, key.priority.value, list(key.labels), size.cpu_milli, size.memory_mb, size.slots)
-
-
-def _class_key(row: Record) -> ClassKey:
-    return ClassKey(
-        row["task"],
-        row["queue"],
-        Priority(row["priority"]),
-        tuple(row["labels"]),
-        Resources(row["cpu_milli"], row["memory_mb"], row["slots"]),
-    )

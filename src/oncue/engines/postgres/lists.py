@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from oncue.domain.ids import ClassId, UserNumber
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import JobStatus
-from oncue.domain.placement import ClassKey
 from oncue.domain.run import RunView, State
 from oncue.engines.marks import mark, unmark
 from oncue.engines.port import JobQuery, JobRow, Page, RunQuery
@@ -43,8 +42,8 @@ ONE_SHOTS: dict[JobStatus | None, dict[str, str]] = {
 TAGGED = "and (select true from job_tags t where t.uid = w.uid and t.tag = $10 and t.job_id = w.job_id)"
 
 
-async def list_jobs(store: Store, query: JobQuery, classes: dict[ClassId, ClassKey]) -> Page[JobRow]:
-    chosen = _chosen(classes, query.task, query.queue)
+async def list_jobs(store: Store, query: JobQuery) -> Page[JobRow]:
+    chosen = await _chosen(store, query.task, query.queue)
     if chosen == []:
         return Page(())
     look = _Look(store, query, chosen)
@@ -124,10 +123,11 @@ def _before(start: Instant | None) -> tuple[int, UUID]:
     return (ALWAYS[0] if start is None else start - 1, LAST)
 
 
-async def list_runs(store: Store, query: RunQuery, classes: dict[ClassId, ClassKey]) -> Page[RunView]:
+async def list_runs(store: Store, query: RunQuery) -> Page[RunView]:
     """Part after part: running, waiting, ended. The mark says in which part the next page begins, and where."""
     part, at, last = unmark(query.after, tuple[Part, int, UUID]) if query.after else ("running", *_START["running"])
-    chosen = _chosen(classes, query.task, query.queue)
+    classes = await _chosen(store, query.task, query.queue)
+    chosen = None if classes is None else frozenset(classes)
     narrowed = (chosen, query.states, query.wanted_from, query.wanted_until)
     scan = SCAN if any(one is not None for one in narrowed) else query.limit + 1
     items: list[RunView] = []
@@ -190,7 +190,7 @@ async def _fetch_part(store: Store, query: RunQuery, part: Part, at: int, last: 
     return await store.fetch(_SQL[f"list_history{of_job}"], who, at, last, scan)
 
 
-def _run_matches(query: RunQuery, run: RunView, chosen: list[ClassId] | None) -> bool:
+def _run_matches(query: RunQuery, run: RunView, chosen: frozenset[ClassId] | None) -> bool:
     return (
         (query.uid is None or run.uid == query.uid)
         and (query.states is None or run.state in query.states)
@@ -205,7 +205,10 @@ async def _uids(store: Store, uid: UserNumber | None) -> list[int]:
     return [uid] if uid is not None else [row["uid"] for row in await store.fetch("select uid from users")]
 
 
-def _chosen(classes: dict[ClassId, ClassKey], task: str | None, queue: str | None) -> list[ClassId] | None:
+async def _chosen(store: Store, task: str | None, queue: str | None) -> list[ClassId] | None:
     if task is None and queue is None:
         return None
-    return [i for i, key in classes.items() if task in (None, key.task) and queue in (None, key.queue)]
+    asked = {name: value for name, value in (("task", task), ("queue", queue)) if value is not None}
+    narrowed = " and ".join(f"{name} = ${n}" for n, name in enumerate(asked, 1))
+    found = await store.fetch(f"select class_id from classes where {narrowed}", *asked.values())
+    return [row["class_id"] for row in found]

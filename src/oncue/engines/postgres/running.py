@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from asyncpg import Record
 
 from oncue.domain.attempt import handed_back
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, WorkerId
-from oncue.domain.instants import Instant
+from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import JobStatus
 from oncue.domain.lane import Held
 from oncue.domain.run import Claimed, Peeked, Settled, Settlement, State
@@ -32,6 +33,7 @@ _COUNT = {
     State.CANCELLED: Count.CANCELLED,
     State.EXPIRED: Count.EXPIRED,
 }
+FEW_CLASSES = 200  # are looked into as quickly as is found out whether anything waits in them
 LOOKS = 1_000  # users that are asked one by one, whether or not they have anything due
 ALIVE = "and exists (select from workers where worker_id = $1 for key share)"
 
@@ -42,16 +44,28 @@ class PostgresRunning:
         self._pieces = pieces
 
     async def peek(self, classes: Sequence[ClassId], after: Instant, until: Instant, limit: int) -> list[Peeked]:
+        classes = await self._worth_a_look(classes)
         return rows.peeked(await self._store.fetch(_SQL["peek"], classes, after, until, limit, hot=True))
 
     async def peek_fair(
         self, classes: Sequence[ClassId], after: UserNumber, users: int, each: int, now: Instant
     ) -> Turns:
+        classes = await self._worth_a_look(classes)
         found = await self._store.fetch(_SQL["peek_fair"], classes, after, users, each, now, LOOKS, hot=True)
         asked = len({row["uid"] for row in found})
         return Turns(
             rows.peeked(row for row in found if row["run_id"] is not None), found[-1]["uid"] if asked == LOOKS else None
         )
+
+    async def _worth_a_look(self, classes: Sequence[ClassId]) -> Sequence[ClassId]:
+        """Of many, those in which anything waits, unless that is so in more classes than are asked for."""
+        if len(classes) <= FEW_CLASSES:
+            return classes
+        busy = await self._store.fetch(_SQL["busy_classes"], len(classes) + 1, hot=True)
+        if len(busy) > len(classes):
+            return classes
+        asked = [*sorted(classes), NEVER]
+        return [class_id for (class_id,) in busy if asked[bisect_left(asked, class_id)] == class_id]
 
     async def claim(self, worker_id: WorkerId, run_ids: Sequence[RunId], now: Instant) -> list[Claimed]:
         found = await self._store.fetch(_SQL["claim"], run_ids, worker_id, now, hot=True)

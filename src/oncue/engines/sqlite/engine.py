@@ -26,7 +26,7 @@ class SqliteEngine:
         self._store = store
         self._signals = SqliteSignals(store.path)
         pieces = Pieces(settings.history_width)
-        jobs = SqliteJobs(store, pieces)
+        jobs = SqliteJobs(store, pieces, settings.quota_classes)
         self.jobs: Jobs = jobs
         self.planning: Planning = SqlitePlanning(store, pieces)
         self.running: Running = SqliteRunning(store, pieces)

@@ -36,10 +36,11 @@ class SqliteFleet:
         await self._store.write(lambda db: fetch(db, _SQL["register"], row))
 
     async def beat(
-        self, worker_id: WorkerId, now: Instant, *, draining: bool = False, classes: Sequence[ClassId] = ()
+        self, worker_id: WorkerId, now: Instant, *, draining: bool = False, classes: Sequence[ClassId] | None = None
     ) -> Beat | None:
         def beat(db: Connection) -> Beat | None:
-            known = first(db, _SQL["beat"], (now, draining, _json(classes), worker_id.bytes))
+            said = None if classes is None else _json(classes)
+            known = first(db, _SQL["beat"], (now, draining, said, worker_id.bytes))
             if known is None:
                 return None
             [(place, peers)] = fetch(db, _SQL["place"], (worker_id.bytes,))

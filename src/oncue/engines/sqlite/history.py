@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
-from oncue.domain.ids import JobId, RunId, UserNumber, uuid7
+from oncue.domain.ids import NO_CLASS, ClassId, JobId, RunId, UserNumber, uuid7
 from oncue.domain.instants import NEVER, Duration, Instant
 from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry
@@ -15,6 +16,7 @@ from oncue.engines.marks import mark, unmark
 from oncue.engines.port import Count, Counter, Nearby, Page, RunQuery, Standing
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import meters, repeats, rows
+from oncue.engines.sqlite.classes import let_go
 from oncue.engines.sqlite.inserting import insert_runs
 from oncue.engines.sqlite.jobs import SqliteJobs
 from oncue.engines.sqlite.lanes import tend
@@ -51,8 +53,7 @@ class SqliteHistory:
         return await self._store.read(look)
 
     async def runs(self, query: RunQuery) -> Page[RunView]:
-        classes = await self._jobs.classes() if query.task or query.queue else {}
-        return await self._store.read(lambda db: list_runs(db, query, classes))
+        return await self._store.read(lambda db: list_runs(db, query))
 
     async def recent(self, uid: UserNumber | None, since: Instant, limit: int) -> list[RunView]:
         def look(db: Connection) -> list[RunView]:
@@ -132,7 +133,13 @@ class SqliteHistory:
         await self._store.write(lambda db: _forget_what_nothing_refers_to(db, cutoff, pieces_dropped=dropped > 0))
         await self._store.write(lambda db: meters.forget_empty(db, now))
         await self._store.write(lambda db: fetch(db, "delete from quotas"))  # counted anew when next needed
+        await self._let_classes_go(now)
         return dropped
+
+    async def _let_classes_go(self, now: Instant) -> None:
+        after: ClassId | None = NO_CLASS
+        while after is not None:
+            after = await self._store.write(partial(let_go, after=after, now=now))
 
     async def _forget(self, table: str, before: Instant) -> None:
         """A little at a time, so that nobody waits long for their turn."""

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
 from uuid import UUID
 
-import msgspec
-
-from oncue.domain.change import JobChange
-from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, WorkerId, created_at
+from oncue.domain.change import JobChange, classed
+from oncue.domain.ids import NO_CLASS, ClassId, JobId, RunId, UserNumber, WorkerId, created_at
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import MOST_READ, Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, decode_spec, definition_of
 from oncue.domain.lane import Held
-from oncue.domain.placement import ClassKey, Priority, Resources
+from oncue.domain.placement import ClassKey
 from oncue.domain.run import NewRun, State
 from oncue.engines.admitting import StableKey, definitions, first_with_each
+from oncue.engines.classing import numbered, told
+from oncue.engines.classing import wanted as wanted_classes
 from oncue.engines.port import Cancelled, Count, Created, Creation, Holder, JobQuery, JobRow, NewJob, Page, Quota
 from oncue.engines.repeat_keys import Kept, RepeatKey
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import following, repeats, rows
+from oncue.engines.sqlite.classes import classes_for, read_classes
 from oncue.engines.sqlite.counting import Counted, count
 from oncue.engines.sqlite.following import Bite
 from oncue.engines.sqlite.inserting import delete_many, insert_many, insert_runs, write_deeds, write_ledger
@@ -36,25 +36,21 @@ _SQL = statements("oncue.engines.sqlite")
 
 
 class SqliteJobs:
-    def __init__(self, store: Store, pieces: Pieces) -> None:
+    def __init__(self, store: Store, pieces: Pieces, most_classes: int) -> None:
         self._store = store
         self._pieces = pieces
-        self._classes: dict[ClassKey, ClassId] = {}
+        self._most_classes = most_classes
 
     async def intern(self, keys: Sequence[ClassKey]) -> list[ClassId]:
-        unknown = [key for key in dict.fromkeys(keys) if key not in self._classes]
-        if unknown:
-            await self._store.write(lambda db: db.executemany(_SQL["intern"], map(_class_row, unknown)).fetchall())
-            self._classes = {key: class_id for class_id, key in (await self.classes()).items()}
-        return [self._classes[key] for key in keys]
+        numbers = await self._store.write(lambda db: classes_for(db, dict.fromkeys(keys), 0))
+        return [numbers[key] for key in keys]
 
-    async def classes(self) -> dict[ClassId, ClassKey]:
-        found = await self._store.read(lambda db: fetch(db, _SQL["classes"]))
-        return {ClassId(class_id): _class_key(row) for class_id, *row in found}
+    async def classes(self, after: ClassId = NO_CLASS, limit: int | None = None) -> dict[ClassId, ClassKey]:
+        return await self._store.read(lambda db: read_classes(db, after, limit))
 
     async def create(self, new: Sequence[NewJob], now: Instant, *, whole: bool = False) -> list[Creation]:
         made_of = definitions(new)
-        return await self._store.write(lambda db: _create(db, new, made_of, whole))
+        return await self._store.write(lambda db: _create(db, new, made_of, whole, self._most_classes))
 
     async def keyed(self, uid: UserNumber, key: str) -> Holder | None:
         row = await self._store.read(lambda db: first(db, _SQL["key_holder"], (uid, key)))
@@ -64,7 +60,8 @@ class SqliteJobs:
         return await self._store.read(lambda db: _read(db, uid, job_id))
 
     async def apply(self, change: JobChange, now: Instant, quota: Quota | None = None) -> bool:
-        applied, unfinished = await self._store.write(lambda db: _apply(db, change, now, quota))
+        apply = partial(_apply, change=change, now=now, quota=quota, most_classes=self._most_classes)
+        applied, unfinished = await self._store.write(apply)
         if unfinished:
             await self.finish(change.job_id, now)
         return applied
@@ -97,8 +94,7 @@ class SqliteJobs:
         return await self._store.write(lambda db: purge(db, job_id, limit))
 
     async def list(self, query: JobQuery) -> Page[JobRow]:
-        classes = await self.classes() if query.task or query.queue else {}
-        return await self._store.read(lambda db: list_jobs(db, query, classes))
+        return await self._store.read(lambda db: list_jobs(db, query))
 
     def _next_bite(self, job_id: JobId, after: bytes, now: Instant, db: Connection) -> Bite:
         return following.next_bite(db, self._pieces, job_id, after, now)
@@ -124,7 +120,9 @@ class SqliteJobs:
 # ------------------------------------------------------------------------------------------------------------- create
 
 
-def _create(db: Connection, new: Sequence[NewJob], made_of: Mapping[JobId, bytes], whole: bool) -> list[Creation]:
+def _create(
+    db: Connection, new: Sequence[NewJob], made_of: Mapping[JobId, bytes], whole: bool, most_classes: int
+) -> list[Creation]:
     answers = _answers(db, new)
     if whole and any(answer.outcome is not Created.NEW for answer in answers):
         return answers  # a repeat is one, whatever else would be in its way by now
@@ -133,6 +131,9 @@ def _create(db: Connection, new: Sequence[NewJob], made_of: Mapping[JobId, bytes
     fresh = [job for job, answer in zip(new, answers, strict=True) if answer.outcome is Created.NEW]
     if whole and len(fresh) < len(new):
         return answers
+    if unnumbered := wanted_classes(fresh):
+        numbers = classes_for(db, unnumbered, most_classes)
+        fresh, answers = numbered(fresh, numbers), told(new, answers, numbers)
     recurring = [(job, job.cursor) for job in fresh if job.cursor is not None]
     insert_many(db, "jobs", rows.JOBS, [rows.job_row(job.job, job.class_id) for job, _ in recurring])
     insert_many(db, "agenda", rows.AGENDA, [rows.agenda_row(j.job.job_id, j.job.uid, at) for j, at in recurring])
@@ -208,13 +209,18 @@ def _read(db: Connection, uid: UserNumber | None, job_id: JobId) -> Snapshot | N
 # -------------------------------------------------------------------------------------------------------------- apply
 
 
-def _apply(db: Connection, change: JobChange, now: Instant, quota: Quota | None) -> tuple[bool, bool]:
+def _apply(
+    db: Connection, change: JobChange, now: Instant, quota: Quota | None, most_classes: int
+) -> tuple[bool, bool]:
     """Guards first: when one fails, nothing has been written. Whether it was, and whether runs are left to follow."""
     if following.is_unfinished(db, change.job_id):
         return False, True  # what was done before this comes to its end first
     if not (_definition_as_read(db, change) and _runs_as_read(db, change)):
         return False, False
     grow(db, change, quota)
+    if change.new_class is not None:
+        numbers = classes_for(db, {change.new_class: change.uid}, most_classes)
+        change = classed(change, numbers[change.new_class])
     touched, bite = Touched(), Bite()
     tokens = _withdraw(db, change, touched)
     following.hold_or_release(db, [run_id.bytes for run_id in change.hold], touched, pause=True)
@@ -312,19 +318,3 @@ def _put_tags(db: Connection, uid: UserNumber, job_id: JobId, spec: Spec) -> Non
 def _put_key(db: Connection, run: NewRun, spec: Spec) -> None:
     made_of = (definition_of(spec, run.payload), run.uid, spec.key, run.job_id.bytes)
     db.execute(_SQL["redefine_key"], made_of)
-
-
-# ------------------------------------------------------------------------------------------------------------ classes
-
-
-def _class_row(key: ClassKey) -> tuple[Any, ...]:
-    size = key.size
-    labels = msgspec.json.encode(key.labels).decode()
-    return (key.task, key.queue, key.priority.value, labels, size.cpu_milli, size.memory_mb, size.slots)
-
-
-def _class_key(row: Sequence[Any]) -> ClassKey:
-    task, queue, priority, labels, *size = row
-    return ClassKey(
-        task, queue, Priority(priority), msgspec.json.decode(labels, type=tuple[str, ...]), Resources(*size)
-    )

@@ -11,15 +11,15 @@ from itertools import chain, islice, takewhile
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
-from oncue.domain.ids import ClassId, JobId, UserNumber
+from oncue.domain.ids import JobId, UserNumber
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import MOST_READ, JobStatus, decode_spec
-from oncue.domain.placement import ClassKey
 from oncue.domain.run import RunView, State
 from oncue.engines.marks import mark, unmark
 from oncue.engines.port import JobQuery, JobRow, Nearby, Page, RunQuery
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
+from oncue.engines.sqlite.classes import all_busy
 from oncue.engines.sqlite.pieces import Piece, find_ended, pieces
 from oncue.engines.sqlite.store import Connection, fetch, first, stream
 
@@ -36,12 +36,12 @@ Place = tuple[str, int, bytes]
 Walk = Iterator[tuple[Place, rows.Row]]
 
 
-def list_jobs(db: Connection, query: JobQuery, classes: dict[ClassId, ClassKey]) -> Page[JobRow]:
-    chosen = _chosen(classes, query.task, query.queue)
+def list_jobs(db: Connection, query: JobQuery) -> Page[JobRow]:
+    chosen = _chosen(db, query.task, query.queue)
     return _page(_jobs(db, query), query.limit, lambda row: _job_matches(query, chosen, row), rows.job)
 
 
-def list_runs(db: Connection, query: RunQuery, classes: dict[ClassId, ClassKey]) -> Page[RunView]:
+def list_runs(db: Connection, query: RunQuery) -> Page[RunView]:
     """Part after part: running, waiting, ended."""
     part, at, last = _after(query, tuple[Part, int, bytes], ("running", 0, FIRST))
     walks: list[Walk] = []
@@ -49,7 +49,7 @@ def list_runs(db: Connection, query: RunQuery, classes: dict[ClassId, ClassKey])
         at, last = (at, last) if current == part else _START[current]
         if query.states is None or query.states & _STATES[current]:
             walks.append(_WALKS[current](db, query, at, last))
-    chosen = _chosen(classes, query.task, query.queue)
+    chosen = _chosen(db, query.task, query.queue)
     return _page(chain.from_iterable(walks), query.limit, lambda row: _run_matches(query, chosen, row), rows.view)
 
 
@@ -65,10 +65,12 @@ def _page(walk: Walk, limit: int, matches: Callable[[rows.Row], bool], made_of: 
     return Page(tuple(items))
 
 
-def _chosen(classes: dict[ClassId, ClassKey], task: str | None, queue: str | None) -> Collection[int] | None:
+def _chosen(db: Connection, task: str | None, queue: str | None) -> Collection[int] | None:
     if task is None and queue is None:
         return None
-    return {i for i, key in classes.items() if task in (None, key.task) and queue in (None, key.queue)}
+    asked = {name: value for name, value in (("task", task), ("queue", queue)) if value is not None}
+    narrowed = " and ".join(f"{name} = :{name}" for name in asked)
+    return {class_id for (class_id,) in fetch(db, f"select class_id from classes where {narrowed}", asked)}
 
 
 def _uids(db: Connection, uid: int | None) -> list[int]:
@@ -157,9 +159,8 @@ def _one_shots_in_window(db: Connection, given: dict[str, Any]) -> Iterator[rows
     if given["uid"] is not None and len(fetch(db, _SQL["some_run_ids"], (given["uid"], FEW + 1))) <= FEW:
         return iter(sorted(fetch(db, _SQL["few_in_window"], given), key=_by_next))
     who = "" if given["uid"] is None else "and r.uid = :uid "
-    class_ids = [class_id for (class_id,) in fetch(db, "select class_id from classes")]
     by_class = _SQL["due_in_window"].format(who=who)
-    streams = [stream(db, by_class, {**given, "class_id": class_id}) for class_id in class_ids]
+    streams = [stream(db, by_class, {**given, "class_id": class_id}) for class_id in all_busy(db)]
     return merge(stream(db, _SQL["held_in_window"].format(who=who), given), *streams, key=_by_next)
 
 

@@ -41,6 +41,18 @@ async def test_a_beat_says_how_it_is(store: Store) -> None:
     assert (known.beat_at, known.draining, known.classes) == (store.now, True, (number,))
 
 
+async def test_a_beat_that_names_no_classes_leaves_them_as_they_were(store: Store) -> None:
+    worker = await store.worker()
+    [number] = await store.jobs.intern([(await store.new_one_shot()).job.spec.class_key])
+    await store.fleet.beat(worker, store.now, classes=[number])
+
+    await store.fleet.beat(worker, store.now)
+    assert only(await store.fleet.workers()).classes == (number,)
+
+    await store.fleet.beat(worker, store.now, classes=[])
+    assert only(await store.fleet.workers()).classes == ()
+
+
 async def test_workers_share_out_their_places(store: Store) -> None:
     workers = [await store.worker() for _ in range(4)]
 

@@ -2,7 +2,7 @@
 select p.run_id as job_id, p.uid, job_version, status, spec, payload, null::bigint as created_at, ended_at, null::bigint as next_at, fits, ends
 from unnest(array(select unnest($1::int[]) union all select uid from users where (select $1) is null)) u(uid) cross join lateral (
   select * from (
-    select w.*, is_job and status = any($3::int[]) and ($2::int[] is null or class_id = any($2)) as fits,
+    select w.*, is_job and status = any($3::int[]) and ($2::int[] is null or class_id in (select unnest($2::int[]))) as fits,
       row_number() over (order by ended_at desc, run_id desc) = (select $4::int) as ends
     from (
       select run_id, uid, class_id, job_version, case state when 4 then 3 else 2 end as status, spec, payload, ended_at,

@@ -4,7 +4,7 @@ select p.job_id, p.uid, version, status, spec, payload, created_at, updated_at, 
 from unnest(array(select unnest($1::int[]) union all select uid from users where (select $1) is null)) u(uid) cross join lateral (
   select * from (
     select w.*, row_number() over (order by uid, next_at, job_id) = (select $4::int) as ends,
-      is_job and status = any($3::int[]) and ($2::int[] is null or class_id = any($2)) and ($9::text is null or name = $9) {tag} as fits
+      is_job and status = any($3::int[]) and ($2::int[] is null or class_id in (select unnest($2::int[]))) and ($9::text is null or name = $9) {tag} as fits
     from (
       (select a.uid, next_at, a.job_id, true as is_job, class_id, name, version, status, spec, payload, created_at, updated_at
        from (
