@@ -88,6 +88,11 @@ async def test_a_run_that_is_moved_while_it_is_cancelled_leaves_its_new_lane(
     assert not await play_pair(await theatre.stage("one-shot first in a group"), first, second)
 
 
+@pytest.mark.parametrize(("first", "second"), [("cancel job", "purge"), ("purge", "cancel job")])
+async def test_who_purges_and_who_cancels_lock_in_the_same_order(theatre: Theatre, first: str, second: str) -> None:
+    assert not await play_pair(await theatre.stage("finished"), first, second)
+
+
 # ----------------------------------------------------------------------------------------------- these tests can fail
 
 
