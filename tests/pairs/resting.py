@@ -33,6 +33,7 @@ async def _come_to_rest(engine: Engine, session: Session, met: Met) -> list[str]
         return wrong or ["a stale attempt changed something"]
     for worker, run in mine:
         await engine.running.settle(worker, [attempt.succeeded(run, now, now, None)], now)
+    await engine.running.reap(100, now, lambda run, worker, since: attempt.lost(run, worker, since, now))
     wrong += await _run_all(engine, met, now)
     return wrong + _left(met, await look(session))
 
