@@ -54,8 +54,8 @@ async def _run_all(engine: Engine, met: Met, now: Instant) -> list[str]:
     for _ in range(ROUNDS):
         now = Instant(now + LATER)
         due = await engine.running.peek(classes, Instant(0), now, 100)
-        if due:
-            claimed = await engine.running.claim(worker, [run.run_id for run in due], now)
+        claimed = await engine.running.claim(worker, [run.run_id for run in due], now) if due else []
+        if claimed:
             wrong += _misfits(met, claimed)
             await engine.running.settle(worker, [attempt.succeeded(run, now, now, None) for run in claimed], now)
         elif not await engine.planning.expire(100, now) and not (await engine.planning.grant(now, 100, now)).runs:
