@@ -109,13 +109,16 @@ def what_was_claimed_is_held(met: Met) -> Iterator[str]:
 
 
 def cancelled_is_stopped(met: Met) -> Iterator[str]:
-    """Nothing of it waits, and what runs was told."""
+    """Nothing of it waits, what runs was told, and a job does not go on."""
     for answer in met.told("cancel run"):
         if isinstance(answer, Cancelled) and answer.final is None:
             yield from _at_large(met, lambda row: row["run_id"] == str(met.at.target))
     for answer in met.told("cancel job"):
-        if isinstance(answer, Cancelled) and answer.final is None and _job_is_cancelled(met):
-            yield from _at_large(met, lambda row: row["job_id"] == str(met.at.job_id))
+        if isinstance(answer, Cancelled) and answer.final is None:
+            if _goes_on(met):
+                yield "the job goes on"
+            if _is_cancelled(met):
+                yield from _at_large(met, lambda row: row["job_id"] == str(met.at.job_id))
 
 
 def _at_large(met: Met, concerned: Any) -> Iterator[str]:
@@ -126,11 +129,19 @@ def _at_large(met: Met, concerned: Any) -> Iterator[str]:
             yield f"{row['run_id']} runs and was not told"
 
 
-def _job_is_cancelled(met: Met) -> bool:
+def _goes_on(met: Met) -> bool:
+    job = _job(met.after, met.at)
+    if job is not None:
+        return bool(job["status"] < FINISHED)
+    return any(row["run_id"] == str(met.at.job_id) for row in met.after.rows("waiting"))
+
+
+def _is_cancelled(met: Met) -> bool:
+    """One that has finished stays so, and may be run by hand afterwards."""
     job = _job(met.after, met.at)
     if job is not None:
         return bool(job["status"] == CANCELLED)
-    [*only] = [row for row in _runs(met.after, met.at) if row["run_id"] == str(met.at.job_id)]
+    only = [row for row in _runs(met.after, met.at) if row["run_id"] == str(met.at.job_id)]
     return any(row.get("state") == State.CANCELLED or row.get("cancel_at") for row in only)
 
 

@@ -33,6 +33,7 @@ async def _come_to_rest(engine: Engine, session: Session, met: Met) -> list[str]
         return wrong or ["a stale attempt changed something"]
     for worker, run in mine:
         await engine.running.settle(worker, [attempt.succeeded(run, now, now, None)], now)
+    await engine.running.reap(100, now, lambda run, worker, since: attempt.lost(run, worker, since, now))
     wrong += await _run_all(engine, met, now)
     return wrong + _left(met, await look(session))
 
@@ -53,8 +54,8 @@ async def _run_all(engine: Engine, met: Met, now: Instant) -> list[str]:
     for _ in range(ROUNDS):
         now = Instant(now + LATER)
         due = await engine.running.peek(classes, Instant(0), now, 100)
-        if due:
-            claimed = await engine.running.claim(worker, [run.run_id for run in due], now)
+        claimed = await engine.running.claim(worker, [run.run_id for run in due], now) if due else []
+        if claimed:
             wrong += _misfits(met, claimed)
             await engine.running.settle(worker, [attempt.succeeded(run, now, now, None) for run in claimed], now)
         elif not await engine.planning.expire(100, now) and not (await engine.planning.grant(now, 100, now)).runs:

@@ -21,9 +21,9 @@ from oncue.engines.port import Engine
 from oncue.settings import Settings
 from oncue.testing.conformance.store import Store
 
-# What somebody else has this moment these leave for the next time, and to withdraw takes several writes: they may do a
-# part of what there is to do.
-IN_PART = frozenset({"claim", "plan", "grant", "reap", "withdraw"})
+# What somebody else has this moment these leave for the next time, or they take several writes: they may do a part of
+# what there is to do.
+IN_PART = frozenset({"claim", "plan", "grant", "reap", "withdraw", "purge"})
 
 Chosen = Callable[[str, str, str, int], bool]  # situation, first, second, after so many steps
 
@@ -124,10 +124,13 @@ class Stage:
             return [f"raised: {wrong!r}"]
         pair.count += 1
         pair.waited += waited
-        pair.deadlocks += one.steps.deadlocks + other.steps.deadlocks
+        deadlocks = one.steps.deadlocks + other.steps.deadlocks
+        pair.deadlocks += deadlocks
         self._image = await look(self._session)
         met = Met(self.at, self._kept.image, self._image, ((first, answers[0]), (second, answers[1])))
         wrong = await self._judged(met)
+        if deadlocks:
+            wrong = [*wrong, "order of locks: they waited for each other, until the server undid one of them"]
         if not wrong and not {first, second} & IN_PART and met.after.key not in await self._in_turn(first, second):
             return ["in turn: it is as if neither came first"]
         return wrong

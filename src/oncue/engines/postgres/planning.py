@@ -132,8 +132,6 @@ async def _withdraw(connection: Connection, withdrawals: Sequence[Withdrawal], n
     await lanes.lock(connection, touched, leaving=len(run_ids))
     gone = await connection.fetch(_SQL["withdraw_held"], run_ids)
     taken = frozenset(row["run_id"] for row in gone)
-    for row in gone:
-        touched.free(row["lane"], row["gate"])  # which an edit may have changed since
     await count(connection, Tally((row["uid"], row["class_id"], Count.WITHDRAWN) for row in gone))
     await write_ledger(connection, [w.entry for w in withdrawals if w.run_id in taken], now)
     await lanes.tend(connection, touched)

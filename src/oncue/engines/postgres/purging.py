@@ -37,7 +37,11 @@ async def purge(connection: Connection, job_id: JobId, limit: int) -> int:
 
 
 async def _lock_ended(connection: Connection, job_id: JobId) -> UserNumber | None:
-    """Whose it is, if it is there and has ended. Its row is locked; a one-shot has none, and is locked by its id."""
+    """Whose it is, if it is there and has ended. Its row is locked; a one-shot has none, and is locked by its id.
+
+    The cursor comes before the definition, as for whoever cancels or edits it.
+    """
+    await connection.execute("select from agenda where job_id = $1 for update", job_id)
     row = await connection.fetchrow(_SQL["lock_job"], job_id)
     if row is not None:
         return row["uid"] if rows.STATUSES[row["status"]] in ENDED else None
