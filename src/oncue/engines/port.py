@@ -35,12 +35,12 @@ from uuid import UUID
 from oncue.domain.change import JobChange
 from oncue.domain.explain import Standing
 from oncue.domain.ids import ClassId, JobId, KeyId, RunId, UserNumber, WorkerId
-from oncue.domain.instants import Duration, Instant
+from oncue.domain.instants import LONG_AGO, Duration, Instant
 from oncue.domain.job import Snapshot
 from oncue.domain.ledger import Entry
 from oncue.domain.overlap import HeldRun, Withdrawal
 from oncue.domain.placement import ClassKey
-from oncue.domain.planning import DueJob, Plan
+from oncue.domain.planning import PLANNED_AT_ONCE, DueJob, Plan
 from oncue.domain.quota import Quota, Usage
 from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settled, Settlement
 from oncue.engines.values import (
@@ -194,12 +194,25 @@ class Jobs(Protocol):
 class Planning(Protocol):
     """Occurrences into runs. Any number of schedulers call these at once; none is special."""
 
-    async def plan(self, until: Instant, limit: int, now: Instant, decide: Callable[[DueJob], Plan]) -> Planned:
-        """Take up to `limit` active jobs with `next_at <= until` that nobody else holds, and write what `decide` says.
+    async def plan(
+        self,
+        until: Instant,
+        limit: int,
+        now: Instant,
+        decide: Callable[[DueJob], Plan | None],
+        *,
+        since: Instant = LONG_AGO,
+        runs: int = PLANNED_AT_ONCE,
+    ) -> Planned:
+        """Take up to `limit` active jobs with `since <= next_at <= until` that nobody else holds; write what `decide`
+        says.
 
         Per job one transaction: runs, ledger and cursor, under the lock of its cursor. `decide` is pure and quick; it
         may be called again for the same job if the write did not happen. The floor only rises, so a repeat plans
         nothing twice. Nearest first.
+
+        Bounded by runs, not by jobs alone: once there are `runs` of them or more, or `decide` says None, the jobs that
+        are left stay as they are, for the next call. So one transaction writes fewer than `runs` and one job's step.
         """
         ...
 

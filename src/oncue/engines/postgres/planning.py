@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from asyncpg import Record
 
 from oncue.domain.ids import JobId, RunId
-from oncue.domain.instants import NEVER, Instant
+from oncue.domain.instants import LONG_AGO, NEVER, Instant
 from oncue.domain.job import Cursor, decode_spec
 from oncue.domain.overlap import HeldRun, Withdrawal
-from oncue.domain.planning import DueJob, Plan
+from oncue.domain.planning import PLANNED_AT_ONCE, DueJob, Plan
 from oncue.domain.run import State
+from oncue.engines.deciding import plans_of
 from oncue.engines.port import Count, Granted, Planned
 from oncue.engines.postgres import lanes, meters, rows
 from oncue.engines.postgres.counting import count
@@ -31,12 +32,21 @@ class PostgresPlanning:
         self._store = store
         self._pieces = pieces
 
-    async def plan(self, until: Instant, limit: int, now: Instant, decide: Callable[[DueJob], Plan]) -> Planned:
+    async def plan(
+        self,
+        until: Instant,
+        limit: int,
+        now: Instant,
+        decide: Callable[[DueJob], Plan | None],
+        *,
+        since: Instant = LONG_AGO,
+        runs: int = PLANNED_AT_ONCE,
+    ) -> Planned:
         async def plan(connection: Connection) -> list[Plan]:
-            taken = await connection.fetch(_SQL["plan_take"], until, limit)
+            taken = await connection.fetch(_SQL["plan_take"], since, until, limit)
             due = await connection.fetch(_SQL["plan_read"], [row["job_id"] for row in taken])
             jobs, unreadable = readable(due, _due_job)
-            plans = [decide(job) for job in jobs]
+            plans = plans_of(jobs, decide, runs)
             await _write(connection, plans, now)
             await _put_off(connection, unreadable, now)
             return plans

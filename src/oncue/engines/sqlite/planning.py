@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from oncue.domain.ids import JobId, RunId
-from oncue.domain.instants import NEVER, Instant
+from oncue.domain.instants import LONG_AGO, NEVER, Instant
 from oncue.domain.job import Cursor, decode_spec
 from oncue.domain.overlap import HeldRun, Withdrawal
-from oncue.domain.planning import DueJob, Plan
+from oncue.domain.planning import PLANNED_AT_ONCE, DueJob, Plan
 from oncue.domain.run import State
+from oncue.engines.deciding import plans_of
 from oncue.engines.port import Granted, Planned
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import meters, rows
@@ -31,10 +32,19 @@ class SqlitePlanning:
         self._store = store
         self._pieces = pieces
 
-    async def plan(self, until: Instant, limit: int, now: Instant, decide: Callable[[DueJob], Plan]) -> Planned:
+    async def plan(
+        self,
+        until: Instant,
+        limit: int,
+        now: Instant,
+        decide: Callable[[DueJob], Plan | None],
+        *,
+        since: Instant = LONG_AGO,
+        runs: int = PLANNED_AT_ONCE,
+    ) -> Planned:
         def plan(db: Connection) -> tuple[list[Plan], int | None]:
-            jobs, unreadable = readable(fetch(db, _SQL["plan_take"], (until, limit)), _due_job)
-            plans = [decide(job) for job in jobs]
+            jobs, unreadable = readable(fetch(db, _SQL["plan_take"], (since, until, limit)), _due_job)
+            plans = plans_of(jobs, decide, runs)
             _write(db, plans, now)
             _put_off(db, unreadable, now)
             return plans, fetch(db, "select min(next_at) from agenda")[0][0]
