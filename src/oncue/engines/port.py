@@ -217,11 +217,18 @@ class Planning(Protocol):
         ...
 
     async def overdue(self, limit: int, now: Instant) -> list[HeldRun]:
-        """Scheduled runs whose instant has come but whose lane is taken, by `wanted`: overlap decides on them."""
+        """Scheduled runs whose instant has come but whose lane is taken, by `wanted`: overlap decides on them.
+
+        Each with the run of its job that the lane has let in, if it is one of its job: `busy` if that has begun (it
+        runs, was handed back, or is between two attempts), else `first`.
+        """
         ...
 
     async def withdraw(self, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
-        """Take back held, untried runs and write their ledger entries. Those no longer held are left alone."""
+        """Take back held, untried runs and write their ledger entries. Those no longer held are left alone.
+
+        One that was `let_in` is taken back if it waits and nobody has ever claimed it.
+        """
         ...
 
     async def expire(self, limit: int, now: Instant) -> int:

@@ -10,7 +10,7 @@ from asyncpg import Record
 from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import LONG_AGO, NEVER, Instant
 from oncue.domain.job import Cursor, decode_spec
-from oncue.domain.overlap import HeldRun, Withdrawal
+from oncue.domain.overlap import HeldRun, Unbegun, Withdrawal
 from oncue.domain.planning import PLANNED_AT_ONCE, DueJob, Plan
 from oncue.domain.run import State
 from oncue.engines.deciding import plans_of
@@ -133,7 +133,8 @@ async def _withdraw(connection: Connection, withdrawals: Sequence[Withdrawal], n
     for row in await connection.fetch("select lane, gate from waiting where run_id = any($1::uuid[])", run_ids):
         touched.free(row["lane"], row["gate"])
     await lanes.lock(connection, touched, leaving=len(run_ids))
-    gone = await connection.fetch(_SQL["withdraw_held"], run_ids)
+    let_in = [withdrawal.run_id for withdrawal in withdrawals if withdrawal.let_in]
+    gone = await connection.fetch(_SQL["withdraw_held"], run_ids, let_in)
     taken = frozenset(row["run_id"] for row in gone)
     await count(connection, Tally((row["uid"], row["class_id"], Count.WITHDRAWN) for row in gone))
     await write_ledger(connection, [w.entry for w in withdrawals if w.run_id in taken], now)
@@ -148,6 +149,11 @@ def _due_job(row: Record) -> DueJob:
 
 
 def _held_run(row: Record) -> HeldRun:
+    inside, begun = row["inside"], row["begun"]
+    first = None
+    if inside is not None and not begun:
+        trigger = rows.TRIGGERS[row["inside_trigger"]]
+        first = Unbegun(inside, row["inside_wanted"], row["inside_nominal"], trigger)
     return HeldRun(
         run_id=row["run_id"],
         job_id=row["job_id"],
@@ -155,5 +161,6 @@ def _held_run(row: Record) -> HeldRun:
         nominal=row["nominal"],
         trigger=rows.TRIGGERS[row["trigger"]],
         overlap=decode_spec(row["spec"]).overlap,
-        busy=row["busy"],
+        busy=inside if begun else None,
+        first=first,
     )
