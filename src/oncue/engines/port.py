@@ -74,7 +74,10 @@ from oncue.engines.values import (
     Worker,
 )
 
+FOLDED_AT_ONCE = 20_000  # appended counts in one statement
+
 __all__ = [
+    "FOLDED_AT_ONCE",
     "Beat",
     "Cancelled",
     "Capabilities",
@@ -146,9 +149,9 @@ class Jobs(Protocol):
     async def keyed(self, uid: UserNumber, key: str) -> Holder | None:
         """The user's job that has this stable key, or had it last: it may have ended.
 
-        It may be forgotten as well, if it was a one-shot that has finished. That it was there is known, however long
-        ago, until another job takes the key or it is purged: who asks for the same again must not run it twice. The
-        key of one that was cancelled is forgotten with it.
+        It may be forgotten as well, if it has finished. That it was there is known for `Settings.keep_job_keys`, until
+        another job takes the key or it is purged: who asks for the same again must not run it twice. The key of one
+        that was cancelled is forgotten with it.
         """
         ...
 
@@ -425,14 +428,23 @@ class History(Protocol):
         """Sums kept as things happen; never by counting tables."""
         ...
 
-    async def fold(self) -> int:
-        """Fold appended counts into their sums; returns how many. Any scheduler, about once a second."""
+    async def fold(self, limit: int = FOLDED_AT_ONCE) -> int:
+        """Fold up to `limit` appended counts into their sums; how many. At the limit there may be more.
+
+        Any scheduler, about once a second.
+        """
         ...
 
     async def tend(self, now: Instant, keep: Duration) -> int:
         """Make room for history ahead and drop whole stretches that ended before `now - keep`; returns how many.
 
-        Open dead letters and their runs stay whatever their age. Idempotency keys are in two generations: once the
+        Open dead letters stay for `Settings.keep_dead_letters`, whatever becomes of their runs, up to
+        `Settings.most_dead_letters` of each user; then the oldest are discarded, and the audit log says so. A recurring
+        job that has ended goes when none of its runs is left. Of a finished job that was put by a stable key, it is
+        known for `Settings.keep_job_keys` that it was there.
+
+        All of it in bites: no transaction takes long, and none of its parts keeps another from being done. The first
+        error is raised after all were tried. Idempotency keys are in two generations: once the
         current one is older than `Settings.repeat_for`, the other one is emptied whole and is current from then on. So
         a key lasts that long, and at most twice as long. One caller turns, however many there are.
         """
