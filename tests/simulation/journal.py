@@ -61,6 +61,7 @@ class Journal:
         self.beats: dict[WorkerId, Instant] = {}
         self.early_burials: list[str] = []
         self.crashes: list[str] = []
+        self.planned: list[int] = []  # runs made by each pass of a planner
 
     def note(self, text: str) -> int:
         """One line; its place in the sequence."""
