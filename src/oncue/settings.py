@@ -39,6 +39,15 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keep_history: Duration = Duration(90 * DAY)
     """How long ended runs, ledger and logs are kept."""
 
+    keep_dead_letters: Duration = Duration(400 * DAY)
+    """How long a dead letter that nobody deals with is kept; then it is discarded, and the audit log says so."""
+
+    most_dead_letters: int = 100_000
+    """Dead letters of one user that are kept; of more, the oldest are discarded."""
+
+    keep_job_keys: Duration = Duration(400 * DAY)
+    """How long it is known of a job that was put by its key and has finished, so that it is not made and run again."""
+
     store_timeout: Duration = Duration(10 * SECOND)
     """How long one call to the store may take before it counts as away."""
 

@@ -14,7 +14,7 @@ from oncue.domain.ids import ClassId, JobId, UserNumber, occurrence_id
 from oncue.domain.instants import DAY, HOUR, MINUTE, NEVER, SECOND, Duration, Instant, parse_instant
 from oncue.domain.job import Cursor, Spec
 from oncue.domain.ledger import Entry, Outcome
-from oncue.domain.planning import GRACE, MOST_LATE, DueJob, Plan, plan
+from oncue.domain.planning import GRACE, MOST_LATE, MOST_RUNS, DueJob, Plan, plan
 from oncue.domain.policy import CatchUp
 from oncue.domain.run import Trigger
 from oncue.domain.schedule import Schedule, occurrences
@@ -155,6 +155,34 @@ def test_a_year_of_seconds_costs_little(policy: CatchUp, window: int) -> None:
     assert len(nominals(plans)) == {CatchUp.ALL: MOST_LATE + 3, CatchUp.LAST: 4, CatchUp.SKIP: 3}[policy]
 
 
+def test_catching_up_takes_steps_and_comes_to_the_newest_thousand_all_the_same() -> None:
+    job = due_job(every(3 * SECOND), NOW - HOUR, catch_up=CatchUp.ALL)
+    plans = plan_all(job, NOW, Instant(NOW + SECOND), most=10)
+
+    assert max(len(step.runs) for step in plans) == MOST_RUNS
+    late = [run for step in plans for run in step.runs if run.trigger is Trigger.CATCH_UP]
+    missed = list(occurrences(job.spec.schedule, Instant(NOW - HOUR), Instant(NOW - GRACE - 1)))
+    assert [run.nominal for run in late] == missed[-MOST_LATE:]
+    assert [(e.count, e.last, e.reason) for e in entries(plans)] == [
+        (len(missed) - MOST_LATE, missed[-MOST_LATE - 1], "more than 1000 were missed")
+    ]
+
+
+def test_a_job_planned_far_ahead_takes_steps_as_well() -> None:
+    plans = plan_all(due_job(every(SECOND), NOW), NOW, Instant(NOW + HOUR))
+
+    assert max(len(step.runs) for step in plans) == MOST_RUNS
+    assert nominals(plans) == [NOW + n * SECOND for n in range(1, 3601)]
+
+
+def test_after_max_runs_it_is_finished_whatever_the_steps() -> None:
+    job = due_job(every(SECOND, max_runs=MOST_RUNS + 10), NOW - 600 * SECOND, catch_up=CatchUp.ALL)
+    plans = plan_all(job, NOW, NOW)
+
+    assert [len(step.runs) for step in plans] == [MOST_RUNS, 10]
+    assert [step.finished for step in plans] == [False, True]
+
+
 def test_a_clock_that_jumps_to_2199_costs_little() -> None:
     job = due_job(every(SECOND), NOW)
     far = parse_instant("2199-12-31T00:00:00Z")
@@ -202,6 +230,29 @@ def test_each_instant_is_exactly_once_in_runs_or_ledger(
     assert all(e.count == len(f) or "more" in e.reason for e, f in zip(entries(plans), fates, strict=False))
     floors = [made.cursor.floor for made in plans]
     assert floors == sorted(floors)
+
+
+@given(
+    policy=st.sampled_from(CatchUp),
+    behind=st.integers(0, 2 * HOUR),
+    between=st.lists(st.integers(0, 5 * MINUTE), min_size=1, max_size=30),
+)
+def test_each_instant_has_one_fate_though_time_goes_on_between_the_steps(
+    policy: CatchUp, behind: int, between: list[int]
+) -> None:
+    """As when other jobs have their turn between two steps of one, or the store is away for a while."""
+    schedule, now, floor = every(SECOND), NOW, Instant(NOW - behind)
+    job, plans = due_job(schedule, floor, catch_up=policy), []
+    for length in between:
+        plans.append(plan(job, now, Instant(now + SECOND)))
+        assert len(plans[-1].runs) <= MOST_RUNS
+        job, now = replace(job, cursor=plans[-1].cursor), Instant(now + length)
+
+    decided = set(occurrences(schedule, floor, job.cursor.floor))
+    fates = [{at for at in decided if e.first <= at <= e.last} for e in entries(plans)] + [set(nominals(plans))]
+    assert sum(map(len, fates)) == len(decided)
+    assert set().union(*fates) == decided
+    assert len(nominals(plans)) == sum(len(step.runs) for step in plans) == job.cursor.planned
 
 
 @given(st.lists(st.integers(1, 30 * MINUTE), min_size=1, max_size=20), schedules)

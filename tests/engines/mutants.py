@@ -104,23 +104,26 @@ _plans = itertools.count()
 
 
 async def plan_in_two_commits(
-    engine: Engine, real: Verb, until: Any, limit: Any, now: Any, decide: Any, *, dies: bool = False
+    engine: Engine, real: Verb, until: Any, limit: Any, now: Any, decide: Any, *, dies: bool = False, **how: Any
 ) -> Any:
     """The runs first, the cursor afterwards; now and then the process dies in between."""
     decided: dict[Any, Plan] = {}
 
-    def only_runs(job: DueJob) -> Plan:
-        decided[job.job_id] = decide(job)
+    def only_runs(job: DueJob) -> Plan | None:
+        made = decide(job)
+        if made is None:
+            return None
+        decided[job.job_id] = made
         return replace(decided[job.job_id], cursor=job.cursor, finished=False)
 
     def only_cursor(job: DueJob) -> Plan:
         plan = decided.get(job.job_id) or Plan(job, (), job.cursor)
         return replace(plan, runs=(), ledger=())
 
-    planned = await real(until, limit, now, only_runs)
+    planned = await real(until, limit, now, only_runs, **how)
     if dies and planned.runs and next(_plans) % 3 == 0:
         raise StoreUnavailable("died between two commits")
-    await real(until, limit, now, only_cursor)
+    await real(until, limit, now, only_cursor, **how)
     return planned
 
 

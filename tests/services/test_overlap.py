@@ -6,8 +6,9 @@ import pytest
 
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import JobId, WorkerId, occurrence_id
-from oncue.domain.instants import MINUTE, Duration
+from oncue.domain.instants import MINUTE, SECOND, Duration
 from oncue.domain.ledger import Entry, Outcome
+from oncue.domain.planning import GRACE
 from oncue.domain.policy import Overlap as Policy
 from oncue.domain.run import Claimed, State
 from oncue.engines.port import Hint, Mail, Topic
@@ -181,3 +182,65 @@ async def test_a_held_run_whose_definition_cannot_be_read_waits_and_its_neighbou
 
     assert [entry.outcome for entry in await store.ledger(job_id)][-1:] == [Outcome.SKIPPED]
     assert await store.ledger(bad) == []
+
+
+# --------------------------------------------------------------------------------------------- while nobody claims
+
+
+@pytest.mark.parametrize("policy", [Policy.SKIP, Policy.QUEUE, Policy.REPLACE])
+@pytest.mark.parametrize("why", ["no worker", "a paused queue"])
+async def test_while_nobody_claims_at_most_one_waits_and_the_ledger_has_the_rest(
+    store: Store, policy: Policy, why: str
+) -> None:
+    """Every second for a minute; for as long as a planner may be late, two more may wait to be decided on."""
+    if why == "a paused queue":
+        await store.worker()
+        await store.fleet.pause_queue("default", store.now)
+    job_id, began = await store.recurring(every=SECOND, overlap=policy), store.now
+    scheduler, service = Scheduler(store.engine, store.clock), Overlap(store.engine, store.clock)
+    for _ in range(120):
+        store.advance(SECOND // 2)
+        await scheduler.run_once()
+        await service.run_once()
+        due = [run for run in await store.runs(job_id=job_id) if run.wanted <= store.now]
+        assert len(due) <= 1 + GRACE // SECOND
+
+    ledger = await store.ledger(job_id)
+    assert sum(entry.count for entry in ledger) >= 57
+    assert {entry.reason for entry in ledger} == {"replaced" if policy is Policy.REPLACE else "overlap"}
+    fates = [entry.first for entry in ledger] + nominals(await store.runs(job_id=job_id))
+    assert sorted(fates) == [began + n * SECOND for n in range(1, len(fates) + 1)]
+    assert {run.state for run in await store.runs(job_id=job_id)} == {State.WAITING}
+    if why == "a paused queue":
+        await store.fleet.resume_queue("default")
+    assert len(await store.claim_due(await store.worker())) == 1
+
+
+async def test_what_was_planned_a_little_late_is_not_taken_for_unclaimed(store: Store) -> None:
+    """A scheduler died and another came two seconds later: both occurrences run, one after the other."""
+    job_id, worker = await store.recurring(every=SECOND, overlap=Policy.SKIP), await store.worker()
+    store.advance(2 * SECOND + SECOND // 2)
+    await Scheduler(store.engine, store.clock).run_once()
+
+    await Overlap(store.engine, store.clock).run_once()
+
+    for _ in range(2):
+        await store.succeed(worker, only(await store.claim_due(worker)))
+    assert await store.ledger(job_id) == []
+
+
+async def test_thousands_are_withdrawn_in_bites(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overlap, "WITHDRAWN_AT_ONCE", 10)
+    job_id, bites, withdraw = await store.recurring(every=SECOND, overlap=Policy.SKIP), [], store.planning.withdraw
+    await store.plan_all(ahead=50 * SECOND)
+    store.advance(50 * SECOND)
+
+    async def counted(withdrawals: Any, now: Any) -> Any:
+        bites.append(len(withdrawals))
+        return await withdraw(withdrawals, now)
+
+    monkeypatch.setattr(store.planning, "withdraw", counted)
+    await Overlap(store.engine, store.clock).run_once()
+
+    assert bites == [10, 10, 10, 10, 9]
+    assert len(await store.ledger(job_id)) == 49

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
 from oncue.domain.run import State
-from oncue.engines.port import Count
+from oncue.engines.port import FOLDED_AT_ONCE, Count
 from oncue.services.retention import Folding, Retention
 from oncue.settings import Settings
 from oncue.testing.conformance import Store
@@ -87,3 +88,36 @@ async def test_it_tends_at_start_and_twice_in_each_narrow_stretch(
     assert await retention.run_once() == every
 
     assert tended == [(began, settings.keep_history), (began + every - DAY, settings.keep_history)]
+
+
+async def test_while_there_is_more_to_fold_it_comes_back_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = 2 * FOLDED_AT_ONCE + 1
+
+    async def fold(limit: int) -> int:
+        nonlocal left
+        folded = min(left, limit)
+        left -= folded
+        return folded
+
+    monkeypatch.setattr(store.history, "fold", fold)
+
+    assert [await Folding(store.engine).run_once() for _ in range(3)] == [0, 0, SECOND]
+
+
+async def test_after_a_failure_it_tends_again_in_a_minute(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One part took too long, perhaps: five times a second would be a load of its own."""
+    tended = 0
+
+    async def tend(now: Instant, keep: Duration) -> int:
+        nonlocal tended
+        tended += 1
+        raise StoreUnavailable("no answer in time")
+
+    monkeypatch.setattr(store.history, "tend", tend)
+    retention = Retention(store.engine, store.clock, Settings())
+    with pytest.raises(StoreUnavailable):
+        await retention.run_once()
+    assert (await retention.run_once(), tended) == (MINUTE, 1)
+    await store.clock.advance(MINUTE)
+    with pytest.raises(StoreUnavailable):
+        await retention.run_once()

@@ -11,7 +11,7 @@ from oncue.domain.ids import JobId
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant, parse_instant
 from oncue.domain.job import Spec
 from oncue.domain.ledger import Outcome
-from oncue.domain.planning import DueJob, Plan, plan
+from oncue.domain.planning import MOST_LATE, MOST_RUNS, PLANNED_AT_ONCE, DueJob, Plan, plan
 from oncue.domain.policy import CatchUp, Overlap
 from oncue.domain.run import State, Trigger
 from oncue.domain.schedule import Schedule
@@ -103,8 +103,8 @@ async def test_what_another_scheduler_is_planning_is_not_waited_for(
     store.advance(MINUTE)
     take = store.planning.plan
 
-    async def nothing_left(until: Instant, limit: int, now: Instant, decide: Any) -> Any:
-        return await take(until, 0, now, decide)
+    async def nothing_left(until: Instant, limit: int, now: Instant, decide: Any, **how: Any) -> Any:
+        return await take(until, 0, now, decide, **how)
 
     monkeypatch.setattr(store.planning, "plan", nothing_left)
 
@@ -133,6 +133,109 @@ async def test_a_full_batch_of_expired_runs_is_followed_by_the_next_at_once(
 
     assert [await on(store).run_once() for _ in range(2)] == [0, SECOND]
     assert {await store.state(run_id) for run_id in runs} == {State.EXPIRED}
+
+
+# -------------------------------------------------------------------------------------------- much at once, bit by bit
+
+
+async def an_hour_away(store: Store, jobs: int) -> list[JobId]:
+    new = [await store.new_recurring(every=3 * SECOND, catch_up=CatchUp.ALL) for _ in range(jobs)]
+    await store.create(*new)
+    store.advance(HOUR)
+    return [one.job.job_id for one in new]
+
+
+class Watched:
+    """The verb `plan`, with what each call was asked for and came to."""
+
+    def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[int] = []
+        self.made: list[int] = []
+        self.away = False
+        self._plan = store.planning.plan
+        monkeypatch.setattr(store.planning, "plan", self)
+
+    async def __call__(self, until: Instant, limit: int, *asked: Any, **how: Any) -> Any:
+        self.asked.append(limit)
+        if self.away:
+            raise StoreUnavailable("no answer in time")
+        planned = await self._plan(until, limit, *asked, **how)
+        self.made.append(planned.runs)
+        return planned
+
+
+async def test_after_an_hours_outage_no_pass_makes_more_than_it_may(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs, watched, one = await an_hour_away(store, 4), Watched(store, monkeypatch), on(store)
+
+    await passes(one)
+
+    assert max(watched.made) <= PLANNED_AT_ONCE + MOST_RUNS
+    for job_id in jobs:
+        assert len(await planned(store, job_id)) == MOST_LATE + 1  # and one that is in time
+        assert [entry.count for entry in await store.ledger(job_id)] == [HOUR // SECOND // 3 - 1 - MOST_LATE]
+
+
+async def test_what_is_in_time_does_not_wait_for_what_is_late(store: Store) -> None:
+    """One pass; thousands of late ones are nearer than the one that is due in a second."""
+    await an_hour_away(store, 6)
+    punctual = await store.recurring(every=SECOND)
+
+    assert await on(store).run_once() == 0
+
+    assert await planned(store, punctual) == [store.at(SECOND)]
+
+
+async def test_a_pass_decides_for_a_short_time_only(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deciding takes a processor, on the loop or in the writer's turn: here it takes a second for each job."""
+    jobs = [await store.recurring(every=MINUTE) for _ in range(3)]
+    store.advance(MINUTE)
+
+    elapsed = 0
+
+    def slow(*asked: Any) -> Plan:
+        nonlocal elapsed
+        elapsed += SECOND
+        return plan(*asked)
+
+    monkeypatch.setattr(scheduler, "plan", slow)
+    monkeypatch.setattr(store.clock, "monotonic", lambda: elapsed)
+    one = on(store)
+
+    assert [await one.run_once() for _ in range(2)] == [0, 0]
+    assert [len(await planned(store, job_id)) for job_id in jobs] == [1, 1, 0]
+    assert await passes(one) == 1
+    assert [len(await planned(store, job_id)) for job_id in jobs] == [1, 1, 1]
+
+
+async def test_after_a_timeout_half_as_many_are_taken_and_then_slowly_more(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched, one = Watched(store, monkeypatch), on(store)
+    watched.away = True
+    for _ in range(12):
+        with pytest.raises(StoreUnavailable):
+            await one.run_once()
+    assert watched.asked == [500, 250, 125, 62, 31, 15, 7, 3, 1, 1, 1, 1]
+    watched.away = False
+    watched.asked.clear()
+    for _ in range(60):
+        await one.run_once()
+
+    assert watched.asked[:10] == [1, 2, 3, 4, 5, 6, 7, 8, 10, 12]
+    assert watched.asked[-1] == 500
+
+
+async def test_jobs_that_do_not_fit_are_not_taken_again_and_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await an_hour_away(store, 12)
+    watched, one = Watched(store, monkeypatch), on(store)
+    for _ in range(3):
+        await one.run_once()
+
+    assert watched.asked[1::2] == [500, 8, 8]
 
 
 # ------------------------------------------------------------------------------------------- once, whoever and whatever
@@ -168,8 +271,8 @@ async def test_a_lost_answer_loses_and_doubles_nothing(store: Store, monkeypatch
     plan_in_store = store.planning.plan
     ran: list[Instant | None] = []
 
-    async def applied_but_unanswered(*asked: Any) -> Any:
-        await plan_in_store(*asked)
+    async def applied_but_unanswered(*asked: Any, **how: Any) -> Any:
+        await plan_in_store(*asked, **how)
         raise StoreUnavailable("the answer was lost")
 
     for i in range(20):
@@ -198,12 +301,12 @@ async def test_what_a_dead_scheduler_did_not_plan_the_next_one_does(
     store.advance(MINUTE)
     plan_in_store = store.planning.plan
 
-    async def dies(until: Instant, limit: int, now: Instant, decide: Any) -> Any:
+    async def dies(until: Instant, limit: int, now: Instant, decide: Any, **how: Any) -> Any:
         def decide_and_die(job: DueJob) -> Plan:
             decide(job)
             raise StoreUnavailable("killed")
 
-        return await plan_in_store(until, limit, now, decide_and_die)
+        return await plan_in_store(until, limit, now, decide_and_die, **how)
 
     monkeypatch.setattr(store.planning, "plan", dies)
     with pytest.raises(StoreUnavailable):

@@ -18,6 +18,7 @@ from oncue.domain.ids import JobId, RunId, occurrence_id
 from oncue.domain.instants import HOUR, SECOND, Instant
 from oncue.domain.lane import FREE
 from oncue.domain.ledger import Entry
+from oncue.domain.planning import MOST_RUNS, PLANNED_AT_ONCE
 from oncue.domain.policy import LOSSES, OnLost, Overlap, backoff
 from oncue.domain.run import RunView, State, Trigger
 from oncue.domain.schedule import occurrences
@@ -123,6 +124,10 @@ class Checker:
             found += page.items
             if (after := page.next) is None:
                 return found
+
+    def rule_no_pass_of_a_planner_is_long(self) -> Iterator[str]:
+        if (most := max(self.journal.planned, default=0)) >= PLANNED_AT_ONCE + MOST_RUNS:
+            yield f"{most} runs were planned in one transaction"
 
     def rule_counts_add_up(self) -> Iterator[str]:
         ask(self.engine.history.fold())

@@ -64,6 +64,7 @@ class Journal:
         self.beats: dict[WorkerId, Instant] = {}  # the last that arrived: when it was asked for, monotonic
         self.early_burials: list[str] = []
         self.crashes: list[str] = []
+        self.planned: list[int] = []  # runs made by each pass of a planner
 
     def note(self, text: str) -> int:
         """One line; its place in the sequence."""

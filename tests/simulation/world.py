@@ -152,6 +152,8 @@ class World:
             case "fleet.beat":
                 if answer is not None:
                     journal.beats[args[0]] = max(journal.beats[args[0]], journal.asked[args[0], args[1]])
+            case "planning.plan":
+                journal.planned.append(answer.runs)
             case "running.settle" | "running.hand_back" | "planning.withdraw":
                 journal.note(f"{verb} {_names(args)}: {answer}")
                 if verb == "running.hand_back":

@@ -23,6 +23,7 @@ MINUTE = Duration(60 * SECOND)
 HOUR = Duration(60 * MINUTE)
 DAY = Duration(24 * HOUR)
 
+LONG_AGO = Instant(0)  # before anything: no schedule reaches back so far
 NEVER = Instant(2**62)  # later than anything: what is held or paused is due then
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ONE = timedelta(microseconds=1)

@@ -1,7 +1,7 @@
 """From a due job to its runs: which occurrences are planned, which go to the ledger, and where the cursor stands after.
 
-Pure and bounded: one call looks at a few thousand occurrences at most and is called again for the rest, so that a
-clock that jumps to the year 2200 costs a little time, and memory never.
+Pure and bounded: one call looks at a few thousand occurrences and makes a few hundred runs at most, and is called again
+for the rest, so that neither an hour's outage nor a clock that jumps to the year 2200 costs more than a little at once.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from oncue.domain.zones import zone
 
 GRACE = Duration(2 * SECOND)  # planned later than this after its instant, an occurrence counts as missed
 MOST_LATE = 1_000  # at most this many late occurrences are caught up with at a time: the newest
+MOST_RUNS = 250  # that one step makes of one job; the rest is for the next step, after other jobs have had theirs
+PLANNED_AT_ONCE = 1_000  # runs in one transaction: from here on no further job is planned in it
 
 
 class DueJob(msgspec.Struct, frozen=True):
@@ -50,25 +52,32 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan(job: DueJob, now: Instant, until: Instant) -> Plan:
-    """Every occurrence in (floor, until], each given its one fate."""
+    """Every occurrence in (floor, until], each given its one fate; if they are many, the first of them."""
     schedule, cursor = job.spec.schedule, job.cursor
     floor, ledger = _give_up_on_old(job, now)
     found = list(islice(occurrences(schedule, floor, until), 2 * MOST_LATE))
-    late = [at for at in found if at < now - GRACE]
-    if len(late) == 2 * MOST_LATE:  # there is more: decide the older half now, the rest when called again
-        found = late = late[:MOST_LATE]
+    late = [at for at in found if is_late(at, now)]
+    if len(late) == 2 * MOST_LATE:  # there is more: the newest of these may run, and are left until called again
+        found = late = late[: -MOST_LATE if job.spec.catch_up is CatchUp.ALL else -1]
         caught_up: list[Instant] = []
     else:
         caught_up = _caught_up(job.spec.catch_up, late)
     ledger += _not_caught_up(job, late[: len(late) - len(caught_up)], caught_up)
     left = None if schedule.max_runs is None else max(0, schedule.max_runs - cursor.planned)
     wanted = (caught_up + found[len(late) :])[:left]
+    if len(wanted) > MOST_RUNS:  # those after it are found again, as late as they are then
+        wanted = wanted[:MOST_RUNS]
+        found = [at for at in found if at <= wanted[-1]]
     floor = max([cursor.floor, floor, *found[-1:]])
     ledger += _lost_to_the_clock(job, found, floor)
     next_at = None if left == len(wanted) else next_occurrence(schedule, floor)
     after = Cursor(NEVER if next_at is None else next_at, floor, cursor.planned + len(wanted))
-    runs = tuple(planned_run(job, at, now, Trigger.CATCH_UP if at in caught_up else Trigger.SCHEDULE) for at in wanted)
+    runs = tuple(planned_run(job, at, now, _asked_by(at, now)) for at in wanted)
     return Plan(job, runs, after, ledger, finished=next_at is None)
+
+
+def is_late(at: Instant, now: Instant) -> bool:
+    return at < now - GRACE
 
 
 def planned_run(job: DueJob, nominal: Instant, now: Instant, trigger: Trigger = Trigger.SCHEDULE) -> NewRun:
@@ -105,6 +114,10 @@ def _give_up_on_old(job: DueJob, now: Instant) -> tuple[Instant, tuple[Entry, ..
         "older than catch_up_window; there were more",
     )
     return many.last, (many,)
+
+
+def _asked_by(at: Instant, now: Instant) -> Trigger:
+    return Trigger.CATCH_UP if is_late(at, now) else Trigger.SCHEDULE
 
 
 def _caught_up(policy: CatchUp, late: list[Instant]) -> list[Instant]:

@@ -35,12 +35,12 @@ from uuid import UUID
 from oncue.domain.change import JobChange
 from oncue.domain.explain import Standing
 from oncue.domain.ids import NO_CLASS, ClassId, JobId, KeyId, RunId, UserNumber, WorkerId
-from oncue.domain.instants import Duration, Instant
+from oncue.domain.instants import LONG_AGO, Duration, Instant
 from oncue.domain.job import Snapshot
 from oncue.domain.ledger import Entry
 from oncue.domain.overlap import HeldRun, Withdrawal
 from oncue.domain.placement import ClassKey
-from oncue.domain.planning import DueJob, Plan
+from oncue.domain.planning import PLANNED_AT_ONCE, DueJob, Plan
 from oncue.domain.quota import Quota, Usage
 from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settled, Settlement
 from oncue.engines.values import (
@@ -74,7 +74,10 @@ from oncue.engines.values import (
     Worker,
 )
 
+FOLDED_AT_ONCE = 20_000  # appended counts in one statement
+
 __all__ = [
+    "FOLDED_AT_ONCE",
     "Beat",
     "Cancelled",
     "Capabilities",
@@ -155,9 +158,9 @@ class Jobs(Protocol):
     async def keyed(self, uid: UserNumber, key: str) -> Holder | None:
         """The user's job that has this stable key, or had it last: it may have ended.
 
-        It may be forgotten as well, if it was a one-shot that has finished. That it was there is known, however long
-        ago, until another job takes the key or it is purged: who asks for the same again must not run it twice. The
-        key of one that was cancelled is forgotten with it.
+        It may be forgotten as well, if it has finished. That it was there is known for `Settings.keep_job_keys`, until
+        another job takes the key or it is purged: who asks for the same again must not run it twice. The key of one
+        that was cancelled is forgotten with it.
         """
         ...
 
@@ -215,21 +218,41 @@ class Jobs(Protocol):
 class Planning(Protocol):
     """Occurrences into runs. Any number of schedulers call these at once; none is special."""
 
-    async def plan(self, until: Instant, limit: int, now: Instant, decide: Callable[[DueJob], Plan]) -> Planned:
-        """Take up to `limit` active jobs with `next_at <= until` that nobody else holds, and write what `decide` says.
+    async def plan(
+        self,
+        until: Instant,
+        limit: int,
+        now: Instant,
+        decide: Callable[[DueJob], Plan | None],
+        *,
+        since: Instant = LONG_AGO,
+        runs: int = PLANNED_AT_ONCE,
+    ) -> Planned:
+        """Take up to `limit` active jobs with `since <= next_at <= until` that nobody else holds; write what `decide`
+        says.
 
         Per job one transaction: runs, ledger and cursor, under the lock of its cursor. `decide` is pure and quick; it
         may be called again for the same job if the write did not happen. The floor only rises, so a repeat plans
         nothing twice. Nearest first.
+
+        Bounded by runs, not by jobs alone: once there are `runs` of them or more, or `decide` says None, the jobs that
+        are left stay as they are, for the next call. So one transaction writes fewer than `runs` and one job's step.
         """
         ...
 
     async def overdue(self, limit: int, now: Instant) -> list[HeldRun]:
-        """Scheduled runs whose instant has come but whose lane is taken, by `wanted`: overlap decides on them."""
+        """Scheduled runs whose instant has come but whose lane is taken, by `wanted`: overlap decides on them.
+
+        Each with the run of its job that the lane has let in, if it is one of its job: `busy` if that has begun (it
+        runs, was handed back, or is between two attempts), else `first`.
+        """
         ...
 
     async def withdraw(self, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
-        """Take back held, untried runs and write their ledger entries. Those no longer held are left alone."""
+        """Take back held, untried runs and write their ledger entries. Those no longer held are left alone.
+
+        One that was `let_in` is taken back if it waits and nobody has ever claimed it.
+        """
         ...
 
     async def expire(self, limit: int, now: Instant) -> int:
@@ -444,8 +467,11 @@ class History(Protocol):
         """Sums kept as things happen; never by counting tables."""
         ...
 
-    async def fold(self) -> int:
-        """Fold appended counts into their sums; returns how many. Any scheduler, about once a second."""
+    async def fold(self, limit: int = FOLDED_AT_ONCE) -> int:
+        """Fold up to `limit` appended counts into their sums; how many. At the limit there may be more.
+
+        Any scheduler, about once a second.
+        """
         ...
 
     async def tended(self, now: Instant, step: Duration) -> Instant:
@@ -459,7 +485,13 @@ class History(Protocol):
     async def tend(self, now: Instant, keep: Duration) -> int:
         """Make room for history ahead and drop whole stretches that ended before `now - keep`; returns how many.
 
-        Open dead letters and their runs stay whatever their age. Idempotency keys are in two generations: once the
+        Open dead letters stay for `Settings.keep_dead_letters`, whatever becomes of their runs, up to
+        `Settings.most_dead_letters` of each user; then the oldest are discarded, and the audit log says so. A recurring
+        job that has ended goes when none of its runs is left. Of a finished job that was put by a stable key, it is
+        known for `Settings.keep_job_keys` that it was there.
+
+        All of it in bites: no transaction takes long, and none of its parts keeps another from being done. The first
+        error is raised after all were tried. Idempotency keys are in two generations: once the
         current one is older than `Settings.repeat_for`, the other one is emptied whole and is current from then on. So
         a key lasts that long, and at most twice as long. One caller turns, however many there are.
 

@@ -1,4 +1,4 @@
-"""Decides what becomes of occurrences that are due while a run of their job is still going: at the due instant."""
+"""Decides what becomes of occurrences that are due while a run of their job is in the way: at the due instant."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from oncue.engines.port import Engine
 AHEAD = Duration(SECOND)
 APART = Duration(50 * MILLISECOND)  # between two passes, however many instants lie close together
 FEWEST, MOST = 500, 20_000  # held runs in one look
+WITHDRAWN_AT_ONCE = 1_000  # in one transaction
 
 
 class Overlap:
@@ -32,15 +33,15 @@ class Overlap:
         reach_further = len(held) == self._limit < MOST
         self._limit = min(max(FEWEST, 2 * len(held)), MOST)
         due = [run for run in held if run.wanted <= now]
-        decisions = list(decide(due))
+        decisions = list(decide(due, now))
         await self._withdraw([one for one in decisions if isinstance(one, Withdrawal)], now)
         for going in dict.fromkeys(one.going for one in decisions if isinstance(one, Displacement)):
             await self._displace(going, now)
         return APART if reach_further else _until_next(held[len(due) :], now)
 
     async def _withdraw(self, withdrawals: Sequence[Withdrawal], now: Instant) -> None:
-        if withdrawals:
-            await self._engine.planning.withdraw(withdrawals, now)
+        for first in range(0, len(withdrawals), WITHDRAWN_AT_ONCE):
+            await self._engine.planning.withdraw(withdrawals[first : first + WITHDRAWN_AT_ONCE], now)
 
     async def _displace(self, going: RunId, now: Instant) -> None:
         """A repeat is harmless, and tells the worker again."""

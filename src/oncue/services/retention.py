@@ -6,11 +6,12 @@ import structlog
 
 from oncue.clock import Clock
 from oncue.domain.instants import DAY, MINUTE, SECOND, Duration, Instant, rfc3339
-from oncue.engines.port import Engine
+from oncue.engines.port import FOLDED_AT_ONCE, Engine
 from oncue.settings import Settings
 
 SELDOM = Duration(10 * MINUTE)
 OFTEN = Duration(SECOND)
+AFTER_A_FAILURE = Duration(MINUTE)  # of one part of tending, perhaps because it took too long: not again at once
 STEP = DAY  # by so much at most one round moves the time before which things are dropped
 
 log = structlog.get_logger()
@@ -25,8 +26,8 @@ class Folding:
         self._engine = engine
 
     async def run_once(self) -> Duration:
-        await self._engine.history.fold()
-        return OFTEN
+        folded = await self._engine.history.fold(FOLDED_AT_ONCE)
+        return Duration(0) if folded == FOLDED_AT_ONCE else OFTEN
 
 
 class Retention:
@@ -44,6 +45,7 @@ class Retention:
     async def run_once(self) -> Duration:
         """Called more often than there is something to do: loops cap their waits."""
         if self._clock.monotonic() >= self._due:
+            self._due = Instant(self._clock.monotonic() + min(self._every, AFTER_A_FAILURE))
             await self._engine.history.tend(await self._by(), self._keep)
             self._due = Instant(self._clock.monotonic() + self._every)
         return Duration(self._due - self._clock.monotonic())

@@ -1,20 +1,28 @@
 """Turns occurrences into runs shortly before they are due, and ends runs that came too late.
 
 No scheduler is special: any number plan at once, and none waits for another. What one leaves undone the next one does.
+
+After an outage there may be half a million runs to make. Each pass makes some, and none takes long: what is in time
+comes first and does not wait for what is late already; a pass that the store could not finish is tried with half as
+many jobs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import structlog
 
 from oncue.clock import Clock
+from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import JobId
-from oncue.domain.instants import MILLISECOND, MINUTE, SECOND, Duration, Instant
+from oncue.domain.instants import LONG_AGO, MICROSECOND, MILLISECOND, MINUTE, SECOND, Duration, Instant
 from oncue.domain.job import Cursor
-from oncue.domain.planning import DueJob, Plan, plan
+from oncue.domain.planning import GRACE, DueJob, Plan, plan
 from oncue.engines.port import Engine, Hint, Planned, Topic
 
 BATCH = 500  # jobs planned, or runs ended, in one pass: a transaction of some dozen milliseconds
+DECIDING = Duration(25 * MILLISECOND)  # from then on a pass decides no more: whoever else uses loop or store waits
 LONGEST = Duration(SECOND)
 # A run must be there when workers look for it, half a second ahead, though the last pass was up to LONGEST ago.
 # Not more: what is planned early has to be withdrawn again when its job is edited.
@@ -25,16 +33,35 @@ PUT_OFF = Duration(MINUTE)
 log = structlog.get_logger()
 
 
+class Batch:
+    """How many jobs are taken at a time: half as many after each call that failed, and slowly more again."""
+
+    def __init__(self) -> None:
+        self.size = BATCH
+
+    def failed(self) -> None:
+        self.size = max(1, self.size // 2)
+
+    def done(self, jobs: int, *, more: bool) -> None:
+        """`more` were due: if they fitted no more, it is of no use to take and lock so many of them again."""
+        if more and 0 < jobs < self.size:
+            self.size = min(self.size, 2 * jobs)
+        else:
+            self.size = min(BATCH, self.size + 1 + self.size // 8)
+
+
 class Scheduler:
     name = "scheduler"
 
     def __init__(self, engine: Engine, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
+        self._in_time = Batch()
+        self._late = Batch()
 
     async def run_once(self) -> Duration:
         now = self._clock.now()
-        planned = await self._plan(now)
+        planned = await self._plan_all(now)
         if planned.first_due is not None:
             await self._engine.signals.send([Hint(Topic.RUNS, due=planned.first_due)])
         expired = await self._engine.planning.expire(BATCH, now)
@@ -42,19 +69,24 @@ class Scheduler:
             await self._engine.signals.send([Hint(Topic.RUNS)])
         return Duration(0) if expired == BATCH else _until_next(planned, now)
 
-    async def _plan(self, now: Instant) -> Planned:
-        until = Instant(now + HORIZON)
+    async def _plan_all(self, now: Instant) -> Planned:
+        """What is in time, and then what is late, each as much as fits into one transaction."""
+        on_time = Instant(now - GRACE)
+        planned = await self._plan(self._in_time, on_time, Instant(now + HORIZON), now)
+        if planned.next_at is None or planned.next_at >= on_time:
+            return planned
+        return _both(planned, await self._plan(self._late, LONG_AGO, Instant(on_time - MICROSECOND), now))
+
+    async def _plan(self, batch: Batch, since: Instant, until: Instant, now: Instant) -> Planned:
+        """Of the jobs whose next instant is between these, each as far as the horizon."""
         unplannable: dict[JobId, Exception] = {}
-
-        def decide(job: DueJob) -> Plan:
-            """Never raises: one bad definition must not keep its neighbours from being planned."""
-            try:
-                return plan(job, now, until)
-            except Exception as wrong:
-                unplannable[job.job_id] = wrong
-                return _put_off(job, now)
-
-        planned = await self._engine.planning.plan(until, BATCH, now, decide)
+        decide = self._decide(now, unplannable)
+        try:
+            planned = await self._engine.planning.plan(until, batch.size, now, decide, since=since)
+        except StoreUnavailable:
+            batch.failed()
+            raise
+        batch.done(planned.jobs, more=planned.next_at is not None and since <= planned.next_at <= until)
         for job_id, wrong in unplannable.items():
             log.error(
                 "this job cannot be planned; it is put off by a minute, and nothing of it is passed over",
@@ -62,6 +94,29 @@ class Scheduler:
                 exc_info=wrong,
             )
         return planned
+
+    def _decide(self, now: Instant, unplannable: dict[JobId, Exception]) -> Callable[[DueJob], Plan | None]:
+        began: Instant | None = None
+
+        def decide(job: DueJob) -> Plan | None:
+            """Never raises: one bad definition must not keep its neighbours from being planned."""
+            nonlocal began
+            if began is None:
+                began = self._clock.monotonic()
+            elif self._clock.monotonic() - began > DECIDING:
+                return None
+            try:
+                return plan(job, now, Instant(now + HORIZON))
+            except Exception as wrong:
+                unplannable[job.job_id] = wrong
+                return _put_off(job, now)
+
+        return decide
+
+
+def _both(one: Planned, other: Planned) -> Planned:
+    dues = [due for due in (one.first_due, other.first_due) if due is not None]
+    return Planned(one.jobs + other.jobs, one.runs + other.runs, min(dues, default=None), other.next_at)
 
 
 def _put_off(job: DueJob, now: Instant) -> Plan:

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from uuid import UUID
 
 import msgspec
 from asyncpg import Record
 
-from oncue.domain.ids import NO_CLASS, ClassId, JobId, RunId, UserNumber, uuid7
+from oncue.domain.ids import JobId, RunId, UserNumber
 from oncue.domain.instants import NEVER, Duration, Instant
 from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.run import NewRun, RunView, State
 from oncue.engines.marks import mark, unmark
-from oncue.engines.port import Count, Counter, Nearby, Page, RunQuery, Standing
-from oncue.engines.postgres import lanes, meters, repeats, rows
-from oncue.engines.postgres.classes import let_go
+from oncue.engines.port import FOLDED_AT_ONCE, Count, Counter, Nearby, Page, RunQuery, Standing
+from oncue.engines.postgres import lanes, rows
 from oncue.engines.postgres.inserting import insert_runs
 from oncue.engines.postgres.jobs import PostgresJobs
 from oncue.engines.postgres.lists import LAST, list_recent, list_runs
-from oncue.engines.postgres.pieces import TABLES, Pieces
+from oncue.engines.postgres.pieces import Pieces
 from oncue.engines.postgres.store import Connection, Store
+from oncue.engines.postgres.tending import Tending
 from oncue.engines.sql import statements
 from oncue.settings import Settings
 
@@ -37,6 +36,7 @@ class PostgresHistory:
         self._pieces = pieces
         self._jobs = jobs
         self._settings = settings
+        self._tending = Tending(store, pieces, settings)
 
     async def run(self, uid: UserNumber | None, run_id: RunId) -> RunView | None:
         return await _find(self._store.fetch, uid, run_id)
@@ -107,40 +107,16 @@ class PostgresHistory:
             if row["what"] in COUNTED  # a newer oncue may count more
         ]
 
-    async def fold(self) -> int:
-        async def fold(connection: Connection) -> int:
-            return int((await connection.execute(_SQL["fold"])).split()[-1])
-
-        return await self._store.write(fold)
+    async def fold(self, limit: int = FOLDED_AT_ONCE) -> int:
+        [(folded,)] = await self._store.fetch(_SQL["fold"], limit)
+        return int(folded)
 
     async def tended(self, now: Instant, step: Duration) -> Instant:
         [(at,)] = await self._store.fetch(_SQL["tended"], now, step)
         return Instant(at)
 
     async def tend(self, now: Instant, keep: Duration) -> int:
-        cutoff, limit = Instant(now - keep), self._settings.history_timeout
-        ahead = [Instant(now + step * self._settings.history_width) for step in range(3)]
-        for table in TABLES:
-            await self._pieces.ensure(table, ahead, limit)
-        oldest = uuid7(max(cutoff, Instant(0)), bytes(10))
-        for (goes_before,) in await self._store.fetch(_SQL["history_to_drop"], cutoff):
-            await self._store.write(partial(_forget_keys, oldest, goes_before), timeout=limit)
-        dropped = await self._pieces.drop_before(cutoff, limit)
-        await self._store.write(lambda c: c.execute(_SQL["forget_versions"], cutoff), timeout=limit)
-        await repeats.turn(self._store, now, self._settings.repeat_for, limit)
-        await self._store.write(_forget_lanes, timeout=limit)
-        await self._store.write(lambda c: c.execute(_SQL["forget_quotas"]), timeout=limit)
-        await self._store.write(lambda c: meters.forget_empty(c, now), timeout=limit)
-        if dropped and cutoff > 0:
-            await self._store.write(lambda c: c.execute(_SQL["forget_tags"], oldest), timeout=limit)
-        await self._let_classes_go(now)
-        return dropped
-
-    async def _let_classes_go(self, now: Instant) -> None:
-        """So many at a time: whoever makes one meanwhile waits for no more than that."""
-        after: ClassId | None = NO_CLASS
-        while after is not None:
-            after = await self._store.write(partial(let_go, after=after, now=now))
+        return await self._tending.tend(now, Instant(now - keep))
 
 
 async def _find(fetch: Fetch, uid: UserNumber | None, run_id: RunId) -> RunView | None:
@@ -172,16 +148,6 @@ async def _standing(connection: Connection, run: RunView) -> Standing:
             return Standing(run, place=before)
         case _:
             return Standing(run)
-
-
-async def _forget_keys(oldest: UUID, goes_before: Instant, connection: Connection) -> None:
-    await connection.execute(_SQL["forget_keys"], oldest, goes_before)
-
-
-async def _forget_lanes(connection: Connection) -> None:
-    """Locked before they are looked at once more: in between, somebody may have added a member."""
-    empty = await connection.fetch(_SQL["empty_lanes"])
-    await connection.execute(_SQL["forget_empty_lanes"], [row["lane"] for row in empty])
 
 
 def _entry(row: Record) -> Entry:

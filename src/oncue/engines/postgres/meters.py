@@ -14,6 +14,7 @@ from oncue.domain.ids import LaneKey, RunId
 from oncue.domain.instants import NEVER, Duration, Instant
 from oncue.domain.lane import Meter
 from oncue.domain.meter import Given
+from oncue.engines.bites import BITE
 from oncue.engines.granting import (
     UNUSED_AFTER,
     give_starts,
@@ -140,7 +141,11 @@ async def recall(connection: Connection, until: Instant, now: Instant) -> int:
     return int(counted) + unused.total()
 
 
-async def forget_empty(connection: Connection, now: Instant) -> None:
-    """Meters without a run, once their grants no longer count. Locked before they are looked at once more."""
-    empty = await connection.fetch(_SQL["empty_meters"], now)
-    await connection.execute(_SQL["forget_empty_meters"], [row["meter"] for row in empty])
+async def forget_empty(now: Instant, after: int, connection: Connection) -> int | None:
+    """Of a bite, those without a run, once their grants no longer count. Locked before they are looked at again."""
+    found = await connection.fetch(_SQL["empty_meters"], now, after, BITE)
+    empty = [row["meter"] for row in found if row["empty"]]
+    if empty:
+        locked = await connection.fetch(_SQL["lock_empty_meters"], empty)
+        await connection.execute(_SQL["forget_empty_meters"], [row["meter"] for row in locked])
+    return found[-1]["meter"] if found else None

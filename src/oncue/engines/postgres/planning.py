@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from asyncpg import Record
 
 from oncue.domain.ids import JobId, RunId
-from oncue.domain.instants import NEVER, Instant
+from oncue.domain.instants import LONG_AGO, NEVER, Instant
 from oncue.domain.job import Cursor, understand_spec
-from oncue.domain.overlap import HeldRun, Withdrawal
-from oncue.domain.planning import DueJob, Plan
+from oncue.domain.overlap import HeldRun, Unbegun, Withdrawal
+from oncue.domain.planning import PLANNED_AT_ONCE, DueJob, Plan
 from oncue.domain.run import State
+from oncue.engines.deciding import plans_of
 from oncue.engines.port import Count, Granted, Planned
 from oncue.engines.postgres import lanes, meters, rows
 from oncue.engines.postgres.counting import count
@@ -31,12 +32,21 @@ class PostgresPlanning:
         self._store = store
         self._pieces = pieces
 
-    async def plan(self, until: Instant, limit: int, now: Instant, decide: Callable[[DueJob], Plan]) -> Planned:
+    async def plan(
+        self,
+        until: Instant,
+        limit: int,
+        now: Instant,
+        decide: Callable[[DueJob], Plan | None],
+        *,
+        since: Instant = LONG_AGO,
+        runs: int = PLANNED_AT_ONCE,
+    ) -> Planned:
         async def plan(connection: Connection) -> list[Plan]:
-            taken = await connection.fetch(_SQL["plan_take"], until, limit)
+            taken = await connection.fetch(_SQL["plan_take"], since, until, limit)
             due = await connection.fetch(_SQL["plan_read"], [row["job_id"] for row in taken])
             jobs, unreadable = readable(due, _due_job)
-            plans = [decide(job) for job in jobs]
+            plans = plans_of(jobs, decide, runs)
             await _write(connection, plans, now)
             await _put_off(connection, unreadable, now)
             return plans
@@ -130,7 +140,8 @@ async def _withdraw(connection: Connection, withdrawals: Sequence[Withdrawal], n
     for row in await connection.fetch("select lane, gate from waiting where run_id = any($1::uuid[])", run_ids):
         touched.free(row["lane"], row["gate"])
     await lanes.lock(connection, touched, leaving=len(run_ids))
-    gone = await connection.fetch(_SQL["withdraw_held"], run_ids)
+    let_in = [withdrawal.run_id for withdrawal in withdrawals if withdrawal.let_in]
+    gone = await connection.fetch(_SQL["withdraw_held"], run_ids, let_in)
     taken = frozenset(row["run_id"] for row in gone)
     await count(connection, Tally((row["uid"], row["class_id"], Count.WITHDRAWN) for row in gone))
     await write_ledger(connection, [w.entry for w in withdrawals if w.run_id in taken], now)
@@ -145,6 +156,11 @@ def _due_job(row: Record) -> DueJob:
 
 
 def _held_run(row: Record) -> HeldRun:
+    inside, begun = row["inside"], row["begun"]
+    first = None
+    if inside is not None and not begun:
+        trigger = rows.TRIGGERS[row["inside_trigger"]]
+        first = Unbegun(inside, row["inside_wanted"], row["inside_nominal"], trigger)
     return HeldRun(
         run_id=row["run_id"],
         job_id=row["job_id"],
@@ -152,5 +168,6 @@ def _held_run(row: Record) -> HeldRun:
         nominal=row["nominal"],
         trigger=rows.TRIGGERS[row["trigger"]],
         overlap=understand_spec(row["spec"]).overlap,
-        busy=row["busy"],
+        busy=inside if begun else None,
+        first=first,
     )

@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import msgspec
 
-from oncue.domain.ids import NO_CLASS, ClassId, JobId, RunId, UserNumber, uuid7
+from oncue.domain.ids import JobId, RunId, UserNumber
 from oncue.domain.instants import NEVER, Duration, Instant
 from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry
 from oncue.domain.run import NewRun, RunView, State
 from oncue.engines.marks import mark, unmark
-from oncue.engines.port import Count, Counter, Nearby, Page, RunQuery, Standing
+from oncue.engines.port import FOLDED_AT_ONCE, Count, Counter, Nearby, Page, RunQuery, Standing
 from oncue.engines.sql import statements
-from oncue.engines.sqlite import meters, repeats, rows
-from oncue.engines.sqlite.classes import let_go
+from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.inserting import insert_runs
 from oncue.engines.sqlite.jobs import SqliteJobs
 from oncue.engines.sqlite.lanes import tend
 from oncue.engines.sqlite.lists import LAST, list_recent, list_runs, nearby
-from oncue.engines.sqlite.pieces import Pieces, drop_before, existing, find_ended
+from oncue.engines.sqlite.pieces import Pieces, find_ended
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
+from oncue.engines.sqlite.tending import Tending
 from oncue.engines.touched import Touched
 from oncue.settings import Settings
 
 _SQL = statements("oncue.engines.sqlite")
 COUNTED = frozenset[str](Count)
-AT_A_TIME = 2_000  # rows forgotten in one turn of the writer
 # As the indexes have it: who was let in may be paused between two attempts, and whoever it is may wait for its rate.
 _LANE = {"lane": "lane", "inside": "held & 5 in (0, 4)", "in_line": "held & 5 = 1"}
 _GATE = {"lane": "gate", "inside": "held & 7 in (0, 4)", "in_line": "held & 7 = 2"}
-_KEYS = {"ledger": "entry_id", "audit": "deed_id", "run_logs": "run_id, number"}
 
 
 class SqliteHistory:
@@ -41,6 +38,7 @@ class SqliteHistory:
         self._pieces = pieces
         self._jobs = jobs
         self._settings = settings
+        self._tending = Tending(store, pieces, settings)
 
     async def run(self, uid: UserNumber | None, run_id: RunId) -> RunView | None:
         return await self._store.read(lambda db: _find(db, uid, run_id))
@@ -111,7 +109,7 @@ class SqliteHistory:
         # a newer oncue may count more
         return [Counter(uid, class_id, Count(what), n) for uid, class_id, what, n in found if what in COUNTED]
 
-    async def fold(self) -> int:
+    async def fold(self, limit: int = FOLDED_AT_ONCE) -> int:
         return 0  # counts are exact as they are written
 
     async def tended(self, now: Instant, step: Duration) -> Instant:
@@ -119,37 +117,7 @@ class SqliteHistory:
         return Instant(at)
 
     async def tend(self, now: Instant, keep: Duration) -> int:
-        settings, cutoff = self._settings, Instant(now - keep)
-
-        def make_room(db: Connection) -> None:
-            for step in range(3):
-                self._pieces.ensure(db, now + step * settings.history_width)
-
-        await self._store.write(make_room)
-        dropped = await drop_before(self._store, cutoff, settings.history_timeout)
-        await self._store.write(lambda db: repeats.turn(db, now, settings.repeat_for))
-        for table in ("ledger", "audit", "run_logs"):
-            await self._forget(table, cutoff)
-        await self._store.write(lambda db: _forget_what_nothing_refers_to(db, cutoff, pieces_dropped=dropped > 0))
-        await self._store.write(lambda db: meters.forget_empty(db, now))
-        await self._store.write(lambda db: fetch(db, "delete from quotas"))  # counted anew when next needed
-        await self._let_classes_go(now)
-        return dropped
-
-    async def _let_classes_go(self, now: Instant) -> None:
-        after: ClassId | None = NO_CLASS
-        while after is not None:
-            after = await self._store.write(partial(let_go, after=after, now=now))
-
-    async def _forget(self, table: str, before: Instant) -> None:
-        """A little at a time, so that nobody waits long for their turn."""
-
-        def forget(db: Connection) -> int:
-            db.execute(_SQL["forget"].format(table=table, key=_KEYS[table]), (before, AT_A_TIME))
-            return db.changes()
-
-        while await self._store.write(forget) == AT_A_TIME:
-            pass
+        return await self._tending.tend(now, Instant(now - keep))
 
 
 def _find(db: Connection, uid: UserNumber | None, run_id: RunId) -> RunView | None:
@@ -191,12 +159,3 @@ def _standing_behind(db: Connection, run: RunView, names: dict[str, str]) -> Sta
 def _take_off(db: Connection, uid: UserNumber | None, run_id: RunId) -> bool:
     """Off the dead letters; False if it was not there."""
     return first(db, _SQL["take_off"], (run_id.bytes, uid)) is not None
-
-
-def _forget_what_nothing_refers_to(db: Connection, cutoff: Instant, *, pieces_dropped: bool) -> None:
-    db.execute(_SQL["forget_versions"], (cutoff,))
-    db.execute(_SQL["forget_lanes"])
-    if pieces_dropped and cutoff > 0:
-        old = [job_id for (job_id,) in fetch(db, _SQL["old_tags"], (uuid7(cutoff, bytes(10)).bytes,))]
-        gone = set(old) - existing(db, old)
-        db.executemany("delete from job_tags where job_id = ?", [(job_id,) for job_id in gone])

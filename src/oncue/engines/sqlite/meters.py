@@ -5,10 +5,15 @@ No locks: the writer is alone.
 
 from __future__ import annotations
 
+from array import array
+
+import apsw
+
 from oncue.domain.ids import LaneKey
 from oncue.domain.instants import NEVER, Duration, Instant
 from oncue.domain.lane import Meter
 from oncue.domain.meter import Given
+from oncue.engines.bites import BITE
 from oncue.engines.granting import (
     UNUSED_AFTER,
     Start,
@@ -94,7 +99,11 @@ def recall(db: Connection, until: Instant, now: Instant) -> int:
     return recalled
 
 
-def forget_empty(db: Connection, now: Instant) -> None:
-    """Meters without a run, once their grants no longer count."""
-    db.execute(_SQL["forget_meters"], (now,))
-    db.execute("delete from grants where meter not in (select meter from meters)")
+def forget_empty(now: Instant, after: int, db: Connection) -> int | None:
+    """Of a bite of them, those without a run, once their grants no longer count."""
+    some = fetch(db, "select meter from meters where meter > ? order by meter limit ?", (after, BITE))
+    if not some:
+        return None
+    gone = fetch(db, _SQL["forget_meters"], (now, apsw.carray(array("q", (meter for (meter,) in some)))))
+    db.executemany("delete from grants where meter = ?", gone)
+    return int(some[-1][0])

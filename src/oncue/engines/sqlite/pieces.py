@@ -76,7 +76,6 @@ async def drop_before(store: Store, cutoff: Instant, timeout: Duration) -> int:
     def drop_oldest(db: Connection) -> bool:
         gone = [piece for piece in pieces(db) if piece.until_at <= cutoff][-1:]
         for piece in gone:
-            db.execute(_SQL["forget_keys"].format(piece=piece.name))
             db.execute(f"drop table {piece.name}")
             db.execute("delete from pieces where name = ?", (piece.name,))
         return bool(gone)

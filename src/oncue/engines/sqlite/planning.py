@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 from uuid import UUID
 
+import apsw
+
 from oncue.domain.ids import JobId, RunId
-from oncue.domain.instants import NEVER, Instant
+from oncue.domain.instants import LONG_AGO, NEVER, Instant
 from oncue.domain.job import Cursor, understand_spec
-from oncue.domain.overlap import HeldRun, Withdrawal
-from oncue.domain.planning import DueJob, Plan
+from oncue.domain.overlap import HeldRun, Unbegun, Withdrawal
+from oncue.domain.planning import PLANNED_AT_ONCE, DueJob, Plan
 from oncue.domain.run import State
+from oncue.engines.deciding import plans_of
 from oncue.engines.port import Granted, Planned
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import meters, rows
@@ -31,10 +37,19 @@ class SqlitePlanning:
         self._store = store
         self._pieces = pieces
 
-    async def plan(self, until: Instant, limit: int, now: Instant, decide: Callable[[DueJob], Plan]) -> Planned:
+    async def plan(
+        self,
+        until: Instant,
+        limit: int,
+        now: Instant,
+        decide: Callable[[DueJob], Plan | None],
+        *,
+        since: Instant = LONG_AGO,
+        runs: int = PLANNED_AT_ONCE,
+    ) -> Planned:
         def plan(db: Connection) -> tuple[list[Plan], int | None]:
-            jobs, unreadable = readable(fetch(db, _SQL["plan_take"], (until, limit)), _due_job)
-            plans = [decide(job) for job in jobs]
+            jobs, unreadable = readable(fetch(db, _SQL["plan_take"], (since, until, limit)), _due_job)
+            plans = plans_of(jobs, decide, runs)
             _write(db, plans, now)
             _put_off(db, unreadable, now)
             return plans, fetch(db, "select min(next_at) from agenda")[0][0]
@@ -48,8 +63,7 @@ class SqlitePlanning:
         )
 
     async def overdue(self, limit: int, now: Instant) -> list[HeldRun]:
-        found = await self._store.read(lambda db: fetch(db, _SQL["overdue"], (now, limit)))
-        return readable(found, _held_run)[0]  # what cannot be read waits its turn
+        return await self._store.read(lambda db: _overdue(db, limit, now))
 
     async def withdraw(self, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
         return await self._store.write(lambda db: _withdraw(db, withdrawals, now))
@@ -110,7 +124,8 @@ def _withdraw(db: Connection, withdrawals: Sequence[Withdrawal], now: Instant) -
     asked = {withdrawal.run_id.bytes: withdrawal for withdrawal in withdrawals}
     if not asked:
         return frozenset()
-    held = [run_id for (run_id,) in fetch(db, _SQL["still_held"], (rows.blobs(asked),))]
+    let_in = rows.blobs([b"", *(run_id for run_id, one in asked.items() if one.let_in)])  # at least one, nobody's
+    held = [run_id for (run_id,) in fetch(db, _SQL["still_held"], (rows.blobs(asked), let_in))]
     if not held:
         return frozenset()
     touched = Touched()
@@ -126,8 +141,25 @@ def _due_job(row: rows.Row) -> DueJob:
     return DueJob(job_id, uid, version, class_id, spec.lanes(uid, job_id), spec, Cursor(*cursor))
 
 
-def _held_run(row: rows.Row) -> HeldRun:
-    run_id, job_id, wanted, nominal, trigger, spec, busy = row
+def _overdue(db: Connection, limit: int, now: Instant) -> list[HeldRun]:
+    """Each with whoever of its job its lane has let in, which is found by the lane: it has one inside."""
+    found = fetch(db, _SQL["overdue"], (now, limit))
+    if not found:
+        return []
+    lanes = apsw.carray(array("q", {row[-1] for row in found}))
+    inside = {(lane, job_id): (*one, begun) for lane, job_id, *one, begun in fetch(db, _SQL["inside"], (lanes,))}
+    return readable(found, partial(_held_run, inside))[0]  # what cannot be read waits its turn
+
+
+def _held_run(inside: dict[tuple[int, bytes], tuple[Any, ...]], row: rows.Row) -> HeldRun:
+    run_id, job_id, wanted, nominal, trigger, spec, lane = row
+    busy, first = None, None
+    if (lane, job_id) in inside:
+        ahead, its_wanted, its_nominal, its_trigger, begun = inside[lane, job_id]
+        if begun:
+            busy = RunId(UUID(bytes=ahead))
+        else:
+            first = Unbegun(RunId(UUID(bytes=ahead)), its_wanted, its_nominal, rows.TRIGGERS[its_trigger])
     return HeldRun(
         run_id=RunId(UUID(bytes=run_id)),
         job_id=JobId(UUID(bytes=job_id)),
@@ -135,5 +167,6 @@ def _held_run(row: rows.Row) -> HeldRun:
         nominal=nominal,
         trigger=rows.TRIGGERS[trigger],
         overlap=understand_spec(spec).overlap,
-        busy=rows.id_or_none(busy),
+        busy=busy,
+        first=first,
     )

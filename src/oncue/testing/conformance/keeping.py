@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from oncue.domain.errors import Invalid
 from oncue.domain.ids import RunId
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration
+from oncue.domain.job import definition_of
 from oncue.domain.policy import CatchUp
 from oncue.domain.run import State
+from oncue.engines.port import Holder, JobQuery
 from oncue.testing.conformance.store import Store, everything, only
 
 MONTH = Duration(30 * DAY)
@@ -130,3 +133,84 @@ async def test_the_time_to_tend_by_moves_forward_in_steps_and_back_at_once(store
     store.advance(-3651 * DAY)
     assert await store.history.tended(store.now, DAY) == began
     assert await store.history.tended(store.at(HOUR), DAY) == began + HOUR
+
+
+async def test_a_dead_letter_is_kept_for_long_and_not_for_ever(store: Store) -> None:
+    """Settings: 400 days unless told. Then it is gone from every list, and the audit log says so."""
+    old, young = await store.one_shot(), await store.one_shot(350 * DAY)
+    await store.end(old, State.DEAD)
+    store.advance(350 * DAY)
+    await store.end(young, State.DEAD)
+    await store.history.tend(store.now, MONTH)
+    assert len((await store.history.dead_letters(store.uid)).items) == 2
+    store.advance(51 * DAY)
+
+    await store.history.tend(store.now, MONTH)
+
+    assert [run.run_id for run in (await store.history.dead_letters(None)).items] == [young]
+    assert [run.run_id for run in (await store.history.dead_letters(store.uid)).items] == [young]
+    assert await store.history.run(None, old) is None
+    assert await store.history.discard(None, [old]) == frozenset()
+    deed = only((await store.people.audit(store.uid)).items)
+    assert (deed.action, deed.key_id, deed.detail) == ("dead_letters.drop", None, b'{"count":1,"why":"too old"}')
+
+
+@pytest.mark.parametrize("how", ["finished", "cancelled"])
+async def test_an_ended_recurring_job_goes_when_its_last_run_has_left_history(store: Store, how: str) -> None:
+    schedule = store.every(MINUTE, max_runs=1 if how == "finished" else None)
+    job_id = await store.recurring(schedule, key="k", tags=("t",))
+    await store.edit(job_id, payload=b"2")
+    lives = await store.recurring(every=HOUR, key="lives")
+    await store.plan(ahead=MINUTE)
+    store.advance(MINUTE)
+    [run_id] = await store.claimable()
+    await store.end(run_id, State.SUCCEEDED)
+    if how == "cancelled":
+        await store.jobs.cancel(None, job_id, store.now)
+    store.advance(20 * DAY)
+    await store.history.tend(store.now, MONTH)
+    assert (await store.snapshot(job_id)).job.status.name == how.upper()
+    store.advance(12 * DAY)
+
+    assert await store.history.tend(store.now, MONTH) >= 1
+
+    assert await store.jobs.read(None, job_id) is None
+    assert [row.job.job_id for row in (await store.jobs.list(JobQuery(uid=store.uid))).items] == [lives]
+    assert (await store.jobs.list(JobQuery(uid=store.uid, tag="t"))).items == ()
+    assert await store.keyed("lives") == lives
+
+
+async def test_an_ended_job_with_a_dead_letter_stays(store: Store) -> None:
+    job_id = await store.recurring(store.every(MINUTE, max_runs=1))
+    await store.plan(ahead=MINUTE)
+    store.advance(MINUTE)
+    [run_id] = await store.claimable()
+    await store.end(run_id, State.DEAD)
+    store.advance(40 * DAY)
+
+    assert await store.history.tend(store.now, MONTH) >= 1
+
+    assert (await store.snapshot(job_id)).job.job_id == job_id
+
+
+async def test_a_finished_job_that_was_put_is_known_by_its_key_and_not_for_ever(store: Store) -> None:
+    """Settings: 400 days unless told."""
+    new = [replace(await store.new_one_shot(key="one-shot"), applied=True)]
+    new.append(replace(await store.new_recurring(store.every(MINUTE, max_runs=1), key="recurring"), applied=True))
+    await store.create(*new)
+    await store.edit(new[1].job.job_id, payload=b"2")
+    await store.plan(ahead=MINUTE)
+    store.advance(MINUTE)
+    for run_id in await store.claimable():
+        await store.end(run_id, State.SUCCEEDED)
+    last = (await store.snapshot(new[1].job.job_id)).job
+    while await store.jobs.read(None, new[1].job.job_id) is not None:
+        store.advance(32 * DAY)
+        await store.history.tend(store.now, MONTH)
+
+    assert await store.keyed("one-shot") == new[0].job.job_id
+    assert await store.jobs.keyed(store.uid, "recurring") == Holder(last.job_id, definition_of(last.spec, b"2"))
+    await store.end(await store.one_shot(), State.SUCCEEDED)  # so that there is something to drop
+    store.advance(400 * DAY)
+    await store.history.tend(store.now, MONTH)
+    assert [await store.keyed(key) for key in ("one-shot", "recurring")] == [None, None]

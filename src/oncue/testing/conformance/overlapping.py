@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from oncue.domain.ids import JobId, RunId, WorkerId, occurrence_id
 from oncue.domain.instants import MINUTE, SECOND
 from oncue.domain.ledger import Entry, Outcome
-from oncue.domain.overlap import HeldRun, Withdrawal
+from oncue.domain.overlap import HeldRun, Unbegun, Withdrawal, decide
 from oncue.domain.policy import Overlap
 from oncue.domain.run import Claimed, State, Trigger
 from oncue.engines.port import Count, Mail
@@ -45,13 +49,81 @@ async def test_between_two_attempts_it_is_still_going(store: Store) -> None:
     assert await store.claimable() == []
 
 
-async def test_a_head_that_has_not_started_is_in_nobodys_way(store: Store) -> None:
-    """It may be waiting for a worker: then nothing overlaps, and nothing is to be skipped."""
-    await store.recurring(every=MINUTE, overlap=Overlap.SKIP)
-    await store.plan(ahead=2 * MINUTE)
-    store.advance(2 * MINUTE)
+async def unclaimed_job(store: Store, policy: Overlap, ticks: int = 3, **how: Any) -> tuple[JobId, list[RunId]]:
+    """A job of which `ticks` runs are due, and nobody has claimed any: the first is let in, the others are held."""
+    job_id = await store.recurring(every=MINUTE, overlap=policy, **how)
+    began = store.now
+    await store.plan(ahead=(ticks + 1) * MINUTE)
+    store.advance(ticks * MINUTE)
+    return job_id, [occurrence_id(job_id, store.at(began - store.now + (i + 1) * MINUTE)) for i in range(ticks)]
 
-    assert only(await store.planning.overdue(10, store.now)).busy is None
+
+async def test_what_was_let_in_and_has_not_begun_is_in_the_way(store: Store) -> None:
+    """Nobody claims it: without this, one run more would wait at each tick, and the ledger stay empty."""
+    job_id, runs = await unclaimed_job(store, Overlap.SKIP)
+
+    found = await store.planning.overdue(10, store.now)
+
+    at = [store.at(n * MINUTE) for n in (-2, -1, 0)]
+    first = Unbegun(runs[0], at[0], at[0], Trigger.SCHEDULE)
+    assert found == [
+        HeldRun(run_id, job_id, when, when, Trigger.SCHEDULE, Overlap.SKIP, None, first)
+        for run_id, when in zip(runs[1:], at[1:], strict=True)
+    ]
+
+
+async def test_what_was_handed_back_has_begun(store: Store) -> None:
+    _, worker, going, _ = await busy_job(store, Overlap.REPLACE, ticks=1)
+    await store.hand_back(worker, going)
+
+    found = only(await store.planning.overdue(10, store.now))
+
+    assert (found.busy, found.first) == (going.run_id, None)
+
+
+@pytest.mark.parametrize("policy", [Overlap.SKIP, Overlap.QUEUE, Overlap.REPLACE])
+async def test_while_nobody_claims_at_most_one_waits(store: Store, policy: Overlap) -> None:
+    job_id, runs = await unclaimed_job(store, policy)
+
+    await store.decide_overlaps()
+    await store.decide_overlaps()  # another scheduler comes to the same
+
+    left = runs[-1] if policy is Overlap.REPLACE else runs[0]
+    assert await store.claimable() == [left]
+    fates = [(entry.outcome, entry.reason, entry.run_id) for entry in await store.ledger(job_id)]
+    assert sorted(fates) == sorted(
+        {
+            Overlap.SKIP: [(Outcome.SKIPPED, "overlap", left)] * 2,
+            Overlap.QUEUE: [(Outcome.COALESCED, "overlap", left)] * 2,
+            Overlap.REPLACE: [(Outcome.SKIPPED, "replaced", run_id) for run_id in runs[1:]],
+        }[policy]
+    )
+    assert {entry.first for entry in await store.ledger(job_id)} == {
+        store.at(n * MINUTE) for n in ((-2, -1) if policy is Overlap.REPLACE else (-1, 0))
+    }
+    assert (await store.counts())[Count.WITHDRAWN] == 2
+    await store.check_counts()
+    worker = await store.worker()
+    await store.succeed(worker, only(await store.claim_due(worker)))
+
+
+@pytest.mark.parametrize("why", ["claimed", "handed back"])
+async def test_what_was_claimed_meanwhile_is_not_withdrawn(store: Store, why: str) -> None:
+    """Decided on while it waited; it is started this moment, or was before."""
+    job_id, runs = await unclaimed_job(store, Overlap.REPLACE, ticks=2)
+    decided = list(decide(await store.planning.overdue(10, store.now), store.now))
+    entry = Entry(job_id, store.at(-MINUTE), store.at(-MINUTE), 1, Outcome.SKIPPED, "replaced", runs[1])
+    assert decided == [Withdrawal(runs[0], entry, let_in=True)]
+    worker = await store.worker()
+    run = await store.claim_one(worker, runs[0])
+    if why == "handed back":
+        await store.hand_back(worker, run)
+
+    assert await store.planning.withdraw([Withdrawal(runs[0], entry, let_in=True)], store.now) == frozenset()
+
+    assert await store.ledger(job_id) == []
+    assert await store.state(runs[0]) is (State.RUNNING if why == "claimed" else State.WAITING)
+    await store.check_counts()
 
 
 async def test_behind_a_stranger_of_its_group_it_only_waits(store: Store) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from oncue.domain.errors import StoreUnavailable
-from oncue.domain.ids import occurrence_id
+from oncue.domain.ids import JobId, occurrence_id
 from oncue.domain.instants import DAY, HOUR, MINUTE, NEVER, SECOND, Duration, Instant
 from oncue.domain.job import Cursor, JobStatus
 from oncue.domain.ledger import Entry, Outcome
@@ -118,6 +118,55 @@ async def test_the_nearest_come_first_and_no_more_than_asked_for(store: Store) -
     assert (planned.jobs, planned.next_at) == (3, store.at(4 * MINUTE))
     for i, job_id in jobs.items():
         assert bool((await store.snapshot(job_id)).waiting) == (i <= 3)
+
+
+async def test_a_pass_is_bounded_by_runs_and_leaves_the_rest_as_it_is(store: Store) -> None:
+    """After an outage every job has many: a transaction that made them all would end for want of time, every time."""
+    jobs = [await store.recurring(every=MINUTE, catch_up=CatchUp.ALL) for _ in range(5)]
+    store.advance(HOUR)
+    before = {job_id: await store.snapshot(job_id) for job_id in jobs}
+    until = store.now
+
+    def decide(job: DueJob) -> Plan:
+        return plan(job, store.now, until)
+
+    planned = await store.planning.plan(until, 10, store.now, decide, runs=100)
+
+    assert (planned.jobs, planned.runs) == (2, 120)  # the second fills it; a job's step is whole or not at all
+    left = [job_id for job_id in jobs if await store.snapshot(job_id) == before[job_id]]
+    assert len(left) == 3
+    assert planned.next_at == before[left[0]].cursor.next_at  # type: ignore[union-attr]  # they have one
+    assert await store.plan_all() == 180
+    for job_id in jobs:
+        assert len(await store.runs(job_id=job_id)) == 60
+
+
+async def test_who_has_decided_enough_leaves_the_rest_as_it_is(store: Store) -> None:
+    jobs = [await store.recurring(every=MINUTE) for _ in range(4)]
+    asked: list[JobId] = []
+
+    def decide(job: DueJob) -> Plan | None:
+        asked.append(job.job_id)
+        return plan(job, store.now, store.at(MINUTE)) if len(asked) < 3 else None
+
+    planned = await store.planning.plan(store.at(MINUTE), 10, store.now, decide)
+
+    assert (planned.jobs, planned.runs, len(asked)) == (2, 2, 3)
+    assert {job_id for job_id in jobs if await store.runs(job_id=job_id)} == set(asked[:2])
+    assert await store.plan_all(ahead=MINUTE) == 2
+
+
+async def test_those_before_a_given_instant_can_be_left_out(store: Store) -> None:
+    early, late = await store.recurring(every=MINUTE), await store.recurring(every=HOUR)
+
+    def decide(job: DueJob) -> Plan:
+        return plan(job, store.now, store.at(HOUR))
+
+    planned = await store.planning.plan(store.at(HOUR), 10, store.now, decide, since=store.at(HOUR))
+
+    assert (planned.jobs, planned.runs, planned.next_at) == (1, 1, store.at(MINUTE))
+    assert await store.runs(job_id=early) == []
+    assert len(await store.runs(job_id=late)) == 1
 
 
 async def test_planned_says_what_came_of_all_jobs(store: Store) -> None:

@@ -199,7 +199,7 @@ class Store:
 
     async def decide_overlaps(self) -> None:
         """What a scheduler does about runs that are due while their lane is taken."""
-        for decision in list(overlap.decide(await self.planning.overdue(1_000, self.now))):
+        for decision in list(overlap.decide(await self.planning.overdue(1_000, self.now), self.now)):
             match decision:
                 case overlap.Withdrawal():
                     await self.planning.withdraw([decision], self.now)

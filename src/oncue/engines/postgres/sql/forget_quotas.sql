@@ -1,2 +1,5 @@
--- Nothing is known of what anybody has, as at first. Locked in order, like those who make jobs of several users do.
-update quotas q set jobs = default, payload = default from (select uid from quotas order by uid for update) held where q.uid = held.uid
+-- Nothing is known of what these have, as at first. Locked in order, like those who make jobs of several users do.
+with bite as (
+  update quotas q set jobs = default, payload = default
+  from (select uid from quotas where uid > $1 order by uid limit $2 for update) held where q.uid = held.uid returning q.uid)
+select max(uid) as uid from bite

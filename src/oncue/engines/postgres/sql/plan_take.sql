@@ -1,1 +1,1 @@
-select job_id from agenda where next_at <= $1 order by next_at, job_id limit $2 for update skip locked
+select job_id from agenda where next_at >= $1 and next_at <= $2 order by next_at, job_id limit $3 for update skip locked

@@ -1,2 +1,3 @@
-delete from waiting where run_id = any($1::uuid[]) and held & 1 = 1 and failures + losses = 0
+-- Those of $2 are not held but let in: they go unless somebody has claimed them.
+delete from waiting where run_id = any($1::uuid[]) and failures + losses = 0 and (held & 1 = 1 or token = 0 and run_id = any($2::uuid[]))
 returning run_id, job_id, uid, class_id, lane, gate

@@ -1,0 +1,13 @@
+"""What the audit log says of dead letters that nobody has dealt with in time."""
+
+from __future__ import annotations
+
+import msgspec
+
+from oncue.domain.ids import UserNumber
+from oncue.domain.instants import Instant
+from oncue.engines.port import Deed
+
+
+def letters_dropped(uid: UserNumber, count: int, why: str, now: Instant) -> Deed:
+    return Deed(now, uid, None, "dead_letters.drop", detail=msgspec.json.encode({"count": count, "why": why}))

@@ -1,0 +1,3 @@
+with gone as (
+  delete from dead where run_id = any(array(select run_id from dead where ended_at < $1 order by ended_at, run_id limit $2)) returning uid)
+select uid, count(*) as n from gone group by uid order by uid

@@ -1,0 +1,7 @@
+-- Those of which no run is left, live, ended or dead.
+delete from jobs j where job_id = any($1::uuid[]) and status >= 2 and updated_at < $2
+  and (select run_id from waiting where job_id = j.job_id and job_id <> run_id limit 1) is null
+  and (select run_id from running where job_id = j.job_id and job_id <> run_id limit 1) is null
+  and (select run_id from history where job_id = j.job_id and job_id <> run_id limit 1) is null
+  and job_id <> all(array(select job_id from dead where uid = any($3::int[])))
+returning job_id, uid, status, spec, payload

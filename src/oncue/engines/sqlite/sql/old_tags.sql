@@ -1,1 +1,0 @@
-select distinct job_id from job_tags where job_id < ?1
