@@ -8,6 +8,7 @@ from __future__ import annotations
 import structlog
 
 from oncue.clock import Clock
+from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import JobId
 from oncue.domain.instants import MILLISECOND, MINUTE, SECOND, Duration, Instant
 from oncue.domain.job import Cursor
@@ -31,6 +32,8 @@ class Scheduler:
     def __init__(self, engine: Engine, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
+        self._batch = BATCH
+        self._refused: dict[JobId, Exception] = {}  # jobs of which the store would not have what was planned
 
     async def run_once(self) -> Duration:
         now = self._clock.now()
@@ -45,16 +48,28 @@ class Scheduler:
     async def _plan(self, now: Instant) -> Planned:
         until = Instant(now + HORIZON)
         unplannable: dict[JobId, Exception] = {}
+        decided: set[JobId] = set()
 
         def decide(job: DueJob) -> Plan:
             """Never raises: one bad definition must not keep its neighbours from being planned."""
+            decided.add(job.job_id)
             try:
+                if refused := self._refused.get(job.job_id):
+                    raise refused
                 return plan(job, now, until)
             except Exception as wrong:
                 unplannable[job.job_id] = wrong
                 return _put_off(job, now)
 
-        planned = await self._engine.planning.plan(until, BATCH, now, decide)
+        try:
+            planned = await self._engine.planning.plan(until, self._batch, now, decide)
+        except StoreUnavailable:
+            raise
+        except Exception as refused:
+            return self._take_fewer(decided, refused)
+        self._batch = BATCH
+        for job_id in decided & self._refused.keys():
+            del self._refused[job_id]
         for job_id, wrong in unplannable.items():
             log.error(
                 "this job cannot be planned; it is put off by a minute, and nothing of it is passed over",
@@ -62,6 +77,15 @@ class Scheduler:
                 exc_info=wrong,
             )
         return planned
+
+    def _take_fewer(self, decided: set[JobId], refused: Exception) -> Planned:
+        """Of these one is refused: half of them the next time, and so on; the one that is left alone is put off."""
+        if len(decided) <= 1 and decided <= self._refused.keys():
+            raise refused  # it is not about what was planned
+        self._batch = max(1, len(decided) // 2)
+        if len(decided) == 1:
+            self._refused = dict.fromkeys(decided, refused)
+        return Planned(jobs=len(decided), runs=0, first_due=None, next_at=Instant(0))
 
 
 def _put_off(job: DueJob, now: Instant) -> Plan:

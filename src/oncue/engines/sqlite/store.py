@@ -22,7 +22,7 @@ from weakref import WeakSet
 
 import apsw
 
-from oncue.domain.errors import Invalid, StoreUnavailable
+from oncue.domain.errors import Invalid, StoreRefused, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration, show_duration
 from oncue.settings import Settings
 
@@ -56,6 +56,8 @@ _AWAY = (
     apsw.InterruptError,
     apsw.ConnectionClosedError,
 )
+# It can be used, and will not have what it was given: half a surrogate pair, a number that does not fit.
+_REFUSED = (apsw.TooBigError, UnicodeEncodeError, OverflowError)
 
 
 def path_of(url: str) -> Path:
@@ -301,6 +303,8 @@ class Store:
                 return act(db)
             finally:
                 db.execute("rollback")
+        except _REFUSED as refused:
+            raise _refused(refused) from refused
         except _AWAY as away:
             self._forget_connection_of_thread()
             raise _unavailable(self.path, away) from away
@@ -364,7 +368,7 @@ def _run(db: Connection, queued: _Queued, *, apart: bool) -> _Answer:
     except _AWAY:
         raise  # SQLite may have undone everything: nobody's work is certain now
     except BaseException as error:
-        answer = _Answer(queued.done, None, error)
+        answer = _Answer(queued.done, None, _refused(error))
         if apart:
             db.execute("rollback to apart")
     if apart:
@@ -390,3 +394,10 @@ def _checkpoint(db: Connection) -> int:
 
 def _unavailable(path: Path, away: Exception) -> StoreUnavailable:
     return StoreUnavailable(f"{path} cannot be used now ({type(away).__name__}: {away}); the call can be repeated")
+
+
+def _refused(error: BaseException) -> BaseException:
+    """The error that says so, if this is one of those; else itself."""
+    if not isinstance(error, _REFUSED):
+        return error
+    return StoreRefused(f"SQLite cannot keep this ({type(error).__name__}: {str(error)[:200]})")
