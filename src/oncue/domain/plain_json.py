@@ -54,24 +54,38 @@ def encoded(value: object, name: str, largest: int) -> bytes:
             message = f"has {len(stored)} bytes and at most {largest} are kept: store it elsewhere and keep where"
             raise Invalid.of(name, "too_large", message)
         _skim(stored.decode())
+        if too_deep(stored):
+            raise RecursionError
         if b"null" in stored and _is_not_finite(value):  # which would be read back as nothing
             raise Invalid.of(name, "bad_number", "is not JSON: a number in it is not finite")
     except Invalid:
         raise
     except RecursionError:
-        raise Invalid.of(name, "too_deep", "is not JSON: it contains itself, or is nested too deeply") from None
+        message = f"is not JSON: it contains itself, or is nested more than {DEEPEST} levels deep"
+        raise Invalid.of(name, "too_deep", message) from None
     except Exception as wrong:
         raise Invalid.of(name, "not_json", f"is not JSON: {said_by(wrong, LONGEST_REASON)}") from None
     return stored
 
 
+def too_deep(stored: bytes, deepest: int = DEEPEST) -> bool:
+    """Of something that is JSON: it has more levels than everybody can read."""
+    if stored.count(b"[") + stored.count(b"{") <= deepest:
+        return False
+    level: list[Any] = [[msgspec.json.decode(stored)]]
+    for _ in range(deepest + 1):
+        inner = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [one for some in inner for one in some if isinstance(one, dict | list)]
+    return bool(level)
+
+
 def readable(stored: bytes) -> bool:
-    """It is JSON, whoever says so."""
+    """It is JSON for everybody, whoever says so."""
     try:
         _skim(stored.decode())
+        return not too_deep(stored)
     except (ValueError, RecursionError):
         return False
-    return True
 
 
 def _is_not_finite(value: object) -> bool:

@@ -181,7 +181,10 @@ class Child:
             self._async_run = asyncio.get_running_loop(), this
             if ctx.cancelled:
                 this.cancel()
-            result: object = await task.function(ctx, **arguments)
+            try:
+                result: object = await task.function(ctx, **arguments)
+            except BaseException as error:  # the edge of user code, before asyncio looks at what was raised
+                raise told(error) from None
             return result
 
         if self._runner is None:
