@@ -12,6 +12,9 @@ from uuid import UUID
 import msgspec
 
 from oncue.domain.instants import Instant, moment
+from oncue.domain.plain_json import encoded, number
+
+LARGEST_CHECKPOINT = 8 * 1024 * 1024
 
 
 class RunInfo(msgspec.Struct, frozen=True, gc=False):
@@ -102,8 +105,15 @@ class Context:
         return self._reports.cancelled
 
     def progress(self, done: float, total: float | None = None) -> None:
-        """Say how far it is: `ctx.progress(3, 10)`. Call it as often as you like; it is written once a second."""
-        self._reports.progress(msgspec.json.encode({"done": done, "total": total}))
+        """Say how far it is: `ctx.progress(3, 10)`. Call it as often as you like; it is written once a second.
+
+        Invalid: not finite numbers.
+        """
+        so_far = {
+            "done": number(done, "progress.done"),
+            "total": None if total is None else number(total, "progress.total"),
+        }
+        self._reports.progress(msgspec.json.encode(so_far))
 
     def checkpoint(self) -> Any:
         """What an earlier attempt of this run saved last, or None."""
@@ -111,5 +121,8 @@ class Context:
         return None if stored is None else msgspec.json.decode(stored)
 
     def save_checkpoint(self, value: Any) -> Awaitable[None]:
-        """Keep a value (JSON) for later attempts of this run. In async tasks: `await ctx.save_checkpoint(value)`."""
-        return self._reports.save(msgspec.json.encode(value))
+        """Keep a value (JSON) for later attempts of this run. In async tasks: `await ctx.save_checkpoint(value)`.
+
+        Invalid: it is not JSON, or too large.
+        """
+        return self._reports.save(encoded(value, "checkpoint", LARGEST_CHECKPOINT))

@@ -21,6 +21,7 @@ from oncue.api.reading import as_uuid
 from oncue.clock import Clock
 from oncue.domain.instants import Instant, rfc3339
 from oncue.engines.port import Deed, People
+from oncue.engines.refusals import Refusal, apart
 
 log = structlog.get_logger()
 
@@ -85,13 +86,14 @@ class AuditLog:
     async def _write(self) -> None:
         """Whoever gets the turn writes for all who wait for it; these then find nothing left to do."""
         async with self._turn:
-            deeds, self._waiting = self._waiting, []
-            if not deeds:
-                return
+            left, self._waiting = self._waiting, []
             try:
-                await self._people.record(deeds)
+                async for written, answer in apart(left.copy(), self._people.record):
+                    del left[: len(written)]
+                    if isinstance(answer, Refusal):
+                        log.error("the audit log lacks this", deeds=msgspec.to_builtins(written), why=str(answer.why))
             except Exception as error:
-                log.error("the audit log may lack these", deeds=msgspec.to_builtins(deeds), why=str(error))
+                log.error("the audit log may lack these", deeds=msgspec.to_builtins(left), why=str(error))
 
 
 def _deed(action: str, request: Request, caller: Caller, object_id: UUID | None, now: Instant) -> Deed:

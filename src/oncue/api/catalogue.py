@@ -16,7 +16,7 @@ import structlog
 from oncue.clock import Clock
 from oncue.domain.errors import Problem
 from oncue.domain.instants import SECOND, Duration, Instant
-from oncue.domain.plain_json import printable
+from oncue.domain.plain_text import printable
 from oncue.engines.port import Fleet, Task
 
 TRUSTED_FOR = Duration(SECOND // 2)  # what was announced; so long an older announcement may still be taken

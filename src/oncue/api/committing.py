@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from oncue.api.patience import Patience
 from oncue.clock import Clock
 from oncue.engines.port import Creation, Engine, NewJob
+from oncue.engines.refusals import Refusal, apart
 
 MOST = 500
+
+Waiting: TypeAlias = tuple[NewJob, asyncio.Future[Creation]]
 
 
 class GroupCommit:
@@ -20,7 +25,7 @@ class GroupCommit:
         self._engine = engine
         self._patience = patience
         self._clock = clock
-        self._waiting: list[tuple[NewJob, asyncio.Future[Creation]]] = []
+        self._waiting: list[Waiting] = []
         self._committing: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None  # kept: to ask for it takes a call of the system
 
@@ -57,18 +62,29 @@ class GroupCommit:
             before = len(self._waiting)
             await asyncio.sleep(0)
 
-    async def _store(self, batch: list[tuple[NewJob, asyncio.Future[Creation]]]) -> None:
-        """What befalls the batch befalls everybody in it; whoever has gone away meanwhile needs no answer."""
+    async def _store(self, batch: list[Waiting]) -> None:
+        """An outage befalls everybody in the batch, a refusal only whose it is; who has gone away needs no answer."""
         try:
             with self._patience.wait():
-                created = await self._engine.jobs.create([new for new, _ in batch], self._clock.now())
+                async for some, created in apart(batch, self._create):
+                    _answer(some, created)
         except BaseException as error:
             for _, answer in batch:
                 if not answer.done():
                     answer.set_exception(error)
             if not isinstance(error, Exception):
                 raise
-            return
-        for (_, answer), creation in zip(batch, created, strict=True):
-            if not answer.done():
-                answer.set_result(creation)
+
+    async def _create(self, some: Sequence[Waiting]) -> list[Creation]:
+        return await self._engine.jobs.create([new for new, _ in some], self._clock.now())
+
+
+def _answer(some: Sequence[Waiting], created: list[Creation] | Refusal) -> None:
+    if isinstance(created, Refusal):
+        [(_, answer)] = some
+        if not answer.done():
+            answer.set_exception(created.why)
+        return
+    for (_, answer), creation in zip(some, created, strict=True):
+        if not answer.done():
+            answer.set_result(creation)

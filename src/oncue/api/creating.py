@@ -26,7 +26,7 @@ from oncue.domain.errors import Invalid, NotFound, Problem
 from oncue.domain.ids import ClassId, JobId, sequel
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.job import Job, Spec
-from oncue.domain.plain_json import printable
+from oncue.domain.plain_text import printable
 from oncue.engines.port import Created, Hint, NewJob, Topic
 
 CREATE = "job.create"  # as the audit log calls it

@@ -16,7 +16,7 @@ from oncue.domain.errors import Invalid, Problem
 from oncue.domain.ids import ClassId
 from oncue.domain.instants import Instant
 from oncue.domain.job import Job, Snapshot, Spec, WaitingRun
-from oncue.domain.plain_json import printable
+from oncue.domain.plain_text import printable
 from oncue.engines.port import Hint, NewJob, Quota, Task, Topic
 
 

@@ -19,7 +19,7 @@ from oncue.api.auth import Caller
 from oncue.domain.errors import Invalid, Problem
 from oncue.domain.fields import Reader, read_fields, takes
 from oncue.domain.instants import Instant, parse_instant
-from oncue.domain.plain_json import printable
+from oncue.domain.plain_text import printable
 from oncue.engines.port import Page
 
 LARGEST_PAGE = 1_000

@@ -20,6 +20,7 @@ from oncue.domain.errors import (
     Problem,
     QuotaExceeded,
     Stale,
+    StoreRefused,
     StoreUnavailable,
 )
 
@@ -70,6 +71,10 @@ def problem_of(error: Exception, request: Request) -> Response:
             log.warning("the store is away; the caller is asked to come back", path=request.url.path, why=str(error))
             message = "the store cannot be reached: this may or may not have been done; ask again in a second"
             return problem(HTTPStatus.SERVICE_UNAVAILABLE, message, AGAIN_SOON)
+        case StoreRefused():
+            log.warning("the store cannot keep what was asked for", path=request.url.path, why=str(error))
+            message = "there is something in this that cannot be stored, a text or a number: nothing was"
+            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, message, errors=[Problem("", "not_storable", message)])
         case ClientDisconnect():
             return problem(HTTPStatus.BAD_REQUEST, "the connection was closed before the request was complete")
         case _:

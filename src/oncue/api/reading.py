@@ -17,7 +17,8 @@ from oncue.api.problems import Refused
 from oncue.domain.errors import Invalid, NotFound, Problem
 from oncue.domain.fields import takes
 from oncue.domain.ids import JobId
-from oncue.domain.plain_json import LARGEST_INTEGER, SMALLEST_INTEGER, printable
+from oncue.domain.plain_json import LARGEST_INTEGER, SMALLEST_INTEGER
+from oncue.domain.plain_text import printable
 
 LARGEST_BODY = 1024 * 1024
 LARGE = 64 * 1024  # what has more is read beside the event loop

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from oncue.domain.ids import WorkerId
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.job import Spec, decode_spec
+from oncue.domain.plain_text import plain, printable
 from oncue.domain.policy import Again, Dead, after_failure, after_loss
 from oncue.domain.run import Attempt, Claimed, Settlement, State, with_attempt
 
@@ -43,7 +44,10 @@ def failed(
     retry: bool = True,
     asked: Duration | None = None,
 ) -> Settlement:
-    """A visible failure. `retry=False` is a task's NoRetry; `asked` its RetryAfter."""
+    """A visible failure. `retry=False` is a task's NoRetry; `asked` its RetryAfter.
+
+    Whatever stands in the texts, what is written of them every store takes.
+    """
     failures = run.failures + 1
     decision = (
         after_failure(spec.retry, spec.max_retries, failures, now, luck, asked)
@@ -53,7 +57,7 @@ def failed(
     return _unsuccessful(
         run,
         decision,
-        Attempt(run.attempt, worker, started_at, now, outcome, error_type, error[:LONGEST_ERROR]),
+        Attempt(run.attempt, worker, started_at, now, outcome, printable(error_type), plain(error, LONGEST_ERROR)),
         failures=failures,
         losses=run.losses,
     )
@@ -100,9 +104,24 @@ def lost(run: Claimed, worker: WorkerId, claimed_at: Instant, now: Instant, erro
     return _unsuccessful(
         run,
         _after_loss(run.spec, losses, now),
-        Attempt(run.attempt, worker, claimed_at, now, "lost", "WorkerLost", error[:LONGEST_ERROR]),
+        Attempt(run.attempt, worker, claimed_at, now, "lost", "WorkerLost", plain(error, LONGEST_ERROR)),
         failures=run.failures,
         losses=losses,
+    )
+
+
+def given_up(run: Claimed, started_at: Instant, now: Instant, why: str) -> Settlement:
+    """The last resort, made of nothing that can be wrong: what it came to could not be made out, or not be written."""
+    return Settlement(
+        run=run,
+        state=State.DEAD,
+        started_at=started_at,
+        ended_at=now,
+        failures=run.failures + 1,
+        losses=run.losses,
+        error_type="InternalError",
+        error=why,
+        attempts=run.attempts,
     )
 
 

@@ -9,6 +9,7 @@ OncueError
 │   └── TooManyClasses more queues, labels and sizes than one user may have made  (422)
 ├── KeyReused          an idempotency key came back with another body             (422)
 ├── StoreUnavailable   the store cannot be reached; nothing is known to be stored (503)
+├── StoreRefused       the store is there and will not have this: nothing of it is stored (422)
 ├── NoRetry            raised by a task: fail now, do not try again
 └── RetryAfter         raised by a task: try again after this long
 
@@ -94,6 +95,10 @@ class KeyReused(OncueError):
 
 class StoreUnavailable(OncueError):
     """The store cannot be reached or did not answer in time. A write may or may not have happened: repeat it."""
+
+
+class StoreRefused(OncueError):
+    """The store is there, and there is something in this that it cannot keep. Nothing was stored; nor will it be."""
 
 
 class NoRetry(OncueError):

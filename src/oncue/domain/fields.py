@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from oncue.domain.errors import Invalid, Problem
 from oncue.domain.instants import DURATION_PATTERN, MILLISECOND, Duration, Instant, parse_duration, parse_instant
-from oncue.domain.plain_json import printable
+from oncue.domain.plain_text import printable
 
 Reader = Callable[[Any, str], Any]
 Schema = dict[str, Any]

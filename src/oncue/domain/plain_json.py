@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
-from oncue.domain.errors import Problem
+import msgspec
+
+from oncue.domain.errors import Invalid, Problem
+from oncue.domain.plain_text import UNSTORABLE, printable, said_by
 
 DEEPEST = 64
-LONGEST_SHOWN = 100
+LONGEST_REASON = 500
 SMALLEST_INTEGER, LARGEST_INTEGER = -(2**63), 2**64 - 1
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+_skim = msgspec.json.Decoder(msgspec.Raw).decode  # reads all of it and makes nothing of it
 
 
 def not_plain(value: Any, path: str, depth: int = 1) -> Iterator[Problem]:
     """What is wrong with a decoded JSON value, if anything; `path` is where it stands."""
     if isinstance(value, str):
-        if _UNSTORABLE.search(value):
+        if UNSTORABLE.search(value):
             yield Problem(
                 printable(path), "bad_text", "has a NUL or half a surrogate pair, which cannot be stored: leave it out"
             )
@@ -27,7 +30,7 @@ def not_plain(value: Any, path: str, depth: int = 1) -> Iterator[Problem]:
             yield Problem(printable(path), "too_deep", f"is nested more than {DEEPEST} levels deep: flatten it")
         elif isinstance(value, dict):
             for key, inner in value.items():
-                if _UNSTORABLE.search(key):
+                if UNSTORABLE.search(key):
                     yield Problem(printable(f"{path}.{key}"), "bad_text", "its name has a NUL or half a surrogate pair")
                 yield from not_plain(inner, f"{path}.{key}", depth + 1)
         else:
@@ -40,7 +43,76 @@ def not_plain(value: Any, path: str, depth: int = 1) -> Iterator[Problem]:
         yield Problem(printable(path), "bad_number", "does not fit into 64 bits: write it as a string")
 
 
-def printable(name: str) -> str:
-    """A name or path from outside, fit to be shown in a problem: on one line, short, and encodable."""
-    shown = name if len(name) <= LONGEST_SHOWN else f"{name[:LONGEST_SHOWN]}…"
-    return shown if shown.isprintable() else "".join(one if one.isprintable() else ascii(one)[1:-1] for one in shown)
+def encoded(value: object, name: str, largest: int) -> bytes:
+    """A value that user code gave us, as it is kept. Invalid: it is no JSON, or would be read back as something else.
+
+    It is read once to see that: some types can be encoded into what nobody can read.
+    """
+    try:
+        stored = msgspec.json.encode(value)
+        if len(stored) > largest:
+            message = f"has {len(stored)} bytes and at most {largest} are kept: store it elsewhere and keep where"
+            raise Invalid.of(name, "too_large", message)
+        _skim(stored.decode())
+        if too_deep(stored):
+            raise RecursionError
+        if b"null" in stored and _is_not_finite(value):  # which would be read back as nothing
+            raise Invalid.of(name, "bad_number", "is not JSON: a number in it is not finite")
+    except Invalid:
+        raise
+    except RecursionError:
+        message = f"is not JSON: it contains itself, or is nested more than {DEEPEST} levels deep"
+        raise Invalid.of(name, "too_deep", message) from None
+    except Exception as wrong:
+        raise Invalid.of(name, "not_json", f"is not JSON: {said_by(wrong, LONGEST_REASON)}") from None
+    return stored
+
+
+def too_deep(stored: bytes, deepest: int = DEEPEST) -> bool:
+    """Of something that is JSON: it has more levels than everybody can read."""
+    if stored.count(b"[") + stored.count(b"{") <= deepest:
+        return False
+    level: list[Any] = [[msgspec.json.decode(stored)]]
+    for _ in range(deepest + 1):
+        inner = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [one for some in inner for one in some if isinstance(one, dict | list)]
+    return bool(level)
+
+
+def readable(stored: bytes) -> bool:
+    """It is JSON for everybody, whoever says so."""
+    try:
+        _skim(stored.decode())
+        return not too_deep(stored)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_not_finite(value: object) -> bool:
+    """Or something in it is not."""
+    try:
+        todo: list[object] = [msgspec.to_builtins(value)]
+    except TypeError:  # it has JSON in it that is ready-made
+        return False
+    while todo:
+        one = todo.pop()
+        if isinstance(one, float) and not isfinite(one):
+            return True
+        if isinstance(one, dict):
+            todo += one.values()
+        elif isinstance(one, list | tuple):
+            todo += one
+    return False
+
+
+def number(value: Any, name: str) -> float:
+    """What stands for a number, as one that JSON has. Invalid: it does not."""
+    try:
+        if isinstance(value, int):
+            if SMALLEST_INTEGER <= value <= LARGEST_INTEGER:
+                return int(value)
+        elif isfinite(found := float(type(value).__float__(value))):
+            return found
+    except Exception:  # it may be anything
+        pass
+    raise Invalid.of(name, "bad_number", "is not a finite number of at most 64 bits")

@@ -7,6 +7,8 @@ Verbs never read a clock: whoever calls passes `now`, the store's own time as th
 answer says so: an empty list, False, None, a smaller set. *Zero rows means "you lost it"*: an answer, not an error.
 Errors are for the store itself: `StoreUnavailable` when it cannot be reached or did not answer in time, and then the
 write may or may not have happened. Therefore **every verb may be repeated**; its docstring says what a repeat does.
+`StoreRefused` when it is there and cannot keep what it was given: nothing of the call was written, and a repeat would
+change nothing. Who writes batches halves them then (`refusals.apart`), so that one item does not keep the others back.
 
 **One state at a time.** A run is waiting, running or final, in one place, moved by the statement that decides. An
 engine that keeps the run where it is and marks it (DynamoDB) satisfies this as well: the port says *settle*, never

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum, auto
 from random import Random
-from traceback import format_exception
 from typing import Literal, assert_never
 
 import msgspec
@@ -15,16 +14,17 @@ import structlog
 from oncue.clock import Clock
 from oncue.context import RunInfo
 from oncue.domain import attempt
-from oncue.domain.errors import Invalid, NoRetry, RetryAfter
 from oncue.domain.ids import RunId, WorkerId
-from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, parse_duration, show_duration
+from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, show_duration
 from oncue.domain.job import Spec, understand_spec
 from oncue.domain.placement import Priority, Resources
+from oncue.domain.plain_text import kind_of, said_by
 from oncue.domain.policy import must_run_alone
 from oncue.domain.preemption import give_way, may_preempt
 from oncue.domain.run import Claimed, Settlement
 from oncue.services.capacity import Capacity
-from oncue.services.executors.port import Executor, ProcessLost, TaskFailed, Work
+from oncue.services.executors.calling import told
+from oncue.services.executors.port import Executor, ProcessLost, Work
 from oncue.services.reporting import Reporting, RunReports
 from oncue.tasks import Isolation, Task, Tasks
 
@@ -32,6 +32,8 @@ LOOK_AFTER = Duration(50 * MILLISECOND)
 IDLE = Duration(5 * SECOND)
 TO_GIVE_WAY = Duration(5 * SECOND)  # for what was asked to, before others are asked instead
 LAST_CHANCE = Duration(SECOND // 2)  # beyond the grace that executors give, before an attempt is left behind
+
+UNTOLD = "what this attempt came to could not be made out; the worker's log tells why"
 
 End = Settlement | Claimed  # what an attempt came to; or the run itself, to be handed back as if never claimed
 
@@ -136,22 +138,22 @@ class Attempts:
             self._begun()
 
     def _start(self, run: Claimed, monotonic: Instant) -> None:
+        reports = self._reporting.of(run)
         try:
             spec = understand_spec(run.spec)
-            task, info = self._task(spec.task), _info(run, spec)
+            task = self._task(spec.task)
+            work = Work(_info(run, spec), task, run.payload, reports, spec.timeout, spec.resources)
         except msgspec.ValidationError:
             self._not_understood(run)
             return
         except Exception as error:
             self._ended(_unstartable(run, self._worker_id, self._clock.now(), error))
             return
-        reports = self._reporting.of(run)
         going = Going(run, spec, task.takes, reports)
         if not self.capacity.fits(going.kind, going.size, Priority.HIGH):
             self._ended(run)  # its claim was in doubt for a while, and its place is another's by now
             return
         going.deadline = Instant(monotonic + spec.timeout)
-        work = Work(info, task, run.payload, reports, spec.timeout, spec.resources)
         executor = self._alone if must_run_alone(run.losses) else self._executors[task.isolation]
         going.stoppable = executor is not self._executors[Isolation.THREAD]
         self._going[run.run_id] = going
@@ -214,27 +216,42 @@ class Attempts:
         return LOOK_AFTER if self._going else IDLE
 
     async def _attempt(self, going: Going, executor: Executor, work: Work) -> None:
-        """From start to end: run it, see what it came to, keep its log, hand on what is to be written."""
-        going.begun = True
+        """From start to end: run it, see what it came to, keep its log, hand on what is to be written.
+
+        Whatever is raised on the way, it has an end: nothing that can raise is outside the guard.
+        """
+        end: End | None = None
+        try:
+            going.begun = True
+            end = await self._outcome(going, executor, work)
+            going.task = None  # what it came to is known: from here on nothing stops it
+            if going.reports in self._reporting and self._is_ours(going):
+                await self._reporting.last_words(going.reports)
+        except BaseException as error:
+            going.task = None
+            log.error("an attempt did not end as it should", run_id=str(going.run.run_id), exc_info=error)
+        if self._is_ours(going):
+            self._end(going, end or attempt.given_up(going.run, going.started_at, self._clock.now(), UNTOLD))
+        else:
+            self.left_behind -= 1  # it was settled without us, and is over at last
+
+    async def _outcome(self, going: Going, executor: Executor, work: Work) -> End:
         try:
             if going.stop is not None:
                 raise asyncio.CancelledError  # told to stop before it could begin
             result = await executor.run(work)
-            end = self._succeeded(going, result)
+            return self._succeeded(going, result)
         except asyncio.CancelledError:
-            end = self._stopped(going)
-        except Exception as error:
-            end = self._failed(going, error)
-        going.task = None  # what it came to is known: from here on nothing stops it
-        if self._going.get(going.run.run_id) is not going:  # there may be a later attempt of the same run
-            self.left_behind -= 1  # it was settled without us, and is over at last
-            return
-        if going.reports in self._reporting:
-            await self._reporting.last_words(going.reports)
-        self._end(going, end)
+            return self._stopped(going)
+        except BaseException as error:
+            return self._failed(going, error)
+
+    def _is_ours(self, going: Going) -> bool:
+        """It was not settled without us. There may be a later attempt of the same run."""
+        return self._going.get(going.run.run_id) is going
 
     def _end(self, going: Going, end: End) -> None:
-        if self._going.get(going.run.run_id) is going:
+        if self._is_ours(going):
             del self._going[going.run.run_id]
             self.capacity.give_back(going.kind, going.size, going.run.uid)
             self._ended(end)
@@ -269,28 +286,15 @@ class Attempts:
             case _:
                 assert_never(going.stop)
 
-    def _failed(self, going: Going, error: Exception) -> End:
+    def _failed(self, going: Going, error: BaseException) -> End:
         if going.stop is not None:
             return self._stopped(going)
-        match error:
-            case ProcessLost() if must_run_alone(going.run.losses):
-                return attempt.lost(going.run, self._worker_id, going.started_at, self._clock.now(), str(error))
-            case TaskFailed():
-                return self._failure(going, error.kind, str(error), retry=error.retry, asked=error.after)
-            case NoRetry():
-                return self._failure(going, type(error).__name__, str(error), retry=False)
-            case RetryAfter():
-                return self._retry_after(going, error)
-            case _:
-                going.reports.write(_traceback(error))
-                return self._failure(going, type(error).__name__, str(error))
-
-    def _retry_after(self, going: Going, error: RetryAfter) -> Settlement:
-        try:
-            asked = parse_duration(error.delay)
-        except Invalid as wrong:
-            return self._failure(going, "RetryAfter", f"{error}; but {wrong}")
-        return self._failure(going, "RetryAfter", str(error), asked=asked)
+        failed = told(error)
+        said = said_by(failed, attempt.LONGEST_ERROR)
+        if isinstance(failed, ProcessLost) and must_run_alone(going.run.losses):
+            return attempt.lost(going.run, self._worker_id, going.started_at, self._clock.now(), said)
+        going.reports.write(failed.trace)
+        return self._failure(going, failed.kind, said, retry=failed.retry, asked=failed.after)
 
     def _failure(
         self,
@@ -328,23 +332,12 @@ def _info(run: Claimed, spec: Spec) -> RunInfo:
     return RunInfo(run.run_id, run.job_id, spec.task, run.attempt, nominal, run.checkpoint)
 
 
-def _traceback(error: Exception) -> str:
-    """Of the task's own code; how we came to call it is nobody's business."""
-    where = error.__traceback__
-    while where is not None and where.tb_frame.f_globals.get("__name__", "").startswith("oncue.services."):
-        where = where.tb_next
-    return "".join(format_exception(type(error), error, where))
-
-
 def _unstartable(run: Claimed, worker_id: WorkerId, now: Instant, error: Exception) -> Settlement:
-    return attempt.failed(
-        run,
-        Spec("?"),
-        worker_id,
-        run.claimed_at,
-        now,
-        error_type=type(error).__name__,
-        error=f"it could not be started: {error}",
-        luck=0.0,
-        retry=False,
-    )
+    why = f"it could not be started: {said_by(error, attempt.LONGEST_ERROR)}"
+    start = run.claimed_at
+    try:
+        return attempt.failed(
+            run, Spec("?"), worker_id, start, now, error_type=kind_of(error), error=why, luck=0.0, retry=False
+        )
+    except Exception:  # not even what is stored of it can be read
+        return attempt.given_up(run, start, now, why)

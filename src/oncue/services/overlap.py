@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import structlog
+
 from oncue.clock import Clock
 from oncue.domain.ids import RunId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.overlap import Displacement, HeldRun, Withdrawal, decide
 from oncue.engines.hints import after_stopping
 from oncue.engines.port import Engine
+from oncue.engines.refusals import Refusal, apart
 
 # Held runs are looked at this much ahead, and at least this often: so the instant of each is known before it comes.
 AHEAD = Duration(SECOND)
 APART = Duration(50 * MILLISECOND)  # between two passes, however many instants lie close together
 FEWEST, MOST = 500, 20_000  # held runs in one look
 WITHDRAWN_AT_ONCE = 1_000  # in one transaction
+
+log = structlog.get_logger()
 
 
 class Overlap:
@@ -40,8 +45,13 @@ class Overlap:
         return APART if reach_further else _until_next(held[len(due) :], now)
 
     async def _withdraw(self, withdrawals: Sequence[Withdrawal], now: Instant) -> None:
+        async def withdraw(some: Sequence[Withdrawal]) -> frozenset[RunId]:
+            return await self._engine.planning.withdraw(some, now)
+
         for first in range(0, len(withdrawals), WITHDRAWN_AT_ONCE):
-            await self._engine.planning.withdraw(withdrawals[first : first + WITHDRAWN_AT_ONCE], now)
+            async for some, answer in apart(withdrawals[first : first + WITHDRAWN_AT_ONCE], withdraw):
+                if isinstance(answer, Refusal):
+                    log.error("this run cannot be taken back", run_id=str(some[0].run_id), exc_info=answer.why)
 
     async def _displace(self, going: RunId, now: Instant) -> None:
         """A repeat is harmless, and tells the worker again."""

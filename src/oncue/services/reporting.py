@@ -18,6 +18,7 @@ from oncue.engines.port import Engine
 
 EVERY = Duration(SECOND)
 PARTS = 1 << 16  # of one attempt's log; the next attempt's are numbered after them
+UNWRITTEN = "\n… something that was said or reported here could not be written\n"
 
 log = structlog.get_logger()
 
@@ -25,12 +26,13 @@ log = structlog.get_logger()
 class RunReports:
     """The reports of one attempt. Its first three methods may be called from any thread."""
 
-    __slots__ = ("_parts", "_progress", "_reporting", "_room", "_told", "_words", "noticed", "run")
+    __slots__ = ("_parts", "_progress", "_refused", "_reporting", "_room", "_told", "_words", "noticed", "run")
 
     def __init__(self, run: Claimed, reporting: Reporting) -> None:
         self.run = run
         self.noticed = False  # the task has asked whether it is to stop, and was told so
         self._told = False
+        self._refused = False
         self._reporting = reporting
         self._words: deque[bytes] = deque()
         self._room = reporting.cap - len(reporting.cut)  # the store keeps no more than the cap, the last words included
@@ -48,7 +50,7 @@ class RunReports:
     def write(self, text: str) -> None:
         if self._room <= 0 or not text:
             return
-        said = text.encode(errors="replace")
+        said = text[: self._room + 1].encode(errors="backslashreplace").replace(b"\0", rb"\x00")
         self._room -= len(said)
         if self._room <= 0:
             said = said[: self._room or None].decode(errors="ignore").encode() + self._reporting.cut
@@ -68,13 +70,27 @@ class RunReports:
             words = [self._words.popleft() for _ in range(len(self._words))]
             try:
                 await self._reporting.append(self.run, self._parts, b"".join(words))
-            except BaseException:
+            except (StoreUnavailable, asyncio.CancelledError):
                 self._words.extendleft(reversed(words))
                 raise
             self._parts += 1
         if self._progress is not None:
             progress, self._progress = self._progress, None
-            await self._reporting.keep_progress(self.run, progress)
+            try:
+                await self._reporting.keep_progress(self.run, progress)
+            except (StoreUnavailable, asyncio.CancelledError):
+                self._progress = self._progress or progress
+                raise
+
+    def was_refused(self) -> None:
+        """The store would not have it, and would not the next time. Who reads the log learns that it lacks something.
+
+        Once: what says so may be refused, too.
+        """
+        if not self._refused:
+            self._refused = True
+            self._room = max(self._room, len(UNWRITTEN) + 1)
+            self.write(UNWRITTEN)
 
 
 class Reporting:
@@ -114,7 +130,7 @@ class Reporting:
             log.warning("a run's log could not be written yet; it will be", run_id=str(reports.run.run_id))
 
     async def _flush(self, reports: RunReports) -> None:
-        """A log that the store refuses is told and left: neither its run's end nor others' logs may wait for it."""
+        """Words that the store refuses are told and left: neither their run's end nor others' logs wait for them."""
         if reports not in self._noted:
             return  # another call was quicker
         del self._noted[reports]
@@ -124,7 +140,8 @@ class Reporting:
             self._noted[reports] = None
             raise
         except Exception:
-            log.exception("a run's log could not be written", run_id=str(reports.run.run_id))
+            log.exception("what a run said could not be written", run_id=str(reports.run.run_id))
+            reports.was_refused()
 
     async def append(self, run: Claimed, number: int, text: bytes) -> None:
         await self._engine.history.append_log(run.run_id, number, text, self._clock.now())

@@ -58,6 +58,7 @@ class Scheduler:
         self._clock = clock
         self._in_time = Batch()
         self._late = Batch()
+        self._refused: dict[JobId, Exception] = {}  # jobs of which the store would not have what was planned
 
     async def run_once(self) -> Duration:
         now = self._clock.now()
@@ -80,13 +81,18 @@ class Scheduler:
     async def _plan(self, batch: Batch, since: Instant, until: Instant, now: Instant) -> Planned:
         """Of the jobs whose next instant is between these, each as far as the horizon."""
         unplannable: dict[JobId, Exception] = {}
-        decide = self._decide(now, unplannable)
+        decided: set[JobId] = set()
+        decide = self._decide(now, decided, unplannable)
         try:
             planned = await self._engine.planning.plan(until, batch.size, now, decide, since=since)
         except StoreUnavailable:
             batch.failed()
             raise
+        except Exception as refused:
+            return self._take_fewer(batch, decided, refused)
         batch.done(planned.jobs, more=planned.next_at is not None and since <= planned.next_at <= until)
+        for job_id in decided & self._refused.keys():
+            del self._refused[job_id]
         for job_id, wrong in unplannable.items():
             log.error(
                 "this job cannot be planned; it is put off by a minute, and nothing of it is passed over",
@@ -95,7 +101,9 @@ class Scheduler:
             )
         return planned
 
-    def _decide(self, now: Instant, unplannable: dict[JobId, Exception]) -> Callable[[DueJob], Plan | None]:
+    def _decide(
+        self, now: Instant, decided: set[JobId], unplannable: dict[JobId, Exception]
+    ) -> Callable[[DueJob], Plan | None]:
         began: Instant | None = None
 
         def decide(job: DueJob) -> Plan | None:
@@ -105,13 +113,25 @@ class Scheduler:
                 began = self._clock.monotonic()
             elif self._clock.monotonic() - began > DECIDING:
                 return None
+            decided.add(job.job_id)
             try:
+                if refused := self._refused.get(job.job_id):
+                    raise refused
                 return plan(job, now, Instant(now + HORIZON))
             except Exception as wrong:
                 unplannable[job.job_id] = wrong
                 return _put_off(job, now)
 
         return decide
+
+    def _take_fewer(self, batch: Batch, decided: set[JobId], refused: Exception) -> Planned:
+        """Of these one is refused: half of them the next time, and so on; the one that is left alone is put off."""
+        if len(decided) <= 1 and decided <= self._refused.keys():
+            raise refused  # it is not about what was planned
+        batch.size = max(1, len(decided) // 2)
+        if len(decided) == 1:
+            self._refused = dict.fromkeys(decided, refused)
+        return Planned(jobs=len(decided), runs=0, first_due=None, next_at=Instant(0))
 
 
 def _both(one: Planned, other: Planned) -> Planned:

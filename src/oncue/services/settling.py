@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import structlog
 
 from oncue.clock import Clock
-from oncue.domain.ids import WorkerId
+from oncue.domain import attempt
+from oncue.domain.errors import StoreUnavailable
+from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
-from oncue.domain.run import Claimed, Settlement, State
+from oncue.domain.plain_text import said_by
+from oncue.domain.run import Claimed, Settled, Settlement, State
 from oncue.engines.port import Engine, Hint, Topic
+from oncue.engines.refusals import Refusal, apart
 from oncue.services.attempts import End
 from oncue.services.changes import Changes
 from oncue.services.lookout import Lookout
@@ -17,6 +23,7 @@ BATCH = 1_000
 FEW = 50  # so few wait a moment for company
 LINGER = Duration(2 * MILLISECOND)
 IDLE = Duration(5 * SECOND)
+LONGEST_REASON = 500  # characters
 
 log = structlog.get_logger()
 
@@ -33,6 +40,7 @@ class Settling:
         self._lookout = lookout
         self._changes = Changes(engine.signals, clock)
         self._linger = linger
+        self._most = BATCH
         self._ended: list[Settlement] = []
         self._back: list[Claimed] = []
 
@@ -50,30 +58,63 @@ class Settling:
             return IDLE
         if self._linger and len(self) < FEW:
             await self._clock.sleep(self._linger)
-        if self._back:
-            await self._hand_back()
-        if self._ended:
-            await self._settle()
+        try:
+            if self._back:
+                await self._hand_back()
+            if self._ended:
+                await self._settle()
+        except StoreUnavailable:
+            self._most = max(1, self._most // 2)  # it may have been the batch that took too long
+            raise
+        self._most = BATCH
         return Duration(0) if len(self) else IDLE
 
     async def _settle(self) -> None:
         """A batch stays here until the store has answered: after an outage it is written again, and fenced again."""
-        batch = self._ended[:BATCH]
-        answer = await self._engine.running.settle(self._worker_id, batch, self._clock.now())
-        del self._ended[: len(batch)]
-        if answer.lost:
-            log.warning("results came too late, and are refused: the runs are others' by now", runs=len(answer.lost))
-        await self._tell(batch)
-        await self._changes.of(done.run.uid for done in batch)
+        batch = self._ended[: self._most]
+        async for done, answer in apart(batch, self._write):
+            del self._ended[: len(done)]
+            if isinstance(answer, Refusal):
+                await self._settle_instead(done[0], answer.why)
+            elif answer.lost:
+                log.warning(
+                    "results came too late, and are refused: the runs are others' by now", runs=len(answer.lost)
+                )
+            await self._tell(done)
+            await self._changes.of(one.run.uid for one in done)
 
     async def _hand_back(self) -> None:
-        batch = self._back[:BATCH]
-        await self._engine.running.hand_back(self._worker_id, batch, self._clock.now())
-        del self._back[: len(batch)]
-        await self._engine.signals.send([Hint(Topic.RUNS, due=min(run.due for run in batch))])
-        await self._changes.of(run.uid for run in batch)
+        batch = self._back[: self._most]
+        async for runs, answer in apart(batch, self._write_back):
+            del self._back[: len(runs)]
+            if isinstance(answer, Refusal):
+                now = self._clock.now()
+                self._ended.append(attempt.given_up(runs[0], now, now, _unwritten(answer.why)))
+                continue
+            await self._engine.signals.send([Hint(Topic.RUNS, due=min(run.due for run in runs))])
+            await self._changes.of(run.uid for run in runs)
 
-    async def _tell(self, batch: list[Settlement]) -> None:
+    async def _settle_instead(self, refused: Settlement, why: Exception) -> None:
+        """What it came to is given up only when the store takes its substitute.
+
+        If it does not, the trouble is the store's: the others go first the next time, and all is tried again.
+        """
+        log.error("the store refuses what an attempt came to", run_id=str(refused.run.run_id), exc_info=why)
+        now = self._clock.now()
+        instead = attempt.given_up(refused.run, refused.started_at or now, now, _unwritten(why))
+        try:
+            await self._write([instead])
+        except BaseException:
+            self._ended.append(refused)
+            raise
+
+    async def _write(self, settlements: Sequence[Settlement]) -> Settled:
+        return await self._engine.running.settle(self._worker_id, settlements, self._clock.now())
+
+    async def _write_back(self, runs: Sequence[Claimed]) -> frozenset[RunId]:
+        return await self._engine.running.hand_back(self._worker_id, runs, self._clock.now())
+
+    async def _tell(self, batch: Sequence[Settlement]) -> None:
         """Whoever looks ahead should know: something is tried again soon, or a lane let its next one in."""
         if any(done.run.lane is not None or done.run.gate is not None for done in batch):
             hint = Hint(Topic.RUNS)
@@ -84,3 +125,7 @@ class Settling:
             hint = Hint(Topic.RUNS, due=Instant(min(again)))
         self._lookout.ask(hint.due)
         await self._engine.signals.send([hint])
+
+
+def _unwritten(why: Exception) -> str:
+    return f"what this attempt came to could not be written: {said_by(why, LONGEST_REASON)}"

@@ -147,12 +147,23 @@ async def test_whatever_a_function_raises_is_a_plain_failure(threads: ThreadExec
     assert await threads.run(work(thread_name)) is not None
 
 
-async def test_an_ordinary_exception_comes_out_as_it_is(threads: ThreadExecutor) -> None:
-    def raising(ctx: Context) -> None:
-        raise LookupError("not here")
+async def test_an_exception_is_put_into_words_in_its_thread(threads: ThreadExecutor) -> None:
+    asked_in: list[int] = []
 
-    with pytest.raises(LookupError, match="not here"):
+    class Missing(LookupError):
+        def __str__(self) -> str:
+            asked_in.append(threading.get_ident())
+            return "not here"
+
+    def raising(ctx: Context) -> None:
+        raise Missing
+
+    with pytest.raises(TaskFailed, match="not here") as failed:
         await threads.run(work(raising))
+    assert failed.value.kind == "Missing"
+    assert "in raising" in failed.value.trace
+    assert asked_in
+    assert threading.get_ident() not in asked_in
 
 
 async def test_a_function_that_forgot_to_be_async_fails_clearly(threads: ThreadExecutor) -> None:

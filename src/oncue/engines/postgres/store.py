@@ -15,7 +15,7 @@ import asyncpg
 from asyncpg.connect_utils import SessionAttribute
 from asyncpg.pool import PoolConnectionProxy
 
-from oncue.domain.errors import Invalid, StoreUnavailable
+from oncue.domain.errors import Invalid, StoreRefused, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
 from oncue.engines.postgres.reasons import reason
 from oncue.settings import Settings
@@ -59,6 +59,9 @@ _DOUBTFUL = (*AWAY, asyncio.CancelledError)
 # The server undid it: for a deadlock, or because a table was altered under a prepared statement.
 _AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.InvalidCachedStatementError)
 
+# It is there, and will not have what it was given: a text with a NUL, a number that does not fit, too long a key.
+_REFUSED = (asyncpg.DataError, asyncpg.ProgramLimitExceededError, UnicodeEncodeError, OverflowError)
+
 # The driver's word for a connection that the server has ended while it was idle: nothing was sent, another will do.
 _NOT_SENT = "cannot switch to state"
 
@@ -91,7 +94,9 @@ class Dialling:
 
 
 class Store:
-    """Runs work on a connection, in a transaction, within the time limit; turns every outage into StoreUnavailable."""
+    """Runs work on a connection, in a transaction, within the time limit; turns every outage into StoreUnavailable, and
+    what can never be written into StoreRefused.
+    """
 
     def __init__(
         self, url: str, dialling: Dialling, pool: Pool, hot: Pool, timeout: Duration, *, bounced: bool
@@ -172,7 +177,7 @@ class Store:
             return await self._dialling.connect(self._url, command_timeout=limit / SECOND, **options)
 
     async def _repeated(self, once: Callable[[], Awaitable[T]], timeout: Duration | None = None) -> T:
-        with away_as_unavailable():
+        with away_as_unavailable(), _unstorable_as_refused():
             async with asyncio.timeout((timeout or self._timeout) / SECOND):
                 for _ in range(TRIES):
                     try:
@@ -231,6 +236,14 @@ def away_as_unavailable(*also: type[Exception]) -> Iterator[None]:
         yield
     except kinds as away:
         raise StoreUnavailable(f"PostgreSQL is away ({reason(away)}); the call can be repeated") from away
+
+
+@contextmanager
+def _unstorable_as_refused() -> Iterator[None]:
+    try:
+        yield
+    except _REFUSED as refused:
+        raise StoreRefused(f"PostgreSQL cannot keep this ({reason(refused)})") from refused
 
 
 @contextmanager

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import apsw
 
+from oncue.domain.errors import StoreRefused
+
+# It can be used, and will not have what it was given: half a surrogate pair, a number that does not fit.
+REFUSED = (apsw.TooBigError, UnicodeEncodeError, OverflowError)
+
 # The first that fits.
 _WORDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (
     ((apsw.BusyError, apsw.LockedError, TimeoutError), "another program has it locked"),
@@ -24,3 +29,10 @@ def reason(away: BaseException) -> str:
     if isinstance(away, OSError):
         return away.strerror or "it does not read or write"
     return f"SQLite says: {' '.join(str(away).split())[:200]}"
+
+
+def refusal(error: BaseException) -> BaseException:
+    """The error that says so, if this is one of those; else itself."""
+    if not isinstance(error, REFUSED):
+        return error
+    return StoreRefused(f"SQLite cannot keep this ({type(error).__name__}: {str(error)[:200]})")

@@ -24,7 +24,7 @@ import apsw
 
 from oncue.domain.errors import Invalid, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration, show_duration
-from oncue.engines.sqlite.reasons import reason
+from oncue.engines.sqlite.reasons import REFUSED, reason, refusal
 from oncue.settings import Settings
 
 Connection = apsw.Connection
@@ -302,6 +302,8 @@ class Store:
                 return act(db)
             finally:
                 db.execute("rollback")
+        except REFUSED as refused:
+            raise refusal(refused) from refused
         except _AWAY as away:
             self._forget_connection_of_thread()
             raise _unavailable(self.path, away) from away
@@ -365,7 +367,7 @@ def _run(db: Connection, queued: _Queued, *, apart: bool) -> _Answer:
     except _AWAY:
         raise  # SQLite may have undone everything: nobody's work is certain now
     except BaseException as error:
-        answer = _Answer(queued.done, None, error)
+        answer = _Answer(queued.done, None, refusal(error))
         if apart:
             db.execute("rollback to apart")
     if apart:

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import inspect
+from itertools import islice
+from pathlib import Path
+from traceback import TracebackException
+from types import TracebackType
 from typing import Any
 
-from oncue.domain.errors import Invalid
+from oncue.domain.attempt import LONGEST_ERROR
+from oncue.domain.errors import Invalid, NoRetry, RetryAfter
+from oncue.domain.instants import parse_duration
+from oncue.domain.plain_text import kind_of, plain, said_by
 from oncue.services.executors.port import TaskFailed
 from oncue.tasks import Task
+
+LONGEST_TRACE = 32_000  # characters
+FRAMES = 100  # the innermost are told
+MOST_ERRORS = 200  # in a group or a chain: groups of groups can stand for billions
+
+_OURS = str(Path(__file__).parent.parent)
 
 
 def arguments_of(task: Task, payload: bytes | None) -> dict[str, Any]:
@@ -31,7 +44,65 @@ def not_awaitable(result: object) -> object:
     )
 
 
-def plain_failure(error: BaseException) -> TaskFailed:
-    """For an exception that would end a thread or a loop, or pass for a cancellation: here it is a task's failure."""
-    kind = type(error).__name__
-    return TaskFailed(kind, f"the task raised {kind}({error})")
+def told(error: BaseException) -> TaskFailed:
+    """What was raised, in words. Whatever its own code does when it is asked: this raises nothing."""
+    kind = type(error)  # and not isinstance, which believes what an object says of itself
+    if issubclass(kind, TaskFailed):
+        return error  # type: ignore[return-value]  # it was just seen to be one
+    name, said = kind_of(error), said_by(error, LONGEST_ERROR)
+    if issubclass(kind, NoRetry):
+        return TaskFailed(name, said, retry=False)
+    if issubclass(kind, RetryAfter):
+        return _again_later(error, name, said)
+    if not issubclass(kind, Exception):  # it would end a thread or a loop, or pass for a cancellation
+        said = f"the task raised {name}({said})"
+    return TaskFailed(name, said, trace=trace_of(error))
+
+
+def _again_later(error: BaseException, name: str, said: str) -> TaskFailed:
+    try:
+        delay = error.delay  # type: ignore[attr-defined]  # it is a RetryAfter
+        if not isinstance(delay, str):
+            return TaskFailed(name, f'{said}; but its delay is a text like "30s", and this is a {kind_of(delay)}')
+        return TaskFailed(name, said, after=parse_duration(delay))
+    except BaseException as wrong:
+        return TaskFailed(name, f"{said}; but {said_by(wrong, LONGEST_ERROR)}")
+
+
+def trace_of(error: BaseException) -> str:
+    """As Python tells it, of the task's own code; how we came to call it is nobody's business."""
+    try:
+        if not _is_bearable(error):
+            return f"{kind_of(error)}: more than {MOST_ERRORS} errors in one, without their traceback\n"
+        where = _in_user_code(error.__traceback__)
+        lines, room = list[str](), LONGEST_TRACE
+        for line in TracebackException(type(error), error, where, limit=-FRAMES, compact=True).format():
+            lines.append(plain(line, room))
+            room -= len(lines[-1])
+            if room <= 0:
+                break
+        return "".join(lines)
+    except BaseException as worse:  # asked for a line of a traceback, an error runs code of its own
+        return f"{kind_of(error)}: its traceback cannot be told, because that raised {kind_of(worse)}\n"
+
+
+def _is_bearable(error: BaseException) -> bool:
+    todo, linked, count = [error], set[int](), 0
+    while todo:
+        one = todo.pop()
+        count += 1
+        if count > MOST_ERRORS:
+            return False
+        if isinstance(one, BaseExceptionGroup):
+            todo += islice(one.exceptions, MOST_ERRORS)
+        for other in (one.__cause__, one.__context__):
+            if other is not None and id(other) not in linked:
+                linked.add(id(other))
+                todo.append(other)
+    return True
+
+
+def _in_user_code(trace: TracebackType | None) -> TracebackType | None:
+    while trace and trace.tb_next and trace.tb_frame.f_code.co_filename.startswith(_OURS):
+        trace = trace.tb_next
+    return trace

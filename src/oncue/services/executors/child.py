@@ -16,18 +16,18 @@ from contextlib import suppress
 from contextvars import copy_context
 from functools import cached_property
 from threading import Lock, Timer
-from traceback import format_exception
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from oncue.context import Context, Done, current
-from oncue.domain.errors import Conflict, Invalid, NoRetry, RetryAfter
-from oncue.domain.instants import parse_duration
+from oncue.domain.attempt import LONGEST_ERROR
+from oncue.domain.errors import Conflict
+from oncue.domain.plain_text import printable, said_by
 from oncue.services.capture import capture_logging
 from oncue.services.executors import words
-from oncue.services.executors.calling import arguments_of, not_awaitable
+from oncue.services.executors.calling import arguments_of, not_awaitable, told
 from oncue.services.executors.port import TaskFailed, encoded
 from oncue.services.loading import load_tasks
 from oncue.settings import Settings
@@ -181,7 +181,10 @@ class Child:
             self._async_run = asyncio.get_running_loop(), this
             if ctx.cancelled:
                 this.cancel()
-            result: object = await task.function(ctx, **arguments)
+            try:
+                result: object = await task.function(ctx, **arguments)
+            except BaseException as error:  # the edge of user code, before asyncio looks at what was raised
+                raise told(error) from None
             return result
 
         if self._runner is None:
@@ -193,27 +196,10 @@ class Child:
 
 
 def failure(error: BaseException) -> words.Failed:
-    kind, told = type(error).__name__, str(error)
-    match error:
-        case TaskFailed():
-            return words.Failed(error.kind, told, error.retry, error.after)
-        case NoRetry():
-            return words.Failed(kind, told, retry=False)
-        case RetryAfter():
-            try:
-                return words.Failed(kind, told, after=parse_duration(error.delay))
-            except Invalid as wrong:
-                return words.Failed(kind, f"{told}; but {wrong}")
-        case _:
-            trace = "".join(format_exception(type(error), error, in_user_code(error.__traceback__)))
-            return words.Failed(kind, f"{told}\n\n{trace[-TRACEBACK_END:]}".strip())
-
-
-def in_user_code(trace: TracebackType | None) -> TracebackType | None:
-    """Without the frames of this file, which tell the user nothing."""
-    while trace and trace.tb_next and trace.tb_frame.f_code.co_filename == __file__:
-        trace = trace.tb_next
-    return trace
+    failed = told(error)
+    said = said_by(failed, LONGEST_ERROR)
+    message = f"{said}\n\n{failed.trace[-TRACEBACK_END:]}".strip() if failed.trace else said
+    return words.Failed(printable(failed.kind), message, failed.retry, failed.after)
 
 
 def main() -> None:

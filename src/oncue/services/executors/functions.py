@@ -6,7 +6,7 @@ import asyncio
 from contextvars import ContextVar
 
 from oncue.context import current
-from oncue.services.executors.calling import arguments_of, plain_failure
+from oncue.services.executors.calling import arguments_of, told
 from oncue.services.executors.port import Work, encoded
 
 # The attempt a built-in task belongs to: `ctx` tells tasks nothing of resources and timeouts.
@@ -20,20 +20,19 @@ class LoopExecutor:
         self._cap = result_cap
 
     async def run(self, work: Work) -> bytes | None:
-        task = work.task
-        arguments = arguments_of(task, work.payload)
         current.set(work.reports)
         attempt.set(work)
         try:
-            result = await task.function(work.context, **arguments)
-        except (SystemExit, KeyboardInterrupt) as leaving:  # asyncio would end the loop, and with it the worker
-            raise plain_failure(leaving) from leaving
+            arguments = arguments_of(work.task, work.payload)
+            result = await work.task.function(work.context, **arguments)
+            return None if result is None else encoded(result, self._cap)
         except asyncio.CancelledError as cancelled:
             asked = asyncio.current_task()
             if asked is None or asked.cancelling():
                 raise
-            raise plain_failure(cancelled) from cancelled  # nobody cancelled the run: the task raised it by itself
-        return None if result is None else encoded(result, self._cap)
+            raise told(cancelled) from None  # nobody cancelled the run: the task raised it by itself
+        except BaseException as error:  # the edge of user code; some would end the loop, and with it the worker
+            raise told(error) from None
 
     async def close(self) -> None:
         """Runs belong to whoever awaits them: there is nothing to close."""

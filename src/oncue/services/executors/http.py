@@ -31,6 +31,7 @@ from oncue.context import Context
 from oncue.domain.addresses import Address, CheckedUrl, Networks, check_url, parse_networks, refusal
 from oncue.domain.errors import Invalid
 from oncue.domain.instants import DAY, SECOND, Duration, instant, rfc3339
+from oncue.domain.plain_json import DEEPEST, too_deep
 from oncue.services.executors.port import TaskFailed
 from oncue.settings import Settings
 from oncue.tasks import Isolation, Task
@@ -296,7 +297,8 @@ class _Answer(msgspec.Struct, frozen=True):
     def _value(self) -> Any:
         if not self.truncated and _JSON.fullmatch(self.headers.get("content-type", "")):
             try:
-                return msgspec.json.decode(self.body)
+                if not too_deep(self.body, DEEPEST - 1):  # there will be one more around it
+                    return msgspec.json.decode(self.body)
             except (ValueError, RecursionError):
                 pass  # a text, whatever it says
         return self.body.decode("utf-8", "replace")

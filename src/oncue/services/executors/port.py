@@ -13,6 +13,8 @@ from typing import Protocol
 import msgspec
 
 from oncue.context import Context, Reports, RunInfo
+from oncue.domain import plain_json
+from oncue.domain.errors import Invalid
 from oncue.domain.instants import Duration
 from oncue.domain.placement import Resources
 from oncue.tasks import Task
@@ -34,13 +36,16 @@ class Work(msgspec.Struct, frozen=True):
 
 
 class TaskFailed(Exception):
-    """It failed where no exception can travel from: a process, a status code. `kind` is shown as the error's type."""
+    """What went wrong, in words: all that leaves an executor. `kind` is shown as the error's type, `trace` logged."""
 
-    def __init__(self, kind: str, message: str, *, retry: bool = True, after: Duration | None = None) -> None:
+    def __init__(
+        self, kind: str, message: str, *, retry: bool = True, after: Duration | None = None, trace: str = ""
+    ) -> None:
         super().__init__(message)
         self.kind = kind
         self.retry = retry
         self.after = after
+        self.trace = trace
 
 
 class ProcessLost(TaskFailed):
@@ -52,7 +57,7 @@ class ProcessLost(TaskFailed):
 
 class Executor(Protocol):
     async def run(self, work: Work) -> bytes | None:
-        """The result as JSON. Any exception is a visible failure; oncue.NoRetry and RetryAfter mean what they say."""
+        """The result as JSON. What the task raised comes out as TaskFailed, told where the task's code runs."""
         ...
 
     async def close(self) -> None:
@@ -65,15 +70,7 @@ def encoded(result: object, cap: int) -> bytes | None:
     if result is None:
         return None
     try:
-        stored = msgspec.json.encode(result)
-    except (TypeError, ValueError, OverflowError) as wrong:
-        problem = f"the task ended well, but its result is not JSON: {wrong}"
-        raise TaskFailed("BadResult", problem, retry=False) from None
-    if len(stored) > cap:
-        raise TaskFailed(
-            "BadResult",
-            f"the task ended well, but its result has {len(stored)} bytes and at most {cap} are kept: "
-            "store it elsewhere and return where",
-            retry=False,
-        )
-    return stored
+        return plain_json.encoded(result, "result", cap)
+    except Invalid as wrong:
+        [problem] = wrong.problems
+        raise TaskFailed("BadResult", f"the task ended well, but its result {problem.message}", retry=False) from None

@@ -14,8 +14,8 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 
 from oncue.context import current
-from oncue.services.executors.calling import arguments_of, not_awaitable, plain_failure
-from oncue.services.executors.port import Work, encoded
+from oncue.services.executors.calling import arguments_of, not_awaitable, told
+from oncue.services.executors.port import TaskFailed, Work, encoded
 
 
 class ThreadExecutor:
@@ -85,12 +85,11 @@ class _Call:
         if not self._begin():
             return True
         result: bytes | None = None
-        failure: BaseException | None = None
+        failure: TaskFailed | None = None
         try:
             result = self._context.run(_called, self._work, self._cap)
-        except BaseException as error:  # the edge of user code: nothing it raises may end the thread
-            plain = isinstance(error, Exception) and not isinstance(error, StopIteration)
-            failure = error if plain else plain_failure(error)
+        except BaseException as error:  # the edge of user code: nothing it raises may end the thread, or reach the loop
+            failure = told(error)
         if not self._end():
             return False
         with suppress(RuntimeError):  # the loop is closed: the worker has ended
@@ -107,7 +106,7 @@ class _Call:
             self._ended = True
             return not self._abandoned
 
-    def _deliver(self, result: bytes | None, failure: BaseException | None) -> None:
+    def _deliver(self, result: bytes | None, failure: TaskFailed | None) -> None:
         if self.outcome.done():
             return
         if failure:

@@ -12,6 +12,7 @@ from contextlib import suppress
 import msgspec
 
 from oncue.context import Reports
+from oncue.domain.plain_json import readable
 from oncue.services.executors import words
 from oncue.services.executors.contained import Contained, outlast, start
 from oncue.services.executors.limits import Limits
@@ -93,16 +94,22 @@ class WarmProcess:
             raise ProcessLost(await self._how_it_ended())
         return answer
 
+    async def _hear(self) -> words.FromProcess | None:
+        """None: the process has closed the line."""
+        try:
+            line = await self._reader.readline()
+            return _understood(line) if line.endswith(b"\n") else None
+        except OSError:
+            return None
+        except (ValueError, RecursionError):  # the task's code has found the line, and a use of its own for it
+            raise ProcessLost("the process said something that cannot be understood, and was stopped") from None
+
     async def _listen(self, reports: Reports) -> words.Done | words.Failed | None:
         """Pass on what the run says until it has ended. None: the process has closed the line."""
         while True:
-            try:
-                line = await self._reader.readline()
-            except OSError:
-                return None
-            if not line.endswith(b"\n"):
-                return None
-            match _decode(line):
+            match await self._hear():
+                case None:
+                    return None
                 case words.Progress(stored):
                     reports.progress(stored)
                 case words.Save(stored):
@@ -159,6 +166,14 @@ async def start_process(settings: Settings, limits: Limits) -> WarmProcess:
     # Where the store is and how to get in is not for code that runs apart from us.
     writer.write(msgspec.json.encode(msgspec.structs.replace(settings, engine="")) + b"\n")
     return WarmProcess(contained, output, reader, writer, limits)
+
+
+def _understood(line: bytes) -> words.FromProcess:
+    said: words.FromProcess = _decode(line)
+    match said:
+        case words.Progress(stored) | words.Save(stored) | words.Done(bytes(stored)) if not readable(stored):
+            raise ValueError("what is to be kept is not JSON")
+    return said
 
 
 async def _kept(reports: Reports, stored: bytes) -> words.Kept:

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from oncue.domain import attempt
+from oncue.domain.errors import StoreRefused
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND
 from oncue.domain.job import JobStatus, decode_spec
@@ -272,3 +273,18 @@ async def test_two_ends_of_one_attempt_cannot_both_be_written(store: Store) -> N
 async def reap_all(store: Store) -> None:
     for _ in range(30):
         await store.reap(limit=2)
+
+
+async def test_what_the_store_cannot_keep_is_refused_whole_and_leaves_no_trace(store: Store) -> None:
+    """Half a surrogate pair is nothing that can be encoded. Whoever is refused can tell it from an outage."""
+    worker = await store.worker()
+    runs = await store.claim(worker, *await store.one_shots(3))
+    ends = [attempt.succeeded(run, store.now, store.now, b"1") for run in runs]
+    bad = replace(ends[1], error="half a pair: \ud800")
+
+    with pytest.raises(StoreRefused):
+        await store.settle(worker, ends[0], bad, ends[2])
+    assert {await store.state(run.run_id) for run in runs} == {State.RUNNING}
+
+    assert await store.settle(worker, *ends) == Settled()
+    await store.check_counts()

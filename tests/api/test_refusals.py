@@ -1,0 +1,68 @@
+"""What the store cannot keep is refused to whoever asked for it, and to nobody who asked at the same time."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+from tests.api.conftest import Desk
+
+from oncue.domain.errors import StoreRefused
+from oncue.domain.ids import RunId
+from oncue.engines.port import Deed
+
+
+async def test_jobs_made_at_the_same_time_do_not_share_a_refusal(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = desk.store.engine.jobs.create
+
+    async def create(news: Any, now: Any, **how: Any) -> Any:
+        if any(new.job.spec.name == "poison" for new in news):
+            raise StoreRefused("it cannot keep this")
+        return await real(news, now, **how)
+
+    monkeypatch.setattr(desk.store.engine.jobs, "create", create)
+    names = [f"job {number}" for number in range(10)]
+    names[3] = "poison"
+    answers = await asyncio.gather(
+        *(desk.call("POST", "/v1/jobs", {"task": "mark", "name": name, "schedule": "every 1h"}) for name in names)
+    )
+
+    assert [answer.status_code for answer in answers] == [422 if name == "poison" else 201 for name in names]
+    problem = answers[3].json()
+    assert problem["errors"][0]["code"] == "not_storable"
+    assert "cannot be stored" in problem["detail"]
+
+
+async def test_a_line_of_the_audit_log_that_is_refused_takes_no_other_with_it(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = desk.store.engine.people.record
+
+    async def record(deeds: Any) -> None:
+        if any(b"poison" in (deed.detail or b"") for deed in deeds):
+            raise StoreRefused("it cannot keep this")
+        await real(deeds)
+
+    monkeypatch.setattr(desk.store.engine.people, "record", record)
+    queues = ["a", "poison", "b", "c"]
+    with capture_logs() as logged:
+        await asyncio.gather(*(desk.call("POST", f"/v1/queues/{queue}/pause", key="root") for queue in queues))
+
+    written = [line["detail"]["queue"] for line in (await desk.get("/audit", "root"))["audit"]]
+    assert sorted(written) == ["a", "b", "c"]
+    [lacking] = [line for line in logged if line["event"] == "the audit log lacks this"]
+    [deed] = msgspec.convert(lacking["deeds"], list[Deed])
+    assert deed.action == "queue.pause"
+
+
+async def test_what_is_kept_with_odd_characters_is_shown(desk: Desk) -> None:
+    store = desk.store
+    run_id = RunId(msgspec.convert((await desk.create(max_retries=0))["job_id"], RunId))
+    worker = await store.worker()
+    run = await store.claim_one(worker, run_id)
+    await store.succeed(worker, run, result=rb'{"a\u0000b":"\u001b[2J"}')
+
+    shown = await desk.get(f"/runs/{run_id}")
+
+    assert shown["result"] == {"a\0b": "\x1b[2J"}
