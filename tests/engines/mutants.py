@@ -104,7 +104,7 @@ _plans = itertools.count()
 
 
 async def plan_in_two_commits(
-    engine: Engine, real: Verb, until: Any, limit: Any, now: Any, decide: Any, *, dies: bool = False
+    engine: Engine, real: Verb, until: Any, limit: Any, now: Any, decide: Any, *rules: Any, dies: bool = False
 ) -> Any:
     """The runs first, the cursor afterwards; now and then the process dies in between."""
     decided: dict[Any, Plan] = {}
@@ -117,10 +117,10 @@ async def plan_in_two_commits(
         plan = decided.get(job.job_id) or Plan(job, (), job.cursor)
         return replace(plan, runs=(), ledger=())
 
-    planned = await real(until, limit, now, only_runs)
+    planned = await real(until, limit, now, only_runs, *rules)
     if dies and planned.runs and next(_plans) % 3 == 0:
         raise StoreUnavailable("died between two commits")
-    await real(until, limit, now, only_cursor)
+    await real(until, limit, now, only_cursor, *rules)
     return planned
 
 
@@ -504,6 +504,31 @@ MUTANTS = [
             Statement("sqlite.planning", "expired", "and token = 0", ""),
         ),
         engines=("sqlite",),  # in PostgreSQL what is tried again has no deadline left that could be looked at
+    ),
+    Mutant(
+        "older time-zone rules go on planning beside newer ones",
+        "test_two_kinds_of_rules_at_once_double_and_miss_nothing",
+        statements=(
+            Statement("sqlite.planning", "newer_rules", "version > ?1", "false"),
+            Statement("postgres.planning", "rules_at_work", "where version > $1", "where false"),
+        ),
+        tries=5,
+    ),
+    Mutant(
+        "newer time-zone rules are waited for for ever",
+        "test_when_newer_rules_are_silent_for_long_the_older_take_over",
+        statements=(
+            Statement("sqlite.planning", "newer_rules", "abs(seen_at - ?2) <= ?3", "?2 + ?3 > 0"),
+            Statement("postgres.planning", "rules_at_work", "and abs(seen_at - $2) <= $4", "and $4::bigint > 0"),
+        ),
+    ),
+    Mutant(
+        "what other time-zone rules computed stays until it is due",
+        "test_an_occurrence_that_newer_rules_move_earlier_is_neither_late_nor_missed",
+        statements=(
+            Statement("sqlite.planning", "plan_take_others", "where j.status = 0", "where false"),
+            Statement("postgres.planning", "plan_take", "$4 and rules < $3", "false and rules < $3"),
+        ),
     ),
     Mutant(
         "handing back spends an attempt",

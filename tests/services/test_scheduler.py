@@ -102,8 +102,8 @@ async def test_what_another_scheduler_is_planning_is_not_waited_for(
     store.advance(MINUTE)
     take = store.planning.plan
 
-    async def nothing_left(until: Instant, limit: int, now: Instant, decide: Any) -> Any:
-        return await take(until, 0, now, decide)
+    async def nothing_left(until: Instant, limit: int, *rest: Any) -> Any:
+        return await take(until, 0, *rest)
 
     monkeypatch.setattr(store.planning, "plan", nothing_left)
 
@@ -197,12 +197,12 @@ async def test_what_a_dead_scheduler_did_not_plan_the_next_one_does(
     store.advance(MINUTE)
     plan_in_store = store.planning.plan
 
-    async def dies(until: Instant, limit: int, now: Instant, decide: Any) -> Any:
+    async def dies(until: Instant, limit: int, now: Instant, decide: Any, rules: str) -> Any:
         def decide_and_die(job: DueJob) -> Plan:
             decide(job)
             raise StoreUnavailable("killed")
 
-        return await plan_in_store(until, limit, now, decide_and_die)
+        return await plan_in_store(until, limit, now, decide_and_die, rules)
 
     monkeypatch.setattr(store.planning, "plan", dies)
     with pytest.raises(StoreUnavailable):

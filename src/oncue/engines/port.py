@@ -43,6 +43,7 @@ from oncue.domain.placement import ClassKey
 from oncue.domain.planning import DueJob, Plan
 from oncue.domain.quota import Quota, Usage
 from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settled, Settlement
+from oncue.domain.zones import PACKAGED
 from oncue.engines.values import (
     Beat,
     Cancelled,
@@ -194,12 +195,23 @@ class Jobs(Protocol):
 class Planning(Protocol):
     """Occurrences into runs. Any number of schedulers call these at once; none is special."""
 
-    async def plan(self, until: Instant, limit: int, now: Instant, decide: Callable[[DueJob], Plan]) -> Planned:
+    async def plan(
+        self,
+        until: Instant,
+        limit: int,
+        now: Instant,
+        decide: Callable[[DueJob], Plan],
+        rules: str = PACKAGED.version,
+    ) -> Planned:
         """Take up to `limit` active jobs with `next_at <= until` that nobody else holds, and write what `decide` says.
 
         Per job one transaction: runs, ledger and cursor, under the lock of its cursor. `decide` is pure and quick; it
         may be called again for the same job if the write did not happen. The floor only rises, so a repeat plans
         nothing twice. Nearest first.
+
+        `rules` are the time-zone rules that `decide` goes by. Of all that schedulers have planned by within the last
+        minute (`engines.rules`) only the newest count: with older ones, jobs whose cursor names any rules are not
+        taken. With the newest, those whose cursor names others are taken as well, after the due ones, due or not.
         """
         ...
 

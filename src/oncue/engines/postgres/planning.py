@@ -13,6 +13,7 @@ from oncue.domain.job import Cursor, decode_spec
 from oncue.domain.overlap import HeldRun, Withdrawal
 from oncue.domain.planning import DueJob, Plan
 from oncue.domain.run import State
+from oncue.domain.zones import PACKAGED
 from oncue.engines.port import Count, Granted, Planned
 from oncue.engines.postgres import lanes, meters, rows
 from oncue.engines.postgres.counting import count
@@ -20,6 +21,7 @@ from oncue.engines.postgres.inserting import insert_runs, write_ledger
 from oncue.engines.postgres.pieces import Pieces
 from oncue.engines.postgres.running import end_waiting
 from oncue.engines.postgres.store import Connection, Store
+from oncue.engines.rules import FORGOTTEN_AFTER, SAID_EVERY
 from oncue.engines.sql import statements
 from oncue.engines.unreadable import put_off, readable
 
@@ -31,24 +33,33 @@ class PostgresPlanning:
         self._store = store
         self._pieces = pieces
 
-    async def plan(self, until: Instant, limit: int, now: Instant, decide: Callable[[DueJob], Plan]) -> Planned:
-        async def plan(connection: Connection) -> list[Plan]:
-            taken = await connection.fetch(_SQL["plan_take"], until, limit)
+    async def plan(
+        self,
+        until: Instant,
+        limit: int,
+        now: Instant,
+        decide: Callable[[DueJob], Plan],
+        rules: str = PACKAGED.version,
+    ) -> Planned:
+        async def plan(connection: Connection) -> tuple[list[Plan], str | None]:
+            newer = await connection.fetchval(_SQL["rules_at_work"], rules, now, SAID_EVERY, FORGOTTEN_AFTER)
+            taken = await connection.fetch(_SQL["plan_take"], until, limit, rules, newer is None)
             due = await connection.fetch(_SQL["plan_read"], [row["job_id"] for row in taken])
             jobs, unreadable = readable(due, _due_job)
             plans = [decide(job) for job in jobs]
             await _write(connection, plans, now)
-            await _put_off(connection, unreadable, now)
-            return plans
+            await _put_off(connection, unreadable, now, rules)
+            return plans, newer
 
-        plans = await self._pieces.write("ledger", [now], plan)
-        soonest = await self._store.fetch("select min(next_at) from agenda")
+        plans, newer = await self._pieces.write("ledger", [now], plan)
+        soonest = await self._store.fetch("select min(next_at) from agenda where rules is null or $1", newer is None)
         next_at = soonest[0][0]
         return Planned(
             jobs=len(plans),
             runs=sum(len(made.runs) for made in plans),
             first_due=min((run.wanted for made in plans for run in made.runs), default=None),
             next_at=None if next_at == NEVER else next_at,
+            newer_rules=newer,
         )
 
     async def overdue(self, limit: int, now: Instant) -> list[HeldRun]:
@@ -108,12 +119,13 @@ async def _advance(connection: Connection, cursors: Sequence[tuple[JobId, Cursor
         [cursor.next_at for _, cursor in cursors],
         [cursor.floor for _, cursor in cursors],
         [cursor.planned for _, cursor in cursors],
+        [cursor.rules for _, cursor in cursors],
     )
 
 
-async def _put_off(connection: Connection, unreadable: Sequence[Record], now: Instant) -> None:
+async def _put_off(connection: Connection, unreadable: Sequence[Record], now: Instant, rules: str) -> None:
     if unreadable:
-        later = [Cursor(put_off(row["job_id"], now), row["floor"], row["planned"]) for row in unreadable]
+        later = [Cursor(put_off(row["job_id"], now), row["floor"], row["planned"], rules) for row in unreadable]
         await _advance(connection, list(zip((row["job_id"] for row in unreadable), later, strict=True)))
 
 

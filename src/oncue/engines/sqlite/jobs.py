@@ -172,7 +172,7 @@ def _read(db: Connection, uid: UserNumber | None, job_id: JobId) -> Snapshot | N
     job = rows.job(row).job
     if recurring is None:
         return Snapshot(job, row[4], None, waiting, going, started=bool(row[11]))
-    return Snapshot(job, row[4], Cursor(*row[11:14]), waiting, going)
+    return Snapshot(job, row[4], Cursor(*row[11:15]), waiting, going)
 
 
 def _runs_of(db: Connection, job_id: JobId) -> list[tuple[Any, ...]]:
