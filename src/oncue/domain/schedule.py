@@ -90,10 +90,11 @@ def parse_schedule(asked: Asked | str | None, now: Instant) -> Schedule:
     """What a request asks for, checked; `now` anchors `every` and bounds `at`."""
     if asked is None or asked == "now":
         return Schedule()
-    return _from_object(_shorthand(asked) if isinstance(asked, str) else asked, now)
+    return _from_object(shorthand(asked) if isinstance(asked, str) else asked, now)
 
 
-def _shorthand(text: str) -> Asked:
+def shorthand(text: str) -> Asked:
+    """What a text other than "now" stands for."""
     if text.startswith("every "):
         return Asked(every=text.removeprefix("every ").strip())
     if text[:1] == "@" or len(text.split()) in (5, 6):
