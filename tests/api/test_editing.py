@@ -72,6 +72,52 @@ async def refused(desk: Desk, job_id: str, body: Any, status: int = 422, **how: 
     return [error["path"] for error in answer.json()["errors"]]
 
 
+ZONED = {"timezone": "Europe/Berlin", "dst_gap": "skip", "dst_fold": "both"}
+WINDOW = {"start_at": "2030-02-01T00:00:00.000Z", "end_at": "2031-02-01T00:00:00.000Z", "jitter": "5s", "max_runs": 9}
+AT_NINE = {"cron": "0 9 * * *", **ZONED, **WINDOW}
+AS_USUAL = {"timezone": "UTC", "dst_gap": "shift", "dst_fold": "first"}
+
+
+@pytest.mark.parametrize(
+    ("named", "after"),
+    [
+        ("0 10 * * *", {**AT_NINE, "cron": "0 10 * * *"}),
+        ({"cron": "0 10 * * *"}, {**AT_NINE, "cron": "0 10 * * *"}),
+        ({"timezone": "Asia/Tokyo"}, {**AT_NINE, "timezone": "Asia/Tokyo"}),
+        ({"cron": "0 10 * * *", "timezone": "UTC"}, {**AT_NINE, "cron": "0 10 * * *", "timezone": "UTC"}),
+        ({"timezone": None, "dst_gap": None, "dst_fold": None}, {**AT_NINE, **AS_USUAL}),
+        ({"max_runs": None, "jitter": None}, {"cron": "0 9 * * *", **ZONED, **dict(list(WINDOW.items())[:2])}),
+        ({"calendar": {"hour": 9}}, {"calendar": {"hour": 9}, **AT_NINE}),
+        # Another kind: what means nothing to it goes.
+        ("every 2h", {"every": "2h", **AS_USUAL, **WINDOW}),
+        ("2030-01-01T05:00:00.000Z", {"at": "2030-01-01T05:00:00.000Z", "jitter": "5s"}),
+        ("now", {}),
+    ],
+    ids=str,
+)
+async def test_what_a_schedule_does_not_name_stays(desk: Desk, named: Any, after: Any) -> None:
+    job = await made(desk, schedule=AT_NINE)
+
+    assert (await edited(desk, job["job_id"], {"schedule": named}))["schedule"] == after
+
+
+async def test_a_calendar_stays_one_unless_another_kind_is_named(desk: Desk) -> None:
+    job = await made(desk, schedule={"calendar": {"hour": 9}, "timezone": "Europe/Berlin"})
+
+    there = (await edited(desk, job["job_id"], {"schedule": {"dst_gap": "skip"}}))["schedule"]
+    assert there == {"calendar": {"hour": 9}, "cron": "0 9 * * *", **ZONED, "dst_fold": "first"}
+    there = (await edited(desk, job["job_id"], {"schedule": {"cron": "30 9 * * *"}}))["schedule"]
+    assert there == {"cron": "30 9 * * *", **ZONED, "dst_fold": "first"}
+
+
+@pytest.mark.parametrize("wrong", [{"cron": "0 9 * * *", "every": "1h"}, {"cron": "61 * * * *"}, "soon", 7, {"x": 1}])
+async def test_a_schedule_that_is_wrong_stays_as_it_was(desk: Desk, wrong: Any) -> None:
+    job = await made(desk, schedule=AT_NINE)
+
+    [path] = await refused(desk, job["job_id"], {"schedule": wrong})
+    assert path.startswith("schedule")
+
+
 @pytest.mark.parametrize("method", ["PATCH", "PUT"])
 @pytest.mark.parametrize("schedule", SCHEDULES)
 async def test_only_what_is_named_changes(desk: Desk, method: str, schedule: Any) -> None:

@@ -38,6 +38,15 @@ def test_a_job_is_made_run_and_read(oncue: Oncue) -> None:
     assert "succeeded" in shown
 
 
+def test_an_edit_of_its_cron_leaves_its_time_zone(oncue: Oncue) -> None:
+    job = told(oncue, "jobs", "create", "--task", "hello", "--schedule", "0 9 1 1 *", "--timezone", "Europe/Berlin")
+
+    after = told(oncue, "jobs", "edit", job["job_id"], "--schedule", "0 10 1 1 *")["schedule"]
+    assert (after["cron"], after["timezone"]) == ("0 10 1 1 *", "Europe/Berlin")
+    after = told(oncue, "jobs", "edit", job["job_id"], "--timezone", "Asia/Tokyo")["schedule"]
+    assert (after["cron"], after["timezone"]) == ("0 10 1 1 *", "Asia/Tokyo")
+
+
 def test_a_job_is_paused_explained_resumed_and_cancelled(oncue: Oncue) -> None:
     job_id = told(oncue, "jobs", "create", "--task", "hello", "--schedule", "every 1h")["job_id"]
 

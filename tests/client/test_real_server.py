@@ -60,6 +60,16 @@ def test_a_recurring_job_through_its_life(either: Either) -> None:
     assert either(client.jobs.get(job.job_id)).status == "cancelled"
 
 
+def test_an_edit_of_its_cron_leaves_its_time_zone(either: Either) -> None:
+    client = either.client
+    job = either(client.jobs.create(task="hello", schedule={"cron": NOT_SOON, "timezone": "Europe/Berlin"}))
+
+    for schedule in ("0 1 1 1 *", {"cron": "0 2 1 1 *"}):
+        job = either(client.jobs.edit(job.job_id, schedule=schedule))
+        assert job.schedule["timezone"] == "Europe/Berlin"
+    assert either(client.jobs.edit(job.job_id, schedule={"timezone": None})).schedule["timezone"] == "UTC"
+
+
 def test_a_job_is_purged_with_its_runs(either: Either) -> None:
     client = either.client
     job = either(client.jobs.create(task="hello", payload={"name": "you"}))

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import datetime
+from importlib import resources
 from itertools import pairwise
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -9,7 +13,9 @@ from tests.domain.cron_oracle import LISTED_UNTIL, all_zones, transitions
 
 from oncue.domain import zones
 from oncue.domain.errors import Invalid
-from oncue.domain.zones import Timeline, timeline, zone, zone_names
+from oncue.domain.instants import SECOND, Duration
+from oncue.domain.zones import PACKAGED, Rules, Timeline, packaged, timeline, zone, zone_names
+from oncue.testing.rules import made_up
 
 DAY = 86_400
 
@@ -39,13 +45,12 @@ def test_every_iana_name_is_taken() -> None:
         *("tzdata.zi", "leapseconds", "__init__.py", "con", "a" * 1_000_000),
     ],
 )
-def test_everything_else_is_refused_without_touching_a_file(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def opened(name: str) -> ZoneInfo:
+def test_everything_else_is_refused_without_touching_a_file(name: str) -> None:
+    def opened(name: str) -> bytes:
         raise AssertionError(f"opened {name!r}")
 
-    monkeypatch.setattr(zones, "ZoneInfo", opened)
     with pytest.raises(Invalid) as refused:
-        zone(name, "schedule.timezone")
+        zone(name, "schedule.timezone", Rules("2026a", opened))
     (problem,) = refused.value.problems
     assert (problem.path, problem.code) == ("schedule.timezone", "bad_timezone")
     assert '"Europe/Berlin"' in problem.message  # how to spell one
@@ -73,6 +78,39 @@ def test_nobody_is_led_to_the_zones_with_the_opposite_sign() -> None:
     with pytest.raises(Invalid) as refused:
         zone("GMT+2")
     assert "Etc/" not in str(refused.value)
+
+
+WRONG_HERE = """
+from datetime import datetime
+from zoneinfo import ZoneInfo
+from oncue.domain.zones import zone
+summer = datetime(2027, 7, 1)
+print([summer.replace(tzinfo=here).utcoffset() for here in (ZoneInfo("Europe/Berlin"), zone("Europe/Berlin"))])
+"""
+
+
+def test_rules_are_the_packages_whatever_the_host_has(tmp_path: Path) -> None:
+    (tmp_path / "Europe").mkdir()
+    (tmp_path / "Europe" / "Berlin").write_bytes(packaged("Asia/Tokyo"))
+
+    program = [sys.executable, "-c", WRONG_HERE]
+    said = subprocess.run(program, env={"PYTHONTZPATH": str(tmp_path)}, capture_output=True, text=True, check=True)
+
+    assert said.stdout.strip() == "[datetime.timedelta(seconds=32400), datetime.timedelta(seconds=7200)]"
+
+
+def test_the_rules_have_the_version_that_their_own_file_names() -> None:
+    first = resources.files("tzdata").joinpath("zoneinfo", "tzdata.zi").read_text("ascii").partition("\n")[0]
+    assert first == f"# version {PACKAGED.version}"
+
+
+def test_a_zone_is_one_object_and_each_rules_have_their_own() -> None:
+    other = made_up("9999a", Duration(3 * SECOND))
+    here, there = zone("Europe/Berlin"), zone("Europe/Berlin", rules=other)
+
+    assert (zone("Europe/Berlin"), zone("Europe/Berlin", rules=other)) == (here, there)
+    assert timeline(there).at(0).offset == 3
+    assert timeline(here).at(0).offset == 3600
 
 
 @pytest.mark.parametrize("name", all_zones())

@@ -509,6 +509,31 @@ MUTANTS = [
         engines=("sqlite",),  # in PostgreSQL what is tried again has no deadline left that could be looked at
     ),
     Mutant(
+        "older time-zone rules go on planning beside newer ones",
+        "test_two_kinds_of_rules_at_once_double_and_miss_nothing",
+        statements=(
+            Statement("sqlite.planning", "newer_rules", "version > ?1", "false"),
+            Statement("postgres.planning", "rules_at_work", "where version > $1", "where false"),
+        ),
+        tries=5,
+    ),
+    Mutant(
+        "newer time-zone rules are waited for for ever",
+        "test_when_newer_rules_are_silent_for_long_the_older_take_over",
+        statements=(
+            Statement("sqlite.planning", "newer_rules", "abs(seen_at - ?2) <= ?3", "?2 + ?3 > 0"),
+            Statement("postgres.planning", "rules_at_work", "and abs(seen_at - $2) <= $4", "and $4::bigint > 0"),
+        ),
+    ),
+    Mutant(
+        "what other time-zone rules computed stays until it is due",
+        "test_an_occurrence_that_newer_rules_move_earlier_is_neither_late_nor_missed",
+        statements=(
+            Statement("sqlite.planning", "plan_take_others", "where j.status = 0", "where false"),
+            Statement("postgres.planning", "plan_take", "$4 and rules < $3", "false and rules < $3"),
+        ),
+    ),
+    Mutant(
         "handing back spends an attempt",
         "test_it_is_as_if_it_had_never_been_claimed",
         {"running.hand_back": hand_back_as_a_failure},

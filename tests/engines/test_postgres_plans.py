@@ -190,7 +190,7 @@ async def test_whatever_the_planner_believes_no_statement_walks_through_a_large_
         assert indexes(plans["peek"], "waiting") == {"waiting_due"}
         assert indexes(plans["settle_final"], "running") == {"running_pkey"}
         assert indexes(plans["existing_jobs"], "waiting") == {"waiting_pkey"}
-        assert indexes(plans["plan_take"], "agenda") == {"agenda_next"}
+        assert indexes(plans["plan_take"], "agenda") == {"agenda_next", "agenda_rules"}
         assert {name: found for name, found in of_others(plans, leading).items() if found} == {}, news
 
 

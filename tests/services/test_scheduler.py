@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import JobId
@@ -25,6 +26,7 @@ from oncue.services import scheduler
 from oncue.services.scheduler import HORIZON, OTHERS_AT_IT, Scheduler
 from oncue.testing.conformance import Store
 from oncue.testing.conformance.store import nominals
+from oncue.testing.rules import made_up
 
 IN_THE_YEAR_2200 = parse_instant("2199-12-31T00:00:00Z") + 2 * DAY
 
@@ -103,8 +105,8 @@ async def test_what_another_scheduler_is_planning_is_not_waited_for(
     store.advance(MINUTE)
     take = store.planning.plan
 
-    async def nothing_left(until: Instant, limit: int, now: Instant, decide: Any, **how: Any) -> Any:
-        return await take(until, 0, now, decide, **how)
+    async def nothing_left(until: Instant, limit: int, *rest: Any, **how: Any) -> Any:
+        return await take(until, 0, *rest, **how)
 
     monkeypatch.setattr(store.planning, "plan", nothing_left)
 
@@ -495,3 +497,53 @@ async def test_after_a_jump_back_planning_goes_on_where_it_was(store: Store) -> 
     await on(store).run_once()
     assert await planned(store, job_id) == every(HOUR, began, began + 2 * HOUR)
     assert await store.ledger(job_id) == []
+
+
+# ---------------------------------------------------------------------------------------------------- time-zone rules
+
+
+async def test_newer_rules_compute_anew_at_once_however_many_there_are(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler, "BATCH", 2)
+    schedule = Schedule(cron="0 9 * * *", timezone="Europe/Berlin")
+    jobs = [await store.recurring(schedule) for _ in range(5)]
+    newer = Scheduler(store.engine, store.clock, made_up("9999a", Duration(3 * HOUR)))
+
+    assert [await newer.run_once() for _ in range(3)] == [0, 0, SECOND]
+    cursors = [(await store.snapshot(job_id)).cursor for job_id in jobs]
+    assert [cursor and cursor.next_at for cursor in cursors] == [store.at(6 * HOUR)] * 5
+
+
+async def test_whoever_has_older_rules_says_so_once(store: Store) -> None:
+    older, newer = on(store), Scheduler(store.engine, store.clock, made_up("9999a", Duration(0)))
+    await store.recurring(Schedule(cron="0 9 * * *", timezone="Europe/Berlin"))
+    await newer.run_once()
+
+    with capture_logs() as logs:
+        store.advance(10 * HOUR)
+        await newer.run_once()
+        assert [await older.run_once() for _ in range(2)] == [SECOND] * 2  # and is not kept busy by what is due
+        store.advance(2 * MINUTE)
+        await older.run_once()
+
+    said = [(one["log_level"], one.get("newer")) for one in logs]
+    assert said == [("warning", "9999a"), ("info", None)]
+
+
+async def test_a_job_that_cannot_be_planned_is_put_off_by_whatever_rules(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its cursor names them, or it would be taken again at once."""
+
+    def wrong(*_: Any) -> Plan:
+        raise ValueError("wrong")
+
+    await store.recurring(Schedule(cron="0 9 * * *", timezone="Europe/Berlin"))
+    newer = Scheduler(store.engine, store.clock, made_up("9999a", Duration(0)))
+    monkeypatch.setattr(scheduler, "plan", wrong)
+
+    with capture_logs() as logs:
+        for _ in range(3):
+            assert await newer.run_once() == SECOND
+    assert len(logs) == 1

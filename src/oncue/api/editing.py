@@ -26,6 +26,7 @@ from oncue.domain.errors import Invalid, Problem, Stale
 from oncue.domain.ids import ClassId, JobId, created_at
 from oncue.domain.instants import Instant
 from oncue.domain.job import Job, JobStatus, Snapshot, Spec, definition_of
+from oncue.domain.schedule_fields import merged
 from oncue.engines.port import Created, Hint, Topic
 
 KEPT = ("job_id", "user_id", "status", "created_at", "updated_at", "version")  # may be sent back as they are
@@ -116,6 +117,8 @@ async def _edited(
     if "key" in given and given["key"] != job.spec.key:
         message = "a job keeps its key: make another job with PUT /v1/jobs/by-key/{key}"
         problems.append(Problem("key", "read_only", message))
+    if "schedule" in given:
+        given["schedule"] = merged(there["schedule"], given["schedule"])
     try:
         spec, payload = await checked(api, _own_fields(there, there)[0] | given, caller, now)
     except Invalid as wrong:

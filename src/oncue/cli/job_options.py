@@ -44,13 +44,18 @@ NAMES = {
 _AS_THEY_ARE = ("task", "name", "key", "queue", "priority", "max_retries", "timeout", "overlap")
 
 
-def job_fields(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that these options ask for; whatever they leave out is not in it."""
+def job_fields(given: Mapping[str, Any], *, changing: bool = False) -> dict[str, Any]:
+    """The fields that these options ask for; whatever they leave out is not in it.
+
+    `changing` a job, a time zone may come alone: the rest of the schedule stays.
+    """
     fields = {} if given["file"] is None else _object(_text(given["file"]), "--file")
     fields |= {name: given[name] for name in _AS_THEY_ARE if given[name] is not None}
     fields |= {name: list(given[name]) for name in ("tags", "labels") if given[name]}
     if given["schedule"] is not None:
         fields["schedule"] = _schedule(given["schedule"], given["timezone"])
+    elif given["timezone"] is not None and changing:
+        fields["schedule"] = {"timezone": given["timezone"]}
     elif given["timezone"] is not None:
         raise click.UsageError("--timezone goes with a cron expression in --schedule")
     if given["payload"] is not None:

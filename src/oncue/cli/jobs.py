@@ -119,7 +119,7 @@ def edit(url: str | None, as_json: bool, job: str, if_match: str | None, **given
     """Change fields of a job."""
     from oncue.client import jobs
 
-    fields = job_fields(given)
+    fields = job_fields(given, changing=True)
     if not fields:
         raise click.UsageError("name at least one field to change")
     with asking(url, as_json=as_json, names=NAMES) as client:

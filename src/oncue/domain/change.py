@@ -21,7 +21,7 @@ from oncue.domain.placement import ClassKey
 from oncue.domain.planning import MOST_LATE, DueJob, planned_run
 from oncue.domain.policy import CatchUp, Overlap, expires_at
 from oncue.domain.run import NewRun, Trigger
-from oncue.domain.schedule import Schedule, due_at, last_occurrence, next_occurrence, occurrences
+from oncue.domain.schedule import Schedule, due_at, last_occurrence, next_occurrence, occurrences, rules_of
 
 MOST_AT_ONCE = 10_000
 
@@ -62,7 +62,7 @@ def first_cursor(schedule: Schedule, now: Instant) -> Cursor:
     first = next_occurrence(schedule, now)
     if first is None:
         raise _never_fires()
-    return Cursor(first, floor=now)
+    return Cursor(first, floor=now, rules=rules_of(schedule))
 
 
 def _never_fires() -> Invalid:
@@ -227,7 +227,7 @@ def _room(schedule: Schedule, planned: int) -> int | None:
 
 def _cursor(schedule: Schedule, floor: Instant, planned: int) -> Cursor:
     next_at = None if _room(schedule, planned) == 0 else next_occurrence(schedule, floor)
-    return Cursor(NEVER if next_at is None else next_at, floor, planned)
+    return Cursor(NEVER if next_at is None else next_at, floor, planned, rules_of(schedule))
 
 
 def _active(job: Job, cursor: Cursor) -> Job:

@@ -166,11 +166,13 @@ class Cursor(msgspec.Struct, frozen=True):
 
     Nominal instants up to `floor` are decided for ever, and `floor` only rises: that is what makes planning exact.
     `next_at` is the first instant after it (NEVER while paused or at the end); `planned` counts towards max_runs.
+    `rules` is the version of the time-zone rules that `next_at` follows from; None: it follows from none.
     """
 
     next_at: Instant
     floor: Instant
     planned: int = 0
+    rules: str | None = None
 
 
 class WaitingRun(msgspec.Struct, frozen=True):

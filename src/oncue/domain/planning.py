@@ -20,8 +20,8 @@ from oncue.domain.lane import Lanes
 from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.policy import CatchUp, expires_at
 from oncue.domain.run import NewRun, Trigger
-from oncue.domain.schedule import cron_of, due_at, next_occurrence, occurrences
-from oncue.domain.zones import zone
+from oncue.domain.schedule import cron_of, due_at, next_occurrence, occurrences, rules_of
+from oncue.domain.zones import PACKAGED, Rules, zone
 
 GRACE = Duration(2 * SECOND)  # planned later than this after its instant, an occurrence counts as missed
 MOST_LATE = 1_000  # at most this many late occurrences are caught up with at a time: the newest
@@ -51,11 +51,15 @@ class Plan(msgspec.Struct, frozen=True):
     finished: bool = False
 
 
-def plan(job: DueJob, now: Instant, until: Instant) -> Plan:
-    """Every occurrence in (floor, until], each given its one fate; if they are many, the first of them."""
+def plan(job: DueJob, now: Instant, until: Instant, rules: Rules = PACKAGED) -> Plan:
+    """Every occurrence in (floor, until], each given its one fate; if they are many, the first of them.
+
+    Also for a job that is not due but whose cursor other rules made: then only the cursor changes, or what these rules
+    have moved into the past is late like anything that nobody planned in time.
+    """
     schedule, cursor = job.spec.schedule, job.cursor
-    floor, ledger = _give_up_on_old(job, now)
-    found = list(islice(occurrences(schedule, floor, until), 2 * MOST_LATE))
+    floor, ledger = _give_up_on_old(job, now, rules)
+    found = list(islice(occurrences(schedule, floor, until, rules), 2 * MOST_LATE))
     late = [at for at in found if is_late(at, now)]
     if len(late) == 2 * MOST_LATE:  # there is more: the newest of these may run, and are left until called again
         found = late = late[: -MOST_LATE if job.spec.catch_up is CatchUp.ALL else -1]
@@ -69,9 +73,10 @@ def plan(job: DueJob, now: Instant, until: Instant) -> Plan:
         wanted = wanted[:MOST_RUNS]
         found = [at for at in found if at <= wanted[-1]]
     floor = max([cursor.floor, floor, *found[-1:]])
-    ledger += _lost_to_the_clock(job, found, floor)
-    next_at = None if left == len(wanted) else next_occurrence(schedule, floor)
-    after = Cursor(NEVER if next_at is None else next_at, floor, cursor.planned + len(wanted))
+    ledger += _lost_to_the_clock(job, found, floor, rules)
+    next_at = None if left == len(wanted) else next_occurrence(schedule, floor, rules)
+    planned = cursor.planned + len(wanted)
+    after = Cursor(NEVER if next_at is None else next_at, floor, planned, rules_of(schedule, rules))
     runs = tuple(planned_run(job, at, now, _asked_by(at, now)) for at in wanted)
     return Plan(job, runs, after, ledger, finished=next_at is None)
 
@@ -97,10 +102,10 @@ def planned_run(job: DueJob, nominal: Instant, now: Instant, trigger: Trigger = 
     )
 
 
-def _give_up_on_old(job: DueJob, now: Instant) -> tuple[Instant, tuple[Entry, ...]]:
+def _give_up_on_old(job: DueJob, now: Instant, rules: Rules) -> tuple[Instant, tuple[Entry, ...]]:
     """What is older than the catch-up window is passed over in one step, however long ago planning stopped."""
     oldest, floor = Instant(now - job.spec.catch_up_window), job.cursor.floor
-    seen = list(islice(occurrences(job.spec.schedule, floor, Instant(oldest - MICROSECOND)), MOST_LATE + 1))
+    seen = list(islice(occurrences(job.spec.schedule, floor, Instant(oldest - MICROSECOND), rules), MOST_LATE + 1))
     if not seen:
         return floor, ()
     if len(seen) <= MOST_LATE:
@@ -143,12 +148,12 @@ def _not_caught_up(job: DueJob, dropped: list[Instant], caught_up: list[Instant]
     return (_entry(job, dropped, Outcome.MISSED, why),)
 
 
-def _lost_to_the_clock(job: DueJob, found: list[Instant], floor: Instant) -> tuple[Entry, ...]:
+def _lost_to_the_clock(job: DueJob, found: list[Instant], floor: Instant, rules: Rules) -> tuple[Entry, ...]:
     """Nominal times that clocks going forward took away: skipped, or coalesced into the run after the gap."""
     schedule = job.spec.schedule
-    if schedule.cron is None or schedule.timezone == "UTC":
+    if rules_of(schedule) is None:
         return ()
-    cron, here = cron_of(schedule), zone(schedule.timezone)
+    cron, here = cron_of(schedule), zone(schedule.timezone, rules=rules)
     if schedule.dst_gap is DstGap.SKIP:
         gaps = skipped_between(cron, here, job.cursor.floor, floor)
         return tuple(Entry(job.job_id, gap.at, gap.at, gap.count, Outcome.SKIPPED, gap.note) for gap in gaps)

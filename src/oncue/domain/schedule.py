@@ -27,7 +27,7 @@ from oncue.domain.instants import (
     show_duration,
     whole_millisecond,
 )
-from oncue.domain.zones import zone
+from oncue.domain.zones import PACKAGED, Rules, zone
 
 DENSEST = SECOND
 FURTHEST = Duration(3_653 * DAY)
@@ -90,10 +90,11 @@ def parse_schedule(asked: Asked | str | None, now: Instant) -> Schedule:
     """What a request asks for, checked; `now` anchors `every` and bounds `at`."""
     if asked is None or asked == "now":
         return Schedule()
-    return _from_object(_shorthand(asked) if isinstance(asked, str) else asked, now)
+    return _from_object(shorthand(asked) if isinstance(asked, str) else asked, now)
 
 
-def _shorthand(text: str) -> Asked:
+def shorthand(text: str) -> Asked:
+    """What a text other than "now" stands for."""
     if text.startswith("every "):
         return Asked(every=text.removeprefix("every ").strip())
     if text[:1] == "@" or len(text.split()) in (5, 6):
@@ -181,7 +182,12 @@ def cron_of(schedule: Schedule) -> Cron:
     return parse_cron(schedule.cron or "", "calendar" if schedule.calendar else "cron", schedule.years)
 
 
-def next_occurrence(schedule: Schedule, after: Instant) -> Instant | None:
+def rules_of(schedule: Schedule, rules: Rules = PACKAGED) -> str | None:
+    """The version of the time-zone rules that its occurrences follow from; None: the same by whatever rules."""
+    return None if schedule.cron is None or schedule.timezone == "UTC" else rules.version
+
+
+def next_occurrence(schedule: Schedule, after: Instant, rules: Rules = PACKAGED) -> Instant | None:
     """The first nominal instant of a recurring schedule strictly later than `after`; None when there is none left."""
     if schedule.start_at is not None:
         after = max(after, Instant(schedule.start_at - MICROSECOND))
@@ -189,7 +195,7 @@ def next_occurrence(schedule: Schedule, after: Instant) -> Instant | None:
         found: Instant | None = _next_interval(schedule.every, schedule.anchor, after)
     else:
         found = next_after(
-            cron_of(schedule), zone(schedule.timezone), after, gap=schedule.dst_gap, fold=schedule.dst_fold
+            cron_of(schedule), zone(schedule.timezone, rules=rules), after, schedule.dst_gap, schedule.dst_fold
         )
     if found is None or (schedule.end_at is not None and found > schedule.end_at):
         return None
@@ -201,12 +207,12 @@ def _next_interval(every: Duration, anchor: Instant, after: Instant) -> Instant:
     return Instant(anchor + (passed + 1) * every)
 
 
-def occurrences(schedule: Schedule, after: Instant, until: Instant) -> Iterator[Instant]:
+def occurrences(schedule: Schedule, after: Instant, until: Instant, rules: Rules = PACKAGED) -> Iterator[Instant]:
     """Every nominal instant in (after, until], in order; the caller stops when it has enough."""
-    found = next_occurrence(schedule, after)
+    found = next_occurrence(schedule, after, rules)
     while found is not None and found <= until:
         yield found
-        found = next_occurrence(schedule, found)
+        found = next_occurrence(schedule, found, rules)
 
 
 def last_occurrence(schedule: Schedule, after: Instant, until: Instant) -> Instant | None:

@@ -9,7 +9,7 @@ from oncue.domain.calendar import Calendar
 from oncue.domain.cron import DstFold, DstGap
 from oncue.domain.errors import Invalid
 from oncue.domain.fields import Reader, object_schema, takes
-from oncue.domain.schedule import Asked
+from oncue.domain.schedule import Asked, shorthand
 
 MOST_RUNS = 1_000_000_000
 LONGEST_TEXT = 1_000
@@ -72,3 +72,40 @@ def read_schedule(raw: Any, path: str = "schedule") -> Asked | str:
         message = 'is a string like "now", "every 30s" or "0 9 * * 1-5", or an object with at, cron, every or calendar'
         raise Invalid.of(path, "wrong_type", message)
     return Asked(**fields.object_of(raw, path, _SCHEDULE, nothing=_NULLABLE))
+
+
+_KINDS = ("at", "cron", "every", "calendar")
+_ANY_SERIES = frozenset({"start_at", "end_at", "jitter", "max_runs"})
+_APPLIES = {
+    "at": frozenset({"jitter"}),
+    "every": _ANY_SERIES,
+    "cron": _ANY_SERIES | {"timezone", "dst_gap", "dst_fold"},
+    "calendar": _ANY_SERIES | {"timezone", "dst_gap", "dst_fold"},
+}
+
+
+def merged(there: dict[str, Any], given: Any) -> Any:
+    """A schedule with what an edit names changed; `there` as it is shown. Checked afterwards, like any other.
+
+    What is not named stays, and null makes it as if it had never been. A kind takes the place of the former one, and
+    with it goes what means nothing to the new one. "now" stands for itself, and so does what is no schedule at all.
+    """
+    if isinstance(given, str) and given != "now":
+        try:
+            asked = shorthand(given)
+        except Invalid:
+            return given
+        given = {kind: said for kind in _KINDS if (said := getattr(asked, kind)) is not None}
+    if not isinstance(given, dict):
+        return given
+    kind, named = _kind_of(there), _kind_of(given)
+    kept = there
+    if named is not None:
+        stays = there.keys() - {*_KINDS} if named == kind else _APPLIES[named]
+        kept = {name: value for name, value in there.items() if name in stays}
+    return {name: value for name, value in (kept | given).items() if value is not None}
+
+
+def _kind_of(schedule: dict[str, Any]) -> str | None:
+    """A calendar is shown with the cron expression it became, and is a calendar all the same."""
+    return next((kind for kind in reversed(_KINDS) if schedule.get(kind) is not None), None)

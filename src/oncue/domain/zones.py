@@ -1,5 +1,8 @@
 """Time zones: which names are real, and when each one changes its offset from UTC.
 
+Names and rules come from the `tzdata` package alone. A host has rules of its own, and two hosts may have two kinds:
+then one scheduler would plan for eight what another plans for nine.
+
 `zoneinfo` answers one question at a time and slowly. Cron asks a hundred thousand times a second, so a zone is read
 once into a `Timeline`: stretches of constant offset, found by probing, a few years at a time as they are needed.
 """
@@ -7,13 +10,16 @@ once into a `Timeline`: stretches of constant offset, found by probing, a few ye
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from datetime import datetime
 from difflib import get_close_matches
 from functools import cache, lru_cache
 from importlib import resources
+from io import BytesIO
 from zoneinfo import ZoneInfo
 
 import msgspec
+import tzdata  # type: ignore[import-untyped]  # it is data: all we want of it is one text
 
 from oncue.domain.errors import Invalid
 
@@ -33,15 +39,39 @@ def zone_names() -> frozenset[str]:
     return frozenset(name for name in listed if name not in _TRAPS and not name.startswith(_TRAP_FOLDERS))
 
 
-@lru_cache(maxsize=1024)
-def _known_zone(name: str) -> ZoneInfo | None:
-    return ZoneInfo(name) if name in zone_names() else None
+class Rules:
+    """One release of the rules: its `version` as IANA names it ("2026a"; a later one sorts later), and zones by name.
+
+    `read` gives a zone's file (TZif) by its name. Everything that depends on rules takes them as an argument and goes
+    by the package's when none are given.
+    """
+
+    __slots__ = ("_read", "_zones", "version")
+
+    def __init__(self, version: str, read: Callable[[str], bytes]) -> None:
+        self.version = version
+        self._read = read
+        self._zones: dict[str, ZoneInfo] = {}
+
+    def zone(self, name: str) -> ZoneInfo:
+        """The zone of a name that is one of `zone_names`; always the same object."""
+        found = self._zones.get(name)
+        # Two threads may read it at once: the first to be done decides which object it is.
+        return found or self._zones.setdefault(name, ZoneInfo.from_file(BytesIO(self._read(name)), name))
 
 
-def zone(name: str, path: str = "timezone") -> ZoneInfo:
+def packaged(name: str) -> bytes:
+    """The file of a zone as the tzdata package has it."""
+    return resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).read_bytes()
+
+
+PACKAGED = Rules(str(tzdata.IANA_VERSION), packaged)
+
+
+def zone(name: str, path: str = "timezone", rules: Rules = PACKAGED) -> ZoneInfo:
     """The zone of an IANA name, spelled exactly. Anything else is Invalid, with the likely spelling."""
-    if len(name) <= _LONGEST_NAME and (found := _known_zone(name)):
-        return found
+    if len(name) <= _LONGEST_NAME and name in zone_names():
+        return rules.zone(name)
     raise Invalid.of(
         path, "bad_timezone", f'{name[:40]!r} is not an IANA time zone like "Europe/Berlin" or "UTC"{_suggestion(name)}'
     )

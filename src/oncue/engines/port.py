@@ -45,6 +45,7 @@ from oncue.domain.placement import ClassKey
 from oncue.domain.planning import PLANNED_AT_ONCE, DueJob, Plan
 from oncue.domain.quota import Quota, Usage
 from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settled, Settlement
+from oncue.domain.zones import PACKAGED
 from oncue.engines.values import (
     Beat,
     Cancelled,
@@ -229,6 +230,7 @@ class Planning(Protocol):
         *,
         since: Instant = LONG_AGO,
         runs: int = PLANNED_AT_ONCE,
+        rules: str = PACKAGED.version,
     ) -> Planned:
         """Take up to `limit` active jobs with `since <= next_at <= until` that nobody else holds; write what `decide`
         says.
@@ -239,6 +241,10 @@ class Planning(Protocol):
 
         Bounded by runs, not by jobs alone: once there are `runs` of them or more, or `decide` says None, the jobs that
         are left stay as they are, for the next call. So one transaction writes fewer than `runs` and one job's step.
+
+        `rules` are the time-zone rules that `decide` goes by. Of all that schedulers have planned by within the last
+        minute (`engines.rules`) only the newest count: with older ones, jobs whose cursor names any rules are not
+        taken. With the newest, those whose cursor names others are taken as well, after the due ones, due or not.
         """
         ...
 

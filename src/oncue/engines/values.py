@@ -167,7 +167,8 @@ class Planned(msgspec.Struct, frozen=True):
     jobs: int = 0
     runs: int = 0
     first_due: Instant | None = None  # of the runs made: worth a hint to the workers
-    next_at: Instant | None = None  # the nearest instant still to be planned, of all jobs
+    next_at: Instant | None = None  # the nearest instant still to be planned, of all jobs that may be taken
+    newer_rules: str | None = None  # of time zones, that another scheduler goes by: jobs with a zone are left to it
 
 
 class Worker(msgspec.Struct, frozen=True):

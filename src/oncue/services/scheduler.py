@@ -19,6 +19,7 @@ from oncue.domain.ids import JobId
 from oncue.domain.instants import LONG_AGO, MICROSECOND, MILLISECOND, MINUTE, SECOND, Duration, Instant
 from oncue.domain.job import Cursor
 from oncue.domain.planning import GRACE, DueJob, Plan, plan
+from oncue.domain.zones import PACKAGED, Rules
 from oncue.engines.port import Engine, Hint, Planned, Topic
 
 BATCH = 500  # jobs planned, or runs ended, in one pass: a transaction of some dozen milliseconds
@@ -53,16 +54,19 @@ class Batch:
 class Scheduler:
     name = "scheduler"
 
-    def __init__(self, engine: Engine, clock: Clock) -> None:
+    def __init__(self, engine: Engine, clock: Clock, rules: Rules = PACKAGED) -> None:
         self._engine = engine
         self._clock = clock
         self._in_time = Batch()
         self._late = Batch()
         self._refused: dict[JobId, Exception] = {}  # jobs of which the store would not have what was planned
+        self._rules = rules
+        self._newer: str | None = None
 
     async def run_once(self) -> Duration:
         now = self._clock.now()
         planned = await self._plan_all(now)
+        self._say_whose_zones(planned.newer_rules)
         if planned.first_due is not None:
             await self._engine.signals.send([Hint(Topic.RUNS, due=planned.first_due)])
         expired = await self._engine.planning.expire(BATCH, now)
@@ -84,7 +88,9 @@ class Scheduler:
         decided: set[JobId] = set()
         decide = self._decide(now, decided, unplannable)
         try:
-            planned = await self._engine.planning.plan(until, batch.size, now, decide, since=since)
+            planned = await self._engine.planning.plan(
+                until, batch.size, now, decide, since=since, rules=self._rules.version
+            )
         except StoreUnavailable:
             batch.failed()
             raise
@@ -117,10 +123,10 @@ class Scheduler:
             try:
                 if refused := self._refused.get(job.job_id):
                     raise refused
-                return plan(job, now, Instant(now + HORIZON))
+                return plan(job, now, Instant(now + HORIZON), self._rules)
             except Exception as wrong:
                 unplannable[job.job_id] = wrong
-                return _put_off(job, now)
+                return _put_off(job, now, self._rules)
 
         return decide
 
@@ -131,20 +137,39 @@ class Scheduler:
         batch.size = max(1, len(decided) // 2)
         if len(decided) == 1:
             self._refused = dict.fromkeys(decided, refused)
-        return Planned(jobs=len(decided), runs=0, first_due=None, next_at=Instant(0))
+        return Planned(jobs=len(decided), runs=0, first_due=None, next_at=Instant(0), newer_rules=self._newer)
+
+    def _say_whose_zones(self, newer: str | None) -> None:
+        """Once, when it changes."""
+        if newer == self._newer:
+            return
+        self._newer = newer
+        if newer is None:
+            log.info("jobs with a time zone are planned here again", rules=self._rules.version)
+        else:
+            log.warning(
+                "another scheduler has newer time-zone rules: jobs with a time zone are left to such ones until none"
+                " has planned for a minute; to plan them here, update tzdata and restart",
+                rules=self._rules.version,
+                newer=newer,
+            )
 
 
 def _both(one: Planned, other: Planned) -> Planned:
     dues = [due for due in (one.first_due, other.first_due) if due is not None]
-    return Planned(one.jobs + other.jobs, one.runs + other.runs, min(dues, default=None), other.next_at)
+    return Planned(
+        one.jobs + other.jobs, one.runs + other.runs, min(dues, default=None), other.next_at, other.newer_rules
+    )
 
 
-def _put_off(job: DueJob, now: Instant) -> Plan:
+def _put_off(job: DueJob, now: Instant, rules: Rules) -> Plan:
     """Nothing planned, nothing passed over: the floor stays, and what is late by then is caught up with."""
-    return Plan(job, (), Cursor(Instant(now + PUT_OFF), job.cursor.floor, job.cursor.planned))
+    return Plan(job, (), Cursor(Instant(now + PUT_OFF), job.cursor.floor, job.cursor.planned, rules.version))
 
 
 def _until_next(planned: Planned, now: Instant) -> Duration:
+    if planned.jobs >= BATCH:  # there may be more, due or with other time-zone rules
+        return Duration(0)
     if planned.next_at is None:
         return LONGEST
     wait = planned.next_at - HORIZON - now

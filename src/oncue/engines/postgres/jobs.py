@@ -229,7 +229,7 @@ async def _take_stable_keys(
 
 def _agenda_row(job: NewJob) -> tuple[Any, ...]:
     assert job.cursor is not None
-    return (job.job.job_id, job.job.uid, job.cursor.next_at, job.cursor.floor, job.cursor.planned)
+    return rows.agenda_row(job.job.job_id, job.job.uid, job.cursor)
 
 
 def _tags(uid: UserNumber, job_id: JobId, spec: Spec) -> list[tuple[Any, ...]]:
@@ -279,10 +279,7 @@ async def _apply(
     if change.job is not None:
         await _put_definition(connection, change, change.job, now)
     if change.cursor is not None:
-        cursor = change.cursor
-        await connection.execute(
-            _SQL["put_cursor"], change.job_id, change.uid, cursor.next_at, cursor.floor, cursor.planned
-        )
+        await connection.execute(_SQL["put_cursor"], *rows.agenda_row(change.job_id, change.uid, change.cursor))
     await _add(connection, change.add, tokens, touched)
     await write_ledger(connection, change.ledger, now)
     await lanes.tend(connection, touched)

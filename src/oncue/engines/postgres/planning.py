@@ -13,6 +13,7 @@ from oncue.domain.job import Cursor, understand_spec
 from oncue.domain.overlap import HeldRun, Unbegun, Withdrawal
 from oncue.domain.planning import PLANNED_AT_ONCE, DueJob, Plan
 from oncue.domain.run import State
+from oncue.domain.zones import PACKAGED
 from oncue.engines.deciding import plans_of
 from oncue.engines.port import Count, Granted, Planned
 from oncue.engines.postgres import lanes, meters, rows
@@ -21,6 +22,7 @@ from oncue.engines.postgres.inserting import insert_runs, write_ledger
 from oncue.engines.postgres.pieces import Pieces
 from oncue.engines.postgres.running import end_waiting
 from oncue.engines.postgres.store import Connection, Store
+from oncue.engines.rules import FORGOTTEN_AFTER, SAID_EVERY
 from oncue.engines.sql import statements
 from oncue.engines.unreadable import put_off, readable
 
@@ -41,24 +43,27 @@ class PostgresPlanning:
         *,
         since: Instant = LONG_AGO,
         runs: int = PLANNED_AT_ONCE,
+        rules: str = PACKAGED.version,
     ) -> Planned:
-        async def plan(connection: Connection) -> list[Plan]:
-            taken = await connection.fetch(_SQL["plan_take"], since, until, limit)
+        async def plan(connection: Connection) -> tuple[list[Plan], str | None]:
+            newer = await connection.fetchval(_SQL["rules_at_work"], rules, now, SAID_EVERY, FORGOTTEN_AFTER)
+            taken = await connection.fetch(_SQL["plan_take"], until, limit, rules, newer is None, since)
             due = await connection.fetch(_SQL["plan_read"], [row["job_id"] for row in taken])
             jobs, unreadable = readable(due, _due_job)
             plans = plans_of(jobs, decide, runs)
             await _write(connection, plans, now)
-            await _put_off(connection, unreadable, now)
-            return plans
+            await _put_off(connection, unreadable, now, rules)
+            return plans, newer
 
-        plans = await self._pieces.write("ledger", [now], plan)
-        soonest = await self._store.fetch("select min(next_at) from agenda")
+        plans, newer = await self._pieces.write("ledger", [now], plan)
+        soonest = await self._store.fetch("select min(next_at) from agenda where rules is null or $1", newer is None)
         next_at = soonest[0][0]
         return Planned(
             jobs=len(plans),
             runs=sum(len(made.runs) for made in plans),
             first_due=min((run.wanted for made in plans for run in made.runs), default=None),
             next_at=None if next_at == NEVER else next_at,
+            newer_rules=newer,
         )
 
     async def overdue(self, limit: int, now: Instant) -> list[HeldRun]:
@@ -121,12 +126,13 @@ async def _advance(connection: Connection, cursors: Sequence[tuple[JobId, Cursor
         [cursor.next_at for _, cursor in cursors],
         [cursor.floor for _, cursor in cursors],
         [cursor.planned for _, cursor in cursors],
+        [cursor.rules for _, cursor in cursors],
     )
 
 
-async def _put_off(connection: Connection, unreadable: Sequence[Record], now: Instant) -> None:
+async def _put_off(connection: Connection, unreadable: Sequence[Record], now: Instant, rules: str) -> None:
     later = [
-        (row["job_id"], Cursor(at, row["floor"], row["planned"]))
+        (row["job_id"], Cursor(at, row["floor"], row["planned"], rules))
         for row in unreadable
         if (at := put_off(row["job_id"], row["next_at"], now)) is not None
     ]

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from asyncpg import Record
 
-from oncue.domain.ids import SCHEDULE, JobId, WorkerId, created_at
+from oncue.domain.ids import SCHEDULE, JobId, UserNumber, WorkerId, created_at
 from oncue.domain.instants import NEVER
 from oncue.domain.job import Cursor, Job, JobStatus, decode_spec, encode_spec
 from oncue.domain.lane import Held
@@ -28,7 +28,7 @@ HISTORY = (
     " started_at ended_at worker_id error_type error result attempts name spec payload"
 ).split()
 JOBS = "job_id uid version status class_id name spec payload created_at updated_at".split()
-AGENDA = "job_id uid next_at floor planned".split()
+AGENDA = "job_id uid next_at floor planned rules".split()
 
 
 def peeked(rows: Iterable[Record]) -> list[Peeked]:
@@ -230,4 +230,8 @@ def nearby(row: Record) -> Nearby:
 
 
 def cursor(row: Record) -> Cursor:
-    return Cursor(row["next_at"], row["floor"], row["planned"])
+    return Cursor(row["next_at"], row["floor"], row["planned"], row["rules"])
+
+
+def agenda_row(job_id: JobId, uid: UserNumber, cursor: Cursor) -> tuple[Any, ...]:
+    return (job_id, uid, cursor.next_at, cursor.floor, cursor.planned, cursor.rules)

@@ -203,7 +203,7 @@ def _read(db: Connection, uid: UserNumber | None, job_id: JobId) -> Snapshot | N
     waiting = waiting[:MOST_READ]
     if recurring is None:
         return Snapshot(job, row[4], None, waiting, going, bool(row[11]), crowded)
-    return Snapshot(job, row[4], Cursor(*row[11:14]), waiting, going, crowded=crowded)
+    return Snapshot(job, row[4], Cursor(*row[11:15]), waiting, going, crowded=crowded)
 
 
 # -------------------------------------------------------------------------------------------------------------- apply

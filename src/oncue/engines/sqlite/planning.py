@@ -16,8 +16,10 @@ from oncue.domain.job import Cursor, understand_spec
 from oncue.domain.overlap import HeldRun, Unbegun, Withdrawal
 from oncue.domain.planning import PLANNED_AT_ONCE, DueJob, Plan
 from oncue.domain.run import State
+from oncue.domain.zones import PACKAGED
 from oncue.engines.deciding import plans_of
 from oncue.engines.port import Granted, Planned
+from oncue.engines.rules import FORGOTTEN_AFTER, SAID_EVERY
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import meters, rows
 from oncue.engines.sqlite.inserting import insert_runs, write_ledger
@@ -46,20 +48,24 @@ class SqlitePlanning:
         *,
         since: Instant = LONG_AGO,
         runs: int = PLANNED_AT_ONCE,
+        rules: str = PACKAGED.version,
     ) -> Planned:
-        def plan(db: Connection) -> tuple[list[Plan], int | None]:
-            jobs, unreadable = readable(fetch(db, _SQL["plan_take"], (since, until, limit)), _due_job)
+        def plan(db: Connection) -> tuple[list[Plan], int | None, str | None]:
+            newer = _newer_rules(db, rules, now)
+            jobs, unreadable = readable(_take(db, since, until, limit, rules, newer), _due_job)
             plans = plans_of(jobs, decide, runs)
             _write(db, plans, now)
-            _put_off(db, unreadable, now)
-            return plans, fetch(db, "select min(next_at) from agenda")[0][0]
+            _put_off(db, unreadable, now, rules)
+            next_at = fetch(db, "select min(next_at) from agenda where rules is null or ?", (newer is None,))
+            return plans, next_at[0][0], newer
 
-        plans, next_at = await self._store.write(plan)
+        plans, next_at, newer = await self._store.write(plan)
         return Planned(
             jobs=len(plans),
             runs=sum(len(made.runs) for made in plans),
             first_due=min((run.wanted for made in plans for run in made.runs), default=None),
             next_at=None if next_at in (None, NEVER) else Instant(next_at),
+            newer_rules=newer,
         )
 
     async def overdue(self, limit: int, now: Instant) -> list[HeldRun]:
@@ -96,6 +102,21 @@ def _next_grant(db: Connection) -> tuple[Instant, Instant]:
     return next_at, check_at
 
 
+def _newer_rules(db: Connection, rules: str, now: Instant) -> str | None:
+    """Says which rules we go by; the newest that somebody else goes by, if they are newer."""
+    db.execute(_SQL["say_rules"], (rules, now, SAID_EVERY))
+    newer: str | None = fetch(db, _SQL["newer_rules"], (rules, now, FORGOTTEN_AFTER))[0][0]
+    return newer
+
+
+def _take(db: Connection, since: Instant, until: Instant, limit: int, rules: str, newer: str | None) -> list[rows.Row]:
+    """Due ones first, then those whose cursor was made by other rules."""
+    due = fetch(db, _SQL["plan_take"], (since, until, limit, newer is None))
+    if newer is not None or len(due) == limit:
+        return due
+    return due + fetch(db, _SQL["plan_take_others"], (until, limit - len(due), rules))
+
+
 def _write(db: Connection, plans: Sequence[Plan], now: Instant) -> None:
     """Runs, cursors and ledger. A run that is there already stays as it is: an edit may have made it."""
     touched = Touched()
@@ -107,17 +128,17 @@ def _write(db: Connection, plans: Sequence[Plan], now: Instant) -> None:
     insert_runs(db, [(run, None) for run in runs.values()], touched)
     db.executemany(
         _SQL["plan_advance"],
-        [(p.cursor.next_at, p.cursor.floor, p.cursor.planned, p.job.job_id.bytes) for p in plans],
+        [(p.cursor.next_at, p.cursor.floor, p.cursor.planned, p.cursor.rules, p.job.job_id.bytes) for p in plans],
     )
     db.executemany(_SQL["plan_finish"], [(now, made.job.job_id.bytes) for made in plans if made.finished])
     write_ledger(db, [entry for made in plans for entry in made.ledger], now)
     tend(db, touched)
 
 
-def _put_off(db: Connection, unreadable: Sequence[rows.Row], now: Instant) -> None:
-    for job_id, _, _, _, _, next_at, floor, planned in unreadable:
+def _put_off(db: Connection, unreadable: Sequence[rows.Row], now: Instant, rules: str) -> None:
+    for job_id, _, _, _, _, next_at, floor, planned, _ in unreadable:
         if (later := put_off(UUID(bytes=job_id), next_at, now)) is not None:
-            db.execute(_SQL["plan_advance"], (later, floor, planned, job_id))
+            db.execute(_SQL["plan_advance"], (later, floor, planned, rules, job_id))
 
 
 def _withdraw(db: Connection, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:

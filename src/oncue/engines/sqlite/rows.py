@@ -34,7 +34,7 @@ HISTORY = (
     " started_at ended_at worker_id error_type error result attempts name spec payload"
 ).split()
 JOBS = "job_id uid version status class_id name created_at updated_at spec payload".split()
-AGENDA = "job_id uid next_at floor planned".split()
+AGENDA = "job_id uid next_at floor planned rules".split()
 AUDIT = "at uid key_id action object_id detail address".split()
 LEDGER = "job_id first_at last_at n outcome reason run_id at".split()
 
@@ -195,7 +195,7 @@ def job(row: Row) -> JobRow:
 
 
 def agenda_row(job_id: JobId, uid: int, cursor: Cursor) -> tuple[Any, ...]:
-    return (job_id.bytes, uid, cursor.next_at, cursor.floor, cursor.planned)
+    return (job_id.bytes, uid, cursor.next_at, cursor.floor, cursor.planned, cursor.rules)
 
 
 def tag_rows(uid: int, job_id: JobId, spec: Spec) -> list[tuple[int, str, bytes]]:

@@ -23,6 +23,7 @@ from oncue.domain.placement import ClassKey
 from oncue.domain.planning import plan
 from oncue.domain.run import Claimed, RunView, Settled, Settlement, State
 from oncue.domain.schedule import Schedule
+from oncue.domain.zones import PACKAGED, Rules
 from oncue.engines.port import (
     Beat,
     Count,
@@ -185,10 +186,12 @@ class Store:
 
     # -------------------------------------------------------------------------------------------- planning and changing
 
-    async def plan(self, ahead: int = 0, *, limit: int = 100) -> Planned:
+    async def plan(self, ahead: int = 0, *, limit: int = 100, rules: Rules = PACKAGED) -> Planned:
         """One pass of a scheduler that looks `ahead`."""
         now, until = self.now, self.at(ahead)
-        return await self.planning.plan(until, limit, now, lambda job: plan(job, now, until))
+        return await self.planning.plan(
+            until, limit, now, lambda job: plan(job, now, until, rules), rules=rules.version
+        )
 
     async def plan_all(self, ahead: int = 0) -> int:
         """Passes until nothing is left to plan; how many runs that made."""
