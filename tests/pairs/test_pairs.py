@@ -24,10 +24,13 @@ EXPECTED: dict[tuple[str, str, str], tuple[str, str]] = {
         "waiting",
         "running is read before waiting: what is claimed in between is in neither",
     ),
-    ("cancel job", "turn", "cancelled is stopped"): (
-        "one-shot with further runs",
-        "what was a one-shot when it was looked at is recurring by now, and goes on",
-    ),
+    **{
+        (*pair, "cancelled is stopped"): (
+            "one-shot with further runs",
+            "what was a one-shot when it was looked at is recurring by now, and goes on",
+        )
+        for pair in (("cancel job", "turn"), ("turn", "cancel job"))
+    },
     **{
         ("hand back", verb, "tokens only rise"): (
             "one-shot running",
