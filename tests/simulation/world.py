@@ -26,6 +26,7 @@ from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import UserNumber, WorkerId, uuid7
 from oncue.domain.instants import DAY, SECOND, Duration, Instant
 from oncue.domain.run import State
+from oncue.domain.zones import PACKAGED, Rules
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Page, RunQuery, Topic, Worker
 from oncue.engines.sqlite.engine import SqliteEngine
@@ -106,6 +107,7 @@ class World:
         self.crews: list[Crewed] = []
         self.shapes: dict[WorkerId, Shape] = {}
         self.meterings: list[Actor] = []
+        self.rules: dict[str, Rules] = {}  # of time zones, that each scheduler goes by
         self.census = Census(self)
         self.left: list[asyncio.Task[Any]] = []
         self.stride = STEP  # how far time moves on when nobody has anything to do
@@ -161,10 +163,11 @@ class World:
         self.processes.append(process)
         return process
 
-    def start_scheduler(self) -> None:
+    def start_scheduler(self, rules: Rules = PACKAGED) -> None:
         process = self.process("scheduler")
+        self.rules[process.name] = rules
         engine = self.reached_by(process)
-        for service in (Scheduler(engine, self.clock), Overlap(engine, self.clock), Reaper(engine, self.clock)):
+        for service in (Scheduler(engine, self.clock, rules), Overlap(engine, self.clock), Reaper(engine, self.clock)):
             process.act(service.name, service.run_once, self.journal)
         self.meterings.append(process.act(Metering.name, Metering(engine, self.clock).run_once, self.journal))
 
@@ -298,7 +301,7 @@ class World:
             self.journal.note(f"{scheduler.name} is killed")
             self.left += scheduler.kill()
             self.processes.remove(scheduler)
-            self.start_scheduler()
+            self.start_scheduler(self.rules[scheduler.name])
         elif luck < 0.0014:
             process = self.chance.choice(self.processes)
             process.freeze(STEP * self.chance.randrange(1, 3 * LEASE // STEP // 2))
