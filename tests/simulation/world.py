@@ -29,6 +29,7 @@ from oncue.domain.ids import UserNumber, WorkerId, uuid7
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
 from oncue.domain.placement import ClassKey
 from oncue.domain.run import State
+from oncue.domain.zones import PACKAGED, Rules
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Page, RunQuery, Topic, Worker
 from oncue.engines.sqlite.engine import SqliteEngine
@@ -115,6 +116,7 @@ class World:
         self.crews: list[Crewed] = []
         self.shapes: dict[WorkerId, Shape] = {}
         self.meterings: list[Actor] = []
+        self.rules: dict[str, Rules] = {}  # of time zones, that each scheduler goes by
         self.census = Census(self)
         self.left: list[asyncio.Task[Any]] = []
         self.storm_over = Instant(0)  # monotonic
@@ -178,10 +180,11 @@ class World:
         self.processes.append(process)
         return process
 
-    def start_scheduler(self) -> None:
+    def start_scheduler(self, rules: Rules = PACKAGED) -> None:
         process = self.process("scheduler")
+        self.rules[process.name] = rules
         engine, clock = self.reached_by(process), process.own
-        for service in (Scheduler(engine, clock), Overlap(engine, clock), Reaper(engine, clock)):
+        for service in (Scheduler(engine, clock, rules), Overlap(engine, clock), Reaper(engine, clock)):
             process.act(service.name, service.run_once, self.journal)
         self.meterings.append(process.act(Metering.name, Metering(engine, clock).run_once, self.journal))
         self._keep_time(process, engine)
@@ -336,7 +339,7 @@ class World:
             self.journal.note(f"{scheduler.name} is killed")
             self.left += scheduler.kill()
             self.processes.remove(scheduler)
-            self.start_scheduler()
+            self.start_scheduler(self.rules[scheduler.name])
         elif luck < 0.0014:
             process = self.chance.choice(self.processes)
             process.freeze(STEP * self.chance.randrange(1, 3 * LEASE // STEP // 2))
