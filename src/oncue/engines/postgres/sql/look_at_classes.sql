@@ -1,8 +1,9 @@
--- One class after the other by its own indexes; of the counts also those that are not folded yet.
+-- One class after the other by its own indexes: an `exists` would be planned to read all jobs and dead letters. Of the counts
+-- also those that are not folded yet.
 select c.class_id, c.task, c.queue, c.used_at, c.counted,
   (coalesce(k.n, 0) + coalesce(t.n, 0))::bigint as counts, (coalesce(k.open, 0) + coalesce(t.open, 0))::bigint as open,
-  t.class_id is not null or exists (select from jobs j where j.class_id = c.class_id)
-    or exists (select from dead d where d.class_id = c.class_id) as named
+  t.class_id is not null or (select job_id from jobs where class_id = c.class_id limit 1) is not null
+    or (select run_id from dead where class_id = c.class_id limit 1) is not null as named
 from (select * from classes where class_id > $1 order by class_id limit $2) c
   cross join lateral (
     select sum(n) as n, sum(case when what = 'created' then n when what in ('succeeded', 'dead', 'cancelled', 'expired', 'withdrawn') then -n else 0 end) as open
