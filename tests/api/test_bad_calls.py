@@ -52,7 +52,7 @@ SCHEDULES: list[Any] = [
     *({"calendar": one} for one in ({}, {"month": 13}, {"hour": True}, {"minute": "*/0"}, {"date": 31, "month": 2})),
     *({"every": "1h", "max_runs": one} for one in (0, True, "x", [], 2**63)),
     *({"every": "1h", "jitter": one} for one in (0, True, "x", [], "-1s")),
-    *({"every": "1h", "dst_gap": one} for one in (0, True, "x", None)),
+    *({"every": "1h", "dst_gap": one} for one in (0, True, "x", [])),
     {"cron": "0 9 * * *", "every": "1h"}, OVER, {"x": 1},
     "2045-01-01T00:00:00Z", None, True, 7, [], "", "\0", "every 0s", "every", "x" * 1_001,
 ]  # fmt: skip

@@ -214,7 +214,7 @@ async def test_a_job_with_more_runs_than_one_step_holds_is_resumed_in_several(
 async def test_pausing_again_holds_what_a_pause_that_was_cut_off_has_left(desk: Desk) -> None:
     store = desk.store
     job = await desk.create(schedule="every 1s", overlap="allow")
-    await store.plan(ahead=1_200 * SECOND)
+    await store.plan_all(ahead=1_200 * SECOND)
     store.advance(1_200 * SECOND)
     with cut_off(store.engine):
         answer = await desk.call("POST", f"/v1/jobs/{job['job_id']}/pause")

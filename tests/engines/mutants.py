@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import DAY
 from oncue.domain.planning import DueJob, Plan
-from oncue.domain.policy import CatchUp
 from oncue.domain.run import Settled, Settlement, State
 from oncue.engines.port import Cancelled, Created, Engine, Worker
 from oncue.testing import conformance
@@ -155,10 +154,6 @@ async def claim_from_paused_queues(engine: Engine, real: Verb, worker_id: Any, r
     for queue in await engine.fleet.paused_queues():
         await engine.fleet.resume_queue(queue)
     return await real(worker_id, run_ids, now)
-
-
-async def pause_by_withdrawing(engine: Engine, real: Verb, change: Any, now: Any) -> bool:
-    return bool(await real(replace(change, withdraw=change.withdraw + change.hold, hold=()), now))
 
 
 async def apply_whatever_the_floor(engine: Engine, real: Verb, change: Any, now: Any) -> bool:
@@ -477,10 +472,12 @@ MUTANTS = [
         engines=("postgres",),
     ),
     Mutant(
-        "pause withdraws what was planned, so resume has nothing to release",
-        "test_pause_and_resume_lose_no_planned_tick",
-        {"jobs.apply": pause_by_withdrawing},
-        having={"missed": CatchUp.LAST},
+        "a pause holds nothing",
+        "test_nothing_starts_while_a_job_is_paused",
+        statements=(
+            Statement("sqlite.following", "hold", "held | 4", "held | 0"),
+            Statement("postgres.following", "hold", "held | $2::smallint", "held | ($2::smallint & 0)"),
+        ),
     ),
     Mutant(
         "an edit does not notice that planning went on",
@@ -821,8 +818,8 @@ MUTANTS = [
         "what came to wait while a pause was decided keeps its place",
         "test_what_was_handed_back_while_a_pause_was_decided_holds_up_nobody",
         statements=(
-            Statement("sqlite.jobs", "members", "r.lane, r.gate", "null, null"),
-            Statement("postgres.jobs", "members_of_job", "where job_id = $1", "where false"),
+            Statement("sqlite.following", "members", "r.lane, r.gate", "null, null"),
+            Statement("postgres.following", "following", "where job_id = $1", "where false and job_id = $1"),
         ),
     ),
     Mutant(

@@ -22,7 +22,7 @@ from tests.engines.test_postgres_outside import (
     refused,
 )
 
-from oncue.domain.errors import StoreUnavailable
+from oncue.domain.errors import StoreRefused, StoreUnavailable
 from oncue.domain.ids import ClassId, RunId
 from oncue.domain.instants import SECOND, Duration
 from oncue.domain.job import JobStatus
@@ -116,7 +116,7 @@ async def test_a_call_that_an_operator_ends_says_so_and_can_be_repeated(place: P
 async def test_what_cannot_be_sent_is_not_an_outage(place: Place) -> None:
     """Catches a caller that repeats for ever what can never be answered."""
     store = await place.store()
-    with pytest.raises(asyncpg.DataError, match="out of int32 range"):
+    with pytest.raises(StoreRefused, match="out of int32 range"):
         await store.running.peek([ClassId(2**40)], LONG_AGO, store.now, 1)
 
     assert await store.claimable() == []

@@ -145,7 +145,7 @@ async def backfill(do: Deed) -> Any:
 
 async def withdraw(do: Deed) -> Any:
     now = do.at.now
-    decisions = list(overlap.decide(await do.engine.planning.overdue(500, now)))
+    decisions = list(overlap.decide(await do.engine.planning.overdue(500, now), now))
     withdrawals = [one for one in decisions if isinstance(one, overlap.Withdrawal)]
     taken = await do.engine.planning.withdraw(withdrawals, now) if withdrawals else frozenset()
     for going in dict.fromkeys(one.going for one in decisions if isinstance(one, overlap.Displacement)):

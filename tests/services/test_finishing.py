@@ -12,7 +12,7 @@ from oncue.testing.conformance.store import Store
 
 async def test_a_cancel_that_was_cut_off_comes_to_its_end_and_workers_are_told(store: Store) -> None:
     job_id = await store.recurring(every=SECOND, overlap=Overlap.ALLOW)
-    await store.plan(ahead=1_200 * SECOND)
+    await store.plan_all(ahead=1_200 * SECOND)
     with cut_off(store.engine), pytest.raises(CutOff):
         await store.jobs.cancel(None, job_id, store.now)
     store.advance(1_100 * SECOND)

@@ -45,7 +45,7 @@ VALUES: dict[tuple[str, str], Iterable[str]] = {
     ("Job", "status"): JobStatus,
     **{(name, "status"): run.Status for name in ("Run", "LastRun", "DeadLetter")},
     **{(name, "role"): Role for name in ("Key", "NewKey", "Me")},
-    ("Attempt", "outcome"): get_args(get_type_hints(run.Attempt)["outcome"]),
+    ("Attempt", "outcome"): run.OUTCOMES,
     ("Occurrence", "outcome"): (*MADE_OUTCOMES, *ledger.Outcome),
     ("Explanation", "reason"): Reason,
 }

@@ -91,6 +91,9 @@ class Trigger(IntEnum):
     CATCH_UP = 4
 
 
+OUTCOMES = ("failed", "timed_out", "lost", "cancelled", "preempted", "succeeded")
+
+
 class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     """One try that ended without success: kept with the run, shown under `attempts`."""
 
@@ -98,7 +101,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     worker_id: WorkerId | None
     started_at: Instant | None
     ended_at: Instant
-    outcome: str  # failed, timed_out, lost, cancelled, preempted, succeeded; or a word of a newer oncue's
+    outcome: str  # one of OUTCOMES, or a word of a newer oncue's
     error_type: str | None = None
     error: str | None = None
 

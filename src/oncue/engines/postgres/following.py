@@ -51,7 +51,7 @@ async def note(connection: Connection, job_id: JobId, now: Instant, *, done: boo
         await connection.execute("delete from unfinished where job_id = $1", job_id)
     else:
         await connection.execute(
-            "insert into unfinished values ($1, $2) on conflict do nothing", job_id, now + JUST_NOW
+            "insert into unfinished (job_id, since) values ($1, $2) on conflict do nothing", job_id, now + JUST_NOW
         )
 
 

@@ -45,7 +45,7 @@ def note(db: Connection, job_id: JobId, now: Instant, *, done: bool) -> None:
     if done:
         db.execute("delete from unfinished where job_id = ?", (job_id.bytes,))
     else:
-        db.execute("insert or ignore into unfinished values (?, ?)", (job_id.bytes, now + JUST_NOW))
+        db.execute("insert or ignore into unfinished (job_id, since) values (?, ?)", (job_id.bytes, now + JUST_NOW))
 
 
 def next_bite(db: Connection, pieces: Pieces, job_id: JobId, after: bytes, now: Instant) -> Bite:

@@ -244,7 +244,7 @@ async def test_cancelling_a_job_racing_its_planner_and_its_user(store: Store) ->
 async def test_a_job_with_thousands_of_runs_is_cancelled_whole(store: Store) -> None:
     """In bites, so that others are not kept waiting; and what is claimed between two of them is told."""
     job_id = await store.recurring(every=SECOND, overlap=Overlap.ALLOW)
-    await store.plan(ahead=1_500 * SECOND)
+    await store.plan_all(ahead=1_500 * SECOND)
     store.advance(10 * SECOND)
     worker = await store.worker()
     going = ids(await store.claim_due(worker))
@@ -261,7 +261,7 @@ async def test_a_job_with_thousands_of_runs_is_cancelled_whole(store: Store) -> 
 
 async def test_whoever_is_cut_off_leaves_a_note_for_others_to_finish(store: Store) -> None:
     job_id = await store.recurring(every=SECOND, overlap=Overlap.ALLOW)
-    await store.plan(ahead=1_500 * SECOND)
+    await store.plan_all(ahead=1_500 * SECOND)
     other = await store.second()
     with cut_off(store.engine), pytest.raises(CutOff):
         await store.jobs.cancel(None, job_id, store.now)

@@ -259,7 +259,7 @@ async def test_a_run_by_hand_of_a_paused_job_runs_though_the_job_is_edited(store
 async def test_thousands_of_runs_follow_a_pause_and_its_end(store: Store, cut: bool) -> None:
     """In bites. Whoever is cut off leaves a note, and the next who acts on the job finishes that first."""
     job_id = await store.recurring(every=SECOND, overlap=Overlap.ALLOW)
-    await store.plan(ahead=1_500 * SECOND)
+    await store.plan_all(ahead=1_500 * SECOND)
     store.advance(1_500 * SECOND)
     await acted(store, job_id, lambda snap: pause(snap, store.now), cut=cut)
     by_hand = RunId(store.new_id())
