@@ -159,7 +159,8 @@ async def expire(do: Deed) -> Any:
 
 async def reap(do: Deed) -> Any:
     now = do.at.now
-    await do.engine.fleet.bury(now)
+    workers = await do.engine.fleet.workers()
+    await do.engine.fleet.bury({one.worker_id: one.beat_at for one in workers if one.beat_at + one.lease < now})
     return await do.engine.running.reap(100, now, lambda run, worker, since: lost(run, worker, since, now))
 
 

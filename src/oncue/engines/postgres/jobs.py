@@ -361,8 +361,8 @@ async def _cancel(connection: Connection, job_id: JobId, now: Instant) -> tuple[
     recurring = await connection.fetchrow(_SQL["lock_job"], job_id)
     if recurring is None:
         await following.lock_one_shot(connection, job_id)
-        if await connection.fetchrow(_SQL["lock_job"], job_id):
-            raise _MovedOn  # an edit has just made it recurring
+    if await connection.fetchval("select exists (select from agenda where job_id = $1)", job_id):
+        raise _MovedOn  # an edit has just made it recurring
     await connection.execute(_SQL["end_job"], job_id, rows.STATUS_NUMBER[JobStatus.CANCELLED], now)
     bite = await following.cancel_some(connection, job_id, now)
     await following.note(connection, job_id, now, done=bite.done)
