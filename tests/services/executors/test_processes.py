@@ -260,13 +260,7 @@ class TestHarm:
 
         assert await run(processes, "add", {"a": 1, "b": 2}) == 3
 
-    @pytest.mark.parametrize(
-        "words",
-        [
-            *("", "hello", "\0", "[" * 5_000, '{"type":"run"}', '{"type":"failed","kind":1,"message":2}'),
-            *('{"type":"done","result":"bm8ganNvbg=="}', '{"type":"progress","stored":"bm8ganNvbg=="}'),
-        ],
-    )
+    @pytest.mark.parametrize("words", ["hello", "[" * 5_000, '{"type":"progress","stored":"bm8ganNvbg=="}'])
     async def test_a_process_that_says_what_nobody_understands_is_lost(
         self, processes: ProcessExecutor, words: str
     ) -> None:
