@@ -54,7 +54,7 @@ def encoded(value: object, name: str, largest: int) -> bytes:
             message = f"has {len(stored)} bytes and at most {largest} are kept: store it elsewhere and keep where"
             raise Invalid.of(name, "too_large", message)
         _skim(stored.decode())
-        if too_deep(stored):
+        if len(stored) > DEEPEST and too_deep(stored):
             raise RecursionError
         if b"null" in stored and _is_not_finite(value):  # which would be read back as nothing
             raise Invalid.of(name, "bad_number", "is not JSON: a number in it is not finite")

@@ -223,7 +223,15 @@ class Attempts:
         end: End | None = None
         try:
             going.begun = True
-            end = await self._outcome(going, executor, work)
+            try:
+                if going.stop is not None:
+                    raise asyncio.CancelledError  # told to stop before it could begin
+                result = await executor.run(work)
+                end = self._succeeded(going, result)
+            except asyncio.CancelledError:
+                end = self._stopped(going)
+            except BaseException as error:
+                end = self._failed(going, error)
             going.task = None  # what it came to is known: from here on nothing stops it
             if going.reports in self._reporting and self._is_ours(going):
                 await self._reporting.last_words(going.reports)
@@ -235,26 +243,14 @@ class Attempts:
         else:
             self.left_behind -= 1  # it was settled without us, and is over at last
 
-    async def _outcome(self, going: Going, executor: Executor, work: Work) -> End:
-        try:
-            if going.stop is not None:
-                raise asyncio.CancelledError  # told to stop before it could begin
-            result = await executor.run(work)
-            return self._succeeded(going, result)
-        except asyncio.CancelledError:
-            return self._stopped(going)
-        except BaseException as error:
-            return self._failed(going, error)
-
     def _is_ours(self, going: Going) -> bool:
         """It was not settled without us. There may be a later attempt of the same run."""
         return self._going.get(going.run.run_id) is going
 
     def _end(self, going: Going, end: End) -> None:
-        if self._is_ours(going):
-            del self._going[going.run.run_id]
-            self.capacity.give_back(going.kind, going.size, going.run.uid)
-            self._ended(end)
+        del self._going[going.run.run_id]
+        self.capacity.give_back(going.kind, going.size, going.run.uid)
+        self._ended(end)
 
     def _leave_behind(self, going: Going) -> None:
         log.warning("an attempt does not stop; it is left behind and its result refused", run_id=str(going.run.run_id))

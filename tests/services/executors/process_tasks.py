@@ -130,3 +130,11 @@ async def polite_async(ctx: Context) -> None:
     except asyncio.CancelledError:
         print(f"told to stop: {ctx.cancelled}", flush=True)
         raise
+
+
+@tasks.task("babble", isolation="process")
+def babble(ctx: Context, words: str) -> None:
+    """Finds the line to the worker, and says something of its own there."""
+    os.write(int(sys.argv[1]), words.encode() + b"\n")
+    while not ctx.cancelled:
+        time.sleep(0.005)

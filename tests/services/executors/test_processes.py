@@ -260,6 +260,15 @@ class TestHarm:
 
         assert await run(processes, "add", {"a": 1, "b": 2}) == 3
 
+    @pytest.mark.parametrize("words", ["hello", "[" * 5_000, '{"type":"progress","stored":"bm8ganNvbg=="}'])
+    async def test_a_process_that_says_what_nobody_understands_is_lost(
+        self, processes: ProcessExecutor, words: str
+    ) -> None:
+        with pytest.raises(ProcessLost, match="cannot be understood"):
+            await run(processes, "babble", {"words": words})
+
+        assert await run(processes, "add", {"a": 1, "b": 2}) == 3
+
     async def test_a_task_that_forks_and_returns_twice_answers_once(self, processes: ProcessExecutor) -> None:
         who = await run(processes, "who")
 

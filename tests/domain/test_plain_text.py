@@ -1,0 +1,70 @@
+"""Text and JSON that every store takes, whatever they are made of."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oncue.domain.errors import Invalid
+from oncue.domain.plain_json import DEEPEST, encoded, too_deep
+from oncue.domain.plain_text import kind_of, plain, said_by
+
+anything = st.text(st.characters(exclude_categories=()))  # surrogates, too
+
+
+@given(anything, st.integers(0, 50))
+def test_what_is_plain_can_be_stored_and_is_no_longer_than_asked(text: str, longest: int) -> None:
+    found = plain(text, longest)
+
+    assert "\0" not in found
+    assert len(found) <= longest
+    found.encode()
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
+def test_what_can_be_stored_stays_as_it_is(text: str) -> None:
+    assert plain(text, 1_000) == text
+
+
+def test_what_cannot_be_stored_is_seen() -> None:
+    assert plain("a\0b\ud800c", 100) == r"a\x00b\ud800c"
+
+
+@given(anything)
+def test_an_error_says_something_that_can_be_stored(text: str) -> None:
+    said_by(RuntimeError(text), 100).encode()
+    said_by(KeyError(text), 100).encode()
+
+
+def test_an_error_that_cannot_say_anything_is_said_to() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise SystemExit
+
+    assert said_by(Mute(), 100) == "(it cannot be said: its __str__ raised SystemExit)"
+    assert kind_of(Mute()) == "Mute"
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats() | anything,
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(anything, inner, max_size=5),
+    max_leaves=20,
+)
+
+
+@given(json_values)
+def test_what_is_encoded_is_read_back_the_same_or_refused(value: object) -> None:
+    try:
+        stored = encoded(value, "result", 10_000)
+    except Invalid:
+        return
+    assert json.loads(stored) == value
+
+
+@pytest.mark.parametrize(("levels", "deep"), [(DEEPEST, False), (DEEPEST + 1, True)])
+def test_levels_are_counted_as_those_of_payloads(levels: int, deep: bool) -> None:
+    assert too_deep(b"[" * levels + b"]" * levels) is deep
+    assert too_deep(b'{"a":' * levels + b"1" + b"}" * levels) is deep
+    assert not too_deep(b'"' + b"[" * levels + b'"')
+    assert not too_deep(b"[" + b",".join([b"[]"] * levels) + b"]")
