@@ -34,6 +34,7 @@ _COUNT = {
     State.EXPIRED: Count.EXPIRED,
 }
 FEW_CLASSES = 200  # are looked into as quickly as is found out whether anything waits in them
+MOST_STEPS = 1_000  # from one in which anything waits to the next: a few milliseconds
 LOOKS = 1_000  # users that are asked one by one, whether or not they have anything due
 ALIVE = "and exists (select from workers where worker_id = $1 for key share)"
 
@@ -58,11 +59,14 @@ class PostgresRunning:
         )
 
     async def _worth_a_look(self, classes: Sequence[ClassId]) -> Sequence[ClassId]:
-        """Of many, those in which anything waits, unless that is so in more classes than are asked for."""
+        """Of many, those in which anything waits, unless that is so in many: it takes longer to find one than to look
+        into one that is asked for.
+        """
         if len(classes) <= FEW_CLASSES:
             return classes
-        busy = await self._store.fetch(_SQL["busy_classes"], len(classes) + 1, hot=True)
-        if len(busy) > len(classes):
+        steps = min(len(classes) // 8, MOST_STEPS)
+        busy = await self._store.fetch(_SQL["busy_classes"], steps, hot=True)
+        if len(busy) == steps:
             return classes
         asked = [*sorted(classes), NEVER]
         return [class_id for (class_id,) in busy if asked[bisect_left(asked, class_id)] == class_id]

@@ -22,6 +22,7 @@ from oncue.engines.sql import statements
 from oncue.engines.sqlite.store import Connection, fetch, first
 
 _SQL = statements("oncue.engines.sqlite")
+STEPS = 100  # from class to class, before all are looked into at once
 
 
 def read_classes(db: Connection, after: ClassId, limit: int | None) -> dict[ClassId, ClassKey]:
@@ -53,12 +54,20 @@ def let_go(db: Connection, after: ClassId, now: Instant) -> ClassId | None:
     return looked[-1].class_id if len(looked) == AT_A_TIME else None
 
 
-def busy(db: Connection, classes: Sequence[ClassId]) -> list[ClassId]:
-    """Those of these in which anything waits. From one that is asked for to the next in the index, and back: neither
-    those in which nothing waits nor those that nobody asked for are gone through one by one.
+def worth_a_look(db: Connection, classes: Sequence[ClassId], after: Instant, until: Instant) -> Sequence[ClassId]:
+    """At least those of these in which anything is due then.
+
+    From one that is asked for to the next in the index, and back: where nothing waits, and what nobody asked for, is
+    not gone through one by one. Where something waits in many, one statement looks into each.
     """
-    asked, found, at = sorted(classes), list[ClassId](), 0
-    while at < len(asked) and (row := first(db, _SQL["busy_class"], (asked[at],))) is not None:
+    asked, found, at, steps = sorted(classes), list[ClassId](), 0, 0
+    while at < len(asked):
+        steps += 1
+        if steps > STEPS:
+            rest = fetch(db, _SQL["due_classes"], (_numbers(asked[at:]), after, until))
+            return found + [class_id for (class_id,) in rest]
+        if (row := first(db, _SQL["busy_class"], (asked[at],))) is None:
+            break
         at = bisect_left(asked, row[0], at)
         if at < len(asked) and asked[at] == row[0]:
             found.append(asked[at])

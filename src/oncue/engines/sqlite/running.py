@@ -24,7 +24,7 @@ from oncue.domain.run import Claimed, Peeked, Settled, Settlement, State
 from oncue.engines.port import Cancelled, Count, Turns
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
-from oncue.engines.sqlite.classes import busy
+from oncue.engines.sqlite.classes import worth_a_look
 from oncue.engines.sqlite.counting import Counted, count
 from oncue.engines.sqlite.inserting import delete_many, insert_many
 from oncue.engines.sqlite.lanes import tend
@@ -40,7 +40,7 @@ _COUNT = {
     State.EXPIRED: Count.EXPIRED,
 }
 FEW = 2_000  # late runs of a class: so many are read in a few milliseconds
-FEW_CLASSES = 20
+FEW_CLASSES = 20  # are looked into as quickly as is found out whether anything waits in them
 LOOKS = 1_000  # users that are asked one by one, whether or not they have anything due
 LONG_AGO = Instant(0)
 _TOKEN = rows.HISTORY.index("token")
@@ -53,8 +53,8 @@ class SqliteRunning:
 
     async def peek(self, classes: Sequence[ClassId], after: Instant, until: Instant, limit: int) -> list[Peeked]:
         def peek(db: Connection) -> list[rows.Row]:
-            asked = (after, until, limit)
-            by_class = [fetch(db, _SQL["peek"], (class_id, *asked)) for class_id in _worth_a_look(db, classes)]
+            some = classes if len(classes) <= FEW_CLASSES else worth_a_look(db, classes, after, until)
+            by_class = [fetch(db, _SQL["peek"], (class_id, after, until, limit)) for class_id in some]
             return by_class[0] if len(by_class) == 1 else list(merge(*by_class, key=lambda row: (row[1], row[0])))
 
         return rows.peeked(await self._store.read(peek, hot=True))
@@ -246,16 +246,11 @@ def _again(settled: Settlement, rate: Held) -> tuple[Any, ...]:
     )
 
 
-def _worth_a_look(db: Connection, classes: Sequence[ClassId]) -> Sequence[ClassId]:
-    """Of many, those in which anything waits; a few are looked into as quickly as that is found out."""
-    return classes if len(classes) <= FEW_CLASSES else busy(db, classes)
-
-
 def _peek_fair(
     classes: Sequence[ClassId], after: UserNumber, users: int, each: int, now: Instant, db: Connection
 ) -> tuple[list[rows.Row], UserNumber | None]:
     """While few are late, all of them are read; else each user's own are looked at, however many others have."""
-    classes = _worth_a_look(db, classes)
+    classes = classes if len(classes) <= FEW_CLASSES else worth_a_look(db, classes, LONG_AGO, now)
     late = [fetch(db, _SQL["peek"], (class_id, LONG_AGO, now, FEW + 1)) for class_id in classes]
     if any(len(of_class) > FEW for of_class in late):
         return _from_user_to_user(db, classes, after, users, each, now)

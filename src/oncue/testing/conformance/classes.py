@@ -306,5 +306,9 @@ async def test_runs_are_found_among_thousands_of_classes(store: Store) -> None:
     assert ids_of(await store.running.peek(numbers[::-1], LONG_AGO, store.now, 10)) == made
     assert ids_of(await store.running.peek(numbers[:250], LONG_AGO, store.now, 10)) == made[:36]
     assert ids_of(await store.running.peek(numbers[2_500:], LONG_AGO, store.now, 10)) == []
+    for asked in (numbers[:2_100:7], numbers[:700:7], numbers[:707:7], numbers[3::7]):
+        expected = made[: len(asked)] if asked[0] == numbers[0] else []
+        assert ids_of(await store.running.peek(asked, LONG_AGO, store.now, 10)) == expected
+    assert ids_of(await store.running.peek(numbers, store.at(-SECOND + 270), store.now, 10)) == made[271:]
     turns = await store.running.peek_fair(numbers, UserNumber(0), 10, 10, store.now)
     assert ids_of(turns.runs) == made[:10]
