@@ -118,7 +118,7 @@ def planning_in_two_calls(patch: pytest.MonkeyPatch) -> None:
         )
         return planned
 
-    patch.setattr(Scheduler, "_plan", plan_twice)
+    patch.setattr(Scheduler, "_plan_all", plan_twice)
 
 
 def trusting_hints(patch: pytest.MonkeyPatch) -> None:
