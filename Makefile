@@ -7,7 +7,7 @@ PYTEST := .venv/bin/python -m pytest
 WORKERS ?= auto
 
 # Marked tests that are too long for every day, each with a target of its own.
-LONG_TESTS := kills or soak or pairs
+LONG_TESTS := kills or soak or pairs or mutants
 
 .DEFAULT_GOAL := help
 
@@ -34,6 +34,10 @@ test-processes: .venv/dev.stamp ## run the tests that start and kill real proces
 .PHONY: test-pairs
 test-pairs: .venv/dev.stamp ## run every verb between any two statements of every other, and print the table
 	@$(PYTEST) -n $(WORKERS) -m pairs $(ARGS)
+
+.PHONY: test-mutants
+test-mutants: .venv/dev.stamp ## plant bugs, and see the simulation find each of them
+	@$(PYTEST) -n $(WORKERS) -m mutants $(ARGS)
 
 .PHONY: check
 check: .venv/dev.stamp ## lint, formatting, types, import rules, shape of the code

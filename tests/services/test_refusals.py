@@ -244,14 +244,14 @@ async def test_a_job_whose_plan_is_refused_is_put_off_and_the_others_are_planned
     poison = job_ids[11]
     real = store.engine.planning.plan
 
-    async def plan(until: Any, limit: Any, now: Any, decide: Any) -> Any:
+    async def plan(until: Any, limit: Any, now: Any, decide: Any, **how: Any) -> Any:
         def refusing(job: Any) -> Any:
             made = decide(job)
-            if job.job_id == poison and made.runs:
+            if made and job.job_id == poison and made.runs:
                 raise StoreRefused("it will not have this")
             return made
 
-        return await real(until, limit, now, refusing)
+        return await real(until, limit, now, refusing, **how)
 
     monkeypatch.setattr(store.engine.planning, "plan", plan)
     store.advance(MINUTE)
