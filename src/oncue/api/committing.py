@@ -30,14 +30,7 @@ class GroupCommit:
         self._loop: asyncio.AbstractEventLoop | None = None  # kept: to ask for it takes a call of the system
 
     async def store(self, new: NewJob) -> Creation:
-        """The answer for this one. StoreUnavailable: it may or may not have been stored.
-
-        TooManyClasses would befall its neighbours, too: whoever needs a class comes alone.
-        """
-        if not new.class_id:
-            with self._patience.wait():
-                [creation] = await self._engine.jobs.create([new], self._clock.now())
-            return creation
+        """The answer for this one. StoreUnavailable: it may or may not have been stored."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         answer: asyncio.Future[Creation] = self._loop.create_future()

@@ -154,7 +154,7 @@ class Jobs(Protocol):
         nobody gets one too many, and nobody is refused who has room, a repeat least of all. Who is refused has taken
         no key of either kind.
         A job whose `class_id` is 0 has its class found or, if it is stored, made for its user. TooManyClasses: one such
-        user has made `Settings.quota_classes`, and nothing of the call was stored. So it should come alone, or whole.
+        user has made `Settings.quota_classes`, and nothing of the call was stored: the others may be asked for again.
         """
         ...
 
