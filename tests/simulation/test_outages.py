@@ -12,7 +12,9 @@ from tests.simulation import outages
 
 from oncue.domain import overlap as domain_overlap
 from oncue.domain import planning as domain_planning
+from oncue.domain.instants import Instant
 from oncue.domain.policy import Overlap
+from oncue.domain.zones import Rules
 from oncue.engines.sqlite import planning as sqlite_planning
 from oncue.services import overlap, scheduler
 
@@ -53,8 +55,8 @@ def without_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
 def losing_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """The cursor goes to the end of what was found, though only some of it was planned."""
 
-    def plan(job: domain_planning.DueJob, now: domain_planning.Instant, until: domain_planning.Instant) -> object:
-        made = domain_planning.plan(job, now, until)
+    def plan(job: domain_planning.DueJob, now: Instant, until: Instant, rules: Rules) -> domain_planning.Plan:
+        made = domain_planning.plan(job, now, until, rules)
         if len(made.runs) < domain_planning.MOST_RUNS:
             return made
         return replace(made, cursor=replace(made.cursor, floor=until, next_at=until + 1))
