@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 ONCUE = Path(sys.executable).with_name("oncue")
 TASKS = Path(__file__).with_name("tasks.py")
 FINAL = {"succeeded", "dead", "cancelled", "expired"}
-MARK = "ONCUE_TEST_FLEET"
+MARK = "FLEET_OF_ONCUE_TESTS"
 
 T = TypeVar("T")
 Json = dict[str, Any]
