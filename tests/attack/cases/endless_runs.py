@@ -1,5 +1,5 @@
-"""Nine runs that never return, with a short timeout: the worker had to start afresh, and while it let another's long run
-finish nobody's work was started, for as long as its grace time.
+"""Nine runs that never return, with a short timeout: the worker had to start afresh, and while it let another's long
+run finish nobody's work was started, for as long as its grace time.
 """
 
 from __future__ import annotations
