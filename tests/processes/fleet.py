@@ -81,7 +81,14 @@ class Fleet:
 
     # ------------------------------------------------------------------------------------------------------- processes
 
-    def start(self, role: str, *options: str, tasks: Path = TASKS, stderr: int | None = None) -> Member:
+    def start(
+        self,
+        role: str,
+        *options: str,
+        tasks: Path = TASKS,
+        stderr: int | None = None,
+        env: dict[str, str] | None = None,
+    ) -> Member:
         argv = [str(ONCUE), role, "--engine", self.engine, "--data-dir", str(self.folder)]
         if role in ("up", "worker"):
             argv += ["--tasks", str(tasks)]
@@ -91,7 +98,7 @@ class Fleet:
         with log.open("wb") as said:
             process = subprocess.Popen(
                 [*argv, *options],
-                env={**os.environ, **self.environment, **self._version, "PYTHONUNBUFFERED": "1"},
+                env={**os.environ, **self.environment, **self._version, "PYTHONUNBUFFERED": "1", **(env or {})},
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=said,

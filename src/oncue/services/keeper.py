@@ -78,6 +78,11 @@ class Kept:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
 
+    def sweep(self) -> None:
+        """It has ended this moment: whatever tasks in its threads have left in its process group ends, too."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
     async def end(self) -> None:
         """It is gone when this returns."""
         self.kill()
@@ -137,6 +142,7 @@ class Keeper:
         tasks.append(asyncio.create_task(self._lose_patience(kept)))
         try:
             await kept.process.wait()
+            kept.sweep()
             await asyncio.wait(tasks[:1], timeout=1)  # its last words
         finally:
             for task in tasks:

@@ -149,9 +149,10 @@ def open_sockets() -> list[int]:
 
 @tasks.task("leave", isolation="process")
 def leave(ctx: Context, mark: str) -> int:
-    """Leaves everything behind that a run can: a thread and a child that go on, and a process all askew."""
+    """Leaves a thread and a grandchild behind, which go on a little later. Which one."""
 
     def go_on() -> None:
+        time.sleep(0.1)
         while True:
             with suppress(Exception):
                 print(f"of {mark}", flush=True)
@@ -159,12 +160,20 @@ def leave(ctx: Context, mark: str) -> int:
                 ctx.save_checkpoint(mark)
 
     threading.Thread(target=go_on, daemon=False).start()
+    reading, writing = os.pipe()
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            os.write(writing, str(os.getpid()).encode())
             go_on()
         os._exit(0)
+    return int(os.read(reading, 10))
+
+
+@tasks.task("twist", isolation="process")
+def twist(ctx: Context, mark: str) -> None:
+    """Leaves the process askew."""
     os.close(1)
     os.open(os.devnull, os.O_WRONLY)
     sys.stdout = io.StringIO()
@@ -176,7 +185,6 @@ def leave(ctx: Context, mark: str) -> int:
     resource.setrlimit(resource.RLIMIT_NOFILE, (50, 50))
     sys.setrecursionlimit(300)
     time.sleep = lambda seconds: None
-    return os.getpid()
 
 
 @tasks.task("leave_async", isolation="process")
@@ -227,7 +235,9 @@ def environment(ctx: Context) -> dict[str, str]:
 def against_warden(ctx: Context, number: int, again: bool = False, stay: bool = True) -> None:
     """Sends its warden a signal, leaving a child behind that has run away."""
     subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-    warden = int(Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1])
+    warden = os.getppid()
+    while b"warden.py" not in Path(f"/proc/{warden}/cmdline").read_bytes():
+        warden = int(Path(f"/proc/{warden}/stat").read_text().rpartition(")")[2].split()[1])
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     print("ready", flush=True)
     os.kill(warden, number)

@@ -265,11 +265,14 @@ class TestReuse:
 class TestApart:
     """What one run leaves behind is not there when the next one starts, and cannot reach it."""
 
-    async def test_threads_children_and_whatever_else_a_process_can_keep(self, processes: ProcessExecutor) -> None:
+    @pytest.mark.parametrize("how", ["leave", "twist"])
+    async def test_threads_children_and_whatever_else_a_process_can_keep(
+        self, processes: ProcessExecutor, how: str
+    ) -> None:
         fresh = await run(processes, "look")
-        first, second = Remembered(), Remembered()
-        await run(processes, "leave", {"mark": "the first"}, reports=first)
-        found = await run(processes, "look", {"seconds": 0.2}, reports=second)
+        second = Remembered()
+        await run(processes, how, {"mark": "the first"})
+        found = await run(processes, "look", {"seconds": 0.3}, reports=second)
 
         assert found == fresh
         assert second.text == "of the second\n"
@@ -283,16 +286,8 @@ class TestApart:
         assert second.text == "of the second\n"
         assert second.saved == []
 
-    async def test_nothing_of_a_run_is_alive_when_its_result_is_there(
-        self, processes: ProcessExecutor, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        mark = f"marked-{os.getpid()}-leave"
-        monkeypatch.setenv("MARK", mark)
-        await run(processes, "look")
-        waiting = alive_with(mark)
-        await run(processes, "leave", {"mark": "the first"})
-
-        assert len(alive_with(mark) - waiting) <= 1  # the copy for the next run
+    async def test_nothing_of_a_run_is_alive_when_its_result_is_there(self, processes: ProcessExecutor) -> None:
+        assert has_ended(await run(processes, "leave", {"mark": "the first"}))
 
     async def test_a_run_starts_where_the_worker_was_started(
         self, processes: ProcessExecutor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
