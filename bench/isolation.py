@@ -1,12 +1,14 @@
 """What it costs to run each process-isolated function in a process of its own: `python bench/isolation.py [RUNS]`.
 
-Runs a second with two at a time, and how long one run takes from the call to the function's first line and to its
-result, when a process is there already; then the time of the very first run, which has to start one.
+How long one run takes from the call to the function's first line and to its result: the very first, which has to start
+Python; then one right after the other, and with a pause before each. Runs a second with two at a time, back to back;
+and the processor time of one run, in all processes, which depends less on who else is at work.
 """
 
 from __future__ import annotations
 
 import asyncio
+import resource
 import sys
 import tempfile
 import time
@@ -32,6 +34,7 @@ def now(ctx):
     return time.monotonic()
 """
 SIDE_BY_SIDE = 2
+PAUSE = 0.03  # seconds
 
 
 class Nowhere:
@@ -53,7 +56,8 @@ async def main(runs: int, file: str) -> None:
     work = Work(RunInfo(UUID(int=1), UUID(int=2), "now", 1, Instant(0)), task, None, Nowhere(), MINUTE)
     executor = ProcessExecutor(settings, SIDE_BY_SIDE)
 
-    async def timed() -> tuple[float, float]:
+    async def timed(pause: float = 0) -> tuple[float, float]:
+        await asyncio.sleep(pause)
         asked = time.monotonic()
         began = float(await executor.run(work) or b"0")
         return began - asked, time.monotonic() - asked
@@ -62,17 +66,28 @@ async def main(runs: int, file: str) -> None:
         for _ in range(count):
             await executor.run(work)
 
+    before = processor_time()
     _, first = await timed()
     await asyncio.gather(*(many(5) for _ in range(SIDE_BY_SIDE)))
-    starts, whole = zip(*[await timed() for _ in range(runs)], strict=True)
+    at_once = [await timed() for _ in range(runs)]
+    paused = [await timed(PAUSE) for _ in range(runs // 4)]
     asked = time.monotonic()
     await asyncio.gather(*(many(runs) for _ in range(SIDE_BY_SIDE)))
     rate = SIDE_BY_SIDE * runs / (time.monotonic() - asked)
     await executor.close()
-    print(f"first run               {first * 1_000:8.1f} ms")
-    for name, times in (("until it starts", starts), ("until its result", whole)):
-        print(f"{name:<23} {median(times) * 1_000:8.2f} ms, p99 {quantiles(times, n=100)[98] * 1_000:.2f} ms")
-    print(f"{SIDE_BY_SIDE} at a time             {rate:8.0f} runs/s")
+    print(f"first run, with its result       {first * 1_000:8.1f} ms")
+    for name, times in (("one after the other", at_once), ("with a pause before it", paused)):
+        for until, which in (("start", 0), ("result", 1)):
+            took = [each[which] * 1_000 for each in times]
+            print(f"{name}: {until:<{31 - len(name)}}{median(took):8.2f} ms, p99 {quantiles(took, n=100)[98]:.2f} ms")
+    print(f"{SIDE_BY_SIDE} at a time                      {rate:8.0f} runs/s")
+    each = (processor_time() - before) / (runs // 4 + (1 + SIDE_BY_SIDE) * runs)
+    print(f"processor time of one run        {each * 1_000:8.2f} ms")
+
+
+def processor_time() -> float:
+    used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 if __name__ == "__main__":
