@@ -6,10 +6,14 @@ import asyncio
 import os
 from pathlib import Path
 
+import structlog
+
 from oncue.services.executors.limits import Limits, limits_for
 from oncue.services.executors.port import Work
 from oncue.services.executors.warm import WarmProcess, start_process
 from oncue.settings import Settings
+
+log = structlog.get_logger()
 
 
 class ProcessExecutor:
@@ -21,6 +25,7 @@ class ProcessExecutor:
     def __init__(self, settings: Settings, size: int) -> None:
         self._settings = settings
         self._folder = str(Path.cwd())  # where every run starts, wherever other tasks of the worker go
+        self._told = False
         self._size = size or os.cpu_count() or 1
         self._places = asyncio.Semaphore(self._size)
         self._idle: list[WarmProcess] = []
@@ -56,7 +61,11 @@ class ProcessExecutor:
             await asyncio.wait(self._endings)
 
     async def _started(self, limits: Limits) -> WarmProcess:
-        return await start_process(self._settings, limits, self._folder)
+        process = await start_process(self._settings, limits, self._folder)
+        if process.left and not self._told:
+            log.info("each process-isolated run starts Python anew: importing the tasks leaves", left=process.left)
+            self._told = True
+        return process
 
     async def _run_in(self, process: WarmProcess, work: Work) -> bytes | None:
         self._busy.add(process)

@@ -9,7 +9,6 @@ import socket
 import sys
 
 import msgspec
-import structlog
 
 from oncue.services.environment import for_tasks
 from oncue.services.executors import words
@@ -23,8 +22,6 @@ TEMPLATE = ("-P", "-m", "oncue.services.executors.template")
 LAST_WORDS = 1.0  # seconds that a process which fell silent has to end by itself
 LONGEST_WORD = 200  # bytes of what it says of itself, on a line that only we read
 
-log = structlog.get_logger()
-
 
 class WarmProcess:
     """Gives each run a process of its own, one at a time. Whatever was not answered with Done or Failed ends it."""
@@ -35,6 +32,7 @@ class WarmProcess:
         self._orders = orders
         self._log_cap = log_cap
         self._worn = False
+        self.left = ""  # by importing the tasks: then it serves one run only
 
     @property
     def usable(self) -> bool:
@@ -82,8 +80,7 @@ class WarmProcess:
             said = ""
         if not said:
             raise ProcessLost(await self._how_it_ended())
-        if left := said.removeprefix("ready").strip():
-            log.info("each process-isolated run starts Python anew: importing the tasks has left something", left=left)
+        self.left = said.removeprefix("ready").strip()
 
     async def _asked(self, conversation: Conversation, work: Work) -> words.Done | words.Failed:
         conversation.hand_over(self._orders)
