@@ -26,13 +26,15 @@ from oncue.domain.errors import OncueError, StoreUnavailable
 from oncue.domain.ids import WorkerId
 from oncue.domain.instants import SECOND
 from oncue.engines.new_keys import new_key
-from oncue.engines.open import open_engine
+from oncue.engines.open import absolute_url, open_engine
 from oncue.engines.port import Engine, Hint, Key, Role, Topic
 from oncue.services.channel import Channel, Start, ToWorker, Unusable
+from oncue.services.executors.families import end_descendants
 from oncue.services.finishing import Finishing
 from oncue.services.first_key import first_key
 from oncue.services.keeper import UNUSABLE, Keeper, Kept
 from oncue.services.listening import Listening
+from oncue.services.loading import absolute
 from oncue.services.loop import Loop
 from oncue.services.metering import Metering, Nudge
 from oncue.services.overlap import Overlap
@@ -243,9 +245,10 @@ async def first_of(event: Coroutine[Any, Any, Any], other: asyncio.Task[Any]) ->
 
 
 def for_worker(settings: Settings) -> Settings:
-    """Settings as a worker process gets them: nothing left to be found out."""
+    """Settings as a worker process gets them: nothing left to be found out, whatever folder a task goes to."""
     processes = settings.processes or os.cpu_count() or 1
-    return msgspec.structs.replace(settings, processes=processes)
+    tasks, engine = tuple(map(absolute, settings.tasks)), absolute_url(settings.engine)
+    return msgspec.structs.replace(settings, processes=processes, tasks=tasks, engine=engine)
 
 
 def ended(keeper: Keeper) -> int:
@@ -274,7 +277,7 @@ async def worker_process(descriptor: int, parent: int) -> int:
 
 
 async def _work(settings: Settings, worker_id: WorkerId, channel: Channel) -> int:
-    from oncue.services import capture  # here and below: what only a worker process needs
+    from oncue.services import capture, forking  # here and below: what only a worker process needs
     from oncue.services.registry import load_registry
     from oncue.services.worker_process import WorkerProcess
 
@@ -282,6 +285,7 @@ async def _work(settings: Settings, worker_id: WorkerId, channel: Channel) -> in
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, lambda: None)  # our keeper tells us what to do
     capture.install()
+    forking.refuse_in_this_thread()
     tasks, clock = load_registry(settings), SystemClock()
     while True:
         with suppress(StoreUnavailable):  # it may come back: a worker that waits for it is better than one that is gone
@@ -298,6 +302,7 @@ def main() -> None:
 
     _, _, descriptor, parent = sys.argv
     code = uvloop.run(worker_process(int(descriptor), int(parent)))
+    end_descendants()  # what tasks have left, in threads, too
     sys.stdout.flush()
     os._exit(code)  # a thread that never ends must not keep us
 

@@ -24,6 +24,7 @@ from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.run import Claimed
 from oncue.engines.port import Engine
 from oncue.services.channel import Beaten, Channel, Drain, FromWorker, Left, Ready, Start, Unusable
+from oncue.services.environment import without_ours
 from oncue.settings import Settings
 
 UNUSABLE = 78  # the exit code of a worker that could not start as it is set up
@@ -62,9 +63,10 @@ class Kept:
         with theirs:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                *("-m", "oncue.app", "worker", str(theirs.fileno()), str(os.getpid())),
+                *("-P", "-m", "oncue.app", "worker", str(theirs.fileno()), str(os.getpid())),
                 pass_fds=[theirs.fileno()],
                 stdin=asyncio.subprocess.DEVNULL,
+                env=without_ours(os.environ),  # it gets its settings from us; tasks would find what is there
                 start_new_session=True,  # the terminal's Ctrl-C is for us: we tell the worker
             )
         channel = await Channel.on(ours, FromWorker)
@@ -75,6 +77,11 @@ class Kept:
         if self.process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
+
+    def sweep(self) -> None:
+        """It has ended this moment: whatever tasks in its threads have left in its process group ends, too."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
 
     async def end(self) -> None:
         """It is gone when this returns."""
@@ -135,6 +142,7 @@ class Keeper:
         tasks.append(asyncio.create_task(self._lose_patience(kept)))
         try:
             await kept.process.wait()
+            kept.sweep()
             await asyncio.wait(tasks[:1], timeout=1)  # its last words
         finally:
             for task in tasks:

@@ -7,6 +7,7 @@ task would keep its place.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
@@ -84,12 +85,15 @@ class _Call:
         """In the thread. False: it was abandoned meanwhile, and so was the thread."""
         if not self._begin():
             return True
+        us = os.getpid()
         result: bytes | None = None
         failure: TaskFailed | None = None
         try:
             result = self._context.run(_called, self._work, self._cap)
         except BaseException as error:  # the edge of user code: nothing it raises may end the thread, or reach the loop
             failure = told(error)
+        if os.getpid() != us:
+            os._exit(0)  # the task forked and let its copy return: that one has no business with the worker
         if not self._end():
             return False
         with suppress(RuntimeError):  # the loop is closed: the worker has ended
