@@ -6,6 +6,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -132,7 +133,7 @@ def say(turns: int, **streams: object) -> tuple[int, bytes]:
 
 
 def test_a_full_disk_stops_no_process() -> None:
-    with open("/dev/full", "wb") as full:
+    with Path("/dev/full").open("wb") as full:
         assert say(3, stdout=full, stderr=full) == (0, b"done")
 
 
