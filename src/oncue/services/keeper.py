@@ -190,7 +190,8 @@ class Keeper:
             return worn
         worn.replaced = True
         worn.channel.send(Drain(replaced=True))
-        log.info("a worker has left too much that cannot be stopped; another has taken its place")
+        users = sorted({uid for _, uid in worn.worn_by})
+        log.info("too much that cannot be stopped was left in a worker; another has taken its place", users=users)
         return new
 
     def _remembered(self) -> tuple[Known, ...]:
