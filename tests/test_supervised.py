@@ -1,13 +1,16 @@
 """What must go on goes on, or the process ends: never is it there and does nothing."""
 
 import asyncio
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
 from structlog.testing import capture_logs
 
 from oncue.domain.instants import MINUTE, SECOND, Duration
-from oncue.supervised import MOST_ENDS, Supervised
+from oncue.supervised import GAVE_UP, MOST_ENDS, Supervised
 from oncue.testing.clock import FakeClock
 
 
@@ -120,3 +123,26 @@ async def test_one_that_does_not_end_is_cancelled() -> None:
     supervised = Supervised("it", asyncio.Event().wait, FakeClock())  # type: ignore[arg-type]
     async with asyncio.timeout(SECOND):
         await supervised.stop(within=0.01)
+
+
+ENDS = """
+import asyncio
+from oncue import logs
+from oncue.clock import SystemClock
+from oncue.supervised import Supervised
+
+async def main():
+    Supervised("it", lambda: asyncio.sleep(0), SystemClock())
+    await asyncio.sleep(60)
+
+logs.configure("test")
+asyncio.run(main())
+"""
+
+
+def test_the_exit_code_is_one_of_its_own_and_the_last_line_says_why() -> None:
+    ended = subprocess.run([sys.executable, "-c", ENDS], capture_output=True, text=True, timeout=50, check=False)
+
+    assert ended.returncode == GAVE_UP == 70
+    last = json.loads(ended.stderr.splitlines()[-1])
+    assert (last["service"], last["ends"], last["level"]) == ("it", MOST_ENDS, "critical")
