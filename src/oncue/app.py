@@ -19,11 +19,10 @@ from typing import Any
 import msgspec
 import structlog
 
-from oncue import collecting, logs
+from oncue import collecting, logs, open_files
 from oncue.api.door import take_address
 from oncue.clock import SystemClock
 from oncue.domain.errors import OncueError, StoreUnavailable
-from oncue.domain.ids import WorkerId
 from oncue.domain.instants import SECOND
 from oncue.engines.new_keys import new_key
 from oncue.engines.open import absolute_url, open_engine
@@ -44,6 +43,9 @@ from oncue.services.retention import Folding, Retention
 from oncue.services.scheduler import Scheduler
 from oncue.services.timekeeper import Timekeeper
 from oncue.settings import Settings
+from oncue.supervised import Supervised
+
+LAST_PASS = 5.0  # seconds, for a service that was told to end
 
 Ready = Callable[[str, str | None], None]  # is told the address, and the admin key if this start made it
 
@@ -162,22 +164,19 @@ async def opened(settings: Settings) -> AsyncIterator[Engine]:
 
 
 @asynccontextmanager
-async def looping(*loops: Loop) -> AsyncIterator[None]:
+async def looping(clock: SystemClock, *loops: Loop) -> AsyncIterator[None]:
     """These loops run while the block does; each ends after the pass under way."""
-    tasks = [asyncio.create_task(loop.run()) for loop in loops]
+    supervised = [Supervised(loop.name, loop.run, clock) for loop in loops]
     try:
         yield
     finally:
         for loop in loops:
             loop.stop()
-        await asyncio.wait(tasks, timeout=5)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(one.stop(within=LAST_PASS) for one in supervised))
 
 
 def timekeeping(engine: Engine, clock: SystemClock) -> AbstractAsyncContextManager[None]:
-    return looping(Loop(Timekeeper(engine, clock)))
+    return looping(clock, Loop(Timekeeper(engine, clock)))
 
 
 @asynccontextmanager
@@ -194,24 +193,29 @@ async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> 
         overlap.wake()
 
     concerns: dict[Topic, Callable[[Hint], None]] = {Topic.JOBS: jobs_changed, Topic.RUNS: runs_changed}
-    listening = asyncio.create_task(Listening(engine.signals, concerns).run())
+    listening = Supervised("listening", Listening(engine.signals, concerns).run, clock)
     try:
         loops = (planning, overlap, metering, reaper, finishing, folding, retention)
-        async with looping(*loops), timekeeping(engine, clock):
+        async with looping(clock, *loops), timekeeping(engine, clock):
             yield
     finally:
-        listening.cancel()
-        await asyncio.gather(listening, return_exceptions=True)
+        await listening.stop()
 
 
 @asynccontextmanager
-async def worker_started(clock: SystemClock, settings: Settings) -> AsyncIterator[Kept]:
-    """A worker process that makes itself ready while the rest of us does; whatever happens in the block, it ends."""
-    first = await Kept.start(clock, settings)
+async def worker_started(clock: SystemClock, settings: Settings) -> AsyncIterator[Kept | None]:
+    """A worker process that makes itself ready while the rest of us does; whatever happens in the block, it ends.
+
+    None: it could not be started. The keeper tries again, and tells why.
+    """
+    first: Kept | None = None
+    with suppress(OSError):
+        first = await Kept.start(clock, settings)
     try:
         yield first
     finally:
-        await first.end()
+        if first is not None:
+            await first.end()
 
 
 @asynccontextmanager
@@ -269,28 +273,29 @@ async def worker_process(descriptor: int, parent: int) -> int:
     if not isinstance(start, Start):
         return 1
     try:
-        return await _work(start.settings, start.worker_id, channel)
+        return await _work(start, channel)
     except OncueError as wrong:
         channel.send(Unusable(str(wrong)))
         await channel.close()
         return UNUSABLE
 
 
-async def _work(settings: Settings, worker_id: WorkerId, channel: Channel) -> int:
+async def _work(start: Start, channel: Channel) -> int:
     from oncue.services import capture, forking  # here and below: what only a worker process needs
     from oncue.services.registry import load_registry
     from oncue.services.worker_process import WorkerProcess
 
-    logs.configure("worker")
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, lambda: None)  # our keeper tells us what to do
     capture.install()
     forking.refuse_in_this_thread()
-    tasks, clock = load_registry(settings), SystemClock()
+    settings, clock = start.settings, SystemClock()
+    tasks = load_registry(settings)
     while True:
         with suppress(StoreUnavailable):  # it may come back: a worker that waits for it is better than one that is gone
             async with store(settings, clock) as engine:
-                code = await WorkerProcess(engine, clock, settings, worker_id, tasks, channel).run()
+                work = WorkerProcess(engine, clock, settings, start.worker_id, tasks, channel, start.known_for_it)
+                code = await work.run()
                 await channel.close()
                 return code
         await clock.sleep(SECOND)
@@ -300,11 +305,13 @@ def main() -> None:
     """`python -m oncue.app worker DESCRIPTOR PARENT`: not for people."""
     import uvloop
 
+    logs.configure("worker")
+    open_files.allow_most()
     _, _, descriptor, parent = sys.argv
     code = uvloop.run(worker_process(int(descriptor), int(parent)))
     end_descendants()  # what tasks have left, in threads, too
     sys.stdout.flush()
-    os._exit(code)  # a thread that never ends must not keep us
+    logs.end(code)  # a thread that never ends must not keep us
 
 
 if __name__ == "__main__":

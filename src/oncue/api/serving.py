@@ -14,6 +14,7 @@ from oncue.api.heads import BoundedHeads
 from oncue.clock import Clock
 from oncue.engines.port import Engine
 from oncue.settings import Settings
+from oncue.supervised import Supervised
 
 LAST_ANSWERS = 5  # seconds for requests that are under way when the server is told to stop
 
@@ -54,11 +55,11 @@ async def serving(
         timeout_graceful_shutdown=LAST_ANSWERS,
     )
     server = Server(config)
-    served = asyncio.create_task(server.serve(sockets=[door]))
+    served = Supervised("web server", lambda: server.serve(sockets=[door]), clock, most_ends=1)
     try:
         await server.listening.wait()
         yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
     finally:
         server.should_exit = True
         await app.api.watching.close()  # streams have no end of their own
-        await served
+        await served.stop(within=2 * LAST_ANSWERS)

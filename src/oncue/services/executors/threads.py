@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
 from queue import SimpleQueue
@@ -16,7 +15,7 @@ from threading import Lock, Thread
 
 from oncue.context import current
 from oncue.services.executors.calling import arguments_of, not_awaitable, told
-from oncue.services.executors.port import TaskFailed, Work, encoded
+from oncue.services.executors.port import LeftBehind, TaskFailed, Work, encoded
 
 
 class ThreadExecutor:
@@ -40,10 +39,12 @@ class ThreadExecutor:
         try:
             return await call.outcome
         except asyncio.CancelledError:
-            if call.abandon():
-                self.abandoned += 1
-                self._threads -= 1
-            raise
+            if not call.abandon():
+                raise
+            self.abandoned += 1
+            self._threads -= 1
+            call.over.add_done_callback(self._came_back)
+            raise LeftBehind(call.over) from None
         finally:
             self._inside -= 1
             self._start_threads()
@@ -57,9 +58,9 @@ class ThreadExecutor:
     def _start_threads(self) -> None:
         while self._threads < min(self._inside, self._size):
             self._threads += 1
-            Thread(target=_take_calls, args=(self._calls, self._came_back), name="oncue task", daemon=True).start()
+            Thread(target=_take_calls, args=(self._calls,), name="oncue task", daemon=True).start()
 
-    def _came_back(self) -> None:
+    def _came_back(self, _: asyncio.Future[None]) -> None:
         self.abandoned -= 1
 
 
@@ -74,6 +75,7 @@ class _Call:
         self._begun = self._ended = self._abandoned = False
         self.loop = asyncio.get_running_loop()
         self.outcome: asyncio.Future[bytes | None] = self.loop.create_future()
+        self.over: asyncio.Future[None] = self.loop.create_future()  # of one that was abandoned: the thread has ended
 
     def abandon(self) -> bool:
         """Nobody waits for it any more. True: a thread is at it and stays behind."""
@@ -119,11 +121,11 @@ class _Call:
             self.outcome.set_result(result)
 
 
-def _take_calls(calls: SimpleQueue[_Call | None], came_back: Callable[[], None]) -> None:
+def _take_calls(calls: SimpleQueue[_Call | None]) -> None:
     while call := calls.get():
         if not call.make():
             with suppress(RuntimeError):
-                call.loop.call_soon_threadsafe(came_back)
+                call.loop.call_soon_threadsafe(call.over.set_result, None)
             return
         del call  # or its payload and result would live until the next one comes
 
