@@ -164,7 +164,7 @@ async def test_no_more_beats_are_under_way_than_there_are_connections_for_them()
 class Process:
     """Stands in for a worker process: it says what the test lets it say, and ends when it is told to."""
 
-    pid = -1
+    pid = 2**22 + 1  # nobody can have it
 
     def __init__(self) -> None:
         self.returncode: int | None = None
