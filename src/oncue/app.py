@@ -19,20 +19,21 @@ from typing import Any
 import msgspec
 import structlog
 
-from oncue import collecting, logs
+from oncue import collecting, logs, open_files
 from oncue.api.door import take_address
 from oncue.clock import SystemClock
 from oncue.domain.errors import OncueError, StoreUnavailable
-from oncue.domain.ids import WorkerId
 from oncue.domain.instants import SECOND
 from oncue.engines.new_keys import new_key
-from oncue.engines.open import open_engine
+from oncue.engines.open import absolute_url, open_engine
 from oncue.engines.port import Engine, Hint, Key, Role, Topic
 from oncue.services.channel import Channel, Start, ToWorker, Unusable
+from oncue.services.executors.families import end_descendants
 from oncue.services.finishing import Finishing
 from oncue.services.first_key import first_key
 from oncue.services.keeper import UNUSABLE, Keeper, Kept
 from oncue.services.listening import Listening
+from oncue.services.loading import absolute
 from oncue.services.loop import Loop
 from oncue.services.metering import Metering, Nudge
 from oncue.services.overlap import Overlap
@@ -42,6 +43,9 @@ from oncue.services.retention import Folding, Retention
 from oncue.services.scheduler import Scheduler
 from oncue.services.timekeeper import Timekeeper
 from oncue.settings import Settings
+from oncue.supervised import Supervised
+
+LAST_PASS = 5.0  # seconds, for a service that was told to end
 
 Ready = Callable[[str, str | None], None]  # is told the address, and the admin key if this start made it
 
@@ -160,22 +164,19 @@ async def opened(settings: Settings) -> AsyncIterator[Engine]:
 
 
 @asynccontextmanager
-async def looping(*loops: Loop) -> AsyncIterator[None]:
+async def looping(clock: SystemClock, *loops: Loop) -> AsyncIterator[None]:
     """These loops run while the block does; each ends after the pass under way."""
-    tasks = [asyncio.create_task(loop.run()) for loop in loops]
+    supervised = [Supervised(loop.name, loop.run, clock) for loop in loops]
     try:
         yield
     finally:
         for loop in loops:
             loop.stop()
-        await asyncio.wait(tasks, timeout=5)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(one.stop(within=LAST_PASS) for one in supervised))
 
 
 def timekeeping(engine: Engine, clock: SystemClock) -> AbstractAsyncContextManager[None]:
-    return looping(Loop(Timekeeper(engine, clock)))
+    return looping(clock, Loop(Timekeeper(engine, clock)))
 
 
 @asynccontextmanager
@@ -192,24 +193,29 @@ async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> 
         overlap.wake()
 
     concerns: dict[Topic, Callable[[Hint], None]] = {Topic.JOBS: jobs_changed, Topic.RUNS: runs_changed}
-    listening = asyncio.create_task(Listening(engine.signals, concerns).run())
+    listening = Supervised("listening", Listening(engine.signals, concerns).run, clock)
     try:
         loops = (planning, overlap, metering, reaper, finishing, folding, retention)
-        async with looping(*loops), timekeeping(engine, clock):
+        async with looping(clock, *loops), timekeeping(engine, clock):
             yield
     finally:
-        listening.cancel()
-        await asyncio.gather(listening, return_exceptions=True)
+        await listening.stop()
 
 
 @asynccontextmanager
-async def worker_started(clock: SystemClock, settings: Settings) -> AsyncIterator[Kept]:
-    """A worker process that makes itself ready while the rest of us does; whatever happens in the block, it ends."""
-    first = await Kept.start(clock, settings)
+async def worker_started(clock: SystemClock, settings: Settings) -> AsyncIterator[Kept | None]:
+    """A worker process that makes itself ready while the rest of us does; whatever happens in the block, it ends.
+
+    None: it could not be started. The keeper tries again, and tells why.
+    """
+    first: Kept | None = None
+    with suppress(OSError):
+        first = await Kept.start(clock, settings)
     try:
         yield first
     finally:
-        await first.end()
+        if first is not None:
+            await first.end()
 
 
 @asynccontextmanager
@@ -243,9 +249,10 @@ async def first_of(event: Coroutine[Any, Any, Any], other: asyncio.Task[Any]) ->
 
 
 def for_worker(settings: Settings) -> Settings:
-    """Settings as a worker process gets them: nothing left to be found out."""
+    """Settings as a worker process gets them: nothing left to be found out, whatever folder a task goes to."""
     processes = settings.processes or os.cpu_count() or 1
-    return msgspec.structs.replace(settings, processes=processes)
+    tasks, engine = tuple(map(absolute, settings.tasks)), absolute_url(settings.engine)
+    return msgspec.structs.replace(settings, processes=processes, tasks=tasks, engine=engine)
 
 
 def ended(keeper: Keeper) -> int:
@@ -266,27 +273,29 @@ async def worker_process(descriptor: int, parent: int) -> int:
     if not isinstance(start, Start):
         return 1
     try:
-        return await _work(start.settings, start.worker_id, channel)
+        return await _work(start, channel)
     except OncueError as wrong:
         channel.send(Unusable(str(wrong)))
         await channel.close()
         return UNUSABLE
 
 
-async def _work(settings: Settings, worker_id: WorkerId, channel: Channel) -> int:
-    from oncue.services import capture  # here and below: what only a worker process needs
+async def _work(start: Start, channel: Channel) -> int:
+    from oncue.services import capture, forking  # here and below: what only a worker process needs
     from oncue.services.registry import load_registry
     from oncue.services.worker_process import WorkerProcess
 
-    logs.configure("worker")
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, lambda: None)  # our keeper tells us what to do
     capture.install()
-    tasks, clock = load_registry(settings), SystemClock()
+    forking.refuse_in_this_thread()
+    settings, clock = start.settings, SystemClock()
+    tasks = load_registry(settings)
     while True:
         with suppress(StoreUnavailable):  # it may come back: a worker that waits for it is better than one that is gone
             async with store(settings, clock) as engine:
-                code = await WorkerProcess(engine, clock, settings, worker_id, tasks, channel).run()
+                work = WorkerProcess(engine, clock, settings, start.worker_id, tasks, channel, start.known_for_it)
+                code = await work.run()
                 await channel.close()
                 return code
         await clock.sleep(SECOND)
@@ -296,10 +305,13 @@ def main() -> None:
     """`python -m oncue.app worker DESCRIPTOR PARENT`: not for people."""
     import uvloop
 
+    logs.configure("worker")
+    open_files.allow_most()
     _, _, descriptor, parent = sys.argv
     code = uvloop.run(worker_process(int(descriptor), int(parent)))
+    end_descendants()  # what tasks have left, in threads, too
     sys.stdout.flush()
-    os._exit(code)  # a thread that never ends must not keep us
+    logs.end(code)  # a thread that never ends must not keep us
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Between TERM and KILL, for what a run started and is to be stopped."""
 
     most_abandoned: int = 8
-    """Threads that outlived their run before a worker is started afresh."""
+    """Attempts that outlived their run before another worker process takes the place of theirs."""
 
     allow_commands: bool = False
     """Whether a worker runs the `command` task."""

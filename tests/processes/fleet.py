@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 ONCUE = Path(sys.executable).with_name("oncue")
 TASKS = Path(__file__).with_name("tasks.py")
 FINAL = {"succeeded", "dead", "cancelled", "expired"}
-MARK = "ONCUE_TEST_FLEET"
+MARK = "FLEET_OF_ONCUE_TESTS"
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -81,7 +81,14 @@ class Fleet:
 
     # ------------------------------------------------------------------------------------------------------- processes
 
-    def start(self, role: str, *options: str, tasks: Path = TASKS, stderr: int | None = None) -> Member:
+    def start(
+        self,
+        role: str,
+        *options: str,
+        tasks: Path = TASKS,
+        stderr: int | None = None,
+        env: dict[str, str] | None = None,
+    ) -> Member:
         argv = [str(ONCUE), role, "--engine", self.engine, "--data-dir", str(self.folder)]
         if role in ("up", "worker"):
             argv += ["--tasks", str(tasks)]
@@ -91,7 +98,7 @@ class Fleet:
         with log.open("wb") as said:
             process = subprocess.Popen(
                 [*argv, *options],
-                env={**os.environ, **self.environment, **self._version, "PYTHONUNBUFFERED": "1"},
+                env={**os.environ, **self.environment, **self._version, "PYTHONUNBUFFERED": "1", **(env or {})},
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=said,

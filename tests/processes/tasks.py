@@ -25,7 +25,7 @@ def note(kind: str, ctx: Any, **more: object) -> None:
         "job": str(ctx.job_id),
         "attempt": ctx.attempt,
         "due": ctx.scheduled_for.timestamp(),
-        "pids": [os.getpid(), os.getppid(), parent_of(os.getppid())],
+        "pids": [os.getpid(), *ancestors(3)],
         **more,
     }
     end = os.open(os.environ["WITNESS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -33,6 +33,14 @@ def note(kind: str, ctx: Any, **more: object) -> None:
         os.write(end, json.dumps(said).encode() + b"\n")
     finally:
         os.close(end)
+
+
+def ancestors(generations: int) -> list[int]:
+    """A run in a process of its own has the worker for its third: between them are a copy's original and a warden."""
+    found = [os.getppid()]
+    while len(found) < generations and found[-1]:
+        found.append(parent_of(found[-1]))
+    return found
 
 
 def parent_of(pid: int) -> int:
@@ -171,6 +179,22 @@ def take_all_memory(ctx: Any) -> None:
         taken.clear()
         note("full", ctx, megabytes=megabytes)
         raise
+
+
+@tasks.task("leave_a_sleeper")
+def leave_a_sleeper(ctx: Any, session: bool = True) -> None:
+    """From a thread, in a session of its own or not; and the worker is somewhere else afterwards."""
+    subprocess.Popen(["/bin/sleep", "3600"], start_new_session=session)
+    os.chdir("/")
+    note("end", ctx)
+
+
+@tasks.task("fork_and_return")
+def fork_and_return(ctx: Any) -> int:
+    us = os.getpid()
+    os.fork()
+    note("end", ctx, copy=os.getpid() != us)
+    return os.getpid()
 
 
 @tasks.task("start_a_grandchild", isolation="process")

@@ -65,7 +65,7 @@ def test_a_run_that_stops_the_worker_past_its_lease_ends_up_alone_and_harms_nobo
     workers = [event["pids"][0] for event in fleet.events("start", bad)]
     assert workers[0] == inner
     assert workers[2] != up.inner  # in a process of its own
-    assert fleet.events("start", bad)[2]["pids"][2] == up.inner  # a worker that lives on
+    assert fleet.events("start", bad)[2]["pids"][3] == up.inner  # a worker that lives on
     assert not alive(workers[0])
     assert not alive(workers[1])
 

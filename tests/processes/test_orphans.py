@@ -20,7 +20,7 @@ def with_children_running(fleet: Fleet) -> list[int]:
     fleet.started(apart)
     until(lambda: len(fleet.running("sleep 3600")) >= 4, 10, "the command has its grandchild", fleet.tell)
     assert fleet.run(command)["status"] == "running"
-    of_runs = [*fleet.running("sleep 3600"), *fleet.running("warden.py"), *fleet.running("executors.child")]
+    of_runs = [*fleet.running("sleep 3600"), *fleet.running("warden.py"), *fleet.running("executors.template")]
     sleeping = [pid for pid in fleet.running("sleep 3600") if "warden" not in fleet.processes()[pid]]
     assert len({os.getsid(pid) for pid in sleeping}) == 3
     return of_runs
@@ -68,3 +68,38 @@ def test_a_worker_whose_inner_process_is_killed_keeps_none_of_its_children(fleet
     all_gone(fleet, [inner, *children])
     assert worker.process.poll() is None
     until(lambda: worker.inner not in (None, inner), 5, "another inner process is there", fleet.tell)
+
+
+def test_what_a_thread_task_has_left_ends_with_a_worker_that_is_told_to_stop(fleet: Fleet) -> None:
+    worker = roles_apart(fleet)
+    fleet.at_rest([fleet.create("leave_a_sleeper")], 10)
+    (sleeper,) = fleet.running("sleep 3600")
+    where = fleet.command("pwd")
+    assert fleet.at_rest([where], 10)[where]["result"]["output"] == f"{fleet.folder}\n"  # and not where that task went
+
+    worker.send(signal.SIGTERM)
+    assert worker.ended(20) == 0
+    all_gone(fleet, [sleeper])
+
+
+def test_what_a_thread_task_has_left_in_its_group_ends_with_a_worker_process_that_is_killed(fleet: Fleet) -> None:
+    inner = roles_apart(fleet).inner
+    assert inner
+    fleet.at_rest([fleet.create("leave_a_sleeper", {"session": False})], 10)
+    (sleeper,) = fleet.running("sleep 3600")
+
+    os.kill(inner, signal.SIGKILL)
+    all_gone(fleet, [sleeper])
+
+
+def test_a_thread_task_that_forks_and_returns_twice_ends_once_and_its_copy_goes(fleet: Fleet) -> None:
+    up = fleet.up()
+    run = fleet.create("fork_and_return", max_retries=0)
+
+    assert fleet.at_rest([run], 10)[run]["result"] == up.inner
+    until(lambda: len(fleet.events("end", run)) == 2, 5, "both have returned", fleet.tell)
+    (copy,) = [event["pids"][0] for event in fleet.events("end", run) if event["copy"]]
+    all_gone(fleet, [copy])
+    neighbour = fleet.create("mark")
+    assert fleet.at_rest([neighbour], 10)[neighbour]["status"] == "succeeded"
+    assert up.inner == fleet.run(run)["result"]

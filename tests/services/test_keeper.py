@@ -1,19 +1,26 @@
-"""The keeper's beats: the newest that has arrived decides, whatever became of those before it."""
+"""The keeper: its beats, of which the newest that has arrived decides; and one worker after the other."""
 
 import asyncio
+import errno
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from oncue.domain.errors import StoreUnavailable
-from oncue.domain.ids import WorkerId, uuid7
+from oncue.domain.ids import UserNumber, WorkerId, uuid7
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.engines.port import Beat
-from oncue.services.keeper import Keeper, Kept
+from oncue.services.channel import Drain, Known, Ready, Unusable, Worn
+from oncue.services.keeper import KNOWN_FOR, REPLACE_AGAIN, Keeper, Kept
 from oncue.settings import Settings
+from oncue.tasks import Isolation
 from oncue.testing.clock import FakeClock
 
 LEASE = Duration(15 * SECOND)
@@ -53,7 +60,7 @@ class World:
             WorkerId(uuid7(self.clock.now(), bytes(8))), SimpleNamespace(), channel, self.clock.monotonic()
         )  # type: ignore[arg-type]
         self.kept.kill = self._kill  # type: ignore[method-assign]
-        self.kept.registered = True
+        self.kept.ready.set()
 
     def _kill(self) -> None:
         self.killed_at = self.clock.monotonic() / SECOND
@@ -149,3 +156,222 @@ async def test_no_more_beats_are_under_way_than_there_are_connections_for_them()
         await world.passes(9)
 
         assert len(world.fleet.asked) <= 1 + 8
+
+
+# ------------------------------------------------------------------------------------------------ one after the other
+
+
+class Process:
+    """Stands in for a worker process: it says what the test lets it say, and ends when it is told to."""
+
+    pid = -1
+
+    def __init__(self) -> None:
+        self.returncode: int | None = None
+        self.ended = asyncio.Event()
+
+    async def wait(self) -> None:
+        await self.ended.wait()
+        self.returncode = self.returncode or 0
+
+
+class Talk:
+    """Stands in for a channel."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+        self.said: asyncio.Queue[Any] = asyncio.Queue()
+
+    def send(self, said: Any) -> None:
+        self.heard.append(said)
+
+    async def receive(self) -> Any:
+        return await self.said.get()
+
+    async def close(self) -> None:
+        self.said.put_nowait(None)
+
+    @property
+    def drains(self) -> list[Drain]:
+        return [said for said in self.heard if isinstance(said, Drain)]
+
+
+class Workers:
+    """A keeper at work, and the workers it has started."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.clock = FakeClock()
+        self.fleet = Fleet(self.clock)
+        self.left: list[WorkerId] = []
+        self.fails: list[Exception] = []
+        self.kept: list[Kept] = []
+        self.known: list[tuple[Known, ...]] = []
+        engine: Any = SimpleNamespace(fleet=self.fleet)
+        self.fleet.leave = self._leave  # type: ignore[attr-defined]
+        self.keeper = Keeper(engine, self.clock, Settings(lease=LEASE))
+        monkeypatch.setattr(Kept, "start", self._start)
+
+    async def _leave(self, worker_id: WorkerId) -> None:
+        self.left.append(worker_id)
+
+    async def _start(self, clock: FakeClock, _: Settings, known: tuple[Known, ...] = ()) -> Kept:
+        if self.fails:
+            raise self.fails.pop(0)
+        number = len(self.kept).to_bytes(8, "big")
+        process, talk = Process(), Talk()
+        made = Kept(WorkerId(uuid7(clock.now(), number)), process, talk, clock.monotonic())  # type: ignore[arg-type]
+        made.kill = process.ended.set  # type: ignore[method-assign]
+        self.kept.append(made)
+        self.known.append(known)
+        return made
+
+    async def some(self, count: int) -> Kept:
+        """The newest, once so many have been started."""
+        async with asyncio.timeout(20):
+            while len(self.kept) < count:
+                await asyncio.sleep(0.01)
+        return self.kept[-1]
+
+    async def says(self, kept: Kept, said: Any) -> None:
+        self.talk(kept).said.put_nowait(said)
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    def talk(self, kept: Kept) -> Talk:
+        talk: Any = kept.channel
+        return talk  # type: ignore[no-any-return]
+
+    async def ends(self, kept: Kept) -> None:
+        kept.kill()
+        await self.says(kept, None)
+
+    async def worn(self, kept: Kept) -> None:
+        await self.clock.advance(REPLACE_AGAIN)
+        kept.alive_at = self.clock.monotonic()
+        await self.says(kept, Worn(((Isolation.THREAD, UserNumber(7)),)))
+
+
+@pytest.fixture
+async def workers(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Workers]:
+    workers = Workers(monkeypatch)
+    running = asyncio.create_task(workers.keeper.run())
+    yield workers
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert len(workers.left) == len(workers.kept)
+
+
+async def test_a_worn_worker_goes_on_until_another_has_taken_its_place(workers: Workers) -> None:
+    old = await workers.some(1)
+    await workers.says(old, Ready(()))
+    await workers.worn(old)
+    new = await workers.some(2)
+    assert workers.talk(old).drains == []
+
+    await workers.says(new, Ready(()))
+    assert workers.talk(old).drains == [Drain(replaced=True)]
+    assert workers.talk(new).drains == []
+
+    before = len(workers.fleet.asked)
+    await workers.clock.advance(Duration(EVERY))
+    await workers.clock.advance(Duration(EVERY))
+    assert len(workers.fleet.asked) >= before + 2  # for both
+    await workers.ends(old)
+    assert workers.left == [old.worker_id]
+    assert len(workers.kept) == 2
+
+
+async def test_who_wore_it_out_is_known_to_the_next_for_a_while(workers: Workers) -> None:
+    old = await workers.some(1)
+    await workers.says(old, Ready(()))
+    await workers.worn(old)
+    new = await workers.some(2)
+    assert [who for who, _ in workers.known[1]] == [(Isolation.THREAD, UserNumber(7))]
+
+    await workers.says(new, Ready(()))
+    await workers.clock.advance(Duration(KNOWN_FOR + SECOND))  # of which it is not alive
+    await workers.some(3)
+    assert workers.known[2] == ()
+
+
+async def test_no_more_than_two_worn_ones_are_there_at_once(workers: Workers) -> None:
+    for n in (1, 2):
+        await workers.says(await workers.some(n), Ready(()))
+        await workers.worn(workers.kept[-1])
+    third = await workers.some(3)
+    await workers.says(third, Ready(()))
+    await workers.worn(third)
+    await asyncio.sleep(0.05)
+    assert len(workers.kept) == 3
+
+    await workers.ends(workers.kept[0])
+    await workers.worn(third)
+    await workers.some(4)
+
+
+async def test_a_worn_one_goes_on_when_no_other_can_take_its_place(workers: Workers) -> None:
+    old = await workers.some(1)
+    await workers.says(old, Ready(()))
+    await workers.worn(old)
+    new = await workers.some(2)
+    await workers.says(new, Unusable("there is no such module"))
+    await workers.ends(new)
+
+    assert workers.talk(old).drains == []
+    assert workers.keeper.problem is None
+    await workers.worn(old)
+    await workers.some(3)
+
+
+async def test_when_it_is_told_to_stop_every_worker_is(workers: Workers) -> None:
+    old = await workers.some(1)
+    await workers.says(old, Ready(()))
+    await workers.worn(old)
+    new = await workers.some(2)
+    await workers.says(new, Ready(()))
+    workers.keeper.stop()
+
+    assert workers.talk(old).drains[-1] == workers.talk(new).drains[-1] == Drain()
+
+
+async def test_a_start_that_fails_is_tried_again_and_told_once(workers: Workers) -> None:
+    first = await workers.some(1)
+    await workers.says(first, Ready(()))
+    workers.fails = [OSError(errno.EMFILE, "Too many open files"), OSError(errno.ENOMEM, "no memory")]
+    with capture_logs() as lines:
+        await workers.ends(first)
+        second = await workers.some(2)
+    await workers.says(second, Ready(()))
+
+    assert [line["event"] for line in lines if "can be started" in line["event"]] == [
+        "no worker process can be started; trying again until one can"
+    ]
+
+
+def open_files() -> set[Path]:
+    return set(Path("/proc/self/fd").iterdir())
+
+
+async def test_nothing_is_left_of_a_start_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    before = open_files()
+    for _ in range(3):
+        with pytest.raises(OSError):
+            await Kept.start(FakeClock(), Settings())
+
+    async with asyncio.timeout(10):
+        while open_files() - before:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_worker_that_says_what_nobody_understands_is_ended(workers: Workers) -> None:
+    first = await workers.some(1)
+    talk = workers.talk(first)
+
+    async def garbage() -> None:
+        raise msgspec.ValidationError("garbage")
+
+    talk.receive = garbage  # type: ignore[method-assign]
+    await workers.says(first, Ready(()))
+    await workers.some(2)
+    assert workers.left == [first.worker_id]

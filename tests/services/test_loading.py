@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from oncue.domain.errors import Invalid
-from oncue.services.loading import load_tasks
+from oncue.services.loading import absolute, load_tasks
 
 ONE = """
 from oncue import Tasks
@@ -91,7 +91,7 @@ def test_a_file_elsewhere_finds_its_neighbours_and_is_known_by_its_name(folder: 
 
     assert names("deep/far_tasks.py") == {"from the neighbour"}
     assert sys.modules["far_tasks"].__file__ == str(folder / "deep" / "far_tasks.py")
-    assert sys.path[0] == str(folder / "deep")
+    assert sys.path[-1] == str(folder / "deep")
 
 
 def test_types_in_a_file_can_be_found_by_name(folder: Path) -> None:
@@ -162,6 +162,31 @@ def test_a_file_named_like_a_module_that_is_loaded_is_refused(folder: Path) -> N
     (folder / "json.py").write_text(ONE)
 
     assert refusal("json.py")[0] == "name_taken"
+
+
+def test_a_file_named_like_a_module_of_pythons_own_is_refused_loaded_or_not(folder: Path) -> None:
+    (folder / "antigravity.py").write_text(ONE)
+
+    assert refusal("antigravity.py")[0] == "name_taken"
+
+
+@pytest.mark.parametrize("source", ["./tasks_beside_it.py", "tasks_beside_it"])
+def test_files_beside_it_do_not_stand_for_what_is_pythons_own_or_installed(folder: Path, source: str) -> None:
+    for name in ("wave", "colorsys", "pygments"):
+        sys.modules.pop(name, None)
+        (folder / f"{name}.py").write_text("raise RuntimeError('somebody else')")
+    (folder / "tasks_beside_it.py").write_text(f"import wave, colorsys, pygments\n{ONE}")
+
+    assert names(source) == {"one"}
+
+
+def test_a_source_is_the_same_from_another_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "one_task.py").write_text(ONE)
+    source = absolute("one_task.py:tasks")
+    monkeypatch.chdir("/")
+
+    assert names(source) == {"one"}
+    assert absolute("shop.jobs:tasks") == "shop.jobs:tasks"
 
 
 def test_two_tasks_of_one_name_are_refused(folder: Path) -> None:

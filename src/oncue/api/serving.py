@@ -15,6 +15,7 @@ from oncue.api.connections import Connections, most_connections
 from oncue.clock import Clock
 from oncue.engines.port import Engine
 from oncue.settings import Settings
+from oncue.supervised import Supervised
 
 LAST_ANSWERS = 5  # seconds for requests that are under way when the server is told to stop
 
@@ -63,11 +64,11 @@ async def serving(
     app = Application(engine, clock, settings)
     app.api.awaited = awaited
     server = Server(app, most_connections())
-    served = asyncio.create_task(server.serve(sockets=[door]))
+    served = Supervised("web server", lambda: server.serve(sockets=[door]), clock, most_ends=1)
     try:
         await server.listening.wait()
         yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
     finally:
         server.should_exit = True
         await app.api.watching.close()  # streams have no end of their own
-        await served
+        await served.stop(within=2 * LAST_ANSWERS)

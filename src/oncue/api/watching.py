@@ -28,6 +28,7 @@ from oncue.domain.job import Snapshot
 from oncue.domain.placement import ClassKey
 from oncue.domain.run import RunView, State
 from oncue.engines.port import Engine, Hint, Topic
+from oncue.supervised import Supervised
 
 PACE = 0.25  # seconds between two looks: so often an object is told of at most
 POLL = Duration(SECOND)  # between looks that nothing hinted at, or that found too much
@@ -122,7 +123,7 @@ class Watching:
         self.streams: Counter[UserNumber] = Counter()  # of each user
         self._jobs: dict[JobId, None] = {}  # to be told of, in this order
         self._hearing = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: tuple[Supervised, ...] = ()
         self._closing = asyncio.Event()
 
     @property
@@ -134,7 +135,10 @@ class Watching:
         channel = self._channels.setdefault(uid, Channel(uid))
         channel.left_at = self._clock.monotonic()
         if not self._tasks and not self.closed:
-            self._tasks = {asyncio.create_task(self._listen()), asyncio.create_task(self._look())}
+            self._tasks = (
+                Supervised("hearing what changed", self._listen, self._clock),
+                Supervised("looking at what changed", self._look, self._clock),
+            )
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
                 await self._hearing.wait()
@@ -153,9 +157,7 @@ class Watching:
         for channel in self._channels.values():
             channel.news.set()
         for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+            await task.stop()
 
     async def _listen(self) -> None:
         async for hint in self._engine.signals.listen():
@@ -218,11 +220,9 @@ class Watching:
         for uid in idle:
             del self._channels[uid]
         if not self._channels:
-            current = asyncio.current_task()
             for task in self._tasks:
-                if task is not current:
-                    task.cancel()
-            self._tasks, self._hearing = set(), asyncio.Event()
+                task.cancel()
+            self._tasks, self._hearing = (), asyncio.Event()
 
     async def _look_at(self, channel: Channel) -> None:
         """Tell of runs that are not as they were at the last look; the first look only remembers."""

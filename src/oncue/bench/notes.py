@@ -15,7 +15,8 @@ import msgspec
 
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 
-ENVIRONMENT = "ONCUE_BENCH_NOTES"  # the folder in which each worker process keeps a file of notes
+# The folder in which each worker process keeps a file of notes. Tasks do not get what begins with ONCUE_.
+ENVIRONMENT = "BENCH_NOTES"
 RECORD = struct.Struct("=qq")  # due and start, in microseconds since 1970; a start of 0 is a place not written yet
 WINDOW = RECORD.size * 65_536  # files grow by so many bytes
 

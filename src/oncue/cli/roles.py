@@ -200,9 +200,10 @@ def run(
     role: str, work: Callable[[Settings], Coroutine[Any, Any, int]], given: dict[str, Any], *, as_json: bool
 ) -> None:
     """Run a role until it is told to stop, and end with its exit code."""
-    from oncue import logs
+    from oncue import logs, open_files
 
     logs.configure(role)
+    open_files.allow_most()
     sys.exit(storing(work, given, as_json=as_json))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oncue.domain.errors import Invalid
@@ -11,6 +12,9 @@ from oncue.settings import Settings
 if TYPE_CHECKING:  # each is imported when it is used: neither needs the other's driver
     from oncue.engines.postgres.engine import PostgresEngine
     from oncue.engines.sqlite.engine import SqliteEngine
+
+
+SQLITE = "sqlite:///"
 
 
 async def open_engine(settings: Settings) -> Engine:
@@ -23,8 +27,14 @@ async def migrate(settings: Settings) -> tuple[int, int]:
     return await _engine(settings.engine).migrate(settings)
 
 
+def absolute_url(url: str) -> str:
+    """The same store, also from another folder."""
+    file = url.removeprefix(SQLITE)
+    return f"{SQLITE}{Path(file).absolute()}" if url.startswith(SQLITE) and file.strip(":") == file != "" else url
+
+
 def _engine(url: str) -> type[SqliteEngine] | type[PostgresEngine]:
-    if url.startswith("sqlite:///"):
+    if url.startswith(SQLITE):
         from oncue.engines.sqlite.engine import SqliteEngine
 
         return SqliteEngine

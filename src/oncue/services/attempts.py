@@ -24,7 +24,7 @@ from oncue.domain.preemption import give_way, may_preempt
 from oncue.domain.run import Claimed, Settlement
 from oncue.services.capacity import Capacity
 from oncue.services.executors.calling import told
-from oncue.services.executors.port import Executor, ProcessLost, Work
+from oncue.services.executors.port import Executor, LeftBehind, ProcessLost, Work
 from oncue.services.reporting import Reporting, RunReports
 from oncue.tasks import Isolation, Task, Tasks
 
@@ -117,10 +117,14 @@ class Attempts:
         self._going: dict[RunId, Going] = {}
         self._loop = asyncio.get_running_loop()  # kept: to ask for it takes a call of the system
         self.capacity = capacity
-        self.left_behind = 0  # attempts that would not stop and may still run
 
     def __len__(self) -> int:
         return len(self._going)
+
+    @property
+    def left_behind(self) -> int:
+        """Attempts that would not stop and may still run."""
+        return sum(self.capacity.left.values())
 
     def __iter__(self) -> Iterator[Going]:
         return iter(list(self._going.values()))
@@ -228,7 +232,8 @@ class Attempts:
                     raise asyncio.CancelledError  # told to stop before it could begin
                 result = await executor.run(work)
                 end = self._succeeded(going, result)
-            except asyncio.CancelledError:
+            except asyncio.CancelledError as stopped:
+                self._note_left(going, stopped)
                 end = self._stopped(going)
             except BaseException as error:
                 end = self._failed(going, error)
@@ -241,7 +246,7 @@ class Attempts:
         if self._is_ours(going):
             self._end(going, end or attempt.given_up(going.run, going.started_at, self._clock.now(), UNTOLD))
         else:
-            self.left_behind -= 1  # it was settled without us, and is over at last
+            self.capacity.came_back(going.kind, going.run.uid)  # it was settled without us, and is over at last
 
     def _is_ours(self, going: Going) -> bool:
         """It was not settled without us. There may be a later attempt of the same run."""
@@ -254,8 +259,14 @@ class Attempts:
 
     def _leave_behind(self, going: Going) -> None:
         log.warning("an attempt does not stop; it is left behind and its result refused", run_id=str(going.run.run_id))
-        self.left_behind += 1
+        self.capacity.leave(going.kind, going.run.uid)
         self._end(going, self._stopped(going))
+
+    def _note_left(self, going: Going, stopped: asyncio.CancelledError) -> None:
+        """A thread goes on without its attempt. It counts against its user until it ends."""
+        if isinstance(stopped, LeftBehind):
+            self.capacity.leave(going.kind, going.run.uid)
+            stopped.over.add_done_callback(lambda _: self.capacity.came_back(going.kind, going.run.uid))
 
     # ------------------------------------------------------------------------------------------------ what it came to
 

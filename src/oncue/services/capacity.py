@@ -10,12 +10,27 @@ from oncue.domain.placement import Priority, Resources
 from oncue.tasks import Isolation
 
 MOST_FOR_ONE = 0.8  # of the places that all may have, while others wait
+MOST_LEFT = 8  # by all who never did it before, of a worker that says nothing else
+
+Left = tuple[Isolation, UserNumber]  # of what kind, and whose
 
 
 class Capacity:
-    """Places of each kind, and cpu and memory for whoever asks for them. Whatever is taken is given back, always."""
+    """Places of each kind, and cpu and memory for whoever asks for them. Whatever is taken is given back, always.
 
-    def __init__(self, places: Mapping[Isolation, int], resources: Resources, reserved: float = 0.0) -> None:
+    What does not stop when told to is **left** behind. It takes no place, so that nobody else suffers, until as much of
+    a kind is left as there are places. But it counts against its user: in what one may hold while others wait; and who
+    has left more than wears a worker out gets no place of that kind until some of it has ended. Who has worn out a
+    worker before this one is **known for it**: what such a user runs and has left here is at most half of that.
+    """
+
+    def __init__(
+        self,
+        places: Mapping[Isolation, int],
+        resources: Resources,
+        reserved: float = 0.0,
+        most_left: int = MOST_LEFT,
+    ) -> None:
         self._size = dict(places)
         self._free = dict(places)
         self._reserved = {kind: int(size * reserved) for kind, size in places.items()}
@@ -23,6 +38,10 @@ class Capacity:
         self._cpu = offered.cpu_milli
         self._memory = offered.memory_mb
         self._held: dict[Isolation, dict[UserNumber, int]] = {kind: {} for kind in places}
+        self._most_left = most_left
+        self._much = max(1, most_left // 2)
+        self.left: dict[Left, int] = {}
+        self.known_for_it: frozenset[Left] = frozenset()
 
     def copy(self) -> Capacity:
         """To try out what would fit."""
@@ -80,4 +99,47 @@ class Capacity:
 
     def has_enough(self, kind: Isolation, uid: UserNumber) -> bool:
         """This user holds as much as one may while others wait."""
-        return self._held[kind].get(uid, 0) >= MOST_FOR_ONE * (self._size[kind] - self._reserved[kind])
+        holds = self._held[kind].get(uid, 0) + self.left.get((kind, uid), 0)
+        return holds >= MOST_FOR_ONE * (self._size[kind] - self._reserved[kind])
+
+    # ------------------------------------------------------------------------------------------- what does not stop
+
+    def leave(self, kind: Isolation, uid: UserNumber) -> None:
+        """It runs on, though its place was given back."""
+        self.left[kind, uid] = self.left.get((kind, uid), 0) + 1
+        if self._left_of(kind) > self._size[kind]:
+            self._free[kind] -= 1
+
+    def came_back(self, kind: Isolation, uid: UserNumber) -> None:
+        """It is over at last."""
+        if self._left_of(kind) > self._size[kind]:
+            self._free[kind] += 1
+        self.left[kind, uid] -= 1
+        if not self.left[kind, uid]:
+            del self.left[kind, uid]
+
+    @property
+    def worn(self) -> bool:
+        """Another should take our place: too much is left, by users who never did it before, or by all."""
+        fresh = sum(many for who, many in self.left.items() if who not in self.known_for_it)
+        return fresh > self._most_left or any(self._left_of(kind) > size for kind, size in self._size.items())
+
+    @property
+    def worn_by(self) -> tuple[Left, ...]:
+        """Those who have done much of it."""
+        return tuple(who for who, many in self.left.items() if many >= self._much)
+
+    @property
+    def wary(self) -> bool:
+        """Somebody may be barred."""
+        return bool(self.left or self.known_for_it)
+
+    def is_barred(self, kind: Isolation, uid: UserNumber) -> bool:
+        """This user gets nothing more of this kind here, until some of what it left has ended."""
+        left = self.left.get((kind, uid), 0)
+        if (kind, uid) in self.known_for_it:
+            return left + self._held[kind].get(uid, 0) >= self._much
+        return left > self._most_left
+
+    def _left_of(self, kind: Isolation) -> int:
+        return sum(many for (of, _), many in self.left.items() if of is kind)

@@ -11,7 +11,10 @@ import msgspec
 from oncue.domain.ids import ClassId, WorkerId
 from oncue.domain.instants import Instant
 from oncue.domain.run import Claimed
+from oncue.services.capacity import Left
 from oncue.settings import Settings
+
+Known = tuple[Left, Instant]  # and until when, by the monotonic clock, which all processes of a host share
 
 LONGEST_LINE = 64 * 1024 * 1024
 
@@ -21,6 +24,7 @@ class Start(msgspec.Struct, tag="start", frozen=True):
 
     worker_id: WorkerId
     settings: Settings
+    known_for_it: tuple[Known, ...] = ()  # who wore out workers before it
 
 
 class Beaten(msgspec.Struct, tag="beaten", frozen=True):
@@ -32,9 +36,13 @@ class Beaten(msgspec.Struct, tag="beaten", frozen=True):
 
 
 class Drain(msgspec.Struct, tag="drain", frozen=True):
-    """To the worker: finish what you have, take nothing new. `at_once`: do not wait, hand everything back."""
+    """To the worker: finish what you have, take nothing new. `at_once`: do not wait, hand everything back.
+
+    `replaced`: another has taken its place, so that there is no hurry. What runs may take the time it takes.
+    """
 
     at_once: bool = False
+    replaced: bool = False
 
 
 class Ready(msgspec.Struct, tag="ready", frozen=True):
@@ -47,20 +55,26 @@ class Alive(msgspec.Struct, tag="alive", frozen=True):
     """From the worker: its loop still turns."""
 
 
+class Worn(msgspec.Struct, tag="worn", frozen=True):
+    """From the worker: another should take its place. Too much goes on here that cannot be stopped, left by these."""
+
+    left_by: tuple[Left, ...]
+
+
 class Unusable(msgspec.Struct, tag="unusable", frozen=True):
     """From the worker: it cannot start like this, and starting it again will not help."""
 
     problem: str
 
 
-class Left(msgspec.Struct, tag="left", frozen=True):
+class Unstopped(msgspec.Struct, tag="unstopped", frozen=True):
     """From the worker, its last words: runs it could not stop; once it is gone they can be handed back."""
 
     runs: tuple[Claimed, ...]
 
 
 ToWorker = Start | Beaten | Drain
-FromWorker = Ready | Alive | Unusable | Left
+FromWorker = Ready | Alive | Worn | Unusable | Unstopped
 Said = TypeVar("Said")
 
 

@@ -167,9 +167,10 @@ class Choice:
         self._now = now
         self._most = most
         self._others_wait = others_wait
+        self._wary = capacity.wary
         heads = []
         for line in lines:
-            head = line.head(known, now)
+            head = self._head(line)
             if head is not None:
                 heads.append(head)
             else:
@@ -205,7 +206,7 @@ class Choice:
 
     def _by_rank(self) -> Iterator[bool]:
         """The best of all; as many in a row as are of one line, unless others wait."""
-        one_by_one = self._others_wait
+        one_by_one = self._others_wait or self._wary
         while self._heads:
             _, _, line = heapq.heappop(self._heads)
             next_rank = self._heads[0][0] if self._heads else NEVER
@@ -213,7 +214,7 @@ class Choice:
             row = self._row(line, next_rank, min(most, self._room.how_many(line.kind, line.size, line.priority)))
             if row:
                 self._take(line, row)
-            head = line.head(self._known, self._now)
+            head = self._head(line)
             if head is not None and (row or head.rank > next_rank):  # else there is no room: its others are as big
                 heapq.heappush(self._heads, (head.rank, head.order, line))
             if row:
@@ -225,7 +226,7 @@ class Choice:
         last_due = next_rank - line.handicap
         anybody = not (self._others_wait or self._kept)
         while len(row) < most:
-            best = line.head(self._known, self._now)
+            best = self._head(line)
             if best is None or best.due > last_due or not (anybody or self._may_go(best)):
                 break
             line.runs.drop_first()
@@ -233,8 +234,17 @@ class Choice:
             row.append(best)
         return row
 
+    def _head(self, line: Line) -> Known | None:
+        """Its best. Those of users who are barred go out of the others' way: the next sweep finds them again."""
+        best = line.head(self._known, self._now)
+        while self._wary and best is not None and self._room.is_barred(line.kind, best.uid):
+            line.runs.drop_first()
+            del self._known[best.run_id]
+            best = line.head(self._known, self._now)
+        return best
+
     def _take(self, line: Line, row: list[Known]) -> None:
-        """Whose they are matters only while others wait, and then they are taken one by one."""
+        """Whose they are matters only while others wait or somebody may be barred: then they are taken one by one."""
         self._room.take(line.kind, line.size, row[0].uid, len(row))
         line.go_by_rank()
         self.taken += row
@@ -246,7 +256,10 @@ class Choice:
         return not self._kept or not any(self._goes_before(kept, run) for kept in self._kept)
 
     def _has_enough(self, run: Known) -> bool:
-        return self._others_wait and self._room.has_enough(run.line.kind, run.uid)
+        kind, uid = run.line.kind, run.uid
+        return (self._others_wait and self._room.has_enough(kind, uid)) or (
+            self._wary and self._room.is_barred(kind, uid)
+        )
 
     def _waits_long(self, head: Known, peers: Peers) -> bool:
         """So long that smaller ones must not starve it."""

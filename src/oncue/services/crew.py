@@ -51,7 +51,7 @@ class Crew:
             tasks,
             executors,
             alone,
-            Capacity(places(settings), offer.resources, settings.reserved_for_high),
+            Capacity(places(settings), offer.resources, settings.reserved_for_high, settings.most_abandoned),
             self.reporting,
             self._begun,
             self._ended,

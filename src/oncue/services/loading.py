@@ -30,11 +30,21 @@ def load_tasks(sources: Sequence[str]) -> Tasks:
     return loaded
 
 
+def absolute(source: str) -> str:
+    """The same source, also from another folder."""
+    where, colon, attribute = source.partition(":")
+    return f"{Path(where).resolve()}{colon}{attribute}" if _is_file(where) else source
+
+
+def _is_file(where: str) -> bool:
+    return where.endswith(".py") or "/" in where
+
+
 def _load(source: str) -> list[Tasks]:
     where, _, attribute = source.partition(":")
     if not where:
         raise _wrong("bad_source", f"{source!r} names neither a file nor a module")
-    module = _file(where) if where.endswith(".py") or "/" in where else _module(where)
+    module = _file(where) if _is_file(where) else _module(where)
     if attribute:
         tasks = getattr(module, attribute, None)
         if not isinstance(tasks, Tasks):
@@ -48,11 +58,13 @@ def _load(source: str) -> list[Tasks]:
 
 
 def _file(where: str) -> ModuleType:
-    """Imported under its own name, with its folder first on the path, so that files next to it can be imported."""
+    """Imported under its own name, with its folder on the path, so that files next to it can be imported."""
     file = Path(where).resolve()
     if not file.is_file():
         raise _wrong("no_such_file", f"there is no file {where} (looked in {file.parent})")
     name = file.stem
+    if name in sys.stdlib_module_names:
+        raise _wrong("name_taken", f"{where} is named like a module of Python's own, {name!r}: rename the file")
     loaded = sys.modules.get(name)
     if loaded is not None:
         if getattr(loaded, "__file__", None) and Path(str(loaded.__file__)).resolve() == file:
@@ -63,7 +75,7 @@ def _file(where: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise _wrong("no_such_file", f"{where} is not a Python file: its name must end with .py")
-    _first_on_path(str(file.parent))
+    _last_on_path(str(file.parent))
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     loader = spec.loader
@@ -76,7 +88,7 @@ def _file(where: str) -> ModuleType:
 
 
 def _module(name: str) -> ModuleType:
-    _first_on_path(str(Path.cwd()))
+    _last_on_path(str(Path.cwd()))
     try:
         return _imported(name, lambda: importlib.import_module(name))
     except Invalid as wrong:
@@ -96,9 +108,10 @@ def _imported(where: str, load: Callable[[], T]) -> T:
         raise _wrong("import_failed", f"{where} cannot be imported: {type(error).__name__}: {error}{last}") from error
 
 
-def _first_on_path(folder: str) -> None:
+def _last_on_path(folder: str) -> None:
+    """No file there stands for what is Python's own or was installed, whatever its name."""
     if folder not in sys.path:
-        sys.path.insert(0, folder)
+        sys.path.append(folder)
 
 
 def _wrong(code: str, message: str) -> Invalid:

@@ -257,7 +257,9 @@ class Lookout:
         if line.priority is not Priority.HIGH or capacity.fits(line.kind, line.size, line.priority):
             return False
         head = line.head(self._known, now)
-        return head is not None and head.due <= now - PATIENCE * min(1 + self.peers.turn(head.run_id), 8)
+        if head is None or capacity.is_barred(line.kind, head.uid):
+            return False
+        return head.due <= now - PATIENCE * min(1 + self.peers.turn(head.run_id), 8)
 
     def _forget(self, line: Line, but: Container[RunId] = frozenset()) -> None:
         """What is due of it, but for these, is others' by now."""

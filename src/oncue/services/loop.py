@@ -35,6 +35,10 @@ class Loop:
         self._stopping = False
         self._away = False
 
+    @property
+    def name(self) -> str:
+        return self._service.name
+
     def wake(self) -> None:
         """Something happened: run again without waiting."""
         self._wanted.set()
@@ -59,16 +63,14 @@ class Loop:
             wait = await self._service.run_once()
         except StoreUnavailable as away:
             if not self._away:
-                log.warning(
-                    "the store is away; trying again until it is back", service=self._service.name, why=str(away)
-                )
+                log.warning("the store is away; trying again until it is back", service=self.name, why=str(away))
             self._away = True
             return WHILE_AWAY
         except Exception:
-            log.exception("this pass failed; the next one follows in a second", service=self._service.name)
+            log.exception("this pass failed; the next one follows in a second", service=self.name)
             return AFTER_AN_ERROR
         if self._away:
-            log.info("the store is back", service=self._service.name)
+            log.info("the store is back", service=self.name)
             self._away = False
         return wait
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 from random import Random
 
 import msgspec
 import structlog
 
-from oncue import collecting
+from oncue import collecting, logs
 from oncue.clock import SystemClock
 from oncue.domain.ids import ClassId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
@@ -19,7 +20,7 @@ from oncue.domain.placement import Offer, Resources, show_offer
 from oncue.engines import port
 from oncue.engines.port import Engine
 from oncue.services.attempts import LAST_CHANCE, Stop
-from oncue.services.channel import Alive, Beaten, Channel, Drain, Left, Ready
+from oncue.services.channel import Alive, Beaten, Channel, Drain, Known, Ready, Unstopped, Worn
 from oncue.services.crew import Crew, places
 from oncue.services.executors.functions import LoopExecutor
 from oncue.services.executors.port import Executor, Work
@@ -30,9 +31,10 @@ from oncue.services.listening import Listening
 from oncue.services.loop import Loop
 from oncue.services.timekeeper import Timekeeper
 from oncue.settings import Settings
+from oncue.supervised import Supervised
 from oncue.tasks import Isolation, Task, Tasks
 
-AGAIN = 75  # the exit code of a worker that wants to be started afresh
+AGAIN = 75  # the exit code of a worker for which nobody beats any more
 VITALS = Duration(250 * MILLISECOND)
 MOST_TOLD = 1_000  # classes: whoever asks what a worker takes reads its offer, and this only where that is unreadable
 LAST_SETTLES = 5.0  # seconds that a worker going away spends on writing down what it has done
@@ -66,6 +68,7 @@ class WorkerProcess:
         worker_id: WorkerId,
         tasks: Tasks,
         channel: Channel,
+        known_for_it: Sequence[Known] = (),
     ) -> None:
         self._engine = engine
         self._clock = clock
@@ -84,41 +87,46 @@ class WorkerProcess:
             *(executors, Alone(self._processes)),
             chance=Random(),
         )
-        self._told = asyncio.Event()  # to stop
+        self._known_for_it = known_for_it
+        self._told = asyncio.Event()  # to take nothing new
+        self._hurried = asyncio.Event()  # to come to an end
         self._at_once = asyncio.Event()
-        self._exit_code = 0
         self._beaten_at = clock.monotonic()
         self._classes: tuple[ClassId, ...] | None = None
 
     async def run(self) -> int:
-        """Until told to stop; the exit code says whether another should be started."""
+        """Until told to stop."""
         await self._register()
         collecting.settle()
         self._channel.send(Ready(()))  # before anything is claimed: from here on there is something to finish
         loops = [*self._crew.loops.values(), Loop(Timekeeper(self._engine, self._clock)), Loop(self)]
-        tasks = [asyncio.create_task(loop.run()) for loop in loops]
-        tasks.append(asyncio.create_task(Listening(self._engine.signals, self._crew.concerns).run()))
-        hearing = asyncio.create_task(self._hear())
+        supervised = [Supervised(loop.name, loop.run, self._clock) for loop in loops]
+        listening = Listening(self._engine.signals, self._crew.concerns)
+        supervised.append(Supervised("listening", listening.run, self._clock))
+        supervised.append(Supervised("keeper's word", self._hear, self._clock, most_ends=1))  # nobody beats for us then
         await self._told.wait()
         await self._drain()
-        for task in (*tasks, hearing):
-            task.cancel()
-        await asyncio.gather(*tasks, hearing, return_exceptions=True)
+        await asyncio.gather(*(one.stop() for one in supervised))
         await self._processes.close()
         await self._threads.close()
-        return self._exit_code
+        return 0
 
     async def run_once(self) -> Duration:
         if self._clock.monotonic() - self._beaten_at > SAFE * self._settings.lease:
             log.error("no beat has reached the store for too long: everything here ends, to start elsewhere")
-            os._exit(AGAIN)  # threads cannot be stopped otherwise, and whatever else we started dies with us
+            logs.end(AGAIN)  # threads cannot be stopped otherwise, and whatever else we started dies with us
         classes = self._crew.lookout.classes[:MOST_TOLD]
         self._channel.send(Alive() if classes == self._classes else Ready(classes))
         self._classes = classes
-        if self._threads.abandoned + self._crew.attempts.left_behind > self._settings.most_abandoned:
-            self._exit_code = AGAIN
-            self._told.set()
+        self._tell_of_wear()
         return VITALS
+
+    def _tell_of_wear(self) -> None:
+        """Until another has taken our place; meanwhile we go on."""
+        capacity, now = self._crew.attempts.capacity, self._clock.monotonic()
+        capacity.known_for_it = frozenset(who for who, until in self._known_for_it if until > now)
+        if capacity.worn:
+            self._channel.send(Worn(capacity.worn_by))
 
     async def _register(self) -> None:
         now = self._clock.now()
@@ -136,19 +144,22 @@ class WorkerProcess:
                     self._beaten_at = max(self._beaten_at, asked_at)
                     peers = self._crew.lookout.peers
                     peers.place, peers.count = place, max(1, count)
-                case Drain(at_once):
+                case Drain(at_once, replaced):
                     self._told.set()
+                    if not replaced:
+                        self._hurried.set()
                     if at_once:
                         self._at_once.set()
                 case _:
                     pass
-        os._exit(AGAIN)  # whoever kept us is gone: nobody beats for us any more
+        logs.end(AGAIN)  # whoever kept us is gone: nobody beats for us any more
 
     # --------------------------------------------------------------------------------------------------------- draining
 
     async def _drain(self) -> None:
         """Take nothing new; let runs finish; stop and hand back the rest; write everything down."""
         self._crew.worker.draining = True
+        await self._idle_within(None, unless=self._hurried)
         await self._idle_within(self._settings.grace / SECOND, unless=self._at_once)
         for going in self._crew.attempts:
             self._crew.attempts.stop(going.run.run_id, Stop.DRAINING)
@@ -156,9 +167,9 @@ class WorkerProcess:
         left = tuple(self._crew.attempts.forget())
         await self._idle_within(LAST_SETTLES)
         if left:
-            self._channel.send(Left(left))
+            self._channel.send(Unstopped(left))
 
-    async def _idle_within(self, seconds: float, unless: asyncio.Event | None = None) -> None:
+    async def _idle_within(self, seconds: float | None, unless: asyncio.Event | None = None) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self._crew.busy and not (unless and unless.is_set()):

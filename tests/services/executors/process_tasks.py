@@ -1,11 +1,16 @@
 """Tasks for tests of processes: well-behaved, and every kind of harm."""
 
 import asyncio
+import io
 import os
+import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from oncue import Context, NoRetry, RetryAfter, Tasks
@@ -29,10 +34,10 @@ async def add_async(ctx: Context, a: int, b: int) -> int:
 
 @tasks.task("who", isolation="process")
 def who(ctx: Context) -> dict[str, int]:
-    """Which process, and how many runs it has had."""
+    """Which process, which one it is a copy of, and how many runs it has had."""
     global runs
     runs += 1
-    return {"pid": os.getpid(), "warden": os.getppid(), "runs": runs}
+    return {"pid": os.getpid(), "template": os.getppid(), "runs": runs}
 
 
 @tasks.task("imported", isolation="process")
@@ -79,9 +84,10 @@ def end(ctx: Context, how: str) -> None:
 
 
 @tasks.task("fork", isolation="process")
-def fork(ctx: Context) -> int:
+def fork(ctx: Context) -> bool:
+    us = os.getpid()
     os.fork()
-    return os.getpid()
+    return os.getpid() == us
 
 
 @tasks.task("hog", isolation="process")
@@ -132,9 +138,118 @@ async def polite_async(ctx: Context) -> None:
         raise
 
 
+def open_sockets() -> list[int]:
+    found = []
+    for file in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # what was open to look here
+            if str(file.readlink()).startswith("socket:"):
+                found.append(int(file.name))
+    return found
+
+
+@tasks.task("leave", isolation="process")
+def leave(ctx: Context, mark: str) -> int:
+    """Leaves a thread and a grandchild behind, which go on a little later. Which one."""
+
+    def go_on() -> None:
+        time.sleep(0.1)
+        while True:
+            with suppress(Exception):
+                print(f"of {mark}", flush=True)
+                ctx.progress(666)
+                ctx.save_checkpoint(mark)
+
+    threading.Thread(target=go_on, daemon=False).start()
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            os.write(writing, str(os.getpid()).encode())
+            go_on()
+        os._exit(0)
+    return int(os.read(reading, 10))
+
+
+@tasks.task("twist", isolation="process")
+def twist(ctx: Context, mark: str) -> None:
+    """Leaves the process askew."""
+    os.close(1)
+    os.open(os.devnull, os.O_WRONLY)
+    sys.stdout = io.StringIO()
+    os.environ["LEFT"] = mark
+    os.chdir("/")
+    os.umask(0o77)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (50, 50))
+    sys.setrecursionlimit(300)
+    time.sleep = lambda seconds: None
+
+
+@tasks.task("leave_async", isolation="process")
+async def leave_async(ctx: Context, mark: str) -> None:
+    async def go_on() -> None:
+        while True:
+            print(f"of {mark}", flush=True)
+            await ctx.save_checkpoint(mark)
+            await asyncio.sleep(0)
+
+    ctx.__class__.left = asyncio.create_task(go_on())  # type: ignore[attr-defined]
+    await asyncio.sleep(0.01)
+
+
+@tasks.task("look", isolation="process")
+def look(ctx: Context, seconds: float = 0) -> dict[str, Any]:
+    """How the process is that a run finds."""
+    time.sleep(seconds)
+    print("of the second", flush=True)
+    mask = os.umask(0)
+    return {
+        "threads": threading.active_count(),
+        "environ": os.environ.get("LEFT"),
+        "folder": str(Path.cwd()),
+        "mask": mask,
+        "term": signal.getsignal(signal.SIGTERM) == signal.SIG_IGN,
+        "usr1": signal.getsignal(signal.SIGUSR1) == signal.SIG_IGN,
+        "files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        "recursion": sys.getrecursionlimit(),
+        "sockets": len(open_sockets()),
+    }
+
+
+@tasks.task("polite_for_a_while", isolation="process")
+async def polite_for_a_while(ctx: Context) -> None:
+    for _ in range(10):
+        await asyncio.sleep(0.01)
+    print("of the second", flush=True)
+
+
+@tasks.task("environment", isolation="process")
+def environment(ctx: Context) -> dict[str, str]:
+    said = [Path(f"/proc/{pid}/environ").read_text() for pid in (os.getpid(), os.getppid())]
+    return {**os.environ, "proc": "".join(said)}
+
+
+@tasks.task("against_warden", isolation="process")
+def against_warden(ctx: Context, number: int, again: bool = False, stay: bool = True) -> None:
+    """Sends its warden a signal, leaving a child behind that has run away."""
+    subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    warden = os.getppid()
+    while b"warden.py" not in Path(f"/proc/{warden}/cmdline").read_bytes():
+        warden = int(Path(f"/proc/{warden}/stat").read_text().rpartition(")")[2].split()[1])
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    print("ready", flush=True)
+    os.kill(warden, number)
+    while again:
+        os.kill(warden, number)
+    if stay:
+        time.sleep(600)
+
+
 @tasks.task("babble", isolation="process")
 def babble(ctx: Context, words: str) -> None:
     """Finds the line to the worker, and says something of its own there."""
-    os.write(int(sys.argv[1]), words.encode() + b"\n")
+    os.write(open_sockets()[0], words.encode() + b"\n")
     while not ctx.cancelled:
         time.sleep(0.005)

@@ -25,7 +25,7 @@ from tests.services.executors.working import (
 from oncue.domain.errors import Conflict
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.placement import Resources
-from oncue.services.executors import warm
+from oncue.services.executors import contained, warm
 from oncue.services.executors.output import Output
 from oncue.services.executors.port import ProcessLost, TaskFailed, Work
 from oncue.services.executors.processes import ProcessExecutor
@@ -52,6 +52,20 @@ async def main():
     await ProcessExecutor(settings, 1).run(attempt(load_tasks(settings.tasks).get("stubborn"), None, Printing()))
 
 asyncio.run(main())
+"""
+
+LEAVING = """
+import os, threading, time
+from oncue import Tasks
+tasks, runs = Tasks(), 0
+def fork():
+    return os.fork() or time.sleep(600)
+kept = {left}
+@tasks.task("who", isolation="process")
+def who(ctx):
+    global runs
+    runs += 1
+    return {{"pid": os.getpid(), "runs": runs}}
 """
 
 
@@ -167,52 +181,58 @@ class TestWhatTravels:
 
 
 class TestReuse:
-    async def test_a_process_is_kept_for_the_next_run(self, processes: ProcessExecutor) -> None:
+    async def test_each_run_is_a_copy_of_a_process_that_is_kept(self, processes: ProcessExecutor) -> None:
         first, second = await run(processes, "who"), await run(processes, "who")
 
-        assert first["pid"] == second["pid"]
+        assert first["template"] == second["template"]
+        assert first["pid"] != second["pid"]
+        assert second["runs"] == 1
 
     async def test_a_failure_does_not_cost_the_process(self, processes: ProcessExecutor) -> None:
-        await run(processes, "who")
+        first = await run(processes, "who")
         with pytest.raises(TaskFailed):
             await run(processes, "fail", {"how": "exit"})
 
-        assert (await run(processes, "who"))["runs"] == 2
+        assert (await run(processes, "who"))["template"] == first["template"]
 
     async def test_one_with_another_memory_limit_is_replaced(self, processes: ProcessExecutor) -> None:
-        small, large = Resources(memory_mb=300), Resources(memory_mb=400)
-        seen = [await run(processes, "who", resources=size) for size in (small, large, small)]
+        sizes = [Resources(memory_mb=size) for size in (300, 400, 300)]
+        first, second, third = [(await run(processes, "who", resources=size))["template"] for size in sizes]
 
-        assert [who["runs"] for who in seen] == [1, 1, 2]
-        third = await run(processes, "who", resources=Resources(memory_mb=500))
-        assert third["runs"] == 1
+        assert first == third != second
+        await run(processes, "who", resources=Resources(memory_mb=500))
         await until(lambda: len(children()) == 2)  # the oldest made room
 
-    async def test_it_is_replaced_after_many_runs(
-        self, processes: ProcessExecutor, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(warm, "MOST_RUNS", 2)
-
-        assert [(await run(processes, "who"))["runs"] for _ in range(3)] == [1, 2, 1]
-
     async def test_a_run_that_must_be_alone_gets_a_fresh_one_used_once(self, processes: ProcessExecutor) -> None:
-        await run(processes, "who")
-        seen = [msgspec.json.decode(await processes.run_alone(work("who")) or b"") for _ in range(2)]
+        usual = (await run(processes, "who"))["template"]
+        seen = [msgspec.json.decode(await processes.run_alone(work("who")) or b"")["template"] for _ in range(2)]
 
+        assert len({usual, *seen}) == 3
+        assert (await run(processes, "who"))["template"] == usual
+
+    @pytest.mark.parametrize(
+        "left", ["threading.Thread(target=time.sleep, args=(600,), daemon=True).start()", "open(__file__)", "fork()"]
+    )
+    async def test_where_a_fork_would_not_do_each_run_gets_a_fresh_one(self, left: str, tmp_path: Path) -> None:
+        file = tmp_path / "leaving_tasks.py"
+        file.write_text(LEAVING.format(left=left))
+        executor = ProcessExecutor(msgspec.structs.replace(SETTINGS, tasks=(str(file),)), 1)
+        seen = [msgspec.json.decode(await executor.run(work("who")) or b"") for _ in range(2)]
+
+        assert seen[0]["pid"] != seen[1]["pid"]
         assert [who["runs"] for who in seen] == [1, 1]
-        assert (await run(processes, "who"))["runs"] == 2
+        await executor.close()
+        assert children() == set()
 
     async def test_one_that_was_killed_while_idle_is_not_used(self, processes: ProcessExecutor) -> None:
-        who = await run(processes, "who")
-        os.kill(who["pid"], signal.SIGKILL)
+        os.kill((await run(processes, "who"))["template"], signal.SIGKILL)
         await until(lambda: children() == set())
 
         assert await run(processes, "add", {"a": 1, "b": 2}) == 3
 
     async def test_one_that_died_this_moment_is_not_used(self, processes: ProcessExecutor) -> None:
         """Before the loop could notice."""
-        who = await run(processes, "who")
-        os.kill(who["pid"], signal.SIGKILL)
+        os.kill((await run(processes, "who"))["template"], signal.SIGKILL)
         while not all(has_ended(pid) for pid in children()):
             pass
 
@@ -240,6 +260,83 @@ class TestReuse:
 
         await until(lambda: open_descriptors() == before)
         assert len(children()) == 1
+
+
+class TestApart:
+    """What one run leaves behind is not there when the next one starts, and cannot reach it."""
+
+    @pytest.mark.parametrize("how", ["leave", "twist"])
+    async def test_threads_children_and_whatever_else_a_process_can_keep(
+        self, processes: ProcessExecutor, how: str
+    ) -> None:
+        fresh = await run(processes, "look")
+        second = Remembered()
+        await run(processes, how, {"mark": "the first"})
+        found = await run(processes, "look", {"seconds": 0.3}, reports=second)
+
+        assert found == fresh
+        assert second.text == "of the second\n"
+        assert (second.saved, second.told) == ([], [])
+
+    async def test_an_asyncio_task(self, processes: ProcessExecutor) -> None:
+        second = Remembered()
+        await run(processes, "leave_async", {"mark": "the first"})
+        await run(processes, "polite_for_a_while", reports=second)
+
+        assert second.text == "of the second\n"
+        assert second.saved == []
+
+    async def test_nothing_of_a_run_is_alive_when_its_result_is_there(self, processes: ProcessExecutor) -> None:
+        assert has_ended(await run(processes, "leave", {"mark": "the first"}))
+
+    async def test_a_run_starts_where_the_worker_was_started(
+        self, processes: ProcessExecutor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        here = str(Path.cwd())
+        monkeypatch.chdir(tmp_path)  # as a task in a thread of the worker might
+
+        assert (await run(processes, "look"))["folder"] == here
+
+    async def test_what_is_ours_is_not_in_its_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("ONCUE_ENGINE", "ONCUE_API_KEY", "PGPASSWORD"):
+            monkeypatch.setenv(name, "geheim")
+        monkeypatch.setenv("SHOP_DATABASE", "theirs")
+        settings = msgspec.structs.replace(SETTINGS, engine="postgresql://oncue@db/oncue")
+        executor = ProcessExecutor(settings, 1)
+        found = msgspec.json.decode(await executor.run(work("environment")) or b"")
+        await executor.close()
+
+        assert found["SHOP_DATABASE"] == "theirs"
+        assert "geheim" not in str(found)
+
+
+class TestWardens:
+    """A task may do to its warden whatever it likes: the run ends, and nothing of it stays."""
+
+    @pytest.mark.parametrize("again", [False, True])
+    async def test_one_that_is_stopped(
+        self, processes: ProcessExecutor, monkeypatch: pytest.MonkeyPatch, again: bool
+    ) -> None:
+        monkeypatch.setattr(contained, "PATIENCE", 0.3)
+        mark = f"marked-{os.getpid()}-stopped"
+        monkeypatch.setenv("MARK", mark)
+        reports = Remembered()
+        payload = {"number": int(signal.SIGSTOP), "again": again}
+        running = asyncio.create_task(run(processes, "against_warden", payload, reports=reports))
+        await until(lambda: "ready" in reports.text)
+        await cancel(running)
+
+        await until(lambda: alive_with(mark) == set())
+        assert await run(processes, "add", {"a": 1, "b": 2}) == 3
+
+    async def test_one_that_is_killed(self, processes: ProcessExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+        mark = f"marked-{os.getpid()}-killed"
+        monkeypatch.setenv("MARK", mark)
+        with pytest.raises(ProcessLost):
+            await run(processes, "against_warden", {"number": int(signal.SIGKILL)})
+
+        await until(lambda: alive_with(mark) == set())
+        assert await run(processes, "add", {"a": 1, "b": 2}) == 3
 
 
 class TestHarm:
@@ -270,9 +367,7 @@ class TestHarm:
         assert await run(processes, "add", {"a": 1, "b": 2}) == 3
 
     async def test_a_task_that_forks_and_returns_twice_answers_once(self, processes: ProcessExecutor) -> None:
-        who = await run(processes, "who")
-
-        assert await run(processes, "fork") == who["pid"]
+        assert await run(processes, "fork") is True
         assert await run(processes, "add", {"a": 1, "b": 2}) == 3
 
     async def test_a_memory_bomb_fails_and_its_neighbour_lives(self, processes: ProcessExecutor) -> None:
@@ -303,7 +398,7 @@ class TestHarm:
         reports = Remembered()
         running = asyncio.create_task(run(processes, "stubborn", reports=reports))
         await until(lambda: "ready" in reports.text)
-        assert len(alive_with(mark)) == 3  # the warden, the process, its grandchild
+        assert len(alive_with(mark)) == 4  # the warden, the process that waits for runs, the run's, its grandchild
         await cancel(running)
 
         assert alive_with(mark) == set()
@@ -349,7 +444,7 @@ class TestHarm:
         )
         assert owner.stdout is not None
         assert owner.stdout.readline() == "ready\n"
-        assert len(alive_with(mark)) == 4
+        assert len(alive_with(mark)) == 5
         owner.kill()
         owner.communicate()
 

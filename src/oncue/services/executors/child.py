@@ -1,8 +1,7 @@
-"""The process that runs process-isolated functions, one run at a time: `python -m oncue.services.executors.child FD`.
+"""A run in a process of its own, which serves this one run and ends with it.
 
-It imports little, since it is there many times over. It ends when the worker closes its end of the socket, on TERM
-while idle, and in any case with its warden. TERM during a run tells the run: `ctx.cancelled` is true, and an async
-function is cancelled.
+What it says travels over a line that was made for this run, what it prints through a pipe that was: whatever it leaves
+behind reaches no other run. TERM tells the run: `ctx.cancelled` is true, and an async function is cancelled.
 """
 
 from __future__ import annotations
@@ -14,22 +13,19 @@ import sys
 from collections.abc import Awaitable
 from contextlib import suppress
 from contextvars import copy_context
-from functools import cached_property
 from threading import Lock, Timer
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
 from oncue.context import Context, Done, current
 from oncue.domain.attempt import LONGEST_ERROR
-from oncue.domain.errors import Conflict
+from oncue.domain.errors import Conflict, Invalid
 from oncue.domain.plain_text import printable, said_by
-from oncue.services.capture import capture_logging
 from oncue.services.executors import words
 from oncue.services.executors.calling import arguments_of, not_awaitable, told
 from oncue.services.executors.port import TaskFailed, encoded
-from oncue.services.loading import load_tasks
 from oncue.settings import Settings
 from oncue.tasks import Task, Tasks
 
@@ -47,9 +43,6 @@ class Line:
         self._end = end
         self._reading = end.makefile("rb")
         self._sending, self._asking = Lock(), Lock()
-
-    def settings(self) -> Settings:
-        return msgspec.json.decode(self._reading.readline(), type=Settings)
 
     def receive(self) -> words.ToProcess | None:
         """None: the worker is done with us."""
@@ -111,16 +104,19 @@ class LineReports:
 
 
 class Child:
-    def __init__(self, line: Line, settings: Settings) -> None:
+    """One run. `tasks` is Invalid where they could not be loaded: then the run fails and says why."""
+
+    def __init__(self, line: Line, settings: Settings, tasks: Tasks | Invalid) -> None:
         self._line = line
         self._settings = settings
-        self._reports: LineReports | None = None
-        self._runner: asyncio.Runner | None = None
+        self._tasks = tasks
+        self._reports = LineReports(line)
         self._async_run: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
 
     def on_term(self, number: int, frame: FrameType | None) -> None:
-        if self._reports is None:
-            sys.exit()
+        """It comes from the warden and from the process we are a copy of: an async function is cancelled only once."""
+        if self._reports.cancelled:
+            return
         self._reports.cancelled = True
         if self._async_run:
             loop, task = self._async_run
@@ -128,19 +124,17 @@ class Child:
 
     def serve(self) -> None:
         us = os.getpid()
-        while isinstance(message := self._line.receive(), words.Run):
-            self._reports = reports = LineReports(self._line)
-            answer = self._answer(message, reports)
-            if os.getpid() != us:
-                os._exit(0)  # the task forked and let its copy return: that one has no business with the worker
-            for stream in (sys.stdout, sys.stderr):
-                with suppress(Exception):  # closed or replaced by the task
-                    stream.flush()
-            reports.tell_progress()
-            self._line.send(answer)
-            if reports.cancelled:
-                return
-            self._reports = None
+        message = self._line.receive()
+        if not isinstance(message, words.Run) or self._reports.cancelled:
+            return
+        answer = self._answer(message, self._reports)
+        if os.getpid() != us:
+            os._exit(0)  # the task forked and let its copy return: that one has no business with the worker
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):  # closed or replaced by the task
+                stream.flush()
+        self._reports.tell_progress()
+        self._line.send(answer)
 
     def _answer(self, message: words.Run, reports: LineReports) -> words.Done | words.Failed:
         try:
@@ -157,12 +151,9 @@ class Child:
         except BaseException as error:  # the edge of user code
             return failure(error)
 
-    @cached_property
-    def _tasks(self) -> Tasks:
-        """Loaded by the first run, which fails if they cannot be."""
-        return load_tasks(self._settings.tasks)
-
     def _task(self, name: str) -> Task:
+        if isinstance(self._tasks, Invalid):
+            raise self._tasks
         task = self._tasks.get(name)
         if task is None:
             from oncue.services.registry import load_registry  # a built-in one: its imports only when it is asked for
@@ -187,12 +178,7 @@ class Child:
                 raise told(error) from None
             return result
 
-        if self._runner is None:
-            self._runner = asyncio.Runner()
-        try:
-            return self._runner.run(run(), context=context)
-        finally:
-            self._async_run = None
+        return asyncio.Runner().run(run(), context=context)  # not closed: what is left in it ends with this process
 
 
 def failure(error: BaseException) -> words.Failed:
@@ -202,18 +188,15 @@ def failure(error: BaseException) -> words.Failed:
     return words.Failed(printable(failed.kind), message, failed.retry, failed.after)
 
 
-def main() -> None:
-    end = socket.socket(fileno=int(sys.argv[1]))
-    end.set_inheritable(False)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]  # at start they are files
-    line = Line(end)
-    child = Child(line, line.settings())
-    signal.signal(signal.SIGTERM, child.on_term)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    capture_logging()
-    child.serve()
-
-
-if __name__ == "__main__":
-    main()
+def serve(line: int, output: int, settings: Settings, tasks: Tasks | Invalid) -> NoReturn:
+    """The run on this line, and then the end of this process: nothing waits for threads that the run has left."""
+    try:
+        for stream in (1, 2):
+            os.dup2(output, stream)
+        os.close(output)
+        os.set_inheritable(line, False)
+        child = Child(Line(socket.socket(fileno=line)), settings, tasks)
+        signal.signal(signal.SIGTERM, child.on_term)
+        child.serve()
+    finally:
+        os._exit(0)

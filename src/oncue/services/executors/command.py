@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, assert_never
 
 from oncue.context import Context, current
@@ -30,6 +31,7 @@ PASSING = {errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE, errno.ETXTBSY
 
 def command_task(settings: Settings) -> Task:
     """The task `command`, as a worker with these settings runs it. Its result: exit_code, and the end of the output."""
+    here = Path.cwd()  # where commands start, wherever other tasks of the worker go
 
     async def command(
         ctx: Context,
@@ -40,12 +42,13 @@ def command_task(settings: Settings) -> Task:
     ) -> dict[str, Any]:
         given = env or {}
         _check(argv, given, cwd)
+        folder = str(here / (cwd or ""))
         with ExitStack() as open_files:
             stdout, stderr = _log(settings, open_files), _log(settings, open_files)
             source = open_files.enter_context(tempfile.TemporaryFile())
             source.write((stdin or "").encode(errors="replace"))
             source.seek(0)
-            ending = await _run(settings, argv, environment(ctx, given), cwd, source.fileno(), stdout, stderr)
+            ending = await _run(settings, argv, environment(ctx, given), folder, source.fileno(), stdout, stderr)
         _raise_unless_well(argv, cwd, ending, stderr.tail)
         return {"exit_code": 0, "output": stdout.tail.decode(errors="replace")}
 
@@ -63,7 +66,7 @@ async def _run(
     settings: Settings,
     argv: list[str],
     env: Mapping[str, str],
-    cwd: str | None,
+    folder: str,
     stdin: int,
     stdout: Output,
     stderr: Output,
@@ -72,7 +75,7 @@ async def _run(
         contained = await start(
             argv,
             env=env,
-            cwd=cwd or "",
+            cwd=folder,
             limits=_limits(settings),
             grace=settings.stop_grace,
             stdin=stdin,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,10 +16,12 @@ from typing import Any
 import msgspec
 
 from oncue.domain.instants import SECOND, Duration
+from oncue.services.executors.families import MARK, end_descendants, end_marked
 from oncue.services.executors.limits import MEGABYTE, Limits
 
 WARDEN = str(Path(__file__).with_name("warden.py"))
-PATIENCE = 10.0  # seconds beyond the grace: what is not gone by then hangs in the kernel, and the warden stays at it
+PATIENCE = 2.0  # seconds beyond the grace: then we do the warden's work
+LAST_PATIENCE = 8.0  # seconds after that: what is not gone by then hangs in the kernel
 
 
 class How(StrEnum):
@@ -37,6 +40,11 @@ class Ending(msgspec.Struct, frozen=True):
     how: How
     number: int
 
+    @classmethod
+    def told(cls, report: str) -> Ending:
+        how, number = report.split()
+        return cls(How(how), int(number))
+
     def words(self) -> str:
         match self.how:
             case How.EXIT:
@@ -51,8 +59,9 @@ class Ending(msgspec.Struct, frozen=True):
 class Contained:
     """A program under its warden. `stop` or `ended` must be awaited to the end, or descriptors are left open."""
 
-    def __init__(self, process: asyncio.subprocess.Process, report: int, grace: Duration) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, mark: str, report: int, grace: Duration) -> None:
         self._process = process
+        self._mark = mark
         self._report = report
         self._grace = grace / SECOND
         self._watching = asyncio.ensure_future(self._watch())
@@ -74,14 +83,25 @@ class Contained:
         """TERM to all of them, KILL to whoever is left after the grace. Nothing of it runs when this returns."""
         with suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)
+            self._process.send_signal(signal.SIGCONT)  # the program may have stopped its warden
         await asyncio.wait((self._watching,), timeout=self._grace + PATIENCE)
+        if self.running:
+            self._end_without_warden()
+            await asyncio.wait((self._watching,), timeout=LAST_PATIENCE)
+
+    def _end_without_warden(self) -> None:
+        """It goes last: as long as it is there, stopped or not, no descendant can get away from it."""
+        end_descendants(self._process.pid)
+        with suppress(ProcessLookupError):
+            self._process.kill()
 
     async def _watch(self) -> Ending:
         code = await self._process.wait()
-        report = os.read(self._report, 100).decode().split()
+        report = os.read(self._report, 100).decode()
         os.close(self._report)
         if report:
-            return Ending(How(report[0]), int(report[1]))
+            return Ending.told(report)
+        end_marked(self._mark)  # the warden was killed, and has left who knows whom
         return Ending(How.SIGNAL, -code) if code < 0 else Ending(How.EXIT, code)
 
 
@@ -101,6 +121,7 @@ async def start(
 
     The program gets its three streams and `fds`, no other descriptor.
     """
+    mark = secrets.token_hex(8)
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     orders = [os.getpid(), grace / SECOND, writing, ",".join(map(str, fds))]
@@ -108,7 +129,7 @@ async def start(
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-S", WARDEN, *map(str, orders), *map(str, bounds), cwd, *argv),
-            env=dict(env),
+            env={**env, MARK: mark},
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
@@ -121,7 +142,7 @@ async def start(
     os.close(writing)
     if starting.exception():
         os.close(reading)
-    contained = Contained(starting.result(), reading, grace)
+    contained = Contained(starting.result(), mark, reading, grace)
     if cancelled:
         await outlast(asyncio.ensure_future(contained.stop()))
         raise cancelled

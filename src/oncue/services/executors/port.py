@@ -3,11 +3,12 @@
 `run` is awaited in an asyncio task of its own, one for each attempt. **To stop an attempt, that task is cancelled**,
 for a timeout, a cancel, a drain. The executor then stops what it started, for certain where it can (a process group:
 TERM, `grace`, KILL), and lets the CancelledError out when it has stopped. What cannot be stopped (a thread, code that
-catches CancelledError) is left behind, and counted.
+catches CancelledError) is left behind, and counted: a thread by a LeftBehind in place of the CancelledError.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import Protocol
 
 import msgspec
@@ -53,6 +54,14 @@ class ProcessLost(TaskFailed):
 
     def __init__(self, message: str) -> None:
         super().__init__("ProcessLost", message)
+
+
+class LeftBehind(asyncio.CancelledError):
+    """The attempt is over, but what runs it goes on, until `over` is done."""
+
+    def __init__(self, over: asyncio.Future[None]) -> None:
+        super().__init__()
+        self.over = over
 
 
 class Executor(Protocol):

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
+
+import structlog
 
 from oncue.services.executors.limits import Limits, limits_for
 from oncue.services.executors.port import Work
 from oncue.services.executors.warm import WarmProcess, start_process
 from oncue.settings import Settings
 
+log = structlog.get_logger()
+
 
 class ProcessExecutor:
-    """Up to `size` processes, started when needed and kept for the next run with the same limits."""
+    """Up to `size` processes, started when needed and kept for the next run with the same limits.
+
+    They run nothing themselves: each run is a process of its own, and over when nothing is left of it.
+    """
 
     def __init__(self, settings: Settings, size: int) -> None:
         self._settings = settings
+        self._folder = str(Path.cwd())  # where every run starts, wherever other tasks of the worker go
+        self._told = False
         self._size = size or os.cpu_count() or 1
         self._places = asyncio.Semaphore(self._size)
         self._idle: list[WarmProcess] = []
@@ -25,7 +35,7 @@ class ProcessExecutor:
     async def run(self, work: Work) -> bytes | None:
         async with self._places:
             limits = limits_for(self._settings, work.resources)
-            process = self._warm(limits) or await start_process(self._settings, limits)
+            process = self._warm(limits) or await self._started(limits)
             try:
                 return await self._run_in(process, work)
             finally:
@@ -35,9 +45,9 @@ class ProcessExecutor:
                     self._end(process)
 
     async def run_alone(self, work: Work) -> bytes | None:
-        """In a fresh process that is used once: for a run that has cost workers before."""
+        """With nothing that others have used: for a run that has cost workers before."""
         async with self._places:
-            process = await start_process(self._settings, limits_for(self._settings, work.resources))
+            process = await self._started(limits_for(self._settings, work.resources))
             try:
                 return await self._run_in(process, work)
             finally:
@@ -49,6 +59,13 @@ class ProcessExecutor:
         self._idle.clear()
         if self._endings:
             await asyncio.wait(self._endings)
+
+    async def _started(self, limits: Limits) -> WarmProcess:
+        process = await start_process(self._settings, limits, self._folder)
+        if process.left and not self._told:
+            log.info("each process-isolated run starts Python anew: importing the tasks leaves", left=process.left)
+            self._told = True
+        return process
 
     async def _run_in(self, process: WarmProcess, work: Work) -> bytes | None:
         self._busy.add(process)

@@ -7,7 +7,7 @@ task would keep its place.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import os
 from contextlib import suppress
 from contextvars import copy_context
 from queue import SimpleQueue
@@ -15,7 +15,7 @@ from threading import Lock, Thread
 
 from oncue.context import current
 from oncue.services.executors.calling import arguments_of, not_awaitable, told
-from oncue.services.executors.port import TaskFailed, Work, encoded
+from oncue.services.executors.port import LeftBehind, TaskFailed, Work, encoded
 
 
 class ThreadExecutor:
@@ -39,10 +39,12 @@ class ThreadExecutor:
         try:
             return await call.outcome
         except asyncio.CancelledError:
-            if call.abandon():
-                self.abandoned += 1
-                self._threads -= 1
-            raise
+            if not call.abandon():
+                raise
+            self.abandoned += 1
+            self._threads -= 1
+            call.over.add_done_callback(self._came_back)
+            raise LeftBehind(call.over) from None
         finally:
             self._inside -= 1
             self._start_threads()
@@ -56,9 +58,9 @@ class ThreadExecutor:
     def _start_threads(self) -> None:
         while self._threads < min(self._inside, self._size):
             self._threads += 1
-            Thread(target=_take_calls, args=(self._calls, self._came_back), name="oncue task", daemon=True).start()
+            Thread(target=_take_calls, args=(self._calls,), name="oncue task", daemon=True).start()
 
-    def _came_back(self) -> None:
+    def _came_back(self, _: asyncio.Future[None]) -> None:
         self.abandoned -= 1
 
 
@@ -73,6 +75,7 @@ class _Call:
         self._begun = self._ended = self._abandoned = False
         self.loop = asyncio.get_running_loop()
         self.outcome: asyncio.Future[bytes | None] = self.loop.create_future()
+        self.over: asyncio.Future[None] = self.loop.create_future()  # of one that was abandoned: the thread has ended
 
     def abandon(self) -> bool:
         """Nobody waits for it any more. True: a thread is at it and stays behind."""
@@ -84,12 +87,15 @@ class _Call:
         """In the thread. False: it was abandoned meanwhile, and so was the thread."""
         if not self._begin():
             return True
+        us = os.getpid()
         result: bytes | None = None
         failure: TaskFailed | None = None
         try:
             result = self._context.run(_called, self._work, self._cap)
         except BaseException as error:  # the edge of user code: nothing it raises may end the thread, or reach the loop
             failure = told(error)
+        if os.getpid() != us:
+            os._exit(0)  # the task forked and let its copy return: that one has no business with the worker
         if not self._end():
             return False
         with suppress(RuntimeError):  # the loop is closed: the worker has ended
@@ -115,11 +121,11 @@ class _Call:
             self.outcome.set_result(result)
 
 
-def _take_calls(calls: SimpleQueue[_Call | None], came_back: Callable[[], None]) -> None:
+def _take_calls(calls: SimpleQueue[_Call | None]) -> None:
     while call := calls.get():
         if not call.make():
             with suppress(RuntimeError):
-                call.loop.call_soon_threadsafe(came_back)
+                call.loop.call_soon_threadsafe(call.over.set_result, None)
             return
         del call  # or its payload and result would live until the next one comes
 

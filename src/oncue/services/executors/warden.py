@@ -167,18 +167,25 @@ class Family:
         return True
 
     def send(self, number: signal.Signals) -> None:
-        """By group where it kills: that is one step for all members, and no member can fork its way out of it."""
         members = descendants() if LINUX else [(self.child, self.child)]
-        groups = {group for _, group in members} - {os.getpgrp(), 0}
-        if LINUX and number != signal.SIGKILL:
-            groups = set()
-        for target in [*(-group for group in groups), *(pid for pid, _ in members)]:
-            with suppress(OSError):  # already gone, or another user's by now
-                os.kill(target, number)
+        if number == signal.SIGKILL or not LINUX:
+            kill(members, number)
+            return
+        for pid, _ in members:
+            with suppress(OSError):
+                os.kill(pid, number)
 
 
-def descendants() -> list[tuple[int, int]]:
-    """Process and group numbers, from what /proc says about parents."""
+def kill(members: list[tuple[int, int]], number: int = signal.SIGKILL) -> None:
+    """By group first: that is one step for all its members, and none of them can fork its way out of it."""
+    groups = {group for _, group in members} - {os.getpgrp(), 0}
+    for target in [*(-group for group in groups), *(pid for pid, _ in members)]:
+        with suppress(OSError):  # already gone, or another user's by now
+            os.kill(target, number)
+
+
+def descendants(of: int = 0) -> list[tuple[int, int]]:
+    """Process and group numbers of whoever descends from a process, or from this one, by what /proc says of parents."""
     children: dict[int, list[tuple[int, int]]] = {}
     with os.scandir("/proc") as entries:
         for pid in [int(entry.name) for entry in entries if entry.name.isdigit()]:
@@ -186,7 +193,7 @@ def descendants() -> list[tuple[int, int]]:
             with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123
                 _, parent, group = stat.read().rpartition(b")")[2].split()[:3]
                 children.setdefault(int(parent), []).append((pid, int(group)))
-    found = children.pop(os.getpid(), [])
+    found = children.pop(of or os.getpid(), [])
     for pid, _ in found:
         found += children.pop(pid, [])
     return found

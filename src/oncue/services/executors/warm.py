@@ -1,4 +1,4 @@
-"""One process that is kept warm for process-isolated runs, seen from the worker."""
+"""One process that waits for process-isolated runs with the tasks imported, seen from the worker."""
 
 from __future__ import annotations
 
@@ -7,123 +7,110 @@ import os
 import select
 import socket
 import sys
-from contextlib import suppress
 
 import msgspec
 
-from oncue.context import Reports
-from oncue.domain.plain_json import readable
+from oncue.services.environment import for_tasks
 from oncue.services.executors import words
-from oncue.services.executors.contained import Contained, outlast, start
+from oncue.services.executors.contained import Contained, Ending, outlast, start
+from oncue.services.executors.conversation import Conversation, converse
 from oncue.services.executors.limits import Limits
-from oncue.services.executors.output import Output
 from oncue.services.executors.port import ProcessLost, TaskFailed, Work
 from oncue.settings import Settings
 
-CHILD = ("-m", "oncue.services.executors.child")
-MOST_RUNS = 1_000  # then a fresh one: what leaks in user code stays small
+TEMPLATE = ("-P", "-m", "oncue.services.executors.template")
 LAST_WORDS = 1.0  # seconds that a process which fell silent has to end by itself
-
-_decode = msgspec.json.Decoder(words.FromProcess).decode
+LONGEST_WORD = 200  # bytes of what it says of itself, on a line that only we read
 
 
 class WarmProcess:
-    """Runs one at a time. Whatever was not answered with Done or Failed ends the process; it is never used again."""
+    """Gives each run a process of its own, one at a time. Whatever was not answered with Done or Failed ends it."""
 
-    def __init__(
-        self,
-        contained: Contained,
-        output: Output,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        limits: Limits,
-    ) -> None:
+    def __init__(self, contained: Contained, orders: socket.socket, limits: Limits, log_cap: int) -> None:
         self.limits = limits
         self._contained = contained
-        self._output = output
-        self._reader = reader
-        self._writer = writer
-        self._runs = 0
+        self._orders = orders
+        self._log_cap = log_cap
         self._worn = False
+        self.left = ""  # by importing the tasks: then it serves one run only
 
     @property
     def usable(self) -> bool:
-        fresh = self._runs < MOST_RUNS and not self._worn
-        return fresh and self._contained.running and not self._reader.at_eof() and not self._is_hung_up()
+        return not self._worn and self._contained.running and not self._is_hung_up()
 
     def _is_hung_up(self) -> bool:
         """One that is idle says nothing: if there is something to read, it is gone, and we had yet to notice."""
         waiting = select.poll()
-        waiting.register(self._writer.get_extra_info("socket").fileno(), select.POLLIN)
+        waiting.register(self._orders.fileno(), select.POLLIN)
         return bool(waiting.poll(0))
 
     async def run(self, work: Work) -> bytes | None:
-        """When it ends otherwise than by result or TaskFailed, the process is gone. So it is after a CancelledError."""
-        self._runs += 1
-        self._output.pass_to(work.reports.write)
+        """Nothing of the run is left when this ends, and no process either unless by result or TaskFailed."""
+        conversation = await converse(work.reports, self._log_cap)
         try:
-            answer = await self._asked(work)
+            answer = await self._asked(conversation, work)
         except asyncio.CancelledError:
-            await outlast(asyncio.ensure_future(self._stop_run(work.reports)))
+            await outlast(asyncio.ensure_future(self._stop_run(conversation)))
             raise
         except BaseException:
             await outlast(asyncio.ensure_future(self.stop()))
             raise
-        self._output.drain()
-        self._output.pass_to(None)
+        finally:
+            conversation.close()
         match answer:
             case words.Done(result):
                 return result
             case words.Failed(kind, message, retry, after):
-                self._worn = kind == "MemoryError"
                 raise TaskFailed(kind, message, retry=retry, after=after)
 
     async def stop(self) -> None:
         """TERM, the grace, KILL; then nothing of it is left, here or there."""
         self._worn = True
         await self._contained.stop()
-        self._output.close()
-        self._writer.close()
-        with suppress(OSError):
-            await self._writer.wait_closed()
+        self._orders.close()
 
-    async def _asked(self, work: Work) -> words.Done | words.Failed:
-        self._writer.write(words.line(words.Run(work.info, work.payload)))
-        answer = await self._listen(work.reports)
+    async def ready(self, settings: Settings) -> None:
+        """When it has imported the tasks, or has found that it cannot. ProcessLost: it died of that."""
+        # Where the store is and how to get in is not for code that runs apart from us.
+        told = msgspec.json.encode(msgspec.structs.replace(settings, engine="")) + b"\n"
+        try:
+            await asyncio.get_running_loop().sock_sendall(self._orders, told)
+            said = await self._hear()
+        except OSError:
+            said = ""
+        if not said:
+            raise ProcessLost(await self._how_it_ended())
+        self.left = said.removeprefix("ready").strip()
+
+    async def _asked(self, conversation: Conversation, work: Work) -> words.Done | words.Failed:
+        conversation.hand_over(self._orders)
+        conversation.say(words.Run(work.info, work.payload))
+        answer = await conversation.listen()
         if answer is None:
             raise ProcessLost(await self._how_it_ended())
+        await self._over()  # only then nothing that the run has started can do anything any more
         return answer
 
-    async def _hear(self) -> words.FromProcess | None:
-        """None: the process has closed the line."""
+    async def _over(self) -> Ending:
+        """How the run's process has ended, when nothing of it is left."""
+        if said := await self._hear():
+            try:
+                return Ending.told(said)
+            except ValueError:
+                raise ProcessLost("the process said something that cannot be understood, and was stopped") from None
+        self._worn = True
+        return await self._contained.ended()
+
+    async def _hear(self) -> str:
+        """Empty: it is gone."""
         try:
-            line = await self._reader.readline()
-            return _understood(line) if line.endswith(b"\n") else None
+            return (await asyncio.get_running_loop().sock_recv(self._orders, LONGEST_WORD)).decode()
         except OSError:
-            return None
-        except (ValueError, RecursionError):  # the task's code has found the line, and a use of its own for it
-            raise ProcessLost("the process said something that cannot be understood, and was stopped") from None
+            return ""
 
-    async def _listen(self, reports: Reports) -> words.Done | words.Failed | None:
-        """Pass on what the run says until it has ended. None: the process has closed the line."""
-        while True:
-            match await self._hear():
-                case None:
-                    return None
-                case words.Progress(stored):
-                    reports.progress(stored)
-                case words.Save(stored):
-                    saving = asyncio.ensure_future(_kept(reports, stored))
-                    cancelled = await outlast(saving)  # the run waits for the answer, also when it is told to stop
-                    self._writer.write(words.line(saving.result()))
-                    if cancelled:
-                        raise cancelled
-                case words.Done() | words.Failed() as answer:
-                    return answer
-
-    async def _stop_run(self, reports: Reports) -> None:
+    async def _stop_run(self, conversation: Conversation) -> None:
         """The run is told and has the grace to save a checkpoint and say a last word."""
-        listening = asyncio.ensure_future(self._listen(reports))
+        listening = asyncio.ensure_future(conversation.listen())
         await self._contained.stop()
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
@@ -132,53 +119,35 @@ class WarmProcess:
     async def _how_it_ended(self) -> str:
         try:
             async with asyncio.timeout(LAST_WORDS):
-                return f"the process {(await self._contained.ended()).words()}"
+                return f"the process {(await self._over()).words()}"
         except TimeoutError:
             return "the process closed its line to the worker, and was stopped"
 
 
-async def start_process(settings: Settings, limits: Limits) -> WarmProcess:
-    ours, theirs = socket.socketpair()
-    # asyncio forgets a socket whose opening is cancelled half-way.
-    opening = asyncio.ensure_future(asyncio.open_unix_connection(sock=ours, limit=words.LONGEST_LINE))
-    cancelled = await outlast(opening)
-    reader, writer = opening.result()
-    output = Output(settings.log_cap)
+async def start_process(settings: Settings, limits: Limits, folder: str) -> WarmProcess:
+    """Ready for a run when this returns."""
+    orders, theirs = socket.socketpair()
+    orders.setblocking(False)
     try:
-        if cancelled:
-            raise cancelled
         contained = await start(
-            [sys.executable, *CHILD, str(theirs.fileno())],
-            env=os.environ,
+            [sys.executable, *TEMPLATE, str(theirs.fileno())],
+            env=for_tasks(os.environ, settings),
+            cwd=folder,
             limits=limits,
             grace=settings.stop_grace,
-            stdout=output.writing,
-            stderr=output.writing,
+            stdout=asyncio.subprocess.DEVNULL,  # what the tasks print when imported, our own import has printed
+            stderr=asyncio.subprocess.DEVNULL,
             fds=[theirs.fileno()],
         )
     except BaseException:
-        output.close()
-        writer.close()
+        orders.close()
         raise
     finally:
         theirs.close()
-    output.handed_over()
-    # Where the store is and how to get in is not for code that runs apart from us.
-    writer.write(msgspec.json.encode(msgspec.structs.replace(settings, engine="")) + b"\n")
-    return WarmProcess(contained, output, reader, writer, limits)
-
-
-def _understood(line: bytes) -> words.FromProcess:
-    said: words.FromProcess = _decode(line)
-    match said:
-        case words.Progress(stored) | words.Save(stored) | words.Done(bytes(stored)) if not readable(stored):
-            raise ValueError("what is to be kept is not JSON")
-    return said
-
-
-async def _kept(reports: Reports, stored: bytes) -> words.Kept:
+    process = WarmProcess(contained, orders, limits, settings.log_cap)
     try:
-        await reports.save(stored)
-    except Exception as problem:  # it is the run's to handle, over there
-        return words.Kept(str(problem) or type(problem).__name__)
-    return words.Kept()
+        await process.ready(settings)
+    except BaseException:
+        await outlast(asyncio.ensure_future(process.stop()))
+        raise
+    return process

@@ -1,0 +1,112 @@
+"""What a worker and one run in a process of its own say to each other. Made for the run, and closed with it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import msgspec
+
+from oncue.context import Reports
+from oncue.domain.plain_json import readable
+from oncue.services.executors import words
+from oncue.services.executors.contained import outlast
+from oncue.services.executors.output import Output
+from oncue.services.executors.port import ProcessLost
+
+_decode = msgspec.json.Decoder(words.FromProcess).decode
+
+
+class Conversation:
+    """A line, and a pipe for what is printed. `theirs` are the ends for the process."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        theirs: socket.socket,
+        output: Output,
+        reports: Reports,
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._theirs = theirs
+        self._output = output
+        self._reports = reports
+
+    def hand_over(self, orders: socket.socket) -> None:
+        """The run's process gets its ends; without ours they are closed when it has ended."""
+        try:
+            socket.send_fds(orders, [words.RUN], [self._theirs.fileno(), self._output.writing])
+        except OSError:
+            pass  # it is gone, which the line says in a moment
+        finally:
+            self._theirs.close()
+            self._output.handed_over()
+
+    def say(self, run: words.Run) -> None:
+        self._writer.write(words.line(run))
+
+    async def listen(self) -> words.Done | words.Failed | None:
+        """Pass on what the run says until it has ended. None: its process has closed the line."""
+        while True:
+            match await self._hear():
+                case None:
+                    return None
+                case words.Progress(stored):
+                    self._reports.progress(stored)
+                case words.Save(stored):
+                    saving = asyncio.ensure_future(_kept(self._reports, stored))
+                    cancelled = await outlast(saving)  # the run waits for the answer, also when it is told to stop
+                    self._writer.write(words.line(saving.result()))
+                    if cancelled:
+                        raise cancelled
+                case words.Done() | words.Failed() as answer:
+                    return answer
+
+    def close(self) -> None:
+        """What was printed is in the log when this returns."""
+        self._theirs.close()
+        self._output.close()
+        self._writer.close()
+
+    async def _hear(self) -> words.FromProcess | None:
+        """None: the process has closed the line."""
+        try:
+            line = await self._reader.readline()
+            return _understood(line) if line.endswith(b"\n") else None
+        except OSError:
+            return None
+        except (ValueError, RecursionError):  # the task's code has found the line, and a use of its own for it
+            raise ProcessLost("the process said something that cannot be understood, and was stopped") from None
+
+
+async def converse(reports: Reports, log_cap: int) -> Conversation:
+    ours, theirs = socket.socketpair()
+    # asyncio forgets a socket whose opening is cancelled half-way.
+    opening = asyncio.ensure_future(asyncio.open_unix_connection(sock=ours, limit=words.LONGEST_LINE))
+    cancelled = await outlast(opening)
+    reader, writer = opening.result()
+    output = Output(log_cap)
+    output.pass_to(reports.write)
+    conversation = Conversation(reader, writer, theirs, output, reports)
+    if cancelled:
+        conversation.close()
+        raise cancelled
+    return conversation
+
+
+def _understood(line: bytes) -> words.FromProcess:
+    said: words.FromProcess = _decode(line)
+    match said:
+        case words.Progress(stored) | words.Save(stored) | words.Done(bytes(stored)) if not readable(stored):
+            raise ValueError("what is to be kept is not JSON")
+    return said
+
+
+async def _kept(reports: Reports, stored: bytes) -> words.Kept:
+    try:
+        await reports.save(stored)
+    except Exception as problem:  # it is the run's to handle, over there
+        return words.Kept(str(problem) or type(problem).__name__)
+    return words.Kept()

@@ -1,0 +1,89 @@
+"""What must go on for as long as the process does. When it ends, however it does, it is begun again and that is told.
+
+Where that happens again and again the process ends instead, with an exit code of its own: whoever started it sees that,
+while nobody sees a process that is there and does nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import structlog
+
+from oncue import logs
+from oncue.clock import Clock
+from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
+
+GAVE_UP = 70  # the exit code of a process that could not keep something going
+MOST_ENDS = 5
+WITHIN = Duration(MINUTE)
+PAUSE = Duration(SECOND // 5)
+
+log = structlog.get_logger()
+
+
+def give_up() -> None:
+    logs.end(GAVE_UP)
+
+
+class Supervised:
+    """Begins at once. `make` gives what is to go on, each time anew. After `most_ends` ends in a minute it gives up.
+
+    It has no asyncio task of its own beside that of what it watches: nothing that can end without being noticed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[], Coroutine[Any, Any, None]],
+        clock: Clock,
+        *,
+        most_ends: int = MOST_ENDS,
+        give_up: Callable[[], None] = give_up,
+    ) -> None:
+        self._name = name
+        self._make = make
+        self._clock = clock
+        self._give_up = give_up
+        self._most_ends = most_ends
+        self._ends: deque[Instant] = deque(maxlen=most_ends)
+        self._stopping = False
+        self._again: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._task = self._loop.create_task(self._make(), name=self._name)
+        self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        why = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if self._stopping:
+            return
+        now = self._clock.monotonic()
+        self._ends.append(now)
+        often = sum(now - at < WITHIN for at in self._ends)
+        if often >= self._most_ends:
+            log.critical("this cannot be kept going; the process ends", service=self._name, ends=often, exc_info=why)
+            self._give_up()
+        else:
+            log.error("this ended and is begun again", service=self._name, ends=often, exc_info=why)
+            self._again = self._loop.call_later(PAUSE / SECOND, self._begin)
+
+    def cancel(self) -> None:
+        """It may end, and is cancelled."""
+        self._stopping = True
+        if self._again is not None:
+            self._again.cancel()
+        self._task.cancel()
+
+    async def stop(self, within: float = 0.0) -> None:
+        """It has ended when this returns: by itself, if it was told to and does so within these seconds."""
+        self._stopping = True
+        if within:
+            await asyncio.wait({self._task}, timeout=within)
+        self.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
