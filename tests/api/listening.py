@@ -11,11 +11,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import msgspec
-import uvicorn
 from tests.api.conftest import TASKS, add_key
 
 from oncue.api.application import Application
-from oncue.api.heads import BoundedHeads
+from oncue.api.connections import most_connections
 from oncue.api.serving import Server
 from oncue.domain.instants import HOUR, Duration
 from oncue.domain.keys import key_hash
@@ -47,14 +46,15 @@ class House(msgspec.Struct):
 
 
 @contextmanager
-def listening(empty_store: EmptyStore) -> Iterator[House]:
+def listening(empty_store: EmptyStore, most: int | None = None) -> Iterator[House]:
+    """`most` connections, or as many as ever."""
     told: Future[House] = Future()
     loop, done = asyncio.new_event_loop(), asyncio.Event()
 
     def run() -> None:
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
             try:
-                runner.run(_serve(empty_store, told, done))
+                runner.run(_serve(empty_store, told, done, most or most_connections()))
             except BaseException as error:
                 if told.done():
                     raise
@@ -70,7 +70,7 @@ def listening(empty_store: EmptyStore) -> Iterator[House]:
         thread.join()
 
 
-async def _serve(empty_store: EmptyStore, told: Future[House], done: asyncio.Event) -> None:
+async def _serve(empty_store: EmptyStore, told: Future[House], done: asyncio.Event, most: int) -> None:
     async with await Store.on(await empty_store()) as store:
         root = await store.people.user("root", store.now)
         keys = {
@@ -85,10 +85,7 @@ async def _serve(empty_store: EmptyStore, told: Future[House], done: asyncio.Eve
         app = Application(store.engine, Passing(store.now), Settings(request_rate=0))
         with socket.socket(proto=socket.IPPROTO_TCP) as door:  # said, or asyncio lets small answers wait for each other
             door.bind(("127.0.0.1", 0))
-            config = uvicorn.Config(
-                app, http=BoundedHeads, ws="none", lifespan="off", log_config=None, access_log=False
-            )
-            server = Server(config)
+            server = Server(app, most)
             served = asyncio.create_task(server.serve(sockets=[door]))
             await server.listening.wait()
             told.set_result(House(f"http://127.0.0.1:{door.getsockname()[1]}", keys, things))

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from tests.api.conftest import Desk
 
-from oncue.api import creating, reading
+from oncue.api import creating, items
 from oncue.api.creating import LARGEST_BATCH
 from oncue.domain.errors import StoreUnavailable
 from oncue.engines.port import JobQuery
@@ -191,11 +191,11 @@ async def test_others_have_their_turns_while_a_large_batch_is_checked(
 async def test_a_body_of_more_values_than_memory_has_room_for_is_refused_before_it_is_read(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "MOST_VALUES", 30_000)
+    monkeypatch.setattr(items, "MOST_VALUES", 30_000)
 
     async def sent(count: int) -> int:
         body = b'{"jobs":[' + b",".join([b"{}"] * count) + b"]}"
         return (await desk.call("POST", "/v1/jobs/batch", body)).status_code
 
-    assert await sent(22_000) == 413
+    assert await sent(31_000) == 413
     assert await sent(14_000) == 422

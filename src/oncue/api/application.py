@@ -14,12 +14,14 @@ from starlette.types import Receive, Scope, Send
 
 from oncue.api.audit import AuditLog, account_settled
 from oncue.api.auth import Caller, check_role
+from oncue.api.connection import known
 from oncue.api.context import Api
 from oncue.api.limits import RateLimit
 from oncue.api.openapi import ITSELF
-from oncue.api.problems import problem, problem_of
-from oncue.api.reading import refuse_parameters
+from oncue.api.problems import Refused, problem, problem_of
+from oncue.api.reading import refuse_parameters, refuse_undecodable
 from oncue.api.routes import OPEN_ROUTES, ROUTES, OpenCall, Route
+from oncue.api.shares import Shares
 from oncue.clock import Clock
 from oncue.engines.port import Engine
 from oncue.settings import Settings
@@ -87,6 +89,7 @@ class Guard:
     def __init__(self, api: Api, settings: Settings) -> None:
         self._api = api
         self._rate = RateLimit(api.clock, settings.request_rate)
+        self._shares = Shares()
         self._audit = AuditLog(api.engine.people, api.clock)
 
     def before(self, route: Route) -> Serve:
@@ -95,7 +98,8 @@ class Guard:
             try:
                 with self._api.patience.wait():
                     caller = await self._admit(route, request)
-                    response = await route.call(self._api, request, caller)
+                    with self._shares.of(caller, request.scope):
+                        response = await route.call(self._api, request, caller)
             except Exception as error:
                 response = problem_of(error, request)
             if caller is not None and route.action is not None:
@@ -105,9 +109,15 @@ class Guard:
         return serve
 
     async def _admit(self, route: Route, request: Request) -> Caller:
-        caller = await self._api.keyring.admit(request)
+        try:
+            caller = await self._api.keyring.admit(request)
+        except Refused as refused:
+            self._api.failed_keys.note(request, str(refused))
+            raise
+        known(request.scope)
         self._rate.admit(caller)
         check_role(caller, changes=route.action is not None, admin=route.admin)
+        refuse_undecodable(request)
         if not route.query:
             refuse_parameters(request)
         return caller

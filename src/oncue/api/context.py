@@ -11,7 +11,10 @@ from oncue.api.auth import Caller, Keyring
 from oncue.api.catalogue import Catalogue
 from oncue.api.changes import Changes
 from oncue.api.committing import GroupCommit
+from oncue.api.failed_keys import FailedKeys
 from oncue.api.patience import Patience
+from oncue.api.previews import Previews
+from oncue.api.readiness import Readiness
 from oncue.api.watching import Watching
 from oncue.clock import Clock
 from oncue.domain.addresses import parse_networks
@@ -45,6 +48,9 @@ class Api:
         self.commits = GroupCommit(engine, clock, self.patience)
         self.changes = Changes(engine.signals.send)
         self.watching = Watching(engine, clock, self.patience, self.classes_of)
+        self.failed_keys = FailedKeys()
+        self.previews = Previews(clock)
+        self.readiness = Readiness(engine, clock)
         self.awaited: asyncio.Event | None = None  # not ready to serve before this has happened
         self._classes = KnownClasses(engine.jobs, clock)
         self._numbers: dict[ClassKey, tuple[ClassId, Instant]] = {}  # each with when it was asked for

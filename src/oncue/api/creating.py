@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,16 +17,16 @@ from oncue.api.auth import Caller
 from oncue.api.changes import Changed
 from oncue.api.context import Api
 from oncue.api.defining import Definitions, as_stored, checked, hint_of, new_job
+from oncue.api.items import read_item, read_items
 from oncue.api.jobs import shown
 from oncue.api.quotas import naming_jobs, refuse_over_quota
 from oncue.api.reading import read_object
-from oncue.api.repeating import refuse_reused, repeat_of
+from oncue.api.repeating import HEADER, BodyHash, refuse_reused, repeat_of, repeat_with
 from oncue.domain.definition import MOST_PROBLEMS
 from oncue.domain.errors import Invalid, NotFound, Problem
 from oncue.domain.ids import ClassId, JobId, sequel
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.job import Job, Spec
-from oncue.domain.plain_text import printable
 from oncue.engines.port import Created, Hint, NewJob, Topic
 
 CREATE = "job.create"  # as the audit log calls it
@@ -69,10 +69,11 @@ async def batch(api: Api, request: Request, caller: Caller) -> Response:
 
     The key is stored with the first job, and from its id those of the others follow.
     """
-    raw = await read_object(request, largest=BATCH_BYTES)
     now = api.clock.now()
-    news = await _checked_jobs(api, _wanted(raw), caller, now)
-    news[0] = replace(news[0], repeat=repeat_of(request, raw))
+    hashing = BodyHash("jobs") if HEADER in request.headers else None
+    news = await _checked_jobs(api, await _wanted(request), caller, now, hashing)
+    if hashing is not None:
+        news[0] = replace(news[0], repeat=repeat_with(request, hashing.digest()))
     with naming_jobs(news):
         created = await api.engine.jobs.create(news, now, whole=True)
     for new, one in zip(news, created, strict=True):
@@ -86,25 +87,26 @@ async def batch(api: Api, request: Request, caller: Caller) -> Response:
     return answer({"job_ids": [one.job_id for one in created]}, HTTPStatus.CREATED)
 
 
-def _wanted(raw: dict[str, Any]) -> list[Any]:
-    for name in raw:
-        if name != "jobs":
-            message = "there is no such field here: a batch has only jobs"
-            raise Invalid.of(printable(name), "unknown_field", message)
-    jobs = raw.get("jobs")
-    if not isinstance(jobs, list) or not 1 <= len(jobs) <= LARGEST_BATCH:
+async def _wanted(request: Request) -> list[msgspec.Raw]:
+    jobs = await read_items(request, "jobs", BATCH_BYTES)
+    if not 1 <= len(jobs) <= LARGEST_BATCH:
         raise Invalid.of("jobs", "out_of_range", f"is a list of 1 to {LARGEST_BATCH} jobs")
     return jobs
 
 
-async def _checked_jobs(api: Api, wanted: list[Any], caller: Caller, now: Instant) -> list[NewJob]:
+async def _checked_jobs(
+    api: Api, wanted: list[msgspec.Raw], caller: Caller, now: Instant, hashing: BodyHash | None
+) -> list[NewJob]:
     """All of them, or what is wrong with any. Others have their turns meanwhile."""
     definitions, first = Definitions(api, caller, now), api.new_id(now)
     problems, news, rested = list[Problem](), list[NewJob](), api.clock.monotonic()
     for index, raw in enumerate(wanted):
         try:
-            found = await definitions.checked(raw)
+            job = await read_item(raw)
+            found = await definitions.checked(job)
             news.append(_made_of(found, JobId(sequel(first, index)), api, caller, now))
+            if hashing is not None:
+                hashing.add(job)
         except Invalid as wrong:
             problems += wrong.under(f"jobs.{index}").problems
         if len(problems) >= MOST_PROBLEMS:

@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from oncue.api.answers import ALWAYS
 from oncue.api.auth import Caller
+from oncue.api.connections import most_connections
 from oncue.api.context import Api
 from oncue.api.problems import AGAIN_SOON, Refused
 from oncue.api.watching import Channel
@@ -24,7 +25,7 @@ from oncue.domain.instants import SECOND, Duration
 CHECK = 0.4  # seconds between two looks at the key: with the time that it is trusted for, less than a second
 HEARTBEAT = Duration(15 * SECOND)
 HEADERS = {**ALWAYS, "X-Accel-Buffering": "no"}  # some proxies would hold back what is to be read at once
-MOST_STREAMS = 100  # of one user, in this process: each holds a connection
+MOST_STREAMS = 20  # of one user, in this process: each holds a connection
 MEDIA_TYPE = "text/event-stream"
 
 
@@ -32,6 +33,8 @@ async def stream(api: Api, request: Request, caller: Caller) -> Response:
     """Without a `Last-Event-ID` from now on; with one from there, if what came since is still kept."""
     if request.method == "HEAD":
         return Response(headers=HEADERS, media_type=MEDIA_TYPE)
+    if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
+        raise Refused(HTTPStatus.BAD_REQUEST, "a stream is asked for without a body, which nobody would read")
     channel = await api.watching.open(caller.sees)
     last = request.headers.get("last-event-id")
     place = channel.last if last is None else channel.place(last)
@@ -45,6 +48,9 @@ class _Stream(StreamingResponse):
         if streams[uid] >= MOST_STREAMS:
             message = f"more than {MOST_STREAMS} streams of one user: close some, or let several readers share one"
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, message, AGAIN_SOON)
+        if streams.total() >= most_connections() // 2:
+            message = "half of all connections are streams: ask for what you need to know, or come back later"
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, message, AGAIN_SOON)
         super().__init__(events, headers=HEADERS, media_type=MEDIA_TYPE)
         streams[uid] += 1
         self._streams, self._uid = streams, uid
@@ -54,6 +60,8 @@ class _Stream(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             self._streams[self._uid] -= 1
+            if not self._streams[self._uid]:
+                del self._streams[self._uid]
 
 
 async def _events(api: Api, request: Request, channel: Channel, place: int | None) -> AsyncIterator[bytes]:

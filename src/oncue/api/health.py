@@ -10,9 +10,6 @@ from starlette.responses import Response
 from oncue.api.answers import answer
 from oncue.api.context import Api
 from oncue.api.problems import AGAIN_SOON, Refused
-from oncue.domain.instants import SECOND
-
-PATIENCE = SECOND
 
 
 async def alive(api: Api, request: Request) -> Response:
@@ -20,8 +17,8 @@ async def alive(api: Api, request: Request) -> Response:
 
 
 async def ready(api: Api, request: Request) -> Response:
-    """Ready when the store takes writes, and whoever started this server has what else is needed."""
+    """Ready when the store keeps what is written, and whoever started this server has what else is needed."""
     if api.awaited is not None and not api.awaited.is_set():
         raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "it is starting: ask again in a second", AGAIN_SOON)
-    await api.engine.ping(PATIENCE)
+    await api.readiness.check()
     return answer({"status": "ok"})

@@ -7,7 +7,8 @@ that it is away; else they wait on, for as long as a call to the store may take.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -38,6 +39,18 @@ class Patience:
 
     def wait(self) -> Wait:
         return Wait(self)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Within a wait: what is waited for in here is not the store."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._new.discard(task)
+        self._old.discard(task)
+        try:
+            yield
+        finally:
+            self.begin(task)
 
     def begin(self, task: asyncio.Task[Any]) -> None:
         self._new.add(task)

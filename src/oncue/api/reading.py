@@ -9,11 +9,13 @@ from contextlib import nullcontext
 from http import HTTPStatus
 from math import isfinite
 from typing import Any
+from urllib.parse import unquote_to_bytes
 from uuid import UUID
 
 from starlette.requests import ClientDisconnect, Request
 
 from oncue.api.problems import Refused
+from oncue.api.shares import LARGE, share_of
 from oncue.domain.errors import Invalid, NotFound, Problem
 from oncue.domain.fields import takes
 from oncue.domain.ids import JobId
@@ -21,50 +23,49 @@ from oncue.domain.plain_json import LARGEST_INTEGER, SMALLEST_INTEGER
 from oncue.domain.plain_text import printable
 
 LARGEST_BODY = 1024 * 1024
-LARGE = 64 * 1024  # what has more is read beside the event loop
-MOST_VALUES = 4_000_000  # of one request: each takes much more room in memory than in its body
 LONGEST_UPLOAD = 10  # seconds until the whole body has to be here
 _LONGEST_INTEGER = len(str(SMALLEST_INTEGER))
 
 
-async def read_object(request: Request, *, largest: int = LARGEST_BODY) -> dict[str, Any]:
+async def read_object(request: Request) -> dict[str, Any]:
     """The body, which must be one JSON object."""
-    _expect_json(request)
-    body = await _body(request, largest)
+    expect_json(request)
+    body = await read_body(request)
     if len(body) <= LARGE:
-        return _object(body)
-    if sum(body.count(sign) for sign in (b"{", b"[", b",")) > MOST_VALUES:
-        raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MOST_VALUES} values: send fewer")
-    return await asyncio.to_thread(_object, body)  # others need not wait for it
+        return as_object(body)
+    return await asyncio.to_thread(as_object, body)  # others need not wait for it
 
 
 async def read_optional_object(request: Request) -> dict[str, Any]:
     """The same, where no body asks for nothing in particular."""
-    body = await _body(request)
+    body = await read_body(request)
     if not body:
         return {}
-    _expect_json(request)
-    return _object(body)
+    expect_json(request)
+    return as_object(body)
 
 
-def _expect_json(request: Request) -> None:
+def expect_json(request: Request) -> None:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send JSON, with the header Content-Type: application/json")
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def as_object(body: bytes) -> dict[str, Any]:
     found = parse_json(body)
     if not isinstance(found, dict):
         raise Invalid.of("", "wrong_type", "the body is a JSON object, like {}")
     return found
 
 
-async def _body(request: Request, largest: int = LARGEST_BODY) -> bytes:
+async def read_body(request: Request, largest: int = LARGEST_BODY) -> bytes:
     """Refused as soon as it is known to be too large, and not waited for without end."""
-    declared = request.headers.get("content-length", "0")
-    if declared.isdecimal() and int(declared[:20]) > largest:
+    declared, held = request.headers.get("content-length", "0"), LARGE
+    size = int(declared[:20]) if declared.isdecimal() else 0
+    if size > largest:
         raise _too_large(largest)
+    if size > held:
+        held = _hold(request, size)
     body = bytearray()
     try:
         async with nullcontext() if _is_here(request) else asyncio.timeout(LONGEST_UPLOAD):
@@ -77,10 +78,20 @@ async def _body(request: Request, largest: int = LARGEST_BODY) -> bytes:
                 more = part.get("more_body", False)
                 if len(body) > largest:
                     raise _too_large(largest)
+                if len(body) > held:
+                    held = _hold(request, min(2 * len(body), largest))
     except TimeoutError:
         message = f"the body was not complete after {LONGEST_UPLOAD} s: send it again"
         raise Refused(HTTPStatus.REQUEST_TIMEOUT, message) from None
     return bytes(body)
+
+
+def _hold(request: Request, size: int) -> int:
+    """Refused, if there is no room for so much beside what others send."""
+    share = share_of(request.scope)
+    if share is not None:
+        share.hold(size)
+    return size
 
 
 def _is_here(request: Request) -> bool:
@@ -97,14 +108,14 @@ def parse_json(body: bytes) -> Any:
     try:
         return _decoder.decode(body.decode())
     except UnicodeDecodeError as wrong:
-        raise _unreadable(f"it is not UTF-8 at byte {wrong.start}") from None
+        raise unreadable(f"it is not UTF-8 at byte {wrong.start}") from None
     except RecursionError:
-        raise _unreadable("it is nested too deep") from None
+        raise unreadable("it is nested too deep") from None
     except json.JSONDecodeError as wrong:
-        raise _unreadable(f"{wrong.msg} at character {wrong.pos}") from None
+        raise unreadable(f"{wrong.msg} at character {wrong.pos}") from None
 
 
-def _unreadable(why: str) -> Refused:
+def unreadable(why: str) -> Refused:
     return Refused(HTTPStatus.BAD_REQUEST, f"the body is not readable as JSON: {why}")
 
 
@@ -112,25 +123,25 @@ def _one_value_per_name(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
-        raise _unreadable(f"the name {printable(twice)!r} comes twice in one object")
+        raise unreadable(f"the name {printable(twice)!r} comes twice in one object")
     return found
 
 
 def _integer(text: str) -> int:
     if len(text) > _LONGEST_INTEGER or not SMALLEST_INTEGER <= (number := int(text)) <= LARGEST_INTEGER:
-        raise _unreadable(f"the integer {text[:24]} does not fit into 64 bits: write it as a string")
+        raise unreadable(f"the integer {text[:24]} does not fit into 64 bits: write it as a string")
     return number
 
 
 def _fraction(text: str) -> float:
     number = float(text)
     if not isfinite(number):
-        raise _unreadable(f"the number {text[:24]} is too large")
+        raise unreadable(f"the number {text[:24]} is too large")
     return number
 
 
 def _no_constant(text: str) -> Any:
-    raise _unreadable(f"{text} is not JSON")
+    raise unreadable(f"{text} is not JSON")
 
 
 _decoder = json.JSONDecoder(
@@ -142,6 +153,22 @@ def refuse_parameters(request: Request) -> None:
     """Of a call that takes none."""
     if request.scope["query_string"] and (unknown := [printable(name) for name in request.query_params]):
         raise Invalid(*(Problem(name, "unknown_field", "there is no such parameter here") for name in unknown))
+
+
+def refuse_undecodable(request: Request) -> None:
+    """Bytes that are no text would all be read as the same character: two names for one thing, and a wrong one."""
+    path, query = request.scope.get("raw_path") or b"", request.scope["query_string"]
+    if b"%" in path:
+        _refuse_undecodable(path, "path")
+    if b"%" in query:
+        _refuse_undecodable(query, "query")
+
+
+def _refuse_undecodable(raw: bytes, field: str) -> None:
+    try:
+        unquote_to_bytes(raw).decode()
+    except UnicodeDecodeError:
+        raise Invalid.of(field, "bad_text", "is not UTF-8 where it is written with %: write it anew") from None
 
 
 def path_id(request: Request) -> UUID:

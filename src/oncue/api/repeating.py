@@ -22,20 +22,39 @@ from oncue.engines.port import Created, Creation, Repeat
 
 LONGEST_KEY = 255
 HEADER = "Idempotency-Key"
+HASHED = 16  # bytes
 
 Make = Callable[[UUID], Awaitable[Response]]
 
 
 def repeat_of(request: Request, body: Any) -> Repeat | None:
     """What tells a repeat apart from another request: the key as it was sent, the body by what it means."""
-    key = request.headers.get(HEADER)
-    if key is None:
-        return None
+    return None if HEADER not in request.headers else repeat_with(request, _hash(_encode(body)))
+
+
+def repeat_with(request: Request, body_hash: bytes) -> Repeat:
+    key = request.headers[HEADER]
     if not 0 < len(key) <= LONGEST_KEY or not key.isascii() or not key.isprintable():
         message = f"is 1 to {LONGEST_KEY} printable ASCII characters: a random UUID does"
         raise Invalid.of(HEADER, "bad_header", message)
     scope = f"{request.method} {request.url.path} {key}"
-    return Repeat(_hash(scope.encode()), _hash(msgspec.json.encode(body, order="sorted")))
+    return Repeat(_hash(scope.encode()), body_hash)
+
+
+class BodyHash:
+    """Of a body with one list, as of any other, from the parts of the list as they come."""
+
+    def __init__(self, name: str) -> None:
+        self._hash = hashlib.blake2b(b'{"%b":[' % name.encode(), digest_size=HASHED)
+        self._comma = b""
+
+    def add(self, part: Any) -> None:
+        self._hash.update(self._comma + _encode(part))
+        self._comma = b","
+
+    def digest(self) -> bytes:
+        self._hash.update(b"]}")
+        return self._hash.digest()
 
 
 async def once(api: Api, request: Request, caller: Caller, body: Any, make: Make, *, kept: bool = True) -> Response:
@@ -85,5 +104,9 @@ def _reused() -> KeyReused:
     return KeyReused(f"this {HEADER} came before with another body: nothing was done; use a new key")
 
 
+def _encode(body: Any) -> bytes:
+    return msgspec.json.encode(body, order="sorted")
+
+
 def _hash(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=16).digest()
+    return hashlib.blake2b(data, digest_size=HASHED).digest()

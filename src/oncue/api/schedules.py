@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +14,7 @@ from oncue.api.context import Api
 from oncue.api.reading import read_object
 from oncue.domain.errors import Invalid, Problem, inside
 from oncue.domain.fields import Reader, instant, read_fields, whole
-from oncue.domain.preview import MOST_SHOWN, USUALLY_SHOWN, preview
+from oncue.domain.preview import MOST_SHOWN, USUALLY_SHOWN
 from oncue.domain.schedule import parse_schedule
 from oncue.domain.schedule_fields import read_schedule
 
@@ -29,8 +28,8 @@ async def show_ahead(api: Api, request: Request, caller: Caller) -> Response:
     with inside("schedule"):
         schedule = parse_schedule(asked["schedule"], now)
     count, after = asked.get("count", USUALLY_SHOWN), asked.get("after")
-    # up to a thousand steps of a calendar, which other callers need not wait for
-    return answer(await asyncio.to_thread(preview, schedule, count, after, now))
+    with api.patience.aside():
+        return answer(await api.previews.show(caller, schedule, count, after, now))
 
 
 def _asked(raw: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager, contextmanager
 import uvicorn
 
 from oncue.api.application import Application
-from oncue.api.heads import BoundedHeads
+from oncue.api.connection import Connection
+from oncue.api.connections import Connections, most_connections
 from oncue.clock import Clock
 from oncue.engines.port import Engine
 from oncue.settings import Settings
@@ -22,17 +23,36 @@ LAST_ANSWERS = 5  # seconds for requests that are under way when the server is t
 class Server(uvicorn.Server):
     """Signals are not its business: whoever runs it says when to stop."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
+    def __init__(self, app: Application, most: int) -> None:
+        super().__init__(_config(app))
+        self.server_state: Connections = Connections(most)
         self.listening = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.listening.set()
 
+    async def on_tick(self, counter: int) -> bool:
+        self.server_state.look()
+        return await super().on_tick(counter)
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+def _config(app: Application) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=Connection,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # whoever is on this machine could have any address in the audit log
+        timeout_graceful_shutdown=LAST_ANSWERS,
+    )
 
 
 @asynccontextmanager
@@ -43,18 +63,7 @@ async def serving(
     host, port = door.getsockname()[:2]
     app = Application(engine, clock, settings)
     app.api.awaited = awaited
-    config = uvicorn.Config(
-        app,
-        http=BoundedHeads,
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,  # whoever is on this machine could have any address in the audit log
-        timeout_graceful_shutdown=LAST_ANSWERS,
-    )
-    server = Server(config)
+    server = Server(app, most_connections())
     served = Supervised("web server", lambda: server.serve(sockets=[door]), clock, most_ends=1)
     try:
         await server.listening.wait()

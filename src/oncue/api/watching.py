@@ -11,6 +11,7 @@ import secrets
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -36,6 +37,8 @@ LATE = Duration(2 * SECOND)  # an end may be written so long after its instant
 MOST_FOUND = 1_000  # runs of one look, running or ended
 MOST_TOLD = 500  # changes of one look, and jobs hinted at between two
 KEPT = 2_000  # events for those who come back or are slow
+KEPT_BYTES = 4 * 1024 * 1024  # the same
+AT_ONCE = 64 * 1024  # bytes handed to a reader, who gets the next when these are on their way; of one event, too
 KEPT_FOR = Duration(MINUTE)  # after the last reader has left
 
 ClassesOf = Callable[..., Awaitable[dict[ClassId, ClassKey]]]
@@ -66,11 +69,18 @@ class Channel:
         self.known: dict[RunId, object] | None = None  # what was told of a run last; None: nobody has looked yet
         self.running: frozenset[RunId] = frozenset()
         self.seen_until = Instant(0)
-        self._events: deque[bytes] = deque(maxlen=KEPT)
+        self._events: deque[bytes] = deque()
+        self._bytes = 0
 
     def tell(self, kind: str, data: Any) -> None:
         self.last += 1
-        self._events.append(self.written(kind, self.last, data))
+        event = self.written(kind, self.last, data)
+        if len(event) > AT_ONCE:
+            event = self.written("resync", self.last, {})
+        self._events.append(event)
+        self._bytes += len(event)
+        while len(self._events) > KEPT or self._bytes > KEPT_BYTES:
+            self._bytes -= len(self._events.popleft())
         self.news.set()
         self.news = asyncio.Event()
 
@@ -87,11 +97,18 @@ class Channel:
         return int(number) if known and int(number) <= self.last else None
 
     def after(self, place: int | None) -> tuple[bytes, int]:
-        """What came after this place, and the new place. If any of it is not kept, only that one should read anew."""
+        """What came after this place, as much of it as goes at once, and the new place. If any of it is not kept, only
+        that one should read anew.
+        """
         if place is None or self.last - place > len(self._events):
             return self.written("resync", self.last, {}), self.last
-        missing = self.last - place
-        return b"".join(list(self._events)[-missing:]) if missing else b"", self.last
+        chosen, size = list[bytes](), 0
+        for event in islice(self._events, len(self._events) - (self.last - place), None):
+            size += len(event)
+            if size > AT_ONCE:
+                break
+            chosen.append(event)
+        return b"".join(chosen), place + len(chosen)
 
 
 class Watching:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 
 import msgspec
+from msgspec.structs import replace
 
 from oncue.domain.cron import DstGap
 from oncue.domain.cron_notes import note_on, skipped_between
@@ -16,6 +17,7 @@ from oncue.domain.zones import zone
 
 MOST_SHOWN = 1_000
 USUALLY_SHOWN = 10
+CUT_OFF = "cut off here, because computing more took too long: ask for what comes after this one"
 END_OF_TIME = Instant(instant(datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC)) - MICROSECOND)
 
 
@@ -35,15 +37,38 @@ class Preview(msgspec.Struct, frozen=True):
     skipped: tuple[str, ...] = ()
 
 
+class Previewing:
+    """A preview that is computed step by step: the first `count` occurrences later than `after`, or than now; no more
+    than `max_runs` of them."""
+
+    def __init__(self, schedule: Schedule, count: int, after: Instant | None, now: Instant) -> None:
+        self._schedule = schedule
+        self._after = now if after is None else after
+        self._now = now
+        most = count if schedule.max_runs is None else min(count, schedule.max_runs)
+        self._instants = islice(_instants(schedule, after, now), most)
+        self._last: Instant | None = None
+
+    def steps(self) -> Iterator[Occurrence]:
+        for at in self._instants:
+            self._last = at
+            yield _occurrence(self._schedule, at, self._now)
+
+    def whole(self, found: Sequence[Occurrence]) -> Preview:
+        """What the steps have given, and what gaps take away up to there."""
+        skipped = _skipped(self._schedule, self._after, self._last)
+        return Preview(_description(self._schedule), tuple(found), skipped)
+
+    def cut_off(self, found: Sequence[Occurrence]) -> Preview:
+        """The same, where computing took too long: the last one says so."""
+        *before, last = found
+        return self.whole([*before, replace(last, note="; ".join(filter(None, (last.note, CUT_OFF))))])
+
+
 def preview(schedule: Schedule, count: int, after: Instant | None, now: Instant) -> Preview:
-    """The first `count` occurrences later than `after`, or than now; no more than `max_runs` of them."""
-    most = count if schedule.max_runs is None else min(count, schedule.max_runs)
-    found = tuple(islice(_instants(schedule, after, now), most))
-    return Preview(
-        _description(schedule),
-        tuple(_occurrence(schedule, at, now) for at in found),
-        _skipped(schedule, now if after is None else after, found),
-    )
+    """All of it in one go."""
+    asked = Previewing(schedule, count, after, now)
+    return asked.whole(tuple(asked.steps()))
 
 
 def _instants(schedule: Schedule, after: Instant | None, now: Instant) -> Iterator[Instant]:
@@ -71,9 +96,9 @@ def _description(schedule: Schedule) -> str:
     return describe_schedule(schedule) + jitter
 
 
-def _skipped(schedule: Schedule, after: Instant, found: tuple[Instant, ...]) -> tuple[str, ...]:
-    if schedule.kind is not Kind.CRON or schedule.dst_gap is not DstGap.SKIP or not found:
+def _skipped(schedule: Schedule, after: Instant, last: Instant | None) -> tuple[str, ...]:
+    if schedule.kind is not Kind.CRON or schedule.dst_gap is not DstGap.SKIP or last is None:
         return ()
     if schedule.start_at is not None:
         after = max(after, Instant(schedule.start_at - MICROSECOND))
-    return tuple(gone.note for gone in skipped_between(cron_of(schedule), zone(schedule.timezone), after, found[-1]))
+    return tuple(gone.note for gone in skipped_between(cron_of(schedule), zone(schedule.timezone), after, last))

@@ -66,6 +66,9 @@ class PostgresEngine:
             async with asyncio.timeout(within / SECOND):
                 await self._store.fetch("select 1", hot=True)
 
+    async def probe(self) -> None:
+        await self.ping(SECOND)
+
     async def close(self) -> None:
         await self._signals.close()
         await self._store.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oncue.clock import SystemClock
-from oncue.domain.instants import Duration, Instant
+from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.engines.port import Capabilities, Fleet, History, Jobs, People, Planning, Running, Signals
 from oncue.engines.sqlite.fleet import SqliteFleet
 from oncue.engines.sqlite.history import SqliteHistory
@@ -59,6 +59,9 @@ class SqliteEngine:
 
     async def ping(self, within: Duration) -> None:
         await self._store.ping(within)
+
+    async def probe(self) -> None:
+        await self.ping(SECOND)
 
     async def close(self) -> None:
         await self._signals.close()

@@ -1,0 +1,184 @@
+"""One connection: HTTP with heads of a bounded size, and nobody waited for longer than `connections.py` says."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import httptools
+from starlette.types import Scope
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from oncue.api.connections import Connections, Queue
+
+LARGEST_HEAD = 64 * 1024  # bytes of a request's address and headers
+MOST_IGNORED = 1024 * 1024  # bytes that are still read, and thrown away, of a request that was cut short
+
+NAME = "oncue.connection"  # in the scope of a request
+FULL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n"
+    b"content-type: text/plain; charset=utf-8\r\ncontent-length: 47\r\n\r\n"
+    b"there are too many connections: come back later"
+)
+
+
+def known(scope: Scope) -> None:
+    """The request has a good key: its connection is no stranger's."""
+    connection = scope.get(NAME)
+    if connection is not None:
+        connection.known = True
+
+
+class Connection(HttpToolsProtocol):
+    """Whoever sends more than a head may have is told 400, and cut off. An answer that is given before the body has
+    come to its end is the last one: the rest of the body is nobody's business, and may be without end.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.known = False
+        self._all = cast(Connections, server_state)
+        self._queue: Queue | None = None
+        self._in_head = True
+        self._received = 0  # bytes of a head that is not complete
+        self._keep_alive = False  # what the request wants, while its body is not complete
+        self._ignored = 0
+        self._unread = 0  # bytes that we had for a reader who stalled
+
+    # ----------------------------------------------------------------------------------------------------- what comes
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        if self._all.make_room():
+            self._wait_in(self._all.head)
+        else:
+            transport.write(FULL)
+            self._hang_up()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait_in(None)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._queue is self._all.leaving:
+            self._ignored += len(data)
+            if self._ignored > MOST_IGNORED:
+                self.flow.pause_reading()
+            return
+        if self._in_head:
+            self._received += len(data)
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if not self._in_head:
+            self._expect_the_rest()
+        elif self._received > LARGEST_HEAD:
+            self.send_400_response(f"the address and the headers have more than {LARGEST_HEAD} bytes: send less")
+        elif self._received and self._queue is self._all.idle:
+            self._wait_in(self._all.head)
+
+    def on_headers_complete(self) -> None:
+        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > LARGEST_HEAD:
+            raise httptools.HttpParserError("the head is too large")  # the caller of the parser says 400
+        self._in_head, self._received = False, 0
+        if self._queue is not self._all.stalled:
+            self._wait_in(None)
+        self.scope[NAME] = self  # type: ignore[literal-required]  # whoever checks the key tells us
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._in_head = True
+        if self.cycle.transport is not self.transport and not self.cycle.response_started:
+            self.cycle.transport, self.cycle.keep_alive = self.transport, self._keep_alive
+        super().on_message_complete()
+
+    def _expect_the_rest(self) -> None:
+        """Of a body: as long as it is not here, an answer is followed by the end of the connection."""
+        if self.cycle.transport is self.transport:
+            self._keep_alive = self.cycle.keep_alive
+            self.cycle.transport, self.cycle.keep_alive = cast(asyncio.Transport, _LastAnswer(self)), False
+
+    # ------------------------------------------------------------------------------------------------------ what goes
+
+    def on_response_complete(self) -> None:
+        self.server_state.total_requests += 1
+        if self._queue is self._all.leaving:
+            return
+        if self.transport.is_closing():
+            self._wait_to_be_read()
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        elif self._in_head:
+            self._wait_in(self._all.idle if self.known else self._all.head)
+
+    def send_400_response(self, msg: str) -> None:
+        super().send_400_response(msg)
+        self._wait_to_be_read()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._queue is None:
+            self._wait_to_be_read()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._queue is self._all.stalled and not self.transport.is_closing():
+            self._wait_in(None)
+
+    # ------------------------------------------------------------------------------------------------------- the end
+
+    def linger(self) -> None:
+        """No more is said, and what is still sent to us is thrown away: cut off at once, we would take back the answer
+        that is on its way."""
+        self._wait_in(self._all.leaving)
+        if not self.transport.is_closing():
+            self.transport.write_eof()
+            self.flow.resume_reading()
+
+    def overdue(self) -> None:
+        if self._queue in (self._all.head, self._all.idle):
+            self._hang_up()
+        elif self._queue is self._all.stalled and self.transport.get_write_buffer_size() < self._unread:
+            self._wait_to_be_read()
+        else:
+            self.drop()
+
+    def drop(self) -> None:
+        self._wait_in(None)
+        self.connections.discard(self)
+        self.transport.abort()
+
+    def _hang_up(self) -> None:
+        self.transport.close()
+        self._wait_to_be_read()
+
+    def _wait_to_be_read(self) -> None:
+        self._unread = self.transport.get_write_buffer_size()
+        self._wait_in(self._all.stalled)
+
+    def _wait_in(self, queue: Queue | None) -> None:
+        if self._queue is not None:
+            self._queue.until.pop(self, None)
+        self._queue = queue
+        if queue is not None:
+            self._all.enter(queue, self)
+
+
+class _LastAnswer:
+    """The way out for an answer after which nothing is read any more."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.write = connection.transport.write
+        self.is_closing = connection.transport.is_closing
+        self.close = connection.linger

@@ -1,0 +1,88 @@
+"""A long list in a body, read one part at a time: all of it at once would take many times the room of the body."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+
+from oncue.api.problems import Refused
+from oncue.api.reading import LARGEST_BODY, as_object, expect_json, parse_json, read_body, unreadable
+from oncue.api.shares import LARGE
+from oncue.domain.errors import Invalid
+from oncue.domain.plain_text import printable
+
+MOST_VALUES = 2_000_000  # of one body: each may be a part, which takes more room by itself than it does in the body
+
+NOTHING = msgspec.Raw(b"null")
+
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_parts = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+async def read_items(request: Request, name: str, largest: int) -> list[msgspec.Raw]:
+    """The parts of the one list that the body, an object, has. They are cut apart, and not read: see `read_item`."""
+    expect_json(request)
+    body = await read_body(request, largest)
+    if body.count(b",") >= MOST_VALUES:
+        raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MOST_VALUES} values: send fewer")
+    try:
+        return _cut(body, name)
+    except msgspec.ValidationError:
+        raise _no_list(name) from None
+    except RecursionError:
+        raise unreadable("it is nested too deep") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as wrong:
+        if len(body) > LARGEST_BODY:
+            raise unreadable(str(wrong)) from None
+        return _read(body, name)
+
+
+def _no_list(name: str) -> Invalid:
+    return Invalid.of(name, "wrong_type", f'the body is a JSON object with a list, like {{"{name}": […]}}')
+
+
+def _cut(body: bytes, name: str) -> list[msgspec.Raw]:
+    found = _fields(body).get(name, NOTHING)
+    _refuse_others(body, name, found)
+    return _parts(found)
+
+
+def _read(body: bytes, name: str) -> list[msgspec.Raw]:
+    """Of what cannot be cut: as JSON it says best what is wrong with it, or it has half a surrogate pair in some part,
+    and then there is one who can say in which."""
+    fields = as_object(body)
+    _refuse_unknown(fields, name)
+    parts = fields.get(name)
+    if not isinstance(parts, list):
+        raise _no_list(name)
+    return [msgspec.Raw(json.dumps(part).encode()) for part in parts]
+
+
+def _refuse_others(body: bytes, name: str, found: msgspec.Raw) -> None:
+    """Whatever is in the body beside the list. The first bracket is the list's; if it is another one's, there is
+    something beside the list, and what is left of the body is no object that has only this.
+    """
+    start = -1 if found is NOTHING else body.find(b"[")
+    around = body if start < 0 else body[:start] + b"[]" + body[start + len(found) :]
+    if len(around) > LARGE:
+        raise Invalid.of("", "unknown_field", f"there is more in it than a list: it has only {name}")
+    _refuse_unknown(as_object(around), name)
+
+
+def _refuse_unknown(fields: Iterable[str], name: str) -> None:
+    for other in fields:
+        if other != name:
+            raise Invalid.of(printable(other), "unknown_field", f"there is no such field here: it has only {name}")
+
+
+async def read_item(raw: msgspec.Raw) -> Any:
+    """One part, as strictly as a body."""
+    if len(raw) > LARGEST_BODY:
+        raise Invalid.of("", "too_large", f"has more than {LARGEST_BODY} bytes: send less")
+    return parse_json(bytes(raw)) if len(raw) <= LARGE else await asyncio.to_thread(parse_json, bytes(raw))

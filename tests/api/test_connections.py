@@ -1,0 +1,196 @@
+"""Connections that say nothing, little, too much, or do not listen: none shuts the door to others."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+
+import pytest
+from tests.api.listening import House, listening
+from tests.api.test_wire import BODY, length, request, serves
+
+from oncue.api import connections
+from oncue.testing.conformance.store import EmptyStore
+
+SOON = 10.0  # seconds in which something has to happen that takes a tenth of it
+MOST = 20
+ENDLESS = 4 * 1024**3  # bytes that somebody says they send
+
+
+@pytest.fixture
+def house(empty_sqlite: EmptyStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+    monkeypatch.setattr(connections, "HEAD_WITHIN", 0.5)
+    monkeypatch.setattr(connections, "READ_WITHIN", 0.5)
+    with listening(empty_sqlite) as house:
+        yield house
+
+
+@pytest.fixture
+def small_house(empty_sqlite: EmptyStore) -> Iterator[House]:
+    with listening(empty_sqlite, MOST) as house:
+        yield house
+
+
+def connect(house: House) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", house.port), timeout=SOON)
+
+
+def answer_on(wire: socket.socket) -> bytes:
+    """One answer, read whole."""
+    said = b""
+    while b"\r\n\r\n" not in said:
+        said += wire.recv(65_536)
+    head, _, body = said.partition(b"\r\n\r\n")
+    [size] = [int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+    while len(body) < size:
+        body += wire.recv(65_536)
+    return head
+
+
+def is_cut_off(wire: socket.socket, drip: bytes = b"") -> bool:
+    until = time.monotonic() + SOON
+    wire.settimeout(0.1)
+    while time.monotonic() < until:
+        try:
+            wire.sendall(drip)
+            if wire.recv(65_536) == b"":
+                return True
+        except TimeoutError:
+            continue
+        except ConnectionError:
+            return True
+    return False
+
+
+def get(house: House, path: bytes = b"/v1/me", *headers: bytes) -> bytes:
+    return request(house, *headers, line=b"GET " + path + b" HTTP/1.1", body=b"")
+
+
+# -------------------------------------------------------------------------------------------------------- saying little
+
+
+def test_who_says_nothing_or_half_a_head_is_cut_off_also_when_it_drips(house: House) -> None:
+    with connect(house) as silent, connect(house) as half, connect(house) as dripping:
+        half.sendall(b"GET /v1/jobs HTTP/1.1\r\nHost: on")
+        dripping.sendall(b"GET /v1/jobs HTTP/1.1\r\nX-Long: ")
+
+        assert is_cut_off(dripping, b"x")
+        assert is_cut_off(silent)
+        assert is_cut_off(half)
+
+
+def test_who_has_no_good_key_is_not_kept_and_who_has_one_is(house: House) -> None:
+    with connect(house) as stranger, connect(house) as known:
+        stranger.sendall(b"GET /healthz HTTP/1.1\r\nHost: oncue\r\n\r\n")
+        known.sendall(get(house))
+        assert [answer_on(one)[:12] for one in (stranger, known)] == [b"HTTP/1.1 200"] * 2
+
+        assert is_cut_off(stranger)
+        known.sendall(get(house))
+        assert answer_on(known).startswith(b"HTTP/1.1 200")
+
+        known.sendall(b"GET /v1/jobs HTTP/1.1\r\nHost: on")
+        assert is_cut_off(known)
+
+
+def test_a_crowd_that_says_nothing_takes_nobodys_place(small_house: House) -> None:
+    with ExitStack() as crowd:
+        known = crowd.enter_context(connect(small_house))
+        for _ in range(3):
+            known.sendall(get(small_house))
+            assert answer_on(known).startswith(b"HTTP/1.1 200")
+            silent = [crowd.enter_context(connect(small_house)) for _ in range(2 * MOST)]
+            assert serves(small_house)
+            assert is_cut_off(silent[0])
+
+
+def test_when_everybody_is_being_served_the_next_is_told_to_come_back(small_house: House) -> None:
+    with ExitStack() as crowd:
+        for _ in range(MOST):
+            uploading = crowd.enter_context(connect(small_house))
+            uploading.sendall(request(small_house, length(100), body=b"{"))
+            uploading.settimeout(0.05)
+            with pytest.raises(TimeoutError):
+                uploading.recv(1)
+        one_more = crowd.enter_context(connect(small_house))
+        assert answer_on(one_more).startswith(b"HTTP/1.1 503")
+
+
+# ------------------------------------------------------------------------------------------------------ saying too much
+
+
+def swallowed(house: House, head: bytes) -> tuple[int, bytes]:
+    """How much of a body without end is taken, and what is said to it."""
+    taken, part = 0, b" " * 65_536
+    with connect(house) as wire:
+        wire.sendall(head)
+        wire.settimeout(1)
+        with suppress(OSError):
+            while taken < ENDLESS // 16:
+                taken += wire.send(part)
+        said = b""
+        with suppress(OSError):
+            while more := wire.recv(65_536):
+                said += more
+    return taken, said
+
+
+HEADS = {
+    "without a key": lambda house: b"POST /v1/jobs HTTP/1.1\r\nHost: oncue\r\n",
+    "too large": lambda house: request(house, body=b"")[:-2],
+    "where none is read": lambda house: b"GET /healthz HTTP/1.1\r\nHost: oncue\r\n",
+    "for nothing": lambda house: b"POST /nothing HTTP/1.1\r\nHost: oncue\r\n",
+}
+EXPECTED = {"without a key": b"401", "too large": b"413", "where none is read": b"200", "for nothing": b"404"}
+
+
+@pytest.mark.parametrize("kind", HEADS)
+@pytest.mark.parametrize("declared", [length(ENDLESS), b"Transfer-Encoding: chunked"])
+def test_a_body_that_nobody_wants_is_not_swallowed(house: House, kind: str, declared: bytes) -> None:
+    head = HEADS[kind](house) + declared + b"\r\n\r\n" + (b"" if b"Length" in declared else b"100000000\r\n")
+
+    taken, said = swallowed(house, head)
+
+    assert taken < 32 * 1024 * 1024  # what the buffers of the system take
+    assert said.startswith(b"HTTP/1.1 " + EXPECTED[kind])
+    assert b"connection: close" in said.lower()
+    assert serves(house)
+
+
+def test_a_body_that_comes_after_its_head_leaves_the_connection_as_it_was(house: House) -> None:
+    with connect(house) as wire:
+        for _ in range(3):
+            whole = request(house, length(len(BODY)))
+            wire.sendall(whole[:-5])
+            time.sleep(0.05)
+            wire.sendall(whole[-5:])
+            head = answer_on(wire)
+            assert head.startswith(b"HTTP/1.1 201")
+            assert b"connection: close" not in head.lower()
+
+
+# -------------------------------------------------------------------------------------------------------- not listening
+
+
+def test_who_does_not_read_the_answers_is_cut_off(house: House) -> None:
+    with socket.socket() as wire:
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        wire.connect(("127.0.0.1", house.port))
+        wire.settimeout(0.2)
+        assert is_refused(wire, get(house, b"/openapi.json"))
+    assert serves(house)
+
+
+def is_refused(wire: socket.socket, sent: bytes) -> bool:
+    """Whether it cannot be sent any more."""
+    until = time.monotonic() + SOON
+    while time.monotonic() < until:
+        try:
+            wire.sendall(sent)
+        except TimeoutError:
+            continue
+        except ConnectionError:
+            return True
+    return False
