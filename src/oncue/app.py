@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -284,11 +284,13 @@ async def _work(settings: Settings, worker_id: WorkerId, channel: Channel) -> in
     capture.install()
     tasks, clock = load_registry(settings), SystemClock()
     while True:
-        with suppress(StoreUnavailable):  # it may come back: a worker that waits for it is better than one that is gone
+        try:  # it may come back: a worker that waits for it is better than one that is gone
             async with store(settings, clock) as engine:
                 code = await WorkerProcess(engine, clock, settings, worker_id, tasks, channel).run()
                 await channel.close()
                 return code
+        except StoreUnavailable as away:
+            log.warning("the store is away; trying again until it is back", why=str(away))
         await clock.sleep(SECOND)
 
 

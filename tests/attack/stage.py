@@ -32,7 +32,9 @@ class Stage:
         tasks = ["--tasks", str(case.__file__)] if hasattr(case, "tasks") else []
         said = case.stderr() if hasattr(case, "stderr") else None
         options = (*OPTIONS, *tasks, *getattr(case, "OPTIONS", ()))
-        server = self.fleet.start("up", *options, tasks=VICTIM_TASKS, stderr=said)
+        server = self.fleet.start(
+            "up", *options, tasks=VICTIM_TASKS, stderr=said, env=getattr(case, "ENVIRONMENT", None)
+        )
         self.fleet.ready(workers=1)
         return server
 
