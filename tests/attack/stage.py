@@ -32,9 +32,7 @@ class Stage:
         tasks = ["--tasks", str(case.__file__)] if hasattr(case, "tasks") else []
         said = case.stderr() if hasattr(case, "stderr") else None
         options = (*OPTIONS, *tasks, *getattr(case, "OPTIONS", ()))
-        server = self.fleet.start(
-            "up", *options, tasks=VICTIM_TASKS, stderr=said, env=getattr(case, "ENVIRONMENT", None)
-        )
+        server = self.fleet.start("up", *options, tasks=VICTIM_TASKS, stderr=said)
         self.fleet.ready(workers=1)
         return server
 
