@@ -292,12 +292,14 @@ async def _work(start: Start, channel: Channel) -> int:
     settings, clock = start.settings, SystemClock()
     tasks = load_registry(settings)
     while True:
-        with suppress(StoreUnavailable):  # it may come back: a worker that waits for it is better than one that is gone
+        try:  # it may come back: a worker that waits for it is better than one that is gone
             async with store(settings, clock) as engine:
                 work = WorkerProcess(engine, clock, settings, start.worker_id, tasks, channel, start.known_for_it)
                 code = await work.run()
                 await channel.close()
                 return code
+        except StoreUnavailable as away:
+            log.warning("the store is away; trying again until it is back", why=str(away))
         await clock.sleep(SECOND)
 
 

@@ -29,6 +29,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     quota_payload: int = 0
     """Bytes that the payloads of these jobs may have, all together; 0: as many as they like."""
 
+    quota_runs: int = 100_000
+    """Waiting runs one member may have asked for by hand: run now, backfill, retry, requeue; 0: any number."""
+
     quota_classes: int = 1_000
     """Combinations of task, queue, priority, labels and size that one user may have made; 0: as many as they like. They
     go when nothing refers to them any more. Workers know each they can run: this bounds what one user costs all."""

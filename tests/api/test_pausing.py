@@ -6,10 +6,13 @@ from uuid import UUID, uuid4
 import pytest
 from tests.api.conftest import Desk, etag_of
 
+from oncue.domain.ids import JobId
 from oncue.domain.instants import HOUR, MINUTE, SECOND, rfc3339
 from oncue.domain.run import State
 from oncue.engines.port import Hint, Topic
+from oncue.services.finishing import SELDOM, Finishing
 from oncue.testing.conformance.cutting_off import cut_off
+from oncue.testing.conformance.store import Store
 
 
 async def act(desk: Desk, what: str, job: Any, body: Any = None, *, key: str = "ada") -> Any:
@@ -193,25 +196,23 @@ async def test_hints_follow_a_pause_and_a_resume(desk: Desk, monkeypatch: pytest
 async def test_a_job_with_more_runs_than_one_step_holds_is_resumed_in_several(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, missed: str, runs: int
 ) -> None:
-    for module in ("sqlite.jobs", "sqlite.lists", "postgres.jobs"):
-        monkeypatch.setattr(f"oncue.engines.{module}.MOST_READ", 3)
+    small_steps(monkeypatch)
     store = desk.store
     job = await desk.create(schedule="every 1m", overlap="allow")
     await store.plan(ahead=8 * MINUTE)
     await act(desk, "pause", job)
     store.advance(8 * MINUTE + SECOND)
-    refused = await desk.call("PATCH", f"/v1/jobs/{job['job_id']}", {"timeout": "1m"})
 
     resumed = await act(desk, "resume", job, {"missed": missed})
 
-    assert (refused.status_code, "let them run first" in refused.text) == (409, True)
     assert resumed["status"] == "active"
+    await finished(store)
     assert len(await store.claimable()) == runs
     assert sum(entry.count for entry in await store.ledger(UUID(job["job_id"]))) == 8 - runs
     await store.check_counts()
 
 
-async def test_pausing_again_holds_what_a_pause_that_was_cut_off_has_left(desk: Desk) -> None:
+async def test_nothing_starts_after_a_pause_that_was_cut_off_and_others_finish_it(desk: Desk) -> None:
     store = desk.store
     job = await desk.create(schedule="every 1s", overlap="allow")
     await store.plan_all(ahead=1_200 * SECOND)
@@ -220,7 +221,74 @@ async def test_pausing_again_holds_what_a_pause_that_was_cut_off_has_left(desk: 
         answer = await desk.call("POST", f"/v1/jobs/{job['job_id']}/pause")
     assert answer.status_code == 503
     assert await store.claimable() != []
-
+    assert await store.claim_due(await store.worker()) == []
     await act(desk, "pause", job)
 
+    await finished(store)
+
     assert await store.claimable() == []
+
+
+async def test_a_job_with_more_runs_than_one_step_holds_can_be_changed_and_nothing_old_starts(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_steps(monkeypatch)
+    store = desk.store
+    job = await desk.create(schedule="every 1m", overlap="allow", payload={"n": 1})
+    await store.plan(ahead=16 * MINUTE)
+    store.advance(14 * MINUTE)
+    worker = await store.worker()
+
+    answer = await desk.call("PATCH", f"/v1/jobs/{job['job_id']}", {"payload": {"n": 2}})
+    at_once = await store.claim_due(worker)
+    await finished(store)
+    runs = await store.claim_due(worker)
+
+    assert (answer.status_code, at_once) == (200, [])
+    assert [run.payload for run in runs] == [b'{"n":2}'] * 14
+    store.advance(2 * MINUTE)
+    assert [run.payload for run in await store.claim_due(worker)] == [b'{"n":2}'] * 2
+    snap = await store.snapshot(JobId(UUID(job["job_id"])))
+    assert snap.cursor is not None
+    assert snap.cursor.planned == 16
+    await store.check_counts()
+
+
+async def test_acts_upon_a_job_that_has_many_runs_come_one_after_the_other(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None of them waits until all runs have followed the one before; in the end they follow all of them."""
+    small_steps(monkeypatch)
+    store = desk.store
+    job = await desk.create(schedule="every 1m", overlap="allow", payload={"n": 1})
+    await store.plan(ahead=16 * MINUTE)
+    store.advance(16 * MINUTE)
+    worker = await store.worker()
+
+    await act(desk, "pause", job)
+    job = (await desk.call("PATCH", f"/v1/jobs/{job['job_id']}", {"payload": {"n": 2}})).json()
+    await act(desk, "resume", job, {"missed": "all"})
+    await act(desk, "pause", job)
+    await finished(store)
+    assert await store.claim_due(worker) == []
+    await act(desk, "resume", job, {"missed": "all"})
+    await finished(store)
+
+    assert [run.payload for run in await store.claim_due(worker)] == [b'{"n":2}'] * 16
+    await store.check_counts()
+
+
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that few runs are many."""
+    for module in ("sqlite.jobs", "sqlite.lists", "postgres.jobs"):
+        monkeypatch.setattr(f"oncue.engines.{module}.MOST_READ", 3)
+    for engine in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"oncue.engines.{engine}.following.BITE", 2)
+        monkeypatch.setattr(f"oncue.engines.{engine}.jobs.BITES_AT_ONCE", 1)
+
+
+async def finished(store: Store) -> None:
+    """As schedulers do it, a few bites at a time."""
+    finishing = Finishing(store.engine, store.clock)
+    while await finishing.run_once() != SELDOM:
+        pass

@@ -13,6 +13,7 @@ from oncue.domain import attempt
 from oncue.domain.ids import JobId
 from oncue.domain.instants import MINUTE, rfc3339
 from oncue.domain.run import State
+from oncue.services.finishing import SELDOM, Finishing
 
 EACH_MINUTE = {"every": "1m"}
 
@@ -175,7 +176,7 @@ async def test_a_purge_that_was_cut_off_is_gone_on_with(desk: Desk, monkeypatch:
     async def cut_off(job: JobId, limit: int) -> int:
         nonlocal calls
         calls += 1
-        if calls == 3:
+        if calls == 2:
             raise ConnectionError
         return await verb(job, limit)
 
@@ -185,7 +186,20 @@ async def test_a_purge_that_was_cut_off_is_gone_on_with(desk: Desk, monkeypatch:
     assert 0 < len(left) < len(runs)
     assert ("job.purge", job_id) in await actions(desk)
 
+    monkeypatch.setattr("oncue.api.ending.AT_A_TIME", 1_000)
     assert (await purge(desk, job_id)).status_code == 200
+    assert await desk.nothing_stored()
+
+
+async def test_of_a_large_job_the_rest_goes_after_the_answer(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    job_id, _ = await lived(desk)
+    monkeypatch.setattr("oncue.api.ending.AT_A_TIME", 1)
+    finishing = Finishing(desk.store.engine, desk.store.clock)
+
+    assert (await purge(desk, job_id)).status_code == 202
+    while await finishing.run_once() != SELDOM:
+        pass
+
     assert await desk.nothing_stored()
 
 

@@ -18,6 +18,7 @@ from oncue.domain.change import (
     run_now,
 )
 from oncue.domain.errors import Conflict, Invalid
+from oncue.domain.following import followed, is_outdated
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, occurrence_id
 from oncue.domain.instants import DAY, HOUR, MINUTE, NEVER, SECOND, Duration, Instant, parse_instant
 from oncue.domain.job import Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, decode_spec
@@ -209,9 +210,39 @@ class TestEditing:
         assert change.job.status is JobStatus.FINISHED
 
 
-def test_more_than_one_edit_may_plan_anew_refuse_it() -> None:
+def test_more_than_one_edit_may_plan_anew_follow_it() -> None:
+    change = change_spec(replace(recurring(1, 2), crowded=True), timeout=MINUTE)
+
+    assert (change.crowded, change.withdraw) == (True, ())
     with pytest.raises(Conflict, match="let them run first"):
-        change_spec(replace(recurring(1, 2), crowded=True), timeout=MINUTE)
+        change_spec(replace(recurring(1, 2), crowded=True), schedule=Schedule(at=tick(9)))
+
+
+class TestFollowing:
+    """Ticks 1 and 2 were due when the job was edited, at 2.5; 3 and 4 were planned ahead."""
+
+    @pytest.mark.parametrize(("every", "kept", "gone"), [(1, [1, 2, 3, 4], []), (2, [1, 2, 4], [3])])
+    def test_what_was_due_comes_back_and_what_is_to_come_if_its_schedule_has_it(
+        self, every: int, kept: list[int], gone: list[int]
+    ) -> None:
+        snap = recurring(1, 2, 3, 4, schedule=Schedule(every=Duration(every * MINUTE), anchor=NOW))
+        job = replace(snap.job, updated_at=tick(2.5))
+
+        found = followed(job, snap.class_id, snap.waiting, None, tick(9))
+
+        assert sorted(run.nominal for run in found.add) == [tick(n) for n in kept]
+        assert {run.job_version for run in found.add} == {job.version}
+        assert [(entry.first, entry.reason) for entry in found.ledger] == [(tick(n), "edited") for n in gone]
+        assert found.uncounted == 2
+
+    def test_what_a_resume_drops_is_in_the_ledger(self) -> None:
+        snap = recurring(1, 2, 3)
+        old = [run for run in snap.waiting if is_outdated(replace(snap.job, version=0), run, tick(3))]
+
+        found = followed(snap.job, snap.class_id, old, tick(3), tick(9))
+
+        assert (found.add, found.uncounted) == ((), 2)
+        assert [(entry.first, entry.reason) for entry in found.ledger] == [(tick(1), "paused"), (tick(2), "paused")]
 
 
 class TestPausing:
@@ -274,22 +305,25 @@ class TestResuming:
         assert change.withdraw == ids(1)
 
     @pytest.mark.parametrize("missed", [CatchUp.LAST, CatchUp.SKIP])
-    def test_of_more_than_one_step_may_hold_the_older_go_first_and_it_stays_paused(self, missed: CatchUp) -> None:
+    def test_more_than_one_step_may_hold_are_dropped_later(self, missed: CatchUp) -> None:
         crowded = replace(recurring(1, 2, 3, status=JobStatus.PAUSED), crowded=True)
 
         change = resume(crowded, missed, tick(5.5))
 
-        assert (change.unfinished, change.pauses_or_resumes, change.job) == (True, False, None)
-        assert (change.withdraw, change.add) == (ids(1, 2), ())
-        assert ledger(change) == [(tick(1), tick(1), 1, "paused"), (tick(2), tick(2), 1, "paused")]
-        assert change.cursor == Cursor(NEVER, tick(3), 1)
+        last = missed is CatchUp.LAST
+        assert (change.crowded, change.pauses_or_resumes, change.withdraw) == (True, True, ())
+        assert change.drop_before == (tick(5) if last else tick(5.5) + 1)
+        assert added(change) == ([tick(5)] if last else [])
+        assert ledger(change) == [(tick(4), tick(4), 1, "paused") if last else (tick(4), tick(5), 2, "paused")]
+        assert change.cursor is not None
+        assert (change.cursor.floor, change.cursor.planned) == (tick(5.5), 4 if last else 3)
 
     def test_all_of_more_than_one_step_may_hold_are_released(self) -> None:
         crowded = replace(recurring(1, 2, 3, status=JobStatus.PAUSED), crowded=True)
 
         change = resume(crowded, CatchUp.ALL, tick(5.5))
 
-        assert (change.unfinished, change.pauses_or_resumes, change.withdraw) == (False, True, ())
+        assert (change.crowded, change.pauses_or_resumes, change.withdraw) == (False, True, ())
 
     def test_a_one_shot_is_released(self) -> None:
         change = resume(one_shot(status=JobStatus.PAUSED), CatchUp.SKIP, tick(9))

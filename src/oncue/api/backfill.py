@@ -56,7 +56,8 @@ async def _backfilled(api: Api, job_id: JobId, first: Instant, last: Instant, ca
     # a job's own id stands for all its backfills, so that overlapping ones share their runs; ten thousand steps of a
     # calendar take a while, which other callers need not wait for
     decided = await asyncio.to_thread(change.backfill, snap, job_id, first, last, api.clock.now())
-    return decided if await api.engine.jobs.apply(decided, api.clock.now()) else None
+    applied = await api.engine.jobs.apply(decided, api.clock.now(), api.quota_of_runs(caller))
+    return decided if applied else None
 
 
 def _stretch(raw: dict[str, Any], now: Instant) -> tuple[Instant, Instant]:

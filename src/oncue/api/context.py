@@ -43,6 +43,7 @@ class Api:
         self.catalogue = Catalogue(engine.fleet, clock)
         self.limits = Limits(payload=settings.payload_cap)
         self._quota = Quota(settings.quota_jobs, settings.quota_payload)
+        self._most_runs = settings.quota_runs
         self.reachable = parse_networks(settings.http_allow)
         self.patience = Patience(engine.ping, clock)
         self.commits = GroupCommit(engine, clock, self.patience)
@@ -61,6 +62,12 @@ class Api:
         if self._quota == Quota():
             return None
         return Quota() if caller.role is Role.ADMIN else self._quota
+
+    def quota_of_runs(self, caller: Caller) -> Quota | None:
+        """For what is asked for by hand. It is apart from the other: making jobs does not pay for it."""
+        if not self._most_runs:
+            return None
+        return Quota() if caller.role is Role.ADMIN else Quota(runs=self._most_runs)
 
     def new_id(self, at: Instant) -> UUID:
         return uuid7(at, next(self._luck))

@@ -94,7 +94,7 @@ async def _requeue(api: Api, request: Request, caller: Caller, chosen: Chosen, f
     async for letters in _passes(api, chosen, caller):
         now = api.clock.now()
         new = [again(run, _follower(run, first), now) for run in letters]
-        made |= await api.engine.history.requeue(new, now)
+        made |= await api.engine.history.requeue(new, now, api.quota_of_runs(caller))
         others = [one.run_id for one in new if one.run_id not in made]
         _note(request, chosen, len(made))  # after each pass: the next one may fail
         made |= {run.run_id for run in await _read(api, others, caller)}

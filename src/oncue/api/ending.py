@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from http import HTTPStatus
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,6 +24,7 @@ from oncue.engines.port import Role
 
 PARAMETERS: Mapping[str, Reader] = {"purge": choice({"true": True, "false": False})}
 AT_A_TIME = 1_000  # runs deleted in one go: others wait no longer than for these
+TIMES = 2  # while the caller waits
 
 
 async def end(api: Api, request: Request, caller: Caller) -> Response:
@@ -34,20 +36,25 @@ async def end(api: Api, request: Request, caller: Caller) -> Response:
 
 
 async def _purge(api: Api, request: Request, caller: Caller) -> Response:
-    """End it, then delete it, some at a time; whoever was cut off asks again. The answer is the job as it was."""
+    """End it, then delete it, some at a time; of a large one schedulers delete the rest.
+
+    The answer is the job as it was, and says by its code whether it is gone.
+    """
     job_id, now = JobId(path_id(request)), api.clock.now()
     await cancel(api, request, caller)
     snap = await _stopped(api, request, caller)
-    if not _is_over(snap):
+    if snap.going:
         await api.engine.people.record([deed_of("job.cancel", request, caller, job_id, now)])
         api.changes.note(Changed(snap.job.uid, job_id))
         raise _still_stopping()
     as_it_was = await shown(api, snap, caller)
     await api.engine.people.record([deed_of("job.purge", request, caller, job_id, now)])  # first: it may be cut off
-    while await api.engine.jobs.purge(job_id, AT_A_TIME):
-        pass
+    for _ in range(TIMES):
+        if not await api.engine.jobs.purge(job_id, AT_A_TIME):
+            break
     if await api.engine.jobs.read(None, job_id) is not None:
-        raise _still_stopping()  # somebody has just added a run by hand
+        await api.engine.jobs.purge_later(job_id, now)
+        as_it_was.status_code = HTTPStatus.ACCEPTED
     settle_account(request)
     api.changes.note(Changed(snap.job.uid, jobs=True))
     return as_it_was
@@ -57,14 +64,10 @@ async def _stopped(api: Api, request: Request, caller: Caller) -> Snapshot:
     """The job when nothing of it runs any more, or after a second."""
     until = api.clock.monotonic() + PATIENCE
     snap = await snapshot(api, request, caller)
-    while not _is_over(snap) and api.clock.monotonic() < until:
+    while snap.going and api.clock.monotonic() < until:
         await api.clock.sleep(LOOK)
         snap = await snapshot(api, request, caller)
     return snap
-
-
-def _is_over(snap: Snapshot) -> bool:
-    return not snap.going and not snap.waiting
 
 
 def _still_stopping() -> Conflict:

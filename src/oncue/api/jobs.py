@@ -106,7 +106,6 @@ async def pause(api: Api, request: Request, caller: Caller) -> Response:
         return None if snap.job.status is JobStatus.PAUSED else change.pause(snap, now)
 
     await _change(api, request, caller, decide)
-    await api.engine.jobs.finish(JobId(path_id(request)), api.clock.now())  # what an earlier try has left
     await api.hint_runs(None)  # whoever waited behind what is held now
     return await show(api, request, caller)
 
@@ -123,29 +122,28 @@ async def resume(api: Api, request: Request, caller: Caller) -> Response:
         decided = change.resume(snap, missed, now)
         return decided if snap.job.status is JobStatus.PAUSED else None
 
-    while (decided := await _change(api, request, caller, decide)) and decided.unfinished:
-        pass
+    await _change(api, request, caller, decide)
     await api.engine.signals.send([Hint(Topic.RUNS), Hint(Topic.JOBS)])
     return await show(api, request, caller)
 
 
 async def _change(
     api: Api, request: Request, caller: Caller, decide: Callable[[Snapshot, Instant], JobChange | None]
-) -> JobChange | None:
-    """Read, decide, write; again if the job moved on meanwhile. None: it is as it should be."""
+) -> None:
+    """Read, decide, write; again if the job moved on meanwhile. If nothing is decided, it is as it should be."""
 
-    async def attempt() -> tuple[JobChange | None] | None:
+    async def attempt() -> bool | None:
         snap, now = await snapshot(api, request, caller), api.clock.now()
         decided = decide(snap, now)
         if decided is None:
             settle_account(request)
-        elif await api.engine.jobs.apply(decided, now):
+        elif await api.engine.jobs.apply(decided, now, api.quota_of_runs(caller)):
             changed(request, snap.job.uid, snap.job.job_id)
         else:
             return None
-        return (decided,)
+        return True
 
-    return (await until_settled(api.clock, attempt))[0]
+    await until_settled(api.clock, attempt)
 
 
 async def snapshot(api: Api, request: Request, caller: Caller) -> Snapshot:

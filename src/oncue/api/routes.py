@@ -94,7 +94,7 @@ ROUTES = (
     Route("PUT", "/jobs/by-key/{key}", editing.put, "Make or replace the job with this key", "job.put",
           body="KeyedJob", headers=MADE_OR_VERSIONED, gives={201: "Job", 200: "Job"}, refuses=(409,)),
     Route("DELETE", "/jobs/{id}", ending.end, "End a job: nothing of it starts any more", "job.cancel",
-          query=ending.PARAMETERS, gives={200: "Job"}, refuses=(409,)),
+          query=ending.PARAMETERS, gives={200: "Job", 202: "Job"}, refuses=(409,)),
     Route("GET", "/jobs/{id}/status", jobs.status, "The latest run of a job", gives={200: "JobState"}),
     Route("GET", "/jobs/{id}/runs", jobs.runs, "The runs of a job: live ones, then those that ended last",
           query=PAGING, gives={200: "RunPage"}),

@@ -77,7 +77,7 @@ async def retry(api: Api, request: Request, caller: Caller) -> Response:
             status = views.status(run, now)
             raise WrongState(f"only a dead run can be tried anew; this one is {status}", status=status)
         new = again(run, RunId(made), now)
-        requeued = await api.engine.history.requeue([new], now)
+        requeued = await api.engine.history.requeue([new], now, api.quota_of_runs(caller))
         if not requeued and await api.engine.history.run(caller.sees, new.run_id) is None:
             raise WrongState("this run was requeued or discarded before", status=Status.DEAD)
         changed(request, run.uid)

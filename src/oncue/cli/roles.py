@@ -82,6 +82,13 @@ DOOR = (
         help="Bytes of payload in these jobs, all together. [default: any number]",
     ),
     click.option(
+        "--quota-runs",
+        type=click.IntRange(0),
+        default=DEFAULTS.quota_runs,
+        metavar="N",
+        help="Runs that a member has asked for by hand and that wait; 0: any number. [default: 100,000]",
+    ),
+    click.option(
         "--quota-classes",
         type=click.IntRange(0),
         default=DEFAULTS.quota_classes,
@@ -213,13 +220,22 @@ def storing(work: Callable[[Settings], Coroutine[Any, Any, T]], given: dict[str,
 
     with refusals(NAMES, as_json=as_json):
         settings = settings_of(**given)
-        Path(settings.data_dir).mkdir(parents=True, exist_ok=True)
+        _make_folder(settings.data_dir)
         try:
             return uvloop.run(work(settings))
         except Invalid:
             raise
         except OncueError as no:
             refuse(str(no), as_json=as_json)
+
+
+def _make_folder(name: str) -> None:
+    try:
+        Path(name).mkdir(parents=True, exist_ok=True)
+    except OSError as no:
+        raise Invalid.of(
+            "data_dir", "bad_folder", f"{name} cannot be a folder ({no.strerror}): name another one"
+        ) from None
 
 
 def door_opened(settings: Settings, as_json: bool, address: str, key: str | None) -> None:

@@ -5,7 +5,7 @@ If the job moved on since the snapshot was read, nothing is written and the call
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import islice
 from uuid import UUID
 
@@ -13,13 +13,14 @@ import msgspec
 
 from oncue.domain.errors import Conflict, Invalid
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, occurrence_id
-from oncue.domain.instants import NEVER, Instant
+from oncue.domain.instants import LONG_AGO, NEVER, Instant
 from oncue.domain.job import MOST_READ, Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, encode_spec
 from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.placement import ClassKey
 from oncue.domain.planning import MOST_LATE, DueJob, planned_run
 from oncue.domain.policy import CatchUp, Overlap, expires_at
+from oncue.domain.quota import Usage
 from oncue.domain.run import NewRun, Trigger
 from oncue.domain.schedule import Schedule, due_at, last_occurrence, next_occurrence, occurrences, rules_of
 
@@ -48,7 +49,14 @@ class JobChange(msgspec.Struct, frozen=True):
     release: tuple[RunId, ...] = ()
     ledger: tuple[Entry, ...] = ()
     grows: int = 0  # bytes that the payload has more than before
-    unfinished: bool = False  # there was more than one change may hold: read and decide again after this one
+    # more runs wait than one change may hold: they follow it in bites, see `domain.following`, and start after that
+    crowded: bool = False
+    drop_before: Instant | None = None  # then: occurrences before this one are dropped
+
+    def adds(self, fresh: Set[RunId]) -> Usage:
+        """What its owner has more by it, if these of its runs are new."""
+        by_hand = sum(run.origin is not None for run in self.add if run.run_id in fresh)
+        return Usage(payload=max(0, self.grows), runs=by_hand)
 
     @property
     def pauses_or_resumes(self) -> bool:
@@ -99,10 +107,10 @@ def edit(snap: Snapshot, spec: Spec, payload: bytes | None, class_id: ClassId, n
     job = msgspec.structs.replace(snap.job, spec=spec, payload=payload, version=snap.job.version + 1, updated_at=now)
     if snap.cursor is None and snap.started:
         raise Conflict("this job has started: a one-shot can be edited until then")
-    if snap.crowded:
+    if snap.crowded and (snap.cursor is None or not spec.schedule.recurring):
         raise Conflict(
-            f"more than {MOST_READ} runs of this job wait, too many to plan anew at once: let them run first, "
-            "or cancel this job and make another"
+            f"more than {MOST_READ} runs of this job wait, too many to make it another kind of job: let them run "
+            "first, or cancel this job and make another"
         )
     if not spec.schedule.recurring:
         decided = _edit_to_one_shot(snap, job, class_id, now)
@@ -140,13 +148,13 @@ def _one_shot_to_recurring(snap: Snapshot, job: Job, class_id: ClassId, now: Ins
 def _edit_recurring(snap: Snapshot, cursor: Cursor, job: Job, class_id: ClassId, now: Instant) -> JobChange:
     """Planned runs are withdrawn; those already due come back under the new version, the others are planned anew."""
     schedule = job.spec.schedule
-    owed = [run for run in snap.waiting if run.scheduled]
+    owed = [] if snap.crowded else [run for run in snap.waiting if run.scheduled]
     planned = cursor.planned - len(owed)
     overdue = [run.nominal for run in owed if run.nominal is not None and run.nominal <= now]
     replanned = islice(occurrences(schedule, now, cursor.floor), MOST_LATE)
     wanted = [*overdue, *replanned][: _room(schedule, planned)]
     gone = [run.nominal for run in owed if run.nominal is not None and run.nominal not in wanted]
-    ledger = tuple(_skipped(job, [at], "edited") for at in gone)
+    ledger = tuple(skipped(job, [at], "edited") for at in gone)
     floor = cursor.floor
     if schedule != snap.job.spec.schedule and floor < now:
         ledger += _passed_over(snap.job, floor, now, "edited")
@@ -160,8 +168,9 @@ def _edit_recurring(snap: Snapshot, cursor: Cursor, job: Job, class_id: ClassId,
         class_id=class_id,
         cursor=msgspec.structs.replace(after, next_at=NEVER) if job.status is JobStatus.PAUSED else after,
         withdraw=tuple(run.run_id for run in owed),
-        add=_runs(job, class_id, wanted, now),
+        add=runs_at(job, class_id, wanted, now),
         ledger=ledger,
+        crowded=snap.crowded,
     )
 
 
@@ -185,13 +194,12 @@ def resume(snap: Snapshot, missed: CatchUp, now: Instant) -> JobChange:
     if snap.job.status is not JobStatus.PAUSED:
         return _beside(snap)
     _understood(snap.job)
-    held = tuple(run for run in snap.waiting if Held.PAUSED in run.held)
     if snap.cursor is None:
-        return _change(snap, release=tuple(run.run_id for run in held))
+        return _change(snap, release=tuple(run.run_id for run in snap.waiting if Held.PAUSED in run.held))
     schedule = snap.job.spec.schedule
-    swallowed = [run for run in held if run.scheduled and run.nominal is not None and run.nominal <= now]
-    if snap.crowded and missed is not CatchUp.ALL and len(swallowed) > 1:
-        return _thin_out(snap, snap.cursor, sorted(swallowed, key=lambda run: run.wanted)[:-1])
+    swallowed = [run for run in snap.waiting if run.scheduled and run.nominal is not None and run.nominal <= now]
+    if snap.crowded and missed is not CatchUp.ALL:
+        return _resume_crowded(snap, snap.cursor, missed, now)
     kept, ledger = _make_up(snap.job, snap.cursor, swallowed, missed, now)
     dropped = {run.run_id for run in swallowed if run.nominal not in kept}
     standing = {run.nominal for run in swallowed}
@@ -204,19 +212,27 @@ def resume(snap: Snapshot, missed: CatchUp, now: Instant) -> JobChange:
         job=active,
         cursor=cursor,
         withdraw=tuple(dropped),
-        add=_runs(active, snap.class_id, wanted, now, Trigger.CATCH_UP),
+        add=runs_at(active, snap.class_id, wanted, now, Trigger.CATCH_UP),
         ledger=ledger,
     )
 
 
-def _thin_out(snap: Snapshot, cursor: Cursor, older: list[WaitingRun]) -> JobChange:
-    """Of a paused job that has too many runs to be resumed in one step: some that will not run go before."""
+def _resume_crowded(snap: Snapshot, cursor: Cursor, missed: CatchUp, now: Instant) -> JobChange:
+    """What was planned is dropped in bites; of what was not, at most the last is added."""
+    schedule = snap.job.spec.schedule
+    last = last_occurrence(schedule, LONG_AGO, now) if missed is CatchUp.LAST else None
+    wanted = [last] if last is not None and last > cursor.floor else []
+    wanted = wanted[: _room(schedule, cursor.planned)]
+    after = _cursor(schedule, max(cursor.floor, now), cursor.planned + len(wanted))
+    active = _active(msgspec.structs.replace(snap.job, updated_at=now), after)
     return _change(
         snap,
-        cursor=msgspec.structs.replace(cursor, planned=cursor.planned - len(older)),
-        withdraw=tuple(run.run_id for run in older),
-        ledger=tuple(_skipped(snap.job, [run.nominal], "paused") for run in older if run.nominal is not None),
-        unfinished=True,
+        job=active,
+        cursor=after,
+        add=runs_at(active, snap.class_id, wanted, now, Trigger.CATCH_UP),
+        ledger=_passed_over(snap.job, cursor.floor, now, "paused", but=wanted),
+        crowded=True,
+        drop_before=Instant(now + 1) if last is None else last,
     )
 
 
@@ -256,7 +272,7 @@ def _make_up(
             kept = planned[-1:] if last is None else [last]
         case CatchUp.SKIP:
             kept = []
-    ledger = tuple(_skipped(job, [at], "paused") for at in planned if at not in kept)
+    ledger = tuple(skipped(job, [at], "paused") for at in planned if at not in kept)
     return kept, ledger + _passed_over(job, cursor.floor, now, "paused", but=kept)
 
 
@@ -331,7 +347,7 @@ def _untried(waiting: tuple[WaitingRun, ...]) -> tuple[RunId, ...]:
     return tuple(run.run_id for run in waiting if run.scheduled)
 
 
-def _runs(
+def runs_at(
     job: Job, class_id: ClassId, at: list[Instant], now: Instant, trigger: Trigger = Trigger.SCHEDULE
 ) -> tuple[NewRun, ...]:
     due = DueJob(job.job_id, job.uid, job.version, class_id, job.lanes, job.spec, Cursor(NEVER, NEVER))
@@ -339,7 +355,7 @@ def _runs(
     return tuple(msgspec.structs.replace(planned_run(due, nominal, now, trigger), held=held) for nominal in at)
 
 
-def _skipped(job: Job, at: list[Instant], reason: str) -> Entry:
+def skipped(job: Job, at: list[Instant], reason: str) -> Entry:
     return Entry(job.job_id, at[0], at[-1], len(at), Outcome.SKIPPED, reason)
 
 
@@ -350,8 +366,8 @@ def _passed_over(
     seen = list(islice(occurrences(job.spec.schedule, after, until), MOST_LATE + 1))
     if len(seen) > MOST_LATE:
         return (Entry(job.job_id, seen[0], until, len(seen), Outcome.SKIPPED, f"{reason}; there were more"),)
-    skipped = [at for at in seen if at not in but]
-    return (_skipped(job, skipped, reason),) if skipped else ()
+    rest = [at for at in seen if at not in but]
+    return (skipped(job, rest, reason),) if rest else ()
 
 
 def _change(snap: Snapshot, **parts: object) -> JobChange:

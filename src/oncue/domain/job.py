@@ -183,9 +183,11 @@ class WaitingRun(msgspec.Struct, frozen=True):
     nominal: Instant | None
     scheduled: bool  # by its schedule, and never claimed (a one-shot: never tried): an edit may withdraw it
     held: Held = Held.NO
+    by_hand: bool = False  # asked for by somebody, not by its schedule
+    version: int = 0  # of the definition it was planned by, where that is asked for
 
 
-MOST_READ = 10_000  # waiting runs in a snapshot
+MOST_READ = 1_000  # waiting runs in a snapshot: of more, what is decided follows in bites
 
 
 class Snapshot(msgspec.Struct, frozen=True):

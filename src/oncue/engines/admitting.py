@@ -18,7 +18,7 @@ from oncue.engines.port import Created, Creation, NewJob, Quota, Usage
 
 StableKey = tuple[UserNumber, str]
 REFUSED: Final = frozenset({Created.KEY_TAKEN, Created.OVER_QUOTA})
-UNKNOWN: Final = Usage(ANY, ANY)  # the bound of whom nobody has counted yet
+UNKNOWN: Final = Usage(ANY, ANY, ANY)  # the bound of whom nobody has counted yet
 
 
 class Admission(msgspec.Struct, frozen=True):
@@ -104,4 +104,5 @@ def bound_after(bound: Usage, counted: Usage, quota: Quota) -> Usage:
     return Usage(
         counted.jobs if counted.jobs <= quota.jobs else bound.jobs,
         counted.payload if quota.payload else bound.payload,
+        counted.runs if counted.runs <= quota.runs else bound.runs,
     )

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 BITE = 1_000  # rows looked at, or removed, in one transaction
 BITES = 1_000  # of one part in one tending: what is left then is for the next
+BITES_AT_ONCE = 1  # of one job, while somebody waits for the answer: what is left is for schedulers
 USERS_AT_ONCE = 10  # whose dead letters are counted in one statement, up to `Settings.most_dead_letters` each
 
 Place = TypeVar("Place")

@@ -177,12 +177,15 @@ class Jobs(Protocol):
     async def apply(self, change: JobChange, now: Instant, quota: Quota | None = None) -> bool:
         """Apply a decision whole, if its guards hold. False: the job moved on; read and decide again.
 
-        QuotaExceeded: its owner's `quota` has no room for the bytes that the payload `grows` by. TooManyClasses: its
+        QuotaExceeded: its owner's `quota` has no room for the bytes that the payload `grows` by, or for the runs that
+        are added by hand; those that are there already do not count again. TooManyClasses: its
         owner may not make its `new_class`. Nothing was written.
 
         A one-shot's definition is its run: its status is guarded, and its runs by `withdraw`, `hold` and `release`.
-        When a recurring job is paused or resumed, all its waiting runs follow, in bites: nothing of it starts after the
-        answer to a pause. A run that is withdrawn and added again keeps its token.
+        When a recurring job is paused or resumed, all its waiting runs follow, in bites, as they do a change that is
+        `crowded` (`domain.following` says how). A few bites are taken before the answer, the others by `finish`. After
+        the answer to any of these but a resume nothing of the job starts that has not followed: claims refuse it. A run
+        that is withdrawn and added again keeps its token.
 
         Old definitions stay readable for the runs that started with them. A repeat finds its guard gone: False.
         """
@@ -192,16 +195,19 @@ class Jobs(Protocol):
         """End a job: nothing of it starts after this answer. Waiting runs are final, running ones are told.
 
         What it has of runs is reached in bites, each found by one look that sees every run in one place, until a look
-        finds nothing left. A repeat answers with nothing stopped. None: no such job.
+        finds nothing left; a few before the answer, the others by `finish`. A repeat answers with nothing more stopped.
+        None: no such job.
         """
         ...
 
     async def unfinished(self, limit: int) -> list[JobId]:
-        """Jobs that were paused, resumed or cancelled by somebody who was cut off before all their runs followed."""
+        """Jobs that were changed or cancelled, and not all of whose runs have followed."""
         ...
 
     async def finish(self, job_id: JobId, now: Instant) -> Cancelled:
-        """Let all runs of such a job follow its status: held, released, or ended and told. A repeat does nothing."""
+        """Let runs of such a job follow what it is now: held, released, planned anew, or ended and told; in the end it
+        is purged, if that was asked for. A few bites of it: the job is unfinished until a call has found nothing left.
+        """
         ...
 
     async def purge(self, job_id: JobId, limit: int) -> int:
@@ -211,6 +217,10 @@ class Jobs(Protocol):
         how much went. 0: there is no such job (any more), or it has not ended, or a run of it waits or runs: then
         nothing was deleted. What remains are sums, the audit log, idempotency keys, and starts that count for a rate.
         """
+        ...
+
+    async def purge_later(self, job_id: JobId, now: Instant) -> None:
+        """Have a job that was cancelled purged by whoever finishes it. A repeat changes nothing."""
         ...
 
     async def list(self, query: JobQuery) -> Page[JobRow]:
@@ -457,8 +467,11 @@ class History(Protocol):
         """Dead runs nobody has dealt with, newest first, with payload and every attempt."""
         ...
 
-    async def requeue(self, runs: Sequence[NewRun], now: Instant) -> frozenset[RunId]:
-        """Take each run's `parent` off the dead letters and add the run: one for each parent that is still there."""
+    async def requeue(self, runs: Sequence[NewRun], now: Instant, quota: Quota | None = None) -> frozenset[RunId]:
+        """Take each run's `parent` off the dead letters and add the run: one for each parent that is still there.
+
+        QuotaExceeded: their owner's `quota` has no room for all of them. Nothing was written.
+        """
         ...
 
     async def discard(self, uid: UserNumber | None, run_ids: Sequence[RunId]) -> frozenset[RunId]:
@@ -600,7 +613,10 @@ class Engine(Protocol):
         ...
 
     async def probe(self) -> None:
-        """Returns if a small write was just kept durably; StoreUnavailable says why not."""
+        """Returns if a small write was just kept, durably, where it will be found again. StoreUnavailable: it was not.
+
+        It may queue behind one's own calls: for whoever asks whether to send more of them, about once a second.
+        """
         ...
 
     async def close(self) -> None: ...

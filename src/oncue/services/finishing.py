@@ -1,16 +1,17 @@
-"""Finishes what was begun with a job by a process that is gone: all its runs follow its status.
+"""Finishes what was begun with a job that has many runs: all of them follow what it is now.
 
-No scheduler is special: several may finish the same job, each a bite at a time.
+No scheduler is special: several may finish the same job, each a bite at a time; and several jobs take turns.
 """
 
 from __future__ import annotations
 
 from oncue.clock import Clock
-from oncue.domain.instants import SECOND, Duration
+from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.engines.hints import after_stopping
 from oncue.engines.port import Engine, Hint, Topic
 
-SELDOM = Duration(5 * SECOND)  # whoever is not cut off finishes it by itself
+SELDOM = Duration(SECOND)  # nothing is claimed of such a job meanwhile: there is no hurry
+APART = Duration(10 * MILLISECOND)  # between two passes, for others to have their turn
 BATCH = 100  # jobs in one pass
 
 
@@ -26,4 +27,4 @@ class Finishing:
         for job_id in jobs:
             answer = await self._engine.jobs.finish(job_id, self._clock.now())
             await self._engine.signals.send([*after_stopping(answer), Hint(Topic.RUNS)])
-        return Duration(0) if len(jobs) == BATCH else SELDOM
+        return APART if jobs else SELDOM

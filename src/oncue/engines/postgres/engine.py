@@ -16,7 +16,10 @@ from oncue.engines.postgres.planning import PostgresPlanning
 from oncue.engines.postgres.running import PostgresRunning
 from oncue.engines.postgres.signals import PostgresSignals
 from oncue.engines.postgres.store import Store, away_as_unavailable
+from oncue.engines.sql import statements
 from oncue.settings import Settings
+
+_SQL = statements("oncue.engines.postgres")
 
 
 class PostgresEngine:
@@ -67,7 +70,7 @@ class PostgresEngine:
                 await self._store.fetch("select 1", hot=True)
 
     async def probe(self) -> None:
-        await self.ping(SECOND)
+        await self._store.fetch(_SQL["probe"], hot=True)
 
     async def close(self) -> None:
         await self._signals.close()

@@ -1,21 +1,29 @@
-"""Letting the runs of a job follow its status, in bites: held when it is paused, released, or ended by a cancel.
+"""Letting the runs of a job follow what it is now, in bites: held when it is paused, released, planned anew when it was
+edited, or ended by a cancel.
 
-Whoever changes the status takes the first bite in the same transaction. If more is left the job is noted as unfinished,
-and each further bite is a transaction of its own, under the same lock: whoever comes after a crash goes on there.
+Whoever changes it takes the first bite in the same transaction. If more is left the job is noted as unfinished, which
+every claim looks at, and each further bite is a transaction of its own, under the same lock.
 """
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Sequence
+from uuid import UUID
 
 import msgspec
 
-from oncue.domain.ids import JobId, RunId, WorkerId
+from oncue.domain.change import JobChange
+from oncue.domain.following import followed, is_meant, is_outdated
+from oncue.domain.ids import JobId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import NEVER, Duration, Instant
-from oncue.domain.job import JobStatus
+from oncue.domain.job import JobStatus, WaitingRun
 from oncue.domain.lane import Held
 from oncue.domain.run import State
+from oncue.engines.port import Count
 from oncue.engines.postgres import lanes, rows
+from oncue.engines.postgres.counting import count
+from oncue.engines.postgres.inserting import insert_runs, write_ledger
 from oncue.engines.postgres.running import end_waiting
 from oncue.engines.postgres.store import Connection
 from oncue.engines.sql import statements
@@ -24,16 +32,34 @@ _SQL = statements("oncue.engines.postgres")
 
 BITE = 1_000  # runs in one transaction: some dozen milliseconds
 JUST_NOW = Duration(20_000)  # what was asked for together with others is wanted that much later, in their order
-FROM_THE_FIRST = Instant(-(2**62))
+
+
+class Place(msgspec.Struct, frozen=True):
+    """How far somebody has come who goes through the runs of a job."""
+
+    wanted: Instant = Instant(-(2**62))
+    run_id: RunId = RunId(UUID(int=0))
+
+
+START = Place()
 
 
 class Bite(msgspec.Struct, frozen=True):
-    """What one transaction did. `reached`: where the next one begins."""
+    """What one transaction did. `purge`: it is done, and what is left may go."""
 
     stopped: tuple[RunId, ...] = ()
     told: tuple[tuple[RunId, WorkerId], ...] = ()
-    reached: Instant = FROM_THE_FIRST
     done: bool = True
+    purge: bool = False
+
+
+class Note(msgspec.Struct, frozen=True):
+    """Of a job whose runs have not all followed an act at `since`. `reached`: these have."""
+
+    since: Instant
+    drop_before: Instant | None = None
+    purge: bool = False
+    reached: Place = START
 
 
 async def lock_one_shot(connection: Connection, job_id: JobId) -> None:
@@ -41,34 +67,40 @@ async def lock_one_shot(connection: Connection, job_id: JobId) -> None:
     await connection.execute("select pg_advisory_xact_lock($1)", job_id.int & 2**63 - 1)
 
 
-async def is_unfinished(connection: Connection, job_id: JobId) -> bool:
-    return bool(await connection.fetchval("select exists (select from unfinished where job_id = $1)", job_id))
+async def noted(connection: Connection, job_id: JobId) -> Note | None:
+    row = await connection.fetchrow(_SQL["noted"], job_id)
+    if row is None:
+        return None
+    since, drop_before, purge, *reached = row
+    return Note(since, drop_before, purge, START if None in reached else Place(*reached))
 
 
-async def note(connection: Connection, job_id: JobId, now: Instant, *, done: bool) -> None:
-    """Whether runs of it are left that have not followed."""
-    if done:
-        await connection.execute("delete from unfinished where job_id = $1", job_id)
-    else:
-        await connection.execute(
-            "insert into unfinished (job_id, since) values ($1, $2) on conflict do nothing", job_id, now + JUST_NOW
-        )
+async def note(connection: Connection, job_id: JobId, new: Note, *, stops: bool = True) -> None:
+    """Runs of it are left that have not followed. `stops`: none is claimed before."""
+    since = Instant(new.since + JUST_NOW)
+    await connection.execute(_SQL["note"], job_id, since, stops, new.drop_before, new.purge)
 
 
-async def next_bite(connection: Connection, job_id: JobId, after: Instant, now: Instant) -> Bite:
-    """Of a job that is unfinished: as its status is now. A one-shot's runs follow nothing but its cancel."""
+async def forget(connection: Connection, job_id: JobId) -> None:
+    await connection.execute("delete from unfinished where job_id = $1", job_id)
+
+
+async def next_bite(connection: Connection, job_id: JobId, now: Instant) -> Bite:
+    """Of a job that is unfinished: as it is now. A one-shot's runs follow nothing but its cancel."""
     row = await connection.fetchrow(_SQL["lock_job"], job_id)
     if row is None:
         await lock_one_shot(connection, job_id)
-    since = await connection.fetchval("select since from unfinished where job_id = $1", job_id)
-    if since is None:
+    note = await noted(connection, job_id)
+    if note is None:
         return Bite()
-    status = JobStatus.CANCELLED if row is None else rows.STATUSES[row["status"]]
-    if status is JobStatus.CANCELLED:
+    if row is None or rows.STATUSES[row["status"]] is JobStatus.CANCELLED:
         bite = await cancel_some(connection, job_id, now)
     else:
-        bite = await _hold_or_release(connection, job_id, status is JobStatus.PAUSED, after, since)
-    await note(connection, job_id, now, done=bite.done)
+        bite = Bite(done=await _follow(connection, job_id, note, now))
+    if bite.done and note.purge:
+        return msgspec.structs.replace(bite, purge=True)
+    if bite.done:
+        await forget(connection, job_id)
     return bite
 
 
@@ -88,21 +120,79 @@ async def cancel_some(connection: Connection, job_id: JobId, now: Instant) -> Bi
     )
 
 
-async def to_follow(
-    connection: Connection, job_id: JobId, *, pause: bool, after: Instant = FROM_THE_FIRST, since: Instant = NEVER
-) -> list[tuple[RunId, Instant]]:
-    """Waiting runs that are to be held or released, up to a bite, with the instants they are wanted at."""
-    found = await connection.fetch(_SQL["following"], job_id, after, BITE, since, not pause)
-    return [(row["run_id"], row["wanted"]) for row in found]
+async def walk(connection: Connection, job_id: JobId, after: Place = START) -> list[WaitingRun]:
+    """Waiting runs of a recurring job from there on, up to a bite."""
+    found = await connection.fetch(_SQL["walk"], job_id, after.wanted, after.run_id, BITE)
+    return [
+        WaitingRun(
+            run_id=row["run_id"],
+            wanted=row["wanted"],
+            nominal=row["nominal"],
+            scheduled=row["origin"] is None and not row["token"],
+            held=Held(row["held"]),
+            by_hand=row["origin"] is not None,
+            version=row["job_version"],
+        )
+        for row in found
+    ]
 
 
-async def _hold_or_release(connection: Connection, job_id: JobId, pause: bool, after: Instant, since: Instant) -> Bite:
-    found = await to_follow(connection, job_id, pause=pause, after=after, since=since)
-    run_ids, touched = [run_id for run_id, _ in found], lanes.Touched()
-    await lock_lanes(connection, run_ids, touched)
-    await hold_or_release(connection, run_ids, touched, pause=pause)
+class Follow(msgspec.Struct, frozen=True):
+    """The runs that are held or released with a change, up to the last that was looked at; done, if these are all."""
+
+    meant: tuple[RunId, ...] = ()
+    done: bool = True
+    last: WaitingRun | None = None
+
+
+async def first_bite(connection: Connection, change: JobChange) -> Follow:
+    """If runs are left of an act before this one, all is for later: they follow both."""
+    if change.job is None or not (change.pauses_or_resumes or change.crowded):
+        return Follow()
+    if change.crowded or await noted(connection, change.job_id) is not None:
+        return Follow(done=False)
+    runs = await walk(connection, change.job_id)
+    gone = set(change.withdraw)
+    meant = tuple(run.run_id for run in runs if run.run_id not in gone and is_meant(change.job, run, NEVER))
+    return Follow(meant, len(runs) < BITE, runs[-1] if runs else None)
+
+
+async def _follow(connection: Connection, job_id: JobId, note: Note, now: Instant) -> bool:
+    """Whether there were no more."""
+    found = await connection.fetchrow(_SQL["read_recurring"], job_id)
+    assert found is not None, "its row is locked"
+    job, runs, touched = rows.recurring(found), await walk(connection, job_id, note.reached), lanes.Touched()
+    outdated = {run.run_id: run for run in runs if is_outdated(job, run, note.drop_before)}
+    meant = [run.run_id for run in runs if run.run_id not in outdated and is_meant(job, run, note.since)]
+    await lock_lanes(connection, [*outdated, *meant], touched)
+    tokens = await withdraw(connection, list(outdated), job.uid, job.version)
+    taken = [run for run_id, run in outdated.items() if run_id in tokens]
+    after_all = followed(job, found["class_id"], taken, note.drop_before, now)
+    await insert_runs(connection, [(run, None) for run in after_all.add], touched, tokens)
+    await write_ledger(connection, after_all.ledger, now)
+    if after_all.uncounted:
+        await connection.execute(_SQL["uncount"], job_id, after_all.uncounted)
+    await hold_or_release(connection, meant, touched, pause=job.status is JobStatus.PAUSED)
     await lanes.tend(connection, touched)
-    return Bite(reached=found[-1][1] if found else after, done=len(found) < BITE)
+    if len(runs) < BITE:
+        return True
+    await reach(connection, job_id, runs[-1])
+    return False
+
+
+async def reach(connection: Connection, job_id: JobId, last: WaitingRun) -> None:
+    """Of a job that is noted: its runs up to this one have followed."""
+    reached = "update unfinished set wanted = $2, run_id = $3 where job_id = $1"
+    await connection.execute(reached, job_id, last.wanted, last.run_id)
+
+
+async def withdraw(connection: Connection, run_ids: Sequence[RunId], uid: UserNumber, version: int) -> dict[RunId, int]:
+    """Their tokens: one that is added again goes on from there, or an older attempt's word would count for it."""
+    if not run_ids:
+        return {}
+    gone = await connection.fetch(_SQL["withdraw"], sorted(run_ids), uid, version)
+    await count(connection, Tally((row["uid"], row["class_id"], Count.WITHDRAWN) for row in gone))
+    return {row["run_id"]: row["token"] for row in gone}
 
 
 async def lock_lanes(connection: Connection, members: Sequence[RunId], touched: lanes.Touched) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Awaitable, Callable, Sequence
 from uuid import UUID
 
@@ -14,12 +15,13 @@ from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.run import NewRun, RunView, State
 from oncue.engines.marks import mark, unmark
-from oncue.engines.port import FOLDED_AT_ONCE, Count, Counter, Nearby, Page, RunQuery, Standing
+from oncue.engines.port import FOLDED_AT_ONCE, Count, Counter, Nearby, Page, Quota, RunQuery, Standing, Usage
 from oncue.engines.postgres import lanes, rows
 from oncue.engines.postgres.inserting import insert_runs
 from oncue.engines.postgres.jobs import PostgresJobs
 from oncue.engines.postgres.lists import LAST, list_recent, list_runs
 from oncue.engines.postgres.pieces import Pieces
+from oncue.engines.postgres.quotas import grow
 from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.postgres.tending import Tending
 from oncue.engines.sql import statements
@@ -76,11 +78,13 @@ class PostgresHistory:
         more = mark((found[-2]["ended_at"], found[-2]["run_id"])) if len(found) > limit else None
         return Page(tuple(rows.view(row) for row in found[:limit]), more)
 
-    async def requeue(self, runs: Sequence[NewRun], now: Instant) -> frozenset[RunId]:
+    async def requeue(self, runs: Sequence[NewRun], now: Instant, quota: Quota | None = None) -> frozenset[RunId]:
         async def requeue(connection: Connection) -> frozenset[RunId]:
             taken = await connection.fetch(_SQL["requeue_take"], sorted(run.parent for run in runs if run.parent))
             parents = {row["run_id"] for row in taken}
             fresh = list({run.parent: run for run in reversed(runs) if run.parent in parents}.values())[::-1]
+            for uid, n in sorted(Tally(run.uid for run in fresh).items()):
+                await grow(connection, uid, Usage(runs=n), quota)
             touched = lanes.Touched()
             await insert_runs(connection, [(run, rows.name_of(run.spec)) for run in fresh], touched)
             await lanes.tend(connection, touched)

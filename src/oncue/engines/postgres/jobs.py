@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter as Tally
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -19,13 +18,13 @@ from oncue.domain.lane import Held
 from oncue.domain.placement import ClassKey
 from oncue.domain.run import NewRun, State
 from oncue.engines.admitting import REFUSED, StableKey, definitions, first_with_each, quotas_of
+from oncue.engines.bites import BITES_AT_ONCE
 from oncue.engines.classing import numbered, told
 from oncue.engines.classing import wanted as wanted_classes
-from oncue.engines.port import Cancelled, Count, Created, Creation, Holder, JobQuery, JobRow, NewJob, Page, Quota
+from oncue.engines.port import Cancelled, Created, Creation, Holder, JobQuery, JobRow, NewJob, Page, Quota
 from oncue.engines.postgres import following, lanes, repeats, rows
 from oncue.engines.postgres.classes import classes_for, read_classes
-from oncue.engines.postgres.counting import count
-from oncue.engines.postgres.following import Bite
+from oncue.engines.postgres.following import Bite, Note
 from oncue.engines.postgres.inserting import (
     copy,
     create_plain,
@@ -96,9 +95,6 @@ class PostgresJobs:
             done = await self._pieces.write("ledger", [now], apply)
         except _MovedOn:
             return False
-        except _Unfinished:
-            await self.finish(change.job_id, now)
-            return False
         if not done:
             await self.finish(change.job_id, now)
         return True
@@ -122,12 +118,27 @@ class PostgresJobs:
         stopped: list[RunId] = []
         told: dict[RunId, WorkerId] = {}
         bite = Bite(done=False)
-        while not bite.done:
-            go_on = partial(following.next_bite, job_id=job_id, after=bite.reached, now=now)
-            bite = await self._pieces.write("history", [now], go_on)
+        for _ in range(BITES_AT_ONCE):
+            bite = await self._pieces.write("history", [now], partial(following.next_bite, job_id=job_id, now=now))
             stopped += bite.stopped
             told.update(bite.told)
+            if bite.done:
+                break
+        else:
+            await self._store.fetch("select claims_ended()")
+        if bite.purge:
+            await self._purge_some(job_id)
         return Cancelled(tuple(stopped), tuple(told.items()))
+
+    async def _purge_some(self, job_id: JobId) -> None:
+        for _ in range(BITES_AT_ONCE):
+            if not await self.purge(job_id, following.BITE):
+                break
+        if await self.read(None, job_id) is None:
+            await self._store.write(partial(following.forget, job_id=job_id))
+
+    async def purge_later(self, job_id: JobId, now: Instant) -> None:
+        await self._store.write(partial(following.note, job_id=job_id, new=Note(now, purge=True)))
 
     async def purge(self, job_id: JobId, limit: int) -> int:
         try:
@@ -141,10 +152,6 @@ class PostgresJobs:
 
 class _MovedOn(Exception):
     """A guard failed: the transaction is undone and the caller decides again."""
-
-
-class _Unfinished(Exception):
-    """Not all runs have followed the act before this one: they do so first."""
 
 
 class _Undo(Exception):
@@ -261,16 +268,16 @@ async def _apply(
 ) -> bool:
     """Guards first, in the order of locks: cursor, definition, quota, classes, lanes, runs. False: runs must follow."""
     await _guard_definition(connection, change)
-    await grow(connection, change, quota)
+    fresh = await _not_there(connection, change.add)
+    await grow(connection, change.uid, change.adds(fresh), quota)
     if change.new_class is not None:
         numbers = await classes_for(connection, {change.new_class: change.uid}, most_classes)
         change = classed(change, numbers[change.new_class])
-    touched, pause = lanes.Touched(), change.job is not None and change.job.status is JobStatus.PAUSED
-    follow = await following.to_follow(connection, change.job_id, pause=pause) if change.pauses_or_resumes else []
-    run_ids = [run_id for run_id, _ in follow]
-    await following.lock_lanes(connection, [*change.withdraw, *change.hold, *change.release, *run_ids], touched)
+    touched, follow = lanes.Touched(), await following.first_bite(connection, change)
+    await following.lock_lanes(connection, [*change.withdraw, *change.hold, *change.release, *follow.meant], touched)
     tokens = await _withdraw(connection, change)
-    await following.hold_or_release(connection, run_ids, touched, pause=pause)
+    pause = change.job is not None and change.job.status is JobStatus.PAUSED
+    await following.hold_or_release(connection, follow.meant, touched, pause=pause)
     await _hold(connection, change, touched)
     if change.dissolve:
         await connection.execute(_SQL["keep_version"], change.job_id, now)
@@ -280,13 +287,15 @@ async def _apply(
         await _put_definition(connection, change, change.job, now)
     if change.cursor is not None:
         await connection.execute(_SQL["put_cursor"], *rows.agenda_row(change.job_id, change.uid, change.cursor))
-    await _add(connection, change.add, tokens, touched)
+    await _add(connection, change.add, fresh, tokens, touched)
     await write_ledger(connection, change.ledger, now)
     await lanes.tend(connection, touched)
-    if len(follow) < following.BITE:
-        return True
-    await following.note(connection, change.job_id, now, done=False)
-    return False
+    if not follow.done:
+        note, stops = Note(now, change.drop_before), pause or change.crowded
+        await following.note(connection, change.job_id, note, stops=stops)
+        if follow.last is not None:
+            await following.reach(connection, change.job_id, follow.last)
+    return follow.done
 
 
 async def _guard_definition(connection: Connection, change: JobChange) -> None:
@@ -305,19 +314,21 @@ async def _guard_definition(connection: Connection, change: JobChange) -> None:
     read = (row["uid"], row["version"], rows.STATUSES[row["status"]])
     if read != (change.uid, change.expect_version, change.expect_status):
         raise _MovedOn
-    if await following.is_unfinished(connection, change.job_id):
-        raise _Unfinished
 
 
 async def _withdraw(connection: Connection, change: JobChange) -> dict[RunId, int]:
-    """Their tokens: one that is added again goes on from there, or an older attempt's word would count for it."""
-    if not change.withdraw:
-        return {}
-    gone = await connection.fetch(_SQL["withdraw"], sorted(change.withdraw), change.uid, change.expect_version)
-    if len(gone) < len(change.withdraw):
+    tokens = await following.withdraw(connection, change.withdraw, change.uid, change.expect_version)
+    if len(tokens) < len(change.withdraw):
         raise _MovedOn
-    await count(connection, Tally((row["uid"], row["class_id"], Count.WITHDRAWN) for row in gone))
-    return {row["run_id"]: row["token"] for row in gone}
+    return tokens
+
+
+async def _not_there(connection: Connection, runs: Sequence[NewRun]) -> set[RunId]:
+    """One that exists already, in whatever state, is not added again, unless it is withdrawn by the same change."""
+    if not runs:
+        return set()
+    found = await connection.fetch(_SQL["existing_runs"], [run.run_id for run in runs])
+    return {run.run_id for run in runs} - {row["run_id"] for row in found}
 
 
 async def _hold(connection: Connection, change: JobChange, touched: lanes.Touched) -> None:
@@ -340,13 +351,15 @@ async def _retag(connection: Connection, uid: UserNumber, job_id: JobId, spec: S
 
 
 async def _add(
-    connection: Connection, runs: Sequence[NewRun], tokens: Mapping[RunId, int], touched: lanes.Touched
+    connection: Connection,
+    runs: Sequence[NewRun],
+    fresh: Set[RunId],
+    tokens: Mapping[RunId, int],
+    touched: lanes.Touched,
 ) -> None:
-    if runs:
-        found = await connection.fetch(_SQL["existing_runs"], [run.run_id for run in runs])
-        there = {row["run_id"] for row in found}
-        fresh = [(run, rows.name_of(run.spec)) for run in runs if run.run_id not in there]
-        await insert_runs(connection, fresh, touched, tokens)
+    added = [(run, rows.name_of(run.spec)) for run in runs if run.run_id in fresh or run.run_id in tokens]
+    if added:
+        await insert_runs(connection, added, touched, tokens)
     for run in runs:
         if run.run_id == run.job_id and run.spec is not None:  # a one-shot, redefined
             spec = decode_spec(run.spec)
@@ -365,6 +378,9 @@ async def _cancel(connection: Connection, job_id: JobId, now: Instant) -> tuple[
         raise _MovedOn  # an edit has just made it recurring
     await connection.execute(_SQL["end_job"], job_id, rows.STATUS_NUMBER[JobStatus.CANCELLED], now)
     bite = await following.cancel_some(connection, job_id, now)
-    await following.note(connection, job_id, now, done=bite.done)
+    if bite.done:
+        await following.forget(connection, job_id)
+    else:
+        await following.note(connection, job_id, Note(now))
     ended = None if recurring or bite.stopped or bite.told else await connection.fetchrow(_SQL["find_run"], job_id)
     return bite, None if ended is None else State(ended["state"])

@@ -70,7 +70,7 @@ async def _purge_traces(connection: Connection, runs: Sequence[Record]) -> None:
 async def _purge_definition(connection: Connection, uid: UserNumber, job_id: JobId) -> int:
     for table in ("job_tags", "job_keys"):
         await connection.execute(f"delete from {table} where uid = $1 and job_id = $2", uid, job_id)
-    for table in ("job_versions", "agenda", "jobs"):
+    for table in ("job_versions", "agenda", "jobs", "unfinished"):
         await connection.execute(f"delete from {table} where job_id = $1", job_id)
     for table in ("run_logs", "dead", "history"):
         await connection.execute(f"delete from {table} where run_id = $1", job_id)

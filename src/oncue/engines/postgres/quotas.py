@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from oncue.domain.change import JobChange
 from oncue.domain.ids import JobId, UserNumber
 from oncue.domain.quota import exceeded
 from oncue.engines.admitting import Admission, StableKey, admit, bound_after
@@ -23,7 +22,7 @@ async def lock_bounds(connection: Connection, quotas: Mapping[UserNumber, Quota]
         return {}
     await connection.execute(_SQL["add_quotas"], list(quotas))
     found = await connection.fetch(_SQL["lock_quotas"], list(quotas))
-    return {row["uid"]: Usage(row["jobs"], row["payload"]) for row in found}
+    return {row["uid"]: Usage(row["jobs"], row["payload"], row["runs"]) for row in found}
 
 
 async def admit_counted(
@@ -45,31 +44,34 @@ async def admit_counted(
     return admission
 
 
-async def grow(connection: Connection, change: JobChange, quota: Quota | None) -> None:
-    """QuotaExceeded: there is no room for what a change adds to a payload."""
-    more = Usage(payload=change.grows)
-    if quota is None or more.payload <= 0:
+async def grow(connection: Connection, uid: UserNumber, more: Usage, quota: Quota | None) -> None:
+    """QuotaExceeded: there is no room for what is added to a payload, or for more runs."""
+    if quota is None or more == Usage():
         return
-    bound = (await lock_bounds(connection, {change.uid: quota}))[change.uid]
+    bound = (await lock_bounds(connection, {uid: quota}))[uid]
     lowered = bound
     if quota.refuses(bound, more):
-        counted = await _count(connection, change.uid, quota, bound)
+        counted = await _count(connection, uid, quota, bound)
         if quota.refuses(counted, more):
             raise exceeded(quota, counted, more)
         lowered = bound_after(bound, counted, quota)
-    await _put(connection, {change.uid: lowered.plus(more)})
+    await _put(connection, {uid: lowered.plus(more)})
 
 
 async def _count(connection: Connection, uid: UserNumber, quota: Quota, bound: Usage) -> Usage:
     """A statement of its own, after the lock: it sees all that was stored under it before."""
-    jobs, payload = bound.jobs, bound.payload
+    jobs, payload, runs = bound.jobs, bound.payload, bound.runs
     if quota.jobs:
         jobs = await connection.fetchval(_SQL["count_open_jobs"], uid, quota.jobs + 1)
     if quota.payload:
         payload = await connection.fetchval(_SQL["sum_open_payloads"], uid)
-    return Usage(jobs, payload)
+    if quota.runs:
+        runs = await connection.fetchval(_SQL["count_by_hand"], uid, quota.runs + 1)
+    return Usage(jobs, payload, runs)
 
 
 async def _put(connection: Connection, bounds: Bounds) -> None:
     if bounds:
-        await connection.executemany(_SQL["put_quota"], [(uid, one.jobs, one.payload) for uid, one in bounds.items()])
+        await connection.executemany(
+            _SQL["put_quota"], [(uid, one.jobs, one.payload, one.runs) for uid, one in bounds.items()]
+        )

@@ -12,34 +12,30 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg
-from asyncpg.connect_utils import SessionAttribute
+import structlog
 from asyncpg.pool import PoolConnectionProxy
 
-from oncue.domain.errors import Invalid, StoreRefused, StoreUnavailable
+from oncue.domain.errors import Invalid, OncueError, StoreRefused, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
+from oncue.engines.postgres.connecting import PINNED, PLANNING, Apart, Dialling, limits, options
 from oncue.engines.postgres.reasons import reason
 from oncue.settings import Settings
 
 if TYPE_CHECKING:
     Connection = PoolConnectionProxy[asyncpg.Record]
-    Apart = asyncpg.Connection[asyncpg.Record]
     Pool = asyncpg.Pool[asyncpg.Record]
 else:
     Connection = PoolConnectionProxy
-    Apart = asyncpg.Connection
     Pool = asyncpg.Pool
 
 T = TypeVar("T")
+log = structlog.get_logger()
 Fetch = Callable[..., Awaitable[Sequence[asyncpg.Record]]]  # of the store, or within a transaction
 
-# Every table here is read through an index. A planner whose statistics are a minute old believes otherwise (a table
-# that was empty then has a million rows now), and one sequential scan for a thousand keys costs half a second. A bitmap
-# loses the index's order: the first five of a user with a million runs would be found by sorting them all.
-PLANNING = {"enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off"}
-
 HOT_CONNECTIONS = 3
-DIAL_WITHIN = Duration(3 * SECOND)  # those that a hanging server has not taken yet are not to pile up
 TRIES = 5
+SCARCE_FOR = 0.1  # seconds between two tries to get a connection, when the server has none left
+SCARCE_TRIES = 30
 
 # The connection, or the server behind it, is of no more use: drop it, and let the caller repeat on another.
 AWAY = (
@@ -66,33 +62,6 @@ _REFUSED = (asyncpg.DataError, asyncpg.ProgramLimitExceededError, UnicodeEncodeE
 _NOT_SENT = "cannot switch to state"
 
 
-class Dialling:
-    """Makes connections. One that nobody waits for any more is still made, and then ended: the driver reports an error
-    nobody can catch when it is cancelled in the middle.
-    """
-
-    def __init__(self) -> None:
-        self.pending: set[asyncio.Task[Apart]] = set()
-
-    async def connect(self, *args: Any, **options: Any) -> Apart:
-        making = asyncio.create_task(asyncpg.connect(*args, **options))
-        try:
-            return await asyncio.shield(making)
-        except asyncio.CancelledError:
-            self.pending.add(making)
-            making.add_done_callback(self._hang_up)
-            raise
-
-    async def close(self) -> None:
-        if self.pending:
-            await asyncio.wait(self.pending, timeout=2)
-
-    def _hang_up(self, made: asyncio.Task[Apart]) -> None:
-        self.pending.discard(made)
-        if not made.cancelled() and made.exception() is None:
-            made.result().terminate()
-
-
 class Store:
     """Runs work on a connection, in a transaction, within the time limit; turns every outage into StoreUnavailable, and
     what can never be written into StoreRefused.
@@ -107,6 +76,7 @@ class Store:
         self._pool = pool
         self._hot = hot
         self._timeout = timeout
+        self._scarce = False
 
     @classmethod
     async def connect(cls, settings: Settings) -> Store:
@@ -122,10 +92,28 @@ class Store:
                     for each in (pool, hot):
                         await each
                         await each.release(await each.acquire())
+                    await store._check_database()
         except BaseException:
             await store.close()
             raise
         return store
+
+    async def _check_database(self) -> None:
+        """OncueError: this database cannot hold what we would store in it, or not where anybody would look for it."""
+        async with self._borrowed(hot=False) as connection:
+            row = await connection.fetchrow("select current_setting('server_encoding'), current_schema()")
+        assert row is not None, "a row of constants"
+        encoding, schema = row
+        if encoding != "UTF8":
+            raise OncueError(
+                f"this database keeps text as {encoding}, in which not every text fits: make another one for oncue "
+                "(create database oncue encoding 'UTF8' template template0)"
+            )
+        if schema is None:
+            raise OncueError(
+                "the search_path of this user names no schema that is there: create the schema, or correct the "
+                "search_path (alter role … set search_path = public)"
+            )
 
     async def close(self) -> None:
         for pool in (self._pool, self._hot):
@@ -172,9 +160,9 @@ class Store:
     async def apart(self, name: str, timeout: Duration | None = None) -> Apart:
         """A connection that is in no pool, with a limit for each of its statements; the caller ends it."""
         limit = timeout or self._timeout
-        options = _options(limit, self._bounced, name, _limits(limit))
+        given = options(limit, self._bounced, name, limits(limit))
         with away_as_unavailable(asyncpg.PostgresError):
-            return await self._dialling.connect(self._url, command_timeout=limit / SECOND, **options)
+            return await self._dialling.connect(self._url, command_timeout=limit / SECOND, **given)
 
     async def _repeated(self, once: Callable[[], Awaitable[T]], timeout: Duration | None = None) -> T:
         with away_as_unavailable(), _unstorable_as_refused():
@@ -195,17 +183,19 @@ class Store:
         *,
         hot: bool = False,
         timeout: Duration | None = None,
-        isolation: Literal["repeatable_read"] | None = None,
+        isolation: Literal["repeatable_read", "read_committed"] = "read_committed",
     ) -> T:
-        local = _limits(timeout) if timeout else {}
+        local = limits(timeout) if timeout else {}
         if self._bounced:
-            local = {**PLANNING, **_limits(timeout or self._timeout)}
+            local = {**PINNED, **PLANNING, **limits(timeout or self._timeout)}
         async with self._borrowed(hot) as connection:
-            transaction = connection.transaction(isolation=isolation, readonly=isolation is not None)
+            transaction = connection.transaction(isolation=isolation, readonly=isolation == "repeatable_read")
             await transaction.start()
             try:
                 if local:
-                    await connection.execute("; ".join(f"set local {name} = {value}" for name, value in local.items()))
+                    await connection.execute(
+                        "; ".join(f"set local {name} = '{value}'" for name, value in local.items())
+                    )
                 answer = await work(connection)
             except _DOUBTFUL:
                 raise
@@ -219,7 +209,7 @@ class Store:
     async def _borrowed(self, hot: bool) -> AsyncIterator[Connection]:
         pool = self._hot if hot else self._pool
         with away_as_unavailable(asyncpg.PostgresError):  # whatever it says at the door
-            connection = await pool.acquire()
+            connection = await self._acquire(pool)
         try:
             yield connection
         except _DOUBTFUL:
@@ -227,6 +217,31 @@ class Store:
             raise
         finally:
             await pool.release(connection)
+
+    async def _acquire(self, pool: Pool) -> Connection:
+        """Another of ours may be free soon, if the server has no more for us."""
+        for _ in range(SCARCE_TRIES):
+            try:
+                connection = await pool.acquire()
+            except asyncpg.TooManyConnectionsError as full:
+                if not self._scarce:
+                    log.warning(
+                        "PostgreSQL has no connection left for us; trying again until it has. Raise max_connections or "
+                        "the limit of this role, or lower `pool_size`",
+                        why=reason(full),
+                    )
+                self._scarce = True
+                await _a_while(SCARCE_FOR)
+            else:
+                self._scarce = False
+                return connection
+        return await pool.acquire()
+
+
+async def _a_while(seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await asyncio.Event().wait()
 
 
 @contextmanager
@@ -285,30 +300,8 @@ def _pool(url: str, dialling: Dialling, size: int, limit: Duration, bounced: boo
         max_size=size,
         max_inactive_connection_lifetime=0,
         reset=_leave_as_it_is,
-        **_options(limit, bounced, "oncue", {**PLANNING, **_limits(limit), **session}),
+        **options(limit, bounced, "oncue", {**PLANNING, **limits(limit), **session}),
     )
-
-
-def _options(limit: Duration, bounced: bool, name: str, session: dict[str, str]) -> dict[str, Any]:
-    """Behind PgBouncer (`?prepared_statements=off`) nothing may outlive a transaction: no settings, no statements."""
-    return {
-        "timeout": min(limit, DIAL_WITHIN) / SECOND,
-        "statement_cache_size": 0 if bounced else 200,
-        "server_settings": {"application_name": name, **({} if bounced else session)},
-        "target_session_attrs": SessionAttribute.read_write,
-    }
-
-
-def _limits(limit: Duration) -> dict[str, str]:
-    """So that the server, too, gives up what nobody waits for any more; and a statement a little sooner than we do.
-
-    Else one that is a transaction of its own might come true after its caller was told that the store is away.
-    """
-    milliseconds = limit // 1000
-    return {
-        "statement_timeout": str(milliseconds * 9 // 10),
-        "idle_in_transaction_session_timeout": str(milliseconds),
-    }
 
 
 def _split(url: str) -> tuple[str, bool]:

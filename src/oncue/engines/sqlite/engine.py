@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from oncue.clock import SystemClock
-from oncue.domain.instants import SECOND, Duration, Instant
+from oncue.domain.instants import Duration, Instant
 from oncue.engines.port import Capabilities, Fleet, History, Jobs, People, Planning, Running, Signals
+from oncue.engines.sql import statements
 from oncue.engines.sqlite.fleet import SqliteFleet
 from oncue.engines.sqlite.history import SqliteHistory
 from oncue.engines.sqlite.jobs import SqliteJobs
@@ -16,6 +17,8 @@ from oncue.engines.sqlite.running import SqliteRunning
 from oncue.engines.sqlite.signals import SqliteSignals
 from oncue.engines.sqlite.store import Store
 from oncue.settings import Settings
+
+_SQL = statements("oncue.engines.sqlite")
 
 
 class SqliteEngine:
@@ -61,7 +64,8 @@ class SqliteEngine:
         await self._store.ping(within)
 
     async def probe(self) -> None:
-        await self.ping(SECOND)
+        await self._store.write(lambda db: db.execute(_SQL["probe"]).fetchall())
+        await self._store.read_afresh()
 
     async def close(self) -> None:
         await self._signals.close()

@@ -1,19 +1,28 @@
-"""Letting the runs of a job follow its status, in bites: held when it is paused, released, or ended by a cancel.
+"""Letting the runs of a job follow what it is now, in bites: held when it is paused, released, planned anew when it was
+edited, or ended by a cancel.
 
-Whoever changes the status takes the first bite in the same turn of the writer. If more is left the job is noted as
-unfinished, and others have their turns between the further bites: whoever comes after a crash goes on there.
+Whoever changes it takes the first bite in the same turn of the writer. If more is left the job is noted as unfinished,
+which every claim looks at, and others have their turns between the further bites.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from uuid import UUID
+
 import msgspec
 
-from oncue.domain.ids import JobId, RunId, WorkerId
+from oncue.domain.following import followed, is_meant, is_outdated
+from oncue.domain.ids import ClassId, JobId, RunId, WorkerId
 from oncue.domain.instants import NEVER, Duration, Instant
-from oncue.domain.job import JobStatus
+from oncue.domain.job import Job, JobStatus, WaitingRun
+from oncue.domain.lane import Held
 from oncue.domain.run import State
+from oncue.engines.port import Count
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
+from oncue.engines.sqlite.counting import Counted, count
+from oncue.engines.sqlite.inserting import delete_many, insert_runs, write_ledger
 from oncue.engines.sqlite.lanes import tend
 from oncue.engines.sqlite.pieces import Pieces
 from oncue.engines.sqlite.running import ask_to_stop, end_waiting
@@ -24,60 +33,128 @@ _SQL = statements("oncue.engines.sqlite")
 
 BITE = 1_000  # runs in one turn: some dozen milliseconds
 JUST_NOW = Duration(20_000)  # what was asked for together with others is wanted that much later, in their order
-PAUSED, NOT_PAUSED, ANY = "held & 4 > 0", "held & 4 = 0", "true"
 
 
 class Bite(msgspec.Struct, frozen=True):
-    """What one turn did. `reached`: where the next one begins."""
+    """What one turn did. `purge`: it is done, and what is left may go."""
 
     stopped: tuple[RunId, ...] = ()
     told: tuple[tuple[RunId, WorkerId], ...] = ()
-    reached: bytes = b""
     done: bool = True
+    purge: bool = False
 
 
-def is_unfinished(db: Connection, job_id: JobId) -> bool:
-    return first(db, "select 1 from unfinished where job_id = ?", (job_id.bytes,)) is not None
+class Note(msgspec.Struct, frozen=True):
+    """Of a job whose runs have not all followed an act at `since`. `reached`: those up to this one have."""
+
+    since: Instant
+    drop_before: Instant | None = None
+    purge: bool = False
+    reached: bytes = b""
 
 
-def note(db: Connection, job_id: JobId, now: Instant, *, done: bool) -> None:
-    """Whether runs of it are left that have not followed."""
-    if done:
-        db.execute("delete from unfinished where job_id = ?", (job_id.bytes,))
-    else:
-        db.execute("insert or ignore into unfinished (job_id, since) values (?, ?)", (job_id.bytes, now + JUST_NOW))
+def noted(db: Connection, job_id: JobId) -> Note | None:
+    row = first(db, _SQL["noted"], (job_id.bytes,))
+    return None if row is None else Note(row[0], row[1], bool(row[2]), row[3] or b"")
 
 
-def next_bite(db: Connection, pieces: Pieces, job_id: JobId, after: bytes, now: Instant) -> Bite:
-    """Of a job that is unfinished: as its status is now. A one-shot's runs follow nothing but its cancel."""
-    row = first(db, "select since from unfinished where job_id = ?", (job_id.bytes,))
-    if row is None:
+def note(db: Connection, job_id: JobId, new: Note, *, stops: bool = True) -> None:
+    """Runs of it are left that have not followed. `stops`: none is claimed before."""
+    db.execute(_SQL["note"], (job_id.bytes, new.since + JUST_NOW, stops, new.drop_before, new.purge))
+
+
+def forget(db: Connection, job_id: JobId) -> None:
+    db.execute("delete from unfinished where job_id = ?", (job_id.bytes,))
+
+
+def next_bite(db: Connection, pieces: Pieces, job_id: JobId, now: Instant) -> Bite:
+    """Of a job that is unfinished: as it is now. A one-shot's runs follow nothing but its cancel."""
+    note = noted(db, job_id)
+    if note is None:
         return Bite()
-    job = first(db, "select status from jobs where job_id = ?", (job_id.bytes,))
-    status = JobStatus.CANCELLED if job is None else rows.STATUSES[job[0]]
-    if status is JobStatus.CANCELLED:
+    row = first(db, _SQL["read_recurring"], (job_id.bytes,))
+    job = None if row is None else rows.job(row).job
+    if row is None or job is None or job.status is JobStatus.CANCELLED:
         bite = cancel_some(db, pieces, job_id, now)
     else:
-        bite = hold_or_release_some(db, job_id, pause=status is JobStatus.PAUSED, after=after, since=row[0])
-    note(db, job_id, now, done=bite.done)
+        bite = Bite(done=_follow(db, job, row[4], note, now))
+    if bite.done and note.purge:
+        return msgspec.structs.replace(bite, purge=True)
+    if bite.done:
+        forget(db, job_id)
     return bite
 
 
 def cancel_some(db: Connection, pieces: Pieces, job_id: JobId, now: Instant) -> Bite:
     told = ask_to_stop(db, [row[0] for row in fetch(db, _SQL["running_of_job"], (job_id.bytes,))], now)
-    waiting = _waiting(db, job_id, ANY)
+    waiting = [row[0] for row in fetch(db, _SQL["waiting_of_job"], (job_id.bytes, BITE))]
     stopped = end_waiting(db, pieces, waiting, State.CANCELLED, now)
     return Bite(stopped, told, done=len(waiting) < BITE)
 
 
-def hold_or_release_some(
-    db: Connection, job_id: JobId, *, pause: bool, after: bytes = b"", since: Instant = NEVER
-) -> Bite:
-    run_ids = _waiting(db, job_id, NOT_PAUSED if pause else PAUSED, after, since)
+def walk(db: Connection, job_id: JobId, after: bytes = b"") -> list[WaitingRun]:
+    """Waiting runs of a recurring job after that one, up to a bite. None is left out for being held or not."""
+    return [
+        WaitingRun(
+            RunId(UUID(bytes=run_id)),
+            wanted,
+            nominal,
+            scheduled=origin is None and not token,
+            held=Held(held),
+            by_hand=origin is not None,
+            version=version,
+        )
+        for run_id, wanted, nominal, origin, held, token, version in fetch(
+            db, _SQL["walk"], (job_id.bytes, after, BITE)
+        )
+    ]
+
+
+def hold_or_release_some(db: Connection, job: Job, runs: Sequence[WaitingRun], since: Instant = NEVER) -> None:
+    meant = [run.run_id.bytes for run in runs if is_meant(job, run, since)]
     touched = Touched()
-    hold_or_release(db, run_ids, touched, pause=pause)
+    hold_or_release(db, meant, touched, pause=job.status is JobStatus.PAUSED)
     tend(db, touched)
-    return Bite(reached=max(run_ids, default=after), done=len(run_ids) < BITE)
+
+
+def _follow(db: Connection, job: Job, class_id: ClassId, note: Note, now: Instant) -> bool:
+    """Whether there were no more."""
+    runs, touched = walk(db, job.job_id, note.reached), Touched()
+    outdated = [run for run in runs if is_outdated(job, run, note.drop_before)]
+    tokens = withdraw(db, [run.run_id.bytes for run in outdated], touched)
+    after_all = followed(job, class_id, outdated, note.drop_before, now)
+    insert_runs(db, [(run, None) for run in after_all.add], touched, tokens)
+    write_ledger(db, after_all.ledger, now)
+    if after_all.uncounted:
+        db.execute(_SQL["uncount"], (after_all.uncounted, job.job_id.bytes))
+    tend(db, touched)
+    taken = {run.run_id for run in outdated}
+    hold_or_release_some(db, job, [run for run in runs if run.run_id not in taken], note.since)
+    if len(runs) < BITE:
+        return True
+    reach(db, job.job_id, runs[-1])
+    return False
+
+
+def reach(db: Connection, job_id: JobId, last: WaitingRun) -> None:
+    """Of a job that is noted: its runs up to this one have followed."""
+    db.execute("update unfinished set run_id = ? where job_id = ?", (last.run_id.bytes, job_id.bytes))
+
+
+def withdraw(db: Connection, run_ids: list[bytes], touched: Touched) -> dict[bytes, int]:
+    """Take waiting runs away as if they had never been, but for the counters and their tokens: one that is added again
+    goes on from there, or an older attempt's word would count for it.
+    """
+    if not run_ids:
+        return {}
+    tokens: dict[bytes, int] = dict(fetch(db, _SQL["tokens"], (rows.blobs(run_ids),)))
+    tally = Counted()
+    for uid, class_id, lane, gate in fetch(db, _SQL["members"], (rows.blobs(run_ids),)):
+        tally[uid, class_id, Count.WITHDRAWN] += 1
+        touched.free(lane, gate)
+    delete_many(db, "runs", run_ids)
+    count(db, tally)
+    return tokens
 
 
 def hold_or_release(db: Connection, run_ids: list[bytes], touched: Touched, *, pause: bool) -> None:
@@ -90,8 +167,3 @@ def hold_or_release(db: Connection, run_ids: list[bytes], touched: Touched, *, p
         return
     for meter, held, due in db.executemany(_SQL["release"], asked):
         touched.wait_for_rate(meter, held, due)
-
-
-def _waiting(db: Connection, job_id: JobId, which: str, after: bytes = b"", since: Instant = NEVER) -> list[bytes]:
-    found = fetch(db, _SQL["following"].format(which=which), (job_id.bytes, after, BITE, since))
-    return [row[0] for row in found]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Sequence
 
 import msgspec
@@ -12,7 +13,7 @@ from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry
 from oncue.domain.run import NewRun, RunView, State
 from oncue.engines.marks import mark, unmark
-from oncue.engines.port import FOLDED_AT_ONCE, Count, Counter, Nearby, Page, RunQuery, Standing
+from oncue.engines.port import FOLDED_AT_ONCE, Count, Counter, Nearby, Page, Quota, RunQuery, Standing, Usage
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.inserting import insert_runs
@@ -20,6 +21,7 @@ from oncue.engines.sqlite.jobs import SqliteJobs
 from oncue.engines.sqlite.lanes import tend
 from oncue.engines.sqlite.lists import LAST, list_recent, list_runs, nearby
 from oncue.engines.sqlite.pieces import Pieces, find_ended
+from oncue.engines.sqlite.quotas import grow
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
 from oncue.engines.sqlite.tending import Tending
 from oncue.engines.touched import Touched
@@ -82,9 +84,11 @@ class SqliteHistory:
         more = mark((found[limit - 1].ended_at, found[limit - 1].run_id.bytes)) if len(found) > limit else None
         return Page(tuple(found[:limit]), more)
 
-    async def requeue(self, runs: Sequence[NewRun], now: Instant) -> frozenset[RunId]:
+    async def requeue(self, runs: Sequence[NewRun], now: Instant, quota: Quota | None = None) -> frozenset[RunId]:
         def requeue(db: Connection) -> frozenset[RunId]:
             fresh = [run for run in runs if run.parent is not None and _take_off(db, run.uid, run.parent)]
+            for uid, n in sorted(Tally(run.uid for run in fresh).items()):
+                grow(db, uid, Usage(runs=n), quota)
             touched = Touched()
             insert_runs(db, [(run, rows.name_of(run.spec)) for run in fresh], touched)
             tend(db, touched)

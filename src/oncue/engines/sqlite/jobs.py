@@ -14,16 +14,16 @@ from oncue.domain.lane import Held
 from oncue.domain.placement import ClassKey
 from oncue.domain.run import NewRun, State
 from oncue.engines.admitting import StableKey, definitions, first_with_each
+from oncue.engines.bites import BITES_AT_ONCE
 from oncue.engines.classing import numbered, told
 from oncue.engines.classing import wanted as wanted_classes
-from oncue.engines.port import Cancelled, Count, Created, Creation, Holder, JobQuery, JobRow, NewJob, Page, Quota
+from oncue.engines.port import Cancelled, Created, Creation, Holder, JobQuery, JobRow, NewJob, Page, Quota
 from oncue.engines.repeat_keys import Kept, RepeatKey
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import following, repeats, rows
 from oncue.engines.sqlite.classes import classes_for, read_classes
-from oncue.engines.sqlite.counting import Counted, count
-from oncue.engines.sqlite.following import Bite
-from oncue.engines.sqlite.inserting import delete_many, insert_many, insert_runs, write_deeds, write_ledger
+from oncue.engines.sqlite.following import Bite, Note
+from oncue.engines.sqlite.inserting import insert_many, insert_runs, write_deeds, write_ledger
 from oncue.engines.sqlite.lanes import tend
 from oncue.engines.sqlite.lists import find_one_shot, list_jobs, runs_of
 from oncue.engines.sqlite.pieces import Pieces, existing, find_ended
@@ -84,11 +84,25 @@ class SqliteJobs:
         stopped: list[RunId] = []
         told: dict[RunId, WorkerId] = {}
         bite = Bite(done=False)
-        while not bite.done:
-            bite = await self._store.write(partial(self._next_bite, job_id, bite.reached, now))
+        for _ in range(BITES_AT_ONCE):
+            bite = await self._store.write(partial(self._next_bite, job_id, now))
             stopped += bite.stopped
             told.update(bite.told)
+            if bite.done:
+                break
+        if bite.purge:
+            await self._purge_some(job_id)
         return Cancelled(tuple(stopped), tuple(told.items()))
+
+    async def _purge_some(self, job_id: JobId) -> None:
+        for _ in range(BITES_AT_ONCE):
+            if not await self.purge(job_id, following.BITE):
+                break
+        if await self.read(None, job_id) is None:
+            await self._store.write(lambda db: following.forget(db, job_id))
+
+    async def purge_later(self, job_id: JobId, now: Instant) -> None:
+        await self._store.write(lambda db: following.note(db, job_id, Note(now, purge=True)))
 
     async def purge(self, job_id: JobId, limit: int) -> int:
         return await self._store.write(lambda db: purge(db, job_id, limit))
@@ -96,8 +110,8 @@ class SqliteJobs:
     async def list(self, query: JobQuery) -> Page[JobRow]:
         return await self._store.read(lambda db: list_jobs(db, query))
 
-    def _next_bite(self, job_id: JobId, after: bytes, now: Instant, db: Connection) -> Bite:
-        return following.next_bite(db, self._pieces, job_id, after, now)
+    def _next_bite(self, job_id: JobId, now: Instant, db: Connection) -> Bite:
+        return following.next_bite(db, self._pieces, job_id, now)
 
     def _cancel(
         self, db: Connection, uid: UserNumber | None, job_id: JobId, now: Instant
@@ -110,7 +124,10 @@ class SqliteJobs:
             db.execute(_SQL["end_job"], (rows.STATUS_NUMBER[JobStatus.CANCELLED], now, job_id.bytes))
             db.execute("update agenda set next_at = ? where job_id = ?", (NEVER, job_id.bytes))
         bite = following.cancel_some(db, self._pieces, job_id, now)
-        following.note(db, job_id, now, done=bite.done)
+        if bite.done:
+            following.forget(db, job_id)
+        else:
+            following.note(db, job_id, Note(now))
         if snapshot.cursor is not None or bite.stopped or bite.told:
             return bite, None
         ended = find_ended(db, job_id, "select state from {table} where run_id = ?")
@@ -213,22 +230,18 @@ def _apply(
     db: Connection, change: JobChange, now: Instant, quota: Quota | None, most_classes: int
 ) -> tuple[bool, bool]:
     """Guards first: when one fails, nothing has been written. Whether it was, and whether runs are left to follow."""
-    if following.is_unfinished(db, change.job_id):
-        return False, True  # what was done before this comes to its end first
     if not (_definition_as_read(db, change) and _runs_as_read(db, change)):
         return False, False
-    grow(db, change, quota)
+    there = existing(db, [run.run_id.bytes for run in change.add]) if change.add else set()
+    grow(db, change.uid, change.adds({run.run_id for run in change.add if run.run_id.bytes not in there}), quota)
     if change.new_class is not None:
         numbers = classes_for(db, {change.new_class: change.uid}, most_classes)
         change = classed(change, numbers[change.new_class])
-    touched, bite = Touched(), Bite()
-    tokens = _withdraw(db, change, touched)
+    touched = Touched()
+    tokens = following.withdraw(db, [run_id.bytes for run_id in change.withdraw], touched)
     following.hold_or_release(db, [run_id.bytes for run_id in change.hold], touched, pause=True)
     following.hold_or_release(db, [run_id.bytes for run_id in change.release], touched, pause=False)
-    if change.pauses_or_resumes and change.job is not None:
-        pause = change.job.status is JobStatus.PAUSED
-        bite = following.hold_or_release_some(db, change.job_id, pause=pause)
-        following.note(db, change.job_id, now, done=bite.done)
+    done = _first_bite(db, change, now)
     if change.dissolve:
         db.execute(_SQL["keep_version"], (now, change.job_id.bytes))
         db.execute("delete from jobs where job_id = ?", (change.job_id.bytes,))
@@ -240,7 +253,26 @@ def _apply(
     _add(db, change.add, tokens, touched)
     write_ledger(db, change.ledger, now)
     tend(db, touched)
-    return True, not bite.done
+    return True, not done
+
+
+def _first_bite(db: Connection, change: JobChange, now: Instant) -> bool:
+    """Whether all its runs follow by that. If some are left of an act before this one, all is for later: they follow
+    both.
+    """
+    if change.job is None or not (change.pauses_or_resumes or change.crowded):
+        return True
+    runs: list[WaitingRun] = []
+    if not change.crowded and following.noted(db, change.job_id) is None:
+        runs = following.walk(db, change.job_id)
+        following.hold_or_release_some(db, change.job, runs)
+        if len(runs) < following.BITE:
+            return True
+    stops = change.crowded or change.job.status is JobStatus.PAUSED
+    following.note(db, change.job_id, Note(now, change.drop_before), stops=stops)
+    if runs:
+        following.reach(db, change.job_id, runs[-1])
+    return False
 
 
 def _definition_as_read(db: Connection, change: JobChange) -> bool:
@@ -265,29 +297,9 @@ def _runs_as_read(db: Connection, change: JobChange) -> bool:
     """Each is still waiting, and those to be withdrawn untried and of the version that was read."""
     for run_id in (*change.withdraw, *change.hold, *change.release):
         row = first(db, _SQL["guard_run"], (run_id.bytes, change.uid))
-        if row is None or (run_id in change.withdraw and row != (change.expect_version, 0)):
+        if row is None or (run_id in change.withdraw and not (row[0] <= change.expect_version and row[1] == 0)):
             return False
     return True
-
-
-def _withdraw(db: Connection, change: JobChange, touched: Touched) -> dict[bytes, int]:
-    """Their tokens: one that is added again goes on from there, or an older attempt's word would count for it."""
-    run_ids = [run_id.bytes for run_id in change.withdraw]
-    if not run_ids:
-        return {}
-    tokens: dict[bytes, int] = dict(fetch(db, _SQL["tokens"], (rows.blobs(run_ids),)))
-    withdraw(db, run_ids, touched)
-    return tokens
-
-
-def withdraw(db: Connection, run_ids: list[bytes], touched: Touched) -> None:
-    """Take waiting runs away as if they had never been, but for the counters."""
-    tally = Counted()
-    for uid, class_id, lane, gate in fetch(db, _SQL["members"], (rows.blobs(run_ids),)):
-        tally[uid, class_id, Count.WITHDRAWN] += 1
-        touched.free(lane, gate)
-    delete_many(db, "runs", run_ids)
-    count(db, tally)
 
 
 def _put_definition(db: Connection, change: JobChange, job: Job, now: Instant) -> None:

@@ -22,8 +22,8 @@ from oncue.engines.port import Granted, Planned
 from oncue.engines.rules import FORGOTTEN_AFTER, SAID_EVERY
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import meters, rows
+from oncue.engines.sqlite.following import withdraw
 from oncue.engines.sqlite.inserting import insert_runs, write_ledger
-from oncue.engines.sqlite.jobs import withdraw
 from oncue.engines.sqlite.lanes import tend
 from oncue.engines.sqlite.pieces import Pieces
 from oncue.engines.sqlite.running import end_waiting

@@ -51,7 +51,7 @@ def _purge_runs(db: Connection, uid: int, job_id: JobId, limit: int) -> int:
 
 def _purge_definition(db: Connection, uid: int, job_id: JobId) -> int:
     db.execute("delete from job_keys where uid = ? and job_id = ?", (uid, job_id.bytes))
-    for table in ("job_tags", "job_versions", "agenda", "jobs"):
+    for table in ("job_tags", "job_versions", "agenda", "jobs", "unfinished"):
         db.execute(f"delete from {table} where job_id = ?", (job_id.bytes,))
     for table in ("run_logs", "dead", *(piece.name for piece in pieces(db))):
         db.execute(f"delete from {table} where run_id = ?", (job_id.bytes,))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from oncue.domain.change import JobChange
 from oncue.domain.ids import JobId, UserNumber
 from oncue.domain.quota import exceeded
 from oncue.engines.admitting import UNKNOWN, Admission, StableKey, admit, bound_after, quotas_of
@@ -33,32 +32,33 @@ def admit_counted(
 
 
 def put_bounds(db: Connection, bounds: Bounds) -> None:
-    db.executemany(_SQL["put_quota"], [(uid, bound.jobs, bound.payload) for uid, bound in bounds.items()])
+    db.executemany(_SQL["put_quota"], [(uid, bound.jobs, bound.payload, bound.runs) for uid, bound in bounds.items()])
 
 
-def grow(db: Connection, change: JobChange, quota: Quota | None) -> None:
-    """QuotaExceeded: there is no room for what a change adds to a payload."""
-    more = Usage(payload=change.grows)
-    if quota is None or more.payload <= 0:
+def grow(db: Connection, uid: UserNumber, more: Usage, quota: Quota | None) -> None:
+    """QuotaExceeded: there is no room for what is added to a payload, or for more runs."""
+    if quota is None or more == Usage():
         return
-    bound = _bound(db, change.uid)
+    bound = _bound(db, uid)
     if quota.refuses(bound, more):
-        counted = _count(db, change.uid, quota, bound)
+        counted = _count(db, uid, quota, bound)
         if quota.refuses(counted, more):
             raise exceeded(quota, counted, more)
         bound = bound_after(bound, counted, quota)
-    put_bounds(db, {change.uid: bound.plus(more)})
+    put_bounds(db, {uid: bound.plus(more)})
 
 
 def _bound(db: Connection, uid: UserNumber) -> Usage:
-    row = first(db, "select jobs, payload from quotas where uid = ?", (uid,))
+    row = first(db, "select jobs, payload, runs from quotas where uid = ?", (uid,))
     return UNKNOWN if row is None else Usage(*row)
 
 
 def _count(db: Connection, uid: UserNumber, quota: Quota, bound: Usage) -> Usage:
-    jobs, payload = bound.jobs, bound.payload
+    jobs, payload, runs = bound.jobs, bound.payload, bound.runs
     if quota.jobs:
         [(jobs,)] = fetch(db, _SQL["count_open_jobs"], (uid, quota.jobs + 1))
     if quota.payload:
         [(payload,)] = fetch(db, _SQL["sum_open_payloads"], (uid,))
-    return Usage(jobs, payload)
+    if quota.runs:
+        [(runs,)] = fetch(db, _SQL["count_by_hand"], (uid, quota.runs + 1))
+    return Usage(jobs, payload, runs)

@@ -9,10 +9,16 @@ from oncue.domain.errors import StoreRefused
 # It can be used, and will not have what it was given: half a surrogate pair, a number that does not fit.
 REFUSED = (apsw.TooBigError, UnicodeEncodeError, OverflowError)
 
+
+class Moved(OSError):
+    """There is no file of this name any more, or it is another one."""
+
+
 # The first that fits.
 _WORDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (
     ((apsw.BusyError, apsw.LockedError, TimeoutError), "another program has it locked"),
     (apsw.InterruptError, "no answer in time"),
+    (Moved, "it was deleted, moved or replaced while it was in use: put it back, or start oncue anew"),
     (apsw.FullError, "the disk is full"),
     ((apsw.ReadOnlyError, apsw.PermissionsError, PermissionError), "it may not be written to"),
     (apsw.CantOpenError, "it cannot be opened"),

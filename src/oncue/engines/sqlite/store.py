@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import queue
 import threading
@@ -18,12 +17,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
-from weakref import WeakSet
 
 import apsw
 
 from oncue.domain.errors import Invalid, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration, show_duration
+from oncue.engines.sqlite.connecting import FileLock, Place, open_private
 from oncue.engines.sqlite.reasons import REFUSED, reason, refusal
 from oncue.settings import Settings
 
@@ -71,49 +70,6 @@ def path_of(url: str) -> Path:
     return Path(name)
 
 
-class FileLock:
-    """Whose turn it is to write. Fair between processes: whoever has just written queues behind those who wait."""
-
-    def __init__(self, path: Path) -> None:
-        self._turnstile = _open_private(path.with_name(path.name + ".lock-next"))
-        self._lock = _open_private(path.with_name(path.name + ".lock"))
-        _locks.add(self)
-
-    @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        fcntl.flock(self._turnstile, fcntl.LOCK_EX)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
-        finally:
-            fcntl.flock(self._turnstile, fcntl.LOCK_UN)
-        try:
-            yield
-        finally:
-            fcntl.flock(self._lock, fcntl.LOCK_UN)
-
-    def close(self) -> None:
-        if self in _locks:
-            _locks.discard(self)
-            os.close(self._turnstile)
-            os.close(self._lock)
-
-
-_locks: WeakSet[FileLock] = WeakSet()
-
-
-def _let_go_in_child() -> None:
-    """A forked child shares our locks: it would keep them after we are killed."""
-    for lock in list(_locks):
-        lock.close()
-
-
-os.register_at_fork(after_in_child=_let_go_in_child)
-
-
-def _open_private(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-
 class _Queued(NamedTuple):
     act: Act[Any]
     done: asyncio.Future[Any]
@@ -130,6 +86,7 @@ class Store:
 
     def __init__(self, path: Path, timeout: Duration) -> None:
         self.path = path
+        self._place = Place(path)
         self._timeout = timeout
         self._loop = asyncio.get_running_loop()
         self._lock = FileLock(path)
@@ -153,10 +110,14 @@ class Store:
         path = path_of(settings.engine)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            os.close(_open_private(path))
+            os.close(open_private(path))
             return cls(path.resolve(), settings.store_timeout)
         except OSError as away:
             raise _unavailable(path, away) from away
+
+    async def read_afresh(self) -> None:
+        """As another process would, from the file and its log: nothing here is remembered."""
+        await self._within(self._loop.run_in_executor(self._readers, self._look_afresh))
 
     def is_empty(self) -> bool:
         return self.path.stat().st_size == 0
@@ -228,7 +189,9 @@ class Store:
     def _commit(self, batch: Sequence[_Queued]) -> list[_Answer]:
         try:
             with self._lock.held():
+                self._place.check()
                 answers = self._transact(self._writing_connection(), batch)
+                self._place.check()  # what went into a file that nobody will find is not answered for
                 self._finish_tidying()
         except Exception as trouble:  # whatever it is, this thread goes on: everybody's writes depend on it
             self._forget_writing()
@@ -306,6 +269,14 @@ class Store:
             raise refusal(refused) from refused
         except _AWAY as away:
             self._forget_connection_of_thread()
+            raise _unavailable(self.path, away) from away
+
+    def _look_afresh(self) -> None:
+        try:
+            with contextlib.closing(connect(self.path, CACHE_READING)) as db:
+                fetch(db, "select name from sqlite_master")
+            self._place.check()
+        except _AWAY as away:
             raise _unavailable(self.path, away) from away
 
     def _connection_of_thread(self) -> Connection:

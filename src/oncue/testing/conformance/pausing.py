@@ -257,7 +257,7 @@ async def test_a_run_by_hand_of_a_paused_job_runs_though_the_job_is_edited(store
 
 @pytest.mark.parametrize("cut", [False, True])
 async def test_thousands_of_runs_follow_a_pause_and_its_end(store: Store, cut: bool) -> None:
-    """In bites. Whoever is cut off leaves a note, and the next who acts on the job finishes that first."""
+    """In bites. Whoever is cut off leaves a note: nothing of the job is claimed until somebody has finished it."""
     job_id = await store.recurring(every=SECOND, overlap=Overlap.ALLOW)
     await store.plan_all(ahead=1_500 * SECOND)
     store.advance(1_500 * SECOND)
@@ -265,9 +265,11 @@ async def test_thousands_of_runs_follow_a_pause_and_its_end(store: Store, cut: b
     by_hand = RunId(store.new_id())
     store.advance(SECOND)
 
-    assert await store.change(job_id, lambda snap: run_now(snap, by_hand, store.now)) is not cut
-    if cut:  # what was left is done, and the caller decides again
-        assert await store.change(job_id, lambda snap: run_now(snap, by_hand, store.now))
+    assert await store.change(job_id, lambda snap: run_now(snap, by_hand, store.now))
+    if cut:
+        assert len(await store.claimable()) > 1
+        assert await store.claim_due(await store.worker()) == []
+        await store.jobs.finish(job_id, store.now)
     assert await store.claimable() == [by_hand]
 
     await acted(store, job_id, lambda snap: resume(snap, CatchUp.ALL, store.now), cut=cut)
@@ -275,6 +277,23 @@ async def test_thousands_of_runs_follow_a_pause_and_its_end(store: Store, cut: b
     assert len(await store.claimable()) == 1_502
     assert await store.jobs.unfinished(10) == []
     await store.check_counts()
+
+
+async def test_an_act_upon_a_job_that_is_not_finished_does_not_wait_for_that(store: Store) -> None:
+    """A pause, cut off, then a resume, cut off: in the end all runs follow the last one."""
+    job_id = await store.recurring(every=SECOND, overlap=Overlap.ALLOW)
+    await store.plan_all(ahead=2_500 * SECOND)
+    store.advance(2_500 * SECOND)
+    other = await store.second()
+    await acted(store, job_id, lambda snap: pause(snap, store.now), cut=True)
+    await acted(store, job_id, lambda snap: resume(snap, CatchUp.ALL, store.now), cut=True)
+    await acted(store, job_id, lambda snap: pause(snap, store.now), cut=True)
+
+    while await store.jobs.unfinished(10):
+        await asyncio.gather(*(one.jobs.finish(job_id, store.now) for one in (store, other)))
+
+    assert await store.claimable() == []
+    assert {run.held for run in (await store.snapshot(job_id)).waiting} == {Held.PAUSED}
 
 
 async def acted(store: Store, job_id: JobId, decide: Callable[[Snapshot], JobChange], *, cut: bool) -> None:

@@ -17,3 +17,7 @@ async def test_it_says_so_beside_many_calls(store: Store) -> None:
     looks = [store.people.keys() for _ in range(50)]
 
     await asyncio.gather(*many, *looks, *(store.engine.ping(SECOND) for _ in range(50)))
+
+
+async def test_a_store_that_keeps_what_is_written_says_so(store: Store) -> None:
+    await asyncio.gather(*(store.engine.probe() for _ in range(10)))

@@ -55,7 +55,7 @@ async def test_there_is_room_for_so_many_jobs_of_each_kind_and_no_more(store: St
 
     refused = [await one_shot(store, quota), await recurring(store, quota)]
 
-    assert await store.create(*refused) == [Creation(OVER, job.job.job_id, Usage(3, 2**62)) for job in refused]
+    assert await store.create(*refused) == [Creation(OVER, job.job.job_id, Usage(3, 2**62, 2**62)) for job in refused]
     assert [await store.jobs.read(None, job.job.job_id) for job in refused] == [None, None]
     assert await has_room(store, quota, uid=store.stranger)
     await store.check_counts()
@@ -254,7 +254,7 @@ async def test_a_key_that_one_is_refused_goes_to_the_next_that_has_room(store: S
     large, small, third = [await one_shot(store, quota, key="k", payload=b"x" * size) for size in (11, 5, 1)]
 
     assert await store.create(large, small, third) == [
-        Creation(OVER, large.job.job_id, Usage(2**62, 0)),
+        Creation(OVER, large.job.job_id, Usage(2**62, 0, 2**62)),
         Creation(NEW, small.job.job_id),
         Creation(Created.KEY_TAKEN, small.job.job_id),
     ]

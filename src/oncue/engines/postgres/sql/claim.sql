@@ -7,6 +7,7 @@ taken as (
     select ctid from waiting
     where run_id = any($1::uuid[]) and due <= $3 and held + 0 = 0 and (expires_at is null or expires_at >= $3)
       and class_id <> all(array(select c.class_id from queues q join classes c using (queue)))
+      and job_id <> all(array(select unnest(stopped_jobs())))
     for update skip locked))
   returning *),
 held as (

@@ -1,5 +1,5 @@
 -- Nothing is known of what these have, as at first. Locked in order, like those who make jobs of several users do.
 with bite as (
-  update quotas q set jobs = default, payload = default
+  update quotas q set jobs = default, payload = default, runs = default
   from (select uid from quotas where uid > $1 order by uid limit $2 for update) held where q.uid = held.uid returning q.uid)
 select max(uid) as uid from bite

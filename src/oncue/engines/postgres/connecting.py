@@ -1,0 +1,87 @@
+"""Sessions: how they are made, and what is set in each."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+from asyncpg.connect_utils import SessionAttribute
+
+from oncue.domain.instants import SECOND, Duration
+
+if TYPE_CHECKING:
+    Apart = asyncpg.Connection[asyncpg.Record]
+else:
+    Apart = asyncpg.Connection
+
+# Every table here is read through an index. A planner whose statistics are a minute old believes otherwise (a table
+# that was empty then has a million rows now), and one sequential scan for a thousand keys costs half a second. A bitmap
+# loses the index's order: the first five of a user with a million runs would be found by sorting them all.
+PLANNING = {"enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off"}
+
+# What a role, a database or a server may have set otherwise, and what we rely on. Not `default_transaction_read_only`:
+# that is somebody's word that nothing is to be written now. Not `search_path`: it says where our tables are.
+PINNED = {
+    "default_transaction_isolation": "read committed",
+    "default_transaction_deferrable": "off",
+    "lock_timeout": "0",
+    "idle_session_timeout": "0",
+    "timezone": "UTC",
+    "datestyle": "ISO, MDY",
+    "intervalstyle": "postgres",
+    "bytea_output": "hex",
+    "standard_conforming_strings": "on",
+    "extra_float_digits": "1",
+}
+
+DIAL_WITHIN = Duration(3 * SECOND)  # those that a hanging server has not taken yet are not to pile up
+
+
+class Dialling:
+    """Makes connections. One that nobody waits for any more is still made, and then ended: the driver reports an error
+    nobody can catch when it is cancelled in the middle.
+    """
+
+    def __init__(self) -> None:
+        self.pending: set[asyncio.Task[Apart]] = set()
+
+    async def connect(self, *args: Any, **options: Any) -> Apart:
+        making = asyncio.create_task(asyncpg.connect(*args, **options))
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            self.pending.add(making)
+            making.add_done_callback(self._hang_up)
+            raise
+
+    async def close(self) -> None:
+        if self.pending:
+            await asyncio.wait(self.pending, timeout=2)
+
+    def _hang_up(self, made: asyncio.Task[Apart]) -> None:
+        self.pending.discard(made)
+        if not made.cancelled() and made.exception() is None:
+            made.result().terminate()
+
+
+def options(limit: Duration, bounced: bool, name: str, session: dict[str, str]) -> dict[str, Any]:
+    """Behind PgBouncer (`?prepared_statements=off`) nothing may outlive a transaction: no settings, no statements."""
+    return {
+        "timeout": min(limit, DIAL_WITHIN) / SECOND,
+        "statement_cache_size": 0 if bounced else 200,
+        "server_settings": {"application_name": name, **({} if bounced else PINNED | session)},
+        "target_session_attrs": SessionAttribute.read_write,
+    }
+
+
+def limits(limit: Duration) -> dict[str, str]:
+    """So that the server, too, gives up what nobody waits for any more; and a statement a little sooner than we do.
+
+    Else one that is a transaction of its own might come true after its caller was told that the store is away.
+    """
+    milliseconds = limit // 1000
+    return {
+        "statement_timeout": str(milliseconds * 9 // 10),
+        "idle_in_transaction_session_timeout": str(milliseconds),
+    }

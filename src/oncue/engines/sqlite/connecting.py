@@ -1,0 +1,75 @@
+"""The file itself: whose turn it is to write to it, and whether it is still where it was opened."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from weakref import WeakSet
+
+from oncue.engines.sqlite.reasons import Moved
+
+
+class FileLock:
+    """Whose turn it is to write. Fair between processes: whoever has just written queues behind those who wait."""
+
+    def __init__(self, path: Path) -> None:
+        self._turnstile = open_private(path.with_name(path.name + ".lock-next"))
+        self._lock = open_private(path.with_name(path.name + ".lock"))
+        _locks.add(self)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        fcntl.flock(self._turnstile, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        finally:
+            fcntl.flock(self._turnstile, fcntl.LOCK_UN)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        if self in _locks:
+            _locks.discard(self)
+            os.close(self._turnstile)
+            os.close(self._lock)
+
+
+_locks: WeakSet[FileLock] = WeakSet()
+
+
+def _let_go_in_child() -> None:
+    """A forked child shares our locks: it would keep them after we are killed."""
+    for lock in list(_locks):
+        lock.close()
+
+
+os.register_at_fork(after_in_child=_let_go_in_child)
+
+
+def open_private(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+class Place:
+    """The file that was opened, by its name: whether it is still there. Under another one nobody would find it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._opened = self._found()
+
+    def check(self) -> None:
+        try:
+            found = self._found()
+        except FileNotFoundError:
+            found = None
+        if found != self._opened:
+            raise Moved
+
+    def _found(self) -> tuple[int, int]:
+        found = self._path.stat()
+        return found.st_dev, found.st_ino

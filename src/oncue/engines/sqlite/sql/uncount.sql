@@ -1,0 +1,1 @@
+update agenda set planned = max(0, planned - ?) where job_id = ?
