@@ -51,8 +51,7 @@ class Dial:
 
     @asynccontextmanager
     async def connected(self, host: str, port: int, turns: Turns) -> AsyncIterator[Line]:
-        """The connection is gone after this, also one that was cancelled half way into TLS."""
-        await turns.begin()
+        """In a turn. The connection is gone after this, also one that was cancelled half way into TLS."""
         turns.end(DIALLING)
         try:
             async with asyncio.timeout(CONNECT_WITHIN):

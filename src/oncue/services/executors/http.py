@@ -59,12 +59,13 @@ def http_task(settings: Settings, resolve: Resolve = resolve, clock: Clock | Non
         body: Any = None,
         expect_status: Status | list[Status] | None = None,
     ) -> dict[str, Any]:
+        turns = share.turns()
+        await turns.begin()
         try:
             checked = check_url(url, allow)
         except Invalid as wrong:
             raise TaskFailed("AddressRefused", str(wrong), retry=False) from None
         request = _request(ctx, checked, method, headers, body)
-        turns = share.turns()
         try:
             async with dial.connected(checked.host, checked.port, turns) as line:
                 answer = await _call(line, turns, request, settings.http_body_cap)
