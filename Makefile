@@ -7,7 +7,7 @@ PYTEST := .venv/bin/python -m pytest
 WORKERS ?= auto
 
 # Marked tests that are too long for every day, each with a target of its own.
-LONG_TESTS := kills or soak or pairs or mutants
+LONG_TESTS := kills or attack or soak or pairs or mutants
 
 .DEFAULT_GOAL := help
 
@@ -30,6 +30,10 @@ test-postgres: .venv/dev.stamp ## run all tests that use PostgreSQL
 .PHONY: test-processes
 test-processes: .venv/dev.stamp ## run the tests that start and kill real processes
 	@$(PYTEST) -m kills $(ARGS)
+
+.PHONY: attack
+attack: .venv/dev.stamp ## run hostile tasks, members and clients beside a victim's load, on both engines
+	@$(PYTEST) -m attack $(ARGS)
 
 .PHONY: test-pairs
 test-pairs: .venv/dev.stamp ## run every verb between any two statements of every other, and print the table

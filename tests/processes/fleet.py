@@ -81,7 +81,7 @@ class Fleet:
 
     # ------------------------------------------------------------------------------------------------------- processes
 
-    def start(self, role: str, *options: str, tasks: Path = TASKS) -> Member:
+    def start(self, role: str, *options: str, tasks: Path = TASKS, stderr: int | None = None) -> Member:
         argv = [str(ONCUE), role, "--engine", self.engine, "--data-dir", str(self.folder)]
         if role in ("up", "worker"):
             argv += ["--tasks", str(tasks)]
@@ -95,7 +95,7 @@ class Fleet:
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=said,
-                stderr=said,
+                stderr=said if stderr is None else stderr,
                 start_new_session=True,
             )
         member = Member(role, process, log)
