@@ -11,10 +11,43 @@ from uuid import UUID
 
 import msgspec
 
+from oncue.domain.errors import Invalid
 from oncue.domain.instants import Instant, moment
 from oncue.domain.plain_json import encoded, number
 
 LARGEST_CHECKPOINT = 8 * 1024 * 1024
+LONGEST_PROGRESS = 200  # bytes; two numbers have less
+
+
+class _Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    done: int | float
+    total: int | float | None = None
+
+
+def checked_progress(stored: bytes) -> bytes:
+    """What says that it is progress, as it is kept. Invalid: it is not; whoever wrote it need not have asked `ctx`."""
+    try:
+        if len(stored) > LONGEST_PROGRESS:
+            raise ValueError
+        said = msgspec.json.decode(stored, type=_Progress)
+    except ValueError:
+        raise Invalid.of("progress", "bad_progress", "is not two numbers, done and total") from None
+    return _so_far(said.done, said.total)
+
+
+def checked_checkpoint(stored: bytes) -> bytes:
+    """What says that it is a checkpoint and JSON. Invalid: it is too large."""
+    if len(stored) > LARGEST_CHECKPOINT:
+        message = (
+            f"has {len(stored)} bytes and at most {LARGEST_CHECKPOINT} are kept: store it elsewhere and keep where"
+        )
+        raise Invalid.of("checkpoint", "too_large", message)
+    return stored
+
+
+def _so_far(done: Any, total: Any) -> bytes:
+    whole = None if total is None else number(total, "progress.total")
+    return msgspec.json.encode({"done": number(done, "progress.done"), "total": whole})
 
 
 class RunInfo(msgspec.Struct, frozen=True, gc=False):
@@ -109,11 +142,7 @@ class Context:
 
         Invalid: not finite numbers.
         """
-        so_far = {
-            "done": number(done, "progress.done"),
-            "total": None if total is None else number(total, "progress.total"),
-        }
-        self._reports.progress(msgspec.json.encode(so_far))
+        self._reports.progress(_so_far(done, total))
 
     def checkpoint(self) -> Any:
         """What an earlier attempt of this run saved last, or None."""

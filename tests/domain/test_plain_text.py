@@ -1,12 +1,16 @@
 """Text and JSON that every store takes, whatever they are made of."""
 
 import json
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oncue.clock import SystemClock
 from oncue.domain.errors import Invalid
+from oncue.domain.instants import SECOND
 from oncue.domain.plain_json import DEEPEST, encoded, too_deep
 from oncue.domain.plain_text import kind_of, plain, said_by
 
@@ -68,3 +72,28 @@ def test_levels_are_counted_as_those_of_payloads(levels: int, deep: bool) -> Non
     assert too_deep(b'{"a":' * levels + b"1" + b"}" * levels) is deep
     assert not too_deep(b'"' + b"[" * levels + b'"')
     assert not too_deep(b"[" + b",".join([b"[]"] * levels) + b"]")
+
+
+def levels_of(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inner is None else 1 + max(map(levels_of, inner), default=0)
+
+
+@given(
+    st.recursive(
+        st.text(alphabet='[]{}"\\\nn,:é', max_size=8) | st.none(),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(alphabet='[]{}"\\', max_size=4), inner),
+    ),
+    st.integers(1, 6),
+)
+def test_how_deep_json_is_does_not_depend_on_what_stands_in_its_texts(value: Any, deepest: int) -> None:
+    assert too_deep(msgspec.json.encode(value), deepest) is (levels_of(value) > deepest)
+
+
+def test_how_deep_json_is_is_seen_at_once() -> None:
+    """A worker's loop looks at what others wrote. Making values of these took more than a second."""
+    hedge = b"[" + b"[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]," * 32_000 + b"1]"
+    clock = SystemClock()
+    begun = clock.monotonic()
+    assert not too_deep(hedge)
+    assert clock.monotonic() - begun < SECOND // 2

@@ -15,6 +15,8 @@ from typing import Any
 import msgspec
 
 from oncue import Context, NoRetry, RetryAfter, Tasks
+from oncue.context import LARGEST_CHECKPOINT
+from oncue.services.executors.port import encoded as REAL_ENCODED  # noqa: N812
 
 MEGABYTE = "x" * 1_000_000
 
@@ -222,6 +224,13 @@ VALUES: dict[str, tuple[Callable[[], Any], bool]] = {
     "text": (lambda: Text("a"), False),
     "not_json": (lambda: msgspec.Raw(b'{"a":'), False),
     "not_utf8": (lambda: msgspec.Raw(b'"\xff"'), False),
+    "raw_nan": (lambda: msgspec.Raw(b"[NaN]"), False),
+    "raw_deep": (lambda: msgspec.Raw(b"[" * 10_000 + b"]" * 10_000), False),
+    "decimals": (lambda: [Decimal("NaN"), Decimal("1e400")], True),
+    "huge_number": (lambda: 10**400, True),
+    "huger_number": (lambda: 10**5_000, False),
+    "raw_infinity": (lambda: [msgspec.Raw(b"1e999")], False),
+    "raw_huge": (lambda: msgspec.Raw(b"-" + b"9" * 5_000), False),
 }
 
 # What is printed and logged.
@@ -232,6 +241,7 @@ WORDS: dict[str, Callable[[], Any]] = {
     "megabyte": lambda: MEGABYTE,
     "text": lambda: Text("a\0b"),
     "random": lambda: random_text(99),
+    "nuls": lambda: "\0" * 1_000_000,
 }
 
 # What is reported as progress, and whether it can be.
@@ -245,7 +255,27 @@ NUMBERS: dict[str, tuple[Callable[[], Any], bool]] = {
     "megabyte": (lambda: MEGABYTE, False),
     "object": (Untellable, False),
     "cycle": (cycle, False),
+    "huge_decimal": (lambda: Decimal("1e400"), False),
+    "thirty_megabytes": (lambda: MEGABYTE * 30, False),
 }
+
+
+# What code that knows its way around says in the run's name, past `ctx`: progress, and whether it can be kept.
+FORGED: dict[str, tuple[bytes, bool]] = {
+    "numbers": (b'{"done":1,"total":null}', True),
+    "text": (b'{"done":"3","total":1}', False),
+    "megabyte": (b'{"done":"' + MEGABYTE.encode() + b'"}', False),
+    "list": (b"[1,2]", False),
+    "more": (b'{"done":1,"total":2,"extra":[1]}', False),
+    "huge": (b'{"done":' + b"9" * 100 + b"}", False),
+    "infinity": (b'{"done":1e999}', False),
+}
+
+
+def forged_result(result: object, cap: int) -> bytes:
+    """Once in place of ours, in a process of its own."""
+    sys.modules["__main__"].encoded = REAL_ENCODED  # type: ignore[attr-defined]
+    return b'"' + b"x" * 2_000_000 + b'"'
 
 
 def say(ctx: Context, channel: str, what: str) -> Any:
@@ -263,6 +293,13 @@ def say(ctx: Context, channel: str, what: str) -> Any:
             ctx.log.warning("%s %d", Untellable(), "no number")
         case "progress":
             ctx.progress(NUMBERS[what][0](), 3)
+        case "forged":
+            ctx._reports.progress(FORGED[what][0])
+        case "forged_result":
+            sys.modules["__main__"].encoded = forged_result  # type: ignore[attr-defined]
+            return 1
+        case "forged_checkpoint":
+            ctx._reports.save(b'"' + b"x" * LARGEST_CHECKPOINT + b'"')
         case "raw":
             os.write(1, b"a\0b\xff\n")
     return None

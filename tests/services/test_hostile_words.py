@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 import msgspec
 import pytest
 from tests.services import hostile
-from tests.services.hostile import ERRORS, NUMBERS, VALUES, WORDS
+from tests.services.hostile import ERRORS, FORGED, NUMBERS, VALUES, WORDS
 
 from oncue import Context, Tasks
 from oncue.api import views
@@ -43,6 +43,8 @@ CASES: list[Case] = [
     *(("print", what) for what in WORDS),
     *(("log", what) for what in WORDS),
     *(("progress", what) for what in NUMBERS),
+    *(("forged", what) for what in FORGED),
+    ("forged_checkpoint", ""),
 ]
 
 
@@ -113,7 +115,10 @@ async def check_shown(store: Store, view: RunView) -> Any:
 
 @pytest.mark.parametrize("task", ["loop", "thread", "process", "process_async"])
 async def test_whatever_a_function_says_its_run_ends_and_tells_what_happened(store: Store, task: str) -> None:
-    cases = [*CASES, *([("raw", "bytes")] if task.startswith("process") else [])]
+    cases = CASES
+    if task.startswith("process"):  # where each that is forged costs the process, and time
+        few = [case for case in CASES if case[0] != "forged" or case[1] in ("numbers", "megabyte")]
+        cases = [*few, ("raw", "bytes"), ("forged_result", "")]
     new = []
     for number, (channel, what) in enumerate(cases):
         payload = msgspec.json.encode({"channel": channel, "what": what})
@@ -150,6 +155,12 @@ def as_expected(channel: str, what: str, run: dict[str, Any], said: str) -> bool
             return failed and kind == "Invalid" and "checkpoint: is not JSON" in message
         case "progress" if not NUMBERS[what][1]:
             return failed and kind == "Invalid" and "progress.done: is not a finite number" in message
+        case "forged" if not FORGED[what][1]:
+            return failed and (kind == "ProcessLost" or (kind == "Invalid" and "progress" in message))
+        case "forged_checkpoint":
+            return failed and "at most" in message
+        case "forged_result":
+            return failed and kind == "BadResult"
         case "print" | "log":
             return bool(status == "succeeded" and said)
     return bool(status == "succeeded")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from oncue.cli.numbers import FiniteRange
 from oncue.cli.printing import print_table
 from oncue.cli.refusing import refuse
 from oncue.clock import Clock
@@ -83,7 +84,7 @@ FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 @click.option("--all", "every", is_flag=True, help="All parts but `soak`.")
 @click.option("--runs", type=click.IntRange(1), metavar="N", help="Runs to drain. [default: 100,000]")
 @click.option("--seconds", type=click.IntRange(1), metavar="N", help="Of the sustained load. [default: 30]")
-@click.option("--minutes", type=click.FloatRange(0.5), metavar="N", help="Of the soak. [default: 30]")
+@click.option("--minutes", type=FiniteRange(0.5, 100_000), metavar="N", help="Of the soak. [default: 30]")
 @click.option(
     "--rate",
     type=click.IntRange(10, 100_000),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oncue.cli.asking import PAGES, SERVER, asking, tell, tell_list
-from oncue.cli.printing import print_json, text, time
+from oncue.cli.printing import print_json, say, text, time
 from oncue.cli.refusing import refuse
 from oncue.cli.roles import options
 from oncue.cli.showing import show_run
@@ -102,7 +102,7 @@ def requeue(url: str | None, as_json: bool, **which: Any) -> None:
     from oncue.client import dead_letters
 
     def show_requeued(made: Requeued) -> None:
-        click.echo("\n".join([f"requeued {made.count}", *made.run_ids]))
+        say("\n".join([f"requeued {made.count}", *made.run_ids]))
 
     _on_those(url, as_json, which, "requeue", dead_letters.requeue, show_requeued)
 
@@ -121,7 +121,7 @@ def discard(url: str | None, as_json: bool, **which: Any) -> None:
     from oncue.client import dead_letters
 
     def show_discarded(count: int) -> None:
-        click.echo(f"discarded {count}")
+        say(f"discarded {count}")
 
     _on_those(url, as_json, which, "discard", dead_letters.discard, show_discarded)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oncue.cli.printing import print_json
+from oncue.cli.printing import print_json, say
 from oncue.cli.refusing import refuse
 from oncue.cli.showing import show_run
 from oncue.domain.errors import Invalid
@@ -68,7 +68,7 @@ def follow_log(client: Client, run_id: str) -> Run:
     while True:
         run = client.runs.get(run_id)  # before the log: what it logged last is there once it is final
         log = client.runs.logs(run_id)
-        click.echo(log.removeprefix(told), nl=False)
+        say(log.removeprefix(told), nl=False)
         told = log
         if run.final:
             return run

@@ -20,6 +20,9 @@ _PATTERNS = {
     f"{_YAML}int": re.compile(r"^-?(?:0|[1-9][0-9]*)\Z"),
     f"{_YAML}float": re.compile(r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\Z"),
 }
+LARGEST = 32 * 1024 * 1024  # bytes
+MOST_VALUES = 1_000_000  # with each alias counted as what it stands for
+
 _JSON = {_TEXT, f"{_YAML}seq", f"{_YAML}map", None, *_PATTERNS}  # None: for any other, which it refuses
 
 
@@ -79,7 +82,11 @@ def _job_problems(jobs: list[Any]) -> list[Problem]:
 
 def _parsed(file: Path) -> Any:
     try:
-        return yaml.load(file.read_bytes(), _PlainLoader)
+        with file.open("rb") as opened:  # it may be a pipe, and say for ever
+            said = opened.read(LARGEST + 1)
+        if len(said) > LARGEST:
+            raise Invalid.of(file.name, "too_large", f"has more than {LARGEST} bytes: make several files of it")
+        return yaml.load(said, _PlainLoader)
     except OSError as wrong:
         raise Invalid.of(str(file), "unreadable", f"cannot be read: {wrong.strerror}") from None
     except yaml.MarkedYAMLError as wrong:
@@ -99,6 +106,13 @@ class _PlainLoader(yaml.SafeLoader):  # type: ignore[misc]  # of a class without
     yaml_constructors: ClassVar[dict[str | None, Any]] = {
         tag: make for tag, make in yaml.SafeLoader.yaml_constructors.items() if tag in _JSON
     }
+
+    def compose_document(self) -> Any:
+        """A few lines of aliases of aliases can stand for billions of values, and one for itself."""
+        node = super().compose_document()
+        if _values(node, {}) > MOST_VALUES:
+            raise yaml.composer.ComposerError(None, None, f"stands for more than {MOST_VALUES} values", node.start_mark)
+        return node
 
     def compose_scalar_node(self, anchor: Any) -> Any:
         """What is said to be a number and the like has to look like one."""
@@ -120,6 +134,17 @@ class _PlainLoader(yaml.SafeLoader):  # type: ignore[misc]  # of a class without
                 raise yaml.composer.ComposerError(None, None, f"{name.value!r} comes twice", name.start_mark)
             seen.add(name.value)
         return node
+
+
+def _values(node: Any, known: dict[int, int]) -> int:
+    """How many values a node stands for."""
+    if isinstance(node, yaml.ScalarNode):
+        return 1
+    if id(node) not in known:
+        known[id(node)] = MOST_VALUES + 1  # should it contain itself
+        inner = (one for pair in node.value for one in (pair if isinstance(pair, tuple) else (pair,)))
+        known[id(node)] = 1 + sum(_values(one, known) for one in inner)
+    return known[id(node)]
 
 
 for _tag, _first in (("null", ["n", "~", ""]), ("bool", "tf"), ("int", "-0123456789"), ("float", "-0123456789")):

@@ -11,7 +11,7 @@ from oncue.cli.asking import JSON, PAGES, SERVER, URL, asking, tell, tell_list
 from oncue.cli.following import END_WITH_THE_RUN, follow, seconds
 from oncue.cli.job_options import JOB, NAMES, job_fields
 from oncue.cli.naming import job_argument, job_id_of
-from oncue.cli.printing import text, time
+from oncue.cli.printing import say, text, time
 from oncue.cli.roles import options
 from oncue.cli.showing import JOB_COLUMNS, job_row, show_explanation, show_job, show_run_id
 
@@ -166,7 +166,7 @@ def cancel(url: str | None, as_json: bool, job: str, purge: bool, yes: bool) -> 
             return
         if not yes and sys.stdin.isatty():
             click.confirm(f"delete job {job_id} and all its runs, results and logs?", abort=True, err=True)
-        tell(client, jobs.purge(job_id), lambda _: click.echo(f"purged {job_id}"), as_json=as_json)
+        tell(client, jobs.purge(job_id), lambda _: say(f"purged {job_id}"), as_json=as_json)
 
 
 RUN = """\b
@@ -243,4 +243,4 @@ def backfill(url: str | None, as_json: bool, job: str, start: str, end: str) -> 
 
 
 def _show_made(run_ids: tuple[str, ...]) -> None:
-    click.echo(f"made {len(run_ids)} runs")
+    say(f"made {len(run_ids)} runs")

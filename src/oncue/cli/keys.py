@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oncue.cli.asking import SERVER, URL, asking, tell
-from oncue.cli.printing import print_json, print_table, time
+from oncue.cli.printing import print_json, print_table, say, time
 from oncue.cli.roles import STORE, options, storing
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _store(user: str, role: str, given: dict[str, Any], *, as_json: bool) -> Non
 
 
 def _show(user: str, role: str, text: str) -> None:
-    click.echo(f"The key of {user}, {role}, shown this once:\n  {text}")
+    say(f"The key of {user}, {role}, shown this once:\n  {text}")
 
 
 @command.command("list", epilog="\b\nExamples:\n  oncue keys list\n  oncue keys list --json | jq '.keys[].user_id'")
@@ -100,4 +100,4 @@ def revoke(url: str | None, as_json: bool, key_id: str) -> None:
         if as_json:
             print_json({"key_id": key_id, "revoked": True})
         else:
-            click.echo(f"revoked {key_id}")
+            say(f"revoked {key_id}")

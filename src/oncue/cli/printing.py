@@ -10,6 +10,8 @@ from typing import Any
 import click
 import msgspec
 
+from oncue.domain.plain_text import showable
+
 LONGEST_CELL = 200
 
 # By the words that tables show, so that a table needs no colours of its own.
@@ -22,8 +24,13 @@ STYLES = {
 }
 
 
-def print_json(value: object, *, err: bool = False) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2), err=err)
+def say(words: str, *, nl: bool = True, err: bool = False) -> None:
+    """Everything that is printed goes through here: what others wrote must not command the terminal."""
+    click.echo(showable(words), nl=nl, err=err)
+
+
+def print_json(value: object, *, err: bool = False, indent: int = 2) -> None:
+    say(msgspec.json.format(msgspec.json.encode(value), indent=indent).decode(), err=err)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], below: Sequence[str] = ()) -> None:
@@ -57,18 +64,18 @@ def _print_plain(title: str, columns: Sequence[str], rows: Sequence[Sequence[str
     table = [*([columns] if columns else []), *rows] if rows else []
     widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
-    click.echo("\n".join([title, *lines, *below]))
+    say("\n".join([title, *lines, *below]))
 
 
 def _print_rich(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], below: Sequence[str]) -> None:
     from rich.console import Console
 
     console = Console(markup=False, highlight=False)
-    console.print(title, style="bold")
+    console.print(showable(title), style="bold")
     if rows:
         console.print(rich_table(columns, rows))
     for line in below:
-        console.print(line)
+        console.print(showable(line))
 
 
 def rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Any:
@@ -83,5 +90,5 @@ def rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Any:
         table.add_column(name, no_wrap=True)
     table.add_column(heads[-1], overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in row))
+        table.add_row(*(Text(showable(cell), style=STYLES.get(cell, "")) for cell in row))
     return table

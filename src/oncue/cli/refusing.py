@@ -7,9 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NoReturn
 
-import click
-import msgspec
-
+from oncue.cli.printing import print_json, say
 from oncue.domain.errors import Invalid
 
 REFUSED = 1
@@ -27,10 +25,10 @@ def refusals(names: Mapping[str, str], *, as_json: bool) -> Iterator[None]:
         yield
     except Invalid as wrong:
         if as_json:
-            click.echo(msgspec.json.encode(_problem(wrong)), err=True)
+            print_json(_problem(wrong), err=True, indent=-1)
         else:
             for problem in wrong.problems:
-                click.echo(f"{names.get(problem.path, problem.path)}: {problem.message}", err=True)
+                say(f"{names.get(problem.path, problem.path)}: {problem.message}", err=True)
         sys.exit(REFUSED)
 
 
@@ -54,8 +52,8 @@ def refuse(*lines: str, as_json: bool = False, title: str = "Refused", code: int
             "detail": "\n".join(lines),
             "errors": [],
         }
-        click.echo(msgspec.json.encode(problem), err=True)
+        print_json(problem, err=True, indent=-1)
     else:
         for line in lines:
-            click.echo(line, err=True)
+            say(line, err=True)
     sys.exit(code)

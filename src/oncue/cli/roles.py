@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from oncue.cli.numbers import FiniteRange
 from oncue.cli.refusing import refusals, refuse
 from oncue.domain.errors import Invalid, OncueError
 from oncue.domain.instants import SECOND, parse_duration
@@ -125,7 +126,7 @@ WORK = (
     ),
     click.option(
         "--cpu",
-        type=click.FloatRange(0, 10_000),
+        type=FiniteRange(0, 10_000),
         default=0,
         metavar="N",
         help="Processors that its runs may ask for, all together. [default: those there are]",
@@ -139,7 +140,7 @@ WORK = (
     ),
     click.option(
         "--reserved-for-high",
-        type=click.FloatRange(0, 1),
+        type=FiniteRange(0, 1),
         default=DEFAULTS.reserved_for_high,
         show_default=True,
         metavar="PART",

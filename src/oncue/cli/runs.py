@@ -8,7 +8,7 @@ import click
 
 from oncue.cli.asking import PAGES, SERVER, URL, asking, tell, tell_list
 from oncue.cli.following import END_WITH_THE_RUN, follow, follow_log, seconds
-from oncue.cli.printing import print_json
+from oncue.cli.printing import print_json, say
 from oncue.cli.roles import options
 from oncue.cli.showing import RUN_COLUMNS, run_row, show_explanation, show_run, show_run_id
 
@@ -88,7 +88,7 @@ def logs(url: str | None, as_json: bool, run_id: str, following: bool) -> None:
         elif following:
             follow_log(client, run_id)
         else:
-            click.echo(client.runs.logs(run_id), nl=False)
+            say(client.runs.logs(run_id), nl=False)
 
 
 @command.command("wait", epilog="\b\nExamples:\n  oncue runs wait RUN_ID --timeout 10m && echo it went well")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from oncue.cli.printing import print_fields, print_table, text, time
+from oncue.cli.printing import print_fields, print_table, say, text, time
 
 if TYPE_CHECKING:
     from oncue.client.models import Attempt, Explanation, Job, Run
@@ -96,4 +94,4 @@ def show_explanation(found: Explanation) -> None:
 
 
 def show_run_id(run_id: str) -> None:
-    click.echo(f"run {run_id}")
+    say(f"run {run_id}")

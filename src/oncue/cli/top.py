@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oncue.cli.asking import SERVER, asking
+from oncue.cli.numbers import FiniteRange
 from oncue.cli.printing import print_json, print_table, rich_table, text, time
 from oncue.cli.roles import options
 
@@ -31,7 +32,7 @@ Section = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 
 
 @click.command("top", epilog=EXAMPLES)
-@click.option("--every", type=click.FloatRange(0.2), default=1.0, show_default=True, metavar="SECONDS")
+@click.option("--every", type=FiniteRange(0.2, 3_600), default=1.0, show_default=True, metavar="SECONDS")
 @click.option("--once", is_flag=True, help="Look once.")
 @options(SERVER)
 def command(url: str | None, as_json: bool, every: float, once: bool) -> None:

@@ -48,6 +48,9 @@ _GLOBAL_IPV6 = IPv6Network("2000::/3")  # all that is assigned; whatever lies ou
 _NAT64 = IPv6Network("64:ff9b::/96")
 _NAT64_LOCAL = IPv6Network("64:ff9b:1::/48")
 
+# Of a name nobody is told more than this: what it stands for in our networks is nobody's business.
+NOT_CALLED = "stands for no address that may be called: it is private or reserved, and http_allow does not name it"
+
 _METADATA = (ip_address("169.254.169.254"),)
 _STANDS_FOR: dict[str, tuple[Address, ...]] = {
     "localhost": (ip_address("127.0.0.1"), ip_address("::1")),
@@ -162,6 +165,8 @@ def _host(text: str, allow: Networks, path: str) -> str:
     known = (address,) if address else _STANDS_FOR.get("localhost" if name.endswith(".localhost") else name, ())
     reasons = [refusal(each, allow) for each in known]
     if reasons and None not in reasons:
+        if address is None:
+            raise Invalid.of(path, "refused_address", f"the URL has a host that {NOT_CALLED}")
         raise Invalid.of(path, "refused_address", f"{reasons[0]}, and http_allow does not name it: it is not called")
     return str(address) if address else name
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from math import isfinite
 from typing import Any
@@ -16,6 +17,10 @@ LONGEST_REASON = 500
 SMALLEST_INTEGER, LARGEST_INTEGER = -(2**63), 2**64 - 1
 
 _skim = msgspec.json.Decoder(msgspec.Raw).decode  # reads all of it and makes nothing of it
+_LARGE_NUMBER = re.compile(rb"[0-9]{300}|[eE]\+?[0-9]{3}")  # or what looks like one
+
+_BRACKETS = bytes.maketrans(b"{}", b"[]")
+_NEITHER_BRACKET_NOR_QUOTE = bytes(sorted(set(range(256)) - set(b'{}[]"')))
 
 
 def not_plain(value: Any, path: str, depth: int = 1) -> Iterator[Problem]:
@@ -53,7 +58,7 @@ def encoded(value: object, name: str, largest: int) -> bytes:
         if len(stored) > largest:
             message = f"has {len(stored)} bytes and at most {largest} are kept: store it elsewhere and keep where"
             raise Invalid.of(name, "too_large", message)
-        _skim(stored.decode())
+        _see_that_it_is_json(stored)
         if len(stored) > DEEPEST and too_deep(stored):
             raise RecursionError
         if b"null" in stored and _is_not_finite(value):  # which would be read back as nothing
@@ -69,20 +74,34 @@ def encoded(value: object, name: str, largest: int) -> bytes:
 
 
 def too_deep(stored: bytes, deepest: int = DEEPEST) -> bool:
-    """Of something that is JSON: it has more levels than everybody can read."""
+    """Of something that is JSON: it has more levels than everybody can read.
+
+    Whoever wrote it decides what it costs to make values of it, so none are made: what is left of the text without its
+    strings are brackets, and the innermost go first.
+    """
     if stored.count(b"[") + stored.count(b"{") <= deepest:
         return False
-    level: list[Any] = [[msgspec.json.decode(stored)]]
-    for _ in range(deepest + 1):
-        inner = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [one for some in inner for one in some if isinstance(one, dict | list)]
-    return bool(level)
+    unescaped = stored.replace(rb"\\", b"").replace(rb"\"", b"")
+    marks = unescaped.translate(_BRACKETS, _NEITHER_BRACKET_NOR_QUOTE).replace(b'""', b"")
+    brackets = b"".join(marks.split(b'"')[::2])
+    for _ in range(deepest):
+        brackets = brackets.replace(b"[]", b"")
+        if not brackets:
+            return False
+    return bool(brackets)
+
+
+def _see_that_it_is_json(stored: bytes) -> None:
+    """ValueError or RecursionError: it is not, or some reader of it would say so."""
+    _skim(stored.decode())
+    if _LARGE_NUMBER.search(stored):
+        msgspec.json.decode(stored)
 
 
 def readable(stored: bytes) -> bool:
     """It is JSON for everybody, whoever says so."""
     try:
-        _skim(stored.decode())
+        _see_that_it_is_json(stored)
         return not too_deep(stored)
     except (ValueError, RecursionError):
         return False

@@ -11,6 +11,9 @@ from typing import Any
 LONGEST_SHOWN = 100
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
+# What a terminal obeys instead of showing it: controls but for line ends and tabs, and what turns writing around.
+_COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
 _name_of_class: Any = type.__dict__["__name__"].__get__  # not as a metaclass would have it
 
 
@@ -20,6 +23,11 @@ def plain(text: str, longest: int) -> str:
     if short.isascii() and "\0" not in short:
         return short
     return UNSTORABLE.sub(lambda found: ascii(found[0])[1:-1], short)[:longest]
+
+
+def showable(text: str) -> str:
+    """All of it, with whatever a terminal would obey written out as in Python and JSON: `\\u001b`."""
+    return _COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text.replace("\r\n", "\n"))
 
 
 def printable(name: str) -> str:

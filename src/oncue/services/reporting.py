@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 import structlog
 
 from oncue.clock import Clock
-from oncue.context import Done
+from oncue.context import Done, checked_checkpoint, checked_progress
 from oncue.domain.errors import Conflict, StoreUnavailable
 from oncue.domain.ids import WorkerId
 from oncue.domain.instants import SECOND, Duration
@@ -24,7 +24,10 @@ log = structlog.get_logger()
 
 
 class RunReports:
-    """The reports of one attempt. Its first three methods may be called from any thread."""
+    """The reports of one attempt: the one door for what it says, wherever it runs and whoever speaks in its name.
+
+    Its first three methods may be called from any thread. Invalid: what was said cannot be kept.
+    """
 
     __slots__ = ("_parts", "_progress", "_refused", "_reporting", "_room", "_told", "_words", "noticed", "run")
 
@@ -58,11 +61,11 @@ class RunReports:
         self._reporting.noted(self)
 
     def progress(self, stored: bytes) -> None:
-        self._progress = stored
+        self._progress = checked_progress(stored)
         self._reporting.noted(self)
 
     def save(self, stored: bytes) -> Awaitable[None]:
-        return self._reporting.saved(self, stored)
+        return self._reporting.saved(self, checked_checkpoint(stored))
 
     async def flush(self) -> None:
         """Write what was not written yet. On an outage it is kept for the next time."""

@@ -19,11 +19,13 @@ import pytest
 
 import oncue
 from oncue.context import Context, RunInfo
-from oncue.domain.addresses import Address
+from oncue.domain.addresses import NOT_CALLED, Address
 from oncue.domain.errors import Invalid
 from oncue.domain.instants import DAY, HOUR, SECOND, parse_instant
+from oncue.services.executors import dialling
 from oncue.services.executors import http as http_module
-from oncue.services.executors.http import Resolve, http_task, resolve
+from oncue.services.executors.dialling import Resolve, resolve
+from oncue.services.executors.http import http_task
 from oncue.services.executors.port import TaskFailed
 from oncue.settings import Settings
 from oncue.tasks import Isolation
@@ -438,6 +440,20 @@ class TestTheBody:
 
         assert (answer["body"], answer["truncated"]) == ("y", True)
 
+    @pytest.mark.parametrize("missing", [1, 8, 20])
+    async def test_that_was_packed_and_breaks_off_is_marked_as_cut(self, server: Server, missing: int) -> None:
+        server.says(200, "Content-Encoding: gzip", body=gzip.compress(b"y" * 1_000)[:-missing])
+
+        answer = await call(server.url, settings=self.CAPPED)
+
+        assert answer["truncated"]
+        assert set(answer["body"]) <= {"y"}
+
+    async def test_that_says_it_is_packed_and_is_empty_is_whole(self, server: Server) -> None:
+        server.says(200, "Content-Encoding: gzip")
+
+        assert (await call(server.url))["truncated"] is False
+
     async def test_that_only_says_it_is_packed_is_a_failure(self, server: Server) -> None:
         server.says(200, "Content-Encoding: gzip", body=b"plain")
 
@@ -488,8 +504,14 @@ class TestTheAddress:
         failed = await failure(f"http://nice.example:{server.port}/", settings=Settings(), resolve=resolve)
 
         assert (failed.kind, failed.retry) == ("AddressRefused", False)
-        assert str(failed) == "nice.example is not called: 127.0.0.1 is loopback, and http_allow does not name it"
+        assert str(failed) == f"nice.example {NOT_CALLED}"
         assert (asked, server.requests) == (["nice.example"], [])
+
+    @pytest.mark.parametrize("name", ["localhost", "a.localhost", "metadata.google.internal"])
+    async def test_that_a_name_is_known_to_stand_for_is_not_told(self, name: str) -> None:
+        failed = await failure(f"http://{name}/", settings=Settings())
+
+        assert str(failed) == f"payload.url: the URL has a host that {NOT_CALLED}"
 
     async def test_is_asked_for_once_and_dialled_as_it_was_judged(
         self, server: Server, monkeypatch: pytest.MonkeyPatch
@@ -597,7 +619,7 @@ class TestTime:
             await asyncio.Event().wait()
             return []
 
-        monkeypatch.setattr(http_module, "CONNECT_WITHIN", 0.01)
+        monkeypatch.setattr(dialling, "CONNECT_WITHIN", 0.01)
 
         failed = await failure("http://nice.example/", resolve=never)
 

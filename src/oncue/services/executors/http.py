@@ -5,58 +5,51 @@ call fails because a server had just dropped an idle connection, and nothing is 
 
 Time: a connection is made within 10 s (finding and dialling the address, then TLS, 10 s each), and a server may be
 silent for five minutes, longer than most gateways in between bear. The whole call ends with the run's own timeout.
+
+The loop is everybody's: what all calls together take of it is a share, whatever servers send.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
-import socket
 import ssl
 import zlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Iterator, Mapping
+from contextlib import aclosing, suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
-from ipaddress import ip_address
 from typing import Annotated, Any, Literal, TypeAlias
 
 import httpcore2
 import msgspec
 
 import oncue
+from oncue.clock import Clock, SystemClock
 from oncue.context import Context
-from oncue.domain.addresses import Address, CheckedUrl, Networks, check_url, parse_networks, refusal
+from oncue.domain.addresses import CheckedUrl, check_url, parse_networks
 from oncue.domain.errors import Invalid
 from oncue.domain.instants import DAY, SECOND, Duration, instant, rfc3339
 from oncue.domain.plain_json import DEEPEST, too_deep
+from oncue.services.executors.dialling import CONNECT_WITHIN, Dial, Line, Resolve, resolve
 from oncue.services.executors.port import TaskFailed
+from oncue.services.executors.share import LoopShare, Turns
 from oncue.settings import Settings
 from oncue.tasks import Isolation, Task
 
-CONNECT_WITHIN = 10.0  # seconds
 LONGEST_SILENCE = 300.0  # seconds
-MOST_ADDRESSES = 4  # of one name; each gets its share of the time to connect
+LONGEST_HEAD = 16 * 1024  # bytes of an answer before its body, or between two parts of that
 
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 Status: TypeAlias = Annotated[int, msgspec.Meta(ge=100, le=599)]
-Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[Address]]]
 
 
-async def resolve(host: str, port: int) -> Sequence[Address]:
-    """What a name stands for, best first. An address stands for itself."""
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as unknown:
-        raise httpcore2.ConnectError(f"the name {host} is not known: {unknown.strerror}") from None
-    return list(dict.fromkeys(ip_address(place[0]) for *_, place in found))
-
-
-def http_task(settings: Settings, resolve: Resolve = resolve) -> Task:
+def http_task(settings: Settings, resolve: Resolve = resolve, clock: Clock | None = None) -> Task:
     """The task `http`, as a worker with these settings runs it. Its result: status, a few headers, body, truncated."""
     allow = parse_networks(settings.http_allow)
+    dial = Dial(allow, resolve)
+    share = LoopShare(clock or SystemClock())
 
     async def http(
         ctx: Context,
@@ -66,22 +59,25 @@ def http_task(settings: Settings, resolve: Resolve = resolve) -> Task:
         body: Any = None,
         expect_status: Status | list[Status] | None = None,
     ) -> dict[str, Any]:
+        turns = share.turns()
+        await turns.begin()
         try:
             checked = check_url(url, allow)
         except Invalid as wrong:
             raise TaskFailed("AddressRefused", str(wrong), retry=False) from None
-        content, content_type = _content(method, body)
-        sent = _headers(headers, _headers_of_ours(ctx, checked, content_type))
-        dial = _Dial(allow, resolve)
+        request = _request(ctx, checked, method, headers, body)
         try:
-            answer = await _call(dial, method, checked, sent, content, settings.http_body_cap)
+            async with dial.connected(checked.host, checked.port, turns) as line:
+                answer = await _call(line, turns, request, settings.http_body_cap)
         except _FAILURES as failed:
             raise TaskFailed("HttpError", f"{method} {checked.shown}: {_reason(failed)}") from failed
+        await turns.begin()
+        try:
+            if not answer.is_expected(expect_status):
+                raise answer.as_failure(f"{method} {checked.shown}")
+            return answer.as_result(settings.result_cap)
         finally:
-            await dial.hang_up()
-        if not answer.is_expected(expect_status):
-            raise answer.as_failure(f"{method} {checked.shown}")
-        return answer.as_result(settings.result_cap)
+            turns.end()
 
     return Task("http", http, isolation=Isolation.LOOP, defaults={}, roles=("admin", "member"))
 
@@ -89,89 +85,46 @@ def http_task(settings: Settings, resolve: Resolve = resolve) -> Task:
 # ------------------------------------------------------------------------------------------------------- the connection
 
 
-class _Dial(httpcore2.AsyncNetworkBackend):
-    """Makes the connection of one call, to an address that was judged and not to a name: whatever the name stands for
-    a moment later, nobody asks again. TLS and the Host header still go by the name.
-    """
-
-    def __init__(self, allow: Networks, resolve: Resolve) -> None:
-        self._allow = allow
-        self._resolve = resolve
-        self._plain = httpcore2.AnyIOBackend()
-        self._stream: httpcore2.AsyncNetworkStream | None = None
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        try:
-            async with asyncio.timeout(CONNECT_WITHIN):
-                addresses = self._judged(host, await self._resolve(host, port))
-                self._stream = await self._first_to_answer(addresses[:MOST_ADDRESSES], port)
-        except TimeoutError:
-            raise httpcore2.ConnectTimeout from None
-        return self._stream
-
-    def _judged(self, host: str, addresses: Sequence[Address]) -> Sequence[Address]:
-        """Those that may be dialled; a name that stands for no such is refused."""
-        reasons = {address: refusal(address, self._allow) for address in addresses}
-        if good := [address for address, why in reasons.items() if why is None]:
-            return good
-        why = "; ".join(filter(None, reasons.values()))
-        raise TaskFailed("AddressRefused", f"{host} is not called: {why}, and http_allow does not name it", retry=False)
-
-    async def _first_to_answer(self, addresses: Sequence[Address], port: int) -> httpcore2.AsyncNetworkStream:
-        share = CONNECT_WITHIN / len(addresses)
-        for address in addresses[:-1]:
-            try:
-                return await self._plain.connect_tcp(str(address), port, timeout=share)
-            except (httpcore2.ConnectError, httpcore2.ConnectTimeout):
-                continue
-        return await self._plain.connect_tcp(str(addresses[-1]), port, timeout=share)
-
-    async def hang_up(self) -> None:
-        """The connection is gone after this, also one that was cancelled half way into TLS."""
-        if self._stream is not None:
-            await self._stream.aclose()
+class _Connection(httpcore2.AsyncHTTP11Connection):
+    MAX_INCOMPLETE_EVENT_SIZE = LONGEST_HEAD
 
 
 @cache
 def _trust() -> ssl.SSLContext:
     """The certificates that count; reading them takes long, so it is done once. SSL_CERT_FILE names others."""
-    return httpcore2.default_ssl_context()
+    trust = httpcore2.default_ssl_context()
+    trust.set_alpn_protocols(["http/1.1"])
+    return trust
 
 
-async def _call(
-    dial: _Dial, method: str, url: CheckedUrl, headers: list[tuple[bytes, bytes]], content: bytes | None, cap: int
-) -> _Answer:
+async def _call(line: Line, turns: Turns, request: _Request, cap: int) -> _Answer:
+    url = request.url
     place = httpcore2.URL(scheme=url.scheme, host=url.host, port=url.port, target=url.target)
-    connection = httpcore2.AsyncHTTPConnection(
-        place.origin, ssl_context=_trust() if url.scheme == "https" else None, network_backend=dial
-    )
-    limits = {"connect": CONNECT_WITHIN, "write": LONGEST_SILENCE, "read": LONGEST_SILENCE}
-    async with connection.stream(
-        method, place, headers=headers, content=content, extensions={"timeout": limits}
+    if url.scheme == "https":
+        await line.start_tls(_trust(), url.host, timeout=CONNECT_WITHIN)
+    limits = {"write": LONGEST_SILENCE, "read": LONGEST_SILENCE}
+    async with _Connection(place.origin, line).stream(
+        request.method, place, headers=request.headers, content=request.content, extensions={"timeout": limits}
     ) as response:
         received = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
-        body, truncated = await _read(response, received.get("content-encoding", ""), cap)
+        line.read_more()
+        body, truncated = await _read(response, received.get("content-encoding", ""), cap, turns)
         return _Answer(response.status, received, body, truncated)
 
 
-async def _read(response: httpcore2.Response, encoding: str, cap: int) -> tuple[bytes, bool]:
+async def _read(response: httpcore2.Response, encoding: str, cap: int, turns: Turns) -> tuple[bytes, bool]:
     """The body, unpacked, and whether it was cut: no more than `cap` bytes are taken from the server or unpacked."""
-    unpack = zlib.decompressobj(wbits=31).decompress if encoding.lower() in ("gzip", "x-gzip") else None
+    packed = zlib.decompressobj(wbits=31) if encoding.lower() in ("gzip", "x-gzip") else None
     body, taken = bytearray(), 0
     async with aclosing(response.aiter_stream()) as chunks:
         async for chunk in chunks:
             taken += len(chunk)
-            body += unpack(chunk, cap + 1 - len(body)) if unpack else chunk
+            body += packed.decompress(chunk, cap + 1 - len(body)) if packed else chunk
             if max(taken, len(body)) > cap:
                 return bytes(body[:cap]), True
-    return bytes(body), False
+            if turns.is_long:
+                await turns.begin()
+    return bytes(body), bool(packed and taken and not packed.eof)
 
 
 _FAILURES = (httpcore2.NetworkError, httpcore2.TimeoutException, httpcore2.ProtocolError, zlib.error)
@@ -183,6 +136,8 @@ def _reason(failed: Exception) -> str:
             return f"no connection within {CONNECT_WITHIN:.0f} s"
         case httpcore2.TimeoutException():
             return f"nothing was heard for {LONGEST_SILENCE:.0f} s"
+        case httpcore2.RemoteProtocolError() if str(failed) == "Receive buffer too long":
+            return f"the answer's head, or what stands around a chunk, is longer than {LONGEST_HEAD} bytes"
         case zlib.error():
             return f"the answer says it is gzip and cannot be unpacked: {failed}"
     cause: BaseException = failed
@@ -201,6 +156,18 @@ _NOT_FOR_USERS = frozenset(
 )
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
+
+
+class _Request(msgspec.Struct, frozen=True):
+    method: str
+    url: CheckedUrl
+    headers: list[tuple[bytes, bytes]]
+    content: bytes | None
+
+
+def _request(ctx: Context, url: CheckedUrl, method: str, headers: Mapping[str, str], body: Any) -> _Request:
+    content, content_type = _content(method, body)
+    return _Request(method, url, _headers(headers, _headers_of_ours(ctx, url, content_type)), content)
 
 
 def _content(method: str, body: Any) -> tuple[bytes | None, str | None]:
@@ -276,7 +243,7 @@ class _Answer(msgspec.Struct, frozen=True):
         words = f"{call} answered {self.status}"
         if location := self.headers.get("location"):
             words += f", pointing to {_without_secrets(location)}"
-        if said := _printable(self.body.decode("utf-8", "replace")):
+        if said := _printable(self.body[: 16 * _EXCERPT].decode("utf-8", "replace")):
             words += f": {said}"
         return TaskFailed("HttpStatus", words, retry=retry, after=after)
 
@@ -285,23 +252,29 @@ class _Answer(msgspec.Struct, frozen=True):
         result: dict[str, Any] = {
             "status": self.status,
             "headers": {name: self.headers[name] for name in _HEADERS_KEPT if name in self.headers},
-            "body": self._value(),
+            "body": None,
             "truncated": self.truncated,
         }
-        text = self.body.decode("utf-8", "replace")
+        for result["body"] in self._json(cap):
+            if len(msgspec.json.encode(result)) <= cap:
+                return result
+        whole = self.body.decode("utf-8", "replace")
+        text = whole[:cap]
+        result |= {"body": text, "truncated": self.truncated or len(text) < len(whole)}
         while text and (size := len(msgspec.json.encode(result))) > cap:
-            text = text[: min(len(text) * cap // size, len(text) - 1)]
+            text = text[: len(text) * cap // size]
             result |= {"body": text, "truncated": True}
         return result
 
-    def _value(self) -> Any:
+    def _json(self, cap: int) -> Iterator[Any]:
+        """The one value that the body is, if it is JSON that may be kept. Of what may not, no values are made: to make
+        them of a megabyte of brackets takes longer than anybody may hold up the loop.
+        """
         if not self.truncated and _JSON.fullmatch(self.headers.get("content-type", "")):
-            try:
-                if not too_deep(self.body, DEEPEST - 1):  # there will be one more around it
-                    return msgspec.json.decode(self.body)
-            except (ValueError, RecursionError):
-                pass  # a text, whatever it says
-        return self.body.decode("utf-8", "replace")
+            with suppress(ValueError, RecursionError):  # it is a text, whatever it says
+                compact = msgspec.json.format(self.body, indent=-1)
+                if len(compact) <= cap and not too_deep(compact, DEEPEST - 1):  # there will be one more around it
+                    yield msgspec.json.decode(compact)
 
 
 def _asked_to_wait(headers: Mapping[str, str]) -> Duration | None:

@@ -1,0 +1,91 @@
+"""A share of the worker's loop for what strangers send us, however much that is and however it is cut up.
+
+What costs time is not the bytes but what is made of them: a megabyte in one piece is read in a millisecond, and in
+chunks of one byte in ten seconds. So it is time that is counted. Whoever has received something waits for a turn before
+it looks at it; what the turn took is charged, and the next one comes when the share allows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from heapq import heappop, heappush
+from itertools import count
+
+from oncue.clock import Clock
+from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
+
+SHARE = 0.5  # of the loop's time
+SAVED_UP = Duration(20 * MILLISECOND)  # of time that was not used, for those who come all at once after a quiet moment
+LONG = Duration(2 * MILLISECOND)  # for one turn; then it is somebody else's
+LEAST = Duration(MILLISECOND // 10)  # what a turn takes outside of what can be seen of it: the system's part
+
+
+class LoopShare:
+    """Shared by all who belong to one loop. Those who used least go first."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._open_at = Instant(0)  # by the monotonic clock
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._number = count()
+        self._looking = False
+
+    def turns(self) -> Turns:
+        return Turns(self, self._clock)
+
+    async def admitted(self, used: int) -> None:
+        """Returns when somebody may have a turn who has used so much before. What follows at once is that turn."""
+        if not self._waiting and self._open_at <= self._clock.monotonic():
+            return
+        admission = asyncio.get_running_loop().create_future()
+        heappush(self._waiting, (used, next(self._number), admission))
+        if not self._looking:
+            self._look()
+        await admission
+
+    def charge(self, took: int) -> None:
+        idle_since = self._clock.monotonic() - int(SAVED_UP / SHARE)
+        self._open_at = Instant(max(self._open_at, idle_since) + int(took / SHARE))
+
+    def _look(self) -> None:
+        """Let one in if it is time; look again after its turn, or when it is time."""
+        while self._waiting and self._waiting[0][-1].done():  # it was cancelled
+            heappop(self._waiting)
+        self._looking = bool(self._waiting)
+        if not self._waiting:
+            return
+        loop = asyncio.get_running_loop()
+        early = self._open_at - self._clock.monotonic()
+        if early > 0:
+            loop.call_later(early / SECOND, self._look)
+            return
+        heappop(self._waiting)[-1].set_result(None)
+        loop.call_soon(self._look)
+
+
+class Turns:
+    """The turns of one of them. Between `begin` and `end` nothing is awaited that takes time."""
+
+    def __init__(self, share: LoopShare, clock: Clock) -> None:
+        self._share = share
+        self._clock = clock
+        self._used = 0
+        self._since: Instant | None = None
+
+    @property
+    def is_long(self) -> bool:
+        return self._since is not None and self._clock.monotonic() - self._since > LONG
+
+    async def begin(self) -> None:
+        """Another one, if there is one already."""
+        self.end()
+        await self._share.admitted(self._used)
+        self._since = self._clock.monotonic()
+
+    def end(self, least: Duration = LEAST) -> None:
+        if self._since is None:
+            return
+        took = self._clock.monotonic() - self._since + least
+        self._since = None
+        self._used += took
+        self._share.charge(took)

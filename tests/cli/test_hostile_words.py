@@ -1,0 +1,129 @@
+"""What others wrote does not command the terminal of whoever reads it, nor hold up a command."""
+
+import os
+from pathlib import Path
+from threading import Thread
+
+import msgspec
+import pytest
+from tests.cli.conftest import StandIn, command
+from tests.cli.standin import Request, Said
+
+from oncue.cli.job_file import LARGEST, read_job_file
+from oncue.domain.errors import Invalid
+
+EVIL = "a\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\u202egpj\u2066\u2028b\r\0c"
+SAFE = "\n\té☃"
+RUN = {
+    "run_id": "0192", "job_id": EVIL, "task": EVIL, "status": "dead", "scheduled_for": "2027-01-01T00:00:00Z",
+    "attempt_number": 1, "attempts": [], "error_type": EVIL, "error_message": EVIL, "executor_id": EVIL,
+    "result": {EVIL: EVIL},
+}  # fmt: skip
+
+
+def obeyed(text: str) -> set[str]:
+    return {letter for letter in text if letter not in SAFE and not (letter.isprintable() or letter == " ")}
+
+
+def answer(request: Request) -> Said:
+    match request.parts:
+        case ["runs"]:
+            return 200, {"runs": [RUN], "next_page_token": EVIL}
+        case ["runs", _, "logs"]:
+            return 200, EVIL + SAFE
+        case ["runs", _, "explain"]:
+            return 200, {"reason": EVIL, "detail": EVIL, "state": "dead"}
+        case ["runs", _, "cancel"]:
+            return 404, {"title": EVIL, "detail": EVIL, "status": 404}
+    return 200, RUN
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+@pytest.mark.parametrize("ask", ["logs 0192", "show 0192", "list --limit 1", "explain 0192", "cancel 0192"])
+def test_nothing_a_terminal_obeys_is_printed(stand_in: StandIn, ask: str, as_json: list[str]) -> None:
+    stand_in(answer)
+
+    said = command("runs", *ask.split(), *as_json)
+
+    assert "owned" in said.output, said
+    assert obeyed(said.output) == set()
+
+
+def test_json_means_the_same_as_before(stand_in: StandIn) -> None:
+    stand_in(answer)
+
+    assert msgspec.json.decode(command("runs", "show", "0192", "--json").stdout) == RUN
+    assert msgspec.json.decode(command("runs", "logs", "0192", "--json").stdout)["log"] == EVIL + SAFE
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "-1", "1e999"])
+@pytest.mark.parametrize("option", ["--cpu", "--reserved-for-high"])
+def test_a_number_that_is_none_is_refused_in_one_line(option: str, number: str) -> None:
+    said = command("worker", "--engine", "nowhere:", option, number)
+
+    assert said.exit_code == 2
+    assert f"Invalid value for '{option}'" in said.stderr
+    assert said.stderr.count("Error") == 1
+
+
+# -------------------------------------------------------------------------------------------------------- files of jobs
+
+BOMB = "\n".join(["a0: &a0 [x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12))])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"{BOMB}\njobs: *a11", "stands for more than"),
+        ("jobs: &a [*a]", "stands for more than"),
+        ("jobs: [{key: a, task: t, payload: &p {x: *p}}]", "stands for more than"),
+        ("jobs: " + "[" * 5_000, "nested too deeply"),
+        ("jobs: " + "[" * 5_000 + "]" * 5_000, "nested too deeply"),
+        ("jobs: [" + "9" * 100_000 + "]", "Exceeds the limit"),
+        ("jobs: [!!binary aGVsbG8=]", "could not determine a constructor"),
+        ("jobs: [!!timestamp 2027-01-01]", "could not determine a constructor"),
+        ("jobs: [{a: 1, a: 2}]", "comes twice"),
+        ("\0", "special characters are not allowed"),
+    ],
+)
+def test_a_file_that_is_meant_to_hurt_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "jobs.yaml"
+    file.write_text(text)
+
+    with pytest.raises(Invalid) as refused:
+        read_job_file(file)
+    assert said in str(refused.value)
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="cannot be read"):
+        read_job_file(tmp_path)
+
+
+def test_a_file_of_a_gigabyte_is_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.yaml"
+    with file.open("wb") as huge:
+        huge.truncate(1_000_000_000)
+
+    with pytest.raises(Invalid, match=f"more than {LARGEST} bytes"):
+        read_job_file(file)
+
+
+def test_a_pipe_that_never_ends_is_left(tmp_path: Path) -> None:
+    pipe = tmp_path / "jobs.yaml"
+    os.mkfifo(pipe)
+
+    def talk() -> None:
+        with pipe.open("wb", buffering=0) as end:
+            try:
+                while True:
+                    end.write(b"# for ever\n" * 10_000)
+            except BrokenPipeError:
+                pass
+
+    talking = Thread(target=talk)
+    talking.start()
+    with pytest.raises(Invalid, match="more than"):
+        read_job_file(pipe)
+    talking.join(10)
+    assert not talking.is_alive()
