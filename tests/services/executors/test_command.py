@@ -97,6 +97,7 @@ class TestEnvironment:
         seen = await self.environment(env={"GREETING": "hello", "ONCUE_RUN_ID": "forged"})
 
         assert seen["GREETING"] == "hello"
+        assert seen.pop("ONCUE_WARDEN")  # by which its processes are found
         assert {name: value for name, value in seen.items() if name.startswith("ONCUE_")} == {
             "ONCUE_RUN_ID": str(RUN),
             "ONCUE_JOB_ID": str(JOB),
