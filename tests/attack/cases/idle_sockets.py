@@ -11,14 +11,18 @@ from tests.attack.sockets import cut_off, more_descriptors
 from tests.attack.stage import Stage
 
 MANY = 1_500
+LONGER = 13  # seconds; a stranger has ten to say something
 
 
 def attack(stage: Stage) -> None:
     with more_descriptors(), ExitStack() as crowd:
         silent: list[socket.socket] = [crowd.enter_context(stage.connect()) for _ in range(MANY)]
-        for _ in stage.during(8):
+        first = set(silent)
+        for _ in stage.during(LONGER):
             for place, one in enumerate(silent):
                 if cut_off(one):
+                    first.discard(one)
                     one.close()
                     silent[place] = crowd.enter_context(stage.connect())
             assert stage.fleet.raw("GET", "/healthz", timeout=5)[0] == 200
+        assert not first, f"{len(first)} are still waited for"
