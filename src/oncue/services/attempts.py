@@ -206,6 +206,7 @@ class Attempts:
         left = [going for going in self if going.task is not None]
         for going in left:
             del self._going[going.run.run_id]
+            self.capacity.leave(going.kind, going.run.uid)  # until it comes back, if it does before we end
         return [going.run for going in left]
 
     async def run_once(self) -> Duration:
