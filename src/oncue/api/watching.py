@@ -157,6 +157,8 @@ class Watching:
         for channel in self._channels.values():
             channel.news.set()
         for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
             await task.stop()
 
     async def _listen(self) -> None:
@@ -186,7 +188,7 @@ class Watching:
             channel.tell("resync", {})
 
     async def _look(self) -> None:
-        while self._channels:
+        while self._channels and not self.closed:
             with suppress(TimeoutError):
                 async with asyncio.timeout(PACE):
                     await self._closing.wait()
