@@ -76,7 +76,7 @@ async def test_healthy_and_ready_are_open(desk: Desk) -> None:
 
 
 async def test_without_its_store_it_lives_and_is_not_ready(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk.store.engine, "ping", away)
+    monkeypatch.setattr(desk.store.engine, "probe", away)
 
     assert (await desk.client.get("/healthz")).status_code == 200
     assert is_problem(await desk.client.get("/readyz"), 503)

@@ -70,7 +70,7 @@ def test_with_json_tasks_that_cannot_be_loaded_are_told_as_a_problem(role: str, 
     answer = subprocess.run(argv, capture_output=True, text=True, timeout=30)
 
     assert answer.returncode == 1
-    assert "there is no file nope.py" in json.loads(answer.stderr.splitlines()[-1])["detail"]
+    assert "nope.py (looked in" in json.loads(answer.stderr.splitlines()[-1])["detail"]
 
 
 def test_with_json_a_server_says_where_it_listens_and_where_the_key_is(

@@ -819,7 +819,7 @@ MUTANTS = [
         "test_what_was_handed_back_while_a_pause_was_decided_holds_up_nobody",
         statements=(
             Statement("sqlite.following", "members", "r.lane, r.gate", "null, null"),
-            Statement("postgres.following", "following", "where job_id = $1", "where false and job_id = $1"),
+            Statement("postgres.following", "walk", "where job_id = $1", "where false and job_id = $1"),
         ),
     ),
     Mutant(

@@ -164,6 +164,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Jobs.unfinished": lambda: store.jobs.unfinished(10),
         "Jobs.finish": lambda: store.jobs.finish(job, now),
         "Jobs.purge": lambda: store.jobs.purge(job, 10),
+        "Jobs.purge_later": lambda: store.jobs.purge_later(job, now),
         "Jobs.list": lambda: store.jobs.list(JobQuery(uid)),
         "Planning.plan": store.plan,
         "Planning.overdue": lambda: store.planning.overdue(10, now),
@@ -219,6 +220,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "People.audit": store.people.audit,
         "Engine.now": store.engine.now,
         "Engine.ping": lambda: store.engine.ping(SHORT),
+        "Engine.probe": store.engine.probe,
     }
 
 

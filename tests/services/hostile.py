@@ -16,6 +16,7 @@ import msgspec
 
 from oncue import Context, NoRetry, RetryAfter, Tasks
 from oncue.context import LARGEST_CHECKPOINT
+from oncue.services.executors import child
 from oncue.services.executors.port import encoded as REAL_ENCODED  # noqa: N812
 
 MEGABYTE = "x" * 1_000_000
@@ -274,7 +275,7 @@ FORGED: dict[str, tuple[bytes, bool]] = {
 
 def forged_result(result: object, cap: int) -> bytes:
     """Once in place of ours, in a process of its own."""
-    sys.modules["__main__"].encoded = REAL_ENCODED  # type: ignore[attr-defined]
+    child.encoded = REAL_ENCODED
     return b'"' + b"x" * 2_000_000 + b'"'
 
 
@@ -296,7 +297,7 @@ def say(ctx: Context, channel: str, what: str) -> Any:
         case "forged":
             ctx._reports.progress(FORGED[what][0])
         case "forged_result":
-            sys.modules["__main__"].encoded = forged_result  # type: ignore[attr-defined]
+            child.encoded = forged_result
             return 1
         case "forged_checkpoint":
             ctx._reports.save(b'"' + b"x" * LARGEST_CHECKPOINT + b'"')

@@ -195,7 +195,7 @@ async def test_progress_that_is_refused_is_told_in_the_log(store: Store, monkeyp
     reports = crew.reporting.of(run)
     saves = Refusing(monkeypatch, store.engine.running, "save", lambda *_: True)
 
-    reports.progress(b"1")
+    reports.progress(b'{"done": 1, "total": null}')
     for _ in range(3):
         await crew.reporting.run_once()
 

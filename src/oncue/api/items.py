@@ -33,14 +33,12 @@ async def read_items(request: Request, name: str, largest: int) -> list[msgspec.
         raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MOST_VALUES} values: send fewer")
     try:
         return _cut(body, name)
-    except msgspec.ValidationError:
-        raise _no_list(name) from None
     except RecursionError:
         raise unreadable("it is nested too deep") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as wrong:
-        if len(body) > LARGEST_BODY:
-            raise unreadable(str(wrong)) from None
-        return _read(body, name)
+        if len(body) <= LARGEST_BODY:
+            return _read(body, name)
+        raise (_no_list(name) if isinstance(wrong, msgspec.ValidationError) else unreadable(str(wrong))) from None
 
 
 def _no_list(name: str) -> Invalid:

@@ -160,8 +160,9 @@ def refuse_undecodable(request: Request) -> None:
     path, query = request.scope.get("raw_path") or b"", request.scope["query_string"]
     if b"%" in path:
         _refuse_undecodable(path, "path")
-    if b"%" in query:
-        _refuse_undecodable(query, "query")
+    for parameter in query.split(b"&") if b"%" in query else ():
+        name = parameter.partition(b"=")[0].decode("ascii", "replace")
+        _refuse_undecodable(parameter, name if name.isidentifier() else "query")
 
 
 def _refuse_undecodable(raw: bytes, field: str) -> None:

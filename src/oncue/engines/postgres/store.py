@@ -100,7 +100,7 @@ class Store:
 
     async def _check_database(self) -> None:
         """OncueError: this database cannot hold what we would store in it, or not where anybody would look for it."""
-        async with self._borrowed(hot=False) as connection:
+        async with self._pool.acquire() as connection:
             row = await connection.fetchrow("select current_setting('server_encoding'), current_schema()")
         assert row is not None, "a row of constants"
         encoding, schema = row
