@@ -289,6 +289,7 @@ async def _work(start: Start, channel: Channel) -> int:
         asyncio.get_running_loop().add_signal_handler(number, lambda: None)  # our keeper tells us what to do
     capture.install()
     forking.refuse_in_this_thread()
+    forking.end_copies_by_signals()
     settings, clock = start.settings, SystemClock()
     tasks = load_registry(settings)
     while True:

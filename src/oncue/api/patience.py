@@ -18,7 +18,8 @@ from oncue.domain.instants import MILLISECOND, Duration
 
 PERIOD = 0.6  # seconds: who has waited for one to two of these is long enough here to make us ask
 ANSWER_WITHIN = Duration(500 * MILLISECOND)  # less than a period: the store is asked once at a time
-TOO_BUSY = Duration(750 * MILLISECOND)  # for an answer of the store that should have been given up before
+# For an answer that should have been given up before: we had no time at that moment, and it may lie there unread.
+TOO_BUSY = Duration(ANSWER_WITHIN + 20 * MILLISECOND)
 
 Ping = Callable[[Duration], Awaitable[None]]
 
@@ -81,7 +82,7 @@ class Patience:
         try:
             await self._ping(ANSWER_WITHIN)
         except StoreUnavailable:
-            if self._clock.monotonic() - asked_at > TOO_BUSY:  # it may have answered while we had no time to hear it
+            if self._clock.monotonic() - asked_at > TOO_BUSY:
                 return
             for task in waiting & self._old:
                 self._given_up.add(task)

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import multiprocessing
 import os
 import resource
 import signal
@@ -253,3 +254,15 @@ def babble(ctx: Context, words: str) -> None:
     os.write(open_sockets()[0], words.encode() + b"\n")
     while not ctx.cancelled:
         time.sleep(0.005)
+
+
+@tasks.task("end_copies", isolation="process")
+def end_copies(ctx: Context) -> list[int | None]:
+    """How a copy and a program end that are told to: -15 and -2, unless something of ours swallows it."""
+    copy = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+    copy.start()
+    copy.terminate()
+    copy.join(30)
+    with subprocess.Popen(["sleep", "60"]) as program:
+        program.send_signal(signal.SIGINT)
+        return [copy.exitcode, program.wait(30)]

@@ -289,6 +289,9 @@ class TestApart:
     async def test_nothing_of_a_run_is_alive_when_its_result_is_there(self, processes: ProcessExecutor) -> None:
         assert has_ended(await run(processes, "leave", {"mark": "the first"}))
 
+    async def test_copies_and_programs_of_a_run_end_by_signals(self, processes: ProcessExecutor) -> None:
+        assert await run(processes, "end_copies") == [-signal.SIGTERM, -signal.SIGINT]
+
     async def test_a_run_starts_where_the_worker_was_started(
         self, processes: ProcessExecutor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:

@@ -99,6 +99,7 @@ class Store:
         self._tidier = ThreadPoolExecutor(1, "oncue-sqlite-tidy")
         self._closed = False
         self._our_turn = False
+        self._turns = 0  # so far
         self._log_pages = 0
         self._tidying = False
         self._left_to_tidy = False
@@ -137,12 +138,21 @@ class Store:
         return await self._within(done, timeout)
 
     async def ping(self, within: Duration) -> None:
-        """Whether others let us write. While it is our turn they do, however long we make use of it."""
+        """Whether others let us write. While it is our turn they do, however long we make use of it; and while things
+        are written by whomever, our turn will come.
+        """
+        before = self._written()
         try:
             await self.write(lambda db: None, within)
         except StoreUnavailable:
-            if not self._our_turn:
+            if not self._our_turn and self._written() == before:
                 raise
+
+    def _written(self) -> tuple[int, int]:
+        """It changes whenever something is written, by us or by others."""
+        with contextlib.suppress(OSError):
+            return self._turns, self.path.with_name(self.path.name + "-wal").stat().st_mtime_ns
+        return self._turns, 0
 
     async def read(self, act: Act[T], *, hot: bool = False) -> T:
         """A look at one consistent moment. Never waits for a writer."""
@@ -205,6 +215,7 @@ class Store:
     def _transact(self, db: Connection, batch: Sequence[_Queued]) -> list[_Answer]:
         db.execute("begin immediate")
         self._our_turn = True
+        self._turns += 1
         try:
             answers = [_run(db, queued, apart=len(batch) > 1) for queued in batch]
             alone_and_failed = len(batch) == 1 and answers[0].error is not None

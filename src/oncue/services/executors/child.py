@@ -26,6 +26,7 @@ from oncue.domain.plain_text import printable, said_by
 from oncue.services.executors import words
 from oncue.services.executors.calling import arguments_of, not_awaitable, told
 from oncue.services.executors.port import TaskFailed, encoded
+from oncue.services.forking import end_copies_by_signals
 from oncue.settings import Settings
 from oncue.tasks import Task, Tasks
 
@@ -197,6 +198,7 @@ def serve(line: int, output: int, settings: Settings, tasks: Tasks | Invalid) ->
         os.set_inheritable(line, False)
         child = Child(Line(socket.socket(fileno=line)), settings, tasks)
         signal.signal(signal.SIGTERM, child.on_term)
+        end_copies_by_signals()
         child.serve()
     finally:
         os._exit(0)

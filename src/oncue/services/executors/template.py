@@ -147,7 +147,7 @@ def main() -> None:
         stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]  # at start they are files
     with orders.makefile("rb") as reading:
         settings = msgspec.json.decode(reading.readline(), type=Settings)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, lambda *_: None)  # not ignored: programs that tasks start would inherit that
     capture_logging()
     before = open_files()
     tasks = load(settings)
