@@ -14,6 +14,8 @@ from oncue.services.executors.contained import outlast
 from oncue.services.executors.output import Output
 from oncue.services.executors.port import ProcessLost
 
+LONG = 256 * 1024  # bytes; to understand a line that has more takes milliseconds, which others need not wait
+
 _decode = msgspec.json.Decoder(words.FromProcess).decode
 
 
@@ -74,7 +76,9 @@ class Conversation:
         """None: the process has closed the line."""
         try:
             line = await self._reader.readline()
-            return _understood(line) if line.endswith(b"\n") else None
+            if not line.endswith(b"\n"):
+                return None
+            return _understood(line) if len(line) <= LONG else await asyncio.to_thread(_understood, line)
         except OSError:
             return None
         except (ValueError, RecursionError):  # the task's code has found the line, and a use of its own for it
