@@ -47,6 +47,15 @@ async def test_past_occurrences_run_in_their_order_one_at_a_time(desk: Desk) -> 
     assert (after["version"], after["next_run_at"], after["status"]) == (1, job["next_run_at"], "active")
 
 
+async def test_occurrences_that_wait_tell_that_a_backfill_asked_for_them(desk: Desk) -> None:
+    job = await desk.create(schedule=HOURLY)
+    await backfill(desk, job, stretch(desk, 3 * HOUR, HOUR))
+
+    found = (await desk.get(f"/jobs/{job['job_id']}/occurrences"))["occurrences"]
+
+    assert [(one["outcome"], one["reason"]) for one in found] == [("waiting", "backfill")] * 2
+
+
 async def test_asked_for_again_it_gives_the_same_runs_and_none_twice(desk: Desk) -> None:
     """Whatever became of them meanwhile, and also where two stretches overlap."""
     store = desk.store

@@ -268,16 +268,16 @@ def _occurrence_of_run(found: RunView) -> dict[str, Any]:
 
 
 def _fate(found: RunView, lag: int | None, *, started: bool) -> tuple[str, str | None]:
+    asked_by = None if found.trigger is Trigger.SCHEDULE else found.trigger.name.lower()
     if started:
-        late = lag is not None and lag * MILLISECOND > GRACE
-        return "late" if late else "started", None if found.trigger is Trigger.SCHEDULE else found.trigger.name.lower()
+        return "late" if lag is not None and lag * MILLISECOND > GRACE else "started", asked_by
     match found.state:
         case State.CANCELLED:
             return "skipped", "cancelled"
         case State.EXPIRED:
             return "missed", "expired"
         case _:
-            return "waiting", None
+            return "waiting", asked_by
 
 
 def etag(found: Job) -> str:

@@ -21,7 +21,7 @@ def end_copies_by_signals() -> None:
     waits for its end would wait for ever. One that the task has set itself stays. What comes before the copy is ready
     for it waits so long.
     """
-    usual = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+    usual: dict[int, Any] = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
     ours = {number: signal.getsignal(number) for number in usual}
     here = local()
 
