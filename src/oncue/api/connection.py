@@ -137,6 +137,10 @@ class Connection(HttpToolsProtocol):
 
     # ------------------------------------------------------------------------------------------------------- the end
 
+    def shutdown(self) -> None:
+        self._keep_alive = False
+        super().shutdown()
+
     def linger(self) -> None:
         """No more is said, and what is still sent to us is thrown away: cut off at once, we would take back the answer
         that is on its way."""
