@@ -102,7 +102,7 @@ def batches(address: str, key: str, count: int) -> Callable[[], Iterator[bytes]]
 async def fill(engine: Engine, count: int, step: Step) -> None:
     """Jobs of the first user there is, with names, tags, queues and tasks to filter by."""
     clock, chance = SystemClock(), random.Random(4)
-    uid = await engine.people.user("admin", clock.now())
+    uid = await engine.accounts.user("admin", clock.now())
     now = clock.now()
     for start in range(0, count, 10_000):
         jobs = [_job(uid, Instant(now + n), n, chance) for n in range(start, min(start + 10_000, count))]

@@ -34,8 +34,8 @@ class Driver:
     @classmethod
     async def on(cls, engine: Engine) -> Driver:
         now = await engine.now()
-        await engine.history.tend(now, Duration(30 * DAY))
-        uid = await engine.people.user("bench", now)
+        await engine.history.maintain(now, Duration(30 * DAY))
+        uid = await engine.accounts.user("bench", now)
         [class_id] = await engine.jobs.intern([Spec(task="noop").class_key])
         worker_id = WorkerId(uuid7(now, secrets.token_bytes(8)))
         await engine.fleet.register(Worker(worker_id, "bench", "here", Duration(DAY), now, now), now)

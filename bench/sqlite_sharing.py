@@ -242,7 +242,7 @@ async def verbs(runs: int = 50_000, batch: int = 1_000, *, scattered: bool = Fal
     with tempfile.TemporaryDirectory() as folder:
         engine = await SqliteEngine.open(Settings(engine=f"sqlite:///{Path(folder) / 'verbs.db'}"))
         now = await engine.now()
-        uid, worker = await engine.people.user("ada", now), WorkerId(uuid4())
+        uid, worker = await engine.accounts.user("ada", now), WorkerId(uuid4())
         await engine.fleet.register(Worker(worker, "bench", "here", Duration(DAY), now, now), now)
         due = [Instant(now + i) for i in range(runs)]
         specs = [Spec(task="noop", schedule=Schedule(at=at)) for at in due]

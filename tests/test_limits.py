@@ -97,7 +97,7 @@ async def peeked(store: Store) -> int:
 
 
 async def reaped(store: Store) -> int:
-    await store.reap(BOUND)
+    await store.recover_runs(BOUND)
     return len(await store.runs(states=frozenset({State.WAITING})))
 
 
@@ -118,17 +118,17 @@ async def purged(store: Store) -> int:
 
 
 async def granted(store: Store) -> int:
-    return (await store.grant(limit=BOUND)).runs
+    return (await store.permit(limit=BOUND)).runs
 
 
 VERBS: dict[str, tuple[Callable[[Store], Awaitable[None]], Callable[[Store], Awaitable[int]]]] = {
     "peek": (due, peeked),
     "expire": (expired, lambda store: store.planning.expire(BOUND, store.now)),
-    "reap": (orphaned, reaped),
+    "recover_runs": (orphaned, reaped),
     "plan, by jobs": (recurring, planned),
     "plan, by runs": (recurring, planned_by_runs),
     "overdue": (held, lambda store: length(store.planning.overdue(BOUND, store.now))),
-    "grant": (rated, granted),
+    "permit": (rated, granted),
     "purge": (held, purged),
     "dead letters": (dead, lambda store: page(store.history.dead_letters(None, BOUND))),
     "list of jobs": (recurring, lambda store: page(store.jobs.list(JobQuery(limit=BOUND)))),

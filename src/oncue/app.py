@@ -20,7 +20,7 @@ import msgspec
 import structlog
 
 from oncue import collecting, logs, open_files
-from oncue.api.door import take_address
+from oncue.api.listener import take_address
 from oncue.clock import SystemClock
 from oncue.domain.errors import OncueError, StoreUnavailable
 from oncue.domain.instants import SECOND
@@ -31,16 +31,16 @@ from oncue.services.channel import Channel, Start, ToWorker, Unusable
 from oncue.services.executors.families import end_descendants
 from oncue.services.finishing import Finishing
 from oncue.services.first_key import first_key
-from oncue.services.keeper import UNUSABLE, Keeper, Kept
 from oncue.services.listening import Listening
 from oncue.services.loading import absolute
 from oncue.services.loop import Loop
-from oncue.services.metering import Metering, Nudge
 from oncue.services.overlap import Overlap
 from oncue.services.parentage import die_with
+from oncue.services.rate_limiter import Nudge, RateLimiter
 from oncue.services.reaper import Reaper
-from oncue.services.retention import Folding, Retention
+from oncue.services.retention import CounterRollup, Retention
 from oncue.services.scheduler import Scheduler
+from oncue.services.supervisor import UNUSABLE, SupervisedWorker, WorkerSupervisor
 from oncue.services.timekeeper import Timekeeper
 from oncue.settings import Settings
 from oncue.supervised import Supervised
@@ -81,7 +81,7 @@ async def up(settings: Settings, ready: Ready) -> int:
     clock, of_worker = SystemClock(), for_worker(settings)
     with take_address(settings) as door:
         async with worker_started(clock, of_worker) as first, store(settings, clock) as engine:
-            keeper = Keeper(engine, clock, of_worker, first)
+            keeper = WorkerSupervisor(engine, clock, of_worker, first)
             stopping.then(keeper.stop)
             async with (
                 keeping(keeper) as kept,
@@ -127,7 +127,7 @@ async def scheduler(settings: Settings) -> int:
 async def worker(settings: Settings) -> int:
     stopping, clock = Stopping(), SystemClock()
     async with store(settings, clock) as engine, timekeeping(engine, clock):
-        keeper = Keeper(engine, clock, for_worker(settings))
+        keeper = WorkerSupervisor(engine, clock, for_worker(settings))
         stopping.then(keeper.stop)
         await keeper.run()
     return ended(keeper)
@@ -138,7 +138,7 @@ async def add_key(settings: Settings, user_id: str, role: Role) -> tuple[str, Ke
     clock = SystemClock()
     async with store(settings, clock) as engine:
         text, key = await new_key(engine, clock, user_id, role)
-        await engine.people.add_key(key)
+        await engine.accounts.add_key(key)
     return text, key
 
 
@@ -183,9 +183,9 @@ def timekeeping(engine: Engine, clock: SystemClock) -> AbstractAsyncContextManag
 async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> AsyncIterator[None]:
     planning = Loop(Scheduler(engine, clock))
     overlap, reaper = Loop(Overlap(engine, clock)), Loop(Reaper(engine, clock))
-    metering = Loop(Metering(engine, clock))
+    metering = Loop(RateLimiter(engine, clock))
     runs_changed = Nudge(metering.wake, clock)
-    folding, retention = Loop(Folding(engine)), Loop(Retention(engine, clock, settings))
+    folding, retention = Loop(CounterRollup(engine)), Loop(Retention(engine, clock, settings))
     finishing = Loop(Finishing(engine, clock))
 
     def jobs_changed(_: Hint) -> None:
@@ -203,14 +203,14 @@ async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> 
 
 
 @asynccontextmanager
-async def worker_started(clock: SystemClock, settings: Settings) -> AsyncIterator[Kept | None]:
+async def worker_started(clock: SystemClock, settings: Settings) -> AsyncIterator[SupervisedWorker | None]:
     """A worker process that makes itself ready while the rest of us does; whatever happens in the block, it ends.
 
     None: it could not be started. The keeper tries again, and tells why.
     """
-    first: Kept | None = None
+    first: SupervisedWorker | None = None
     with suppress(OSError):
-        first = await Kept.start(clock, settings)
+        first = await SupervisedWorker.start(clock, settings)
     try:
         yield first
     finally:
@@ -219,7 +219,7 @@ async def worker_started(clock: SystemClock, settings: Settings) -> AsyncIterato
 
 
 @asynccontextmanager
-async def keeping(keeper: Keeper) -> AsyncIterator[asyncio.Task[None]]:
+async def keeping(keeper: WorkerSupervisor) -> AsyncIterator[asyncio.Task[None]]:
     """The keeper at work; at the end of the block its worker is gone, told to stop before or not."""
     kept = asyncio.create_task(keeper.run())
     try:
@@ -255,7 +255,7 @@ def for_worker(settings: Settings) -> Settings:
     return msgspec.structs.replace(settings, processes=processes, tasks=tasks, engine=engine)
 
 
-def ended(keeper: Keeper) -> int:
+def ended(keeper: WorkerSupervisor) -> int:
     """The exit code of whoever kept a worker. OncueError: none could be started like this."""
     if keeper.problem is not None:
         raise OncueError(keeper.problem)

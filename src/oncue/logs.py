@@ -33,8 +33,8 @@ def configure(role: str) -> None:
     atexit.register(settle)
     terminal = err.isatty()
     # Not the renderer's own tracebacks: they show local variables, and with them keys and payloads.
-    people = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-    shown = people if terminal else structlog.processors.JSONRenderer()
+    accounts = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    shown = accounts if terminal else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

@@ -80,7 +80,7 @@ class Task:
         try:
             given = self._decode(payload or b"{}")
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as wrong:
-            raise Invalid.of("payload", "misfit", f"does not fit the task {self.name!r}: {wrong}") from None
+            raise Invalid.of("payload", "mismatch", f"does not fit the task {self.name!r}: {wrong}") from None
         return {field: getattr(given, field) for field in self._fields}
 
 

@@ -84,7 +84,7 @@ def etag_of(job: dict[str, Any]) -> str:
 
 async def add_key(store: Store, uid: UserNumber, user_id: str, role: Role, **how: Any) -> str:
     text = make_key(store.chance.randbytes(32))
-    await store.people.add_key(Key(KeyId(store.new_id()), key_hash(text), uid, user_id, role, store.now, **how))
+    await store.accounts.add_key(Key(KeyId(store.new_id()), key_hash(text), uid, user_id, role, store.now, **how))
     return text
 
 
@@ -120,7 +120,7 @@ async def desk(empty_store: EmptyStore) -> AsyncIterator[Desk]:
 @asynccontextmanager
 async def desk_on(empty_store: EmptyStore) -> AsyncIterator[Desk]:
     async with await Store.on(await empty_store()) as store:
-        root = await store.people.user("root", store.now)
+        root = await store.accounts.user("root", store.now)
         keys = {
             "root": await add_key(store, root, "root", Role.ADMIN),
             "ada": await add_key(store, store.uid, "ada", Role.MEMBER),

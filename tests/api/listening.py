@@ -72,14 +72,14 @@ def listening(empty_store: EmptyStore, most: int | None = None) -> Iterator[Hous
 
 async def _serve(empty_store: EmptyStore, told: Future[House], done: asyncio.Event, most: int) -> None:
     async with await Store.on(await empty_store()) as store:
-        root = await store.people.user("root", store.now)
+        root = await store.accounts.user("root", store.now)
         keys = {
             "root": await add_key(store, root, "root", Role.ADMIN),
             "ada": await add_key(store, store.uid, "ada", Role.MEMBER),
             "bob": await add_key(store, store.stranger, "bob", Role.MEMBER),
         }
         things = await _something_of_everything(store)
-        spare = await store.people.key(key_hash(await add_key(store, store.stranger, "bob", Role.VIEWER)))
+        spare = await store.accounts.key(key_hash(await add_key(store, store.stranger, "bob", Role.VIEWER)))
         assert spare is not None
         things["spare key"] = str(spare.key_id)
         app = Application(store.engine, Passing(store.now), Settings(request_rate=0))
@@ -108,7 +108,7 @@ async def _something_of_everything(store: Store) -> dict[str, str]:
         elif state == "succeeded":
             await store.succeed(worker, run, result=b'{"answer":42}')
     things["recurring"] = await store.recurring(task="mark")
-    for uid in (store.uid, await store.people.user("root", store.now)):
+    for uid in (store.uid, await store.accounts.user("root", store.now)):
         await store.recurring(task="mark", key=KEY, uid=uid)
     things["later"] = await store.one_shot(HOUR, task="mark")
     return {name: str(thing) for name, thing in things.items()}

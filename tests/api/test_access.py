@@ -33,9 +33,9 @@ async def test_every_call_of_the_table_asks_for_a_key(desk: Desk) -> None:
 
 async def test_a_revoked_key_is_refused_within_a_second(desk: Desk) -> None:
     assert (await desk.call("GET", "/v1/tasks")).status_code == 200
-    key = await desk.store.people.key(key_hash(desk.keys["ada"]))
+    key = await desk.store.accounts.key(key_hash(desk.keys["ada"]))
     assert key is not None
-    await desk.store.people.revoke(key.key_id, desk.store.now)
+    await desk.store.accounts.revoke(key.key_id, desk.store.now)
 
     await desk.store.clock.advance(SECOND)
 

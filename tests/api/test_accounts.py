@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.api.conftest import Desk
 from tests.api.streams import streaming
-from tests.api.test_audit import deeds
+from tests.api.test_audit import audit_entries
 
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import RunId
@@ -40,7 +40,7 @@ def away(patch: pytest.MonkeyPatch, verbs: Any, name: str, *, after: int = 0) ->
 
 async def lines(desk: Desk) -> list[tuple[str, str | None, Any]]:
     """Of the audit log, without that of what was made."""
-    found = [(one["action"], one["object_id"], one["detail"]) for one in await deeds(desk)]
+    found = [(one["action"], one["object_id"], one["detail"]) for one in await audit_entries(desk)]
     return [line for line in found if line[0] != "job.create"]
 
 
@@ -49,7 +49,7 @@ async def test_what_may_have_been_done_is_told_of_and_is_in_the_log_as_such(
 ) -> None:
     job = {"job_id": str(await desk.store.recurring(every=HOUR))}
     async with streaming(desk) as stream:
-        with away(monkeypatch, desk.store.engine.history, "nearby"):
+        with away(monkeypatch, desk.store.engine.history, "last_and_next"):
             answer = await desk.call("DELETE", f"/v1/jobs/{job['job_id']}")
         assert (await stream.next()).data["status"] == "cancelled"
 
@@ -61,7 +61,7 @@ async def test_so_is_what_failed_for_a_reason_that_nobody_expected(desk: Desk, m
     async def broken(_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(desk.store.engine.history, "nearby", broken)
+    monkeypatch.setattr(desk.store.engine.history, "last_and_next", broken)
     job = await desk.create(schedule="every 1h")
     answer = await desk.call("POST", f"/v1/jobs/{job['job_id']}/pause")
 
@@ -78,7 +78,7 @@ async def test_a_job_that_may_have_been_made_has_its_own_line_or_none(
     with away(monkeypatch, desk.store.engine.jobs, "create"):
         answer = await desk.call("POST", "/v1/jobs", HOURLY)
 
-    assert (answer.status_code, await deeds(desk)) == (503, [])
+    assert (answer.status_code, await audit_entries(desk)) == (503, [])
 
 
 @pytest.mark.parametrize("verb", ["requeue", "discard"])

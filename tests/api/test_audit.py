@@ -11,31 +11,31 @@ from tests.api.conftest import Desk
 from tests.test_docs import ROOT, table
 
 from oncue.api import audit
-from oncue.api.door import take_address
+from oncue.api.listener import take_address
 from oncue.api.serving import serving
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import SECOND, rfc3339
 from oncue.domain.keys import key_hash
-from oncue.engines.port import Deed
+from oncue.engines.port import AuditEntry
 from oncue.settings import Settings
 
 API = ROOT / "docs" / "api.md"
 
 
-async def deeds(desk: Desk, key: str = "root") -> list[dict[str, Any]]:
+async def audit_entries(desk: Desk, key: str = "root") -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = (await desk.get("/audit", key))["audit"]
     return found
 
 
 async def test_who_did_what_to_which_thing_when_and_from_where(desk: Desk) -> None:
-    key = await desk.store.people.key(key_hash(desk.keys["ada"]))
+    key = await desk.store.accounts.key(key_hash(desk.keys["ada"]))
     assert key is not None
     job = await desk.create(schedule="every 1h")
     made_at = desk.store.now
     desk.store.advance(SECOND)
     await desk.call("POST", f"/v1/jobs/{job['job_id']}/pause")
 
-    paused, created = await deeds(desk)
+    paused, created = await audit_entries(desk)
 
     assert created == {
         "at": rfc3339(made_at),
@@ -54,11 +54,11 @@ async def test_what_has_no_id_is_told_by_its_name(desk: Desk) -> None:
     await desk.call("POST", "/v1/queues/a/b/pause", key="root")
     made = (await desk.call("POST", "/v1/keys", {"user_id": "eve", "role": "viewer"}, key="root")).json()
 
-    created, paused = await deeds(desk)
+    created, paused = await audit_entries(desk)
 
     assert (paused["action"], paused["object_id"], paused["detail"]) == ("queue.pause", None, {"queue": "a/b"})
     assert (created["object_id"], created["detail"]) == (made["key_id"], {"user_id": "eve", "role": "viewer"})
-    assert made["key"] not in str(await deeds(desk))
+    assert made["key"] not in str(await audit_entries(desk))
 
 
 async def test_what_only_reads_or_is_refused_leaves_no_line(desk: Desk) -> None:
@@ -71,7 +71,7 @@ async def test_what_only_reads_or_is_refused_leaves_no_line(desk: Desk) -> None:
     ):
         await desk.call(method, path, body)
 
-    assert await deeds(desk) == []
+    assert await audit_entries(desk) == []
 
 
 async def test_members_and_viewers_see_their_own_deeds_only(desk: Desk) -> None:
@@ -79,9 +79,9 @@ async def test_members_and_viewers_see_their_own_deeds_only(desk: Desk) -> None:
         await desk.create(key=key)
         desk.store.advance(SECOND)
 
-    assert [deed["user_id"] for deed in await deeds(desk)] == ["root", "bob", "ada"]
+    assert [audit_entry["user_id"] for audit_entry in await audit_entries(desk)] == ["root", "bob", "ada"]
     for key in ("ada", "viewer"):
-        assert [deed["user_id"] for deed in await deeds(desk, key)] == ["ada"]
+        assert [audit_entry["user_id"] for audit_entry in await audit_entries(desk, key)] == ["ada"]
 
 
 async def test_the_log_comes_in_pages(desk: Desk) -> None:
@@ -93,7 +93,7 @@ async def test_the_log_comes_in_pages(desk: Desk) -> None:
     first = await desk.get("/audit?limit=2")
     second = await desk.get(f"/audit?limit=2&page_token={first['next_page_token']}")
 
-    assert [deed["object_id"] for deed in first["audit"] + second["audit"]] == jobs[::-1]
+    assert [audit_entry["object_id"] for audit_entry in first["audit"] + second["audit"]] == jobs[::-1]
     assert second["next_page_token"] is None
     foreign = await desk.call("GET", f"/v1/audit?page_token={first['next_page_token']}", key="bob")
     assert foreign.status_code == 422
@@ -102,52 +102,52 @@ async def test_the_log_comes_in_pages(desk: Desk) -> None:
 async def test_an_answer_survives_a_log_that_cannot_be_written_and_the_line_is_kept_elsewhere(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def away(_: Sequence[Deed]) -> None:
+    async def away(_: Sequence[AuditEntry]) -> None:
         raise StoreUnavailable("gone")
 
     job = await desk.create(schedule="every 1h")
-    monkeypatch.setattr(desk.store.engine.people, "record", away)
+    monkeypatch.setattr(desk.store.engine.accounts, "record", away)
 
     with capture_logs() as logged:
         await desk.call("POST", f"/v1/jobs/{job['job_id']}/pause")
 
     assert (await desk.get(f"/jobs/{job['job_id']}"))["status"] == "paused"
     [line] = [line for line in logged if line["log_level"] == "error"]
-    [deed] = line["deeds"]
-    assert (deed["action"], deed["object_id"], line["why"]) == ("job.pause", job["job_id"], "gone")
+    [audit_entry] = line["audit_entries"]
+    assert (audit_entry["action"], audit_entry["object_id"], line["why"]) == ("job.pause", job["job_id"], "gone")
 
 
 async def test_an_answer_does_not_wait_for_a_log_that_hangs_but_the_line_is_written_later(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit, "PATIENCE", 0)
-    write, let_go, written = desk.store.engine.people.record, asyncio.Event(), asyncio.Event()
+    write, let_go, written = desk.store.engine.accounts.record, asyncio.Event(), asyncio.Event()
 
-    async def hanging(deeds: Sequence[Deed]) -> None:
+    async def hanging(audit_entries: Sequence[AuditEntry]) -> None:
         await let_go.wait()
-        await write(deeds)
+        await write(audit_entries)
         written.set()
 
-    monkeypatch.setattr(desk.store.engine.people, "record", hanging)
+    monkeypatch.setattr(desk.store.engine.accounts, "record", hanging)
     assert (await desk.call("POST", "/v1/queues/q/pause", key="root")).status_code == 200
-    assert await deeds(desk) == []
+    assert await audit_entries(desk) == []
 
     let_go.set()
     await written.wait()
 
-    assert len(await deeds(desk)) == 1
+    assert len(await audit_entries(desk)) == 1
 
 
 async def test_deeds_of_the_same_moment_share_a_write_and_each_is_there_when_it_is_answered(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, writes, all_there, named = desk.store.engine.people.record, list[int](), asyncio.Event(), audit._object
+    write, writes, all_there, named = desk.store.engine.accounts.record, list[int](), asyncio.Event(), audit._object
     places = iter(range(5))
 
-    async def first_waits_for_all(deeds: Sequence[Deed]) -> None:
-        writes.append(len(deeds))
+    async def first_waits_for_all(audit_entries: Sequence[AuditEntry]) -> None:
+        writes.append(len(audit_entries))
         await all_there.wait()
-        await write(deeds)
+        await write(audit_entries)
 
     def arriving(*which: Any) -> Any:
         if next(places) == 4:
@@ -156,14 +156,14 @@ async def test_deeds_of_the_same_moment_share_a_write_and_each_is_there_when_it_
 
     async def pause() -> int:
         assert (await desk.call("POST", "/v1/queues/q/pause", key="root")).status_code == 200
-        return len(await deeds(desk))
+        return len(await audit_entries(desk))
 
-    monkeypatch.setattr(desk.store.engine.people, "record", first_waits_for_all)
+    monkeypatch.setattr(desk.store.engine.accounts, "record", first_waits_for_all)
     monkeypatch.setattr(audit, "_object", arriving)
 
     seen = await asyncio.gather(*(pause() for _ in range(5)))
 
-    assert (len(writes) <= 2, sum(writes), len(await deeds(desk))) == (True, 5, 5)
+    assert (len(writes) <= 2, sum(writes), len(await audit_entries(desk))) == (True, 5, 5)
     assert min(seen) >= writes[0]
 
 
@@ -177,4 +177,4 @@ async def test_an_address_is_the_one_that_the_request_came_from(desk: Desk) -> N
     ):
         await client.post(f"{url}/v1/jobs", json={"task": "mark"})
 
-    assert [deed["address"] for deed in await deeds(desk)] == ["127.0.0.1"]
+    assert [audit_entry["address"] for audit_entry in await audit_entries(desk)] == ["127.0.0.1"]

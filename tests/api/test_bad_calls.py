@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from tests.api.conftest import Desk, desk_on
 from tests.api.test_bad_input import UNREADABLE
-from tests.api.test_doors import SAMPLES
+from tests.api.test_listeners import SAMPLES
 
 from oncue.api.application import CALLS
 from oncue.api.openapi import document
@@ -102,12 +102,12 @@ class Both:
 
 
 async def stored(desk: Desk) -> tuple[int, ...]:
-    people, history = desk.store.people, desk.store.history
+    accounts, history = desk.store.accounts, desk.store.history
     return (
         len(await desk.jobs()),
         len(await desk.store.runs()),
-        len(await people.keys()),
-        len((await people.audit(None, 1_000, None)).items),
+        len(await accounts.keys()),
+        len((await accounts.audit(None, 1_000, None)).items),
         len((await history.dead_letters(None, 1_000, None)).items),
     )
 
@@ -120,7 +120,7 @@ async def both(empty_sqlite: EmptyStore, empty_postgres: EmptyStore) -> AsyncIte
         for desk in desks:
             dead = str(await desk.dead())
             job = await desk.create(schedule="every 1h")
-            key = next(one for one in await desk.store.people.keys() if one.role is Role.VIEWER)
+            key = next(one for one in await desk.store.accounts.keys() if one.role is Role.VIEWER)
             ids.append({"jobs": job["job_id"], "runs": dead, "keys": str(key.key_id)})
         yield Both(desks, ids)
 

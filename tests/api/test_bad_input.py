@@ -59,7 +59,7 @@ WRONG: list[tuple[str, bytes, list[tuple[str, str]]]] = [
     ("a NUL in a name in the payload", b'{"task": "mark", "payload": {"\\u0000": 1}}', [("payload.\\x00", "bad_text")]),
     ("a list for a payload", b'{"task": "mark", "payload": [1]}', [("payload", "wrong_type")]),
     ("a large payload", b'{"task": "mark", "payload": {"a": "' + b"a" * 262_137 + b'"}}', [("payload", "too_large")]),
-    ("a misfit", b'{"task": "slow", "payload": {"seconds": "x"}}', [("payload.seconds", "misfit")]),
+    ("a misfit", b'{"task": "slow", "payload": {"seconds": "x"}}', [("payload.seconds", "mismatch")]),
     ("an argument missing", b'{"task": "slow"}', [("payload.seconds", "required")]),
     ("an argument too many", b'{"task": "slow", "payload": {"seconds": 1, "x": 1}}', [("payload.x", "unknown_field")]),
     ("a bad cron", b'{"task": "mark", "schedule": "77 * * * *"}', [("schedule.cron", "bad_cron")]),

@@ -117,7 +117,7 @@ async def test_a_one_shot_that_ran_does_not_run_again_when_its_history_was_dropp
     first = (await desk.call("PUT", "/v1/jobs/by-key/k", body)).json()
     await store.end(RunId(UUID(first["job_id"])), State.SUCCEEDED)
     store.advance(60 * DAY)
-    assert await store.history.tend(store.now, Duration(30 * DAY))
+    assert await store.history.maintain(store.now, Duration(30 * DAY))
     await store.fleet.announce(TASKS, store.now)
     assert (await read(desk, "k")).status_code == 404
 
@@ -126,7 +126,7 @@ async def test_a_one_shot_that_ran_does_not_run_again_when_its_history_was_dropp
     assert (again.status_code, again.json()["status"]) == (200, "finished")
     assert (again.json()["job_id"], again.json()["created_at"]) == (first["job_id"], first["created_at"])
     assert await store.claimable() == []
-    assert [deed["action"] for deed in (await desk.get("/audit"))["audit"]] == []  # dropped as well
+    assert [audit_entry["action"] for audit_entry in (await desk.get("/audit"))["audit"]] == []  # dropped as well
     other = await desk.call("PUT", "/v1/jobs/by-key/k", {**body, "payload": {"a": 1, "b": [1]}})
     assert (other.status_code, len(await store.claimable())) == (201, 1)
 

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 from tests.api.conftest import Desk
-from tests.api.test_audit import deeds
+from tests.api.test_audit import audit_entries
 
 from oncue.api import dead_letters
 from oncue.domain.ids import RunId
@@ -139,7 +139,9 @@ async def test_the_audit_log_tells_which_and_how_many(desk: Desk) -> None:
     desk.store.advance(MINUTE)
     await act(desk, "requeue", {"filter": {"task": "mark"}})
 
-    requeued, discarded = [deed for deed in await deeds(desk) if deed["action"] != "job.create"]
+    requeued, discarded = [
+        audit_entry for audit_entry in await audit_entries(desk) if audit_entry["action"] != "job.create"
+    ]
 
     assert (discarded["action"], discarded["detail"]) == (
         "dead_letters.discard",

@@ -13,7 +13,7 @@ from tests.api.streams import Event, Stream, streaming
 from oncue.api import events, watching
 from oncue.api.changes import Changed
 from oncue.api.changes import Changes as ApiChanges
-from oncue.api.door import take_address
+from oncue.api.listener import take_address
 from oncue.api.serving import serving
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import JobId, UserNumber
@@ -281,9 +281,9 @@ async def test_many_streams_are_one_subscription_and_one_look(desk: Desk, monkey
 
 async def test_a_stream_ends_within_a_second_after_its_key_is_revoked(desk: Desk) -> None:
     store = desk.store
-    [key] = [key for key in await store.people.keys() if key.user_id == "bob"]
+    [key] = [key for key in await store.accounts.keys() if key.user_id == "bob"]
     async with streaming(desk, "bob") as stream, streaming(desk) as other:
-        await store.people.revoke(key.key_id, store.now)
+        await store.accounts.revoke(key.key_id, store.now)
         await store.clock.advance(SECOND // 2)  # so long it is trusted
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -320,7 +320,7 @@ async def test_an_outage_ends_no_stream_and_loses_nothing(desk: Desk, monkeypatc
     async with streaming(desk) as stream:
         with monkeypatch.context() as outage:
             outage.setattr(store.engine.history, "recent", away)
-            outage.setattr(store.engine.people, "key", away)
+            outage.setattr(store.engine.accounts, "key", away)
             await store.end(run_id, State.SUCCEEDED)
             await store.clock.advance(SECOND)
             await tried.wait()

@@ -100,7 +100,7 @@ async def in_the_way(desk: Desk, **holder: Any) -> str:
     first = await desk.create(group="g", **holder)
     desk.store.advance(SECOND)
     second = await desk.create(group="g")
-    await desk.store.grant(SECOND)
+    await desk.store.permit(SECOND)
     found = await why(desk, second)
     assert (found["reason"], found["holder"], found["position"]) == ("group", first["job_id"], 1)
     return str(found["detail"]).partition(f"{first['job_id']}, which ")[2]
@@ -118,7 +118,7 @@ async def test_a_holder_that_waits_for_its_concurrency_key_is_told_so(desk: Desk
 async def test_a_holder_that_waits_for_its_rate_is_told_so(desk: Desk) -> None:
     rate = {"limit": 1, "per": "1h", "key": "r"}
     await desk.create(rate=rate)
-    await desk.store.grant(SECOND)
+    await desk.store.permit(SECOND)
     desk.store.advance(SECOND)
 
     assert await in_the_way(desk, rate=rate) == "waits itself for its rate, 1 in any 1h for the key 'r'"
@@ -133,7 +133,7 @@ async def test_a_holder_in_a_paused_queue_is_told_so(desk: Desk) -> None:
 async def test_a_retry_with_a_rate_is_promised_no_more_than_is_true(desk: Desk) -> None:
     store = desk.store
     job = await desk.create(rate={"limit": 1, "per": "1h"}, retry={"jitter": 0})
-    await store.grant(SECOND)
+    await store.permit(SECOND)
     worker = await offering(desk)
     await store.fail(worker, *await store.claim_due(worker))
 

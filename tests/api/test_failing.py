@@ -42,7 +42,7 @@ async def test_a_store_that_is_away_is_503_with_a_time_to_come_back(
 
 
 async def test_also_when_it_cannot_tell_who_asks(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk.store.engine.people, "key", away)
+    monkeypatch.setattr(desk.store.engine.accounts, "key", away)
 
     assert is_problem(await desk.call("GET", "/v1/tasks"), 503)
 
@@ -60,7 +60,7 @@ async def test_what_nobody_expected_is_logged_and_not_told(desk: Desk, monkeypat
 
 
 async def test_no_key_gets_into_the_log_however_it_is_printed(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk.store.engine.people, "key", broken)
+    monkeypatch.setattr(desk.store.engine.accounts, "key", broken)
 
     with capture_logs() as logged:
         assert is_problem(await desk.call("GET", "/v1/workers"), 500)

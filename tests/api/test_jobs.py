@@ -77,7 +77,9 @@ async def test_cancelling_a_job_tells_its_running_run_to_stop(desk: Desk, schedu
     assert [(one.status_code, one.json()["status"]) for one in answers] == [(200, "cancelled")] * 2
     assert (await desk.get(f"/jobs/{job['job_id']}"))["status"] == "cancelled"
     assert (await desk.get(f"/jobs/{job['job_id']}/status"))["latest_run"]["status"] == "cancelling"
-    assert [mail.run_id for mail in await desk.store.fleet.mail(worker)] == [run.run_id]
+    assert [cancel_requests.run_id for cancel_requests in await desk.store.fleet.cancel_requests(worker)] == [
+        run.run_id
+    ]
 
 
 async def test_a_job_that_had_ended_is_not_cancelled_any_more(desk: Desk) -> None:

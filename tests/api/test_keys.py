@@ -15,7 +15,7 @@ API = ROOT / "docs" / "api.md"
 
 
 async def key_id(desk: Desk, whose: str) -> str:
-    key = await desk.store.people.key(key_hash(desk.keys[whose]))
+    key = await desk.store.accounts.key(key_hash(desk.keys[whose]))
     assert key is not None
     return str(key.key_id)
 
@@ -55,7 +55,7 @@ async def test_the_list_has_every_key_and_no_secret(desk: Desk) -> None:
     assert [field for field, _ in table(API, "field of a key", "meaning")] == list(keys[0])
     assert sorted(key["user_id"] for key in keys) == ["ada", "ada", "bob", "eve", "root"]
     assert {name: value for name, value in made.items() if name != "key"} == keys[-1]
-    stored = await desk.store.people.keys()
+    stored = await desk.store.accounts.keys()
     for secret in (*desk.keys.values(), made["key"], *(key.key_hash.hex() for key in stored)):
         assert secret not in listed.text
 
@@ -85,7 +85,7 @@ async def test_revoking_again_gives_the_same_answer(desk: Desk) -> None:
 
 async def test_the_last_key_of_an_administrator_that_works_is_not_revoked(desk: Desk) -> None:
     store, roots = desk.store, await key_id(desk, "root")
-    uid = await store.people.user("root", store.now)
+    uid = await store.accounts.user("root", store.now)
     await add_key(store, uid, "root", Role.ADMIN, revoked_at=store.now)
     await add_key(store, uid, "root", Role.ADMIN, expires_at=store.now)
 
@@ -120,12 +120,12 @@ async def test_a_key_that_there_is_not_is_404(desk: Desk, unknown: str) -> None:
 async def test_what_is_wrong_with_a_key_is_told_by_field_and_nothing_is_stored(
     desk: Desk, body: dict[str, Any], wrong: list[str]
 ) -> None:
-    before = await desk.store.people.keys()
+    before = await desk.store.accounts.keys()
 
     answer = await desk.call("POST", "/v1/keys", body, key="root")
 
     assert (answer.status_code, [error["path"] for error in answer.json()["errors"]]) == (422, wrong)
-    assert await desk.store.people.keys() == before
+    assert await desk.store.accounts.keys() == before
 
 
 @pytest.mark.parametrize(
@@ -144,5 +144,5 @@ async def test_of_administrators_who_revoke_each_other_one_is_left(desk: Desk) -
     )
 
     assert sorted(one.status_code for one in answers) == [200, 409]
-    working = [key for key in await desk.store.people.keys() if key.role is Role.ADMIN and key.revoked_at is None]
+    working = [key for key in await desk.store.accounts.keys() if key.role is Role.ADMIN and key.revoked_at is None]
     assert len(working) == 1

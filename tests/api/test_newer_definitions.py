@@ -12,7 +12,7 @@ LATER = (("later", b'{"a":1.50}'),)
 
 async def test_fields_that_are_not_known_survive_a_patch(desk: Desk) -> None:
     """Catches a definition that is written as far as it was understood."""
-    uid = await desk.store.people.user("ada", desk.store.now)
+    uid = await desk.store.accounts.user("ada", desk.store.now)
     recurring = await desk.store.recurring(every=MINUTE, uid=uid, task="mark", unknown=LATER)
     one_shot = await desk.store.one_shot(MINUTE, uid=uid, task="mark", unknown=LATER)
 
@@ -30,7 +30,7 @@ async def test_fields_that_are_not_known_survive_a_patch(desk: Desk) -> None:
 
 
 async def test_what_it_cannot_read_is_shown_and_not_changed(desk: Desk) -> None:
-    uid = await desk.store.people.user("ada", desk.store.now)
+    uid = await desk.store.accounts.user("ada", desk.store.now)
     job_id = await desk.store.recurring(every=MINUTE, uid=uid, task="mark", unknown=(("retry", b'{"shape":"flat"}'),))
 
     assert (await desk.get(f"/jobs/{job_id}"))["task"] == "mark"

@@ -142,7 +142,9 @@ async def test_what_runs_is_stopped_first(desk: Desk) -> None:
     [run] = await desk.store.claim_due(worker)
 
     asked = await purging(desk, job["job_id"])
-    assert [mail.run_id for mail in await desk.store.fleet.mail(worker)] == [run.run_id]
+    assert [cancel_requests.run_id for cancel_requests in await desk.store.fleet.cancel_requests(worker)] == [
+        run.run_id
+    ]
     await desk.store.settle(worker, attempt.cancelled(run, worker, desk.store.now, desk.store.now))
     await until_done(desk, asked)
 
@@ -170,7 +172,7 @@ async def test_what_does_not_stop_is_cancelled_and_kept_until_it_has(desk: Desk)
 
 async def test_a_purge_that_was_cut_off_is_gone_on_with(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     job_id, runs = await lived(desk)
-    monkeypatch.setattr("oncue.api.ending.AT_A_TIME", 2)
+    monkeypatch.setattr("oncue.api.cancel.AT_A_TIME", 2)
     verb, calls = desk.store.engine.jobs.purge, 0
 
     async def cut_off(job: JobId, limit: int) -> int:
@@ -186,14 +188,14 @@ async def test_a_purge_that_was_cut_off_is_gone_on_with(desk: Desk, monkeypatch:
     assert 0 < len(left) < len(runs)
     assert ("job.purge", job_id) in await actions(desk)
 
-    monkeypatch.setattr("oncue.api.ending.AT_A_TIME", 1_000)
+    monkeypatch.setattr("oncue.api.cancel.AT_A_TIME", 1_000)
     assert (await purge(desk, job_id)).status_code == 200
     assert await desk.nothing_stored()
 
 
 async def test_of_a_large_job_the_rest_goes_after_the_answer(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     job_id, _ = await lived(desk)
-    monkeypatch.setattr("oncue.api.ending.AT_A_TIME", 1)
+    monkeypatch.setattr("oncue.api.cancel.AT_A_TIME", 1)
     finishing = Finishing(desk.store.engine, desk.store.clock)
 
     assert (await purge(desk, job_id)).status_code == 202
@@ -217,7 +219,7 @@ async def test_whoever_repeats_the_request_that_made_it_is_told_that_it_is_gone(
 async def test_what_was_counted_stays_counted(desk: Desk) -> None:
     job_id, _ = await lived(desk)
     await desk.call("DELETE", f"/v1/jobs/{job_id}")
-    await desk.store.history.fold()
+    await desk.store.history.roll_up()
     before = await desk.get("/stats")
 
     await purge(desk, job_id)

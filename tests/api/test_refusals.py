@@ -10,7 +10,7 @@ from tests.api.conftest import Desk
 
 from oncue.domain.errors import StoreRefused
 from oncue.domain.ids import RunId
-from oncue.engines.port import Deed
+from oncue.engines.port import AuditEntry
 
 
 async def test_jobs_made_at_the_same_time_do_not_share_a_refusal(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,14 +37,14 @@ async def test_jobs_made_at_the_same_time_do_not_share_a_refusal(desk: Desk, mon
 async def test_a_line_of_the_audit_log_that_is_refused_takes_no_other_with_it(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = desk.store.engine.people.record
+    real = desk.store.engine.accounts.record
 
-    async def record(deeds: Any) -> None:
-        if any(b"poison" in (deed.detail or b"") for deed in deeds):
+    async def record(audit_entries: Any) -> None:
+        if any(b"poison" in (audit_entry.detail or b"") for audit_entry in audit_entries):
             raise StoreRefused("it cannot keep this")
-        await real(deeds)
+        await real(audit_entries)
 
-    monkeypatch.setattr(desk.store.engine.people, "record", record)
+    monkeypatch.setattr(desk.store.engine.accounts, "record", record)
     queues = ["a", "poison", "b", "c"]
     with capture_logs() as logged:
         await asyncio.gather(*(desk.call("POST", f"/v1/queues/{queue}/pause", key="root") for queue in queues))
@@ -52,8 +52,8 @@ async def test_a_line_of_the_audit_log_that_is_refused_takes_no_other_with_it(
     written = [line["detail"]["queue"] for line in (await desk.get("/audit", "root"))["audit"]]
     assert sorted(written) == ["a", "b", "c"]
     [lacking] = [line for line in logged if line["event"] == "the audit log lacks this"]
-    [deed] = msgspec.convert(lacking["deeds"], list[Deed])
-    assert deed.action == "queue.pause"
+    [audit_entry] = msgspec.convert(lacking["audit_entries"], list[AuditEntry])
+    assert audit_entry.action == "queue.pause"
 
 
 async def test_what_is_kept_with_odd_characters_is_shown(desk: Desk) -> None:

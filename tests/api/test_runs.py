@@ -172,7 +172,9 @@ async def test_cancelling_a_running_run_waits_until_it_has_ended(desk: Desk) -> 
 
     asked = await cancelling(desk, job["job_id"])
     await desk.store.clock.advance(Duration(25 * MILLISECOND))
-    assert [mail.run_id for mail in await desk.store.fleet.mail(worker)] == [run.run_id]
+    assert [cancel_requests.run_id for cancel_requests in await desk.store.fleet.cancel_requests(worker)] == [
+        run.run_id
+    ]
     await desk.store.settle(worker, attempt.cancelled(run, worker, started, desk.store.now))
     passed = await until_done(desk, asked)
     shown = asked.result().json()

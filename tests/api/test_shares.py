@@ -15,11 +15,11 @@ from tests.api.conftest import Desk
 from oncue.api import previews, shares
 from oncue.api.auth import Caller
 from oncue.api.failed_keys import FailedKeys
-from oncue.api.patience import Patience
+from oncue.api.idempotency import BodyHash, _encode, _hash
 from oncue.api.previews import Previews
 from oncue.api.problems import Refused
-from oncue.api.repeating import BodyHash, _encode, _hash
 from oncue.api.shares import Shares
+from oncue.api.store_watchdog import StoreWatchdog
 from oncue.api.watching import AT_ONCE, KEPT_BYTES, Channel
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import KeyId, UserNumber
@@ -175,19 +175,19 @@ async def test_a_preview_lets_others_have_their_turns_and_is_cut_off_when_it_tak
 
 
 async def test_who_waits_for_something_else_is_not_told_that_the_store_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oncue.api.patience.PERIOD", 0.01)
+    monkeypatch.setattr("oncue.api.store_watchdog.PERIOD", 0.01)
     asked = asyncio.Event()
 
     async def ping(within: Duration) -> None:
         asked.set()
         raise StoreUnavailable("away")
 
-    patience = Patience(ping, FakeClock(NOW))
+    watchdog = StoreWatchdog(ping, FakeClock(NOW))
 
     async def waits(aside: bool, what: asyncio.Event) -> None:
-        with patience.wait():
+        with watchdog.wait():
             if aside:
-                with patience.aside():
+                with watchdog.aside():
                     await what.wait()
             else:
                 await what.wait()

@@ -24,11 +24,11 @@ def house(empty_sqlite: EmptyStore) -> Iterator[House]:
         yield house
 
 
-def said(house: House, sent: bytes, *, patience: float = SOON, endless: bytes = b"") -> bytes:
+def said(house: House, sent: bytes, *, watchdog: float = SOON, endless: bytes = b"") -> bytes:
     """All that the server says to this, until it hangs up or nothing more comes."""
     answer = b""
-    until = time.monotonic() + patience
-    with socket.create_connection(("127.0.0.1", house.port), timeout=patience) as wire:
+    until = time.monotonic() + watchdog
+    with socket.create_connection(("127.0.0.1", house.port), timeout=watchdog) as wire:
         with suppress(ConnectionError):  # it may hang up half-way
             wire.sendall(sent)
         wire.settimeout(0.2)
@@ -137,7 +137,7 @@ def test_a_body_that_never_comes_to_its_end_is_408_and_nobody_else_waits_for_it(
     halves = [request(house, b"Transfer-Encoding: chunked", body=chunk), request(house, length(100))]
 
     with ThreadPoolExecutor() as threads:
-        answers = [threads.submit(said, house, half, patience=UPLOAD) for half in halves]
+        answers = [threads.submit(said, house, half, watchdog=UPLOAD) for half in halves]
         assert serves(house)
 
     assert [answer.result()[:12] for answer in answers] == [b"HTTP/1.1 408"] * 2

@@ -23,7 +23,7 @@ def stored(data_dir: Path, text: str) -> Key | None:
     async def look() -> Key | None:
         engine = await open_engine(Settings(engine=f"sqlite:///{data_dir / 'oncue.db'}"))
         try:
-            return await engine.people.key(key_hash(text))
+            return await engine.accounts.key(key_hash(text))
         finally:
             await engine.close()
 

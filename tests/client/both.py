@@ -34,7 +34,7 @@ class Blocking:
     def __init__(self, pauses: Pauses | None, **options: Any) -> None:
         self.client: Any = Client(**options)
         if pauses is not None:
-            self.client.manners = patient(self.client, pauses)
+            self.client.retry_policy = patient(self.client, pauses)
             self.client._pause = pauses.add
 
     def __call__(self, made: T) -> T:
@@ -59,7 +59,7 @@ class Awaiting:
         self._runner = asyncio.Runner()
         self.client: Any = AsyncClient(**options)
         if pauses is not None:
-            self.client.manners = patient(self.client, pauses)
+            self.client.retry_policy = patient(self.client, pauses)
             self.client._pause = pauses.add_at_once
 
     def __call__(self, made: Awaitable[T]) -> T:
@@ -91,7 +91,7 @@ Either = Blocking | Awaiting
 
 
 def patient(client: Client | AsyncClient, pauses: Pauses) -> Any:
-    return msgspec.structs.replace(client.manners, now=lambda: pauses.now, chance=lambda: 1.0)
+    return msgspec.structs.replace(client.retry_policy, now=lambda: pauses.now, chance=lambda: 1.0)
 
 
 class Wire:

@@ -120,7 +120,7 @@ def test_gaps_grow_and_tries_end(connect: Connect, pauses: Pauses) -> None:
 
 def test_gaps_are_spread_so_that_not_all_return_at_once(connect: Connect, pauses: Pauses) -> None:
     either = connect(Wire(DROPPED, said(JOB)))
-    either.client.manners = msgspec.structs.replace(either.client.manners, chance=lambda: 0.0)
+    either.client.retry_policy = msgspec.structs.replace(either.client.retry_policy, chance=lambda: 0.0)
 
     either(either.client.jobs.get("j1"))
 

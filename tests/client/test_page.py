@@ -50,7 +50,7 @@ def test_what_the_page_shows_for_asyncio_is_python() -> None:
 
 def test_the_page_lists_every_call() -> None:
     with Client("http://oncue") as made:
-        parts = {f"client.{name}": part for name, part in vars(made).items() if isinstance(part, client.Part)}
+        parts = {f"client.{name}": part for name, part in vars(made).items() if isinstance(part, client.Resource)}
     del parts["client._client"]
     there_are = {name: {call for call in vars(type(part)) if call[0] != "_"} for name, part in parts.items()}
     there_are["client"] = {"me", "stats", "audit", "events"}

@@ -49,7 +49,7 @@ def test_both_clients_have_the_same_surface() -> None:
         assert public(Client) == public(AsyncClient)
         for name in ("wait",):
             assert parameters(getattr(synchronous.Runs, name)) == parameters(getattr(asynchronous.Runs, name))
-        for name in ("ask", "through", "events", "talk", "close"):
+        for name in ("ask", "through", "events", "send", "close"):
             assert parameters(getattr(Client, name)) == parameters(getattr(AsyncClient, name))
 
 

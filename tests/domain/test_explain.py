@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.test_docs import ROOT, table
 
-from oncue.domain.explain import Explanation, Offered, Reason, Standing, explain, explain_job, telling
+from oncue.domain.explain import Explanation, Offered, Reason, RunDiagnosis, explain, explain_job, telling
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import DAY, HOUR, MILLISECOND, MINUTE, NEVER, SECOND, Duration, Instant, parse_instant
 from oncue.domain.job import Cursor, Job, JobStatus, Rate, Snapshot, Spec, WaitingRun, encode_spec
@@ -53,15 +53,15 @@ def worker(offer: Offer | None = FIT, *, draining: bool = False, silent: int = 0
     return Offered(classes, Instant(NOW - silent + LEASE), draining, offer)
 
 
-def why(at: Standing, *workers: Offered, **how: Any) -> Explanation:
+def why(at: RunDiagnosis, *workers: Offered, **how: Any) -> Explanation:
     return explain(at, KEY, workers or (worker(),), NOW, **how)
 
 
 RUNNING = a_run(State.RUNNING, started_at=Instant(NOW - 12 * SECOND), worker_id=WorkerId(WORKER))
 
 
-def running(silent: int, run: RunView = RUNNING) -> Standing:
-    return Standing(run, beat_at=Instant(NOW - silent), lease=LEASE)
+def running(silent: int, run: RunView = RUNNING) -> RunDiagnosis:
+    return RunDiagnosis(run, beat_at=Instant(NOW - silent), lease=LEASE)
 
 
 GROUPED = Spec("resize", group="g")
@@ -69,28 +69,28 @@ GATED = Spec("resize", concurrency=Concurrency("c", 3))
 RATED = Spec("resize", rate=Rate(5, MINUTE))
 GAVE_WAY = with_attempt(None, Attempt(1, WorkerId(WORKER), NOW, NOW, "preempted"))
 
-TABLE: list[tuple[Reason, Standing, dict[str, Any], str]] = [
+TABLE: list[tuple[Reason, RunDiagnosis, dict[str, Any], str]] = [
     (
         Reason.FINISHED,
-        Standing(a_run(State.SUCCEEDED, ended_at=NOW)),
+        RunDiagnosis(a_run(State.SUCCEEDED, ended_at=NOW)),
         {},
         "it succeeded at 2026-11-15T12:00:00.000Z",
     ),
     (
         Reason.FINISHED,
-        Standing(a_run(State.DEAD, ended_at=NOW)),
+        RunDiagnosis(a_run(State.DEAD, ended_at=NOW)),
         {},
         "it failed for good at 2026-11-15T12:00:00.000Z: look at its error; this dead letter can be requeued",
     ),
     (
         Reason.FINISHED,
-        Standing(a_run(State.CANCELLED, ended_at=NOW)),
+        RunDiagnosis(a_run(State.CANCELLED, ended_at=NOW)),
         {},
         "it was cancelled at 2026-11-15T12:00:00.000Z",
     ),
     (
         Reason.FINISHED,
-        Standing(a_run(State.EXPIRED, ended_at=NOW)),
+        RunDiagnosis(a_run(State.EXPIRED, ended_at=NOW)),
         {},
         "it could not start within start_within, and expired at 2026-11-15T12:00:00.000Z: it will not run",
     ),
@@ -104,115 +104,115 @@ TABLE: list[tuple[Reason, Standing, dict[str, Any], str]] = [
     ),
     (
         Reason.WORKER_LOST,
-        Standing(RUNNING),
+        RunDiagnosis(RUNNING),
         {},
         f"its worker {WORKER} is gone: the loss is noticed within seconds, and then "
         "it starts again elsewhere, unless it has cost three workers",
     ),
     (
         Reason.PAUSED,
-        Standing(a_run(held=Held.PAUSED)),
+        RunDiagnosis(a_run(held=Held.PAUSED)),
         {},
         "its job is paused: nothing of it starts until somebody resumes it",
     ),
     (
         Reason.QUEUE_PAUSED,
-        Standing(a_run()),
+        RunDiagnosis(a_run()),
         {"paused_queues": {"images"}},
         "the queue 'images' is paused: nothing of it starts until an administrator resumes it",
     ),
-    (Reason.NOT_DUE, Standing(a_run(due=3 * HOUR)), {}, "it is due at 2026-11-15T15:00:00.000Z, in 3 h"),
+    (Reason.NOT_DUE, RunDiagnosis(a_run(due=3 * HOUR)), {}, "it is due at 2026-11-15T15:00:00.000Z, in 3 h"),
     (
         Reason.NOT_DUE,
-        Standing(a_run(due=3 * HOUR, held=Held.RATE, spec=RATED)),
+        RunDiagnosis(a_run(due=3 * HOUR, held=Held.RATE, spec=RATED)),
         {},
         "it is due at 2026-11-15T15:00:00.000Z, in 3 h",
     ),
     (
         Reason.NOT_DUE,
-        Standing(a_run(due=8 * SECOND, failures=1)),
+        RunDiagnosis(a_run(due=8 * SECOND, failures=1)),
         {},
         "its last attempt ended without success; it retries at 2026-11-15T12:00:08.000Z, in 8 s",
     ),
     (
         Reason.NOT_DUE,
-        Standing(a_run(due=8 * SECOND, losses=1, held=Held.RATE, spec=RATED)),
+        RunDiagnosis(a_run(due=8 * SECOND, losses=1, held=Held.RATE, spec=RATED)),
         {},
         "its last attempt ended without success; it retries at 2026-11-15T12:00:08.000Z, in 8 s, at the earliest: "
         "then it waits for its rate, 5 in any 1m for the key 'resize'",
     ),
     (
         Reason.OVERLAP,
-        Standing(a_run(held=Held.LANE), RunId(OTHER), 1),
+        RunDiagnosis(a_run(held=Held.LANE), RunId(OTHER), 1),
         {},
         f"its job does not run twice at a time: it waits for run {OTHER}",
     ),
     (
         Reason.GROUP,
-        Standing(a_run(held=Held.LANE, spec=GROUPED), RunId(OTHER), 1),
+        RunDiagnosis(a_run(held=Held.LANE, spec=GROUPED), RunId(OTHER), 1),
         {},
         f"the group 'g' runs one at a time: it waits for run {OTHER}",
     ),
     (
         Reason.GROUP,
-        Standing(a_run(held=Held.LANE, spec=GROUPED)),
+        RunDiagnosis(a_run(held=Held.LANE, spec=GROUPED)),
         {},
         "the group 'g' runs one at a time: it waits for its turn",
     ),
     (
         Reason.CONCURRENCY,
-        Standing(a_run(held=Held.GATE, spec=GATED), RunId(OTHER), 4),
+        RunDiagnosis(a_run(held=Held.GATE, spec=GATED), RunId(OTHER), 4),
         {},
         f"at most 3 run at a time with the concurrency key 'c': it waits for run {OTHER}",
     ),
     (
         Reason.RATE,
-        Standing(a_run(held=Held.RATE, spec=RATED)),
+        RunDiagnosis(a_run(held=Held.RATE, spec=RATED)),
         {},
         "it waits for its rate, 5 in any 1m for the key 'resize': a scheduler gives it the next free start",
     ),
     (
         Reason.RATE,
-        Standing(a_run(due=MINUTE, wanted=NOW, spec=Spec("resize", rate=Rate(1, Duration(5 * SECOND // 2), "k")))),
+        RunDiagnosis(a_run(due=MINUTE, wanted=NOW, spec=Spec("resize", rate=Rate(1, Duration(5 * SECOND // 2), "k")))),
         {},
         "it waits for its rate, 1 in any 2500ms for the key 'k': "
         "it was given the start at 2026-11-15T12:01:00.000Z, in 60 s",
     ),
     (
         Reason.NOT_DUE,  # it has not been given a start yet
-        Standing(a_run(due=MINUTE, wanted=NOW, held=Held.RATE, spec=RATED)),
+        RunDiagnosis(a_run(due=MINUTE, wanted=NOW, held=Held.RATE, spec=RATED)),
         {},
         "it is due at 2026-11-15T12:01:00.000Z, in 60 s",
     ),
-    (Reason.NO_CAPACITY, Standing(a_run()), {}, "it is due and waits for room on a worker"),
+    (Reason.NO_CAPACITY, RunDiagnosis(a_run()), {}, "it is due and waits for room on a worker"),
     (
         Reason.NO_CAPACITY,
-        Standing(a_run(), place=0),
+        RunDiagnosis(a_run(), place=0),
         {},
         "it is the next of its kind, and starts when a worker has room for it and it is its turn",
     ),
     (
         Reason.NO_CAPACITY,
-        Standing(a_run(spec=Spec("resize", unknown=(("later", b"1"),)))),
+        RunDiagnosis(a_run(spec=Spec("resize", unknown=(("later", b"1"),)))),
         {},
         "a newer oncue defined it, and only workers of that version start it; it is due and waits for room on a worker",
     ),
     (
         Reason.NO_CAPACITY,
-        Standing(a_run(attempts=GAVE_WAY), place=0),
+        RunDiagnosis(a_run(attempts=GAVE_WAY), place=0),
         {},
         "it gave way to one of high priority at 2026-11-15T12:00:00.000Z; "
         "it is the next of its kind, and starts when a worker has room for it and it is its turn",
     ),
     (
         Reason.NO_CAPACITY,
-        Standing(a_run(), place=12),
+        RunDiagnosis(a_run(), place=12),
         {},
         "of its kind 12 wait before it for the workers that can run it: let them work, or start more",
     ),
     (
         Reason.NO_CAPACITY,
-        Standing(a_run(), place=10_000),
+        RunDiagnosis(a_run(), place=10_000),
         {},
         "of its kind at least 10,000 wait before it for the workers that can run it: let them work, or start more",
     ),
@@ -220,7 +220,9 @@ TABLE: list[tuple[Reason, Standing, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("reason", "at", "how", "says"), TABLE)
-def test_a_reason_is_told_with_what_it_waits_for(reason: Reason, at: Standing, how: dict[str, Any], says: str) -> None:
+def test_a_reason_is_told_with_what_it_waits_for(
+    reason: Reason, at: RunDiagnosis, how: dict[str, Any], says: str
+) -> None:
     found = why(at, **how)
 
     assert (found.reason, found.detail) == (reason, says)
@@ -294,7 +296,7 @@ BIG = "the closest live worker with its task, queue and labels has"
     ],
 )
 def test_the_worker_that_comes_closest_decides(workers: list[Offer], reason: Reason, says: str) -> None:
-    found = why(Standing(ASKS, place=1), *map(worker, workers))
+    found = why(RunDiagnosis(ASKS, place=1), *map(worker, workers))
 
     assert (found.reason, found.detail) == (reason, says)
 
@@ -303,7 +305,7 @@ def test_only_what_is_asked_for_is_compared() -> None:
     key, run = ClassKey("resize", size=Resources(slots=9)), a_run(spec=Spec("resize", resources=Resources(slots=9)))
     small = Offer(frozenset({"resize"}), resources=Resources(4_000, 4_096, 1_000), slots={"resize": 8})
 
-    found = explain(Standing(run), key, [worker(small)], NOW)
+    found = explain(RunDiagnosis(run), key, [worker(small)], NOW)
 
     assert (found.reason, "asks for 9 slots" in found.detail, "has 8 slots in all" in found.detail) == (
         Reason.TOO_BIG,
@@ -316,24 +318,24 @@ def test_of_several_labels_those_are_named_that_the_closest_lacks() -> None:
     key = ClassKey("resize", labels=("arm", "gpu", "ssd"))
     offers = [Offer(frozenset({"resize"}), labels=frozenset(has)) for has in (["gpu"], ["arm", "ssd"])]
 
-    found = explain(Standing(a_run()), key, list(map(worker, offers)), NOW)
+    found = explain(RunDiagnosis(a_run()), key, list(map(worker, offers)), NOW)
 
     assert "the closest lacks gpu: start one with --labels arm,gpu,ssd" in found.detail
 
 
 @pytest.mark.parametrize("gone", [worker(draining=True), worker(silent=LEASE + 1)])
 def test_who_drains_or_has_outlived_its_lease_does_not_count(gone: Offered) -> None:
-    assert why(Standing(a_run()), gone).reason is Reason.NO_WORKER
-    assert why(Standing(a_run()), gone, worker(silent=LEASE)).reason is Reason.NO_CAPACITY
+    assert why(RunDiagnosis(a_run()), gone).reason is Reason.NO_WORKER
+    assert why(RunDiagnosis(a_run()), gone, worker(silent=LEASE)).reason is Reason.NO_CAPACITY
 
 
 def test_without_any_worker_there_is_no_worker() -> None:
-    assert explain(Standing(a_run()), KEY, (), NOW).reason is Reason.NO_WORKER
+    assert explain(RunDiagnosis(a_run()), KEY, (), NOW).reason is Reason.NO_WORKER
 
 
 def test_a_worker_that_offers_nothing_in_words_is_judged_by_its_classes() -> None:
-    assert why(Standing(a_run()), worker(None, classes=(CLASS,))).reason is Reason.NO_CAPACITY
-    assert why(Standing(a_run()), worker(None, classes=(ClassId(8),))).reason is Reason.NO_WORKER
+    assert why(RunDiagnosis(a_run()), worker(None, classes=(CLASS,))).reason is Reason.NO_CAPACITY
+    assert why(RunDiagnosis(a_run()), worker(None, classes=(ClassId(8),))).reason is Reason.NO_WORKER
 
 
 @pytest.mark.parametrize(
@@ -351,26 +353,26 @@ def test_a_worker_that_offers_nothing_in_words_is_judged_by_its_classes() -> Non
     ],
 )
 def test_of_several_reasons_the_first_in_order_is_told(run: RunView, how: dict[str, Any], reason: Reason) -> None:
-    assert explain(Standing(run), KEY, (), NOW, **how).reason is reason
+    assert explain(RunDiagnosis(run), KEY, (), NOW, **how).reason is reason
 
 
 def test_a_start_that_a_rate_gave_for_later_is_the_rates_doing() -> None:
     late = a_run(due=MINUTE, wanted=Instant(NOW - SECOND), spec=Spec("resize", rate=Rate(1, HOUR, "k")))
 
-    found = why(Standing(late))
+    found = why(RunDiagnosis(late))
 
     assert (found.reason, "given the start at 2026-11-15T12:01:00.000Z" in found.detail) == (Reason.RATE, True)
-    assert why(Standing(msgspec.structs.replace(late, failures=1))).reason is Reason.NOT_DUE
-    assert why(Standing(msgspec.structs.replace(late, wanted=Instant(NOW + 1)))).reason is Reason.NOT_DUE
+    assert why(RunDiagnosis(msgspec.structs.replace(late, failures=1))).reason is Reason.NOT_DUE
+    assert why(RunDiagnosis(msgspec.structs.replace(late, wanted=Instant(NOW + 1)))).reason is Reason.NOT_DUE
 
 
 def test_the_next_in_line_has_the_first_position_and_the_holder_is_named() -> None:
-    behind = why(Standing(a_run(held=Held.LANE), RunId(OTHER), 0))
+    behind = why(RunDiagnosis(a_run(held=Held.LANE), RunId(OTHER), 0))
 
     assert (behind.holder, behind.position, behind.state) == (OTHER, 1, "queued")
-    assert why(Standing(a_run(held=Held.GATE), RunId(OTHER), 3)).position == 4
-    assert why(Standing(a_run(), place=0)).position == 1
-    assert why(Standing(a_run())).position is None
+    assert why(RunDiagnosis(a_run(held=Held.GATE), RunId(OTHER), 3)).position == 4
+    assert why(RunDiagnosis(a_run(), place=0)).position == 1
+    assert why(RunDiagnosis(a_run())).position is None
 
 
 def holding(state: State = State.WAITING, **how: Any) -> RunView:
@@ -406,7 +408,7 @@ def holding(state: State = State.WAITING, **how: Any) -> RunView:
     ],
 )
 def test_what_the_holder_does_or_waits_for_is_told_when_it_is_known(holder: RunView | None, says: str) -> None:
-    found = why(Standing(a_run(held=Held.LANE), RunId(OTHER), 1), holder=holder, paused_queues={"slow"})
+    found = why(RunDiagnosis(a_run(held=Held.LANE), RunId(OTHER), 1), holder=holder, paused_queues={"slow"})
 
     assert found.detail == f"its job does not run twice at a time: it waits for run {OTHER}{says}"
 
@@ -414,8 +416,8 @@ def test_what_the_holder_does_or_waits_for_is_told_when_it_is_known(holder: RunV
 def test_what_is_lost_ends_as_its_definition_says() -> None:
     careful = msgspec.structs.replace(RUNNING, spec=encode_spec(Spec("resize", on_lost=OnLost.DEAD)))
 
-    assert "dead letter" in why(Standing(careful)).detail
-    assert "starts again elsewhere" in why(Standing(RUNNING)).detail
+    assert "dead letter" in why(RunDiagnosis(careful)).detail
+    assert "starts again elsewhere" in why(RunDiagnosis(RUNNING)).detail
 
 
 def test_one_that_is_being_stopped_is_told_so() -> None:
@@ -435,8 +437,8 @@ def test_without_a_definition_a_one_shot_can_only_wait_for_its_group() -> None:
 
     for spec in (None, b"{", b'{"task":'):
         run = msgspec.structs.replace(unreadable, spec=spec)
-        assert why(Standing(run)).reason is Reason.GROUP
-        assert why(Standing(msgspec.structs.replace(run, job_id=JobId(JOB)))).reason is Reason.OVERLAP
+        assert why(RunDiagnosis(run)).reason is Reason.GROUP
+        assert why(RunDiagnosis(msgspec.structs.replace(run, job_id=JobId(JOB)))).reason is Reason.OVERLAP
 
 
 # --------------------------------------------------------------------------------------------------------------- a job
@@ -527,7 +529,7 @@ runs = st.builds(
 ).flatmap(lambda run: specs.map(lambda spec: msgspec.structs.replace(run, spec=spec)))
 paused = st.sets(st.sampled_from(["images", "default"]))
 places = st.one_of(st.none(), st.integers(0, 10_000))
-standings = st.builds(Standing, runs, st.sampled_from([None, RunId(OTHER)]), places, instants, lengths)
+standings = st.builds(RunDiagnosis, runs, st.sampled_from([None, RunId(OTHER)]), places, instants, lengths)
 offers = st.sampled_from([FIT, NO_TASK, NO_QUEUE, NO_LABELS, TOO_SMALL, FEW_PLACES, None])
 workers = st.lists(
     st.builds(Offered, st.sampled_from([(), (CLASS,)]), some_instants, st.booleans(), offers), max_size=4
@@ -536,7 +538,7 @@ workers = st.lists(
 
 @given(at=standings, others=workers, paused_queues=paused, holder=st.one_of(st.none(), runs))
 def test_whatever_comes_there_is_one_reason_and_a_sentence(
-    at: Standing, others: list[Offered], paused_queues: set[str], holder: RunView | None
+    at: RunDiagnosis, others: list[Offered], paused_queues: set[str], holder: RunView | None
 ) -> None:
     found = explain(at, KEY, others, NOW, paused_queues=paused_queues, holder=holder)
 

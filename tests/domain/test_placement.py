@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from oncue.domain.instants import MINUTE, Instant
 from oncue.domain.placement import (
     ClassKey,
-    Misfit,
+    Mismatch,
     Offer,
     Priority,
     Resources,
-    misfit,
+    mismatch,
     rank,
     read_offer,
     show_offer,
@@ -78,17 +78,17 @@ OFFER = Offer(frozenset({"a"}), frozenset({"q", "r"}), frozenset({"gpu", "ssd"})
     [
         (ClassKey("a", "q"), None),
         (ClassKey("a", "q", labels=("gpu",), size=Resources(1_000, 1_000, 2)), None),
-        (ClassKey("b", "q"), Misfit.NO_TASK),
-        (ClassKey("b", "default"), Misfit.NO_TASK),
-        (ClassKey("a", "default", labels=("tpu",)), Misfit.NO_QUEUE),
-        (ClassKey("a", "q", labels=("gpu", "tpu"), size=Resources(slots=3)), Misfit.NO_LABELS),
-        (ClassKey("a", "q", size=Resources(cpu_milli=2_000)), Misfit.TOO_BIG),
-        (ClassKey("a", "q", size=Resources(memory_mb=2_000)), Misfit.TOO_BIG),
-        (ClassKey("a", "q", size=Resources(slots=3)), Misfit.TOO_BIG),
+        (ClassKey("b", "q"), Mismatch.NO_TASK),
+        (ClassKey("b", "default"), Mismatch.NO_TASK),
+        (ClassKey("a", "default", labels=("tpu",)), Mismatch.NO_QUEUE),
+        (ClassKey("a", "q", labels=("gpu", "tpu"), size=Resources(slots=3)), Mismatch.NO_LABELS),
+        (ClassKey("a", "q", size=Resources(cpu_milli=2_000)), Mismatch.TOO_BIG),
+        (ClassKey("a", "q", size=Resources(memory_mb=2_000)), Mismatch.TOO_BIG),
+        (ClassKey("a", "q", size=Resources(slots=3)), Mismatch.TOO_BIG),
     ],
 )
-def test_a_worker_is_told_what_it_cannot_take_and_what_is_missing_first(key: ClassKey, lacks: Misfit | None) -> None:
-    assert misfit(key, OFFER) is lacks
+def test_a_worker_is_told_what_it_cannot_take_and_what_is_missing_first(key: ClassKey, lacks: Mismatch | None) -> None:
+    assert mismatch(key, OFFER) is lacks
 
 
 @pytest.mark.parametrize(("task", "most"), [("looped", 4), ("threaded", 2), ("roomy", 8)])
@@ -97,8 +97,8 @@ def test_a_task_has_the_places_of_its_own_kind(task: str, most: int) -> None:
         frozenset({"looped", "threaded", "roomy"}), resources=Resources(slots=4), slots={"threaded": 2, "roomy": 8}
     )
 
-    assert misfit(ClassKey(task, size=Resources(slots=most)), offer) is None
-    assert misfit(ClassKey(task, size=Resources(slots=most + 1)), offer) is Misfit.TOO_BIG
+    assert mismatch(ClassKey(task, size=Resources(slots=most)), offer) is None
+    assert mismatch(ClassKey(task, size=Resources(slots=most + 1)), offer) is Mismatch.TOO_BIG
 
 
 def test_an_offer_is_read_back_and_anything_else_is_none() -> None:

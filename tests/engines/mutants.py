@@ -203,16 +203,21 @@ async def create_one_by_one(engine: Engine, real: Verb, new: Any, now: Any, *, w
 
 
 async def create_whatever_the_body(engine: Engine, real: Verb, new: Any, now: Any, *, whole: bool = False) -> Any:
-    same = [one if one.repeat is None else replace(one, repeat=replace(one.repeat, body_hash=b"x" * 32)) for one in new]
+    same = [
+        one
+        if one.idempotency_key is None
+        else replace(one, idempotency_key=replace(one.idempotency_key, body_hash=b"x" * 32))
+        for one in new
+    ]
     return await real(same, now, whole=whole)
 
 
-async def reserve_whatever_the_body(engine: Engine, real: Verb, uid: Any, repeat: Any, made: Any) -> Any:
-    return await real(uid, replace(repeat, body_hash=b"x" * 16), made)
+async def reserve_whatever_the_body(engine: Engine, real: Verb, uid: Any, idempotency_key: Any, made: Any) -> Any:
+    return await real(uid, replace(idempotency_key, body_hash=b"x" * 16), made)
 
 
-async def reserve_anew_after_a_refusal(engine: Engine, real: Verb, uid: Any, repeat: Any, made: Any) -> Any:
-    found = await real(uid, repeat, made)
+async def reserve_anew_after_a_refusal(engine: Engine, real: Verb, uid: Any, idempotency_key: Any, made: Any) -> Any:
+    found = await real(uid, idempotency_key, made)
     return replace(found, made=made) if found.outcome is Created.NEW else found
 
 
@@ -250,7 +255,7 @@ async def standing_of_any_worker(engine: Engine, real: Verb, uid: Any, run_id: A
 
 async def mail_once(engine: Engine, real: Verb, worker_id: Any, now: Any, **how: Any) -> Any:
     beat = await real(worker_id, now, **how)
-    return beat and replace(beat, mail=())
+    return beat and replace(beat, cancel_requests=())
 
 
 async def read_in_two_looks(engine: Engine, real: Verb, uid: Any, job_id: Any) -> Any:
@@ -267,9 +272,9 @@ async def tend_dead_letters_too(engine: Engine, real: Verb, now: Any, keep: Any)
 
 
 async def look_then_add_a_key(engine: Engine, real: Verb, key: Any) -> bool:
-    if await engine.people.keys():
+    if await engine.accounts.keys():
         return False
-    await engine.people.add_key(key)
+    await engine.accounts.add_key(key)
     return True
 
 
@@ -352,7 +357,7 @@ MUTANTS = [
     Mutant(
         "both generations are emptied at once",
         "test_a_young_key_outlasts_the_turn_after_it_and_those_that_are_early",
-        {"history.tend": tend_with_two_turns},
+        {"history.maintain": tend_with_two_turns},
     ),
     Mutant(
         "settle matches on the run's id only",
@@ -591,7 +596,7 @@ MUTANTS = [
     Mutant(
         "retention takes open dead letters",
         "test_open_letters_outlive_their_stretch_of_history",
-        {"history.tend": tend_dead_letters_too},
+        {"history.maintain": tend_dead_letters_too},
     ),
     Mutant(
         "the first key is looked for, then added",

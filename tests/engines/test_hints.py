@@ -13,9 +13,9 @@ from oncue.engines.port import Hint, Topic
 def test_a_hint_that_is_not_known_is_left_out_alone(form: Any) -> None:
     """Catches a new topic that silences all the others it travels with."""
     read = reader(form.Decoder)
-    runs, mail = {"topic": "runs", "due": 5, "later": 1}, {"topic": "mail", "target": "w"}
+    runs, cancel_requests = {"topic": "runs", "due": 5, "later": 1}, {"topic": "cancel_requests", "target": "w"}
 
-    assert read(form.encode([runs, mail])) == [Hint(Topic.RUNS, 5), Hint(Topic.MAIL, target="w")]
+    assert read(form.encode([runs, cancel_requests])) == [Hint(Topic.RUNS, 5), Hint(Topic.MAIL, target="w")]
     assert read(form.encode([{"topic": "later"}, runs, {"topic": "jobs", "due": "soon"}])) == [Hint(Topic.RUNS, 5)]
     for foreign in ("hello", {"topic": "runs"}):
         with pytest.raises(msgspec.ValidationError):

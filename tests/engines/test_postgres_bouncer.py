@@ -112,7 +112,7 @@ async def day_of_a_worker(store: Store) -> None:
     assert (await store.jobs.list(JobQuery(store.uid, limit=5))).items
     await store.signals.send([Hint(Topic.RUNS)])
     await store.fleet.leave(worker)
-    await store.reap()
+    await store.recover_runs()
 
 
 async def test_no_statement_falls_apart(place: Place, bounced: str) -> None:
@@ -136,8 +136,8 @@ async def test_pieces_are_made_and_dropped(place: Place, bounced: str) -> None:
     for store in stores:
         store.advance(2 * DAY)
 
-    dropped = await asyncio.gather(*(store.history.tend(store.now, DAY) for store in stores))
-    left = await stores[0].history.tend(stores[0].now, DAY)
+    dropped = await asyncio.gather(*(store.history.maintain(store.now, DAY) for store in stores))
+    left = await stores[0].history.maintain(stores[0].now, DAY)
 
     assert sum(dropped) + left == 4
     assert await place.value("select count(*) from pg_locks where locktype = 'advisory'") == 0
@@ -148,11 +148,11 @@ async def test_the_server_gives_up_what_nobody_waits_for(place: Place, bounced: 
     """Catches limits that are set at login: PgBouncer does not pass them on."""
     store = await place.store(engine=bounced, store_timeout=SHORT)
     async with place.locked("users"):
-        took = await refused(lambda: store.people.user("eve", store.now))
+        took = await refused(lambda: store.accounts.user("eve", store.now))
         await eventually(lambda: nobody_waits(place))
 
     assert took < 5 * SHORT / SECOND
-    assert await store.people.user("ada", store.now) == store.uid
+    assert await store.accounts.user("ada", store.now) == store.uid
 
 
 async def nobody_waits(place: Place) -> bool:

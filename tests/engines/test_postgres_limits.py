@@ -24,7 +24,7 @@ from tests.engines.test_postgres_outside import (
 from oncue.domain.ids import JobId
 from oncue.domain.instants import DAY, SECOND, Duration
 from oncue.domain.run import State
-from oncue.engines.postgres import pieces
+from oncue.engines.postgres import partitions
 from oncue.engines.postgres.store import HOT_CONNECTIONS
 from oncue.testing.conformance.store import LONG_AGO, Store
 from oncue.testing.postgres import PrivatePostgres
@@ -47,7 +47,7 @@ async def test_behind_a_lock_every_call_gives_up_in_time_and_works_again_after(p
     async with place.locked(*TABLES.split(), *MORE_TABLES.split()):
         took = dict(zip(calls, await asyncio.gather(*map(refused, calls.values())), strict=True))
 
-    assert took.pop("History.tend") < (PARTS + 4) * SHORT / SECOND
+    assert took.pop("History.maintain") < (PARTS + 4) * SHORT / SECOND
     assert max(took.values()) < 5 * SHORT / SECOND
     for verb, call in calls.items():
         assert await answered(call, tries=1) is not NotImplemented, verb
@@ -89,7 +89,7 @@ async def calls_of(store: Store) -> dict[str, Call]:
     run = await store.claim_one(worker, await store.one_shot())
     return {
         "a statement": lambda: store.running.held_by(worker, [run.run_id]),
-        "a transaction": lambda: store.people.user("ada", store.now),
+        "a transaction": lambda: store.accounts.user("ada", store.now),
         "a look": lambda: store.jobs.read(None, JobId(store.new_id())),
         "a hot transaction": lambda: store.hand_back(worker, run),
     }
@@ -134,11 +134,11 @@ async def test_a_server_that_falls_silent_half_way_is_given_up_in_time(
 async def test_making_room_may_take_longer_than_other_calls(place: Place) -> None:
     """Catches a server told to cancel everything after `store_timeout`, whatever limit the call itself has."""
     store = await place.store(store_timeout=SHORT, history_timeout=Duration(10 * SECOND))
-    async with place.holding(f"select pg_advisory_xact_lock({pieces.LOCK})"):
-        tending = asyncio.create_task(store.history.tend(store.at(30 * DAY), KEEP))
+    async with place.holding(f"select pg_advisory_xact_lock({partitions.LOCK})"):
+        maintenance = asyncio.create_task(store.history.maintain(store.at(30 * DAY), KEEP))
         await eventually(lambda: place.backends("wait_event_type = 'Lock' and now() - query_start > '450 ms'"))
 
-    await tending
+    await maintenance
     assert await place.value("select count(*) from pieces where until_at > $1", store.at(30 * DAY)) == 12
 
 
@@ -218,10 +218,10 @@ async def both(place: Place) -> bool:
 async def test_waiting_for_a_connection_counts(place: Place) -> None:
     """Catches a limit that begins only when there is a connection."""
     store = await place.store(store_timeout=SHORT, history_timeout=Duration(30 * SECOND), pool_size=1)
-    async with place.holding(f"select pg_advisory_xact_lock({pieces.LOCK})"):
-        tending = asyncio.create_task(store.history.tend(store.at(30 * DAY), KEEP))
+    async with place.holding(f"select pg_advisory_xact_lock({partitions.LOCK})"):
+        maintenance = asyncio.create_task(store.history.maintain(store.at(30 * DAY), KEEP))
         await eventually(place.waiting_for_a_lock)  # with the only connection
         assert await refused(store.jobs.classes) < 5 * SHORT / SECOND
 
-    await tending
+    await maintenance
     await answered(store.jobs.classes, tries=1)

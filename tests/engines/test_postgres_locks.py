@@ -86,7 +86,7 @@ class Crowd:
             await self.store.jobs.cancel(None, job.job_id, self.store.now)
 
     async def tend(self) -> None:
-        await self.store.history.tend(self.store.now, KEEP)
+        await self.store.history.maintain(self.store.now, KEEP)
 
     async def finish(self) -> None:
         await Finishing(self.store.engine, self.store.clock).run_once()
@@ -255,7 +255,7 @@ async def test_who_reaps_several_workers_waits_for_a_gate_without_holding_a_late
 
     await free_while_waiting(
         place,
-        store.reap,
+        store.recover_runs,
         f"select from lanes where lane = {first} for update",
         f"select from lanes where lane = {second}",
     )
@@ -266,13 +266,13 @@ async def test_who_reaps_several_workers_waits_for_a_gate_without_holding_a_late
 async def test_who_reaps_several_workers_waits_for_a_gate_without_holding_a_meter(place: Place) -> None:
     store = await place.store()
     metered = await store.one_shot(rate=Rate(limit=1, per=Duration(HOUR)))
-    await store.grant()
+    await store.permit()
     worker = await store.worker()
     await store.claim_one(worker, metered)
     await store.fleet.leave(worker)
     await orphans(store, {"gate": ("c", 1)})
 
-    await free_while_waiting(place, store.reap, "select from lanes for update", "select from meters")
+    await free_while_waiting(place, store.recover_runs, "select from lanes for update", "select from meters")
 
     assert await place.value("select count(*) from waiting") == 2
 
@@ -287,7 +287,7 @@ async def test_who_reaps_waits_for_a_definition_without_holding_its_runs(place: 
     run = only(await store.claim_due(worker))
     await store.fleet.leave(worker)
 
-    await free_while_waiting(place, store.reap, "select from jobs for update", "select from running")
+    await free_while_waiting(place, store.recover_runs, "select from jobs for update", "select from running")
 
     assert await store.state(run.run_id) is State.WAITING
 
@@ -353,13 +353,13 @@ async def test_a_lane_is_not_forgotten_under_a_member_that_is_being_added(place:
     store = await place.store()
     await store.running.cancel(None, await store.one_shot(gate=("c", 2)), store.now)
     async with place.holding("update lanes set width = width") as other:
-        tending = asyncio.create_task(store.history.tend(store.now, KEEP))
-        await eventually(lambda: done_or_waiting(place, tending))
+        maintenance = asyncio.create_task(store.history.maintain(store.now, KEEP))
+        await eventually(lambda: done_or_waiting(place, maintenance))
         await other.execute(
             "insert into waiting (run_id, job_id, uid, class_id, due, wanted, trigger, job_version, gate)"
             " select gen_random_uuid(), gen_random_uuid(), 1, 1, 0, 0, 0, 1, lane from lanes"
         )
-    await tending
+    await maintenance
 
     assert await place.value("select width from lanes") == 2
 
@@ -379,7 +379,7 @@ async def test_a_definition_is_kept_as_long_as_a_run_needs_it(place: Place) -> N
     await store.edit(job_id, task="new")
     store.advance(2 * KEEP)
 
-    await store.history.tend(store.now, KEEP)
+    await store.history.maintain(store.now, KEEP)
 
     again = await store.claim_due(await store.worker())
     assert "old" in [decode_spec(run.spec).task for run in again]

@@ -19,7 +19,7 @@ from oncue.domain.instants import DAY, MILLISECOND, Duration
 from oncue.domain.placement import ClassKey
 from oncue.engines import port
 from oncue.engines.open import open_engine
-from oncue.engines.port import Deed, Engine, JobQuery, Key, Repeat, Role, RunQuery, Task
+from oncue.engines.port import AuditEntry, Engine, IdempotencyKey, JobQuery, Key, Role, RunQuery, Task
 from oncue.engines.postgres.engine import PostgresEngine
 from oncue.settings import Settings
 from oncue.testing.conformance.store import LONG_AGO, Store
@@ -152,7 +152,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
     dead = await store.claim_one(worker, await store.one_shot())
     await store.fail(worker, dead, retry=False)
     key = Key(KeyId(new_id()), new_id().bytes, uid, "ada", Role.ADMIN, now)
-    new, repeat = await store.new_one_shot(), Repeat(b"key", b"body")
+    new, idempotency_key = await store.new_one_shot(), IdempotencyKey(b"key", b"body")
     return {
         "Jobs.intern": lambda: store.jobs.intern([ClassKey(f"task {new_id()}")]),
         "Jobs.classes": store.jobs.classes,
@@ -171,7 +171,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Planning.withdraw": lambda: store.planning.withdraw([], now),
         "Planning.expire": lambda: store.planning.expire(10, now),
         "Planning.recall": lambda: store.planning.recall(now, now),
-        "Planning.grant": store.grant,
+        "Planning.permit": store.permit,
         "Running.peek": lambda: store.running.peek([ClassId(1)], LONG_AGO, now, 10),
         "Running.peek_fair": lambda: store.running.peek_fair([ClassId(1)], UserNumber(0), 10, 10, now),
         "Running.claim": lambda: store.claim(worker, waiting[1]),
@@ -180,11 +180,11 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Running.hand_back": lambda: store.hand_back(worker, held[1]),
         "Running.cancel": lambda: store.running.cancel(uid, waiting[2], now),
         "Running.save": lambda: store.running.save(worker, held[2], progress=b"1"),
-        "Running.reap": store.reap,
+        "Running.recover_runs": store.recover_runs,
         "Fleet.register": store.worker,
         "Fleet.beat": lambda: store.beat(worker),
-        "Fleet.mail": lambda: store.fleet.mail(worker),
-        "Fleet.bury": lambda: store.fleet.bury({worker: now}),
+        "Fleet.cancel_requests": lambda: store.fleet.cancel_requests(worker),
+        "Fleet.expire_workers": lambda: store.fleet.expire_workers({worker: now}),
         "Fleet.leave": lambda: store.fleet.leave(worker),
         "Fleet.workers": store.fleet.workers,
         "Fleet.announce": lambda: store.fleet.announce([Task("noop", b"{}")], now),
@@ -195,7 +195,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "History.run": lambda: store.history.run(uid, waiting[3]),
         "History.standing": lambda: store.history.standing(uid, waiting[3]),
         "History.runs": lambda: store.history.runs(RunQuery(uid)),
-        "History.nearby": lambda: store.history.nearby([job]),
+        "History.last_and_next": lambda: store.history.last_and_next([job]),
         "History.recent": lambda: store.history.recent(uid, now, 10),
         "History.ledger": lambda: store.history.ledger(uid, job),
         "History.dead_letters": lambda: store.history.dead_letters(uid),
@@ -204,20 +204,20 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "History.append_log": lambda: store.history.append_log(taken[3], 1, b"a line", now),
         "History.read_log": lambda: store.history.read_log(taken[3]),
         "History.counters": store.history.counters,
-        "History.fold": store.history.fold,
+        "History.roll_up": store.history.roll_up,
         "History.tended": lambda: store.history.tended(now, KEEP),
-        "History.tend": lambda: store.history.tend(now, KEEP),
-        "People.user": lambda: store.people.user("ada", now),
-        "People.add_key": lambda: store.people.add_key(key),
-        "People.add_first_key": lambda: store.people.add_first_key(key),
-        "People.key": lambda: store.people.key(key.key_hash),
-        "People.keys": store.people.keys,
-        "People.revoke": lambda: store.people.revoke(key.key_id, now),
-        "People.reserve": lambda: store.people.reserve(uid, repeat, new_id()),
-        "People.answered": lambda: store.people.answered(uid, repeat, new_id(), b"{}"),
-        "People.refused": lambda: store.people.refused(uid, repeat, new_id()),
-        "People.record": lambda: store.people.record([Deed(now, uid, None, "looked")]),
-        "People.audit": store.people.audit,
+        "History.maintain": lambda: store.history.maintain(now, KEEP),
+        "Accounts.user": lambda: store.accounts.user("ada", now),
+        "Accounts.add_key": lambda: store.accounts.add_key(key),
+        "Accounts.add_first_key": lambda: store.accounts.add_first_key(key),
+        "Accounts.key": lambda: store.accounts.key(key.key_hash),
+        "Accounts.keys": store.accounts.keys,
+        "Accounts.revoke": lambda: store.accounts.revoke(key.key_id, now),
+        "Accounts.reserve": lambda: store.accounts.reserve(uid, idempotency_key, new_id()),
+        "Accounts.answered": lambda: store.accounts.answered(uid, idempotency_key, new_id(), b"{}"),
+        "Accounts.refused": lambda: store.accounts.refused(uid, idempotency_key, new_id()),
+        "Accounts.record": lambda: store.accounts.record([AuditEntry(now, uid, None, "looked")]),
+        "Accounts.audit": store.accounts.audit,
         "Engine.now": store.engine.now,
         "Engine.ping": lambda: store.engine.ping(SHORT),
         "Engine.probe": store.engine.probe,
@@ -227,7 +227,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
 async def test_every_verb_of_the_port_is_among_the_calls(place: Place) -> None:
     """Else a new verb without a time limit would go unnoticed."""
     store = await place.store()
-    parts = (port.Jobs, port.Planning, port.Running, port.Fleet, port.History, port.People, port.Engine)
+    parts = (port.Jobs, port.Planning, port.Running, port.Fleet, port.History, port.Accounts, port.Engine)
     verbs = {
         f"{part.__name__}.{name}"
         for part in parts

@@ -15,7 +15,7 @@ WAITING = "select count(*) from pg_stat_activity where application_name = 'oncue
 async def test_it_answers_while_every_connection_for_listings_waits(place: Place) -> None:
     store = await place.store(pool_size=2)
     async with asyncio.timeout(PATIENCE), place.locked("users", "keys"):
-        looks = [asyncio.create_task(store.people.keys()) for _ in range(4)]
+        looks = [asyncio.create_task(store.accounts.keys()) for _ in range(4)]
 
         async def both_wait() -> bool:
             return bool(await place.session.fetchval(WAITING) == 2)

@@ -295,7 +295,9 @@ async def test_a_crowd_costs_others_nothing(place: Place, monkeypatch: pytest.Mo
     for news in ("vacuum waiting", SEEN_WHEN_EMPTY.format(now=store.now), "analyze"):
         await place.session.execute(news)
         crowded = await what_it_costs(store, reading, lane)
-        assert {deed: cost for deed, cost in crowded.items() if cost > alone[deed] + A_FEW} == {}, news
+        assert {
+            audit_entry: cost for audit_entry, cost in crowded.items() if cost > alone[audit_entry] + A_FEW
+        } == {}, news
 
 
 # -------------------------------------------------------------------------------------------------- what a page reads

@@ -95,7 +95,7 @@ async def test_too_few_connections_are_shared_and_a_line_says_so(postgres_url: s
         with structlog.testing.capture_logs() as logs:
             engine = await open_engine(Settings(engine=as_user(name, postgres_url), pool_size=8))
             try:
-                await asyncio.gather(*(engine.people.keys() for _ in range(40)))
+                await asyncio.gather(*(engine.accounts.keys() for _ in range(40)))
             finally:
                 await engine.close()
 

@@ -8,7 +8,7 @@ from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import HOUR, MINUTE
 from oncue.domain.policy import CatchUp, Overlap
 from oncue.domain.run import State
-from oncue.engines.port import Deed, Repeat
+from oncue.engines.port import AuditEntry, IdempotencyKey
 from oncue.testing import conformance
 from oncue.testing.conformance.dead_letters import requeued
 from oncue.testing.conformance.store import Store, ids, only
@@ -75,7 +75,7 @@ def marks_of(*found: UUID) -> list[bytes]:
 
 async def lived(store: Store) -> tuple[JobId, list[RunId]]:
     """A recurring job that has had everything a job can have; cancelled."""
-    repeat = Repeat(b"r" * 16, b"b" * 16)
+    idempotency_key = IdempotencyKey(b"r" * 16, b"b" * 16)
     job_id = await store.recurring(
         every=MINUTE,
         overlap=Overlap.SKIP,
@@ -83,7 +83,7 @@ async def lived(store: Store) -> tuple[JobId, list[RunId]]:
         name=MARK,
         tags=(MARK,),
         group=MARK,
-        repeat=repeat,
+        idempotency_key=idempotency_key,
         payload=MARK.encode(),
     )
     dead, fine = await by_hand(store, job_id, State.DEAD), await by_hand(store, job_id, State.SUCCEEDED)
@@ -100,7 +100,7 @@ async def lived(store: Store) -> tuple[JobId, list[RunId]]:
     assert await store.change(job_id, lambda snap: change.resume(snap, CatchUp.LAST, store.now))
     await store.plan(ahead=MINUTE)
     await store.jobs.cancel(None, job_id, store.now)
-    await store.people.record([Deed(store.now, store.uid, None, "job.purge", job_id)])
+    await store.accounts.record([AuditEntry(store.now, store.uid, None, "job.purge", job_id)])
     return job_id, ids(await store.runs(job_id=job_id))
 
 

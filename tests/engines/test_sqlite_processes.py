@@ -147,7 +147,7 @@ async def test_who_is_killed_in_its_turn_does_not_keep_it(start: Start, url: str
     assert not engine.done()
     process.kill()
 
-    assert await (await engine).people.user("ada", NOW) == 1
+    assert await (await engine).accounts.user("ada", NOW) == 1
     await (await engine).close()
 
 

@@ -171,10 +171,10 @@ class TestTrouble:
         slow = pytest.raises(StoreUnavailable, match="did not answer within 50ms")
         async with writer_at_work(engine._store) as first:
             with slow:
-                await engine.people.user("ada", NOW)
+                await engine.accounts.user("ada", NOW)
         with pytest.raises(StoreUnavailable):
             await first
-        assert await engine.people.user("ada", NOW) == 1
+        assert await engine.accounts.user("ada", NOW) == 1
         await engine.close()
 
     async def test_a_full_disk_is_said_and_recovered_from(self, engine: SqliteEngine, store: Store) -> None:
@@ -208,9 +208,9 @@ class TestTrouble:
         await engine.close()
 
         with pytest.raises(StoreUnavailable, match="closed"):
-            await engine.people.user("ada", NOW)
+            await engine.accounts.user("ada", NOW)
         with pytest.raises(StoreUnavailable, match="closed"):
-            await engine.people.keys()
+            await engine.accounts.keys()
 
 
 class TestOpening:
@@ -222,7 +222,7 @@ class TestOpening:
         assert refused.value.problems[0].path == "engine"
 
     async def test_only_its_owner_may_read_it(self, engine: SqliteEngine, path: Path) -> None:
-        await engine.people.user("ada", NOW)
+        await engine.accounts.user("ada", NOW)
 
         modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir() if file.is_file()}
 
@@ -234,7 +234,7 @@ class TestOpening:
         engine = await SqliteEngine.open(Settings(engine="sqlite:///here.db"))
         monkeypatch.chdir("/")
 
-        await engine.people.user("ada", NOW)
+        await engine.accounts.user("ada", NOW)
         await engine.close()
 
         assert (tmp_path / "here.db").is_file()

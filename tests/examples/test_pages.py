@@ -26,7 +26,7 @@ from oncue.domain.instants import HOUR, MINUTE, SECOND, Duration, show_duration
 from oncue.domain.job import JobStatus
 from oncue.domain.placement import HEAD_START, Priority
 from oncue.domain.preemption import stint
-from oncue.services import lookout, rounds
+from oncue.services import fair_share, prefetch
 from oncue.services.capacity import MOST_FOR_ONE
 from oncue.services.choosing import KEEP_AFTER, KEEP_NEXT
 from oncue.services.executors.command import command_task
@@ -116,11 +116,11 @@ class TestSharing:
             f"each further one {in_seconds(KEEP_NEXT)} later",
             f"`--reserved-for-high {Settings().reserved_for_high}`",
             f"{MOST_FOR_ONE:.0%}".replace("%", " %"),
-            f"{rounds.RECENTLY // SECOND} seconds",
+            f"{fair_share.RECENTLY // SECOND} seconds",
         ):
             assert said in page, said
         assert KEEP_AFTER[Priority.LOW] == KEEP_AFTER[Priority.NORMAL]
-        assert (lookout.LATE, lookout.PATIENCE) == (SECOND, SECOND // 10)  # more than a second; a tenth of a second
+        assert (prefetch.LATE, prefetch.PATIENCE) == (SECOND, SECOND // 10)  # more than a second; a tenth of a second
         assert [stint(n) for n in (0, 1, 2, 3, 10)] == [SECOND // 2, MINUTE, 2 * MINUTE, 4 * MINUTE, HOUR]
 
 

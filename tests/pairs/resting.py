@@ -33,7 +33,7 @@ async def _come_to_rest(engine: Engine, session: Session, met: Met) -> list[str]
         return wrong or ["a stale attempt changed something"]
     for worker, run in mine:
         await engine.running.settle(worker, [attempt.succeeded(run, now, now, None)], now)
-    await engine.running.reap(100, now, lambda run, worker, since: attempt.lost(run, worker, since, now))
+    await engine.running.recover_runs(100, now, lambda run, worker, since: attempt.lost(run, worker, since, now))
     wrong += await _run_all(engine, met, now)
     return wrong + _left(met, await look(session))
 
@@ -58,7 +58,7 @@ async def _run_all(engine: Engine, met: Met, now: Instant) -> list[str]:
         if claimed:
             wrong += _misfits(met, claimed)
             await engine.running.settle(worker, [attempt.succeeded(run, now, now, None) for run in claimed], now)
-        elif not await engine.planning.expire(100, now) and not (await engine.planning.grant(now, 100, now)).runs:
+        elif not await engine.planning.expire(100, now) and not (await engine.planning.permit(now, 100, now)).runs:
             return wrong
     return [*wrong, "it never ends"]
 

@@ -130,7 +130,7 @@ async def rated(scene: Scene) -> tuple[JobId, RunId]:
     """One was given its start and runs, one waits for its own."""
     scene.beside = {"rate": RATE}
     job_id = await scene.recurring(rate=RATE, overlap=Overlap.ALLOW)
-    await scene.store.grant()
+    await scene.store.permit()
     await scene.claim()
     await scene.go_on()
     return job_id, await first_of(scene, job_id)
@@ -140,7 +140,7 @@ async def granted(scene: Scene) -> tuple[JobId, RunId]:
     """One was given a start of which nobody has made use for a second."""
     scene.beside = {"rate": RATE}
     job_id = await scene.recurring(rate=RATE, overlap=Overlap.QUEUE)
-    await scene.store.grant()
+    await scene.store.permit()
     scene.store.advance(SECOND)
     return job_id, await first_of(scene, job_id)
 

@@ -157,11 +157,13 @@ async def expire(do: Deed) -> Any:
     return await do.engine.planning.expire(100, do.at.now)
 
 
-async def reap(do: Deed) -> Any:
+async def recover_runs(do: Deed) -> Any:
     now = do.at.now
     workers = await do.engine.fleet.workers()
-    await do.engine.fleet.bury({one.worker_id: one.beat_at for one in workers if one.beat_at + one.lease < now})
-    return await do.engine.running.reap(100, now, lambda run, worker, since: lost(run, worker, since, now))
+    await do.engine.fleet.expire_workers(
+        {one.worker_id: one.beat_at for one in workers if one.beat_at + one.lease < now}
+    )
+    return await do.engine.running.recover_runs(100, now, lambda run, worker, since: lost(run, worker, since, now))
 
 
 async def purge(do: Deed) -> Any:
@@ -176,8 +178,8 @@ async def plan(do: Deed) -> Any:
     return await do.engine.planning.plan(until, 100, now, lambda job: planning.plan(job, now, until))
 
 
-async def grant(do: Deed) -> Any:
-    return await do.engine.planning.grant(Instant(do.at.now + SECOND), 100, do.at.now)
+async def permit(do: Deed) -> Any:
+    return await do.engine.planning.permit(Instant(do.at.now + SECOND), 100, do.at.now)
 
 
 Verb = Callable[[Deed], Awaitable[Any]]
@@ -186,7 +188,7 @@ VERBS: dict[str, Verb] = {
     verb.__name__.replace("_", " "): verb
     for verb in (
         create, claim, succeed, retry, hand_back, cancel_run, cancel_job, edit, move, turn, pause, resume, run_now,
-        backfill, withdraw, expire, reap, purge, plan, grant,
+        backfill, withdraw, expire, recover_runs, purge, plan, permit,
     )
 }  # fmt: skip
 

@@ -41,7 +41,7 @@ NOT_LATER = 2.0
 class Kill(NamedTuple):
     at: float  # not before this
     by: float  # and not after this
-    keeper: int
+    supervisor: int
     whole: bool  # the keeper too, so that only silence tells of it
 
 
@@ -80,7 +80,7 @@ class Chaos:
         at = time.time()
         member.kill()
         for pid, kill in self.kills.items():
-            if kill.keeper == member.pid and at - kill.at < TAKEN_BACK_SOON:
+            if kill.supervisor == member.pid and at - kill.at < TAKEN_BACK_SOON:
                 self.kills[pid] = kill._replace(whole=True)  # its keeper may not have had the time to tell of it
         if inner and inner not in self.kills:
             self._gone(inner, Kill(at, at, member.pid, whole=True))

@@ -34,7 +34,7 @@ async def write(fleet: Fleet, user: str, count: int, spec: Spec, payload: bytes,
     engine = await open_engine(Settings(engine=fleet.engine, store_timeout=Duration(30 * SECOND)))
     try:
         now = SystemClock().now()
-        uid = await engine.people.user(user, now)
+        uid = await engine.accounts.user(user, now)
         [class_id] = await engine.jobs.intern([spec.class_key])
         new = []
         for number in range(count):

@@ -11,10 +11,10 @@ from oncue.domain.ids import ClassId, RunId, UserNumber
 from oncue.domain.instants import Instant
 from oncue.domain.placement import ClassKey
 from oncue.services import choosing
-from oncue.services.choosing import InOrder, Known, Line
+from oncue.services.choosing import ClassQueue, DueRun, InOrder
 from oncue.tasks import Isolation
 
-LINE = Line(ClassId(1), ClassKey("noop"), Isolation.LOOP)
+LINE = ClassQueue(ClassId(1), ClassKey("noop"), Isolation.LOOP)
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("add"), st.integers(0, 20)),
@@ -28,13 +28,13 @@ steps = st.lists(
 
 @given(steps)
 def test_they_are_as_a_sorted_list_of_which_a_part_is_due(steps: list[tuple[str, int]]) -> None:
-    found, model, now, order = InOrder(), list[Known](), 0, itertools.count()
+    found, model, now, order = InOrder(), list[DueRun](), 0, itertools.count()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choosing, "ENOUGH", 3)  # so few leave before the room they took is given back
         for what, number in steps:
             due = [run for run in model if run.due <= now]
             if what == "add":
-                run = Known(RunId(UUID(int=0)), UserNumber(1), Instant(number), LINE, next(order))
+                run = DueRun(RunId(UUID(int=0)), UserNumber(1), Instant(number), LINE, next(order))
                 found.add(run)
                 model = sorted([*model, run], key=lambda run: (run.due, run.order))
             elif what == "pass":

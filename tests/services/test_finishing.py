@@ -33,7 +33,9 @@ async def test_a_cancel_that_was_cut_off_comes_to_its_end_and_workers_are_told(s
         assert wait == APART  # at once again, until nothing is left
 
     assert await store.jobs.unfinished(1) == []
-    assert {mail.run_id for mail in await store.fleet.mail(worker)} == {run.run_id for run in going}
+    assert {cancel_requests.run_id for cancel_requests in await store.fleet.cancel_requests(worker)} == {
+        run.run_id for run in going
+    }
     assert Hint(Topic.MAIL, target=str(worker)) in sent
     store.advance(HOUR)
     assert await store.claimable() == []

@@ -23,7 +23,7 @@ async def test_an_empty_store_gets_one_and_keeps_it_in_a_file_for_its_owner(stor
     assert well_formed(text)
     assert [(file.name, file.read_text().strip()) for file in folder.iterdir()] == [(FILE, text)]
     assert S_IMODE((folder / FILE).stat().st_mode) == 0o600
-    stored = await store.people.key(key_hash(text))
+    stored = await store.accounts.key(key_hash(text))
     assert stored is not None
     assert (stored.role, stored.user_id) == (Role.ADMIN, "admin")
 
@@ -62,49 +62,49 @@ async def test_of_many_that_start_together_one_makes_it(store: Store, tmp_path: 
 
     [text] = [key for key in made if key is not None]
     assert [file.read_text().strip() for file in folder.iterdir()] == [text]
-    assert len(await store.people.keys()) == 1
+    assert len(await store.accounts.keys()) == 1
 
 
 @pytest.mark.parametrize("applied", [False, True])
 async def test_a_crash_while_making_it_loses_nothing(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, applied: bool
 ) -> None:
-    add = store.people.add_first_key
+    add = store.accounts.add_first_key
 
     async def crash(key: Key) -> Any:
         if applied:
             await add(key)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(store.people, "add_first_key", crash)
+    monkeypatch.setattr(store.accounts, "add_first_key", crash)
     with pytest.raises(KeyboardInterrupt):
         await first_key(store.engine, store.clock, tmp_path)
-    monkeypatch.setattr(store.people, "add_first_key", add)
+    monkeypatch.setattr(store.accounts, "add_first_key", add)
 
     text = await first_key(store.engine, store.clock, tmp_path)
 
     assert text is not None
     assert (tmp_path / FILE).read_text().strip() == text
-    assert await store.people.key(key_hash(text)) is not None
+    assert await store.accounts.key(key_hash(text)) is not None
 
 
 async def test_who_comes_second_completes_what_the_first_has_not(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both find no keys. The first is stopped when its key counts and is not where it belongs yet."""
-    add, rivals = store.engine.people.add_first_key, list[str | None]()
+    add, rivals = store.engine.accounts.add_first_key, list[str | None]()
 
     async def overtaken(key: Key) -> bool:
-        monkeypatch.setattr(store.engine.people, "add_first_key", add)
+        monkeypatch.setattr(store.engine.accounts, "add_first_key", add)
         added = await add(key)
-        monkeypatch.setattr(store.engine.people, "keys", none_yet)
+        monkeypatch.setattr(store.engine.accounts, "keys", none_yet)
         rivals.append(await first_key(store.engine, store.clock, tmp_path))
         return added
 
     async def none_yet() -> list[Key]:
         return []
 
-    monkeypatch.setattr(store.engine.people, "add_first_key", overtaken)
+    monkeypatch.setattr(store.engine.accounts, "add_first_key", overtaken)
 
     mine = await first_key(store.engine, store.clock, tmp_path)
 

@@ -21,13 +21,13 @@ from oncue.domain.instants import MINUTE, Duration
 from oncue.domain.placement import Offer, Resources
 from oncue.domain.run import RunView, State, read_attempts
 from oncue.services import capture
-from oncue.services.crew import Crew, places
 from oncue.services.executors.command import command_task
 from oncue.services.executors.functions import LoopExecutor
 from oncue.services.executors.http import http_task
 from oncue.services.executors.port import Executor
 from oncue.services.executors.processes import ProcessExecutor
 from oncue.services.executors.threads import ThreadExecutor
+from oncue.services.worker_loops import WorkerLoops, places
 from oncue.settings import Settings
 from oncue.tasks import Isolation
 from oncue.testing.conformance import Store
@@ -49,7 +49,7 @@ CASES: list[Case] = [
 
 
 @asynccontextmanager
-async def crew_of(store: Store, tasks: Tasks) -> AsyncIterator[Crew]:
+async def crew_of(store: Store, tasks: Tasks) -> AsyncIterator[WorkerLoops]:
     """A crew as worker processes have it, with real executors, on a clock that stands still."""
     threads, processes = ThreadExecutor(8, SETTINGS.result_cap), ProcessExecutor(SETTINGS, 2)
     executors: dict[Isolation, Executor] = {
@@ -62,7 +62,7 @@ async def crew_of(store: Store, tasks: Tasks) -> AsyncIterator[Crew]:
     worker_id = await store.worker()
     undo = capture.install()
     try:
-        yield Crew(
+        yield WorkerLoops(
             *(store.engine, store.clock, SETTINGS, worker_id, tasks, offer, executors, processes),
             chance=Random(1),
             linger=Duration(0),
@@ -73,7 +73,7 @@ async def crew_of(store: Store, tasks: Tasks) -> AsyncIterator[Crew]:
         await processes.close()
 
 
-async def ends(store: Store, crew: Crew, run_ids: list[RunId]) -> dict[RunId, RunView]:
+async def ends(store: Store, crew: WorkerLoops, run_ids: list[RunId]) -> dict[RunId, RunView]:
     """All of these, once they have ended. Attempts that were lost on the way would make this wait in vain."""
     views: dict[RunId, RunView] = {}
     async with asyncio.timeout(30):
@@ -85,7 +85,7 @@ async def ends(store: Store, crew: Crew, run_ids: list[RunId]) -> dict[RunId, Ru
     return views
 
 
-async def one_pass(crew: Crew) -> None:
+async def one_pass(crew: WorkerLoops) -> None:
     for member in (crew.worker, crew.attempts, crew.settling, crew.reporting):
         await member.run_once()
     await asyncio.sleep(0.002)

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from tests.services.crews import Stage, StagedCrew, crew_on, drive, work
+from tests.services.worker_loops import Stage, StagedCrew, crew_on, drive, work
 
 from oncue.context import Context
 from oncue.domain.ids import RunId, UserNumber

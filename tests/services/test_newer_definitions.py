@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
-from tests.services.crews import Stage, crew_on, work
+from tests.services.worker_loops import Stage, crew_on, work
 
 from oncue.domain.ids import RunId
 from oncue.domain.instants import MILLISECOND, MINUTE, SECOND
 from oncue.domain.run import State
-from oncue.services import attempts, lookout
+from oncue.services import attempts, prefetch
 from oncue.services.capture import capture_logging
-from oncue.services.crew import Crew
+from oncue.services.worker_loops import WorkerLoops
 from oncue.testing.conformance.store import Store
 
 LATER = (("later", b"1"),)
@@ -24,7 +24,7 @@ def stage() -> Iterator[Stage]:
     undo()
 
 
-async def claims_of(crew: Crew, store: Store, monkeypatch: pytest.MonkeyPatch) -> list[list[RunId]]:
+async def claims_of(crew: WorkerLoops, store: Store, monkeypatch: pytest.MonkeyPatch) -> list[list[RunId]]:
     asked: list[list[RunId]] = []
     claim = store.engine.running.claim
 
@@ -61,11 +61,11 @@ async def test_it_is_not_claimed_again_and_again(store: Store, stage: Stage, mon
 
     for _ in range(50):
         await work(crew)
-        crew.lookout.ask(None)  # as the hint does that goes with handing back
+        crew.prefetch.ask(None)  # as the hint does that goes with handing back
         store.advance(500 * MILLISECOND)
     assert asked == [[newer]]
 
-    await store.clock.advance(lookout.LEAVE_ALONE)  # by now it may have been edited
+    await store.clock.advance(prefetch.LEAVE_ALONE)  # by now it may have been edited
     await work(crew)
     assert asked == [[newer]] * 2
 
@@ -85,7 +85,7 @@ async def test_a_newer_worker_takes_it(store: Store, stage: Stage, monkeypatch: 
 
 async def test_turns_between_users_pass_over_it(store: Store, stage: Stage) -> None:
     """When work is late it is found in yet another way."""
-    others = [await store.people.user(f"u{n}", store.now) for n in range(2)]
+    others = [await store.accounts.user(f"u{n}", store.now) for n in range(2)]
     newer = [await store.one_shot(-MINUTE, uid=uid, unknown=LATER) for uid in others]
     plain = [await store.one_shot(-MINUTE, uid=uid) for uid in others]
     crew = await crew_on(store, stage, concurrency=2)
@@ -99,13 +99,13 @@ async def test_turns_between_users_pass_over_it(store: Store, stage: Stage) -> N
 
 
 async def test_it_remembers_only_so_many(store: Store, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookout, "MOST_LEFT_ALONE", 2)
+    monkeypatch.setattr(prefetch, "MOST_LEFT_ALONE", 2)
     runs = await store.one_shots(3, unknown=LATER)
     crew = await crew_on(store, stage)
 
     await work(crew)
 
-    assert len(crew.lookout._left_alone) == 2
+    assert len(crew.prefetch._left_alone) == 2
     assert [await store.state(run_id) for run_id in runs] == [State.WAITING] * 3
 
 

@@ -51,16 +51,16 @@ async def test_each_occurrence_is_a_run_or_in_the_ledger_exactly_once(
             Schedule(cron=ALSO_CRON[Duration(length)]) if as_cron and length in ALSO_CRON else store.every(length)
         )
         job_id = await store.recurring(schedule, catch_up=catch_up, overlap=overlap, catch_up_window=Duration(window))
-        for step, deed in steps:
+        for step, audit_entry in steps:
             highest = max(highest, store.advance(step))
-            await one_round(store, deed)
+            await one_round(store, audit_entry)
 
         expected = list(range(began + length, highest + HORIZON + 1, length))
         assert await fates(store, job_id, expected) == Counter(expected)
         await store.check_counts()
 
 
-async def one_round(store: Store, deed: str) -> None:
+async def one_round(store: Store, audit_entry: str) -> None:
     """A scheduler that was just started, and a worker that lets its runs go on or comes to an end with them."""
     for _ in range(50):
         if await Scheduler(store.engine, store.clock).run_once() > OTHERS_AT_IT:
@@ -68,11 +68,11 @@ async def one_round(store: Store, deed: str) -> None:
     else:
         raise AssertionError("the scheduler does not come to rest")
     await OverlapService(store.engine, store.clock).run_once()
-    if deed == "nothing":
+    if audit_entry == "nothing":
         return
     worker = await store.worker()
     runs = await store.claim_due(worker)
-    if deed == "settle":
+    if audit_entry == "settle":
         await store.succeed(worker, *runs)
 
 

@@ -11,7 +11,7 @@ from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.planning import GRACE
 from oncue.domain.policy import Overlap as Policy
 from oncue.domain.run import Claimed, State
-from oncue.engines.port import Hint, Mail, Topic
+from oncue.engines.port import CancelRequest, Hint, Topic
 from oncue.engines.postgres import rows as postgres_rows
 from oncue.engines.sqlite import rows as sqlite_rows
 from oncue.services import overlap
@@ -102,7 +102,7 @@ async def test_replace_tells_the_worker_to_stop_and_the_new_run_follows(store: S
     await Overlap(store.engine, store.clock).run_once()
 
     assert hints == [Hint(Topic.MAIL, target=str(worker))]
-    assert await store.fleet.mail(worker) == (Mail(run.run_id),)
+    assert await store.fleet.cancel_requests(worker) == (CancelRequest(run.run_id),)
     await store.succeed(worker, run)
     assert await store.state(run.run_id) is State.CANCELLED
     assert await store.claimable() == [occurrence_id(job_id, store.now)]

@@ -13,8 +13,8 @@ from oncue.domain.policy import OnLost
 from oncue.domain.run import State
 from oncue.engines.port import Count, Hint, Topic
 from oncue.services import reaper
-from oncue.services.keeper import BEATS
 from oncue.services.reaper import Reaper
+from oncue.services.supervisor import BEATS
 from oncue.testing.conformance import Store
 from oncue.testing.conformance.store import LEASE, ids
 
@@ -27,7 +27,7 @@ async def silent(store: Store, *run_ids: RunId) -> WorkerId:
     return worker
 
 
-async def reap(store: Store, one: Reaper | None = None) -> Duration:
+async def recover_runs(store: Store, one: Reaper | None = None) -> Duration:
     """A reaper that was started long after, and has watched for two beats since."""
     one = one or Reaper(store.engine, store.clock)
     await one.run_once()
@@ -39,7 +39,7 @@ async def test_a_silent_workers_run_comes_back_and_workers_are_told(store: Store
     run_id = await store.one_shot(max_retries=0)
     await silent(store, run_id)
 
-    assert await reap(store) == SECOND
+    assert await recover_runs(store) == SECOND
 
     assert await store.claimable() == [run_id]
     assert (await store.run(run_id)).losses == 1
@@ -127,14 +127,14 @@ async def test_the_dead_are_found_as_soon_and_the_living_live_however_the_clock_
 
 async def test_a_beat_after_the_look_saves_its_worker(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = await silent(store)
-    bury = store.fleet.bury
+    expire_workers = store.fleet.expire_workers
 
     async def just_in_time(silent: Any) -> Any:
         await store.beat(worker)
-        return await bury(silent)
+        return await expire_workers(silent)
 
-    monkeypatch.setattr(store.fleet, "bury", just_in_time)
-    await reap(store)
+    monkeypatch.setattr(store.fleet, "expire_workers", just_in_time)
+    await recover_runs(store)
 
     assert await living(store) == {worker}
 
@@ -143,7 +143,7 @@ async def test_each_buried_worker_is_named(store: Store, logged: list[Any]) -> N
     worker = await silent(store)
     alive = await store.worker()
 
-    await reap(store)
+    await recover_runs(store)
 
     [line] = logged
     assert (line["log_level"], line["worker_id"], line["worker"], line["host"], line["silent_for_s"]) == (
@@ -162,7 +162,7 @@ async def test_what_a_worker_left_behind_when_it_said_goodbye_comes_back(store: 
     await store.claim_one(worker, run_id)
     await store.fleet.leave(worker)
 
-    await reap(store)
+    await recover_runs(store)
 
     assert await store.claimable() == [run_id]
 
@@ -171,7 +171,7 @@ async def test_a_run_that_must_not_start_twice_is_dead(store: Store) -> None:
     run_id = await store.one_shot(on_lost=OnLost.DEAD)
     await silent(store, run_id)
 
-    await reap(store)
+    await recover_runs(store)
 
     assert await store.state(run_id) is State.DEAD
 
@@ -181,7 +181,7 @@ async def test_three_losses_are_the_end(store: Store) -> None:
     states = []
     for _ in range(3):
         await silent(store, run_id)
-        await reap(store)
+        await recover_runs(store)
         states.append(await store.state(run_id))
 
     assert states == [State.WAITING, State.WAITING, State.DEAD]
@@ -193,7 +193,7 @@ async def test_whoever_waits_behind_a_dead_run_is_told(store: Store, hints: list
     store.advance(1)
     await silent(store, first)
 
-    await reap(store)
+    await recover_runs(store)
 
     assert await store.claimable() == [second]
     assert hints == [Hint(Topic.RUNS)]
@@ -207,7 +207,7 @@ async def test_it_works_in_batches_and_comes_back_at_once_for_the_rest(
     await silent(store, *runs)
     one = Reaper(store.engine, store.clock)
 
-    assert [await reap(store, one), await one.run_once(), await one.run_once()] == [0, 0, SECOND]
+    assert [await recover_runs(store, one), await one.run_once(), await one.run_once()] == [0, 0, SECOND]
     assert set(await store.claimable()) == set(runs)
 
 
@@ -222,7 +222,7 @@ async def test_a_run_whose_definition_cannot_be_read_is_dead_and_its_neighbours_
     await store.create(msgspec.structs.replace(new, run=msgspec.structs.replace(new.run, spec=spec)))
     await silent(store, bad, fine)
 
-    await reap(store)
+    await recover_runs(store)
 
     assert (await store.state(bad), await store.state(fine)) == (State.DEAD, State.WAITING)
     assert "its definition cannot be read" in ((await store.run(bad)).error or "")
@@ -242,7 +242,7 @@ async def test_a_run_that_cannot_be_decided_on_is_dead_with_the_reason(
     monkeypatch.setattr(reaper.attempt, "lost", fails)
     await silent(store, bad, fine)
 
-    await reap(store)
+    await recover_runs(store)
 
     dead = await store.run(bad)
     assert (dead.state, dead.losses, dead.error_type) == (State.DEAD, 1, "WorkerLost")
@@ -293,7 +293,7 @@ async def test_reapers_at_once_count_each_loss_once(store: Store) -> None:
     await asyncio.gather(*(reaper.run_once() for reaper in reapers))
     await store.clock.advance(Duration(2 * LEASE // BEATS + 1))
     await asyncio.gather(*(reaper.run_once() for reaper in reapers))
-    await reap(store)
+    await recover_runs(store)
 
     assert [(await store.run(run_id)).losses for run_id in runs] == [1] * 60
     assert (await store.counts())[Count.LOST] == 60
@@ -302,17 +302,17 @@ async def test_reapers_at_once_count_each_loss_once(store: Store) -> None:
 async def test_a_lost_answer_counts_no_loss_twice(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = await store.one_shot()
     worker = await silent(store, run_id)
-    one, real = Reaper(store.engine, store.clock), store.running.reap
+    one, real = Reaper(store.engine, store.clock), store.running.recover_runs
 
     async def applied_but_unanswered(*asked: Any) -> Any:
         await real(*asked)
         raise StoreUnavailable("the answer was lost")
 
-    await store.bury(worker)
-    monkeypatch.setattr(store.running, "reap", applied_but_unanswered)
+    await store.expire_workers(worker)
+    monkeypatch.setattr(store.running, "recover_runs", applied_but_unanswered)
     with pytest.raises(StoreUnavailable):
         await one.run_once()
-    monkeypatch.setattr(store.running, "reap", real)
+    monkeypatch.setattr(store.running, "recover_runs", real)
     await one.run_once()
 
     assert (await store.run(run_id)).losses == 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.services.crews import Stage, crew_on, work
+from tests.services.worker_loops import Stage, crew_on, work
 
 from oncue.domain.errors import StoreRefused, StoreUnavailable
 from oncue.domain.instants import MINUTE

@@ -7,8 +7,8 @@ import pytest
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
 from oncue.domain.run import State
-from oncue.engines.port import FOLDED_AT_ONCE, Count
-from oncue.services.retention import Folding, Retention
+from oncue.engines.port import ROLLED_UP_AT_ONCE, Count
+from oncue.services.retention import CounterRollup, Retention
 from oncue.settings import Settings
 from oncue.testing.conformance import Store
 
@@ -16,10 +16,10 @@ from oncue.testing.conformance import Store
 async def test_counts_are_folded_once_a_second(store: Store) -> None:
     await store.one_shots(3)
 
-    assert await Folding(store.engine).run_once() == SECOND
+    assert await CounterRollup(store.engine).run_once() == SECOND
 
     assert {counter.what: counter.n for counter in await store.history.counters()} == {Count.CREATED: 3}
-    assert await store.history.fold() == 0
+    assert await store.history.roll_up() == 0
 
 
 async def test_what_is_older_than_wanted_goes_and_the_rest_stays(store: Store) -> None:
@@ -72,11 +72,11 @@ async def test_it_tends_at_start_and_twice_in_each_narrow_stretch(
 ) -> None:
     tended: list[tuple[Instant, Duration]] = []
 
-    async def tend(now: Instant, keep: Duration) -> int:
+    async def maintain(now: Instant, keep: Duration) -> int:
         tended.append((now, keep))
         return 0
 
-    monkeypatch.setattr(store.history, "tend", tend)
+    monkeypatch.setattr(store.history, "maintain", maintain)
     began, settings = store.now, Settings(history_width=width)
     retention = Retention(store.engine, store.clock, settings)
 
@@ -91,29 +91,29 @@ async def test_it_tends_at_start_and_twice_in_each_narrow_stretch(
 
 
 async def test_while_there_is_more_to_fold_it_comes_back_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    left = 2 * FOLDED_AT_ONCE + 1
+    left = 2 * ROLLED_UP_AT_ONCE + 1
 
-    async def fold(limit: int) -> int:
+    async def roll_up(limit: int) -> int:
         nonlocal left
         folded = min(left, limit)
         left -= folded
         return folded
 
-    monkeypatch.setattr(store.history, "fold", fold)
+    monkeypatch.setattr(store.history, "roll_up", roll_up)
 
-    assert [await Folding(store.engine).run_once() for _ in range(3)] == [0, 0, SECOND]
+    assert [await CounterRollup(store.engine).run_once() for _ in range(3)] == [0, 0, SECOND]
 
 
 async def test_after_a_failure_it_tends_again_in_a_minute(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """One part took too long, perhaps: five times a second would be a load of its own."""
     tended = 0
 
-    async def tend(now: Instant, keep: Duration) -> int:
+    async def maintain(now: Instant, keep: Duration) -> int:
         nonlocal tended
         tended += 1
         raise StoreUnavailable("no answer in time")
 
-    monkeypatch.setattr(store.history, "tend", tend)
+    monkeypatch.setattr(store.history, "maintain", maintain)
     retention = Retention(store.engine, store.clock, Settings())
     with pytest.raises(StoreUnavailable):
         await retention.run_once()

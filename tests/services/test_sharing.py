@@ -4,15 +4,15 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from tests.services.crews import OFFER, Stage, StagedCrew, crew_on, drive, let_end, work
+from tests.services.worker_loops import OFFER, Stage, StagedCrew, crew_on, drive, let_end, work
 
 from oncue.domain.ids import RunId
 from oncue.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, Duration
 from oncue.domain.placement import Priority, Resources
 from oncue.domain.preemption import give_way, stint
 from oncue.domain.run import State, read_attempts
-from oncue.services import choosing, lookout
-from oncue.services.attempts import TO_GIVE_WAY, Going, Stop
+from oncue.services import choosing, prefetch
+from oncue.services.attempts import TO_GIVE_WAY, ActiveAttempt, Stop
 from oncue.services.capture import capture_logging
 from oncue.tasks import Isolation
 from oncue.testing.conformance.store import Store
@@ -35,8 +35,8 @@ async def test_the_last_places_are_kept_for_high_priority(store: Store, stage: S
     assert len(stage.started) == 8
 
     high = await store.one_shots(3, priority=Priority.HIGH, task="wait")
-    crew.lookout.ask(None)
-    store.advance(lookout.SPACING)
+    crew.prefetch.ask(None)
+    store.advance(prefetch.SPACING)
     await work(crew)
 
     assert len(stage.started) == 10
@@ -55,8 +55,8 @@ async def with_all_places_held(store: Store, stage: Stage) -> tuple[StagedCrew, 
 
 
 async def ask(store: Store, crew: StagedCrew) -> None:
-    crew.lookout.ask(None)
-    store.advance(lookout.SPACING)
+    crew.prefetch.ask(None)
+    store.advance(prefetch.SPACING)
     await work(crew)
 
 
@@ -107,13 +107,13 @@ async def test_of_several_full_workers_one_makes_room(store: Store, stage: Stage
     await store.one_shots(6, -MINUTE, apart=SECOND, task="wait", priority=Priority.LOW, preemptible=True)
     crews = [await crew_on(store, stage, concurrency=3) for _ in range(2)]
     for place, crew in enumerate(crews):
-        crew.lookout.peers.place, crew.lookout.peers.count = place, 2
+        crew.prefetch.peers.place, crew.prefetch.peers.count = place, 2
         await drive(store, crew, SECOND)
     await store.one_shot(priority=Priority.HIGH, task="wait")
 
     for _ in range(20):
         for crew in crews:
-            await drive(store, crew, lookout.PATIENCE // 4)
+            await drive(store, crew, prefetch.PATIENCE // 4)
 
     assert (len(stage.started), len(stage.stopped)) == (7, 1)
 
@@ -336,7 +336,7 @@ async def test_a_big_run_is_not_starved_by_small_ones(store: Store, stage: Stage
     for going in list(crew.attempts)[:1]:  # half of the room is free: enough for a small one only
         crew.attempts.stop(going.run.run_id, Stop.CANCELLED)
     await crew.rest()
-    crew.lookout.ask(None)
+    crew.prefetch.ask(None)
     await work(crew, passes=2)
     assert not set(later) & set(stage.started)
     unasking = await store.one_shot(0, task="noop")  # asks for none of what is kept
@@ -372,7 +372,7 @@ async def test_a_big_run_is_not_starved_by_turns(store: Store, stage: Stage) -> 
     crew = await crew_on(store, stage, concurrency=2)
     await drive(store, crew, SECOND)
     big = await store.one_shot(-3 * MINUTE, task="wait", resources=Resources(slots=2), uid=store.stranger)
-    crew.lookout.ask(None)
+    crew.prefetch.ask(None)
     await drive(store, crew, SECOND)
 
     await one_after_another(store, crew, 2)
@@ -388,7 +388,7 @@ async def test_a_big_run_is_not_starved_by_small_ones_of_its_own_priority(
     crew = await crew_on(store, stage, concurrency=2)
     await drive(store, crew, SECOND)
     big = await store.one_shot(-3 * MINUTE, task="wait", resources=Resources(slots=2), priority=priority)
-    crew.lookout.ask(None)
+    crew.prefetch.ask(None)
     await drive(store, crew, SECOND)
 
     await one_after_another(store, crew, 2)
@@ -399,9 +399,9 @@ async def test_a_big_run_is_not_starved_by_small_ones_of_its_own_priority(
 async def test_not_all_workers_keep_room_for_one_big_run(store: Store, stage: Stage) -> None:
     crews = [await crew_on(store, stage, concurrency=4) for _ in range(3)]
     for place, crew in enumerate(crews):
-        crew.lookout.peers.place, crew.lookout.peers.count = place, 3
+        crew.prefetch.peers.place, crew.prefetch.peers.count = place, 3
         await store.one_shot(-SECOND, task="wait")
-        await drive(store, crew, lookout.SWEEP)
+        await drive(store, crew, prefetch.SWEEP)
     await store.one_shot(-4 * SECOND, task="wait", resources=Resources(slots=4))
     await store.one_shots(12, task="wait")
 
@@ -435,13 +435,13 @@ async def test_what_asks_for_more_places_than_there_are_is_in_nobodys_way(store:
 
 async def test_when_work_is_late_users_take_turns(store: Store, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """One has far more than a look reads; the other's few runs are not behind all of it."""
-    monkeypatch.setattr(lookout, "LIMIT", 8)
+    monkeypatch.setattr(prefetch, "LIMIT", 8)
     monkeypatch.setattr(choosing, "ENOUGH", 4)
     await store.one_shots(400, -MINUTE, apart=1)
     crew = await crew_on(store, stage, concurrency=2)
     await work(crew)
     others = await store.one_shots(3, -2 * SECOND, apart=1, uid=store.stranger)
-    crew.lookout.ask(None)
+    crew.prefetch.ask(None)
 
     while not set(others) <= set(stage.started):
         await drive(store, crew, MILLISECOND)
@@ -449,9 +449,9 @@ async def test_when_work_is_late_users_take_turns(store: Store, stage: Stage, mo
     assert len(stage.started) < 200
 
 
-async def one_after_another(store: Store, crew: StagedCrew, n: int) -> list[Going]:
+async def one_after_another(store: Store, crew: StagedCrew, n: int) -> list[ActiveAttempt]:
     """So many places come free, always that of the one that runs longest: who gets them."""
-    started: list[Going] = []
+    started: list[ActiveAttempt] = []
     for _ in range(n):
         await let_end(crew, min(crew.attempts, key=lambda going: going.started_at).run.run_id)
         before = {going.run.run_id for going in crew.attempts}
@@ -548,7 +548,7 @@ async def test_when_a_queue_is_resumed_its_runs_start(store: Store, stage: Stage
     assert stage.started == []
 
     await store.fleet.resume_queue("slow")
-    crew.lookout.ask(None)  # as the hint would
+    crew.prefetch.ask(None)  # as the hint would
     await drive(store, crew, SECOND // 10)
 
     assert stage.started == [run_id]
@@ -558,11 +558,11 @@ async def test_a_worker_whose_turn_it_is_not_rests_meanwhile(store: Store, stage
     """Another one is to make room for the high run first: until then there is nothing to do."""
     crew, _ = await with_all_places_held(store, stage)
     high = await store.one_shot(priority=Priority.HIGH, task="wait")
-    crew.lookout.peers.count = 4
-    crew.lookout.peers.place = (3 - high.int) % 4  # it is the last of four
-    crew.lookout.ask(None)
+    crew.prefetch.peers.count = 4
+    crew.prefetch.peers.place = (3 - high.int) % 4  # it is the last of four
+    crew.prefetch.ask(None)
     passes = 0
-    until = store.now + 3 * lookout.PATIENCE
+    until = store.now + 3 * prefetch.PATIENCE
     while store.now < until:
         passes += 1
         await store.clock.advance(Duration(max(await crew.worker.run_once(), MILLISECOND)))

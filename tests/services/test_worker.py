@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.services.crews import Stage, crew_on, final, work
+from tests.services.worker_loops import Stage, crew_on, final, work
 
 from oncue import Context
 from oncue.domain.errors import StoreUnavailable
@@ -15,7 +15,7 @@ from oncue.domain.placement import Priority
 from oncue.domain.policy import Retry
 from oncue.domain.run import Claimed, RunView, State, read_attempts
 from oncue.engines.port import Hint, Topic
-from oncue.services import choosing, lookout, settling
+from oncue.services import choosing, prefetch, settling
 from oncue.services.attempts import Stop
 from oncue.services.capture import capture_logging
 from oncue.testing.conformance.store import Store
@@ -104,7 +104,7 @@ async def test_what_a_claim_does_not_return_is_not_started(store: Store, stage: 
 async def test_a_hint_makes_it_look_at_once(store: Store, stage: Stage) -> None:
     crew = await crew_on(store, stage)
     await work(crew)
-    store.advance(lookout.SPACING)
+    store.advance(prefetch.SPACING)
     run_id = await store.one_shot()
 
     crew.concerns[Topic.RUNS](Hint(Topic.RUNS, due=store.now))
@@ -129,7 +129,7 @@ async def test_a_run_moved_to_sooner_starts_at_its_new_instant(store: Store, sta
     run_id = await store.one_shot(400 * MILLISECOND)
     crew = await crew_on(store, stage)
     await work(crew)
-    store.advance(lookout.SPACING)
+    store.advance(prefetch.SPACING)
     await store.edit(run_id, schedule=(await store.new_one_shot(100 * MILLISECOND)).job.spec.schedule)
     crew.concerns[Topic.RUNS](Hint(Topic.RUNS, due=store.at(100 * MILLISECOND)))
     await work(crew)
@@ -161,13 +161,13 @@ async def test_a_backlog_larger_than_one_look_is_read_on(
     store: Store, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without waiting for the next sweep, and also when they are all due at one instant."""
-    monkeypatch.setattr(lookout, "LIMIT", 3)
+    monkeypatch.setattr(prefetch, "LIMIT", 3)
     monkeypatch.setattr(choosing, "ENOUGH", 2)
     runs = [*await store.one_shots(5, -MINUTE), *await store.one_shots(5, -SECOND, apart=MILLISECOND)]
     crew = await crew_on(store, stage, concurrency=2)
 
     for _ in range(12):
-        store.advance(lookout.SPACING)
+        store.advance(prefetch.SPACING)
         await work(crew)
 
     assert sorted(stage.started[:5]) == sorted(runs[:5])
@@ -178,18 +178,18 @@ async def test_a_backlog_that_appears_behind_the_window_is_read_on(
     store: Store, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One look where the hint points is not enough for them all, and the next sweep is a second away."""
-    monkeypatch.setattr(lookout, "LIMIT", 3)
+    monkeypatch.setattr(prefetch, "LIMIT", 3)
     monkeypatch.setattr(choosing, "ENOUGH", 2)
     first = await store.one_shot()  # of the same class, of which everything up to now has been read then
     crew = await crew_on(store, stage, concurrency=2)
     await work(crew)
-    store.advance(lookout.SPACING)
+    store.advance(prefetch.SPACING)
     runs = await store.one_shots(10, -100 * MILLISECOND, apart=MILLISECOND)
     crew.concerns[Topic.RUNS](Hint(Topic.RUNS, due=store.at(-100 * MILLISECOND)))
 
     for _ in range(12):
         await work(crew)
-        store.advance(lookout.SPACING)
+        store.advance(prefetch.SPACING)
 
     assert stage.started == [first, *runs]
 
@@ -535,8 +535,8 @@ async def test_a_worker_that_slept_through_its_claim_asks_before_it_starts(
     async def while_we_slept(*args: Any) -> list[Claimed]:
         claimed = await claim(*args)
         await store.clock.advance(Duration(20 * SECOND))
-        assert await store.bury(crew.worker_id) == [crew.worker_id]
-        await store.reap()
+        assert await store.expire_workers(crew.worker_id) == [crew.worker_id]
+        await store.recover_runs()
         return claimed
 
     monkeypatch.setattr(store.running, "claim", while_we_slept)
@@ -551,7 +551,7 @@ async def test_a_late_result_is_refused(store: Store, stage: Stage, logged: list
     crew = await crew_on(store, stage)
     await work(crew)
     await store.lose(crew.worker_id)
-    await store.reap()
+    await store.recover_runs()
 
     stage.go.set()
     await crew.rest()
@@ -572,7 +572,7 @@ async def test_the_next_of_a_group_starts_when_the_one_before_is_settled(store: 
     for number in range(1, 4):
         await work(crew)
         assert stage.started == runs[:number]
-        store.advance(settling.LINGER + lookout.SPACING)
+        store.advance(settling.LINGER + prefetch.SPACING)
 
 
 # ------------------------------------------------------------------------------------------------------------- reports
@@ -622,7 +622,7 @@ async def test_a_checkpoint_of_a_run_that_is_anothers_is_refused(store: Store, s
     run: Claimed = await store.claim_one(crew.worker_id, run_id)
     reports = crew.reporting.of(run)
     await store.lose(crew.worker_id)
-    await store.reap()
+    await store.recover_runs()
 
     with pytest.raises(Exception, match="another worker's"):
         await asyncio.ensure_future(reports.save(b"1"))

@@ -26,7 +26,7 @@ from oncue.domain.run import RunView, State
 from oncue.domain.schedule import Schedule
 from oncue.engines.port import NewJob, RunQuery
 from oncue.services.choosing import KEEP_AFTER
-from oncue.services.lookout import LATE
+from oncue.services.prefetch import LATE
 
 STRIDE = 250 * MILLISECOND
 SLACK = 4 * STRIDE  # to look, to stop, to write down, to look again

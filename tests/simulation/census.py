@@ -13,14 +13,14 @@ from tests.simulation.journal import short
 from oncue.domain.ids import ClassId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Instant
 from oncue.domain.job import decode_spec
-from oncue.domain.placement import ClassKey, Priority, Resources, misfit, rank
+from oncue.domain.placement import ClassKey, Priority, Resources, mismatch, rank
 from oncue.domain.policy import expires_at
 from oncue.domain.run import Peeked, RunView, State
 from oncue.engines.port import RunQuery
 from oncue.services.capacity import MOST_FOR_ONE
 from oncue.services.choosing import KEEP_AFTER
-from oncue.services.lookout import LONG_AGO, POLL, SWEEP
-from oncue.services.rounds import RECENTLY
+from oncue.services.fair_share import RECENTLY
+from oncue.services.prefetch import LONG_AGO, POLL, SWEEP
 
 if TYPE_CHECKING:
     from tests.simulation.shapes import Shape
@@ -83,8 +83,8 @@ class Census:
         going: list[RunView] = world.all_runs(RunQuery(states=RUNNING)) if due else []
         believed = self._believed(due, now)
         for crewed in world.crews if due else ():
-            able = [run for run in due if misfit(classes[run.class_id], crewed.shape.offer) is None]
-            known = [run for run in believed if misfit(classes[run.class_id], crewed.shape.offer) is None]
+            able = [run for run in due if mismatch(classes[run.class_id], crewed.shape.offer) is None]
+            known = [run for run in believed if mismatch(classes[run.class_id], crewed.shape.offer) is None]
             mine = [run for run in going if run.worker_id == crewed.worker_id]
             if len({run.uid for run in able}) > 1:
                 self._others_until[crewed.worker_id] = Instant(now + RECENTLY + SOON)

@@ -130,7 +130,7 @@ class Checker:
             yield f"{most} runs were planned in one transaction"
 
     def rule_counts_add_up(self) -> Iterator[str]:
-        ask(self.engine.history.fold())
+        ask(self.engine.history.roll_up())
         counts: Counter[Count] = Counter()
         for counter in ask(self.engine.history.counters()):
             counts[counter.what] += counter.n

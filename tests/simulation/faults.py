@@ -215,7 +215,7 @@ class Reached:
         self.running = Part(way, process, "running")
         self.fleet = Part(way, process, "fleet")
         self.history = Part(way, process, "history")
-        self.people = Part(way, process, "people")
+        self.accounts = Part(way, process, "accounts")
         self.signals = Signals(way, process)
 
     async def now(self) -> Any:

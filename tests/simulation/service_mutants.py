@@ -14,12 +14,12 @@ from tests.simulation import backlogs
 from oncue import clock
 from oncue.domain.ids import SCHEDULE, RunId, UserNumber
 from oncue.domain.instants import HOUR, NEVER, SECOND, Duration, Instant
-from oncue.domain.placement import ClassKey, Offer, Priority, Resources, misfit
+from oncue.domain.placement import ClassKey, Offer, Priority, Resources, mismatch
 from oncue.domain.planning import plan
 from oncue.domain.run import Claimed, RunView, State
 from oncue.engines.port import Planned
-from oncue.services import attempts, capacity, choosing, lookout
-from oncue.services.attempts import Attempts, End, Going, Stop
+from oncue.services import attempts, capacity, choosing, prefetch
+from oncue.services.attempts import ActiveAttempt, Attempts, End, Stop
 from oncue.services.capacity import Capacity
 from oncue.services.reaper import Reaper, Watched
 from oncue.services.scheduler import BATCH, HORIZON, Scheduler
@@ -122,7 +122,7 @@ def planning_in_two_calls(patch: pytest.MonkeyPatch) -> None:
 
 
 def trusting_hints(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(lookout, "SWEEP", Duration(NEVER))
+    patch.setattr(prefetch, "SWEEP", Duration(NEVER))
 
 
 # ------------------------------------------------------------------------------------------------------------- sharing
@@ -131,7 +131,7 @@ def trusting_hints(patch: pytest.MonkeyPatch) -> None:
 def keeping_the_places_of_what_was_cancelled(patch: pytest.MonkeyPatch) -> None:
     end = Attempts._end
 
-    def forgetful(attempts: Attempts, going: Going, came_to: End) -> None:
+    def forgetful(attempts: Attempts, going: ActiveAttempt, came_to: End) -> None:
         if going.stop is Stop.CANCELLED:
             attempts.capacity.take(going.kind, going.size, going.run.uid)  # and once is not twice
         end(attempts, going, came_to)
@@ -169,15 +169,15 @@ def counting_places_only(patch: pytest.MonkeyPatch) -> None:
 
 def taking_what_has_other_labels(patch: pytest.MonkeyPatch) -> None:
     def nearly_fits(key: ClassKey, offer: Offer) -> str | None:
-        return misfit(key, replace(offer, labels=frozenset(key.labels)))
+        return mismatch(key, replace(offer, labels=frozenset(key.labels)))
 
-    patch.setattr(lookout, "misfit", nearly_fits)
+    patch.setattr(prefetch, "mismatch", nearly_fits)
 
 
 def counting_it_as_a_failure_to_give_way(patch: pytest.MonkeyPatch) -> None:
     stopped = Attempts._stopped
 
-    def strict(attempts: Any, going: Going) -> End:
+    def strict(attempts: Any, going: ActiveAttempt) -> End:
         if going.stop is Stop.PREEMPTED:
             return attempts._failure(going, "Preempted", "gave way")
         return stopped(attempts, going)
@@ -210,7 +210,7 @@ def giving_one_user_everything(patch: pytest.MonkeyPatch) -> None:
 
 
 def taking_no_turns(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(lookout, "LATE", NEVER)
+    patch.setattr(prefetch, "LATE", NEVER)
 
 
 # Each bug, and a seed whose story it spoils.

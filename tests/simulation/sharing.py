@@ -11,9 +11,9 @@ from tests.simulation.journal import Claim, Start, short
 from oncue.domain.ids import RunId, UserNumber, WorkerId
 from oncue.domain.instants import Instant
 from oncue.domain.job import Rate
-from oncue.domain.placement import Resources, misfit
+from oncue.domain.placement import Resources, mismatch
 from oncue.engines.granting import UNUSED_AFTER
-from oncue.services.metering import LONGEST
+from oncue.services.rate_limiter import LONGEST
 
 if TYPE_CHECKING:
     from tests.simulation.checker import Checker
@@ -94,7 +94,7 @@ def without_faults_rates_are_kept(told: Checker) -> Iterator[str]:
 def runs_go_where_they_fit(told: Checker) -> Iterator[str]:
     for start in told.journal.starts:
         key = told.owners[start.run_id].spec.class_key
-        if (wrong := misfit(key, told.world.shapes[start.worker].offer)) is not None:
+        if (wrong := mismatch(key, told.world.shapes[start.worker].offer)) is not None:
             yield f"start {start.serial} of run {short(start.run_id)} on {short(start.worker)}: {wrong}"
 
 

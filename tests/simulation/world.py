@@ -34,14 +34,14 @@ from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Page, RunQuery, Topic, Worker
 from oncue.engines.sqlite.engine import SqliteEngine
 from oncue.services.attempts import LAST_CHANCE, Stop
-from oncue.services.crew import Crew
 from oncue.services.executors.functions import LoopExecutor
-from oncue.services.keeper import BEATS, SAFE
-from oncue.services.metering import AHEAD, Metering
 from oncue.services.overlap import Overlap
+from oncue.services.rate_limiter import AHEAD, RateLimiter
 from oncue.services.reaper import WATCH_FOR, Reaper
 from oncue.services.scheduler import Scheduler
+from oncue.services.supervisor import BEATS, SAFE
 from oncue.services.timekeeper import Timekeeper
+from oncue.services.worker_loops import WorkerLoops
 from oncue.settings import Settings
 from oncue.tasks import Isolation
 from oncue.testing.clock import SOME_DAY, FakeClock
@@ -66,7 +66,7 @@ async def new_store(seed: int) -> Path:
     template, path = folder() / "template.db", folder() / f"{seed}.db"
     if not template.exists():
         engine = await open_engine(Settings(engine=f"sqlite:///{template}"))
-        await engine.history.tend(SOME_DAY, Duration(365 * DAY))
+        await engine.history.maintain(SOME_DAY, Duration(365 * DAY))
         await engine.close()
     shutil.copy(template, path)
     return path
@@ -75,7 +75,7 @@ async def new_store(seed: int) -> Path:
 class Crewed:
     """A worker in its process, and the keeper that beats for it."""
 
-    def __init__(self, process: Process, worker_id: WorkerId, shape: Shape, crew: Crew, engine: Any) -> None:
+    def __init__(self, process: Process, worker_id: WorkerId, shape: Shape, crew: WorkerLoops, engine: Any) -> None:
         self.process = process
         self.shape = shape
         self.worker_id = worker_id
@@ -110,7 +110,7 @@ class World:
         self.way = Way(self.engine, Random(seed + 1), self._witness)
         self.way.deliver = self._deliver
         names = ("ada", "ben", "cleo")
-        self.uids: tuple[UserNumber, ...] = tuple(ask(self.engine.people.user(n, self.clock.now())) for n in names)
+        self.uids: tuple[UserNumber, ...] = tuple(ask(self.engine.accounts.user(n, self.clock.now())) for n in names)
         self.storm_ends = Instant(self.clock.now() + STORM)
         self.processes: list[Process] = []
         self.crews: list[Crewed] = []
@@ -167,8 +167,8 @@ class World:
             if concern is not None and not crewed.process.dead:
                 concern(hint)
         if hint.topic is Topic.RUNS and (hint.due is None or hint.due <= self.clock.now() + AHEAD):
-            for metering in self.meterings:
-                metering.wake()
+            for rate_limiter in self.meterings:
+                rate_limiter.wake()
 
     # ---------------------------------------------------------------------------------------------------- who there is
 
@@ -186,7 +186,7 @@ class World:
         engine, clock = self.reached_by(process), process.own
         for service in (Scheduler(engine, clock, rules), Overlap(engine, clock), Reaper(engine, clock)):
             process.act(service.name, service.run_once, self.journal)
-        self.meterings.append(process.act(Metering.name, Metering(engine, clock).run_once, self.journal))
+        self.meterings.append(process.act(RateLimiter.name, RateLimiter(engine, clock).run_once, self.journal))
         self._keep_time(process, engine)
 
     def _keep_time(self, process: Process, engine: Any) -> None:
@@ -208,7 +208,7 @@ class World:
             self.seed, process, worker_id, self.journal, lambda: self.storming, lambda: self.kill_worker(crewed)
         )
         executors = {kind: LoopExecutor(SETTINGS.result_cap) for kind in Isolation}  # one each: threads are not stopped
-        crew = Crew(
+        crew = WorkerLoops(
             engine,
             process.own,
             shape.settings,

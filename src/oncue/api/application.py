@@ -90,13 +90,13 @@ class Guard:
         self._api = api
         self._rate = RateLimit(api.clock, settings.request_rate)
         self._shares = Shares()
-        self._audit = AuditLog(api.engine.people, api.clock)
+        self._audit = AuditLog(api.engine.accounts, api.clock)
 
     def before(self, route: Route) -> Serve:
         async def serve(request: Request) -> Response:
             caller: Caller | None = None
             try:
-                with self._api.patience.wait():
+                with self._api.watchdog.wait():
                     caller = await self._admit(route, request)
                     with self._shares.of(caller, request.scope):
                         response = await route.call(self._api, request, caller)

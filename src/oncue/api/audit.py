@@ -20,7 +20,7 @@ from oncue.api.pages import page, wanted_page
 from oncue.api.reading import as_uuid
 from oncue.clock import Clock
 from oncue.domain.instants import Instant, rfc3339
-from oncue.engines.port import Deed, People
+from oncue.engines.port import Accounts, AuditEntry
 from oncue.engines.refusals import Refusal, apart
 
 log = structlog.get_logger()
@@ -32,19 +32,19 @@ PATIENCE_AFTER_A_FAILURE = 0.1  # the store has made the caller wait before
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
     wanted = wanted_page(request, caller)
-    found = await api.engine.people.audit(caller.sees, wanted.limit, wanted.after)
-    uids = {deed.uid for deed in found.items}
+    found = await api.engine.accounts.audit(caller.sees, wanted.limit, wanted.after)
+    uids = {audit_entry.uid for audit_entry in found.items}
     users = {uid: None if uid is None else await api.owner_of(uid, caller) for uid in uids}
-    return answer(page("audit", found, lambda deed: _shown(deed, users[deed.uid]), wanted))
+    return answer(page("audit", found, lambda audit_entry: _shown(audit_entry, users[audit_entry.uid]), wanted))
 
 
-def deed_of(action: str, request: Request, caller: Caller, object_id: UUID | None, now: Instant) -> Deed:
+def audit_entry_of(action: str, request: Request, caller: Caller, object_id: UUID | None, now: Instant) -> AuditEntry:
     """The line that a request gets. Who makes it writes it down, with what it is about or before: nobody else does."""
-    settle_account(request)
-    return _deed(action, request, caller, object_id, now)
+    audit_nothing(request)
+    return _audit_entry(action, request, caller, object_id, now)
 
 
-def settle_account(request: Request) -> None:
+def audit_nothing(request: Request) -> None:
     """What this request changed is written down and told to whoever watches already, or it changed nothing."""
     request.scope[_SETTLED] = True
 
@@ -65,10 +65,10 @@ class AuditLog:
     is done.
     """
 
-    def __init__(self, people: People, clock: Clock) -> None:
-        self._people = people
+    def __init__(self, accounts: Accounts, clock: Clock) -> None:
+        self._accounts = accounts
         self._clock = clock
-        self._waiting: list[Deed] = []
+        self._waiting: list[AuditEntry] = []
         self._turn = asyncio.Lock()
         self._writing: set[asyncio.Task[None]] = set()
 
@@ -77,7 +77,7 @@ class AuditLog:
         failed = response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
         if failed:
             note(request, **_noted(request), outcome="unknown")
-        self._waiting.append(_deed(action, request, caller, _object(request, response), self._clock.now()))
+        self._waiting.append(_audit_entry(action, request, caller, _object(request, response), self._clock.now()))
         writing = asyncio.create_task(self._write())
         self._writing.add(writing)
         writing.add_done_callback(self._writing.discard)
@@ -88,18 +88,20 @@ class AuditLog:
         async with self._turn:
             left, self._waiting = self._waiting, []
             try:
-                async for written, answer in apart(left.copy(), self._people.record):
+                async for written, answer in apart(left.copy(), self._accounts.record):
                     del left[: len(written)]
                     if isinstance(answer, Refusal):
-                        log.error("the audit log lacks this", deeds=msgspec.to_builtins(written), why=str(answer.why))
+                        log.error(
+                            "the audit log lacks this", audit_entries=msgspec.to_builtins(written), why=str(answer.why)
+                        )
             except Exception as error:
-                log.error("the audit log may lack these", deeds=msgspec.to_builtins(left), why=str(error))
+                log.error("the audit log may lack these", audit_entries=msgspec.to_builtins(left), why=str(error))
 
 
-def _deed(action: str, request: Request, caller: Caller, object_id: UUID | None, now: Instant) -> Deed:
+def _audit_entry(action: str, request: Request, caller: Caller, object_id: UUID | None, now: Instant) -> AuditEntry:
     client = request.scope.get("client")
     address = None if client is None else client[0]
-    return Deed(now, caller.uid, caller.key_id, action, object_id, _detail(request), address)
+    return AuditEntry(now, caller.uid, caller.key_id, action, object_id, _detail(request), address)
 
 
 def _object(request: Request, response: Response) -> UUID | None:
@@ -122,13 +124,13 @@ def _noted(request: Request) -> dict[str, Any]:
     return noted
 
 
-def _shown(deed: Deed, user_id: str | None) -> dict[str, Any]:
+def _shown(audit_entry: AuditEntry, user_id: str | None) -> dict[str, Any]:
     return {
-        "at": rfc3339(deed.at),
+        "at": rfc3339(audit_entry.at),
         "user_id": user_id,
-        "key_id": deed.key_id,
-        "action": deed.action,
-        "object_id": deed.object_id,
-        "detail": None if deed.detail is None else msgspec.Raw(deed.detail),
-        "address": deed.address,
+        "key_id": audit_entry.key_id,
+        "action": audit_entry.action,
+        "object_id": audit_entry.object_id,
+        "detail": None if audit_entry.detail is None else msgspec.Raw(audit_entry.detail),
+        "address": audit_entry.address,
     }

@@ -12,7 +12,7 @@ from oncue.clock import Clock
 from oncue.domain.ids import KeyId, UserNumber
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.keys import key_hash, well_formed
-from oncue.engines.port import Key, People, Role
+from oncue.engines.port import Accounts, Key, Role
 
 TRUSTED_FOR = Duration(SECOND // 2)  # a key that was looked up; so long a revoked one may still be taken
 MOST_KEYS = 10_000
@@ -36,8 +36,8 @@ class Caller(msgspec.Struct, frozen=True):
 class Keyring:
     """Keys as the store knows them, remembered so briefly that a revocation works within a second."""
 
-    def __init__(self, people: People, clock: Clock) -> None:
-        self._people = people
+    def __init__(self, accounts: Accounts, clock: Clock) -> None:
+        self._accounts = accounts
         self._clock = clock
         self._seen: dict[bytes, tuple[Key, Instant]] = {}
         self._owners: dict[UserNumber, str] = {}
@@ -57,7 +57,7 @@ class Keyring:
     async def owner(self, uid: UserNumber) -> str | None:
         """What a user is called. Whoever owns something had a key once, and keys are never deleted."""
         if uid not in self._owners:
-            self._owners = {key.uid: key.user_id for key in await self._people.keys()}
+            self._owners = {key.uid: key.user_id for key in await self._accounts.keys()}
         return self._owners.get(uid)
 
     async def _key(self, text: str) -> Key:
@@ -73,7 +73,7 @@ class Keyring:
         remembered = self._seen.get(hashed)
         if remembered is not None and asked_at - remembered[1] < TRUSTED_FOR:
             return remembered[0]
-        key = await self._people.key(hashed) if well_formed(text) else None
+        key = await self._accounts.key(hashed) if well_formed(text) else None
         if len(self._seen) >= MOST_KEYS:
             self._seen.clear()
         if key is not None:

@@ -12,13 +12,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api.answers import answer
-from oncue.api.audit import settle_account
+from oncue.api.audit import audit_nothing
 from oncue.api.auth import Caller
 from oncue.api.changes import changed
 from oncue.api.context import Api
-from oncue.api.deciding import until_settled
+from oncue.api.decide import until_settled
+from oncue.api.idempotency import idempotent
 from oncue.api.reading import path_id, read_object
-from oncue.api.repeating import once
 from oncue.domain import change
 from oncue.domain.change import JobChange
 from oncue.domain.errors import Invalid, NotFound, Problem
@@ -42,10 +42,10 @@ async def backfill(api: Api, request: Request, caller: Caller) -> Response:
             changed(request, decided.uid, job_id)
             await api.hint_runs(asked_at)  # workers look from there on: no later than the first run is due
         else:
-            settle_account(request)
+            audit_nothing(request)
         return answer({"run_ids": [run.run_id for run in decided.add]}, HTTPStatus.ACCEPTED)
 
-    return await once(api, request, caller, raw, make)
+    return await idempotent(api, request, caller, raw, make)
 
 
 async def _backfilled(api: Api, job_id: JobId, first: Instant, last: Instant, caller: Caller) -> JobChange | None:

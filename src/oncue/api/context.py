@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from oncue.api.auth import Caller, Keyring
-from oncue.api.catalogue import Catalogue
 from oncue.api.changes import Changes
-from oncue.api.committing import GroupCommit
 from oncue.api.failed_keys import FailedKeys
-from oncue.api.patience import Patience
+from oncue.api.group_commit import GroupCommit
 from oncue.api.previews import Previews
 from oncue.api.readiness import Readiness
+from oncue.api.store_watchdog import StoreWatchdog
+from oncue.api.task_registry import TaskRegistry
 from oncue.api.watching import Watching
 from oncue.clock import Clock
 from oncue.domain.addresses import parse_networks
@@ -39,16 +39,16 @@ class Api:
     def __init__(self, engine: Engine, clock: Clock, settings: Settings) -> None:
         self.engine = engine
         self.clock = clock
-        self.keyring = Keyring(engine.people, clock)
-        self.catalogue = Catalogue(engine.fleet, clock)
+        self.keyring = Keyring(engine.accounts, clock)
+        self.task_registry = TaskRegistry(engine.fleet, clock)
         self.limits = Limits(payload=settings.payload_cap)
         self._quota = Quota(settings.quota_jobs, settings.quota_payload)
         self._most_runs = settings.quota_runs
         self.reachable = parse_networks(settings.http_allow)
-        self.patience = Patience(engine.ping, clock)
-        self.commits = GroupCommit(engine, clock, self.patience)
+        self.watchdog = StoreWatchdog(engine.ping, clock)
+        self.commits = GroupCommit(engine, clock, self.watchdog)
         self.changes = Changes(engine.signals.send)
-        self.watching = Watching(engine, clock, self.patience, self.classes_of)
+        self.watching = Watching(engine, clock, self.watchdog, self.classes_of)
         self.failed_keys = FailedKeys()
         self.previews = Previews(clock)
         self.readiness = Readiness(engine, clock)

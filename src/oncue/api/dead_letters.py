@@ -14,13 +14,13 @@ from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.answers import answer
-from oncue.api.audit import note, settle_account
+from oncue.api.audit import audit_nothing, note
 from oncue.api.auth import Caller
 from oncue.api.changes import changed
 from oncue.api.context import Api
+from oncue.api.idempotency import idempotent
 from oncue.api.pages import filled_page, instant, page, wanted_page, window
 from oncue.api.reading import as_uuid, read_job_id, read_object
-from oncue.api.repeating import once
 from oncue.domain.errors import Invalid, Problem, inside
 from oncue.domain.fields import Reader, object_of, object_schema, read_fields, schema_of, takes, text
 from oncue.domain.ids import RunId, derived_id
@@ -65,10 +65,10 @@ async def requeue(api: Api, request: Request, caller: Caller) -> Response:
     async def make(made: UUID) -> Response:
         new = await _requeue(api, request, caller, chosen, made)
         if not new:
-            settle_account(request)
+            audit_nothing(request)
         return answer({"count": len(new), "run_ids": sorted(new)}, HTTPStatus.ACCEPTED)
 
-    return await once(api, request, caller, raw, make)
+    return await idempotent(api, request, caller, raw, make)
 
 
 async def discard(api: Api, request: Request, caller: Caller) -> Response:
@@ -83,7 +83,7 @@ async def discard(api: Api, request: Request, caller: Caller) -> Response:
             count += len(await api.engine.history.discard(caller.sees, [run.run_id for run in letters]))
             _note(request, chosen, count)  # after each pass: the next one may fail
     if not count:
-        settle_account(request)
+        audit_nothing(request)
     return answer({"count": count})
 
 

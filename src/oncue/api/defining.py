@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from oncue.api.auth import Caller, forbidden
-from oncue.api.catalogue import defaults_of, misfits
 from oncue.api.context import Api
+from oncue.api.task_registry import defaults_of, payload_problems
 from oncue.domain import change
 from oncue.domain.addresses import check_url
 from oncue.domain.definition import define, define_payload
@@ -23,7 +23,7 @@ from oncue.engines.port import Hint, NewJob, Quota, Task, Topic
 async def checked(api: Api, raw: dict[str, Any], caller: Caller, now: Instant) -> tuple[Spec, bytes | None]:
     """The definition, if all of it is right; else everything that is not, at once."""
     name = raw.get("task")
-    task = await api.catalogue.find(name) if isinstance(name, str) else None
+    task = await api.task_registry.find(name) if isinstance(name, str) else None
     if task is not None and caller.role not in task.roles:
         raise forbidden(f"jobs of the task {printable(task.name)!r} are for these roles: {', '.join(task.roles)}")
     problems: list[Problem] = []
@@ -65,7 +65,7 @@ class Definitions:
                 raise Invalid(*problems)
             return spec, class_id, payload
         spec, payload = await checked(self._api, raw, self._caller, self._now)
-        class_id, found = self._api.class_id(spec.class_key), await self._api.catalogue.find(spec.task)
+        class_id, found = self._api.class_id(spec.class_key), await self._api.task_registry.find(spec.task)
         self._before = None if found is None else (rest, found, spec, class_id)
         return spec, class_id, payload
 
@@ -79,7 +79,7 @@ def _encode(raw: dict[str, Any]) -> bytes:
 
 
 def _payload_problems(api: Api, task: Task, payload: dict[str, Any]) -> list[Problem]:
-    problems = misfits(task, payload)
+    problems = payload_problems(task, payload)
     if task.name == "http" and not problems:
         try:
             check_url(payload["url"], api.reachable)

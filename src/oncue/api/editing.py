@@ -12,11 +12,11 @@ from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.answers import answer
-from oncue.api.audit import settle_account
+from oncue.api.audit import audit_nothing
 from oncue.api.auth import Caller
 from oncue.api.changes import changed
 from oncue.api.context import Api
-from oncue.api.deciding import until_settled
+from oncue.api.decide import until_settled
 from oncue.api.defining import as_stored, checked, hint_of, new_job
 from oncue.api.jobs import path_key, shown, snapshot
 from oncue.api.quotas import refuse_over_quota
@@ -72,14 +72,14 @@ async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller) 
     _check_absent(request, None if snap is None else snap.job)
     spec, payload = await _replacing(api, snap, raw, caller, now)
     if snap is None and holder is not None and holder.definition == definition_of(spec, payload):
-        settle_account(request)
+        audit_nothing(request)
         return _forgotten(holder.job_id, spec, payload, caller)
     kept = spec if snap is None else _in_step(snap.job.spec, spec)
     if snap is None or _is_over(snap.job, kept, payload):
         job = Job(JobId(api.new_id(now)), caller.uid, spec, payload, now, now)
         return await _made(api, request, job, caller, now)
     if _is_so(snap.job, kept, payload):
-        settle_account(request)
+        audit_nothing(request)
     elif not await _stored(api, request, snap, kept, payload, caller, now):
         return None
     return await shown(api, await api.engine.jobs.read(caller.uid, snap.job.job_id) or snap, caller)
@@ -174,7 +174,7 @@ async def _stored(
     class_id = snap.class_id if same else api.class_id(spec.class_key)
     decided = change.edit(snap, spec, payload, class_id, now)
     if _is_so(snap.job, spec, payload):
-        settle_account(request)
+        audit_nothing(request)
         return True
     done = await api.engine.jobs.apply(decided, now, api.quota_of(caller))
     if done:

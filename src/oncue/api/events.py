@@ -94,7 +94,7 @@ async def _wait(news: asyncio.Event) -> None:
 async def _welcome(api: Api, request: Request) -> bool:
     """Whether the key is still good. While the store is away nobody can have revoked it."""
     try:
-        with api.patience.wait():
+        with api.watchdog.wait():
             await api.keyring.admit(request)
     except Refused:
         return False

@@ -12,14 +12,14 @@ from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.answers import answer
-from oncue.api.audit import settle_account
+from oncue.api.audit import audit_nothing
 from oncue.api.auth import Caller
 from oncue.api.changes import changed
 from oncue.api.context import Api
-from oncue.api.deciding import until_settled
+from oncue.api.decide import until_settled
+from oncue.api.idempotency import idempotent
 from oncue.api.pages import page, wanted_page
 from oncue.api.reading import path_id, read_optional_object
-from oncue.api.repeating import once
 from oncue.domain import change
 from oncue.domain.change import JobChange
 from oncue.domain.errors import Conflict, Invalid, NotFound, Problem
@@ -53,7 +53,7 @@ async def cancel(api: Api, request: Request, caller: Caller) -> Response:
     if stopped is None:
         raise NotFound
     if _is_over(before):
-        settle_account(request)
+        audit_nothing(request)
     else:
         changed(request, before.job.uid, before.job.job_id)
     await api.hint_stopped(stopped)
@@ -96,7 +96,7 @@ async def run_now(api: Api, request: Request, caller: Caller) -> Response:
         await api.hint_runs(asked_at)  # workers look from there on: no later than the run is due
         return answer({"run_id": run_id}, HTTPStatus.ACCEPTED)
 
-    return await once(api, request, caller, None, make)
+    return await idempotent(api, request, caller, None, make)
 
 
 async def pause(api: Api, request: Request, caller: Caller) -> Response:
@@ -136,7 +136,7 @@ async def _change(
         snap, now = await snapshot(api, request, caller), api.clock.now()
         decided = decide(snap, now)
         if decided is None:
-            settle_account(request)
+            audit_nothing(request)
         elif await api.engine.jobs.apply(decided, now, api.quota_of_runs(caller)):
             changed(request, snap.job.uid, snap.job.job_id)
         else:
@@ -165,7 +165,7 @@ async def keyed(api: Api, key: str, caller: Caller) -> Snapshot | None:
 
 async def shown(api: Api, snap: Snapshot, caller: Caller) -> Response:
     owner = await api.owner_of(snap.job.uid, caller)
-    near = (await api.engine.history.nearby([snap.job.job_id]))[snap.job.job_id]
+    near = (await api.engine.history.last_and_next([snap.job.job_id]))[snap.job.job_id]
     last = None if near.last is None else await _run(api, near.last)
     return answer(views.job(snap, owner, last), headers={"ETag": views.etag(snap.job)})
 
@@ -173,7 +173,7 @@ async def shown(api: Api, snap: Snapshot, caller: Caller) -> Response:
 async def _latest(api: Api, snap: Snapshot) -> dict[str, Any] | None:
     """Of those that are due or going the one wanted last; else the one that ended last, or that comes first."""
     job_id, now = snap.job.job_id, api.clock.now()
-    last = (await api.engine.history.nearby([job_id]))[job_id].last
+    last = (await api.engine.history.last_and_next([job_id]))[job_id].last
     due = [run for run in snap.waiting if run.wanted <= now and run.run_id not in snap.going]
     newest = max(due, key=lambda run: run.wanted, default=None)
     if newest is None and last is None:

@@ -12,11 +12,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api.answers import answer
-from oncue.api.audit import note, settle_account
+from oncue.api.audit import audit_nothing, note
 from oncue.api.auth import Caller
 from oncue.api.context import Api
+from oncue.api.idempotency import idempotent
 from oncue.api.reading import path_id, read_object
-from oncue.api.repeating import once
 from oncue.domain.definition import USUAL
 from oncue.domain.errors import Conflict, Invalid, NotFound, Problem
 from oncue.domain.fields import Reader, choice, read_fields, text
@@ -37,8 +37,8 @@ async def create(api: Api, request: Request, caller: Caller) -> Response:
     async def make(made: UUID) -> Response:
         secret, key = await new_key(api.engine, api.clock, user_id, role)
         key = replace(key, key_id=KeyId(made))
-        await api.engine.people.add_key(key)
-        if await api.engine.people.key(key.key_hash) is None:
+        await api.engine.accounts.add_key(key)
+        if await api.engine.accounts.key(key.key_hash) is None:
             raise Conflict(
                 f"this request made the key {key.key_id} before, and its secret was told that once:"
                 " revoke that key, and make another one with a new Idempotency-Key"
@@ -47,7 +47,7 @@ async def create(api: Api, request: Request, caller: Caller) -> Response:
         headers = {"Location": f"/v1/keys/{key.key_id}"}
         return answer({**_shown(key), "key": secret}, HTTPStatus.CREATED, headers)
 
-    return await once(api, request, caller, raw, make, kept=False)
+    return await idempotent(api, request, caller, raw, make, kept=False)
 
 
 async def mine(api: Api, request: Request, caller: Caller) -> Response:
@@ -55,23 +55,23 @@ async def mine(api: Api, request: Request, caller: Caller) -> Response:
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
-    return answer({"keys": [_shown(key) for key in await api.engine.people.keys()]})
+    return answer({"keys": [_shown(key) for key in await api.engine.accounts.keys()]})
 
 
 async def revoke(api: Api, request: Request, caller: Caller) -> Response:
     """Good for nothing any more. Conflict: it is the last one that an administrator can use."""
     key_id, now = KeyId(path_id(request)), api.clock.now()
-    key = next((one for one in await api.engine.people.keys() if one.key_id == key_id), None)
+    key = next((one for one in await api.engine.accounts.keys() if one.key_id == key_id), None)
     if key is None:
         raise NotFound
     note(request, user_id=key.user_id, role=key.role)
-    if await api.engine.people.revoke(key_id, now) is Revoked.LAST_ADMIN:
+    if await api.engine.accounts.revoke(key_id, now) is Revoked.LAST_ADMIN:
         raise Conflict(
             "this is the last key of an administrator that works: make another one with the role admin, then revoke it"
         )
     api.keyring.forget(key)
     if key.revoked_at is not None:
-        settle_account(request)
+        audit_nothing(request)
     return answer({**_shown(key), "revoked_at": rfc3339(now if key.revoked_at is None else key.revoked_at)})
 
 

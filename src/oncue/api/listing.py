@@ -19,7 +19,7 @@ from oncue.domain.ids import ClassId, RunId, UserNumber
 from oncue.domain.instants import NEVER
 from oncue.domain.job import Cursor, JobStatus, Snapshot, WaitingRun
 from oncue.domain.run import RunView, State, Status
-from oncue.engines.port import JobQuery, JobRow, Nearby, Page, RunQuery
+from oncue.engines.port import JobQuery, JobRow, LastAndNext, Page, RunQuery
 
 LONGEST = 200  # characters of a filter: no name of anything is longer
 NOBODY = UserNumber(0)
@@ -56,8 +56,10 @@ async def jobs(api: Api, request: Request, caller: Caller) -> Response:
 
     async def read(limit: int, after: str | None) -> Page[Listed]:
         found = await api.engine.jobs.list(replace(query, limit=limit, after=after))
-        nearby = await api.engine.history.nearby([row.job.job_id for row in found.items]) if found.items else {}
-        return Page(tuple(_as_read(row, nearby[row.job.job_id]) for row in found.items), found.next)
+        last_and_next = (
+            await api.engine.history.last_and_next([row.job.job_id for row in found.items]) if found.items else {}
+        )
+        return Page(tuple(_as_read(row, last_and_next[row.job.job_id]) for row in found.items), found.next)
 
     def keep(found: Listed) -> bool:
         """Whether it fits as it is shown, which the store need not know: what was planned meanwhile, for instance."""
@@ -83,7 +85,7 @@ async def jobs(api: Api, request: Request, caller: Caller) -> Response:
 async def _job_query(api: Api, caller: Caller, filters: dict[str, Any]) -> JobQuery:
     uid = caller.sees
     if "user_id" in filters:
-        numbers = {key.user_id: key.uid for key in await api.engine.people.keys()}
+        numbers = {key.user_id: key.uid for key in await api.engine.accounts.keys()}
         uid = numbers.get(filters["user_id"], NOBODY)  # whoever owns something had a key once
     next_from, next_until = window(filters)
     asked = {name: filters[name] for name in ("status", "task", "name", "tag", "queue") if name in filters}
@@ -97,7 +99,7 @@ def _is_in_window(query: JobQuery, snap: Snapshot) -> bool:
     return next_at is not None and (query.next_from or next_at) <= next_at < (query.next_until or NEVER)
 
 
-def _as_read(row: JobRow, near: Nearby) -> Listed:
+def _as_read(row: JobRow, near: LastAndNext) -> Listed:
     """As much of a job as showing it needs."""
     job, waiting = row.job, tuple[WaitingRun, ...]()
     if near.next_at is not None:

@@ -17,7 +17,7 @@ import oncue
 from oncue.api.answers import stored_json
 from oncue.api.auth import Caller
 from oncue.api.context import Api
-from oncue.api.repeating import LONGEST_KEY
+from oncue.api.idempotency import LONGEST_KEY
 from oncue.api.routes import OPEN_ROUTES, ROUTES, OpenRoute, Route
 from oncue.domain.definition import USUAL
 from oncue.domain.fields import Schema, schema_of, text

@@ -12,10 +12,10 @@ from starlette.responses import Response
 from oncue.api import (
     audit,
     backfill,
-    creating,
+    cancel,
+    create,
     dead_letters,
     editing,
-    ending,
     events,
     explaining,
     fleet,
@@ -78,9 +78,9 @@ VERSIONED = ("If-Match",)
 MADE_OR_VERSIONED = ("If-Match", "If-None-Match")
 
 ROUTES = (
-    Route("POST", "/jobs", creating.create, "Make a job", creating.CREATE,
+    Route("POST", "/jobs", create.create, "Make a job", create.CREATE,
           body="NewJob", headers=REPEATABLE, gives={201: "Job", 200: "Job"}, refuses=(404, 409)),
-    Route("POST", "/jobs/batch", creating.batch, "Make many jobs, all or none", "job.create_many",
+    Route("POST", "/jobs/batch", create.batch, "Make many jobs, all or none", "job.create_many",
           body="NewJobs", headers=REPEATABLE, gives={201: "JobIds", 200: "JobIds"}, refuses=(409,)),
     Route("GET", "/jobs", listing.jobs, "Jobs, filtered, newest first",
           query={**listing.JOB_FILTERS, **PAGING}, gives={200: "JobPage"}, refuses=(403,)),
@@ -93,8 +93,8 @@ ROUTES = (
           body="JobChange", headers=VERSIONED, gives={200: "Job"}, refuses=(409,)),
     Route("PUT", "/jobs/by-key/{key}", editing.put, "Make or replace the job with this key", "job.put",
           body="KeyedJob", headers=MADE_OR_VERSIONED, gives={201: "Job", 200: "Job"}, refuses=(409,)),
-    Route("DELETE", "/jobs/{id}", ending.end, "End a job: nothing of it starts any more", "job.cancel",
-          query=ending.PARAMETERS, gives={200: "Job", 202: "Job"}, refuses=(409,)),
+    Route("DELETE", "/jobs/{id}", cancel.end, "End a job: nothing of it starts any more", "job.cancel",
+          query=cancel.PARAMETERS, gives={200: "Job", 202: "Job"}, refuses=(409,)),
     Route("GET", "/jobs/{id}/status", jobs.status, "The latest run of a job", gives={200: "JobState"}),
     Route("GET", "/jobs/{id}/runs", jobs.runs, "The runs of a job: live ones, then those that ended last",
           query=PAGING, gives={200: "RunPage"}),

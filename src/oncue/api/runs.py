@@ -10,14 +10,14 @@ from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.answers import answer, plain_text, stored_json
-from oncue.api.audit import settle_account
+from oncue.api.audit import audit_nothing
 from oncue.api.auth import Caller
 from oncue.api.changes import changed
 from oncue.api.context import Api
 from oncue.api.dead_letters import again
+from oncue.api.idempotency import idempotent
 from oncue.api.problems import WrongState
 from oncue.api.reading import path_id
-from oncue.api.repeating import once
 from oncue.domain.errors import NotFound
 from oncue.domain.ids import RunId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
@@ -60,7 +60,7 @@ async def cancel(api: Api, request: Request, caller: Caller) -> Response:
     if before.cancel_at is None:
         changed(request, before.uid)
     else:
-        settle_account(request)
+        audit_nothing(request)
     await api.hint_stopped(stopped)
     until = api.clock.monotonic() + PATIENCE
     run = await _run(api, request, caller)
@@ -84,7 +84,7 @@ async def retry(api: Api, request: Request, caller: Caller) -> Response:
         await api.hint_runs(now)
         return answer({"run_id": new.run_id}, HTTPStatus.ACCEPTED)
 
-    return await once(api, request, caller, None, make)
+    return await idempotent(api, request, caller, None, make)
 
 
 async def _run(api: Api, request: Request, caller: Caller) -> RunView:

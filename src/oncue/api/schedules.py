@@ -28,7 +28,7 @@ async def show_ahead(api: Api, request: Request, caller: Caller) -> Response:
     with inside("schedule"):
         schedule = parse_schedule(asked["schedule"], now)
     count, after = asked.get("count", USUALLY_SHOWN), asked.get("after")
-    with api.patience.aside():
+    with api.watchdog.aside():
         return answer(await api.previews.show(caller, schedule, count, after, now))
 
 

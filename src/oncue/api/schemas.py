@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from oncue.api import backfill, creating, dead_letters, editing, jobs, keys, schedules
+from oncue.api import backfill, create, dead_letters, editing, jobs, keys, schedules
 from oncue.client import models
 from oncue.domain import ledger, run
 from oncue.domain.definition import definition_schema
@@ -69,7 +69,7 @@ def _bodies() -> dict[str, Schema]:
     changed = {**definition, "properties": definition["properties"] | as_read}
     return {
         "NewJob": definition,
-        "NewJobs": _object(jobs=_several("NewJob") | {"minItems": 1, "maxItems": creating.LARGEST_BATCH})
+        "NewJobs": _object(jobs=_several("NewJob") | {"minItems": 1, "maxItems": create.LARGEST_BATCH})
         | {"additionalProperties": False},
         "KeyedJob": changed,
         "JobChange": {name: value for name, value in changed.items() if name != "required"},

@@ -19,7 +19,7 @@ import structlog
 
 from oncue.api import views
 from oncue.api.changes import Changed, read_changed
-from oncue.api.patience import Patience
+from oncue.api.store_watchdog import StoreWatchdog
 from oncue.clock import Clock
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber
@@ -114,10 +114,10 @@ class Channel:
 class Watching:
     """Runs while anybody watches, and for a moment longer."""
 
-    def __init__(self, engine: Engine, clock: Clock, patience: Patience, classes_of: ClassesOf) -> None:
+    def __init__(self, engine: Engine, clock: Clock, watchdog: StoreWatchdog, classes_of: ClassesOf) -> None:
         self._engine = engine
         self._clock = clock
-        self._patience = patience
+        self._watchdog = watchdog
         self._classes_of = classes_of
         self._channels: dict[UserNumber | None, Channel] = {}
         self.streams: Counter[UserNumber] = Counter()  # of each user
@@ -193,7 +193,7 @@ class Watching:
                 async with asyncio.timeout(PACE):
                     await self._closing.wait()
             try:
-                with self._patience.wait():
+                with self._watchdog.wait():
                     await self._look_once()
             except StoreUnavailable:
                 pass  # what changed meanwhile is found by the next look

@@ -101,7 +101,7 @@ async def _owner(stand: Stand) -> Owner:
     """The administrator, with the task that is measured."""
     engine = await open_engine(Settings(engine=stand.store.url))
     try:
-        uid = await engine.people.user("admin", stand.clock.now())
+        uid = await engine.accounts.user("admin", stand.clock.now())
         [class_id] = await engine.jobs.intern([Spec(TASK).class_key])
         return Owner(uid, class_id, (await engine.fleet.workers())[0].worker_id)
     finally:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from oncue.cli.roles import DOOR, GUARD, SAYING, STORE, door_opened, options, run
+from oncue.cli.roles import API_OPTIONS, GUARD, SAYING, STORE, door_opened, options, run
 
 EXAMPLES = """\b
 Examples:
@@ -19,7 +19,7 @@ It accepts jobs whether or not schedulers and workers are up. Any number may run
 
 
 @click.command("api", epilog=EXAMPLES)
-@options(STORE, DOOR, GUARD, SAYING)
+@options(STORE, API_OPTIONS, GUARD, SAYING)
 def command(as_json: bool, **given: Any) -> None:
     """Run the API alone."""
     from oncue.app import api

@@ -59,7 +59,7 @@ STORE = (
 SAYING = (
     click.option("--json", "as_json", is_flag=True, help="Say as JSON where it listens, or why it cannot start."),
 )
-DOOR = (
+API_OPTIONS = (
     click.option("--host", default=DEFAULTS.host, show_default=True, help="The address to listen on."),
     click.option(
         "--port",

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from oncue.cli.roles import DOOR, GUARD, SAYING, STORE, WORK, door_opened, options, run
+from oncue.cli.roles import API_OPTIONS, GUARD, SAYING, STORE, WORK, door_opened, options, run
 
 EXAMPLES = """\b
 Examples:
@@ -25,7 +25,7 @@ Ctrl-C lets runs finish within --grace and hands the rest back; a second one sto
 
 
 @click.command("up", epilog=EXAMPLES)
-@options(STORE, DOOR, WORK, GUARD, SAYING)
+@options(STORE, API_OPTIONS, WORK, GUARD, SAYING)
 def command(as_json: bool, **given: Any) -> None:
     """Run everything: the API, a scheduler, and a worker that is watched and restarted."""
     from oncue.app import up

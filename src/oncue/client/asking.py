@@ -44,10 +44,10 @@ class Lost(msgspec.Struct, frozen=True):
 
 DONE = Answer(HTTPStatus.OK, {}, b"null")  # in the place of an answer that was lost
 
-Conversation = Generator[Call[Any] | Pause, Answer | Lost | None, T]
+Exchange = Generator[Call[Any] | Pause, Answer | Lost | None, T]
 
 
-class Manners(msgspec.Struct, frozen=True):
+class RetryPolicy(msgspec.Struct, frozen=True):
     """How patient a client is: `retries` times and `retry_for` seconds at most, with random gaps that grow."""
 
     url: str
@@ -70,50 +70,52 @@ def seconds_now(clock: SystemClock) -> Callable[[], float]:
     return lambda: clock.monotonic() / SECOND
 
 
-def ask(call: Call[T], manners: Manners, end: float | None = None) -> Conversation[T]:
+def ask(call: Call[T], retry_policy: RetryPolicy, end: float | None = None) -> Exchange[T]:
     """Send a call until it is answered. Only what is safe to send twice is sent again.
 
     If what it takes away is gone after a try that may have arrived, that try was the one that took it away.
     WaitTimeout: no answer came, and `end` is before the next try.
     """
-    until = manners.now() + manners.retry_for
+    until = retry_policy.now() + retry_policy.retry_for
     failures, sent = 0, False
     while True:
-        reply = yield call if end is None else _in_time(call, end, manners)
+        reply = yield call if end is None else _in_time(call, end, retry_policy)
         assert reply is not None, "whatever is sent is answered or lost"
         if isinstance(reply, Answer) and reply.status not in PASSING:
             return call.read(DONE if call.removes and sent and reply.status == HTTPStatus.NOT_FOUND else reply)
         failures += 1
         sent = sent or (reply.sent if isinstance(reply, Lost) else reply.status != NOT_DONE)
-        gap = manners.gap(failures, reply.retry_after if isinstance(reply, Answer) else None)
-        again = call.repeatable and failures <= manners.retries
-        if end is not None and manners.now() + (gap if again else 0) >= end:
-            yield Pause(max(end - manners.now(), 0))
+        gap = retry_policy.gap(failures, reply.retry_after if isinstance(reply, Answer) else None)
+        again = call.repeatable and failures <= retry_policy.retries
+        if end is not None and retry_policy.now() + (gap if again else 0) >= end:
+            yield Pause(max(end - retry_policy.now(), 0))
             why = reply.why if isinstance(reply, Lost) else f"status {reply.status}"
             raise WaitTimeout(f"no answer to {call.method} {call.path} in time: {why}")
-        if not again or manners.now() + gap > until:
+        if not again or retry_policy.now() + gap > until:
             if isinstance(reply, Lost):
-                raise ServerUnreachable(manners.url, reply.why, sent=sent)
+                raise ServerUnreachable(retry_policy.url, reply.why, sent=sent)
             return call.read(reply)
         yield Pause(gap)
 
 
-def _in_time(call: Call[T], end: float, manners: Manners) -> Call[T]:
-    left = max(end - manners.now(), LEAST_PATIENCE)
-    return msgspec.structs.replace(call, timeout=min(left, manners.timeout))
+def _in_time(call: Call[T], end: float, retry_policy: RetryPolicy) -> Call[T]:
+    left = max(end - retry_policy.now(), LEAST_PATIENCE)
+    return msgspec.structs.replace(call, timeout=min(left, retry_policy.timeout))
 
 
-def wait(run_id: str, timeout: float | None, seen: Callable[[Run], None] | None, manners: Manners) -> Conversation[Run]:
+def wait(
+    run_id: str, timeout: float | None, seen: Callable[[Run], None] | None, retry_policy: RetryPolicy
+) -> Exchange[Run]:
     """Look at a run until it is final, less and less often."""
-    end = None if timeout is None else manners.now() + timeout
+    end = None if timeout is None else retry_policy.now() + timeout
     gap = FIRST_LOOK
     while True:
-        run = yield from ask(runs.show(run_id), manners, end)
+        run = yield from ask(runs.show(run_id), retry_policy, end)
         if seen is not None:
             seen(run)
         if run.final:
             return run
-        left = gap if end is None else end - manners.now()
+        left = gap if end is None else end - retry_policy.now()
         if left <= 0:
             raise WaitTimeout(f"run {run_id} is {run.status} after {timeout:g} s; it goes on")
         yield Pause(min(gap, left))

@@ -11,7 +11,7 @@ import httpx2
 
 from oncue.client import dead_letters, fleet, jobs, keys, runs, schedules
 from oncue.client.address import find_address
-from oncue.client.asking import Conversation, Lost, Manners, Pause, ask, seconds_now, wait
+from oncue.client.asking import Exchange, Lost, Pause, RetryPolicy, ask, seconds_now, wait
 from oncue.client.call import Answer, Call, following
 from oncue.client.events import CALL, LONGEST_SILENCE, Following
 from oncue.client.models import Event, Page, Run
@@ -23,20 +23,20 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Part:
+class Resource:
     """One group of calls of a client."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
 
 
-class Asked(Generic[P, T]):
+class Method(Generic[P, T]):
     """A method that asks one call and returns what came of it."""
 
     def __init__(self, build: Callable[P, Call[T]]) -> None:
         self._build = build
 
-    def __get__(self, part: Part, owner: type[Part]) -> Callable[P, Coroutine[Any, Any, T]]:
+    def __get__(self, part: Resource, owner: type[Resource]) -> Callable[P, Coroutine[Any, Any, T]]:
         @wraps(self._build)
         async def method(*args: P.args, **kwargs: P.kwargs) -> T:
             return await part._client.ask(self._build(*args, **kwargs))
@@ -44,13 +44,13 @@ class Asked(Generic[P, T]):
         return method
 
 
-class Listed(Generic[P, T]):
+class PagedMethod(Generic[P, T]):
     """A method that goes through a list, page by page, while it is iterated over."""
 
     def __init__(self, build: Callable[P, Call[Page[T]]]) -> None:
         self._build = build
 
-    def __get__(self, part: Part, owner: type[Part]) -> Callable[P, AsyncIterator[T]]:
+    def __get__(self, part: Resource, owner: type[Resource]) -> Callable[P, AsyncIterator[T]]:
         @wraps(self._build)
         def method(*args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
             return part._client.through(self._build(*args, **kwargs))
@@ -58,87 +58,87 @@ class Listed(Generic[P, T]):
         return method
 
 
-class Jobs(Part):
-    create = Asked(jobs.create)
-    create_many = Asked(jobs.create_many)
-    put = Asked(jobs.put)
-    get = Asked(jobs.show)
-    get_by_key = Asked(jobs.show_by_key)
-    list = Listed(jobs.page)
-    page = Asked(jobs.page)
-    edit = Asked(jobs.edit)
-    pause = Asked(jobs.pause)
-    resume = Asked(jobs.resume)
-    cancel = Asked(jobs.cancel)
-    purge = Asked(jobs.purge)
-    run_now = Asked(jobs.run_now)
-    status = Asked(jobs.status)
-    runs = Listed(jobs.runs_page)
-    occurrences = Listed(jobs.occurrences_page)
-    explain = Asked(jobs.explain)
-    backfill = Asked(jobs.backfill)
+class Jobs(Resource):
+    create = Method(jobs.create)
+    create_many = Method(jobs.create_many)
+    put = Method(jobs.put)
+    get = Method(jobs.show)
+    get_by_key = Method(jobs.show_by_key)
+    list = PagedMethod(jobs.page)
+    page = Method(jobs.page)
+    edit = Method(jobs.edit)
+    pause = Method(jobs.pause)
+    resume = Method(jobs.resume)
+    cancel = Method(jobs.cancel)
+    purge = Method(jobs.purge)
+    run_now = Method(jobs.run_now)
+    status = Method(jobs.status)
+    runs = PagedMethod(jobs.runs_page)
+    occurrences = PagedMethod(jobs.occurrences_page)
+    explain = Method(jobs.explain)
+    backfill = Method(jobs.backfill)
 
 
-class Runs(Part):
-    list = Listed(runs.page)
-    page = Asked(runs.page)
-    get = Asked(runs.show)
-    logs = Asked(runs.logs)
-    result = Asked(runs.result)
-    cancel = Asked(runs.cancel)
-    retry = Asked(runs.retry)
-    explain = Asked(runs.explain)
+class Runs(Resource):
+    list = PagedMethod(runs.page)
+    page = Method(runs.page)
+    get = Method(runs.show)
+    logs = Method(runs.logs)
+    result = Method(runs.result)
+    cancel = Method(runs.cancel)
+    retry = Method(runs.retry)
+    explain = Method(runs.explain)
 
     async def wait(self, run_id: str, timeout: float | None = None, seen: Callable[[Run], None] | None = None) -> Run:
         """The run, once it is final. Raises `WaitTimeout` after so many seconds; the run goes on.
 
         `seen` is called with the run each time it is looked at, to show progress for instance.
         """
-        return await self._client.talk(wait(run_id, timeout, seen, self._client.manners))
+        return await self._client.send(wait(run_id, timeout, seen, self._client.retry_policy))
 
 
-class DeadLetters(Part):
-    list = Listed(dead_letters.page)
-    page = Asked(dead_letters.page)
-    get = Asked(dead_letters.show)
-    requeue = Asked(dead_letters.requeue)
-    discard = Asked(dead_letters.discard)
+class DeadLetters(Resource):
+    list = PagedMethod(dead_letters.page)
+    page = Method(dead_letters.page)
+    get = Method(dead_letters.show)
+    requeue = Method(dead_letters.requeue)
+    discard = Method(dead_letters.discard)
 
 
-class Schedules(Part):
-    preview = Asked(schedules.preview)
+class Schedules(Resource):
+    preview = Method(schedules.preview)
 
 
-class Tasks(Part):
-    list = Asked(fleet.tasks)
+class Tasks(Resource):
+    list = Method(fleet.tasks)
 
 
-class Queues(Part):
-    list = Asked(fleet.queues)
-    pause = Asked(fleet.pause_queue)
-    resume = Asked(fleet.resume_queue)
+class Queues(Resource):
+    list = Method(fleet.queues)
+    pause = Method(fleet.pause_queue)
+    resume = Method(fleet.resume_queue)
 
 
-class Workers(Part):
-    list = Asked(fleet.workers)
+class Workers(Resource):
+    list = Method(fleet.workers)
 
 
-class Keys(Part):
-    create = Asked(keys.create)
-    list = Asked(keys.listed)
-    revoke = Asked(keys.revoke)
+class Keys(Resource):
+    create = Method(keys.create)
+    list = Method(keys.listed)
+    revoke = Method(keys.revoke)
 
 
-class AsyncClient(Part):
+class AsyncClient(Resource):
     """Talks to a server; belongs to one event loop. Close it, or use it in an `async with` block.
 
     `timeout` is for each answer, in seconds. What is safe to repeat is repeated when no answer comes, or one that says
     "not now": `retries` times and for `retry_for` seconds at most.
     """
 
-    me = Asked(keys.mine)
-    stats = Asked(fleet.stats)
-    audit = Listed(fleet.audit_page)
+    me = Method(keys.mine)
+    stats = Method(fleet.stats)
+    audit = PagedMethod(fleet.audit_page)
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class AsyncClient(Part):
         address = find_address(url, key)
         self.url = address.url
         self._clock = SystemClock()
-        self.manners = Manners(address.url, timeout, retries, retry_for, seconds_now(self._clock))
+        self.retry_policy = RetryPolicy(address.url, timeout, retries, retry_for, seconds_now(self._clock))
         self.jobs = Jobs(self)
         self.runs = Runs(self)
         self.dead_letters = DeadLetters(self)
@@ -167,7 +167,7 @@ class AsyncClient(Part):
 
     async def ask(self, call: Call[T]) -> T:
         """What one call comes to."""
-        return await self.talk(ask(call, self.manners))
+        return await self.send(ask(call, self.retry_policy))
 
     async def through(self, call: Call[Page[T]]) -> AsyncIterator[T]:
         """Every item of a list, from the page that this call asks for on."""
@@ -185,7 +185,7 @@ class AsyncClient(Part):
         A connection that breaks is made anew and goes on where it was. An event that is a `resync` says that some may
         be missing. Raises `ServerUnreachable` after `retries` failures in a row.
         """
-        place = Following(last_event_id, self.manners)
+        place = Following(last_event_id, self.retry_policy)
         while True:
             try:
                 async with self._http.sse(CALL.path, headers=place.headers(), timeout=LONGEST_SILENCE) as stream:
@@ -203,11 +203,11 @@ class AsyncClient(Part):
                 gap = place.broken(lost(broken).why)
             await self._pause(gap)
 
-    async def talk(self, conversation: Conversation[T]) -> T:
+    async def send(self, exchange: Exchange[T]) -> T:
         reply: Answer | Lost | None = None
         while True:
             try:
-                step = conversation.send(reply)
+                step = exchange.send(reply)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]  # what a generator returns has no type
             reply = None

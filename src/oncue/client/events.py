@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from oncue.client.asking import PASSING, Manners
+from oncue.client.asking import PASSING, RetryPolicy
 from oncue.client.call import Answer, get, nothing, path
 from oncue.client.errors import NotOncue, ServerUnreachable
 from oncue.client.models import Event
@@ -19,9 +19,9 @@ LONGEST_SILENCE = 60.0  # seconds; servers send a sign of life more often than t
 class Following:
     """Where a stream is, and what to do when it breaks."""
 
-    def __init__(self, last_event_id: str | None, manners: Manners) -> None:
+    def __init__(self, last_event_id: str | None, retry_policy: RetryPolicy) -> None:
         self._last = last_event_id
-        self._manners = manners
+        self._retry_policy = retry_policy
         self._failures = 0  # in a row, of connecting
         self._fruitless = 0  # connections in a row that told nothing
         self._began = False
@@ -60,9 +60,9 @@ class Following:
         """How many seconds to pause before the next try. ServerUnreachable: it has failed too often in a row."""
         self._failures += 1
         self._fruitless += 1
-        if self._failures > self._manners.retries:
-            raise ServerUnreachable(self._manners.url, why, sent=False)
-        return self._manners.gap(self._fruitless, at_least)
+        if self._failures > self._retry_policy.retries:
+            raise ServerUnreachable(self._retry_policy.url, why, sent=False)
+        return self._retry_policy.gap(self._fruitless, at_least)
 
 
 def _decoded(data: str) -> Any:

@@ -26,7 +26,7 @@ from oncue.domain.instants import (
 )
 from oncue.domain.job import JobStatus, Snapshot, Spec, decode_spec
 from oncue.domain.lane import Held
-from oncue.domain.placement import ClassKey, Misfit, Offer, Resources, misfit
+from oncue.domain.placement import ClassKey, Mismatch, Offer, Resources, mismatch
 from oncue.domain.policy import OnLost
 from oncue.domain.run import RunView, State, Status, read_attempts, shown
 
@@ -71,7 +71,7 @@ class Offered(msgspec.Struct, frozen=True):
     offer: Offer | None = None  # None: it does not say, so its classes have to do
 
 
-class Standing(msgspec.Struct, frozen=True):
+class RunDiagnosis(msgspec.Struct, frozen=True):
     """Where a run stands, as far as an engine knows: what explaining needs beyond the run itself."""
 
     run: RunView
@@ -85,7 +85,7 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 def explain(
-    standing: Standing,
+    standing: RunDiagnosis,
     key: ClassKey,
     workers: Sequence[Offered],
     now: Instant,
@@ -134,7 +134,7 @@ def _ended(run: RunView) -> str:
             return f"it succeeded{when}"
 
 
-def _running(standing: Standing, state: Status, now: Instant) -> Explanation:
+def _running(standing: RunDiagnosis, state: Status, now: Instant) -> Explanation:
     run, beat_at, lease = standing.run, standing.beat_at, standing.lease
     if beat_at is None or lease is None:
         detail = f"its worker {run.worker_id} is gone: the loss is noticed within seconds, and then {_after_loss(run)}"
@@ -177,7 +177,7 @@ def _rate(spec: Spec | None) -> str:
     return f"its rate, {rate.limit} in any {show_duration(rate.per)} for the key {rate.key or spec.task!r}"
 
 
-def _behind(standing: Standing, spec: Spec | None, state: Status, doing: str) -> Explanation:
+def _behind(standing: RunDiagnosis, spec: Spec | None, state: Status, doing: str) -> Explanation:
     position = None if standing.place is None else standing.place + 1
     reason, rule = _rule(standing.run, spec)
     waits = "it waits for its turn" if standing.holder is None else f"it waits for run {standing.holder}{doing}"
@@ -231,34 +231,34 @@ def _waiting(holder: RunView, paused_queues: Collection[str], now: Instant) -> s
 
 
 def _unclaimed(
-    standing: Standing, key: ClassKey, workers: Sequence[Offered], state: Status, now: Instant
+    standing: RunDiagnosis, key: ClassKey, workers: Sequence[Offered], state: Status, now: Instant
 ) -> Explanation:
     """Due, and nothing holds it: whatever keeps it from running is a matter of workers. The closest one decides."""
     live = [worker for worker in workers if not worker.draining and worker.live_until >= now]
     if any(worker.offer is None and standing.run.class_id in worker.classes for worker in live):
         return _in_line(standing, state)
     offers = [worker.offer for worker in live if worker.offer is not None]
-    misfits = [misfit(key, offer) for offer in offers]
-    if None in misfits:
+    payload_problems = [mismatch(key, offer) for offer in offers]
+    if None in payload_problems:
         return _in_line(standing, state)
-    closest = max((lack for lack in misfits if lack is not None), default=Misfit.NO_TASK)
-    nearly = [offer for offer, lack in zip(offers, misfits, strict=True) if lack is closest]
+    closest = max((lack for lack in payload_problems if lack is not None), default=Mismatch.NO_TASK)
+    nearly = [offer for offer, lack in zip(offers, payload_problems, strict=True) if lack is closest]
     match closest:
-        case Misfit.NO_TASK:
+        case Mismatch.NO_TASK:
             detail = f"no live worker has the task {key.task!r}: start one that has it, with --tasks"
             return Explanation(state, Reason.NO_WORKER, detail)
-        case Misfit.NO_QUEUE:
+        case Mismatch.NO_QUEUE:
             detail = f"live workers have the task {key.task!r}, but none of them takes from the queue {key.queue!r}"
             return Explanation(state, Reason.NO_WORKER, f"{detail}: start one with --queues {key.queue}")
-        case Misfit.NO_LABELS:
+        case Mismatch.NO_LABELS:
             return Explanation(state, Reason.NO_LABELS, _missing_labels(key, nearly))
-        case Misfit.TOO_BIG:
+        case Mismatch.TOO_BIG:
             return Explanation(state, Reason.TOO_BIG, _too_big(standing.run, key, nearly))
         case _:
             assert_never(closest)
 
 
-def _in_line(standing: Standing, state: Status) -> Explanation:
+def _in_line(standing: RunDiagnosis, state: Status) -> Explanation:
     """Other kinds wait in lines of their own, and users take turns: room is not all that it waits for."""
     place, before = standing.place, _for_newer(standing.run) + _gave_way(standing.run)
     if place is None:

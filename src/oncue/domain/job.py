@@ -11,7 +11,7 @@ import msgspec
 
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, lane_key
 from oncue.domain.instants import HOUR, Duration, Instant
-from oncue.domain.lane import Concurrency, Held, Lanes, Meter, lanes_of
+from oncue.domain.lane import Concurrency, Held, Lanes, RateBucket, lanes_of
 from oncue.domain.placement import ClassKey, Priority, Resources
 from oncue.domain.policy import CatchUp, OnLost, Overlap, Retry
 from oncue.domain.schedule import Schedule
@@ -81,10 +81,10 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
             meter=self._meter(uid),
         )
 
-    def _meter(self, uid: UserNumber) -> Meter | None:
+    def _meter(self, uid: UserNumber) -> RateBucket | None:
         if self.rate is None:
             return None
-        return Meter(lane_key("rate", uid, self.rate.key or self.task), self.rate.limit, self.rate.per)
+        return RateBucket(lane_key("rate", uid, self.rate.key or self.task), self.rate.limit, self.rate.per)
 
 
 _encode = msgspec.json.Encoder().encode

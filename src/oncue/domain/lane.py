@@ -33,7 +33,7 @@ class Concurrency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limit: int
 
 
-class Meter(msgspec.Struct, frozen=True):
+class RateBucket(msgspec.Struct, frozen=True):
     """What spaces out starts: at most `limit` in any `per`."""
 
     key: LaneKey
@@ -47,7 +47,7 @@ class Lanes(msgspec.Struct, frozen=True):
     lane: LaneKey | None = None
     gate: LaneKey | None = None
     width: int = 1  # of the gate; a serial lane's is always one
-    meter: Meter | None = None  # the last thing it passes: a start is granted only to what nothing else holds
+    meter: RateBucket | None = None  # the last thing it passes: a start is granted only to what nothing else holds
 
     @property
     def held(self) -> Held:
@@ -70,7 +70,7 @@ def lanes_of(
     overlap: Overlap,
     group: str | None,
     concurrency: Concurrency | None,
-    meter: Meter | None = None,
+    meter: RateBucket | None = None,
 ) -> Lanes:
     """A group is stricter than overlap and takes its place; a one-shot has nothing to overlap with."""
     lane: LaneKey | None = None

@@ -89,7 +89,7 @@ class Offer(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self.resources, slots=self.slots.get(task, self.resources.slots))
 
 
-class Misfit(IntEnum):
+class Mismatch(IntEnum):
     """What a worker lacks first, from the farthest to the closest to being able to run something."""
 
     NO_TASK = 0
@@ -98,16 +98,16 @@ class Misfit(IntEnum):
     TOO_BIG = 3
 
 
-def misfit(key: ClassKey, offer: Offer) -> Misfit | None:
+def mismatch(key: ClassKey, offer: Offer) -> Mismatch | None:
     """None if the worker could run it when free, else the first thing against it."""
     if key.task not in offer.tasks:
-        return Misfit.NO_TASK
+        return Mismatch.NO_TASK
     if key.queue not in offer.queues:
-        return Misfit.NO_QUEUE
+        return Mismatch.NO_QUEUE
     if not offer.labels.issuperset(key.labels):
-        return Misfit.NO_LABELS
+        return Mismatch.NO_LABELS
     if not key.size.within(offer.room_for(key.task)):
-        return Misfit.TOO_BIG
+        return Mismatch.TOO_BIG
     return None
 
 

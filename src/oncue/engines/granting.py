@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from oncue.domain.instants import MILLISECOND, NEVER, Duration, Instant
-from oncue.domain.lane import Meter
+from oncue.domain.lane import RateBucket
 from oncue.domain.meter import Given, starts
 
 Id = TypeVar("Id")
@@ -18,12 +18,12 @@ Id = TypeVar("Id")
 UNUSED_AFTER = Duration(500 * MILLISECOND)
 
 
-def most_starts(meter: Meter, length: Duration) -> int:
+def most_starts(meter: RateBucket, length: Duration) -> int:
     """More than so many never start in a stretch of this length: no more runs need to be read."""
     return meter.limit * (length // meter.per + 1)
 
 
-def remembered_since(meter: Meter, now: Instant) -> Instant:
+def remembered_since(meter: RateBucket, now: Instant) -> Instant:
     """Starts given until then count no longer, and whether they were made use of has been seen."""
     return Instant(now - max(meter.per, UNUSED_AFTER))
 
@@ -54,7 +54,7 @@ class Start(msgspec.Struct, Generic[Id], frozen=True):
 
 
 def give_starts(
-    meter: Meter, before: Given, waiting: Sequence[tuple[Id, Instant, int]], until: Instant, now: Instant
+    meter: RateBucket, before: Given, waiting: Sequence[tuple[Id, Instant, int]], until: Instant, now: Instant
 ) -> tuple[list[Start[Id]], Instant]:
     """Which of the waiting, in order of their dues, may start until then; and from when on the next one may."""
     given: list[Start[Id]] = []

@@ -6,8 +6,8 @@ import msgspec
 
 from oncue.domain.ids import UserNumber
 from oncue.domain.instants import Instant
-from oncue.engines.port import Deed
+from oncue.engines.port import AuditEntry
 
 
-def letters_dropped(uid: UserNumber, count: int, why: str, now: Instant) -> Deed:
-    return Deed(now, uid, None, "dead_letters.drop", detail=msgspec.json.encode({"count": count, "why": why}))
+def letters_dropped(uid: UserNumber, count: int, why: str, now: Instant) -> AuditEntry:
+    return AuditEntry(now, uid, None, "dead_letters.drop", detail=msgspec.json.encode({"count": count, "why": why}))

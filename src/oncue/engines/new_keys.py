@@ -14,5 +14,5 @@ async def new_key(engine: Engine, clock: Clock, user_id: str, role: Role) -> tup
     """The secret, which nobody can read again, and the key as it is to be stored. The user is made when new."""
     now = clock.now()
     text = make_key(secrets.token_bytes(ENTROPY))
-    uid = await engine.people.user(user_id, now)
+    uid = await engine.accounts.user(user_id, now)
     return text, Key(KeyId(uuid7(now, secrets.token_bytes(8))), key_hash(text), uid, user_id, role, now)

@@ -18,7 +18,7 @@ engine that keeps the run where it is and marks it (DynamoDB) satisfies this as 
 was buried can claim nothing and settle nothing, even before it has noticed.
 
 **Lanes** are tended by the verb that adds or frees a member, in the same transaction: `create`, `apply`, `plan`,
-`settle`, `hand_back`, `cancel`, `withdraw`, `expire`, `reap`. A lane admits its first `width` members by
+`settle`, `hand_back`, `cancel`, `withdraw`, `expire`, `recover_runs`. A lane admits its first `width` members by
 (wanted, run_id), those between two attempts and those running first. The claim knows nothing of lanes: it refuses
 whatever is held.
 
@@ -35,7 +35,7 @@ from typing import Protocol
 from uuid import UUID
 
 from oncue.domain.change import JobChange
-from oncue.domain.explain import Standing
+from oncue.domain.explain import RunDiagnosis
 from oncue.domain.ids import NO_CLASS, ClassId, JobId, KeyId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import LONG_AGO, Duration, Instant
 from oncue.domain.job import Snapshot
@@ -47,77 +47,77 @@ from oncue.domain.quota import Quota, Usage
 from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settled, Settlement
 from oncue.domain.zones import PACKAGED
 from oncue.engines.values import (
+    AuditEntry,
     Beat,
     Cancelled,
+    CancelRequest,
     Capabilities,
     Count,
     Counter,
     Created,
     Creation,
-    Deed,
-    Granted,
+    FairRuns,
     Hint,
-    Holder,
+    IdempotencyKey,
     JobQuery,
     JobRow,
     Key,
-    Mail,
-    Nearby,
+    KeyHolder,
+    LastAndNext,
     NewJob,
     Page,
+    Permitted,
     Planned,
-    Repeat,
     Reserved,
     Revoked,
     Role,
     RunQuery,
     Task,
     Topic,
-    Turns,
     Worker,
 )
 
-FOLDED_AT_ONCE = 20_000  # appended counts in one statement
+ROLLED_UP_AT_ONCE = 20_000  # appended counts in one statement
 
 __all__ = [
-    "FOLDED_AT_ONCE",
+    "ROLLED_UP_AT_ONCE",
+    "Accounts",
+    "AuditEntry",
     "Beat",
+    "CancelRequest",
     "Cancelled",
     "Capabilities",
     "Count",
     "Counter",
     "Created",
     "Creation",
-    "Deed",
     "Engine",
+    "FairRuns",
     "Fleet",
-    "Granted",
     "Hint",
     "History",
-    "Holder",
+    "IdempotencyKey",
     "JobQuery",
     "JobRow",
     "Jobs",
     "Key",
-    "Mail",
-    "Nearby",
+    "KeyHolder",
+    "LastAndNext",
     "NewJob",
     "Page",
-    "People",
+    "Permitted",
     "Planned",
     "Planning",
     "Quota",
-    "Repeat",
     "Reserved",
     "Revoked",
     "Role",
+    "RunDiagnosis",
     "RunQuery",
     "Running",
     "Signals",
-    "Standing",
     "Task",
     "Topic",
-    "Turns",
     "Usage",
     "Worker",
 ]
@@ -129,7 +129,7 @@ class Jobs(Protocol):
     async def intern(self, keys: Sequence[ClassKey]) -> list[ClassId]:
         """The number of each class, made when new, for nobody in particular. A repeat gives the same numbers.
 
-        A number is good for an hour, or for as long as anything is stored that has it: `History.tend` lets classes go
+        A number is good for an hour, or for as long as anything is stored that has it: `History.maintain` drops classes
         to which nothing refers. It is never given to another class.
         """
         ...
@@ -158,7 +158,7 @@ class Jobs(Protocol):
         """
         ...
 
-    async def keyed(self, uid: UserNumber, key: str) -> Holder | None:
+    async def keyed(self, uid: UserNumber, key: str) -> KeyHolder | None:
         """The user's job that has this stable key, or had it last: it may have ended.
 
         It may be forgotten as well, if it has finished. That it was there is known for `Settings.keep_job_keys`, until
@@ -277,7 +277,7 @@ class Planning(Protocol):
         """End waiting runs that could not start in time (`expires_at < now`, never tried), as EXPIRED."""
         ...
 
-    async def grant(self, until: Instant, limit: int, now: Instant) -> Granted:
+    async def permit(self, until: Instant, limit: int, now: Instant) -> Permitted:
         """Give starts to runs that only their rate holds and that are due by `until`, earliest first.
 
         Each gets the first instant at which its meter allows one, as `domain.meter.starts` says, and is due then;
@@ -310,7 +310,7 @@ class Running(Protocol):
 
     async def peek_fair(
         self, classes: Sequence[ClassId], after: UserNumber, users: int, each: int, now: Instant
-    ) -> Turns:
+    ) -> FairRuns:
         """Due runs that nothing holds, up to `each` of each of the next `users` users after this one who have any.
 
         For when work is late: round after round everybody gets a turn, however much one user has. After the last user
@@ -366,7 +366,7 @@ class Running(Protocol):
         """Keep an attempt's progress or checkpoint, fenced. False: the run is no longer this attempt's."""
         ...
 
-    async def reap(
+    async def recover_runs(
         self, limit: int, now: Instant, decide: Callable[[Claimed, WorkerId, Instant], Settlement]
     ) -> Settled:
         """Settle runs whose worker is not registered (any more), as `decide(run, worker, claimed_at)` says.
@@ -394,11 +394,11 @@ class Fleet(Protocol):
         """
         ...
 
-    async def mail(self, worker_id: WorkerId) -> tuple[Mail, ...]:
+    async def cancel_requests(self, worker_id: WorkerId) -> tuple[CancelRequest, ...]:
         """The runs it is asked to stop. Kept until the run ends, so a lost answer is asked for again."""
         ...
 
-    async def bury(self, silent: Mapping[WorkerId, Instant]) -> list[WorkerId]:
+    async def expire_workers(self, silent: Mapping[WorkerId, Instant]) -> list[WorkerId]:
         """Declare these dead, each if its last beat is still this one. The only act that does; returns the newly dead.
 
         Who has been silent for too long is for the caller to say, by its own monotonic count: instants of the store's
@@ -434,7 +434,7 @@ class History(Protocol):
         """One run, in whatever state, with its definition and payload."""
         ...
 
-    async def standing(self, uid: UserNumber | None, run_id: RunId) -> Standing | None:
+    async def standing(self, uid: UserNumber | None, run_id: RunId) -> RunDiagnosis | None:
         """A run and what is in its way, from one moment. Places are counted up to 10,000. None: no such run."""
         ...
 
@@ -450,7 +450,7 @@ class History(Protocol):
         """
         ...
 
-    async def nearby(self, job_ids: Sequence[JobId]) -> dict[JobId, Nearby]:
+    async def last_and_next(self, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
         """For each of these jobs its last run and its next: for a page of them at once. Without payloads.
 
         The last is, of those that run or are between two attempts, the one wanted last; else the one that ended last.
@@ -488,7 +488,7 @@ class History(Protocol):
         """Sums kept as things happen; never by counting tables."""
         ...
 
-    async def fold(self, limit: int = FOLDED_AT_ONCE) -> int:
+    async def roll_up(self, limit: int = ROLLED_UP_AT_ONCE) -> int:
         """Fold up to `limit` appended counts into their sums; how many. At the limit there may be more.
 
         Any scheduler, about once a second.
@@ -503,7 +503,7 @@ class History(Protocol):
         """
         ...
 
-    async def tend(self, now: Instant, keep: Duration) -> int:
+    async def maintain(self, now: Instant, keep: Duration) -> int:
         """Make room for history ahead and drop whole stretches that ended before `now - keep`; returns how many.
 
         Open dead letters stay for `Settings.keep_dead_letters`, whatever becomes of their runs, up to
@@ -522,7 +522,7 @@ class History(Protocol):
         ...
 
 
-class People(Protocol):
+class Accounts(Protocol):
     """Users, their keys, and what they did."""
 
     async def user(self, user_id: str, now: Instant) -> UserNumber:
@@ -551,7 +551,7 @@ class People(Protocol):
         """
         ...
 
-    async def reserve(self, uid: UserNumber, repeat: Repeat, made: UUID) -> Reserved:
+    async def reserve(self, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID) -> Reserved:
         """Before something is made: the user's idempotency key is taken, durably, by whoever comes first with it.
 
         NEW: it is, with `made` as it was given, or as whoever was refused with the key left it. REPEATED: the answer of
@@ -561,17 +561,19 @@ class People(Protocol):
         """
         ...
 
-    async def answered(self, uid: UserNumber, repeat: Repeat, made: UUID, answer: bytes) -> None:
+    async def answered(self, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID, answer: bytes) -> None:
         """Keep what was answered, for those who ask again. The first answer stays."""
         ...
 
-    async def refused(self, uid: UserNumber, repeat: Repeat, made: UUID) -> None:
+    async def refused(self, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID) -> None:
         """Nothing was made: the key may come with another body, and gets the same id. Too late after an answer."""
         ...
 
-    async def record(self, deeds: Sequence[Deed]) -> None: ...
+    async def record(self, audit_entries: Sequence[AuditEntry]) -> None: ...
 
-    async def audit(self, uid: UserNumber | None = None, limit: int = 100, after: str | None = None) -> Page[Deed]:
+    async def audit(
+        self, uid: UserNumber | None = None, limit: int = 100, after: str | None = None
+    ) -> Page[AuditEntry]:
         """The audit log, newest first."""
         ...
 
@@ -598,7 +600,7 @@ class Engine(Protocol):
     running: Running
     fleet: Fleet
     history: History
-    people: People
+    accounts: Accounts
     signals: Signals
 
     async def now(self) -> Instant:

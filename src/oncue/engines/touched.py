@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from oncue.domain.instants import NEVER, Instant
-from oncue.domain.lane import Held, Meter
+from oncue.domain.lane import Held, RateBucket
 from oncue.domain.run import NewRun
 
 
-class Touched:
+class TouchedLanes:
     def __init__(self) -> None:
         self.lanes: set[int] = set()
         self.gates: dict[int, int] = {}  # with their widths; 0: as it is
         self.meters: dict[int, Instant] = {}  # with the first due of those that only their rate holds now
-        self.rates: dict[int, Meter] = {}  # what new members say about their meters
+        self.rates: dict[int, RateBucket] = {}  # what new members say about their meters
 
     def add(self, run: NewRun) -> None:
         """A new member: its definition says how wide the gate is, and how fast its meter lets runs start."""

@@ -32,14 +32,14 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
     next: str | None = None
 
 
-class Repeat(msgspec.Struct, frozen=True):
+class IdempotencyKey(msgspec.Struct, frozen=True):
     """An idempotency key, hashed, with the hash of the body it came with."""
 
     key_hash: bytes
     body_hash: bytes
 
 
-class Deed(msgspec.Struct, frozen=True):
+class AuditEntry(msgspec.Struct, frozen=True):
     """A line of the audit log: who did what, when, from where."""
 
     at: Instant
@@ -58,9 +58,9 @@ class NewJob(msgspec.Struct, frozen=True):
     class_id: ClassId  # 0, in its run as well: not known; the class is found or made with the job
     run: NewRun | None = None
     cursor: Cursor | None = None
-    repeat: Repeat | None = None
+    idempotency_key: IdempotencyKey | None = None
     applied: bool = False  # it is to be there, not to be made: what it was to be is known as long as its key is
-    deed: Deed | None = None  # the line of the audit log that goes with it, if it is stored
+    audit_entry: AuditEntry | None = None  # the line of the audit log that goes with it, if it is stored
     quota: Quota | None = None  # None: nobody counts; a user of whom anything is counted has one with every job
 
 
@@ -72,7 +72,7 @@ class Created(Enum):
     OVER_QUOTA = "the user has too much already: nothing stored"
 
 
-class Holder(msgspec.Struct, frozen=True):
+class KeyHolder(msgspec.Struct, frozen=True):
     """Who has a stable key, or had it last. `definition`: what a one-shot is or was, as `definition_of` says it."""
 
     job_id: JobId
@@ -114,7 +114,7 @@ class JobRow(msgspec.Struct, frozen=True):
     next_at: Instant | None
 
 
-class Nearby(msgspec.Struct, frozen=True):
+class LastAndNext(msgspec.Struct, frozen=True):
     """A job's runs on either side of now: the last that was tried or ended, and when the first is wanted that waits.
 
     Of those that wait, only what its schedule asked for counts, and the run of a one-shot.
@@ -146,14 +146,14 @@ class Cancelled(msgspec.Struct, frozen=True):
     final: State | None = None  # it had ended before, like this
 
 
-class Turns(msgspec.Struct, frozen=True):
+class FairRuns(msgspec.Struct, frozen=True):
     """Runs of one user after the other. `reached`: only so far was looked, because too many have nothing due."""
 
     runs: list[Peeked]
     reached: UserNumber | None = None
 
 
-class Granted(msgspec.Struct, frozen=True):
+class Permitted(msgspec.Struct, frozen=True):
     """What one pass of granting starts did. `runs` at the limit: come back at once."""
 
     runs: int = 0
@@ -185,7 +185,7 @@ class Worker(msgspec.Struct, frozen=True):
     info: bytes | None = None
 
 
-class Mail(msgspec.Struct, frozen=True):
+class CancelRequest(msgspec.Struct, frozen=True):
     """A message in a worker's mailbox: stop this run."""
 
     run_id: RunId
@@ -194,7 +194,7 @@ class Mail(msgspec.Struct, frozen=True):
 class Beat(msgspec.Struct, frozen=True):
     """The answer to a beat. `place` of `peers` lets workers share out a burst without talking to each other."""
 
-    mail: tuple[Mail, ...]
+    cancel_requests: tuple[CancelRequest, ...]
     place: int
     peers: int
 
@@ -262,7 +262,7 @@ class Counter(msgspec.Struct, frozen=True):
 class Topic(StrEnum):
     RUNS = "runs"  # something is due at `due`: workers look from there on
     JOBS = "jobs"  # a job is to be planned at `due`: schedulers look
-    MAIL = "mail"  # the worker `target` has mail
+    MAIL = "cancel_requests"  # the worker `target` has mail
     CHANGED = "changed"  # something a watcher may want to show changed, of the user whose number `target` begins with
 
 

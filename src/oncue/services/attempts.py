@@ -51,7 +51,7 @@ class Stop(Enum):
     PREEMPTED = auto()
 
 
-class Going:
+class ActiveAttempt:
     """One attempt under way."""
 
     __slots__ = (
@@ -114,20 +114,20 @@ class Attempts:
         self._not_understood = not_understood
         self._stop_grace = stop_grace
         self._chance = chance
-        self._going: dict[RunId, Going] = {}
+        self._active: dict[RunId, ActiveAttempt] = {}
         self._loop = asyncio.get_running_loop()  # kept: to ask for it takes a call of the system
         self.capacity = capacity
 
     def __len__(self) -> int:
-        return len(self._going)
+        return len(self._active)
 
     @property
     def left_behind(self) -> int:
         """Attempts that would not stop and may still run."""
         return sum(self.capacity.left.values())
 
-    def __iter__(self) -> Iterator[Going]:
-        return iter(list(self._going.values()))
+    def __iter__(self) -> Iterator[ActiveAttempt]:
+        return iter(list(self._active.values()))
 
     def start(self, runs: Iterable[Claimed]) -> None:
         """Only what a claim returned may come here. Never raises: what cannot be started has failed.
@@ -135,10 +135,10 @@ class Attempts:
         But for what a newer oncue made and this one cannot read: that is another's to start.
         """
         monotonic = self._clock.monotonic()
-        none_before = not self._going
+        none_before = not self._active
         for run in runs:
             self._start(run, monotonic)
-        if none_before and self._going:
+        if none_before and self._active:
             self._begun()
 
     def _start(self, run: Claimed, monotonic: Instant) -> None:
@@ -153,34 +153,34 @@ class Attempts:
         except Exception as error:
             self._ended(_unstartable(run, self._worker_id, self._clock.now(), error))
             return
-        going = Going(run, spec, task.takes, reports)
-        if not self.capacity.fits(going.kind, going.size, Priority.HIGH):
+        active = ActiveAttempt(run, spec, task.takes, reports)
+        if not self.capacity.fits(active.kind, active.size, Priority.HIGH):
             self._ended(run)  # its claim was in doubt for a while, and its place is another's by now
             return
-        going.deadline = Instant(monotonic + spec.timeout)
+        active.deadline = Instant(monotonic + spec.timeout)
         executor = self._alone if must_run_alone(run.losses) else self._executors[task.isolation]
-        going.stoppable = executor is not self._executors[Isolation.THREAD]
-        self._going[run.run_id] = going
-        self.capacity.take(going.kind, going.size, run.uid)
-        going.task = self._loop.create_task(self._attempt(going, executor, work))
+        active.stoppable = executor is not self._executors[Isolation.THREAD]
+        self._active[run.run_id] = active
+        self.capacity.take(active.kind, active.size, run.uid)
+        active.task = self._loop.create_task(self._attempt(active, executor, work))
 
     def stop(self, run_id: RunId, why: Stop) -> None:
         """Tell an attempt to stop. A second reason does not replace the first, unless that was only to give way.
 
         To be handed back it must have stopped for certain: a thread is asked, and it is not handed back while it runs.
         """
-        going = self._going.get(run_id)
-        if going is None or going.stop not in (None, Stop.PREEMPTED) or going.stop is why or going.task is None:
+        active = self._active.get(run_id)
+        if active is None or active.stop not in (None, Stop.PREEMPTED) or active.stop is why or active.task is None:
             return
-        only_asked = not going.stoppable and why in (Stop.DRAINING, Stop.PREEMPTED)
-        stopping = going.stoppable and going.stop is not None  # and must not be disturbed while it cleans up
-        going.stop = why
-        going.told_at = self._clock.monotonic()
-        going.reports.tell_to_stop()
+        only_asked = not active.stoppable and why in (Stop.DRAINING, Stop.PREEMPTED)
+        stopping = active.stoppable and active.stop is not None  # and must not be disturbed while it cleans up
+        active.stop = why
+        active.told_at = self._clock.monotonic()
+        active.reports.tell_to_stop()
         if why is not Stop.PREEMPTED:
-            going.deadline = Instant(going.told_at + self._stop_grace + LAST_CHANCE)
-        if going.begun and not (only_asked or stopping):
-            going.task.cancel()
+            active.deadline = Instant(active.told_at + self._stop_grace + LAST_CHANCE)
+        if active.begun and not (only_asked or stopping):
+            active.task.cancel()
 
     def make_room(self, kind: Isolation, size: Resources) -> bool:
         """Something of high priority waits and there is no room for it: those that may give way do, if that helps.
@@ -203,110 +203,110 @@ class Attempts:
 
         Not those that have ended and only write their last words: what they came to is on its way.
         """
-        left = [going for going in self if going.task is not None]
-        for going in left:
-            del self._going[going.run.run_id]
-            self.capacity.leave(going.kind, going.run.uid)  # until it comes back, if it does before we end
-        return [going.run for going in left]
+        left = [active for active in self if active.task is not None]
+        for active in left:
+            del self._active[active.run.run_id]
+            self.capacity.leave(active.kind, active.run.uid)  # until it comes back, if it does before we end
+        return [active.run for active in left]
 
     async def run_once(self) -> Duration:
         """Deadlines: of attempts, and of those that were told to stop and did not."""
         now = self._clock.monotonic()
-        for going in self:
-            if going.deadline <= now and going.task is not None:
-                if going.stop in (None, Stop.PREEMPTED):
-                    self.stop(going.run.run_id, Stop.TIMED_OUT)
-                elif going.stop is not Stop.DRAINING:
-                    self._leave_behind(going)
-        return LOOK_AFTER if self._going else IDLE
+        for active in self:
+            if active.deadline <= now and active.task is not None:
+                if active.stop in (None, Stop.PREEMPTED):
+                    self.stop(active.run.run_id, Stop.TIMED_OUT)
+                elif active.stop is not Stop.DRAINING:
+                    self._leave_behind(active)
+        return LOOK_AFTER if self._active else IDLE
 
-    async def _attempt(self, going: Going, executor: Executor, work: Work) -> None:
+    async def _attempt(self, active: ActiveAttempt, executor: Executor, work: Work) -> None:
         """From start to end: run it, see what it came to, keep its log, hand on what is to be written.
 
         Whatever is raised on the way, it has an end: nothing that can raise is outside the guard.
         """
         end: End | None = None
         try:
-            going.begun = True
+            active.begun = True
             try:
-                if going.stop is not None:
+                if active.stop is not None:
                     raise asyncio.CancelledError  # told to stop before it could begin
                 result = await executor.run(work)
-                end = self._succeeded(going, result)
+                end = self._succeeded(active, result)
             except asyncio.CancelledError as stopped:
-                self._note_left(going, stopped)
-                end = self._stopped(going)
+                self._note_left(active, stopped)
+                end = self._stopped(active)
             except BaseException as error:
-                end = self._failed(going, error)
-            going.task = None  # what it came to is known: from here on nothing stops it
-            if going.reports in self._reporting and self._is_ours(going):
-                await self._reporting.last_words(going.reports)
+                end = self._failed(active, error)
+            active.task = None  # what it came to is known: from here on nothing stops it
+            if active.reports in self._reporting and self._is_ours(active):
+                await self._reporting.last_words(active.reports)
         except BaseException as error:
-            going.task = None
-            log.error("an attempt did not end as it should", run_id=str(going.run.run_id), exc_info=error)
-        if self._is_ours(going):
-            self._end(going, end or attempt.given_up(going.run, going.started_at, self._clock.now(), UNTOLD))
+            active.task = None
+            log.error("an attempt did not end as it should", run_id=str(active.run.run_id), exc_info=error)
+        if self._is_ours(active):
+            self._end(active, end or attempt.given_up(active.run, active.started_at, self._clock.now(), UNTOLD))
         else:
-            self.capacity.came_back(going.kind, going.run.uid)  # it was settled without us, and is over at last
+            self.capacity.came_back(active.kind, active.run.uid)  # it was settled without us, and is over at last
 
-    def _is_ours(self, going: Going) -> bool:
+    def _is_ours(self, active: ActiveAttempt) -> bool:
         """It was not settled without us. There may be a later attempt of the same run."""
-        return self._going.get(going.run.run_id) is going
+        return self._active.get(active.run.run_id) is active
 
-    def _end(self, going: Going, end: End) -> None:
-        del self._going[going.run.run_id]
-        self.capacity.give_back(going.kind, going.size, going.run.uid)
+    def _end(self, active: ActiveAttempt, end: End) -> None:
+        del self._active[active.run.run_id]
+        self.capacity.give_back(active.kind, active.size, active.run.uid)
         self._ended(end)
 
-    def _leave_behind(self, going: Going) -> None:
-        log.warning("an attempt does not stop; it is left behind and its result refused", run_id=str(going.run.run_id))
-        self.capacity.leave(going.kind, going.run.uid)
-        self._end(going, self._stopped(going))
+    def _leave_behind(self, active: ActiveAttempt) -> None:
+        log.warning("an attempt does not stop; it is left behind and its result refused", run_id=str(active.run.run_id))
+        self.capacity.leave(active.kind, active.run.uid)
+        self._end(active, self._stopped(active))
 
-    def _note_left(self, going: Going, stopped: asyncio.CancelledError) -> None:
+    def _note_left(self, active: ActiveAttempt, stopped: asyncio.CancelledError) -> None:
         """A thread goes on without its attempt. It counts against its user until it ends."""
         if isinstance(stopped, LeftBehind):
-            self.capacity.leave(going.kind, going.run.uid)
-            stopped.over.add_done_callback(lambda _: self.capacity.came_back(going.kind, going.run.uid))
+            self.capacity.leave(active.kind, active.run.uid)
+            stopped.over.add_done_callback(lambda _: self.capacity.came_back(active.kind, active.run.uid))
 
     # ------------------------------------------------------------------------------------------------ what it came to
 
-    def _succeeded(self, going: Going, result: bytes | None) -> End:
-        noticed = going.reports.noticed or (going.task is not None and going.task.cancelling() > 0)
-        if going.stop is Stop.TIMED_OUT or (going.stop is not None and noticed):
-            return self._stopped(going)  # it came to an end of its own, but not to the end of its work
-        return attempt.succeeded(going.run, going.started_at, self._clock.now(), result)
+    def _succeeded(self, active: ActiveAttempt, result: bytes | None) -> End:
+        noticed = active.reports.noticed or (active.task is not None and active.task.cancelling() > 0)
+        if active.stop is Stop.TIMED_OUT or (active.stop is not None and noticed):
+            return self._stopped(active)  # it came to an end of its own, but not to the end of its work
+        return attempt.succeeded(active.run, active.started_at, self._clock.now(), result)
 
-    def _stopped(self, going: Going) -> End:
+    def _stopped(self, active: ActiveAttempt) -> End:
         now = self._clock.now()
-        match going.stop:
+        match active.stop:
             case Stop.TIMED_OUT:
-                message = f"took longer than its timeout, {show_duration(going.spec.timeout)}"
-                return self._failure(going, "Timeout", message, outcome="timed_out")
+                message = f"took longer than its timeout, {show_duration(active.spec.timeout)}"
+                return self._failure(active, "Timeout", message, outcome="timed_out")
             case Stop.CANCELLED:
-                return attempt.cancelled(going.run, self._worker_id, going.started_at, now)
+                return attempt.cancelled(active.run, self._worker_id, active.started_at, now)
             case Stop.DRAINING:
-                return going.run
+                return active.run
             case Stop.PREEMPTED:
-                return attempt.preempted(going.run, self._worker_id, going.started_at, now)
+                return attempt.preempted(active.run, self._worker_id, active.started_at, now)
             case None:
-                return self._failure(going, "CancelledError", "the task cancelled itself")
+                return self._failure(active, "CancelledError", "the task cancelled itself")
             case _:
-                assert_never(going.stop)
+                assert_never(active.stop)
 
-    def _failed(self, going: Going, error: BaseException) -> End:
-        if going.stop is not None:
-            return self._stopped(going)
+    def _failed(self, active: ActiveAttempt, error: BaseException) -> End:
+        if active.stop is not None:
+            return self._stopped(active)
         failed = told(error)
         said = said_by(failed, attempt.LONGEST_ERROR)
-        if isinstance(failed, ProcessLost) and must_run_alone(going.run.losses):
-            return attempt.lost(going.run, self._worker_id, going.started_at, self._clock.now(), said)
-        going.reports.write(failed.trace)
-        return self._failure(going, failed.kind, said, retry=failed.retry, asked=failed.after)
+        if isinstance(failed, ProcessLost) and must_run_alone(active.run.losses):
+            return attempt.lost(active.run, self._worker_id, active.started_at, self._clock.now(), said)
+        active.reports.write(failed.trace)
+        return self._failure(active, failed.kind, said, retry=failed.retry, asked=failed.after)
 
     def _failure(
         self,
-        going: Going,
+        active: ActiveAttempt,
         kind: str,
         message: str,
         *,
@@ -315,10 +315,10 @@ class Attempts:
         outcome: Literal["failed", "timed_out"] = "failed",
     ) -> Settlement:
         return attempt.failed(
-            going.run,
-            going.spec,
+            active.run,
+            active.spec,
             self._worker_id,
-            going.started_at,
+            active.started_at,
             self._clock.now(),
             error_type=kind,
             error=message or kind,

@@ -39,18 +39,18 @@ class Peers:
         return (run_id.int + self.place) % self.count
 
 
-class Known(msgspec.Struct, frozen=True, eq=False):
+class DueRun(msgspec.Struct, frozen=True, eq=False):
     """A run that was seen waiting. Not a reservation: by its instant it may be gone."""
 
     run_id: RunId
     uid: UserNumber
     due: Instant
-    line: Line
+    class_queue: ClassQueue
     order: int
 
     @property
     def rank(self) -> Instant:
-        return Instant(self.due + self.line.handicap)
+        return Instant(self.due + self.class_queue.handicap)
 
 
 class InOrder:
@@ -62,18 +62,18 @@ class InOrder:
     __slots__ = ("_first", "_runs", "_to_come")
 
     def __init__(self) -> None:
-        self._runs: list[tuple[Instant, int, Known]] = []
+        self._runs: list[tuple[Instant, int, DueRun]] = []
         self._first = 0  # those before it have left
         self._to_come = 0  # from here on
 
-    def add(self, run: Known) -> None:
+    def add(self, run: DueRun) -> None:
         entry = (run.due, run.order, run)
         if not self._runs or entry > self._runs[-1]:
             self._runs.append(entry)
             return
         self._runs.insert(bisect(self._runs, entry, self._first), entry)
 
-    def first_due(self, now: Instant) -> Known | None:
+    def first_due(self, now: Instant) -> DueRun | None:
         runs = self._runs
         while self._to_come < len(runs) and runs[self._to_come][0] <= now:
             self._to_come += 1
@@ -84,7 +84,7 @@ class InOrder:
         if self._first >= ENOUGH:
             self.keep_of_due(self.due())
 
-    def due(self) -> list[Known]:
+    def due(self) -> list[DueRun]:
         """Those that were when they were last asked for."""
         return [run for _, _, run in self._runs[self._first : self._to_come]]
 
@@ -99,13 +99,13 @@ class InOrder:
         """Of those to come."""
         return self._runs[self._to_come][0] if self._to_come < len(self._runs) else None
 
-    def keep_of_due(self, runs: list[Known]) -> None:
+    def keep_of_due(self, runs: list[DueRun]) -> None:
         """Only these of the due ones, which are in order."""
         self._runs[: self._to_come] = [(run.due, run.order, run) for run in runs]
         self._first, self._to_come = 0, len(runs)
 
 
-class Line:
+class ClassQueue:
     """The known runs of one class."""
 
     def __init__(self, class_id: ClassId, key: ClassKey, kind: Isolation) -> None:
@@ -139,7 +139,7 @@ class Line:
     def go_by_rank(self) -> None:
         self.handicap = HEAD_START[self.priority]
 
-    def head(self, known: dict[RunId, Known], now: Instant) -> Known | None:
+    def head(self, known: dict[RunId, DueRun], now: Instant) -> DueRun | None:
         """The best that is due, past those that were taken in turn or found again with an earlier due."""
         while (best := self.runs.first_due(now)) is not None and known.get(best.run_id) is not best:
             self.runs.drop_first()
@@ -151,8 +151,8 @@ class Choice:
 
     def __init__(
         self,
-        lines: Iterable[Line],
-        known: dict[RunId, Known],
+        class_queues: Iterable[ClassQueue],
+        known: dict[RunId, DueRun],
         capacity: Capacity,
         now: Instant,
         most: int,
@@ -160,7 +160,7 @@ class Choice:
         *,
         others_wait: bool,
     ) -> None:
-        self.taken: list[Known] = []
+        self.taken: list[DueRun] = []
         self.last_turn: UserNumber | None = None
         self._known = known
         self._room = capacity.copy()
@@ -169,17 +169,17 @@ class Choice:
         self._others_wait = others_wait
         self._wary = capacity.wary
         heads = []
-        for line in lines:
-            head = self._head(line)
+        for class_queue in class_queues:
+            head = self._head(class_queue)
             if head is not None:
                 heads.append(head)
             else:
-                line.go_by_rank()  # whoever others gave way for is gone
-        self._kept = [head for head in heads if head.line.big and self._waits_long(head, peers)]
-        self._heads = [(head.rank, head.order, head.line) for head in heads]
+                class_queue.go_by_rank()  # whoever others gave way for is gone
+        self._kept = [head for head in heads if head.class_queue.big and self._waits_long(head, peers)]
+        self._heads = [(head.rank, head.order, head.class_queue) for head in heads]
         heapq.heapify(self._heads)
 
-    def alternate(self, turns: list[Known], *, turn_first: bool) -> bool:
+    def alternate(self, turns: list[DueRun], *, turn_first: bool) -> bool:
         """One in turn, the best of all, one in turn. Where one has no more, the other goes on.
 
         True: the next one would be in turn.
@@ -194,13 +194,13 @@ class Choice:
                 streams.rotate()
         return turn_first
 
-    def _in_turn(self, turns: list[Known]) -> Iterator[bool]:
+    def _in_turn(self, turns: list[DueRun]) -> Iterator[bool]:
         for run in turns:
-            line = run.line
-            fits = self._room.fits(line.kind, line.size, line.priority)
+            class_queue = run.class_queue
+            fits = self._room.fits(class_queue.kind, class_queue.size, class_queue.priority)
             if fits and self._known.get(run.run_id) is run and self._may_go(run):
                 del self._known[run.run_id]
-                self._take(line, [run])
+                self._take(class_queue, [run])
                 self.last_turn = run.uid
                 yield True
 
@@ -208,69 +208,73 @@ class Choice:
         """The best of all; as many in a row as are of one line, unless others wait."""
         one_by_one = self._others_wait or self._wary
         while self._heads:
-            _, _, line = heapq.heappop(self._heads)
+            _, _, class_queue = heapq.heappop(self._heads)
             next_rank = self._heads[0][0] if self._heads else NEVER
-            most = 1 if one_by_one or line.goes_first else self._most - len(self.taken)
-            row = self._row(line, next_rank, min(most, self._room.how_many(line.kind, line.size, line.priority)))
+            most = 1 if one_by_one or class_queue.goes_first else self._most - len(self.taken)
+            row = self._row(
+                class_queue,
+                next_rank,
+                min(most, self._room.how_many(class_queue.kind, class_queue.size, class_queue.priority)),
+            )
             if row:
-                self._take(line, row)
-            head = self._head(line)
+                self._take(class_queue, row)
+            head = self._head(class_queue)
             if head is not None and (row or head.rank > next_rank):  # else there is no room: its others are as big
-                heapq.heappush(self._heads, (head.rank, head.order, line))
+                heapq.heappush(self._heads, (head.rank, head.order, class_queue))
             if row:
                 yield True
 
-    def _row(self, line: Line, next_rank: Instant, most: int) -> list[Known]:
+    def _row(self, class_queue: ClassQueue, next_rank: Instant, most: int) -> list[DueRun]:
         """Its first so many, as long as no other line's comes before them."""
-        row: list[Known] = []
-        last_due = next_rank - line.handicap
+        row: list[DueRun] = []
+        last_due = next_rank - class_queue.handicap
         anybody = not (self._others_wait or self._kept)
         while len(row) < most:
-            best = self._head(line)
+            best = self._head(class_queue)
             if best is None or best.due > last_due or not (anybody or self._may_go(best)):
                 break
-            line.runs.drop_first()
+            class_queue.runs.drop_first()
             del self._known[best.run_id]
             row.append(best)
         return row
 
-    def _head(self, line: Line) -> Known | None:
+    def _head(self, class_queue: ClassQueue) -> DueRun | None:
         """Its best. Those of users who are barred go out of the others' way: the next sweep finds them again."""
-        best = line.head(self._known, self._now)
-        while self._wary and best is not None and self._room.is_barred(line.kind, best.uid):
-            line.runs.drop_first()
+        best = class_queue.head(self._known, self._now)
+        while self._wary and best is not None and self._room.is_barred(class_queue.kind, best.uid):
+            class_queue.runs.drop_first()
             del self._known[best.run_id]
-            best = line.head(self._known, self._now)
+            best = class_queue.head(self._known, self._now)
         return best
 
-    def _take(self, line: Line, row: list[Known]) -> None:
+    def _take(self, class_queue: ClassQueue, row: list[DueRun]) -> None:
         """Whose they are matters only while others wait or somebody may be barred: then they are taken one by one."""
-        self._room.take(line.kind, line.size, row[0].uid, len(row))
-        line.go_by_rank()
+        self._room.take(class_queue.kind, class_queue.size, row[0].uid, len(row))
+        class_queue.go_by_rank()
         self.taken += row
 
-    def _may_go(self, run: Known) -> bool:
+    def _may_go(self, run: DueRun) -> bool:
         """Its user has not enough while others wait, and nobody before it waits for what it would take."""
         if self._has_enough(run):
             return False
         return not self._kept or not any(self._goes_before(kept, run) for kept in self._kept)
 
-    def _has_enough(self, run: Known) -> bool:
-        kind, uid = run.line.kind, run.uid
+    def _has_enough(self, run: DueRun) -> bool:
+        kind, uid = run.class_queue.kind, run.uid
         return (self._others_wait and self._room.has_enough(kind, uid)) or (
             self._wary and self._room.is_barred(kind, uid)
         )
 
-    def _waits_long(self, head: Known, peers: Peers) -> bool:
+    def _waits_long(self, head: DueRun, peers: Peers) -> bool:
         """So long that smaller ones must not starve it."""
-        wait = KEEP_AFTER[head.line.priority] + KEEP_NEXT * peers.turn(head.run_id)
+        wait = KEEP_AFTER[head.class_queue.priority] + KEEP_NEXT * peers.turn(head.run_id)
         return head.due <= self._now - wait and not self._has_enough(head)
 
-    def _goes_before(self, kept: Known, run: Known) -> bool:
+    def _goes_before(self, kept: DueRun, run: DueRun) -> bool:
         """It is before this one, still waits, and asks for something that this one would take."""
         if kept is run or kept.rank >= run.rank or self._known.get(kept.run_id) is not kept:
             return False
-        big, small = kept.line, run.line
+        big, small = kept.class_queue, run.class_queue
         return (
             (big.kind is small.kind and big.size.slots > 1)
             or (big.size.cpu_milli > 0 and small.size.cpu_milli > 0)

@@ -21,11 +21,11 @@ async def first_key(engine: Engine, clock: Clock, data_dir: Path) -> str | None:
 
     It is written down before it counts, so a crash in between leaves a file that the next start completes.
     """
-    if await engine.people.keys():
+    if await engine.accounts.keys():
         return await _left_by_a_crash(engine, data_dir)
     text, key = await new_key(engine, clock, USER, Role.ADMIN)
     written = _write_down(text, data_dir)
-    if await engine.people.add_first_key(key):
+    if await engine.accounts.add_first_key(key):
         return _completed(written, text)
     written.unlink(missing_ok=True)
     return await _left_by_a_crash(engine, data_dir)  # or by who was first, and has not come to complete it
@@ -33,7 +33,7 @@ async def first_key(engine: Engine, clock: Clock, data_dir: Path) -> str | None:
 
 async def _left_by_a_crash(engine: Engine, data_dir: Path) -> str | None:
     for written, text in _written_down(data_dir):
-        if await engine.people.key(key_hash(text)) is not None:
+        if await engine.accounts.key(key_hash(text)) is not None:
             return _completed(written, text)
         written.unlink(missing_ok=True)  # somebody else's was first
     return None

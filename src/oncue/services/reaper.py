@@ -13,7 +13,7 @@ from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.run import Claimed, Settlement, State
 from oncue.engines.port import Engine, Hint, Topic, Worker
-from oncue.services.keeper import BEATS
+from oncue.services.supervisor import BEATS
 
 BATCH = 500
 OFTEN = Duration(SECOND)
@@ -60,7 +60,7 @@ class Reaper:
             for worker_id, worker in known.items()
             if asked_at - self._watched[worker_id].since > worker.lease
         }
-        for worker_id in await self._engine.fleet.bury(silent) if silent else ():
+        for worker_id in await self._engine.fleet.expire_workers(silent) if silent else ():
             _report(known[worker_id], asked_at - self._watched[worker_id].since)
 
     def _watch(self, workers: Iterable[Worker], now: Instant) -> None:
@@ -91,7 +91,7 @@ class Reaper:
             decided.add(run.run_id)
             return lost(run, worker_id, claimed_at, now)
 
-        await self._engine.running.reap(BATCH, now, decide)
+        await self._engine.running.recover_runs(BATCH, now, decide)
         return len(decided)
 
 

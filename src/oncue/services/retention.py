@@ -6,7 +6,7 @@ import structlog
 
 from oncue.clock import Clock
 from oncue.domain.instants import DAY, MINUTE, SECOND, Duration, Instant, rfc3339
-from oncue.engines.port import FOLDED_AT_ONCE, Engine
+from oncue.engines.port import ROLLED_UP_AT_ONCE, Engine
 from oncue.settings import Settings
 
 SELDOM = Duration(10 * MINUTE)
@@ -17,7 +17,7 @@ STEP = DAY  # by so much at most one round moves the time before which things ar
 log = structlog.get_logger()
 
 
-class Folding:
+class CounterRollup:
     """Apart from retention, because dropping history may take minutes and counts are looked at all the time."""
 
     name = "folding"
@@ -26,8 +26,8 @@ class Folding:
         self._engine = engine
 
     async def run_once(self) -> Duration:
-        folded = await self._engine.history.fold(FOLDED_AT_ONCE)
-        return Duration(0) if folded == FOLDED_AT_ONCE else OFTEN
+        folded = await self._engine.history.roll_up(ROLLED_UP_AT_ONCE)
+        return Duration(0) if folded == ROLLED_UP_AT_ONCE else OFTEN
 
 
 class Retention:
@@ -46,7 +46,7 @@ class Retention:
         """Called more often than there is something to do: loops cap their waits."""
         if self._clock.monotonic() >= self._due:
             self._due = Instant(self._clock.monotonic() + min(self._every, AFTER_A_FAILURE))
-            await self._engine.history.tend(await self._by(), self._keep)
+            await self._engine.history.maintain(await self._by(), self._keep)
             self._due = Instant(self._clock.monotonic() + self._every)
         return Duration(self._due - self._clock.monotonic())
 

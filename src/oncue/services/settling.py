@@ -17,7 +17,7 @@ from oncue.engines.port import Engine, Hint, Topic
 from oncue.engines.refusals import Refusal, apart
 from oncue.services.attempts import End
 from oncue.services.changes import Changes
-from oncue.services.lookout import Lookout
+from oncue.services.prefetch import Prefetch
 
 BATCH = 1_000
 FEW = 50  # so few wait a moment for company
@@ -32,12 +32,12 @@ class Settling:
     name = "settling"
 
     def __init__(
-        self, engine: Engine, clock: Clock, worker_id: WorkerId, lookout: Lookout, linger: Duration = LINGER
+        self, engine: Engine, clock: Clock, worker_id: WorkerId, prefetch: Prefetch, linger: Duration = LINGER
     ) -> None:
         self._engine = engine
         self._clock = clock
         self._worker_id = worker_id
-        self._lookout = lookout
+        self._prefetch = prefetch
         self._changes = Changes(engine.signals, clock)
         self._linger = linger
         self._most = BATCH
@@ -123,7 +123,7 @@ class Settling:
             if not again:
                 return
             hint = Hint(Topic.RUNS, due=Instant(min(again)))
-        self._lookout.ask(hint.due)
+        self._prefetch.ask(hint.due)
         await self._engine.signals.send([hint])
 
 

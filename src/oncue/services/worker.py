@@ -11,7 +11,7 @@ from oncue.domain.run import Claimed
 from oncue.engines.port import Engine
 from oncue.services.attempts import Attempts
 from oncue.services.changes import Changes
-from oncue.services.lookout import Lookout
+from oncue.services.prefetch import Prefetch
 
 BATCH = 450  # half of what ordinary runs have room for in a worker as it comes, so that the other half can run
 CLAIMS = 4  # one after the other: what the last one brought runs while the next is under way
@@ -26,7 +26,7 @@ class Worker:
         engine: Engine,
         clock: Clock,
         worker_id: WorkerId,
-        lookout: Lookout,
+        prefetch: Prefetch,
         attempts: Attempts,
         unwanted: Callable[[Claimed], None],
         *,
@@ -36,7 +36,7 @@ class Worker:
         self._engine = engine
         self._clock = clock
         self._worker_id = worker_id
-        self._lookout = lookout
+        self._prefetch = prefetch
         self._attempts = attempts
         self._changes = Changes(engine.signals, clock)
         self._unwanted = unwanted  # takes what came too late to be started, to be handed back
@@ -58,19 +58,19 @@ class Worker:
             self._start(await self._resolve_doubts())
         if self.draining:
             return ASK_AGAIN
-        await self._lookout.look()
+        await self._prefetch.look()
         capacity = self._attempts.capacity
         for _ in range(CLAIMS):
-            due = [] if self.draining else self._lookout.take(capacity, BATCH)
+            due = [] if self.draining else self._prefetch.take(capacity, BATCH)
             if not due:
                 break
             claimed = await self._claim(due)
             self._start(claimed)
             await self._changes.of(run.uid for run in claimed)
-        for line in await self._lookout.crowded_out(capacity):
+        for line in await self._prefetch.crowded_out(capacity):
             if self._attempts.make_room(line.kind, line.size):
                 line.go_first()
-        wait = self._lookout.wait(capacity)
+        wait = self._prefetch.wait(capacity)
         return min(wait, ASK_AGAIN) if self._doubts else wait
 
     def _start(self, runs: Sequence[Claimed]) -> None:

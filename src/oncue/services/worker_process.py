@@ -21,15 +21,15 @@ from oncue.engines import port
 from oncue.engines.port import Engine
 from oncue.services.attempts import LAST_CHANCE, Stop
 from oncue.services.channel import Alive, Beaten, Channel, Drain, Known, Ready, Unstopped, Worn
-from oncue.services.crew import Crew, places
 from oncue.services.executors.functions import LoopExecutor
 from oncue.services.executors.port import Executor, Work
 from oncue.services.executors.processes import ProcessExecutor
 from oncue.services.executors.threads import ThreadExecutor
-from oncue.services.keeper import SAFE
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
+from oncue.services.supervisor import SAFE
 from oncue.services.timekeeper import Timekeeper
+from oncue.services.worker_loops import WorkerLoops, places
 from oncue.settings import Settings
 from oncue.supervised import Supervised
 from oncue.tasks import Isolation, Task, Tasks
@@ -82,7 +82,7 @@ class WorkerProcess:
             Isolation.THREAD: self._threads,
             Isolation.PROCESS: self._processes,
         }
-        self._crew = Crew(
+        self._crew = WorkerLoops(
             *(engine, clock, settings, worker_id, tasks, _offer(tasks, settings)),
             *(executors, Alone(self._processes)),
             chance=Random(),
@@ -115,7 +115,7 @@ class WorkerProcess:
         if self._clock.monotonic() - self._beaten_at > SAFE * self._settings.lease:
             log.error("no beat has reached the store for too long: everything here ends, to start elsewhere")
             logs.end(AGAIN)  # threads cannot be stopped otherwise, and whatever else we started dies with us
-        classes = self._crew.lookout.classes[:MOST_TOLD]
+        classes = self._crew.prefetch.classes[:MOST_TOLD]
         self._channel.send(Alive() if classes == self._classes else Ready(classes))
         self._classes = classes
         self._tell_of_wear()
@@ -142,7 +142,7 @@ class WorkerProcess:
             match said:
                 case Beaten(asked_at, place, count):
                     self._beaten_at = max(self._beaten_at, asked_at)
-                    peers = self._crew.lookout.peers
+                    peers = self._crew.prefetch.peers
                     peers.place, peers.count = place, max(1, count)
                 case Drain(at_once, replaced):
                     self._told.set()

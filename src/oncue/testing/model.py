@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from oncue.domain.ids import LaneKey, RunId, WorkerId
 from oncue.domain.instants import Instant
-from oncue.domain.lane import Lanes, Meter
+from oncue.domain.lane import Lanes, RateBucket
 from oncue.domain.run import State
 from oncue.engines.granting import UNUSED_AFTER
 
@@ -53,7 +53,7 @@ class Model:
     widths: dict[LaneKey, int] = field(default_factory=dict)
     paused_queues: set[str] = field(default_factory=set)
     withdrawn: int = 0
-    rates: dict[LaneKey, Meter] = field(default_factory=dict)
+    rates: dict[LaneKey, RateBucket] = field(default_factory=dict)
     starts: dict[LaneKey, list[Instant]] = field(default_factory=lambda: defaultdict(list))
     _unused: bool = False
 
@@ -163,7 +163,7 @@ class Model:
         self._unused = self._unused or any(run.due <= now - UNUSED_AFTER for run in waiting)
         return self._unused
 
-    def grant(self, until: Instant, now: Instant) -> int:
+    def permit(self, until: Instant, now: Instant) -> int:
         """Every start that rates allow until then, to the earliest due; how many."""
         before = sum(map(len, self.starts.values()))
         for run in self.waiting_for_rate(until, now):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from oncue.domain.instants import SECOND, Duration, Instant
-from oncue.engines.port import Capabilities, Fleet, History, Jobs, People, Planning, Running, Signals
+from oncue.engines.port import Accounts, Capabilities, Fleet, History, Jobs, Planning, Running, Signals
+from oncue.engines.postgres.accounts import PostgresAccounts
 from oncue.engines.postgres.fleet import PostgresFleet
 from oncue.engines.postgres.history import PostgresHistory
 from oncue.engines.postgres.jobs import PostgresJobs
 from oncue.engines.postgres.migrate import migrate
-from oncue.engines.postgres.people import PostgresPeople
-from oncue.engines.postgres.pieces import Pieces
+from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.planning import PostgresPlanning
 from oncue.engines.postgres.running import PostgresRunning
 from oncue.engines.postgres.signals import PostgresSignals
@@ -29,14 +29,14 @@ class PostgresEngine:
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._signals = PostgresSignals(store)
-        self._pieces = Pieces(store, settings.history_width)
+        self._pieces = Partitions(store, settings.history_width)
         jobs = PostgresJobs(store, self._pieces, settings.quota_classes)
         self.jobs: Jobs = jobs
         self.planning: Planning = PostgresPlanning(store, self._pieces)
         self.running: Running = PostgresRunning(store, self._pieces)
         self.fleet: Fleet = PostgresFleet(store)
         self.history: History = PostgresHistory(store, self._pieces, jobs, settings)
-        self.people: People = PostgresPeople(store, self._pieces)
+        self.accounts: Accounts = PostgresAccounts(store, self._pieces)
         self.signals: Signals = self._signals
 
     @classmethod

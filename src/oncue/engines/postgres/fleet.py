@@ -8,7 +8,7 @@ from asyncpg import Record
 
 from oncue.domain.ids import ClassId, WorkerId
 from oncue.domain.instants import Instant
-from oncue.engines.port import Beat, Mail, Task, Worker
+from oncue.engines.port import Beat, CancelRequest, Task, Worker
 from oncue.engines.postgres.store import Store
 from oncue.engines.sql import statements
 
@@ -40,13 +40,16 @@ class PostgresFleet:
         found = await self._store.fetch(_SQL["beat"], worker_id, now, draining, classes, hot=True)
         if not found:
             return None
-        return Beat(await self.mail(worker_id), found[0]["place"], found[0]["peers"])
+        return Beat(await self.cancel_requests(worker_id), found[0]["place"], found[0]["peers"])
 
-    async def mail(self, worker_id: WorkerId) -> tuple[Mail, ...]:
-        return tuple(Mail(row["run_id"]) for row in await self._store.fetch(_SQL["mail"], worker_id, hot=True))
+    async def cancel_requests(self, worker_id: WorkerId) -> tuple[CancelRequest, ...]:
+        return tuple(
+            CancelRequest(row["run_id"])
+            for row in await self._store.fetch(_SQL["cancel_requests"], worker_id, hot=True)
+        )
 
-    async def bury(self, silent: Mapping[WorkerId, Instant]) -> list[WorkerId]:
-        found = await self._store.fetch(_SQL["bury"], list(silent), list(silent.values()))
+    async def expire_workers(self, silent: Mapping[WorkerId, Instant]) -> list[WorkerId]:
+        found = await self._store.fetch(_SQL["expire_workers"], list(silent), list(silent.values()))
         return [row["worker_id"] for row in found]
 
     async def leave(self, worker_id: WorkerId) -> None:

@@ -108,7 +108,7 @@ async def cancel_some(connection: Connection, job_id: JobId, now: Instant) -> Bi
     """What one look finds is told or ended; done, if a second one finds nothing that is not."""
     found = await connection.fetch(_SQL["live_of_job"], job_id, BITE)
     told = await connection.fetch(_SQL["cancel_running"], [row["run_id"] for row in found if row["running"]], now)
-    touched = lanes.Touched()
+    touched = lanes.TouchedLanes()
     waiting = [row for row in found if not row["running"]]
     for row in waiting:
         touched.free(row["lane"], row["gate"])
@@ -161,7 +161,7 @@ async def _follow(connection: Connection, job_id: JobId, note: Note, now: Instan
     """Whether there were no more."""
     found = await connection.fetchrow(_SQL["read_recurring"], job_id)
     assert found is not None, "its row is locked"
-    job, runs, touched = rows.recurring(found), await walk(connection, job_id, note.reached), lanes.Touched()
+    job, runs, touched = rows.recurring(found), await walk(connection, job_id, note.reached), lanes.TouchedLanes()
     outdated = {run.run_id: run for run in runs if is_outdated(job, run, note.drop_before)}
     meant = [run.run_id for run in runs if run.run_id not in outdated and is_meant(job, run, note.since)]
     await lock_lanes(connection, [*outdated, *meant], touched)
@@ -195,7 +195,7 @@ async def withdraw(connection: Connection, run_ids: Sequence[RunId], uid: UserNu
     return {row["run_id"]: row["token"] for row in gone}
 
 
-async def lock_lanes(connection: Connection, members: Sequence[RunId], touched: lanes.Touched) -> None:
+async def lock_lanes(connection: Connection, members: Sequence[RunId], touched: lanes.TouchedLanes) -> None:
     if members:
         for row in await connection.fetch("select lane, gate from waiting where run_id = any($1::uuid[])", members):
             touched.free(row["lane"], row["gate"])
@@ -203,7 +203,7 @@ async def lock_lanes(connection: Connection, members: Sequence[RunId], touched: 
 
 
 async def hold_or_release(
-    connection: Connection, run_ids: Sequence[RunId], touched: lanes.Touched, *, pause: bool
+    connection: Connection, run_ids: Sequence[RunId], touched: lanes.TouchedLanes, *, pause: bool
 ) -> set[RunId]:
     """Those that still waited. Their lanes are locked, and tended by the caller."""
     if not run_ids:

@@ -15,15 +15,25 @@ from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.run import NewRun, RunView, State
 from oncue.engines.marks import mark, unmark
-from oncue.engines.port import FOLDED_AT_ONCE, Count, Counter, Nearby, Page, Quota, RunQuery, Standing, Usage
+from oncue.engines.port import (
+    ROLLED_UP_AT_ONCE,
+    Count,
+    Counter,
+    LastAndNext,
+    Page,
+    Quota,
+    RunDiagnosis,
+    RunQuery,
+    Usage,
+)
 from oncue.engines.postgres import lanes, rows
 from oncue.engines.postgres.inserting import insert_runs
 from oncue.engines.postgres.jobs import PostgresJobs
 from oncue.engines.postgres.lists import LAST, list_recent, list_runs
-from oncue.engines.postgres.pieces import Pieces
+from oncue.engines.postgres.maintenance import Maintenance
+from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.quotas import grow
 from oncue.engines.postgres.store import Connection, Store
-from oncue.engines.postgres.tending import Tending
 from oncue.engines.sql import statements
 from oncue.settings import Settings
 
@@ -33,18 +43,18 @@ Fetch = Callable[..., Awaitable[Sequence[Record]]]
 
 
 class PostgresHistory:
-    def __init__(self, store: Store, pieces: Pieces, jobs: PostgresJobs, settings: Settings) -> None:
+    def __init__(self, store: Store, pieces: Partitions, jobs: PostgresJobs, settings: Settings) -> None:
         self._store = store
         self._pieces = pieces
         self._jobs = jobs
         self._settings = settings
-        self._tending = Tending(store, pieces, settings)
+        self._maintenance = Maintenance(store, pieces, settings)
 
     async def run(self, uid: UserNumber | None, run_id: RunId) -> RunView | None:
         return await _find(self._store.fetch, uid, run_id)
 
-    async def standing(self, uid: UserNumber | None, run_id: RunId) -> Standing | None:
-        async def look(connection: Connection) -> Standing | None:
+    async def standing(self, uid: UserNumber | None, run_id: RunId) -> RunDiagnosis | None:
+        async def look(connection: Connection) -> RunDiagnosis | None:
             run = await _find(connection.fetch, uid, run_id)
             return None if run is None else await _standing(connection, run)
 
@@ -58,8 +68,8 @@ class PostgresHistory:
         retried = await self._store.fetch(_SQL["retried_since"], uid, since, limit)
         return [*recent, *map(rows.view, retried)]
 
-    async def nearby(self, job_ids: Sequence[JobId]) -> dict[JobId, Nearby]:
-        return {row["near"]: rows.nearby(row) for row in await self._store.fetch(_SQL["nearby"], job_ids)}
+    async def last_and_next(self, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
+        return {row["near"]: rows.last_and_next(row) for row in await self._store.fetch(_SQL["last_and_next"], job_ids)}
 
     async def ledger(
         self, uid: UserNumber | None, job_id: JobId, limit: int = 100, after: str | None = None
@@ -85,7 +95,7 @@ class PostgresHistory:
             fresh = list({run.parent: run for run in reversed(runs) if run.parent in parents}.values())[::-1]
             for uid, n in sorted(Tally(run.uid for run in fresh).items()):
                 await grow(connection, uid, Usage(runs=n), quota)
-            touched = lanes.Touched()
+            touched = lanes.TouchedLanes()
             await insert_runs(connection, [(run, rows.name_of(run.spec)) for run in fresh], touched)
             await lanes.tend(connection, touched)
             return frozenset(run.run_id for run in fresh)
@@ -111,16 +121,16 @@ class PostgresHistory:
             if row["what"] in COUNTED  # a newer oncue may count more
         ]
 
-    async def fold(self, limit: int = FOLDED_AT_ONCE) -> int:
-        [(folded,)] = await self._store.fetch(_SQL["fold"], limit)
+    async def roll_up(self, limit: int = ROLLED_UP_AT_ONCE) -> int:
+        [(folded,)] = await self._store.fetch(_SQL["roll_up"], limit)
         return int(folded)
 
     async def tended(self, now: Instant, step: Duration) -> Instant:
         [(at,)] = await self._store.fetch(_SQL["tended"], now, step)
         return Instant(at)
 
-    async def tend(self, now: Instant, keep: Duration) -> int:
-        return await self._tending.tend(now, Instant(now - keep))
+    async def maintain(self, now: Instant, keep: Duration) -> int:
+        return await self._maintenance.maintain(now, Instant(now - keep))
 
 
 async def _find(fetch: Fetch, uid: UserNumber | None, run_id: RunId) -> RunView | None:
@@ -135,23 +145,27 @@ async def _find(fetch: Fetch, uid: UserNumber | None, run_id: RunId) -> RunView 
     return run
 
 
-async def _standing(connection: Connection, run: RunView) -> Standing:
+async def _standing(connection: Connection, run: RunView) -> RunDiagnosis:
     match run.state:
         case State.RUNNING:
             alive = "select beat_at, lease from workers where worker_id = $1"
             worker = await connection.fetchrow(alive, run.worker_id)
-            return Standing(run) if worker is None else Standing(run, beat_at=worker["beat_at"], lease=worker["lease"])
+            return (
+                RunDiagnosis(run)
+                if worker is None
+                else RunDiagnosis(run, beat_at=worker["beat_at"], lease=worker["lease"])
+            )
         case State.WAITING if run.held & (Held.LANE | Held.GATE):
             names = lanes.LANE if run.held & Held.LANE else lanes.GATE
             [member] = await connection.fetch(_SQL["find_run"], run.run_id)
             statement = _SQL["standing_in_lane"].format(**names)
             [found] = await connection.fetch(statement, member[names["lane"]], run.wanted, run.run_id)
-            return Standing(run, found["holder"], found["place"])
+            return RunDiagnosis(run, found["holder"], found["place"])
         case State.WAITING if not run.held:
             before = await connection.fetchval(_SQL["standing_among_due"], run.class_id, run.due, run.run_id)
-            return Standing(run, place=before)
+            return RunDiagnosis(run, place=before)
         case _:
-            return Standing(run)
+            return RunDiagnosis(run)
 
 
 def _entry(row: Record) -> Entry:

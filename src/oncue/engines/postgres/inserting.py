@@ -11,10 +11,10 @@ from oncue.domain.instants import Instant
 from oncue.domain.lane import FREE
 from oncue.domain.ledger import Entry
 from oncue.domain.run import NewRun
-from oncue.engines.port import Count, Deed, NewJob
+from oncue.engines.port import AuditEntry, Count, NewJob
 from oncue.engines.postgres import rows
 from oncue.engines.postgres.counting import count
-from oncue.engines.postgres.lanes import Touched
+from oncue.engines.postgres.lanes import TouchedLanes
 from oncue.engines.postgres.store import Connection, Fetch
 from oncue.engines.sql import statements
 
@@ -32,7 +32,7 @@ async def copy(connection: Connection, table: str, columns: Sequence[str], recor
 async def insert_runs(
     connection: Connection,
     runs: Sequence[tuple[NewRun, str | None]],
-    touched: Touched,
+    touched: TouchedLanes,
     tokens: Mapping[RunId, int] = NO_TOKENS,
 ) -> None:
     """Add runs with their names, count them, and note the lanes that have to be tended before the transaction ends.
@@ -57,12 +57,20 @@ async def write_ledger(connection: Connection, entries: Iterable[Entry], now: In
     )
 
 
-async def write_deeds(connection: Connection, deeds: Iterable[Deed]) -> None:
-    await copy(connection, "audit", AUDIT, list(map(deed_row, deeds)))
+async def write_audit(connection: Connection, audit_entries: Iterable[AuditEntry]) -> None:
+    await copy(connection, "audit", AUDIT, list(map(audit_row, audit_entries)))
 
 
-def deed_row(deed: Deed) -> tuple[Any, ...]:
-    return (deed.at, deed.uid, deed.key_id, deed.action, deed.object_id, deed.detail, deed.address)
+def audit_row(audit_entry: AuditEntry) -> tuple[Any, ...]:
+    return (
+        audit_entry.at,
+        audit_entry.uid,
+        audit_entry.key_id,
+        audit_entry.action,
+        audit_entry.object_id,
+        audit_entry.detail,
+        audit_entry.address,
+    )
 
 
 def is_plain(new: NewJob) -> bool:
@@ -72,7 +80,7 @@ def is_plain(new: NewJob) -> bool:
 
 def is_free_of_claims(new: NewJob) -> bool:
     """It asks for nothing that others could have taken: no key, no part of a quota."""
-    return new.repeat is None and new.quota is None and new.job.spec.key is None
+    return new.idempotency_key is None and new.quota is None and new.job.spec.key is None
 
 
 async def create_plain(fetch: Fetch, new: Sequence[NewJob], *, look: bool) -> bool:
@@ -81,9 +89,9 @@ async def create_plain(fetch: Fetch, new: Sequence[NewJob], *, look: bool) -> bo
     False: it looked, one of them is there already, and nothing was stored.
     """
     runs = [_run_row(job.run, job.job.spec.name) for job in new if job.run is not None]
-    deeds = [deed_row(job.deed) for job in new if job.deed is not None]
+    audit_entries = [audit_row(job.audit_entry) for job in new if job.audit_entry is not None]
     since = min(created_at(job.job.job_id) for job in new)
-    told = zip(*deeds, strict=True) if deeds else [()] * len(AUDIT)
+    told = zip(*audit_entries, strict=True) if audit_entries else [()] * len(AUDIT)
     looked_for = [job.job.job_id for job in new] if look else []
     [(stored,)] = await fetch(_SQL["create_plain"], *zip(*runs, strict=True), since, *told, looked_for)
     return bool(stored)

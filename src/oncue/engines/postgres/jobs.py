@@ -21,8 +21,8 @@ from oncue.engines.admitting import REFUSED, StableKey, definitions, first_with_
 from oncue.engines.bites import BITES_AT_ONCE
 from oncue.engines.classing import numbered, told
 from oncue.engines.classing import wanted as wanted_classes
-from oncue.engines.port import Cancelled, Created, Creation, Holder, JobQuery, JobRow, NewJob, Page, Quota
-from oncue.engines.postgres import following, lanes, repeats, rows
+from oncue.engines.port import Cancelled, Created, Creation, JobQuery, JobRow, KeyHolder, NewJob, Page, Quota
+from oncue.engines.postgres import following, idempotency, lanes, rows
 from oncue.engines.postgres.classes import classes_for, read_classes
 from oncue.engines.postgres.following import Bite, Note
 from oncue.engines.postgres.inserting import (
@@ -31,11 +31,11 @@ from oncue.engines.postgres.inserting import (
     insert_runs,
     is_free_of_claims,
     is_plain,
-    write_deeds,
+    write_audit,
     write_ledger,
 )
 from oncue.engines.postgres.lists import list_jobs
-from oncue.engines.postgres.pieces import Pieces
+from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.purging import NotEnded, purge
 from oncue.engines.postgres.quotas import admit_counted, grow, lock_bounds
 from oncue.engines.postgres.store import Connection, Store
@@ -46,7 +46,7 @@ TAGS = ["uid", "tag", "job_id"]
 
 
 class PostgresJobs:
-    def __init__(self, store: Store, pieces: Pieces, most_classes: int) -> None:
+    def __init__(self, store: Store, pieces: Partitions, most_classes: int) -> None:
         self._store = store
         self._pieces = pieces
         self._most_classes = most_classes
@@ -60,7 +60,7 @@ class PostgresJobs:
 
     async def create(self, new: Sequence[NewJob], now: Instant, *, whole: bool = False) -> list[Creation]:
         create = partial(_create, new=new, whole=whole, most_classes=self._most_classes)
-        told_at = {job.deed.at for job in new if job.deed is not None}
+        told_at = {job.audit_entry.at for job in new if job.audit_entry is not None}
         try:
             at_once = new and all(is_plain(job) and is_free_of_claims(job) and job.class_id for job in new)
             fetch = partial(self._store.fetch, hot=True)
@@ -72,10 +72,10 @@ class PostgresJobs:
         except asyncpg.UniqueViolationError:  # the same job by two callers at once: now the winner is there to be seen
             return await self._pieces.write("audit", told_at, create)
 
-    async def keyed(self, uid: UserNumber, key: str) -> Holder | None:
+    async def keyed(self, uid: UserNumber, key: str) -> KeyHolder | None:
         find = "select job_id, definition from job_keys where uid = $1 and key = $2"
         found = await self._store.fetch(find, uid, key)
-        return Holder(*found[0]) if found else None
+        return KeyHolder(*found[0]) if found else None
 
     async def read(self, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
         async def read(connection: Connection) -> Snapshot | None:
@@ -167,7 +167,7 @@ async def _create(connection: Connection, new: Sequence[NewJob], whole: bool, mo
     there = await _existing(connection, [job.job.job_id for job in new])
     answers = [
         Creation(Created.REPEATED, answer.job_id) if answer.job_id in there else answer
-        for answer in await repeats.take_keys(connection, new)
+        for answer in await idempotency.take_keys(connection, new)
     ]
     if whole and any(answer.outcome is not Created.NEW for answer in answers):
         raise _Undo(answers)  # a repeat is one, whatever else would be in its way by now
@@ -178,7 +178,9 @@ async def _create(connection: Connection, new: Sequence[NewJob], whole: bool, mo
     if whole and any(answer.outcome is not Created.NEW for answer in answers):
         raise _Undo(answers)
     await _take_stable_keys(connection, wanted, admission.takers, made_of)
-    await repeats.give_back(connection, [job for job, one in zip(new, answers, strict=True) if one.outcome in REFUSED])
+    await idempotency.give_back(
+        connection, [job for job, one in zip(new, answers, strict=True) if one.outcome in REFUSED]
+    )
     fresh = [job for job, answer in zip(new, answers, strict=True) if answer.outcome is Created.NEW]
     if unnumbered := wanted_classes(fresh):
         numbers = await classes_for(connection, unnumbered, most_classes)
@@ -191,9 +193,9 @@ async def _create(connection: Connection, new: Sequence[NewJob], whole: bool, mo
     await copy(connection, "agenda", rows.AGENDA, [_agenda_row(job) for job in recurring])
     tags = [tag for new in fresh for tag in _tags(new.job.uid, new.job.job_id, new.job.spec)]
     await copy(connection, "job_tags", TAGS, tags)
-    touched = lanes.Touched()
+    touched = lanes.TouchedLanes()
     await insert_runs(connection, [(job.run, job.job.spec.name) for job in fresh if job.run is not None], touched)
-    await write_deeds(connection, [job.deed for job in fresh if job.deed is not None])
+    await write_audit(connection, [job.audit_entry for job in fresh if job.audit_entry is not None])
     await lanes.tend(connection, touched)
     return answers
 
@@ -273,7 +275,7 @@ async def _apply(
     if change.new_class is not None:
         numbers = await classes_for(connection, {change.new_class: change.uid}, most_classes)
         change = classed(change, numbers[change.new_class])
-    touched, follow = lanes.Touched(), await following.first_bite(connection, change)
+    touched, follow = lanes.TouchedLanes(), await following.first_bite(connection, change)
     await following.lock_lanes(connection, [*change.withdraw, *change.hold, *change.release, *follow.meant], touched)
     tokens = await _withdraw(connection, change)
     pause = change.job is not None and change.job.status is JobStatus.PAUSED
@@ -331,7 +333,7 @@ async def _not_there(connection: Connection, runs: Sequence[NewRun]) -> set[RunI
     return {run.run_id for run in runs} - {row["run_id"] for row in found}
 
 
-async def _hold(connection: Connection, change: JobChange, touched: lanes.Touched) -> None:
+async def _hold(connection: Connection, change: JobChange, touched: lanes.TouchedLanes) -> None:
     for asked, pause in ((change.hold, True), (change.release, False)):
         if not (await following.hold_or_release(connection, asked, touched, pause=pause)).issuperset(asked):
             raise _MovedOn
@@ -355,7 +357,7 @@ async def _add(
     runs: Sequence[NewRun],
     fresh: Set[RunId],
     tokens: Mapping[RunId, int],
-    touched: lanes.Touched,
+    touched: lanes.TouchedLanes,
 ) -> None:
     added = [(run, rows.name_of(run.spec)) for run in runs if run.run_id in fresh or run.run_id in tokens]
     if added:

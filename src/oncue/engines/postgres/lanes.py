@@ -25,7 +25,7 @@ LANE: dict[str, str | int] = {"lane": "lane", "bit": Held.LANE.value, "blocked":
 GATE: dict[str, str | int] = {"lane": "gate", "bit": Held.GATE.value, "blocked": (Held.PAUSED | Held.LANE).value}
 
 
-class Touched(touched.Touched):
+class TouchedLanes(touched.TouchedLanes):
     """With what this transaction has locked already."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Touched(touched.Touched):
         self.locked: dict[int, int] = {}
 
 
-async def lock(connection: Connection, touched: Touched, leaving: int = 0) -> None:
+async def lock(connection: Connection, touched: TouchedLanes, leaving: int = 0) -> None:
     """Before touching waiting members, so many of which will leave: then nobody who tends waits for us in a circle."""
     lanes = sorted(touched.lanes - touched.locked.keys())
     await _lock(connection, touched, dict.fromkeys(lanes, 1))
@@ -41,7 +41,7 @@ async def lock(connection: Connection, touched: Touched, leaving: int = 0) -> No
     await _lock(connection, touched, {row["gate"]: 0 for row in ahead} | touched.gates)
 
 
-async def tend(connection: Connection, touched: Touched) -> None:
+async def tend(connection: Connection, touched: TouchedLanes) -> None:
     if not touched:
         return
     await lock(connection, touched)
@@ -54,7 +54,7 @@ async def tend(connection: Connection, touched: Touched) -> None:
     await meters.expect(connection, touched)
 
 
-async def _lock(connection: Connection, touched: Touched, widths: dict[int, int]) -> None:
+async def _lock(connection: Connection, touched: TouchedLanes, widths: dict[int, int]) -> None:
     """Those that are not locked yet, or whose width is another now; 0 leaves it as it is."""
     locked = touched.locked
     new = {lane: width for lane, width in widths.items() if lane not in locked or width not in (0, locked[lane])}

@@ -12,7 +12,7 @@ import msgspec
 
 from oncue.domain.ids import LaneKey, RunId
 from oncue.domain.instants import NEVER, Duration, Instant
-from oncue.domain.lane import Meter
+from oncue.domain.lane import RateBucket
 from oncue.domain.meter import Given
 from oncue.engines.bites import BITE
 from oncue.engines.granting import (
@@ -25,16 +25,16 @@ from oncue.engines.granting import (
 )
 from oncue.engines.postgres.store import Connection
 from oncue.engines.sql import statements
-from oncue.engines.touched import Touched
+from oncue.engines.touched import TouchedLanes
 
 _SQL = statements("oncue.engines.postgres")
 
 
-async def expect(connection: Connection, touched: Touched) -> None:
+async def expect(connection: Connection, touched: TouchedLanes) -> None:
     """The newest definitions, and when there is something to grant."""
     if not touched.meters:
         return
-    known = [touched.rates.get(key) or Meter(LaneKey(key), 0, Duration(0)) for key in sorted(touched.meters)]
+    known = [touched.rates.get(key) or RateBucket(LaneKey(key), 0, Duration(0)) for key in sorted(touched.meters)]
     await connection.execute(
         _SQL["put_meters"],
         [meter.key for meter in known],
@@ -47,13 +47,13 @@ async def expect(connection: Connection, touched: Touched) -> None:
 class Taken(msgspec.Struct, frozen=True):
     """A meter that is ours for this transaction, and how many of those that wait for it may start in it."""
 
-    meter: Meter
+    meter: RateBucket
     check_at: Instant
     count: int
     most: int
 
 
-async def grant(connection: Connection, until: Instant, limit: int, now: Instant) -> list[Instant]:
+async def permit(connection: Connection, until: Instant, limit: int, now: Instant) -> list[Instant]:
     """When those that were given a start are due. Meters that somebody else grants this moment are left to them."""
     taken = await _take(connection, until, limit, now)
     if not taken:
@@ -72,7 +72,7 @@ async def grant(connection: Connection, until: Instant, limit: int, now: Instant
         advanced.append((key, free_at, next_check(one.check_at, last, now), before[key].count + len(given)))
     if due:
         run_ids = sorted(due)
-        await connection.execute(_SQL["grant"], run_ids, [due[run_id] for run_id in run_ids])
+        await connection.execute(_SQL["permit"], run_ids, [due[run_id] for run_id in run_ids])
         columns = ["meter", "at", "run_id", "token", "due"]
         await connection.copy_records_to_table("grants", records=records, columns=columns)
     await connection.execute(_SQL["advance_meters"], *map(list, zip(*advanced, strict=True)), NEVER)
@@ -83,7 +83,7 @@ async def _take(connection: Connection, until: Instant, limit: int, now: Instant
     ahead = Duration(max(0, until - now))
     taken = []
     for row in await connection.fetch(_SQL["take_meters"], until, limit, now):
-        meter = Meter(row["meter"], row["starts"], row["per"])
+        meter = RateBucket(row["meter"], row["starts"], row["per"])
         taken.append(Taken(meter, row["check_at"], row["given"], min(limit, most_starts(meter, ahead))))
     return taken
 

@@ -15,11 +15,11 @@ from oncue.domain.planning import PLANNED_AT_ONCE, DueJob, Plan
 from oncue.domain.run import State
 from oncue.domain.zones import PACKAGED
 from oncue.engines.deciding import plans_of
-from oncue.engines.port import Count, Granted, Planned
+from oncue.engines.port import Count, Permitted, Planned
 from oncue.engines.postgres import lanes, meters, rows
 from oncue.engines.postgres.counting import count
 from oncue.engines.postgres.inserting import insert_runs, write_ledger
-from oncue.engines.postgres.pieces import Pieces
+from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.running import end_waiting
 from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.rules import FORGOTTEN_AFTER, SAID_EVERY
@@ -30,7 +30,7 @@ _SQL = statements("oncue.engines.postgres")
 
 
 class PostgresPlanning:
-    def __init__(self, store: Store, pieces: Pieces) -> None:
+    def __init__(self, store: Store, pieces: Partitions) -> None:
         self._store = store
         self._pieces = pieces
 
@@ -76,7 +76,7 @@ class PostgresPlanning:
     async def expire(self, limit: int, now: Instant) -> int:
         async def expire(connection: Connection) -> int:
             found = await connection.fetch(_SQL["expired"], now, limit)
-            touched = lanes.Touched()
+            touched = lanes.TouchedLanes()
             for row in found:
                 touched.free(row["lane"], row["gate"])
             run_ids = [row["run_id"] for row in found]
@@ -84,13 +84,13 @@ class PostgresPlanning:
 
         return await self._pieces.write("history", [now], expire)
 
-    async def grant(self, until: Instant, limit: int, now: Instant) -> Granted:
+    async def permit(self, until: Instant, limit: int, now: Instant) -> Permitted:
         next_at, check_at = await self._next_grant()
         if next_at > until and check_at > now:
-            return Granted(next_at=None if next_at == NEVER else next_at)
-        due = await self._store.write(lambda c: meters.grant(c, until, limit, now))
+            return Permitted(next_at=None if next_at == NEVER else next_at)
+        due = await self._store.write(lambda c: meters.permit(c, until, limit, now))
         next_at, _ = await self._next_grant()
-        return Granted(len(due), min(due, default=None), None if next_at == NEVER else next_at)
+        return Permitted(len(due), min(due, default=None), None if next_at == NEVER else next_at)
 
     async def recall(self, until: Instant, now: Instant) -> int:
         return await self._store.write(lambda c: meters.recall(c, until, now))
@@ -105,7 +105,7 @@ async def _write(connection: Connection, plans: Sequence[Plan], now: Instant) ->
     """Runs, cursors and ledger, in the transaction that holds the cursors' locks."""
     if not plans:
         return
-    touched = lanes.Touched()
+    touched = lanes.TouchedLanes()
     runs = [run for made in plans for run in made.runs]
     found = await connection.fetch(
         "select run_id from waiting where run_id = any($1::uuid[])", [r.run_id for r in runs]
@@ -142,7 +142,7 @@ async def _put_off(connection: Connection, unreadable: Sequence[Record], now: In
 
 async def _withdraw(connection: Connection, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
     run_ids = sorted(withdrawal.run_id for withdrawal in withdrawals)
-    touched = lanes.Touched()
+    touched = lanes.TouchedLanes()
     for row in await connection.fetch("select lane, gate from waiting where run_id = any($1::uuid[])", run_ids):
         touched.free(row["lane"], row["gate"])
     await lanes.lock(connection, touched, leaving=len(run_ids))

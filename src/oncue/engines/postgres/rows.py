@@ -13,7 +13,7 @@ from oncue.domain.instants import NEVER
 from oncue.domain.job import Cursor, Job, JobStatus, decode_spec, encode_spec
 from oncue.domain.lane import Held
 from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settlement, State, Trigger
-from oncue.engines.port import JobRow, Nearby
+from oncue.engines.port import JobRow, LastAndNext
 
 STATUSES = tuple(JobStatus)
 STATUS_NUMBER = {status: number for number, status in enumerate(STATUSES)}
@@ -222,11 +222,11 @@ def view(row: Record | dict[str, Any]) -> RunView:
     )
 
 
-def nearby(row: Record) -> Nearby:
+def last_and_next(row: Record) -> LastAndNext:
     if row["run_id"] is None:
-        return Nearby(None, row["next_at"])
+        return LastAndNext(None, row["next_at"])
     _, *last, (_, next_at) = row.items()
-    return Nearby(view(dict(last)), next_at)
+    return LastAndNext(view(dict(last)), next_at)
 
 
 def cursor(row: Record) -> Cursor:

@@ -18,11 +18,11 @@ from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import JobStatus
 from oncue.domain.lane import Held
 from oncue.domain.run import Claimed, Peeked, Settled, Settlement, State
-from oncue.engines.port import Cancelled, Count, Turns
+from oncue.engines.port import Cancelled, Count, FairRuns
 from oncue.engines.postgres import lanes, rows
 from oncue.engines.postgres.counting import count
 from oncue.engines.postgres.inserting import copy
-from oncue.engines.postgres.pieces import Pieces
+from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.store import Connection, Fetch, Store
 from oncue.engines.sql import statements
 
@@ -40,7 +40,7 @@ ALIVE = "and exists (select from workers where worker_id = $1 for key share)"
 
 
 class PostgresRunning:
-    def __init__(self, store: Store, pieces: Pieces) -> None:
+    def __init__(self, store: Store, pieces: Partitions) -> None:
         self._store = store
         self._pieces = pieces
 
@@ -50,11 +50,11 @@ class PostgresRunning:
 
     async def peek_fair(
         self, classes: Sequence[ClassId], after: UserNumber, users: int, each: int, now: Instant
-    ) -> Turns:
+    ) -> FairRuns:
         classes = await self._worth_a_look(classes)
         found = await self._store.fetch(_SQL["peek_fair"], classes, after, users, each, now, LOOKS, hot=True)
         asked = len({row["uid"] for row in found})
-        return Turns(
+        return FairRuns(
             rows.peeked(row for row in found if row["run_id"] is not None), found[-1]["uid"] if asked == LOOKS else None
         )
 
@@ -112,24 +112,24 @@ class PostgresRunning:
         found = await self._store.fetch(_SQL["save"], run.run_id, worker_id, run.token, progress, checkpoint, hot=True)
         return bool(found)
 
-    async def reap(
+    async def recover_runs(
         self, limit: int, now: Instant, decide: Callable[[Claimed, WorkerId, Instant], Settlement]
     ) -> Settled:
-        async def reap(connection: Connection) -> Settled:
+        async def recover_runs(connection: Connection) -> Settled:
             found = await _take_orphans(connection, limit)
             runs = await _claimed([tuple(row)[:-1] for row in found], connection.fetch)
             by_worker: dict[WorkerId, list[Settlement]] = defaultdict(list)
             for run, row in zip(runs, found, strict=True):
                 by_worker[row["worker_id"]].append(decide(run, row["worker_id"], row["claimed_at"]))
             cancelled: set[RunId] = set()
-            touched = lanes.Touched()
+            touched = lanes.TouchedLanes()
             for worker_id, decided in by_worker.items():
                 answer = await _write(connection, worker_id, decided, touched, alive="", again_counts_as=Count.LOST)
                 cancelled |= answer.cancelled
             await lanes.tend(connection, touched)
             return Settled(cancelled=frozenset(cancelled))
 
-        return await self._pieces.write("history", [now], reap)
+        return await self._pieces.write("history", [now], recover_runs)
 
 
 async def _claimed(found: Sequence[Iterable[Any]], fetch: Fetch) -> list[Claimed]:
@@ -164,7 +164,7 @@ async def _settle(
     settlements: Sequence[Settlement],
     again_counts_as: Count | None = Count.RETRIED,
 ) -> Settled:
-    touched = lanes.Touched()
+    touched = lanes.TouchedLanes()
     settled = await _write(connection, worker_id, settlements, touched, alive=ALIVE, again_counts_as=again_counts_as)
     await lanes.tend(connection, touched)
     return settled
@@ -174,7 +174,7 @@ async def _write(
     connection: Connection,
     worker_id: WorkerId,
     settlements: Sequence[Settlement],
-    touched: lanes.Touched,
+    touched: lanes.TouchedLanes,
     *,
     alive: str,
     again_counts_as: Count | None,
@@ -236,7 +236,7 @@ async def _try_again(
     settlements: Sequence[Settlement],
     alive: str,
     rate: Held,
-    touched: lanes.Touched,
+    touched: lanes.TouchedLanes,
 ) -> set[RunId]:
     """Those that were still held and wait again."""
     paused = await _paused_jobs(connection, settlements)
@@ -284,13 +284,13 @@ async def _cancel(connection: Connection, run_id: RunId, where: Record, now: Ins
     if where["state"] == State.RUNNING:
         told = await connection.fetch(_SQL["cancel_running"], [run_id], now)
         return Cancelled(told=tuple((row["run_id"], row["worker_id"]) for row in told))
-    touched = lanes.Touched()
+    touched = lanes.TouchedLanes()
     touched.free(where["lane"], where["gate"])
     return Cancelled(stopped=await end_waiting(connection, [run_id], touched, State.CANCELLED, now))
 
 
 async def end_waiting(
-    connection: Connection, run_ids: Sequence[RunId], touched: lanes.Touched, state: State, now: Instant
+    connection: Connection, run_ids: Sequence[RunId], touched: lanes.TouchedLanes, state: State, now: Instant
 ) -> tuple[RunId, ...]:
     """Waiting runs that will never start. Their lanes are locked before their rows: see lanes.py.
 

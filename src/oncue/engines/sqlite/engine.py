@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from oncue.clock import SystemClock
 from oncue.domain.instants import Duration, Instant
-from oncue.engines.port import Capabilities, Fleet, History, Jobs, People, Planning, Running, Signals
+from oncue.engines.port import Accounts, Capabilities, Fleet, History, Jobs, Planning, Running, Signals
 from oncue.engines.sql import statements
+from oncue.engines.sqlite.accounts import SqliteAccounts
 from oncue.engines.sqlite.fleet import SqliteFleet
 from oncue.engines.sqlite.history import SqliteHistory
 from oncue.engines.sqlite.jobs import SqliteJobs
 from oncue.engines.sqlite.migrate import migrate
-from oncue.engines.sqlite.people import SqlitePeople
-from oncue.engines.sqlite.pieces import Pieces
+from oncue.engines.sqlite.partitions import Partitions
 from oncue.engines.sqlite.planning import SqlitePlanning
 from oncue.engines.sqlite.running import SqliteRunning
 from oncue.engines.sqlite.signals import SqliteSignals
@@ -28,14 +28,14 @@ class SqliteEngine:
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._signals = SqliteSignals(store.path)
-        pieces = Pieces(settings.history_width)
+        pieces = Partitions(settings.history_width)
         jobs = SqliteJobs(store, pieces, settings.quota_classes)
         self.jobs: Jobs = jobs
         self.planning: Planning = SqlitePlanning(store, pieces)
         self.running: Running = SqliteRunning(store, pieces)
         self.fleet: Fleet = SqliteFleet(store)
         self.history: History = SqliteHistory(store, pieces, jobs, settings)
-        self.people: People = SqlitePeople(store)
+        self.accounts: Accounts = SqliteAccounts(store)
         self.signals: Signals = self._signals
 
     @classmethod

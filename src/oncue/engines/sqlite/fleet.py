@@ -9,7 +9,7 @@ import msgspec
 
 from oncue.domain.ids import ClassId, RunId, WorkerId
 from oncue.domain.instants import Instant
-from oncue.engines.port import Beat, Mail, Task, Worker
+from oncue.engines.port import Beat, CancelRequest, Task, Worker
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
@@ -48,15 +48,15 @@ class SqliteFleet:
 
         return await self._store.write(beat)
 
-    async def mail(self, worker_id: WorkerId) -> tuple[Mail, ...]:
+    async def cancel_requests(self, worker_id: WorkerId) -> tuple[CancelRequest, ...]:
         return await self._store.read(lambda db: _mail(db, worker_id), hot=True)
 
-    async def bury(self, silent: Mapping[WorkerId, Instant]) -> list[WorkerId]:
-        def bury(db: Connection) -> list[WorkerId]:
+    async def expire_workers(self, silent: Mapping[WorkerId, Instant]) -> list[WorkerId]:
+        def expire_workers(db: Connection) -> list[WorkerId]:
             each = silent.items()
-            return [one for one, beat_at in each if first(db, _SQL["bury"], (one.bytes, beat_at)) is not None]
+            return [one for one, beat_at in each if first(db, _SQL["expire_workers"], (one.bytes, beat_at)) is not None]
 
-        return await self._store.write(bury)
+        return await self._store.write(expire_workers)
 
     async def leave(self, worker_id: WorkerId) -> None:
         forget = "delete from workers where worker_id = ?"
@@ -87,8 +87,10 @@ class SqliteFleet:
         return dict(await self._store.read(lambda db: fetch(db, "select queue, paused_at from queues")))
 
 
-def _mail(db: Connection, worker_id: WorkerId) -> tuple[Mail, ...]:
-    return tuple(Mail(RunId(UUID(bytes=run_id))) for (run_id,) in fetch(db, _SQL["mail"], (worker_id.bytes,)))
+def _mail(db: Connection, worker_id: WorkerId) -> tuple[CancelRequest, ...]:
+    return tuple(
+        CancelRequest(RunId(UUID(bytes=run_id))) for (run_id,) in fetch(db, _SQL["cancel_requests"], (worker_id.bytes,))
+    )
 
 
 def _json(values: Sequence[object]) -> str:

@@ -24,10 +24,10 @@ from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.counting import Counted, count
 from oncue.engines.sqlite.inserting import delete_many, insert_runs, write_ledger
 from oncue.engines.sqlite.lanes import tend
-from oncue.engines.sqlite.pieces import Pieces
+from oncue.engines.sqlite.partitions import Partitions
 from oncue.engines.sqlite.running import ask_to_stop, end_waiting
 from oncue.engines.sqlite.store import Connection, fetch, first
-from oncue.engines.touched import Touched
+from oncue.engines.touched import TouchedLanes
 
 _SQL = statements("oncue.engines.sqlite")
 
@@ -67,7 +67,7 @@ def forget(db: Connection, job_id: JobId) -> None:
     db.execute("delete from unfinished where job_id = ?", (job_id.bytes,))
 
 
-def next_bite(db: Connection, pieces: Pieces, job_id: JobId, now: Instant) -> Bite:
+def next_bite(db: Connection, pieces: Partitions, job_id: JobId, now: Instant) -> Bite:
     """Of a job that is unfinished: as it is now. A one-shot's runs follow nothing but its cancel."""
     note = noted(db, job_id)
     if note is None:
@@ -85,7 +85,7 @@ def next_bite(db: Connection, pieces: Pieces, job_id: JobId, now: Instant) -> Bi
     return bite
 
 
-def cancel_some(db: Connection, pieces: Pieces, job_id: JobId, now: Instant) -> Bite:
+def cancel_some(db: Connection, pieces: Partitions, job_id: JobId, now: Instant) -> Bite:
     told = ask_to_stop(db, [row[0] for row in fetch(db, _SQL["running_of_job"], (job_id.bytes,))], now)
     waiting = [row[0] for row in fetch(db, _SQL["waiting_of_job"], (job_id.bytes, BITE))]
     stopped = end_waiting(db, pieces, waiting, State.CANCELLED, now)
@@ -112,14 +112,14 @@ def walk(db: Connection, job_id: JobId, after: bytes = b"") -> list[WaitingRun]:
 
 def hold_or_release_some(db: Connection, job: Job, runs: Sequence[WaitingRun], since: Instant = NEVER) -> None:
     meant = [run.run_id.bytes for run in runs if is_meant(job, run, since)]
-    touched = Touched()
+    touched = TouchedLanes()
     hold_or_release(db, meant, touched, pause=job.status is JobStatus.PAUSED)
     tend(db, touched)
 
 
 def _follow(db: Connection, job: Job, class_id: ClassId, note: Note, now: Instant) -> bool:
     """Whether there were no more."""
-    runs, touched = walk(db, job.job_id, note.reached), Touched()
+    runs, touched = walk(db, job.job_id, note.reached), TouchedLanes()
     outdated = [run for run in runs if is_outdated(job, run, note.drop_before)]
     tokens = withdraw(db, [run.run_id.bytes for run in outdated], touched)
     after_all = followed(job, class_id, outdated, note.drop_before, now)
@@ -141,7 +141,7 @@ def reach(db: Connection, job_id: JobId, last: WaitingRun) -> None:
     db.execute("update unfinished set run_id = ? where job_id = ?", (last.run_id.bytes, job_id.bytes))
 
 
-def withdraw(db: Connection, run_ids: list[bytes], touched: Touched) -> dict[bytes, int]:
+def withdraw(db: Connection, run_ids: list[bytes], touched: TouchedLanes) -> dict[bytes, int]:
     """Take waiting runs away as if they had never been, but for the counters and their tokens: one that is added again
     goes on from there, or an older attempt's word would count for it.
     """
@@ -157,7 +157,7 @@ def withdraw(db: Connection, run_ids: list[bytes], touched: Touched) -> dict[byt
     return tokens
 
 
-def hold_or_release(db: Connection, run_ids: list[bytes], touched: Touched, *, pause: bool) -> None:
+def hold_or_release(db: Connection, run_ids: list[bytes], touched: TouchedLanes, *, pause: bool) -> None:
     """Their lanes are tended by the caller."""
     for _, _, lane, gate in fetch(db, _SQL["members"], (rows.blobs(run_ids),)) if run_ids else ():
         touched.free(lane, gate)

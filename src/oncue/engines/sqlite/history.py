@@ -13,18 +13,28 @@ from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry
 from oncue.domain.run import NewRun, RunView, State
 from oncue.engines.marks import mark, unmark
-from oncue.engines.port import FOLDED_AT_ONCE, Count, Counter, Nearby, Page, Quota, RunQuery, Standing, Usage
+from oncue.engines.port import (
+    ROLLED_UP_AT_ONCE,
+    Count,
+    Counter,
+    LastAndNext,
+    Page,
+    Quota,
+    RunDiagnosis,
+    RunQuery,
+    Usage,
+)
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.inserting import insert_runs
 from oncue.engines.sqlite.jobs import SqliteJobs
 from oncue.engines.sqlite.lanes import tend
-from oncue.engines.sqlite.lists import LAST, list_recent, list_runs, nearby
-from oncue.engines.sqlite.pieces import Pieces, find_ended
+from oncue.engines.sqlite.lists import LAST, last_and_next, list_recent, list_runs
+from oncue.engines.sqlite.maintenance import Maintenance
+from oncue.engines.sqlite.partitions import Partitions, find_ended
 from oncue.engines.sqlite.quotas import grow
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
-from oncue.engines.sqlite.tending import Tending
-from oncue.engines.touched import Touched
+from oncue.engines.touched import TouchedLanes
 from oncue.settings import Settings
 
 _SQL = statements("oncue.engines.sqlite")
@@ -35,18 +45,18 @@ _GATE = {"lane": "gate", "inside": "held & 7 in (0, 4)", "in_line": "held & 7 = 
 
 
 class SqliteHistory:
-    def __init__(self, store: Store, pieces: Pieces, jobs: SqliteJobs, settings: Settings) -> None:
+    def __init__(self, store: Store, pieces: Partitions, jobs: SqliteJobs, settings: Settings) -> None:
         self._store = store
         self._pieces = pieces
         self._jobs = jobs
         self._settings = settings
-        self._tending = Tending(store, pieces, settings)
+        self._maintenance = Maintenance(store, pieces, settings)
 
     async def run(self, uid: UserNumber | None, run_id: RunId) -> RunView | None:
         return await self._store.read(lambda db: _find(db, uid, run_id))
 
-    async def standing(self, uid: UserNumber | None, run_id: RunId) -> Standing | None:
-        def look(db: Connection) -> Standing | None:
+    async def standing(self, uid: UserNumber | None, run_id: RunId) -> RunDiagnosis | None:
+        def look(db: Connection) -> RunDiagnosis | None:
             run = _find(db, uid, run_id)
             return None if run is None else _standing(db, run)
 
@@ -62,8 +72,8 @@ class SqliteHistory:
 
         return await self._store.read(look)
 
-    async def nearby(self, job_ids: Sequence[JobId]) -> dict[JobId, Nearby]:
-        return await self._store.read(lambda db: nearby(db, job_ids))
+    async def last_and_next(self, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
+        return await self._store.read(lambda db: last_and_next(db, job_ids))
 
     async def ledger(
         self, uid: UserNumber | None, job_id: JobId, limit: int = 100, after: str | None = None
@@ -89,7 +99,7 @@ class SqliteHistory:
             fresh = [run for run in runs if run.parent is not None and _take_off(db, run.uid, run.parent)]
             for uid, n in sorted(Tally(run.uid for run in fresh).items()):
                 grow(db, uid, Usage(runs=n), quota)
-            touched = Touched()
+            touched = TouchedLanes()
             insert_runs(db, [(run, rows.name_of(run.spec)) for run in fresh], touched)
             tend(db, touched)
             return frozenset(run.run_id for run in fresh)
@@ -113,15 +123,15 @@ class SqliteHistory:
         # a newer oncue may count more
         return [Counter(uid, class_id, Count(what), n) for uid, class_id, what, n in found if what in COUNTED]
 
-    async def fold(self, limit: int = FOLDED_AT_ONCE) -> int:
+    async def roll_up(self, limit: int = ROLLED_UP_AT_ONCE) -> int:
         return 0  # counts are exact as they are written
 
     async def tended(self, now: Instant, step: Duration) -> Instant:
         [(at,)] = await self._store.write(lambda db: fetch(db, _SQL["tended"], (now, step)))
         return Instant(at)
 
-    async def tend(self, now: Instant, keep: Duration) -> int:
-        return await self._tending.tend(now, Instant(now - keep))
+    async def maintain(self, now: Instant, keep: Duration) -> int:
+        return await self._maintenance.maintain(now, Instant(now - keep))
 
 
 def _find(db: Connection, uid: UserNumber | None, run_id: RunId) -> RunView | None:
@@ -137,27 +147,27 @@ def _find(db: Connection, uid: UserNumber | None, run_id: RunId) -> RunView | No
     return run
 
 
-def _standing(db: Connection, run: RunView) -> Standing:
+def _standing(db: Connection, run: RunView) -> RunDiagnosis:
     match run.state:
         case State.RUNNING:
             worker_id = rows.bytes_or_none(run.worker_id)
             worker = first(db, "select beat_at, lease from workers where worker_id = ?", (worker_id,))
-            return Standing(run) if worker is None else Standing(run, beat_at=worker[0], lease=worker[1])
+            return RunDiagnosis(run) if worker is None else RunDiagnosis(run, beat_at=worker[0], lease=worker[1])
         case State.WAITING if run.held & (Held.LANE | Held.GATE):
             return _standing_behind(db, run, _LANE if run.held & Held.LANE else _GATE)
         case State.WAITING if not run.held:
             [(before,)] = fetch(db, _SQL["standing_among_due"], (run.class_id, run.due, run.run_id.bytes))
-            return Standing(run, place=before)
+            return RunDiagnosis(run, place=before)
         case _:
-            return Standing(run)
+            return RunDiagnosis(run)
 
 
-def _standing_behind(db: Connection, run: RunView, names: dict[str, str]) -> Standing:
+def _standing_behind(db: Connection, run: RunView, names: dict[str, str]) -> RunDiagnosis:
     run_id = run.run_id.bytes
     [(lane,)] = fetch(db, f"select {names['lane']} from runs where run_id = ?", (run_id,))
     holder = first(db, _SQL["standing_in_lane"].format(**names), (lane, run_id))
     [(before,)] = fetch(db, _SQL["standing_in_line"].format(**names), (lane, run.wanted, run_id))
-    return Standing(run, rows.id_or_none(holder[0]) if holder else None, before)
+    return RunDiagnosis(run, rows.id_or_none(holder[0]) if holder else None, before)
 
 
 def _take_off(db: Connection, uid: UserNumber | None, run_id: RunId) -> bool:

@@ -11,11 +11,11 @@ from typing import Any
 from oncue.domain.instants import Instant
 from oncue.domain.ledger import Entry
 from oncue.domain.run import NewRun
-from oncue.engines.port import Count, Deed
+from oncue.engines.port import AuditEntry, Count
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.counting import Counted, count
 from oncue.engines.sqlite.store import Connection
-from oncue.engines.touched import Touched
+from oncue.engines.touched import TouchedLanes
 
 # Measured: ten rows a statement are a third faster than one; and a hundred keys listed one by one are removed in half
 # the time of an array, which SQLite would first copy into a table of its own.
@@ -57,7 +57,7 @@ def delete_many(
 def insert_runs(
     db: Connection,
     runs: Iterable[tuple[NewRun, str | None]],
-    touched: Touched,
+    touched: TouchedLanes,
     tokens: Mapping[bytes, int] = NO_TOKENS,
 ) -> None:
     """Add runs with their names, count them, and note the lanes that have to be tended before the transaction ends.
@@ -78,5 +78,5 @@ def write_ledger(db: Connection, entries: Iterable[Entry], now: Instant) -> None
     insert_many(db, "ledger", rows.LEDGER, [rows.ledger_row(entry, now) for entry in entries])
 
 
-def write_deeds(db: Connection, deeds: Iterable[Deed]) -> None:
-    insert_many(db, "audit", rows.AUDIT, [rows.deed_row(deed) for deed in deeds])
+def write_audit(db: Connection, audit_entries: Iterable[AuditEntry]) -> None:
+    insert_many(db, "audit", rows.AUDIT, [rows.audit_row(audit_entry) for audit_entry in audit_entries])

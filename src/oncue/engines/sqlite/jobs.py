@@ -17,26 +17,26 @@ from oncue.engines.admitting import StableKey, definitions, first_with_each
 from oncue.engines.bites import BITES_AT_ONCE
 from oncue.engines.classing import numbered, told
 from oncue.engines.classing import wanted as wanted_classes
-from oncue.engines.port import Cancelled, Created, Creation, Holder, JobQuery, JobRow, NewJob, Page, Quota
-from oncue.engines.repeat_keys import Kept, RepeatKey
+from oncue.engines.idempotency import Kept, StoredKey
+from oncue.engines.port import Cancelled, Created, Creation, JobQuery, JobRow, KeyHolder, NewJob, Page, Quota
 from oncue.engines.sql import statements
-from oncue.engines.sqlite import following, repeats, rows
+from oncue.engines.sqlite import following, idempotency, rows
 from oncue.engines.sqlite.classes import classes_for, read_classes
 from oncue.engines.sqlite.following import Bite, Note
-from oncue.engines.sqlite.inserting import insert_many, insert_runs, write_deeds, write_ledger
+from oncue.engines.sqlite.inserting import insert_many, insert_runs, write_audit, write_ledger
 from oncue.engines.sqlite.lanes import tend
 from oncue.engines.sqlite.lists import find_one_shot, list_jobs, runs_of
-from oncue.engines.sqlite.pieces import Pieces, existing, find_ended
+from oncue.engines.sqlite.partitions import Partitions, existing, find_ended
 from oncue.engines.sqlite.purging import purge
 from oncue.engines.sqlite.quotas import admit_counted, grow, put_bounds
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
-from oncue.engines.touched import Touched
+from oncue.engines.touched import TouchedLanes
 
 _SQL = statements("oncue.engines.sqlite")
 
 
 class SqliteJobs:
-    def __init__(self, store: Store, pieces: Pieces, most_classes: int) -> None:
+    def __init__(self, store: Store, pieces: Partitions, most_classes: int) -> None:
         self._store = store
         self._pieces = pieces
         self._most_classes = most_classes
@@ -52,9 +52,9 @@ class SqliteJobs:
         made_of = definitions(new)
         return await self._store.write(lambda db: _create(db, new, made_of, whole, self._most_classes))
 
-    async def keyed(self, uid: UserNumber, key: str) -> Holder | None:
+    async def keyed(self, uid: UserNumber, key: str) -> KeyHolder | None:
         row = await self._store.read(lambda db: first(db, _SQL["key_holder"], (uid, key)))
-        return None if row is None else Holder(JobId(UUID(bytes=row[0])), row[1])
+        return None if row is None else KeyHolder(JobId(UUID(bytes=row[0])), row[1])
 
     async def read(self, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
         return await self._store.read(lambda db: _read(db, uid, job_id))
@@ -159,10 +159,10 @@ def _create(
     takers = admission.takers.items()
     db.executemany(_SQL["take_key"], [(*key, job_id.bytes, made_of.get(job_id)) for key, job_id in takers])
     put_bounds(db, bounds)
-    repeats.keep(db, fresh)
-    touched = Touched()
+    idempotency.keep(db, fresh)
+    touched = TouchedLanes()
     insert_runs(db, [(job.run, job.job.spec.name) for job in fresh if job.run is not None], touched)
-    write_deeds(db, [job.deed for job in fresh if job.deed is not None])
+    write_audit(db, [job.audit_entry for job in fresh if job.audit_entry is not None])
     tend(db, touched)
     return answers
 
@@ -174,10 +174,10 @@ def _answers(db: Connection, new: Sequence[NewJob]) -> list[Creation]:
     """
     job_ids = [job.job.job_id for job in new]
     there = existing(db, [job_id.bytes for job_id in job_ids], min(map(created_at, job_ids), default=Instant(0)))
-    taken: dict[RepeatKey, Kept] = {}
+    taken: dict[StoredKey, Kept] = {}
     answers = []
     for job in new:
-        creation = repeats.by_key(db, job, taken)
+        creation = idempotency.by_key(db, job, taken)
         if creation.outcome is Created.NEW and job.job.job_id.bytes in there:
             creation = Creation(Created.REPEATED, job.job.job_id)
         there.add(job.job.job_id.bytes)
@@ -237,7 +237,7 @@ def _apply(
     if change.new_class is not None:
         numbers = classes_for(db, {change.new_class: change.uid}, most_classes)
         change = classed(change, numbers[change.new_class])
-    touched = Touched()
+    touched = TouchedLanes()
     tokens = following.withdraw(db, [run_id.bytes for run_id in change.withdraw], touched)
     following.hold_or_release(db, [run_id.bytes for run_id in change.hold], touched, pause=True)
     following.hold_or_release(db, [run_id.bytes for run_id in change.release], touched, pause=False)
@@ -310,7 +310,7 @@ def _put_definition(db: Connection, change: JobChange, job: Job, now: Instant) -
     _put_tags(db, job.uid, job.job_id, job.spec)
 
 
-def _add(db: Connection, runs: Sequence[NewRun], tokens: Mapping[bytes, int], touched: Touched) -> None:
+def _add(db: Connection, runs: Sequence[NewRun], tokens: Mapping[bytes, int], touched: TouchedLanes) -> None:
     """One that exists already, in whatever state, is not added again."""
     if runs:
         there = existing(db, [run.run_id.bytes for run in runs])

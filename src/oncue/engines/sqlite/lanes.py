@@ -16,7 +16,7 @@ from oncue.domain.lane import Held
 from oncue.engines.sql import statements
 from oncue.engines.sqlite.meters import expect
 from oncue.engines.sqlite.store import Connection, fetch
-from oncue.engines.touched import Touched
+from oncue.engines.touched import TouchedLanes
 
 _SQL = statements("oncue.engines.sqlite")
 
@@ -38,7 +38,7 @@ _LANE = _Kind(_SQL["lane_inside"], _SQL["lane_line"], Held.LANE)
 _GATE = _Kind(_SQL["gate_inside"], _SQL["gate_line"], Held.GATE)
 
 
-def tend(db: Connection, touched: Touched) -> None:
+def tend(db: Connection, touched: TouchedLanes) -> None:
     if touched.lanes:
         for member in _tend(db, dict.fromkeys(touched.lanes, 1), _LANE, touched):
             touched.free(None, member.gate)
@@ -55,7 +55,7 @@ def _widths(db: Connection, gates: Mapping[int, int]) -> dict[int, int]:
     return {gate: known.get(gate, 1) for gate in gates}
 
 
-def _tend(db: Connection, widths: Mapping[int, int], kind: _Kind, touched: Touched) -> list[_Member]:
+def _tend(db: Connection, widths: Mapping[int, int], kind: _Kind, touched: TouchedLanes) -> list[_Member]:
     """Let in as many as there are places, in order; those let in before their turn go back. Returns who moved."""
     free = dict(widths)
     members: dict[int, list[_Member]] = defaultdict(list)

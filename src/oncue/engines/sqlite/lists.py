@@ -16,11 +16,11 @@ from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import MOST_READ, JobStatus, decode_spec
 from oncue.domain.run import RunView, State
 from oncue.engines.marks import mark, unmark
-from oncue.engines.port import JobQuery, JobRow, Nearby, Page, RunQuery
+from oncue.engines.port import JobQuery, JobRow, LastAndNext, Page, RunQuery
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.classes import all_busy
-from oncue.engines.sqlite.pieces import Piece, find_ended, pieces
+from oncue.engines.sqlite.partitions import Piece, find_ended, pieces
 from oncue.engines.sqlite.store import Connection, fetch, first, stream
 
 _SQL = statements("oncue.engines.sqlite")
@@ -249,12 +249,12 @@ def runs_of(db: Connection, job_id: JobId) -> list[rows.Row]:
     return fetch(db, _SQL["runs_of_job"], (job_id.bytes, MOST_READ + 1))
 
 
-def nearby(db: Connection, job_ids: Sequence[JobId]) -> dict[JobId, Nearby]:
+def last_and_next(db: Connection, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
     newest_first = pieces(db)
-    return {job_id: _nearby(db, job_id, newest_first) for job_id in job_ids}
+    return {job_id: _last_and_next(db, job_id, newest_first) for job_id in job_ids}
 
 
-def _nearby(db: Connection, job_id: JobId, newest_first: list[Piece]) -> Nearby:
+def _last_and_next(db: Connection, job_id: JobId, newest_first: list[Piece]) -> LastAndNext:
     live = runs_of(db, job_id)
     tried = [(wanted, run_id) for run_id, wanted, *_, tries, running in live if running or tries]
     row = first(db, _SQL["live_run"], (max(tried)[1],)) if tried else _last_ended(db, job_id, newest_first)
@@ -263,7 +263,7 @@ def _nearby(db: Connection, job_id: JobId, newest_first: list[Piece]) -> Nearby:
         for run_id, wanted, _, origin, _, token, _, running in live
         if not running and (run_id == job_id.bytes or (origin is None and not token))
     ]
-    return Nearby(None if row is None else rows.view(row), min(own, default=None))
+    return LastAndNext(None if row is None else rows.view(row), min(own, default=None))
 
 
 def _last_ended(db: Connection, job_id: JobId, newest_first: list[Piece]) -> rows.Row | None:

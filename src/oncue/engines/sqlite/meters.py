@@ -11,7 +11,7 @@ import apsw
 
 from oncue.domain.ids import LaneKey
 from oncue.domain.instants import NEVER, Duration, Instant
-from oncue.domain.lane import Meter
+from oncue.domain.lane import RateBucket
 from oncue.domain.meter import Given
 from oncue.engines.bites import BITE
 from oncue.engines.granting import (
@@ -25,12 +25,12 @@ from oncue.engines.granting import (
 )
 from oncue.engines.sql import statements
 from oncue.engines.sqlite.store import Connection, fetch
-from oncue.engines.touched import Touched
+from oncue.engines.touched import TouchedLanes
 
 _SQL = statements("oncue.engines.sqlite")
 
 
-def expect(db: Connection, touched: Touched) -> None:
+def expect(db: Connection, touched: TouchedLanes) -> None:
     """The newest definitions, and when there is something to grant."""
     for key, due in touched.meters.items():
         meter = touched.rates.get(key)
@@ -40,18 +40,18 @@ def expect(db: Connection, touched: Touched) -> None:
             db.execute(_SQL["put_meter"], (key, meter.limit, meter.per, due))
 
 
-def grant(db: Connection, until: Instant, limit: int, now: Instant) -> list[Instant]:
+def permit(db: Connection, until: Instant, limit: int, now: Instant) -> list[Instant]:
     """When those that were given a start are due."""
     due: list[Instant] = []
     for key, starts, per, check_at, count in fetch(db, _SQL["take_meters"], (until, limit, now)):
         if len(due) == limit:
             break
-        due += _grant(db, Meter(key, starts, per), check_at, count, until, limit - len(due), now)
+        due += _grant(db, RateBucket(key, starts, per), check_at, count, until, limit - len(due), now)
     return due
 
 
 def _grant(
-    db: Connection, meter: Meter, check_at: Instant, count: int, until: Instant, limit: int, now: Instant
+    db: Connection, meter: RateBucket, check_at: Instant, count: int, until: Instant, limit: int, now: Instant
 ) -> list[Instant]:
     most = min(limit, most_starts(meter, Duration(max(0, until - now))))
     count -= _forget(db, meter, check_at, now)
@@ -60,7 +60,7 @@ def _grant(
     waiting = fetch(db, _SQL["rated"], (meter.key, until, now, most))
     given: list[Start[bytes]]
     given, free_at = give_starts(meter, before, waiting, until, now)
-    db.executemany(_SQL["grant"], [(start.due, start.run_id) for start in given])
+    db.executemany(_SQL["permit"], [(start.due, start.run_id) for start in given])
     db.executemany(
         "insert into grants (meter, at, run_id, token, due) values (?, ?, ?, ?, ?)",
         [(meter.key, start.at, start.run_id, start.token, start.was_due) for start in given],
@@ -70,7 +70,7 @@ def _grant(
     return [start.due for start in given]
 
 
-def _forget(db: Connection, meter: Meter, check_at: Instant, now: Instant) -> int:
+def _forget(db: Connection, meter: RateBucket, check_at: Instant, now: Instant) -> int:
     """If it is time to look, starts that nobody makes use of; then those that count no longer. How many."""
     gone, since = 0, unchecked_since(check_at)
     if check_at <= now and fetch(db, _SQL["unused"], (meter.key, since, now - UNUSED_AFTER)):

@@ -18,24 +18,24 @@ from oncue.domain.planning import PLANNED_AT_ONCE, DueJob, Plan
 from oncue.domain.run import State
 from oncue.domain.zones import PACKAGED
 from oncue.engines.deciding import plans_of
-from oncue.engines.port import Granted, Planned
+from oncue.engines.port import Permitted, Planned
 from oncue.engines.rules import FORGOTTEN_AFTER, SAID_EVERY
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import meters, rows
 from oncue.engines.sqlite.following import withdraw
 from oncue.engines.sqlite.inserting import insert_runs, write_ledger
 from oncue.engines.sqlite.lanes import tend
-from oncue.engines.sqlite.pieces import Pieces
+from oncue.engines.sqlite.partitions import Partitions
 from oncue.engines.sqlite.running import end_waiting
 from oncue.engines.sqlite.store import Connection, Store, fetch
-from oncue.engines.touched import Touched
+from oncue.engines.touched import TouchedLanes
 from oncue.engines.unreadable import put_off, readable
 
 _SQL = statements("oncue.engines.sqlite")
 
 
 class SqlitePlanning:
-    def __init__(self, store: Store, pieces: Pieces) -> None:
+    def __init__(self, store: Store, pieces: Partitions) -> None:
         self._store = store
         self._pieces = pieces
 
@@ -81,16 +81,16 @@ class SqlitePlanning:
 
         return await self._store.write(expire)
 
-    async def grant(self, until: Instant, limit: int, now: Instant) -> Granted:
-        def grant(db: Connection) -> Granted:
-            due = meters.grant(db, until, limit, now)
+    async def permit(self, until: Instant, limit: int, now: Instant) -> Permitted:
+        def permit(db: Connection) -> Permitted:
+            due = meters.permit(db, until, limit, now)
             next_at, _ = _next_grant(db)
-            return Granted(len(due), min(due, default=None), None if next_at == NEVER else next_at)
+            return Permitted(len(due), min(due, default=None), None if next_at == NEVER else next_at)
 
         next_at, check_at = await self._store.read(_next_grant)
         if next_at > until and check_at > now:
-            return Granted(next_at=None if next_at == NEVER else next_at)
-        return await self._store.write(grant)
+            return Permitted(next_at=None if next_at == NEVER else next_at)
+        return await self._store.write(permit)
 
     async def recall(self, until: Instant, now: Instant) -> int:
         return await self._store.write(lambda db: meters.recall(db, until, now))
@@ -119,7 +119,7 @@ def _take(db: Connection, since: Instant, until: Instant, limit: int, rules: str
 
 def _write(db: Connection, plans: Sequence[Plan], now: Instant) -> None:
     """Runs, cursors and ledger. A run that is there already stays as it is: an edit may have made it."""
-    touched = Touched()
+    touched = TouchedLanes()
     runs = {run.run_id.bytes: run for made in plans for run in made.runs}
     if runs:
         asked = (rows.blobs(runs),)
@@ -149,7 +149,7 @@ def _withdraw(db: Connection, withdrawals: Sequence[Withdrawal], now: Instant) -
     held = [run_id for (run_id,) in fetch(db, _SQL["still_held"], (rows.blobs(asked), let_in))]
     if not held:
         return frozenset()
-    touched = Touched()
+    touched = TouchedLanes()
     withdraw(db, held, touched)
     write_ledger(db, [asked[run_id].entry for run_id in held], now)
     tend(db, touched)

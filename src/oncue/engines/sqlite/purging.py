@@ -7,7 +7,7 @@ from oncue.domain.job import JobStatus
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.lists import find_one_shot
-from oncue.engines.sqlite.pieces import pieces
+from oncue.engines.sqlite.partitions import pieces
 from oncue.engines.sqlite.store import Connection, fetch, first
 
 _SQL = statements("oncue.engines.sqlite")

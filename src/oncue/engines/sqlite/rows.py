@@ -16,7 +16,7 @@ from oncue.domain.job import Cursor, Job, JobStatus, Spec, decode_spec, encode_s
 from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settlement, State, Trigger
-from oncue.engines.port import Deed, JobRow
+from oncue.engines.port import AuditEntry, JobRow
 
 Row = tuple[Any, ...]
 Id = TypeVar("Id", bound=UUID)
@@ -238,13 +238,13 @@ def entry(row: Row) -> Entry:
     return Entry(JobId(UUID(bytes=job_id)), first, last, n, Outcome(outcome), reason, id_or_none(run_id))
 
 
-def deed_row(deed: Deed) -> tuple[Any, ...]:
+def audit_row(audit_entry: AuditEntry) -> tuple[Any, ...]:
     return (
-        deed.at,
-        deed.uid,
-        bytes_or_none(deed.key_id),
-        deed.action,
-        bytes_or_none(deed.object_id),
-        deed.detail,
-        deed.address,
+        audit_entry.at,
+        audit_entry.uid,
+        bytes_or_none(audit_entry.key_id),
+        audit_entry.action,
+        bytes_or_none(audit_entry.object_id),
+        audit_entry.detail,
+        audit_entry.address,
     )

@@ -21,16 +21,16 @@ from oncue.domain.instants import Instant
 from oncue.domain.job import JobStatus
 from oncue.domain.lane import Held
 from oncue.domain.run import Claimed, Peeked, Settled, Settlement, State
-from oncue.engines.port import Cancelled, Count, Turns
+from oncue.engines.port import Cancelled, Count, FairRuns
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.classes import worth_a_look
 from oncue.engines.sqlite.counting import Counted, count
 from oncue.engines.sqlite.inserting import delete_many, insert_many
 from oncue.engines.sqlite.lanes import tend
-from oncue.engines.sqlite.pieces import Pieces, find_ended
+from oncue.engines.sqlite.partitions import Partitions, find_ended
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
-from oncue.engines.touched import Touched
+from oncue.engines.touched import TouchedLanes
 
 _SQL = statements("oncue.engines.sqlite")
 _COUNT = {
@@ -47,7 +47,7 @@ _TOKEN = rows.HISTORY.index("token")
 
 
 class SqliteRunning:
-    def __init__(self, store: Store, pieces: Pieces) -> None:
+    def __init__(self, store: Store, pieces: Partitions) -> None:
         self._store = store
         self._pieces = pieces
 
@@ -61,12 +61,12 @@ class SqliteRunning:
 
     async def peek_fair(
         self, classes: Sequence[ClassId], after: UserNumber, users: int, each: int, now: Instant
-    ) -> Turns:
+    ) -> FairRuns:
         if not classes:
-            return Turns([])
+            return FairRuns([])
         look = partial(_peek_fair, classes, after, users, each, now)
         found, reached = await self._store.read(look, hot=True)
-        return Turns(rows.peeked(found), reached)
+        return FairRuns(rows.peeked(found), reached)
 
     async def claim(self, worker_id: WorkerId, run_ids: Sequence[RunId], now: Instant) -> list[Claimed]:
         asked = {run_id.bytes: run_id for run_id in run_ids}
@@ -98,10 +98,10 @@ class SqliteRunning:
         given = (run.run_id.bytes, run.token, worker_id.bytes, progress, checkpoint)
         return await self._store.write(lambda db: bool(fetch(db, _SQL["save"], given)))
 
-    async def reap(
+    async def recover_runs(
         self, limit: int, now: Instant, decide: Callable[[Claimed, WorkerId, Instant], Settlement]
     ) -> Settled:
-        def reap(db: Connection) -> Settled:
+        def recover_runs(db: Connection) -> Settled:
             by_worker: dict[bytes, list[Settlement]] = defaultdict(list)
             found = fetch(db, _SQL["orphans"], (limit,))
             known = {row[0]: RunId(UUID(bytes=row[0])) for row in found}
@@ -116,7 +116,7 @@ class SqliteRunning:
                 cancelled |= outcome.settled().cancelled
             return Settled(cancelled=frozenset(cancelled))
 
-        return await self._store.write(reap)
+        return await self._store.write(recover_runs)
 
     async def _settle(self, expected: _Outcome) -> Settled:
         """In the hope that nobody interfered; else the attempt is undone and made again with a closer look."""
@@ -182,8 +182,8 @@ class _Outcome:
             tally.update((run.uid, run.class_id, self.again_counts_as) for run in again)
         return tally
 
-    def touched(self) -> Touched:
-        touched = Touched()
+    def touched(self) -> TouchedLanes:
+        touched = TouchedLanes()
         for settled in self.settlements:
             run = settled.run
             if run.lane is not None or run.gate is not None:
@@ -300,7 +300,9 @@ def _fences(db: Connection, worker_id: bytes, run_ids: list[bytes]) -> list[tupl
     return fetch(db, _SQL["fences"], (rows.blobs(run_ids), worker_id)) if run_ids else []
 
 
-def _cancel(pieces: Pieces, uid: UserNumber | None, run_id: RunId, now: Instant, db: Connection) -> Cancelled | None:
+def _cancel(
+    pieces: Partitions, uid: UserNumber | None, run_id: RunId, now: Instant, db: Connection
+) -> Cancelled | None:
     row = first(db, "select uid, state from live_runs where run_id = ?", (run_id.bytes,))
     row = row or find_ended(db, run_id, "select uid, state from {table} where run_id = ?")
     if row is None or (uid is not None and row[0] != uid):
@@ -318,11 +320,13 @@ def ask_to_stop(db: Connection, run_ids: list[bytes], now: Instant) -> tuple[tup
     return tuple((RunId(UUID(bytes=row[0])), WorkerId(UUID(bytes=row[1]))) for row in told if row is not None)
 
 
-def end_waiting(db: Connection, pieces: Pieces, run_ids: list[bytes], state: State, now: Instant) -> tuple[RunId, ...]:
+def end_waiting(
+    db: Connection, pieces: Partitions, run_ids: list[bytes], state: State, now: Instant
+) -> tuple[RunId, ...]:
     """Waiting runs that will never start, into history; their places go to others."""
     if not run_ids:
         return ()
-    piece, touched, tally = pieces.ensure(db, now), Touched(), Counted()
+    piece, touched, tally = pieces.ensure(db, now), TouchedLanes(), Counted()
     for uid, class_id, lane, gate in fetch(db, _SQL["members"], (rows.blobs(run_ids),)):
         tally[uid, class_id, _COUNT[state]] += 1
         touched.free(lane, gate)

@@ -27,8 +27,8 @@ def arguments_of(task: Task, payload: bytes | None) -> dict[str, Any]:
     """The payload was checked at creation; the task may have changed since, and trying again would not help."""
     try:
         return task.arguments(payload)
-    except Invalid as misfit:
-        raise TaskFailed("BadPayload", str(misfit), retry=False) from None
+    except Invalid as mismatch:
+        raise TaskFailed("BadPayload", str(mismatch), retry=False) from None
 
 
 def not_awaitable(result: object) -> object:

@@ -31,7 +31,7 @@ ACTS = (
     *("create", "create", "create"),
     *("claim", "claim", "claim", "claim_everything"),
     *("finish", "finish", "finish", "finish", "settle_again", "lose"),
-    *("cancel", "pause", "resume", "switch_queue", "wait", "wait", "expire", "grant", "grant"),
+    *("cancel", "pause", "resume", "switch_queue", "wait", "wait", "expire", "permit", "permit"),
 )
 
 jobs = st.fixed_dictionaries(
@@ -191,7 +191,7 @@ class Histories(RuleBasedStateMachine):
         if held:
             self.do(self.store.lose(worker))
             cancelled = {run_id for run_id in held if self.model.runs[run_id].cancel_asked}
-            assert self.do(self.store.reap()).cancelled == cancelled
+            assert self.do(self.store.recover_runs()).cancelled == cancelled
             for run_id in held:
                 run = self.claims.pop(run_id)
                 self._settled(attempt.lost(run, worker, self.store.now, self.store.now))
@@ -206,13 +206,13 @@ class Histories(RuleBasedStateMachine):
     def expire(self, n: int) -> None:
         assert self.do(self.store.planning.expire(1_000, self.store.now)) == self.model.expire(self.store.now)
 
-    def grant(self, n: int) -> None:
+    def permit(self, n: int) -> None:
         """Exactly what the rates allow; whatever it does, once starts were not made use of in time."""
         until, now = self.store.at((n % 3) * SECOND), self.store.now
         unused = self.model.sees_unused_starts(now)
-        given = self.do(self.store.grant((n % 3) * SECOND)).runs
+        given = self.do(self.store.permit((n % 3) * SECOND)).runs
         if not unused:
-            assert given == self.model.grant(until, now)
+            assert given == self.model.permit(until, now)
             return
         rated = [run.run_id for run in self.model.runs.values() if run.state is State.WAITING and run.lanes.meter]
         views = [self.do(self.store.run(run_id)) for run_id in rated]

@@ -12,7 +12,7 @@ from oncue.domain.instants import HOUR, MINUTE, SECOND
 from oncue.domain.job import JobStatus
 from oncue.domain.policy import Overlap
 from oncue.domain.run import State
-from oncue.engines.port import Cancelled, Count, Mail, Planned
+from oncue.engines.port import Cancelled, CancelRequest, Count, Planned
 from oncue.testing.conformance.cutting_off import CutOff, cut_off
 from oncue.testing.conformance.store import Store, ids, job_of, only
 
@@ -43,12 +43,12 @@ async def test_a_running_run_is_asked_to_stop(store: Store) -> None:
     assert answer == Cancelled(told=((run_id, worker),))
     view = await store.run(run_id)
     assert (view.state, view.cancel_at) == (State.RUNNING, store.now)
-    assert await store.fleet.mail(worker) == (Mail(run_id),)
+    assert await store.fleet.cancel_requests(worker) == (CancelRequest(run_id),)
     beat = await store.beat(worker)
     assert beat is not None
-    assert beat.mail == (Mail(run_id),)  # kept until it ends: an answer may be lost
+    assert beat.cancel_requests == (CancelRequest(run_id),)  # kept until it ends: an answer may be lost
     await store.succeed(worker, run)
-    assert await store.fleet.mail(worker) == ()
+    assert await store.fleet.cancel_requests(worker) == ()
 
 
 async def test_a_repeat_says_the_same(store: Store) -> None:
@@ -107,7 +107,7 @@ async def test_a_lost_run_that_was_to_be_cancelled_is(store: Store) -> None:
     await store.running.cancel(None, run_id, store.now)
     await store.fleet.leave(worker)
 
-    settled = await store.reap()
+    settled = await store.recover_runs()
 
     assert settled.cancelled == {run_id}
     assert await store.state(run_id) is State.CANCELLED
@@ -126,7 +126,7 @@ async def test_cancelling_a_job_ends_all_of_it(store: Store) -> None:
     assert answer is not None
     assert (set(answer.stopped), answer.told) == (waiting, ((going.run_id, worker),))
     assert {await store.state(run_id) for run_id in waiting} == {State.CANCELLED}
-    assert await store.fleet.mail(worker) == (Mail(going.run_id),)
+    assert await store.fleet.cancel_requests(worker) == (CancelRequest(going.run_id),)
     assert (await store.snapshot(job_id)).job.status is JobStatus.CANCELLED
     assert await store.plan(ahead=HOUR) == Planned()
     again = await store.jobs.cancel(store.uid, job_id, store.now)

@@ -112,7 +112,7 @@ async def test_the_token_rises_with_every_claim(store: Store) -> None:
     await store.beat(worker)
     third = await store.claim_one(worker, run_id)
     await store.lose(worker)
-    await store.reap()
+    await store.recover_runs()
     fourth = await store.claim_one(await store.worker(), run_id)
 
     assert [run.token for run in (first, second, third, fourth)] == [1, 2, 3, 4]

@@ -15,12 +15,12 @@ from oncue.domain.job import Cursor, JobStatus, WaitingRun
 from oncue.domain.placement import Priority, Resources
 from oncue.domain.policy import OnLost, Retry
 from oncue.domain.run import State
-from oncue.engines.port import Count, Created, Creation, NewJob, Repeat
+from oncue.engines.port import Count, Created, Creation, IdempotencyKey, NewJob
 from oncue.testing.conformance.store import Store, job_of, only
 
 
-def repeat(key: str, body: str = "body") -> Repeat:
-    return Repeat(key.encode().ljust(32, b"."), body.encode().ljust(32, b"."))
+def idempotency_key(key: str, body: str = "body") -> IdempotencyKey:
+    return IdempotencyKey(key.encode().ljust(32, b"."), body.encode().ljust(32, b"."))
 
 
 def outcomes(answers: Sequence[Creation]) -> list[Created]:
@@ -31,7 +31,7 @@ async def test_a_one_shot_is_stored_as_it_was_defined(store: Store) -> None:
     new = await store.new_one_shot(
         5 * SECOND,
         payload=b'{"a": 1}',
-        name="mail",
+        name="cancel_requests",
         key="k",
         queue="slow",
         priority=Priority.LOW,
@@ -94,8 +94,8 @@ async def test_a_batch_is_answered_in_order_and_stored_completely(store: Store) 
 
 
 async def test_the_same_key_and_body_again_is_the_same_job(store: Store) -> None:
-    first = await store.new_one_shot(repeat=repeat("k"))
-    second = await store.new_one_shot(repeat=repeat("k"))
+    first = await store.new_one_shot(idempotency_key=idempotency_key("k"))
+    second = await store.new_one_shot(idempotency_key=idempotency_key("k"))
 
     assert await store.create(first) == [Creation(Created.NEW, first.job.job_id)]
     assert await store.create(second) == [Creation(Created.REPEATED, first.job.job_id)]
@@ -105,22 +105,22 @@ async def test_the_same_key_and_body_again_is_the_same_job(store: Store) -> None
 
 
 async def test_the_same_key_is_the_same_job_after_it_has_run(store: Store) -> None:
-    first = await store.new_one_shot(repeat=repeat("k"))
+    first = await store.new_one_shot(idempotency_key=idempotency_key("k"))
     await store.create(first)
     worker = await store.worker()
     await store.succeed(worker, *await store.claim_due(worker))
 
-    assert await store.create(await store.new_one_shot(repeat=repeat("k"))) == [
+    assert await store.create(await store.new_one_shot(idempotency_key=idempotency_key("k"))) == [
         Creation(Created.REPEATED, first.job.job_id)
     ]
     assert await store.claimable() == []
 
 
 async def test_the_same_key_with_another_body_stores_nothing(store: Store) -> None:
-    await store.create(await store.new_one_shot(HOUR, repeat=repeat("k")))
+    await store.create(await store.new_one_shot(HOUR, idempotency_key=idempotency_key("k")))
     before, refused, after = (
         await store.new_one_shot(),
-        await store.new_one_shot(repeat=repeat("k", "another body")),
+        await store.new_one_shot(idempotency_key=idempotency_key("k", "another body")),
         await store.new_recurring(),
     )
 
@@ -134,17 +134,17 @@ async def test_the_same_key_with_another_body_stores_nothing(store: Store) -> No
 
 async def test_another_users_key_is_another_key(store: Store) -> None:
     """Otherwise a user learns another's job ids by guessing keys."""
-    mine = await store.new_one_shot(repeat=repeat("k"))
-    theirs = await store.new_one_shot(uid=store.stranger, repeat=repeat("k"))
+    mine = await store.new_one_shot(idempotency_key=idempotency_key("k"))
+    theirs = await store.new_one_shot(uid=store.stranger, idempotency_key=idempotency_key("k"))
 
     assert outcomes(await store.create(mine, theirs)) == [Created.NEW, Created.NEW]
 
 
 async def test_a_key_twice_in_one_batch_makes_one_job(store: Store) -> None:
     new = [
-        await store.new_one_shot(repeat=repeat("k")),
-        await store.new_one_shot(repeat=repeat("k")),
-        await store.new_one_shot(repeat=repeat("k", "another body")),
+        await store.new_one_shot(idempotency_key=idempotency_key("k")),
+        await store.new_one_shot(idempotency_key=idempotency_key("k")),
+        await store.new_one_shot(idempotency_key=idempotency_key("k", "another body")),
     ]
 
     answers = await store.create(*new)
@@ -184,13 +184,13 @@ async def test_a_late_repeat_does_not_run_it_again(store: Store, so_far: State) 
 
 @pytest.mark.parametrize("refused", [Created.REPEATED, Created.KEY_REUSED])
 async def test_whole_stores_nothing_when_one_is_refused(store: Store, refused: Created) -> None:
-    await store.create(await store.new_one_shot(HOUR, repeat=repeat("k")))
+    await store.create(await store.new_one_shot(HOUR, idempotency_key=idempotency_key("k")))
     body = "body" if refused is Created.REPEATED else "another body"
     new = [
         await store.new_one_shot(group="g"),
-        await store.new_one_shot(repeat=repeat("k", body)),
+        await store.new_one_shot(idempotency_key=idempotency_key("k", body)),
         await store.new_recurring(),
-        await store.new_one_shot(repeat=repeat("fresh")),
+        await store.new_one_shot(idempotency_key=idempotency_key("fresh")),
     ]
 
     answers = await store.create(*new, whole=True)
@@ -199,13 +199,15 @@ async def test_whole_stores_nothing_when_one_is_refused(store: Store, refused: C
     for one in new:
         assert await store.jobs.read(None, one.job.job_id) is None
     assert await store.claimable() == []
-    assert outcomes(await store.create(await store.new_one_shot(repeat=repeat("fresh")))) == [Created.NEW]
+    assert outcomes(await store.create(await store.new_one_shot(idempotency_key=idempotency_key("fresh")))) == [
+        Created.NEW
+    ]
     await store.check_counts()
 
 
 async def test_whole_stores_all_when_none_is_refused(store: Store) -> None:
     most = min(100, store.engine.capabilities.atomic_batch)
-    new = [await store.new_one_shot(repeat=repeat(f"k{i}")) for i in range(most)]
+    new = [await store.new_one_shot(idempotency_key=idempotency_key(f"k{i}")) for i in range(most)]
 
     assert set(outcomes(await store.create(*new, whole=True))) == {Created.NEW}
     assert len(await store.claimable()) == len(new)
@@ -214,7 +216,7 @@ async def test_whole_stores_all_when_none_is_refused(store: Store) -> None:
 async def test_n_identical_creates_at_once_make_one_job(store: Store) -> None:
     """P8, from two processes."""
     stores = [store, await store.second()]
-    new = [await store.new_one_shot(repeat=repeat("k")) for _ in range(30)]
+    new = [await store.new_one_shot(idempotency_key=idempotency_key("k")) for _ in range(30)]
 
     answers = await asyncio.gather(*(stores[i % 2].create(one) for i, one in enumerate(new)))
 
@@ -225,13 +227,13 @@ async def test_n_identical_creates_at_once_make_one_job(store: Store) -> None:
 
 async def test_keys_in_opposite_order_do_not_deadlock(store: Store) -> None:
     stores = [store, await store.second()]
-    keys = [repeat(f"k{i}") for i in range(25)]
+    keys = [idempotency_key(f"k{i}") for i in range(25)]
 
     async def creator(n: int) -> list[Creation]:
         answers = []
         for _ in range(4):
             wanted = store.chance.sample(keys, 15)
-            answers += await stores[n % 2].create(*[await store.new_one_shot(repeat=key) for key in wanted])
+            answers += await stores[n % 2].create(*[await store.new_one_shot(idempotency_key=key) for key in wanted])
         return answers
 
     answers = list(chain(*await asyncio.gather(*(creator(n) for n in range(8)))))
@@ -245,10 +247,10 @@ async def test_of_two_whole_batches_with_the_same_keys_one_is_stored(store: Stor
     """In opposite order and at once: never half of each."""
     other = await store.second()
     for n in range(10):
-        keys = [repeat(f"{n}-{i}") for i in range(6)]
+        keys = [idempotency_key(f"{n}-{i}") for i in range(6)]
         batches = [
-            [await store.new_one_shot(n * DAY, repeat=key) for key in keys],
-            [await store.new_one_shot(n * DAY, repeat=key) for key in reversed(keys)],
+            [await store.new_one_shot(n * DAY, idempotency_key=key) for key in keys],
+            [await store.new_one_shot(n * DAY, idempotency_key=key) for key in reversed(keys)],
         ]
         await asyncio.gather(store.create(*batches[0], whole=True), other.create(*batches[1], whole=True))
 

@@ -170,7 +170,7 @@ async def test_open_letters_outlive_their_stretch_of_history(store: Store) -> No
     await store.history.discard(None, [discarded])
     store.advance(100 * DAY)
 
-    await store.history.tend(store.now, Duration(30 * DAY))
+    await store.history.maintain(store.now, Duration(30 * DAY))
 
     assert only(await letters(store)).payload == b"[1]"
     assert (await store.run(kept)).payload == b"[1]"

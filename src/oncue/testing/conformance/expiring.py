@@ -30,7 +30,7 @@ async def test_what_runs_or_was_tried_does_not_expire(store: Store) -> None:
     await store.fail(worker, await store.claim_one(worker, failed))
     await store.claim_one(unlucky, lost)
     await store.fleet.leave(unlucky)
-    await store.reap()
+    await store.recover_runs()
     store.advance(HOUR)
 
     assert await store.planning.expire(10, store.now) == 0

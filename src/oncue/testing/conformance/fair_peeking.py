@@ -21,7 +21,7 @@ async def users_with_work(store: Store, n: int, **how: object) -> dict[UserNumbe
     """So many users, in the order of their numbers, each with three runs that are due."""
     found = {}
     for i in range(n):
-        uid = await store.people.user(f"user {i}", store.now)
+        uid = await store.accounts.user(f"user {i}", store.now)
         found[uid] = await store.one_shots(3, due=-MINUTE, apart=1, uid=uid, **how)
     return dict(sorted(found.items()))
 
@@ -128,9 +128,9 @@ async def test_only_the_classes_asked_for_have_turns(store: Store) -> None:
 async def test_where_most_have_nothing_due_round_after_round_everybody_comes_up(store: Store) -> None:
     """No round asks all of so many users, and none begins where the last one did."""
     for i in range(1_500):
-        uid = await store.people.user(f"user {i}", store.now)
+        uid = await store.accounts.user(f"user {i}", store.now)
         await store.one_shot(HOUR, uid=uid)
-    last = await store.people.user("the last", store.now)
+    last = await store.accounts.user("the last", store.now)
     await store.one_shots(2_500, due=-HOUR, apart=1, uid=last)
     after, seen = NOBODY, set[UserNumber]()
 

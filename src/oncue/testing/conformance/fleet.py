@@ -36,7 +36,7 @@ async def test_a_beat_says_how_it_is(store: Store) -> None:
     beat = await store.fleet.beat(worker, store.now, draining=True, classes=[number])
 
     assert beat is not None
-    assert beat.mail == ()
+    assert beat.cancel_requests == ()
     known = only(await store.fleet.workers())
     assert (known.beat_at, known.draining, known.classes) == (store.now, True, (number,))
 
@@ -66,9 +66,9 @@ async def test_only_who_is_named_is_buried_and_said_so_once(store: Store) -> Non
     one, two, other = [await store.worker() for _ in range(3)]
     seen = {worker.worker_id: worker.beat_at for worker in await store.fleet.workers() if worker.worker_id != other}
 
-    assert sorted(await store.fleet.bury(seen)) == sorted([one, two])
-    assert await store.fleet.bury(seen) == []
-    assert await store.fleet.bury({}) == []
+    assert sorted(await store.fleet.expire_workers(seen)) == sorted([one, two])
+    assert await store.fleet.expire_workers(seen) == []
+    assert await store.fleet.expire_workers({}) == []
     assert [worker.worker_id for worker in await store.fleet.workers()] == [other]
 
 
@@ -81,9 +81,9 @@ async def test_whoever_has_beaten_since_is_not_buried(store: Store, step: int) -
     store.advance(step)
     assert await store.beat(worker) is not None
 
-    assert await store.fleet.bury({worker: seen}) == []
+    assert await store.fleet.expire_workers({worker: seen}) == []
     assert only(await store.fleet.workers()).beat_at != seen
-    assert await store.bury(worker) == [worker]
+    assert await store.expire_workers(worker) == [worker]
 
 
 async def test_the_buried_are_told_when_they_beat(store: Store) -> None:
@@ -99,7 +99,7 @@ async def test_of_two_who_bury_at_once_one_is_told(store: Store) -> None:
     workers = [await store.worker() for _ in range(20)]
     store.advance(LEASE + 1)
 
-    one, two = await asyncio.gather(store.bury(*workers), other.bury(*reversed(workers)))
+    one, two = await asyncio.gather(store.expire_workers(*workers), other.expire_workers(*reversed(workers)))
 
     assert sorted([*one, *two]) == sorted(workers)
 
@@ -117,7 +117,7 @@ async def test_a_lost_run_is_settled_as_decided(store: Store) -> None:
         seen.append((run, lost_with, since))
         return attempt.lost(run, lost_with, since, store.now)
 
-    assert await store.running.reap(10, store.now, decide) == Settled()
+    assert await store.running.recover_runs(10, store.now, decide) == Settled()
 
     assert seen == [(first, worker, claimed_at)]
     view = await store.run(run_id)
@@ -135,7 +135,7 @@ async def test_nothing_is_reaped_from_the_living(store: Store) -> None:
     run = await store.claim_one(worker, await store.one_shot())
     store.advance(10 * LEASE)
 
-    assert await store.reap() == Settled()
+    assert await store.recover_runs() == Settled()
     assert await store.succeed(worker, run) == Settled()
 
 
@@ -144,7 +144,7 @@ async def test_the_winners_result_stands(store: Store) -> None:
     sleeper, winner = await store.worker(), await store.worker()
     stale = await store.claim_one(sleeper, await store.one_shot())
     await store.lose(sleeper)
-    await store.reap()
+    await store.recover_runs()
 
     assert (await store.succeed(sleeper, stale, result=b'"late"')).lost == {stale.run_id}
     current = await store.claim_one(winner, stale.run_id)
@@ -166,7 +166,7 @@ async def test_a_run_that_takes_three_workers_down_is_dead(store: Store) -> None
         worker = await store.worker()
         await store.claim_one(worker, run_id)
         await store.lose(worker)
-        await store.reap()
+        await store.recover_runs()
         assert (await store.run(run_id)).losses == losses
 
     view = await store.run(run_id)
@@ -181,7 +181,7 @@ async def test_what_may_not_start_twice_is_dead_at_once(store: Store) -> None:
     worker = await store.worker()
     await store.claim_one(worker, run_id)
     await store.lose(worker)
-    await store.reap()
+    await store.recover_runs()
 
     assert await store.state(run_id) is State.DEAD
 
@@ -191,7 +191,7 @@ async def test_failures_and_losses_are_two_counters(store: Store) -> None:
     worker = await store.worker()
     await store.claim_one(worker, run_id)
     await store.lose(worker)
-    await store.reap()
+    await store.recover_runs()
     other = await store.worker()
     await store.fail(other, await store.claim_one(other, run_id))
 
@@ -206,7 +206,7 @@ async def test_what_a_worker_that_left_held_is_reaped_at_once(store: Store) -> N
 
     await store.fleet.leave(worker)
     await store.fleet.leave(worker)
-    await store.reap()
+    await store.recover_runs()
 
     assert await store.claimable() == [run_id]
     assert await store.fleet.workers() == []
@@ -218,7 +218,7 @@ async def test_reaping_takes_no_more_than_asked_for(store: Store) -> None:
     await store.fleet.leave(worker)
 
     for left in (3, 1, 0, 0):
-        await store.reap(limit=2)
+        await store.recover_runs(limit=2)
         assert len(await store.claimable()) == 5 - left
 
 
@@ -238,7 +238,7 @@ async def test_several_reapers_never_take_the_same_run(store: Store) -> None:
                 taken.append(run.run_id)
                 return attempt.lost(run, lost_with, since, now)
 
-            settled = await one.running.reap(3, now, decide)
+            settled = await one.running.recover_runs(3, now, decide)
             written.update(set(taken) - settled.lost)
 
     await asyncio.gather(*(reaper(stores[n % 2]) for n in range(4)))
@@ -261,10 +261,10 @@ async def test_a_burial_racing_claims_leaves_nothing_behind(store: Store) -> Non
     async def bury_soon() -> None:
         for _ in range(8):
             await other.claimable()
-        await other.bury(worker)
+        await other.expire_workers(worker)
 
     await asyncio.gather(claim_all(), bury_soon())
-    await store.reap()
+    await store.recover_runs()
 
     assert await store.running.held_by(worker, runs) == []
     assert set(await store.claimable()) == set(runs)

@@ -107,7 +107,7 @@ async def test_a_lost_run_keeps_its_place(store: Store) -> None:
     store.advance(SECOND)
     await store.fleet.leave(worker)
     assert await store.claimable() == []
-    await store.reap()
+    await store.recover_runs()
 
     assert await in_order(store) == [first, second]
 
@@ -135,7 +135,7 @@ async def lose_for_good(store: Store, run_id: RunId) -> None:
         worker = await store.worker()
         await store.claim_one(worker, run_id)
         await store.fleet.leave(worker)
-        await store.reap()
+        await store.recover_runs()
 
 
 async def edit_out(store: Store, run_id: RunId) -> None:

@@ -7,12 +7,12 @@ from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import HOUR, MINUTE, SECOND, Instant
 from oncue.domain.policy import Overlap
 from oncue.domain.run import State
-from oncue.engines.port import Nearby
+from oncue.engines.port import LastAndNext
 from oncue.testing.conformance.store import Store, job_of, only
 
 
-async def near(store: Store, job_id: JobId) -> Nearby:
-    return (await store.history.nearby([job_id]))[job_id]
+async def near(store: Store, job_id: JobId) -> LastAndNext:
+    return (await store.history.last_and_next([job_id]))[job_id]
 
 
 async def test_each_of_many_jobs_has_its_own_last_and_next(store: Store) -> None:
@@ -20,7 +20,7 @@ async def test_each_of_many_jobs_has_its_own_last_and_next(store: Store) -> None
     one_shots = [job_of(run_id) for run_id in await store.one_shots(3, due=HOUR, payload=b"1")]
     await store.plan(ahead=2 * MINUTE)
     ahead = [(None, store.at(MINUTE))] * 3 + [(None, store.at(HOUR))] * 3
-    found = await store.history.nearby([*jobs, *one_shots])
+    found = await store.history.last_and_next([*jobs, *one_shots])
     assert [(found[job].last, found[job].next_at) for job in (*jobs, *one_shots)] == ahead
 
     store.advance(MINUTE)
@@ -29,7 +29,7 @@ async def test_each_of_many_jobs_has_its_own_last_and_next(store: Store) -> None
     await store.succeed(worker, runs[jobs[0]])
     await store.fail(worker, runs[jobs[1]])
 
-    found = await store.history.nearby([*jobs, *one_shots])
+    found = await store.history.last_and_next([*jobs, *one_shots])
 
     last = [found[job].last for job in jobs]
     assert [run and (run.run_id, run.state, run.payload) for run in last] == [
@@ -38,8 +38,8 @@ async def test_each_of_many_jobs_has_its_own_last_and_next(store: Store) -> None
         (runs[jobs[2]].run_id, State.RUNNING, None),
     ]
     assert {found[job].next_at for job in jobs} == {store.at(MINUTE)}
-    assert {found[job] for job in one_shots} == {Nearby(None, store.at(HOUR - MINUTE))}
-    assert await store.history.nearby([]) == {}
+    assert {found[job] for job in one_shots} == {LastAndNext(None, store.at(HOUR - MINUTE))}
+    assert await store.history.last_and_next([]) == {}
 
 
 async def test_what_is_going_comes_before_what_ended_later(store: Store) -> None:
@@ -66,7 +66,7 @@ async def test_what_is_going_comes_before_what_ended_later(store: Store) -> None
 
 async def test_the_run_of_a_one_shot_is_its_last_and_while_it_waits_its_next(store: Store) -> None:
     run_id, began = await store.one_shot(), store.now
-    assert await near(store, job_of(run_id)) == Nearby(None, began)
+    assert await near(store, job_of(run_id)) == LastAndNext(None, began)
     worker = await store.worker()
     run = await store.claim_one(worker, run_id)
     running = await near(store, job_of(run_id))
@@ -85,7 +85,7 @@ async def test_what_was_asked_for_by_hand_or_was_tried_is_not_the_next(store: St
     job_id = await store.recurring(every=HOUR)
     by_hand = RunId(store.new_id())
     assert await store.change(job_id, lambda snap: change.run_now(snap, by_hand, store.now))
-    assert await near(store, job_id) == Nearby(None, None)
+    assert await near(store, job_id) == LastAndNext(None, None)
     store.advance(HOUR)
     await store.end(by_hand, State.SUCCEEDED)
     await store.plan_all(ahead=0)

@@ -12,7 +12,7 @@ from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.overlap import HeldRun, Unbegun, Withdrawal, decide
 from oncue.domain.policy import Overlap
 from oncue.domain.run import Claimed, State, Trigger
-from oncue.engines.port import Count, Mail
+from oncue.engines.port import CancelRequest, Count
 from oncue.testing.conformance.store import Store, ids, only
 
 
@@ -176,7 +176,7 @@ async def test_replace_stops_the_going_run_for_the_newest(store: Store) -> None:
 
     await store.decide_overlaps()
 
-    assert await store.fleet.mail(worker) == (Mail(going.run_id),)
+    assert await store.fleet.cancel_requests(worker) == (CancelRequest(going.run_id),)
     await store.succeed(worker, going)
     assert await store.state(going.run_id) is State.CANCELLED
     assert await store.claimable() == held[-1:]

@@ -111,7 +111,7 @@ async def test_what_runs_goes_on(store: Store) -> None:
 
     assert await store.pause(job_id)
 
-    assert await store.fleet.mail(worker) == ()
+    assert await store.fleet.cancel_requests(worker) == ()
     assert (await store.succeed(worker, run)).lost == frozenset()
     assert await store.state(run.run_id) is State.SUCCEEDED
 

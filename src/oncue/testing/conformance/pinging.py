@@ -14,7 +14,7 @@ async def test_a_store_that_is_there_says_so(store: Store) -> None:
 
 async def test_it_says_so_beside_many_calls(store: Store) -> None:
     many = [store.jobs.create([await store.new_one_shot()], store.now) for _ in range(50)]
-    looks = [store.people.keys() for _ in range(50)]
+    looks = [store.accounts.keys() for _ in range(50)]
 
     await asyncio.gather(*many, *looks, *(store.engine.ping(SECOND) for _ in range(50)))
 

@@ -12,7 +12,7 @@ from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import DAY, HOUR, MINUTE, Duration
 from oncue.domain.policy import CatchUp, Overlap
 from oncue.domain.run import State
-from oncue.engines.port import Cancelled, Created, JobQuery, Repeat
+from oncue.engines.port import Cancelled, Created, IdempotencyKey, JobQuery
 from oncue.testing.conformance.dead_letters import letters, requeued
 from oncue.testing.conformance.store import LIVE, Store, ids, job_of, only
 
@@ -143,7 +143,7 @@ async def test_it_goes_a_little_at_a_time_with_the_definition_last(store: Store)
 async def test_a_dead_letter_goes_though_its_history_was_dropped(store: Store) -> None:
     job_id = await with_a_past(store)
     store.advance(40 * DAY)
-    assert await store.history.tend(store.now, MONTH) >= 1
+    assert await store.history.maintain(store.now, MONTH) >= 1
     assert [letter.job_id for letter in await letters(store)] == [job_id]
     await store.jobs.cancel(None, job_id, store.now)
 
@@ -152,13 +152,13 @@ async def test_a_dead_letter_goes_though_its_history_was_dropped(store: Store) -
 
 
 async def test_a_repeat_of_its_creation_says_which_job_it_was(store: Store) -> None:
-    repeat = Repeat(b"r" * 16, b"b" * 16)
-    job = await store.new_one_shot(repeat=repeat)
+    idempotency_key = IdempotencyKey(b"r" * 16, b"b" * 16)
+    job = await store.new_one_shot(idempotency_key=idempotency_key)
     await store.create(job)
     await store.end(RunId(job.job.job_id), State.SUCCEEDED)
     await purge(store, job.job.job_id)
 
-    again = only(await store.create(await store.new_one_shot(repeat=repeat)))
+    again = only(await store.create(await store.new_one_shot(idempotency_key=idempotency_key)))
 
     assert (again.outcome, again.job_id) == (Created.REPEATED, job.job.job_id)
     assert await store.runs() == []

@@ -18,7 +18,7 @@ from oncue.domain.job import JobStatus
 from oncue.domain.policy import CatchUp
 from oncue.domain.run import State
 from oncue.domain.schedule import Schedule
-from oncue.engines.port import Created, Creation, NewJob, Quota, Repeat, Usage
+from oncue.engines.port import Created, Creation, IdempotencyKey, NewJob, Quota, Usage
 from oncue.testing.conformance.store import Store, only
 
 NEW, OVER, REPEATED = Created.NEW, Created.OVER_QUOTA, Created.REPEATED
@@ -178,7 +178,7 @@ async def test_of_many_who_grow_at_once_exactly_as_many_do_as_there_is_room_for(
 
 async def test_groups_of_several_users_in_any_order_do_not_wait_in_a_circle(store: Store) -> None:
     stores, quota = [store, await store.second()], Quota(jobs=10)
-    users = [store.uid, store.stranger, await store.people.user("eve", store.now)]
+    users = [store.uid, store.stranger, await store.accounts.user("eve", store.now)]
 
     async def group(one: Store, turn: int) -> list[Created]:
         order = [users[(turn * step + i) % 3] for step in (1, 2) for i in range(3)]
@@ -202,10 +202,10 @@ async def test_a_whole_batch_is_stored_or_refused_as_one_and_says_what_would_fit
 
 
 async def test_a_repeat_is_never_refused_and_never_counted(store: Store) -> None:
-    quota, repeat = Quota(jobs=2, payload=4), Repeat(b"r" * 16, b"b" * 16)
-    keyed = await one_shot(store, quota, repeat=repeat, payload=b"xx")
+    quota, idempotency_key = Quota(jobs=2, payload=4), IdempotencyKey(b"r" * 16, b"b" * 16)
+    keyed = await one_shot(store, quota, idempotency_key=idempotency_key, payload=b"xx")
     plain = await one_shot(store, quota)
-    again = [await one_shot(store, quota, repeat=repeat, payload=b"xx") for _ in range(3)]
+    again = [await one_shot(store, quota, idempotency_key=idempotency_key, payload=b"xx") for _ in range(3)]
 
     assert await outcomes(store, keyed, again[0]) == [NEW, REPEATED]
     assert await outcomes(store, again[1]) == [REPEATED]
@@ -230,13 +230,14 @@ async def test_one_job_by_many_callers_at_once_is_stored_once_and_refused_to_non
 
 
 async def test_who_is_refused_leaves_no_key_of_either_kind_behind(store: Store) -> None:
-    quota, repeat = Quota(jobs=1), Repeat(b"r" * 16, b"b" * 16)
+    quota, idempotency_key = Quota(jobs=1), IdempotencyKey(b"r" * 16, b"b" * 16)
     ended = await one_shot(store, quota, key="used")
     await store.create(ended)
     await store.end(RunId(ended.job.job_id), State.SUCCEEDED)
     [holder] = await fill(store, quota)
     new, same, used = [
-        await one_shot(store, quota, key=key, repeat=one) for key, one in (("k", repeat), ("k", repeat), ("used", None))
+        await one_shot(store, quota, key=key, idempotency_key=one)
+        for key, one in (("k", idempotency_key), ("k", idempotency_key), ("used", None))
     ]
 
     assert await outcomes(store, new, same, used) == [OVER] * 3
@@ -244,7 +245,7 @@ async def test_who_is_refused_leaves_no_key_of_either_kind_behind(store: Store) 
     assert await store.keyed("used") == ended.job.job_id
     await store.running.cancel(None, holder, store.now)
 
-    other = await one_shot(store, quota, key="k", repeat=replace(repeat, body_hash=b"c" * 16))
+    other = await one_shot(store, quota, key="k", idempotency_key=replace(idempotency_key, body_hash=b"c" * 16))
     assert await store.create(other) == [Creation(NEW, other.job.job_id)]
     assert await store.keyed("k") == other.job.job_id
 
@@ -336,6 +337,6 @@ async def test_what_was_stored_while_nobody_counted_is_counted_after_tending(sto
     await store.one_shots(3)
 
     store.advance(SECOND)
-    await store.history.tend(store.now, Duration(30 * DAY))
+    await store.history.maintain(store.now, Duration(30 * DAY))
 
     assert not await has_room(store, quota)

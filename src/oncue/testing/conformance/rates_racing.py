@@ -18,7 +18,7 @@ async def test_several_schedulers_together_grant_no_more_than_the_rate_allows(st
         for key in keys:
             await store.one_shots(20, rate=rate(3, HOUR, key))
 
-        answers = await asyncio.gather(*(stores[n % 2].grant(limit=100) for n in range(6)))
+        answers = await asyncio.gather(*(stores[n % 2].permit(limit=100) for n in range(6)))
 
         assert sum(answer.runs for answer in answers) == 3 * len(keys)
 
@@ -37,7 +37,7 @@ async def test_granting_while_everybody_is_at_work_leaves_nobody_waiting(store: 
     async def work(n: int) -> None:
         worker = await stores[n].worker()
         for _ in range(15):
-            await stores[n].grant()
+            await stores[n].permit()
             runs = await stores[n].claim_due(worker, limit=3)
             await stores[n].fail(worker, *runs[:1])
             await stores[n].succeed(worker, *runs[1:])
@@ -50,7 +50,7 @@ async def test_granting_while_everybody_is_at_work_leaves_nobody_waiting(store: 
     await asyncio.gather(meddle(0), meddle(1), work(0), work(1))
     store.advance(HOUR)
     worker = await store.worker()
-    while (await store.grant()).runs or await store.claimable():
+    while (await store.permit()).runs or await store.claimable():
         await store.succeed(worker, *await store.claim_due(worker))
 
     assert {await store.state(run_id) for run_id in made} <= {State.SUCCEEDED, State.CANCELLED}

@@ -15,19 +15,19 @@ async def away(store: Store, seconds: int, ahead: int = SECOND) -> None:
     """Schedulers work, and no worker is there."""
     for _ in range(2 * seconds):
         store.advance(SECOND // 2)
-        await store.grant(ahead=ahead)
+        await store.permit(ahead=ahead)
 
 
 async def test_what_was_granted_while_no_worker_was_there_does_not_start_all_at_once(store: Store) -> None:
     await store.one_shots(40, due=-SECOND, apart=1, rate=rate(2, SECOND))
-    await store.grant(ahead=SECOND)
+    await store.permit(ahead=SECOND)
     await away(store, 8)
     worker, started = await store.worker(), []
 
     for _ in range(4):
         started.append(len(await store.claim_due(worker)))
         store.advance(SECOND)
-        await store.grant(ahead=SECOND)
+        await store.permit(ahead=SECOND)
 
     assert max(started) <= 2
     assert sum(started) >= 6
@@ -36,26 +36,26 @@ async def test_what_was_granted_while_no_worker_was_there_does_not_start_all_at_
 async def test_a_start_that_was_made_use_of_late_counts_from_then_on(store: Store) -> None:
     """Not exactly: from the last pass before, and there are two of them in a second."""
     await store.one_shots(3, rate=rate(1, MINUTE))
-    await store.grant(ahead=0)
+    await store.permit(ahead=0)
     await away(store, 60, ahead=0)
     assert len(await store.claim_due(await store.worker())) == 1
 
     store.advance(MINUTE - 1)
-    assert (await store.grant(ahead=0)).runs == 0
+    assert (await store.permit(ahead=0)).runs == 0
     store.advance(1)
-    assert (await store.grant(ahead=0)).runs == 1
+    assert (await store.permit(ahead=0)).runs == 1
 
 
 async def test_who_was_first_stays_first(store: Store) -> None:
     runs = await store.one_shots(6, due=-SECOND, apart=1, rate=rate(1, SECOND))
-    await store.grant(ahead=2 * SECOND)
+    await store.permit(ahead=2 * SECOND)
     await away(store, 5, ahead=2 * SECOND)
 
     worker, order = await store.worker(), list[RunId]()
     while len(order) < 6:
         order += [run.run_id for run in await store.claim_due(worker)]
         store.advance(SECOND // 4)
-        await store.grant(ahead=SECOND)
+        await store.permit(ahead=SECOND)
 
     assert order == runs
 
@@ -64,7 +64,7 @@ async def test_one_that_is_late_keeps_its_rank(store: Store) -> None:
     """Workers are busy: what waits for one of them longer than others must not fall behind them again and again."""
     run_id = await store.one_shot(rate=rate(10, SECOND))
     due = store.now
-    await store.grant()
+    await store.permit()
 
     await away(store, 5)
 
@@ -74,11 +74,11 @@ async def test_one_that_is_late_keeps_its_rank(store: Store) -> None:
 
 async def test_a_start_counts_once_however_often_it_is_looked_at(store: Store) -> None:
     first = await store.one_shot(rate=rate(2, MINUTE))
-    await store.grant(ahead=0)
+    await store.permit(ahead=0)
     await away(store, 5, ahead=0)
     second = await store.one_shot(rate=rate(2, MINUTE))
 
-    await store.grant(ahead=0)
+    await store.permit(ahead=0)
 
     assert await granted(store, first, second) == [first, second]
 
@@ -87,25 +87,25 @@ async def test_a_retry_is_no_start_that_was_not_made_use_of(store: Store) -> Non
     """Its earlier start was, and counts."""
     run_id = await store.one_shot(rate=rate(2, MINUTE))
     worker = await store.worker()
-    await store.grant(ahead=0)
+    await store.permit(ahead=0)
     await store.fail(worker, await store.claim_one(worker, run_id))
-    assert (await store.grant(ahead=HOUR)).runs == 1  # the retry; nobody takes it
+    assert (await store.permit(ahead=HOUR)).runs == 1  # the retry; nobody takes it
     await away(store, 10, ahead=0)
     other = await store.one_shot(rate=rate(2, MINUTE))
 
-    await store.grant(ahead=0)
+    await store.permit(ahead=0)
 
     assert await granted(store, run_id, other) == [run_id]
 
 
 async def test_what_is_paused_after_it_was_granted_a_start_holds_up_nobody(store: Store) -> None:
     paused = await store.one_shot(rate=rate(1, SECOND))
-    await store.grant(ahead=0)
+    await store.permit(ahead=0)
     await store.pause(JobId(paused))
     other = await store.one_shot(rate=rate(1, SECOND))
     store.advance(2 * SECOND)
 
-    await store.grant(ahead=0)
+    await store.permit(ahead=0)
 
     assert await granted(store, other) == [other]
 
@@ -113,22 +113,22 @@ async def test_what_is_paused_after_it_was_granted_a_start_holds_up_nobody(store
 async def test_what_is_held_again_gives_its_start_back(store: Store) -> None:
     """Else it would start with an old one as soon as it is resumed."""
     paused = await store.one_shot(rate=rate(1, MINUTE))
-    await store.grant(ahead=0)
+    await store.permit(ahead=0)
     await store.pause(JobId(paused))
     await away(store, 2, ahead=0)
     other = await store.one_shot(rate=rate(1, MINUTE))
-    await store.grant(ahead=0)
+    await store.permit(ahead=0)
     assert await store.claimable() == [other]
 
     await store.change(JobId(paused), lambda snap: resume(snap, CatchUp.SKIP, store.now))
-    await store.grant(ahead=0)
+    await store.permit(ahead=0)
 
     assert await store.claimable() == [other]
 
 
 async def test_what_runs_keeps_its_start_however_long_it_runs(store: Store) -> None:
     await store.one_shots(3, rate=Rate(1, Duration(HOUR), None))
-    await store.grant(ahead=0)
+    await store.permit(ahead=0)
     assert len(await store.claim_due(await store.worker())) == 1
 
     await away(store, 20, ahead=0)

@@ -46,7 +46,7 @@ async def test_another_users_run_looks_like_none(store: Store, state: str) -> No
     assert (await store.history.runs(RunQuery(uid=store.stranger, job_id=job_of(run_id)))).items == ()
 
     assert await store.run(run_id) == before  # and nothing was done to it
-    assert await store.fleet.mail(worker) == ()
+    assert await store.fleet.cancel_requests(worker) == ()
     assert await store.history.run(store.uid, run_id) == before
     assert await store.jobs.read(store.uid, job_of(run_id)) is not None
 

@@ -67,7 +67,7 @@ async def test_what_waits_again_since_then_is_recent(store: Store) -> None:
         await store.fail(worker, await store.claim_one(worker, run_id))
     await store.hand_back(worker, handed_back)
     await store.fleet.leave(lost)
-    await store.reap()
+    await store.recover_runs()
     theirs = await store.one_shot(uid=store.stranger)
     await store.fail(worker, await store.claim_one(worker, theirs))
     store.advance(MINUTE)

@@ -29,7 +29,7 @@ async def test_the_next_attempt_gets_the_checkpoint(store: Store, how: str) -> N
         await store.fail(worker, run)
     elif how == "lost":
         await store.fleet.leave(worker)
-        await store.reap()
+        await store.recover_runs()
     else:
         await store.hand_back(worker, run)
     store.advance(MINUTE)

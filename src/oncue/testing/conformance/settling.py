@@ -190,7 +190,7 @@ async def test_final_is_final(store: Store, end: State) -> None:
     assert await store.jobs.cancel(None, job_of(run_id), store.now) == Cancelled(final=end)
     assert await store.planning.expire(10, store.now) == 0
     await store.fleet.leave(holder)
-    await store.reap()
+    await store.recover_runs()
 
     assert await store.run(run_id) == before
     assert await store.counts() == counts
@@ -211,7 +211,7 @@ async def test_a_cancel_that_was_asked_for_wins(store: Store, outcome: State) ->
     assert settled == Settled(cancelled=frozenset({run.run_id}))
     assert (view.state, view.ended_at, view.payload) == (State.CANCELLED, store.now, b"[1]")
     assert (await store.history.dead_letters(None)).items == ()
-    assert await store.fleet.mail(worker) == ()
+    assert await store.fleet.cancel_requests(worker) == ()
     counts = await store.counts()
     assert counts[Count.CANCELLED] == 1
     assert counts[Count.SUCCEEDED] + counts[Count.DEAD] + counts[Count.RETRIED] == 0
@@ -225,7 +225,7 @@ async def test_a_buried_worker_settles_nothing(store: Store) -> None:
     assert (await store.succeed(worker, run, result=b'"late"')).lost == {run.run_id}
 
     assert await store.state(run.run_id) is State.RUNNING
-    await store.reap()
+    await store.recover_runs()
     assert await store.claimable() == [run.run_id]
 
 
@@ -272,7 +272,7 @@ async def test_two_ends_of_one_attempt_cannot_both_be_written(store: Store) -> N
 
 async def reap_all(store: Store) -> None:
     for _ in range(30):
-        await store.reap(limit=2)
+        await store.recover_runs(limit=2)
 
 
 async def test_what_the_store_cannot_keep_is_refused_whole_and_leaves_no_trace(store: Store) -> None:

@@ -14,7 +14,7 @@ from oncue.domain.instants import DAY, HOUR, MINUTE, Duration
 from oncue.domain.job import JobStatus, definition_of
 from oncue.domain.run import Settled, State
 from oncue.domain.schedule import Schedule
-from oncue.engines.port import Created, Creation, Holder, NewJob, Repeat
+from oncue.engines.port import Created, Creation, IdempotencyKey, KeyHolder, NewJob
 from oncue.testing.conformance.store import Store, job_of, only
 
 MONTH = Duration(30 * DAY)
@@ -103,14 +103,14 @@ async def test_of_many_at_once_one_gets_the_key(store: Store) -> None:
 
 
 async def test_who_is_refused_leaves_no_idempotency_key_behind(store: Store) -> None:
-    first, repeat = await store.recurring(every=MINUTE, key="k"), Repeat(b"r" * 16, b"b" * 16)
-    new = [await store.new_one_shot(key="k", repeat=repeat) for _ in range(3)]
+    first, idempotency_key = await store.recurring(every=MINUTE, key="k"), IdempotencyKey(b"r" * 16, b"b" * 16)
+    new = [await store.new_one_shot(key="k", idempotency_key=idempotency_key) for _ in range(3)]
 
     assert await store.create(*new[:2]) == [Creation(Created.KEY_TAKEN, first)] * 2
     await store.jobs.cancel(None, first, store.now)
 
     assert only(await store.create(new[2])) == Creation(Created.NEW, new[2].job.job_id)
-    again = await store.new_one_shot(key="k", repeat=repeat)
+    again = await store.new_one_shot(key="k", idempotency_key=idempotency_key)
     assert only(await store.create(again)) == Creation(Created.REPEATED, new[2].job.job_id)
 
 
@@ -149,13 +149,13 @@ async def test_who_had_a_key_is_known_after_its_history_was_dropped_unless_it_wa
     snap = await store.jobs.read(None, job_of(runs["done"]))
     assert snap is not None
     store.advance(20 * DAY)
-    await store.history.tend(store.now, MONTH)
+    await store.history.maintain(store.now, MONTH)
     assert [await store.keyed(key) for key in runs] == [job_of(run_id) for run_id in runs.values()]
     store.advance(12 * DAY)
-    assert await store.history.tend(store.now, MONTH) >= 1
+    assert await store.history.maintain(store.now, MONTH) >= 1
 
     assert await store.jobs.read(None, job_of(runs["done"])) is None
-    assert await store.jobs.keyed(store.uid, "done") == Holder(
+    assert await store.jobs.keyed(store.uid, "done") == KeyHolder(
         job_of(runs["done"]), definition_of(snap.job.spec, b' {"a": true, "b": [1]}')
     )
     assert [await store.keyed(key) for key in ("dead", "cancelled", "lives")] == [job_of(runs["dead"]), None, lives]
@@ -171,7 +171,7 @@ async def test_what_is_known_of_a_one_shot_is_what_it_was_last(store: Store, kin
     snap = await store.jobs.read(None, new.job.job_id)
     assert snap is not None
 
-    assert await store.jobs.keyed(store.uid, "k") == Holder(new.job.job_id, definition_of(snap.job.spec, b'{"a":1}'))
+    assert await store.jobs.keyed(store.uid, "k") == KeyHolder(new.job.job_id, definition_of(snap.job.spec, b'{"a":1}'))
     assert definition_of(snap.job.spec, b'{"a":1}') != definition_of(new.job.spec, b'{"a":1}')
 
 
@@ -185,4 +185,4 @@ async def test_who_is_refused_leaves_what_is_known_of_the_other(store: Store) ->
     await store.jobs.cancel(None, first.job.job_id, store.now)
     await store.create(second)
 
-    assert await store.jobs.keyed(store.uid, "k") == Holder(second.job.job_id, definition_of(second.job.spec, None))
+    assert await store.jobs.keyed(store.uid, "k") == KeyHolder(second.job.job_id, definition_of(second.job.spec, None))

@@ -10,13 +10,13 @@ from oncue.domain.ids import RunId
 from oncue.domain.instants import HOUR, MINUTE, SECOND
 from oncue.domain.lane import Held
 from oncue.domain.run import State
-from oncue.engines.port import Standing
+from oncue.engines.port import RunDiagnosis
 from oncue.testing.conformance.store import LEASE, Store, job_of
 
 LANES: list[dict[str, Any]] = [{"group": "g"}, {"gate": ("c", 1)}]
 
 
-async def standing(store: Store, run_id: RunId) -> Standing:
+async def standing(store: Store, run_id: RunId) -> RunDiagnosis:
     found = await store.history.standing(None, run_id)
     assert found is not None
     return found
@@ -32,7 +32,7 @@ async def test_a_standing_has_the_run_as_it_is_read(store: Store) -> None:
 
     for run_id in (planned, ended):
         assert (await standing(store, run_id)).run == await store.run(run_id)
-    assert await standing(store, ended) == Standing(await store.run(ended))
+    assert await standing(store, ended) == RunDiagnosis(await store.run(ended))
 
 
 async def test_another_users_run_stands_nowhere(store: Store) -> None:
@@ -134,6 +134,8 @@ async def test_a_running_run_stands_as_its_worker_does(store: Store) -> None:
     store.advance(SECOND)
     await store.beat(other)
 
-    assert await standing(store, run.run_id) == Standing(await store.run(run.run_id), beat_at=beaten_at, lease=LEASE)
+    assert await standing(store, run.run_id) == RunDiagnosis(
+        await store.run(run.run_id), beat_at=beaten_at, lease=LEASE
+    )
     await store.fleet.leave(worker)
-    assert await standing(store, run.run_id) == Standing(await store.run(run.run_id))
+    assert await standing(store, run.run_id) == RunDiagnosis(await store.run(run.run_id))

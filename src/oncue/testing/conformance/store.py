@@ -30,11 +30,11 @@ from oncue.engines.port import (
     Created,
     Creation,
     Engine,
-    Granted,
+    IdempotencyKey,
     NewJob,
     Page,
+    Permitted,
     Planned,
-    Repeat,
     RunQuery,
     Worker,
 )
@@ -58,7 +58,7 @@ class Store:
         self.clock = clock
         self.chance = chance
         self.jobs, self.planning, self.running = engine.jobs, engine.planning, engine.running
-        self.fleet, self.history, self.people = engine.fleet, engine.history, engine.people
+        self.fleet, self.history, self.accounts = engine.fleet, engine.history, engine.accounts
         self.signals = engine.signals
         self.uid = self.stranger = UserNumber(0)
         self._open_another = open_another
@@ -70,9 +70,9 @@ class Store:
     async def on(cls, open_one: Open, seed: int = 1) -> Store:
         """A store ready for a test: history has room, and there are two users."""
         store = cls(await open_one(), open_one, FakeClock(), Random(seed))
-        await store.history.tend(store.now, Duration(365 * DAY))
-        store.uid = await store.people.user("ada", store.now)
-        store.stranger = await store.people.user("bob", store.now)
+        await store.history.maintain(store.now, Duration(365 * DAY))
+        store.uid = await store.accounts.user("ada", store.now)
+        store.stranger = await store.accounts.user("bob", store.now)
         return store
 
     async def second(self) -> Store:
@@ -133,14 +133,14 @@ class Store:
         uid: UserNumber | None = None,
         payload: bytes | None = None,
         gate: tuple[str, int] | None = None,
-        repeat: Repeat | None = None,
+        idempotency_key: IdempotencyKey | None = None,
         **spec: Any,
     ) -> NewJob:
         """A one-shot, `due` from now, not yet stored. `spec` are fields of Spec; `gate` is a concurrency key."""
         spec["concurrency"] = None if gate is None else Concurrency(*gate)
         job = self._job(Spec(schedule=Schedule(at=self.at(due)), **{"task": "noop"} | spec), uid, payload)
         class_id = await self.class_of(job.spec)
-        return NewJob(job, class_id, run=change.only_run(job, class_id, self.now), repeat=repeat)
+        return NewJob(job, class_id, run=change.only_run(job, class_id, self.now), idempotency_key=idempotency_key)
 
     async def new_recurring(
         self,
@@ -149,13 +149,13 @@ class Store:
         every: int = MINUTE,
         uid: UserNumber | None = None,
         payload: bytes | None = None,
-        repeat: Repeat | None = None,
+        idempotency_key: IdempotencyKey | None = None,
         **spec: Any,
     ) -> NewJob:
         schedule = schedule or self.every(every)
         job = self._job(Spec(schedule=schedule, **{"task": "noop"} | spec), uid, payload)
         cursor = change.first_cursor(schedule, self.now)
-        return NewJob(job, await self.class_of(job.spec), cursor=cursor, repeat=repeat)
+        return NewJob(job, await self.class_of(job.spec), cursor=cursor, idempotency_key=idempotency_key)
 
     def every(self, length: int, **how: Any) -> Schedule:
         return Schedule(every=Duration(length), anchor=self.now, **how)
@@ -209,9 +209,9 @@ class Store:
                 case overlap.Displacement(going=going):
                     await self.running.cancel(None, going, self.now)
 
-    async def grant(self, ahead: int = 0, *, limit: int = 100) -> Granted:
+    async def permit(self, ahead: int = 0, *, limit: int = 100) -> Permitted:
         """One pass of granting starts to runs that wait for their rate."""
-        return await self.planning.grant(self.at(ahead), limit, self.now)
+        return await self.planning.permit(self.at(ahead), limit, self.now)
 
     async def snapshot(self, job_id: JobId) -> Snapshot:
         found = await self.jobs.read(None, job_id)
@@ -301,16 +301,20 @@ class Store:
         for other in await self.fleet.workers():
             if other.worker_id != worker:
                 await self.beat(other.worker_id)
-        assert await self.bury(worker) == [worker]
+        assert await self.expire_workers(worker) == [worker]
 
-    async def bury(self, *workers: WorkerId) -> list[WorkerId]:
+    async def expire_workers(self, *workers: WorkerId) -> list[WorkerId]:
         """By their last beats as they are now, as a reaper does that has seen enough."""
         known = await self.fleet.workers()
-        return await self.fleet.bury({one.worker_id: one.beat_at for one in known if one.worker_id in workers})
+        return await self.fleet.expire_workers(
+            {one.worker_id: one.beat_at for one in known if one.worker_id in workers}
+        )
 
-    async def reap(self, limit: int = 1_000) -> Settled:
+    async def recover_runs(self, limit: int = 1_000) -> Settled:
         now = self.now
-        return await self.running.reap(limit, now, lambda run, worker, since: attempt.lost(run, worker, since, now))
+        return await self.running.recover_runs(
+            limit, now, lambda run, worker, since: attempt.lost(run, worker, since, now)
+        )
 
     # ---------------------------------------------------------------------------------------------------------- looking
 
@@ -329,7 +333,7 @@ class Store:
         return await everything(lambda after: self.history.ledger(None, job_id, after=after))
 
     async def counts(self, uid: UserNumber | None = None) -> Counter[Count]:
-        await self.history.fold()
+        await self.history.roll_up()
         found: Counter[Count] = Counter()
         for counter in await self.history.counters(uid):
             found[counter.what] += counter.n

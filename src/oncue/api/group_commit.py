@@ -1,0 +1,83 @@
+"""Group commit: jobs that are created at the same time are stored together, at the price of one commit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from oncue.api.store_watchdog import StoreWatchdog
+from oncue.clock import Clock
+from oncue.engines.port import Creation, Engine, NewJob
+from oncue.engines.refusals import Refusal, apart
+
+MOST = 500
+
+Waiting: TypeAlias = tuple[NewJob, asyncio.Future[Creation]]
+
+
+class GroupCommit:
+    """Whoever comes while a commit is under way is part of the next one. Nobody waits longer for company than it takes
+    to look whether there is any: requests that have arrived and are not read yet.
+    """
+
+    def __init__(self, engine: Engine, clock: Clock, watchdog: StoreWatchdog) -> None:
+        self._engine = engine
+        self._watchdog = watchdog
+        self._clock = clock
+        self._waiting: list[Waiting] = []
+        self._committing: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None  # kept: to ask for it takes a call of the system
+
+    async def store(self, new: NewJob) -> Creation:
+        """The answer for this one. StoreUnavailable: it may or may not have been stored."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Creation] = self._loop.create_future()
+        self._waiting.append((new, answer))
+        if self._committing is None:
+            self._committing = asyncio.create_task(self._commit())
+        return await answer
+
+    async def _commit(self) -> None:
+        try:
+            while self._waiting:
+                await self._gather()
+                batch, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
+                await self._store(batch)
+        finally:
+            self._committing = None
+
+    async def _gather(self) -> None:
+        """Let the others in for as long as each turn of the loop brings somebody."""
+        before = 0
+        while before < len(self._waiting) < MOST:
+            before = len(self._waiting)
+            await asyncio.sleep(0)
+
+    async def _store(self, batch: list[Waiting]) -> None:
+        """An outage befalls everybody in the batch, a refusal only whose it is; who has gone away needs no answer."""
+        try:
+            with self._watchdog.wait():
+                async for some, created in apart(batch, self._create):
+                    _answer(some, created)
+        except BaseException as error:
+            for _, answer in batch:
+                if not answer.done():
+                    answer.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+
+    async def _create(self, some: Sequence[Waiting]) -> list[Creation]:
+        return await self._engine.jobs.create([new for new, _ in some], self._clock.now())
+
+
+def _answer(some: Sequence[Waiting], created: list[Creation] | Refusal) -> None:
+    if isinstance(created, Refusal):
+        [(_, answer)] = some
+        if not answer.done():
+            answer.set_exception(created.why)
+        return
+    for (_, answer), creation in zip(some, created, strict=True):
+        if not answer.done():
+            answer.set_result(creation)

@@ -1,0 +1,114 @@
+"""Idempotency keys: a request that is sent again gets the answer of the first, and nothing is made twice."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from oncue.api.answers import stored_json
+from oncue.api.audit import audit_nothing
+from oncue.api.auth import Caller
+from oncue.api.context import Api
+from oncue.domain.errors import Conflict, Invalid, KeyReused, OncueError, StoreUnavailable
+from oncue.engines.port import Created, Creation, IdempotencyKey
+
+LONGEST_KEY = 255
+HEADER = "Idempotency-Key"
+HASHED = 16  # bytes
+
+Make = Callable[[UUID], Awaitable[Response]]
+
+
+def idempotency_key_of(request: Request, body: Any) -> IdempotencyKey | None:
+    """What tells a repeat apart from another request: the key as it was sent, the body by what it means."""
+    return None if HEADER not in request.headers else idempotency_key_with(request, _hash(_encode(body)))
+
+
+def idempotency_key_with(request: Request, body_hash: bytes) -> IdempotencyKey:
+    key = request.headers[HEADER]
+    if not 0 < len(key) <= LONGEST_KEY or not key.isascii() or not key.isprintable():
+        message = f"is 1 to {LONGEST_KEY} printable ASCII characters: a random UUID does"
+        raise Invalid.of(HEADER, "bad_header", message)
+    scope = f"{request.method} {request.url.path} {key}"
+    return IdempotencyKey(_hash(scope.encode()), body_hash)
+
+
+class BodyHash:
+    """Of a body with one list, as of any other, from the parts of the list as they come."""
+
+    def __init__(self, name: str) -> None:
+        self._hash = hashlib.blake2b(b'{"%b":[' % name.encode(), digest_size=HASHED)
+        self._comma = b""
+
+    def add(self, part: Any) -> None:
+        self._hash.update(self._comma + _encode(part))
+        self._comma = b","
+
+    def digest(self) -> bytes:
+        self._hash.update(b"]}")
+        return self._hash.digest()
+
+
+async def idempotent(
+    api: Api, request: Request, caller: Caller, body: Any, make: Make, *, kept: bool = True
+) -> Response:
+    """What `make` answers; whoever repeats the request is told the same, with 202. Without a key it is just made.
+
+    What is made gets its ids from the reserved one. So `make` may be called again for a request whose answer was lost,
+    also beside itself, and has to answer then as it would have: what it finds made already is its own. What it refuses
+    may be asked for anew with the same key, and another body. `kept` False: it is asked each time.
+    """
+    idempotency_key, made = idempotency_key_of(request, body), api.new_id(api.clock.now())
+    if idempotency_key is None:
+        return await make(made)
+    accounts = api.engine.accounts
+    reserved = await accounts.reserve(caller.uid, idempotency_key, made)
+    if reserved.outcome is Created.KEY_REUSED:
+        raise _reused()
+    if reserved.answer is not None:
+        audit_nothing(request)
+        return stored_json(reserved.answer, HTTPStatus.ACCEPTED)
+    try:
+        response = await make(reserved.made)
+    except StoreUnavailable:
+        raise
+    except OncueError:
+        if kept and reserved.outcome is Created.NEW:
+            with suppress(StoreUnavailable):
+                await accounts.refused(caller.uid, idempotency_key, reserved.made)
+        raise
+    if kept:
+        with suppress(StoreUnavailable):  # it is done: whoever repeats it finds it so
+            await accounts.answered(caller.uid, idempotency_key, reserved.made, bytes(response.body))
+    return response
+
+
+def refuse_reused(*created: Creation) -> None:
+    taken = next((one.job_id for one in created if one.outcome is Created.KEY_TAKEN), None)
+    if taken is not None:
+        raise Conflict(
+            f"your job {taken} has this key and has not ended: nothing was stored;"
+            " change it with PUT /v1/jobs/by-key/{key}, cancel it first, or choose another key"
+        )
+    if any(one.outcome is Created.KEY_REUSED for one in created):
+        raise _reused()
+
+
+def _reused() -> KeyReused:
+    return KeyReused(f"this {HEADER} came before with another body: nothing was done; use a new key")
+
+
+def _encode(body: Any) -> bytes:
+    return msgspec.json.encode(body, order="sorted")
+
+
+def _hash(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=HASHED).digest()

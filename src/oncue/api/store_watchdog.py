@@ -1,0 +1,109 @@
+"""Nobody waits long for a store that is away, and nobody is sent away from one that is only slow.
+
+Whoever has waited for a while makes us ask the store whether it is there. If it says nothing, all who wait are told
+that it is away; else they wait on, for as long as a call to the store may take.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from oncue.clock import Clock
+from oncue.domain.errors import StoreUnavailable
+from oncue.domain.instants import MILLISECOND, Duration
+
+PERIOD = 0.6  # seconds: who has waited for one to two of these is long enough here to make us ask
+ANSWER_WITHIN = Duration(500 * MILLISECOND)  # less than a period: the store is asked once at a time
+# For an answer that should have been given up before: we had no time at that moment, and it may lie there unread.
+TOO_BUSY = Duration(ANSWER_WITHIN + 20 * MILLISECOND)
+
+Ping = Callable[[Duration], Awaitable[None]]
+
+
+class StoreWatchdog:
+    """Around whatever waits for the store: `with patience.wait(): …` raises StoreUnavailable within two seconds of its
+    going away. One for all requests; it costs each two sets and no timer of its own.
+    """
+
+    def __init__(self, ping: Ping, clock: Clock) -> None:
+        self._ping = ping
+        self._clock = clock
+        self._new: set[asyncio.Task[Any]] = set()  # came after the last look at the time
+        self._old: set[asyncio.Task[Any]] = set()
+        self._given_up: set[asyncio.Task[Any]] = set()
+        self._ticking = False
+        self._asking: asyncio.Task[None] | None = None
+
+    def wait(self) -> WatchedCall:
+        return WatchedCall(self)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Within a wait: what is waited for in here is not the store."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._new.discard(task)
+        self._old.discard(task)
+        try:
+            yield
+        finally:
+            self.begin(task)
+
+    def begin(self, task: asyncio.Task[Any]) -> None:
+        self._new.add(task)
+        if not self._ticking:
+            self._ticking = True
+            asyncio.get_running_loop().call_later(PERIOD, self._tick)
+
+    def end(self, task: asyncio.Task[Any], kind: type[BaseException] | None) -> None:
+        self._new.discard(task)
+        self._old.discard(task)
+        if task in self._given_up:
+            self._given_up.discard(task)
+            if task.uncancel() == 0 and kind is asyncio.CancelledError:
+                raise StoreUnavailable("it has not answered for too long; what was asked of it was given up")
+
+    def _tick(self) -> None:
+        overdue = bool(self._old)
+        self._old |= self._new
+        self._new = set()
+        self._ticking = bool(self._old)
+        if self._ticking:
+            asyncio.get_running_loop().call_later(PERIOD, self._tick)
+        if overdue and self._asking is None:
+            self._asking = asyncio.create_task(self._ask(frozenset(self._old)))
+
+    async def _ask(self, waiting: frozenset[asyncio.Task[Any]]) -> None:
+        asked_at = self._clock.monotonic()
+        try:
+            await self._ping(ANSWER_WITHIN)
+        except StoreUnavailable:
+            if self._clock.monotonic() - asked_at > TOO_BUSY:
+                return
+            for task in waiting & self._old:
+                self._given_up.add(task)
+                task.cancel()
+        finally:
+            self._asking = None
+
+
+class WatchedCall:
+    """One that waits. Which task that is, is asked once: to ask takes a call of the system."""
+
+    __slots__ = ("_task", "_watchdog")
+
+    def __init__(self, watchdog: StoreWatchdog) -> None:
+        self._watchdog = watchdog
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+
+    def __enter__(self) -> None:
+        self._watchdog.begin(self._task)
+
+    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+        self._watchdog.end(self._task, kind)

@@ -1,0 +1,113 @@
+"""Tasks as workers announced them, and whether a payload fits one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+import jsonschema_rs
+import msgspec
+import structlog
+
+from oncue.clock import Clock
+from oncue.domain.errors import Problem
+from oncue.domain.instants import SECOND, Duration, Instant
+from oncue.domain.plain_text import printable
+from oncue.engines.port import Fleet, Task
+
+TRUSTED_FOR = Duration(SECOND // 2)  # what was announced; so long an older announcement may still be taken
+PACE = 0.02  # seconds between two looks for what is not known: whoever sends nonsense costs the store no more
+MOST_PROBLEMS = 100
+LONGEST_MESSAGE = 200
+
+log = structlog.get_logger()
+
+
+class TaskRegistry:
+    def __init__(self, fleet: Fleet, clock: Clock) -> None:
+        self._fleet = fleet
+        self._clock = clock
+        self._tasks: dict[str, Task] = {}
+        self._read_at: Instant | None = None
+        self._turn = asyncio.Lock()
+        self._begun = self._answered = 0  # looks at the store, counted
+
+    async def find(self, name: str) -> Task | None:
+        """The task of this name. One that is not known is looked for once more: it may be a moment old."""
+        fresh = self._read_at is not None and self._clock.monotonic() - self._read_at < TRUSTED_FOR
+        if not fresh or name not in self._tasks:
+            await self._look(again=fresh)
+        return self._tasks.get(name)
+
+    async def _look(self, *, again: bool) -> None:
+        """See what the store says from now on. Looks come one by one, and one is enough for all who waited for it."""
+        before = self._begun
+        async with self._turn:
+            if self._answered > before:
+                return
+            if again:
+                await _pause()
+            self._begun += 1
+            asked_at = self._clock.monotonic()
+            self._tasks = {task.name: task for task in await self._fleet.tasks()}
+            self._read_at, self._answered = asked_at, self._begun
+
+
+async def _pause() -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PACE):
+            await asyncio.Event().wait()
+
+
+def defaults_of(task: Task) -> dict[str, Any]:
+    """What its jobs get for fields they leave out."""
+    return _decoded(task.defaults)
+
+
+@lru_cache(maxsize=1_024)
+def _decoded(defaults: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.json.decode(defaults)
+    return found
+
+
+def payload_problems(task: Task, payload: Mapping[str, Any]) -> list[Problem]:
+    """What keeps a payload from being the task's arguments."""
+    validator = _validator(task.schema)
+    if validator is None or validator.is_valid(payload):
+        return []
+    return list(islice(_problems(validator, payload), MOST_PROBLEMS))
+
+
+def _problems(validator: jsonschema_rs.Validator, payload: Mapping[str, Any]) -> Iterator[Problem]:
+    for error in validator.iter_errors(payload):
+        path = ".".join(["payload", *map(str, error.instance_path)])
+        match error.kind:
+            case jsonschema_rs.ValidationErrorKind.Required(property=name):
+                yield Problem(printable(f"{path}.{name}"), "required", "the task needs it")
+            case jsonschema_rs.ValidationErrorKind.AdditionalProperties(unexpected=names):
+                for name in names:
+                    yield Problem(printable(f"{path}.{name}"), "unknown_field", "the task has no such argument")
+            case _:
+                yield Problem(printable(path), "mismatch", _shortened(error.message))
+
+
+def _shortened(message: str) -> str:
+    return message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}…"
+
+
+@lru_cache(maxsize=1_024)
+def _validator(schema: bytes) -> jsonschema_rs.Validator | None:
+    """None: the announced schema is none, so the worker alone can tell whether a payload fits."""
+    try:
+        return jsonschema_rs.validator_for(msgspec.json.decode(schema), retriever=_nothing_from_outside)
+    except (ValueError, jsonschema_rs.ReferencingError) as wrong:
+        log.warning("an announced schema cannot be used; payloads are checked by workers only", why=str(wrong)[:500])
+        return None
+
+
+def _nothing_from_outside(uri: str) -> Any:
+    raise ValueError(f"{uri} is not part of the schema")

@@ -1,0 +1,205 @@
+"""Keeping the store small: making room for history, dropping what is old, forgetting what nothing refers to.
+
+Parts of their own, each in bites: none of them takes long at a time, and none keeps another from being done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from uuid import UUID
+
+from asyncpg import Record
+
+from oncue.domain.ids import NO_CLASS, UserNumber, uuid7
+from oncue.domain.instants import Instant
+from oncue.domain.job import JobStatus, decode_spec, definition_of
+from oncue.engines.bites import BITE, USERS_AT_ONCE, Walk, all_of, in_bites
+from oncue.engines.letters import letters_dropped
+from oncue.engines.postgres import idempotency, meters, rows
+from oncue.engines.postgres.classes import let_go
+from oncue.engines.postgres.inserting import write_audit
+from oncue.engines.postgres.partitions import TABLES, Partitions
+from oncue.engines.postgres.store import Connection, Store
+from oncue.engines.sql import statements
+from oncue.settings import Settings
+
+_SQL = statements("oncue.engines.postgres")
+NOBODY = UUID(int=0)
+BEFORE_ALL = -(2**63)
+
+
+class Maintenance:
+    def __init__(self, store: Store, pieces: Partitions, settings: Settings) -> None:
+        self._store = store
+        self._pieces = pieces
+        self._settings = settings
+        self._limit = settings.history_timeout
+        self._dropped = 0
+        self._keys, self._jobs, self._versions, self._tags, self._lanes, self._quotas, self._meters, self._dead = (
+            Walk() for _ in range(8)
+        )
+        self._classes = Walk()
+
+    async def maintain(self, now: Instant, cutoff: Instant) -> int:
+        """How many pieces were dropped. Whatever refers to history only now and then is looked at after a drop."""
+        self._dropped = 0
+        parts = (
+            partial(self._make_room, now),
+            partial(self._forget_keys, now, cutoff),  # as long as history says how their jobs ended
+            partial(self._drop, cutoff),
+            partial(self._drop_dead_letters, now),
+            partial(self._forget_jobs, cutoff),
+            partial(self._forget_versions, cutoff),
+            partial(self._forget_tags, cutoff),
+            partial(idempotency.turn, self._store, now, self._settings.repeat_for, self._limit),
+            self._forget_lanes,
+            self._forget_quotas,
+            partial(self._forget_meters, now),
+            partial(self._forget_classes, now),
+        )
+        await all_of(parts)
+        return self._dropped
+
+    async def _make_room(self, now: Instant) -> None:
+        ahead = [Instant(now + step * self._settings.history_width) for step in range(3)]
+        for table in TABLES:
+            await self._pieces.ensure(table, ahead, self._limit)
+
+    async def _drop(self, cutoff: Instant) -> None:
+        self._dropped = await self._pieces.drop_before(cutoff, self._limit)
+
+    def _worth_a_look(self, walk: Walk, cutoff: Instant) -> bool:
+        return cutoff > 0 and (self._dropped > 0 or walk.unfinished)
+
+    # --------------------------------------------------------------------------------------------------- dead letters
+
+    async def _drop_dead_letters(self, now: Instant) -> None:
+        """Those that nobody has dealt with for too long; and the oldest of whoever has too many."""
+        before = Instant(now - self._settings.keep_dead_letters)
+        await in_bites(lambda: self._pieces.write("audit", [now], partial(_drop_old, before, now)))
+        await self._dead.go(UserNumber(0), partial(self._drop_too_many, now))
+
+    async def _drop_too_many(self, now: Instant, after: UserNumber) -> UserNumber | None:
+        most = self._settings.most_dead_letters
+        found = await self._store.fetch(_SQL["too_many_dead"], after, USERS_AT_ONCE, most)
+        for row in found:
+            if row["run_id"] is not None:
+                drop = partial(_drop_rest, row, now)
+                await in_bites(partial(self._pieces.write, "audit", [now], drop))
+        return found[-1]["uid"] if found else None
+
+    # -------------------------------------------------------------------------------------- what nothing refers to
+
+    async def _forget_keys(self, now: Instant, cutoff: Instant) -> None:
+        pieces = await self._store.fetch(_SQL["history_to_drop"], cutoff)
+        if cutoff > 0 and (pieces or self._keys.unfinished):
+            goes_before = Instant(pieces[0][0] if pieces else BEFORE_ALL)
+            known = _oldest(Instant(now - self._settings.keep_job_keys))
+            await self._keys.go((0, ""), partial(self._forget_some_keys, _oldest(cutoff), goes_before, known))
+
+    async def _forget_some_keys(
+        self, oldest: UUID, goes_before: Instant, known: UUID, after: tuple[int, str]
+    ) -> tuple[int, str] | None:
+        found = await self._fetch("forget_keys", *after, BITE, oldest, goes_before, known)
+        return (found[0]["uid"], found[0]["key"]) if found else None
+
+    async def _forget_jobs(self, cutoff: Instant) -> None:
+        if self._worth_a_look(self._jobs, cutoff):
+            await self._jobs.go(NOBODY, partial(self._forget_some_jobs, cutoff))
+
+    async def _forget_some_jobs(self, cutoff: Instant, after: UUID) -> UUID | None:
+        found = await self._store.fetch(_SQL["some_jobs"], after, BITE)
+        ended = [row for row in found if row["status"] >= 2 and row["updated_at"] < cutoff]
+        if ended:
+            await self._store.write(partial(_forget_ended, ended, cutoff), timeout=self._limit)
+        return found[-1]["job_id"] if found else None
+
+    async def _forget_versions(self, cutoff: Instant) -> None:
+        async def some(after: tuple[UUID, int]) -> tuple[UUID, int] | None:
+            found = await self._fetch("forget_versions", *after, BITE, cutoff)
+            return (found[0]["job_id"], found[0]["version"]) if found else None
+
+        await self._versions.go((NOBODY, 0), some)
+
+    async def _forget_tags(self, cutoff: Instant) -> None:
+        async def some(after: tuple[int, str, UUID]) -> tuple[int, str, UUID] | None:
+            found = await self._fetch("forget_tags", *after, BITE, _oldest(cutoff))
+            return (found[0]["uid"], found[0]["tag"], found[0]["job_id"]) if found else None
+
+        if self._worth_a_look(self._tags, cutoff):
+            await self._tags.go((0, "", NOBODY), some)
+
+    async def _forget_lanes(self) -> None:
+        await self._lanes.go(BEFORE_ALL, lambda after: self._store.write(partial(_forget_empty_lanes, after)))
+
+    async def _forget_quotas(self) -> None:
+        async def some(after: int) -> int | None:
+            [(last,)] = await self._fetch("forget_quotas", after, BITE)
+            return None if last is None else int(last)
+
+        await self._quotas.go(0, some)
+
+    async def _forget_meters(self, now: Instant) -> None:
+        await self._meters.go(BEFORE_ALL, lambda after: self._store.write(partial(meters.forget_empty, now, after)))
+
+    async def _forget_classes(self, now: Instant) -> None:
+        await self._classes.go(NO_CLASS, lambda after: self._store.write(partial(let_go, after=after, now=now)))
+
+    async def _fetch(self, statement: str, *given: object) -> Sequence[Record]:
+        return await self._store.write(lambda c: c.fetch(_SQL[statement], *given), timeout=self._limit)
+
+
+def _oldest(cutoff: Instant) -> UUID:
+    """The first id that somebody could have made then."""
+    return uuid7(max(cutoff, Instant(0)), bytes(10))
+
+
+async def _drop_old(before: Instant, now: Instant, connection: Connection) -> int:
+    gone = await connection.fetch(_SQL["drop_dead"], before, BITE)
+    await write_audit(connection, [letters_dropped(row["uid"], row["n"], "too old", now) for row in gone])
+    return sum(row["n"] for row in gone)
+
+
+async def _drop_rest(newest: Record, now: Instant, connection: Connection) -> int:
+    uid, ended_at, run_id = newest
+    gone = len(await connection.fetch(_SQL["drop_dead_of_user"], uid, ended_at, run_id, BITE))
+    await write_audit(connection, [letters_dropped(uid, gone, "too many", now)] if gone else [])
+    return gone
+
+
+async def _forget_ended(ended: Sequence[Record], cutoff: Instant, connection: Connection) -> None:
+    """Versions and tags go by themselves, nothing referring to them. So does a key, unless the job must not run again.
+
+    The cursors before the definitions, as whoever plans locks them.
+    """
+    job_ids, uids = [row["job_id"] for row in ended], sorted({row["uid"] for row in ended})
+    await connection.execute("select from agenda where job_id = any($1::uuid[]) order by job_id for update", job_ids)
+    gone = await connection.fetch(_SQL["forget_jobs"], job_ids, cutoff, uids)
+    await connection.execute("delete from agenda where job_id = any($1::uuid[])", [row["job_id"] for row in gone])
+    for row in gone:
+        key, made_of = _key_of(row)
+        if key is None:
+            continue
+        if rows.STATUSES[row["status"]] is JobStatus.CANCELLED:
+            await connection.execute(_SQL["give_back_key"], row["uid"], key, row["job_id"])
+        else:
+            await connection.execute(_SQL["redefine_key"], row["uid"], key, row["job_id"], made_of)
+
+
+def _key_of(row: Record) -> tuple[str | None, bytes]:
+    try:
+        spec = decode_spec(row["spec"])
+    except ValueError:
+        return None, b""
+    return spec.key, definition_of(spec, row["payload"])
+
+
+async def _forget_empty_lanes(after: int, connection: Connection) -> int | None:
+    """Locked before they are looked at once more: in between, somebody may have added a member."""
+    found = await connection.fetch(_SQL["empty_lanes"], after, BITE)
+    empty = [row["lane"] for row in found if row["empty"]]
+    if empty:
+        locked = await connection.fetch(_SQL["lock_empty_lanes"], empty)
+        await connection.execute(_SQL["forget_empty_lanes"], [row["lane"] for row in locked])
+    return found[-1]["lane"] if found else None

@@ -1,0 +1,79 @@
+"""Idempotency keys, in two generations that take turns: each is emptied whole when its time is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from oncue.domain.ids import UserNumber
+from oncue.domain.instants import Duration, Instant
+from oncue.engines.idempotency import OPEN, Kept, StoredKey, creation, reservation
+from oncue.engines.port import Creation, IdempotencyKey, NewJob, Reserved
+from oncue.engines.sql import statements
+from oncue.engines.sqlite.store import Connection, fetch, first
+
+_SQL = statements("oncue.engines.sqlite")
+GENERATIONS = (0, 1)
+
+
+def by_key(db: Connection, new: NewJob, taken: dict[StoredKey, Kept]) -> Creation:
+    """What a job comes to by its key. One that is new is noted in `taken`, for those after it in the batch."""
+    if new.idempotency_key is None:
+        return creation(new, None)
+    key = (new.job.uid, new.idempotency_key.key_hash)
+    if key not in taken:
+        taken[key] = _find(db, *key) or Kept(new.idempotency_key.body_hash, new.job.job_id)
+    return creation(new, taken[key])
+
+
+def keep(db: Connection, stored: Iterable[NewJob]) -> None:
+    """The keys of jobs that were stored, for those who repeat them."""
+    keyed = [(job.job.uid, job.idempotency_key, job.job.job_id) for job in stored if job.idempotency_key is not None]
+    if keyed:
+        _add(db, keyed)
+
+
+def reserve(db: Connection, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID) -> Reserved:
+    kept = _find(db, uid, idempotency_key.key_hash)
+    if kept is None:
+        kept = Kept(idempotency_key.body_hash, made)
+        _add(db, [(uid, idempotency_key, made)])
+    elif kept.body_hash == OPEN:
+        _update(db, "reuse_repeat", (idempotency_key.body_hash, uid, idempotency_key.key_hash))
+    return reservation(kept, idempotency_key, made)
+
+
+def answered(db: Connection, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID, answer: bytes) -> None:
+    _update(db, "answer_repeat", (idempotency_key.body_hash, answer, uid, idempotency_key.key_hash, made.bytes))
+
+
+def refused(db: Connection, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID) -> None:
+    _update(db, "open_repeat", (uid, idempotency_key.key_hash, idempotency_key.body_hash, made.bytes))
+
+
+def turn(db: Connection, now: Instant, keep: Duration) -> None:
+    """Empty the older generation and make it the current one, if the current one is old enough."""
+    [(current, since)] = fetch(db, "select current, since from repeats_turn")
+    if since > now:  # by a clock that was ahead: it would be long until the next turn
+        db.execute("update repeats_turn set since = ?", (now,))
+    elif now - since >= keep:
+        db.execute(f"delete from repeats_{1 - current}")
+        db.execute("update repeats_turn set current = ?, since = ?", (1 - current, now))
+
+
+def _find(db: Connection, uid: UserNumber, key_hash: bytes) -> Kept | None:
+    row = first(db, _SQL["find_repeat"], (uid, key_hash))
+    return None if row is None else Kept(row[0], UUID(bytes=row[1]), row[2])
+
+
+def _add(db: Connection, keyed: Iterable[tuple[UserNumber, IdempotencyKey, UUID]]) -> None:
+    [(current,)] = fetch(db, "select current from repeats_turn")
+    rows = [
+        (uid, idempotency_key.key_hash, idempotency_key.body_hash, made.bytes) for uid, idempotency_key, made in keyed
+    ]
+    db.executemany(_SQL["add_repeat"].format(generation=current), rows)
+
+
+def _update(db: Connection, statement: str, given: tuple[object, ...]) -> None:
+    for generation in GENERATIONS:
+        db.execute(_SQL[statement].format(generation=generation), given)

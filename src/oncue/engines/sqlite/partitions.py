@@ -1,0 +1,112 @@
+"""Pieces of history: a table for each stretch of time, made when first needed and dropped whole."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from oncue.domain.ids import created_at
+from oncue.domain.instants import Duration, Instant
+from oncue.engines.sql import statements
+from oncue.engines.sqlite import rows
+from oncue.engines.sqlite.inserting import insert_many
+from oncue.engines.sqlite.store import Connection, Store, fetch, first
+
+_SQL = statements("oncue.engines.sqlite")
+_ENDED_AT = rows.HISTORY.index("ended_at")
+
+
+class Piece(NamedTuple):
+    name: str
+    from_at: int
+    until_at: int
+
+
+def pieces(db: Connection, since: int = 0) -> list[Piece]:
+    """Newest first; those that ended before `since` are left out."""
+    found = db.execute("select name, from_at, until_at from pieces where until_at > ? order by from_at desc", (since,))
+    return [Piece(*row) for row in found]
+
+
+class Partitions:
+    """Knows how wide a new piece is. Which there are is read anew each time: another process may make or drop some."""
+
+    def __init__(self, width: Duration) -> None:
+        self._width = width
+
+    def ensure(self, db: Connection, at: int) -> str:
+        """The piece for this instant. Adjoining pieces may differ in width: the setting may have changed."""
+        for (name,) in fetch(db, "select name from pieces where from_at <= ?1 and until_at > ?1", (at,)):
+            return str(name)
+        start, end = at // self._width * self._width, (at // self._width + 1) * self._width
+        for piece in pieces(db):
+            if piece.until_at <= at:
+                start = max(start, piece.until_at)
+            else:
+                end = min(end, piece.from_at)
+        name = f"history_{start}".replace("-", "_")
+        db.execute(_SQL["piece"].format(piece=name))
+        db.execute("insert into pieces (name, from_at, until_at) values (?, ?, ?)", (name, start, end))
+        return name
+
+    def insert(self, db: Connection, ended: Sequence[tuple[Any, ...]]) -> None:
+        for name, some in self._by_piece(db, ended):
+            insert_many(db, name, rows.HISTORY, some)
+
+    def _by_piece(
+        self, db: Connection, ended: Sequence[tuple[Any, ...]]
+    ) -> Iterable[tuple[str, Sequence[tuple[Any, ...]]]]:
+        ends = {row[_ENDED_AT] for row in ended}
+        if not ends:
+            return []
+        name = self.ensure(db, max(ends))
+        if name == self.ensure(db, min(ends)):
+            return [(name, ended)]
+        by_piece: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        for row in ended:
+            by_piece[self.ensure(db, row[_ENDED_AT])].append(row)
+        return by_piece.items()
+
+
+async def drop_before(store: Store, cutoff: Instant, timeout: Duration) -> int:
+    """Drop every piece that ended before `cutoff`, each in a turn of its own; how many."""
+
+    def drop_oldest(db: Connection) -> bool:
+        gone = [piece for piece in pieces(db) if piece.until_at <= cutoff][-1:]
+        for piece in gone:
+            db.execute(f"drop table {piece.name}")
+            db.execute("delete from pieces where name = ?", (piece.name,))
+        return bool(gone)
+
+    dropped = 0
+    while await store.write(drop_oldest, timeout):
+        dropped += 1
+    return dropped
+
+
+def find_ended(db: Connection, run_id: UUID, statement: str) -> tuple[Any, ...] | None:
+    """An ended run, wherever it is kept; `statement` has a place for the {table}.
+
+    It nearly always ended at or soon after the time in its id, and never long before: pieces from there on come first.
+    """
+    made, found = created_at(run_id), pieces(db)
+    after = [piece.name for piece in reversed(found) if piece.until_at > made]
+    before = [piece.name for piece in found if piece.until_at <= made]
+    for table in ("dead", *after, *before):
+        row = first(db, statement.format(table=table), (run_id.bytes,))
+        if row is not None:
+            return row
+    return None
+
+
+def existing(db: Connection, run_ids: Sequence[bytes], since: int = 0) -> set[bytes]:
+    """Which of these are runs in whatever state, or jobs. `since`: none of them can have ended before."""
+    if not run_ids:
+        return set()
+    asked = (rows.blobs(run_ids),)
+    found = fetch(db, _SQL["there"].format(table="jobs", key="job_id"), asked)
+    for table in ("runs", "dead", *(piece.name for piece in pieces(db, since))):
+        found += fetch(db, _SQL["there"].format(table=table, key="run_id"), asked)
+    return {row[0] for row in found}

@@ -1,0 +1,27 @@
+"""A worker's mail: runs it holds that somebody wants stopped."""
+
+from __future__ import annotations
+
+from oncue.domain.ids import WorkerId
+from oncue.domain.instants import MILLISECOND, SECOND, Duration
+from oncue.engines.port import Engine
+from oncue.services.attempts import Attempts, Stop
+
+EVERY = Duration(500 * MILLISECOND)  # a hint is quicker, but may be lost
+IDLE = Duration(5 * SECOND)
+
+
+class CancelInbox:
+    name = "mailbox"
+
+    def __init__(self, engine: Engine, worker_id: WorkerId, attempts: Attempts) -> None:
+        self._engine = engine
+        self._worker_id = worker_id
+        self._attempts = attempts
+
+    async def run_once(self) -> Duration:
+        if not len(self._attempts):
+            return IDLE
+        for request in await self._engine.fleet.cancel_requests(self._worker_id):
+            self._attempts.stop(request.run_id, Stop.CANCELLED)
+        return EVERY

@@ -1,0 +1,311 @@
+"""Looking ahead: what comes within half a second, read into memory so that it can be claimed on the instant.
+
+A read reserves nothing. Three looks complete each other: a window that moves on with time and reads everything once, a
+look where a hint points, and once a second a sweep over all that is due and still waits, which finds what the other
+two have missed. When work is late there is a fourth: a few runs of every user in turn, however much one of them has.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Container, Iterable, Sequence
+
+import structlog
+
+from oncue.clock import Clock
+from oncue.domain.ids import ClassId, RunId
+from oncue.domain.instants import MICROSECOND, MILLISECOND, MINUTE, NEVER, SECOND, Duration, Instant
+from oncue.domain.placement import Offer, Priority, mismatch
+from oncue.domain.run import Peeked
+from oncue.engines.known_classes import KnownClasses
+from oncue.engines.port import Engine
+from oncue.services.capacity import Capacity
+from oncue.services.choosing import Choice, ClassQueue, DueRun, Peers
+from oncue.services.fair_share import FairShare
+from oncue.tasks import Tasks
+
+AHEAD = Duration(500 * MILLISECOND)
+POLL = Duration(250 * MILLISECOND)  # twice in what a look covers, so that a slow one leaves no hole
+SWEEP = Duration(SECOND)
+SPACING = Duration(10 * MILLISECOND)  # between looks, however many hints come
+LIMIT = 10_000  # of each class in one look
+LATE = Duration(SECOND)  # from here on users take turns
+FEW = 300  # claimed at a time while users take turns: nobody waits for a thousand of somebody else's
+PATIENCE = Duration(100 * MILLISECOND)  # before anything gives way to what is high: another worker may have room
+LEAVE_ALONE = Duration(MINUTE)  # what this worker cannot read, before it tries again
+MOST_LEFT_ALONE = 200_000  # some 40 MB; more than a worker could claim and hand back in that time
+LONG_AGO = Instant(0)
+
+log = structlog.get_logger()
+
+
+class Prefetch:
+    def __init__(self, engine: Engine, clock: Clock, tasks: Tasks, offer: Offer) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._kinds = {task.name: task.takes for task in tasks}
+        self._classes = KnownClasses(engine.jobs, clock, lambda key: mismatch(key, offer) is None)
+        self._open: tuple[ClassId, ...] = ()  # of these, those whose queue is not paused
+        self._paused: frozenset[str] = frozenset()
+        self._class_queues: dict[
+            ClassId, ClassQueue
+        ] = {}  # of the classes of which anything is known, or is still to be read
+        self._seen = LONG_AGO  # of all others, everything due until then has been read once
+        self._known: dict[RunId, DueRun] = {}
+        self._left_alone: dict[RunId, Instant] = {}  # and until when, by the monotonic count; in that order
+        self._order = itertools.count()
+        self._rounds = FairShare(engine, clock)
+        self._took = True
+        self._crowded_at = LONG_AGO
+        self.peers = Peers()
+        self._asked = NEVER  # where a hint points
+        self._look_at = self._sweep_at = self._rest_until = LONG_AGO
+
+    @property
+    def classes(self) -> tuple[ClassId, ...]:
+        """Those this worker can run."""
+        return tuple(self._classes.known)
+
+    def ask(self, due: Instant | None) -> None:
+        """Something is due from then on (None: anything may be): look there soon."""
+        self._asked = min(self._asked, LONG_AGO if due is None else Instant(due - MICROSECOND))
+
+    def leave_alone(self, run_id: RunId) -> None:
+        """A newer oncue made it, and this one cannot read it: it is for workers of that version."""
+        if not self._left_alone:
+            log.warning("some runs are of a newer oncue, and left to workers of that version", run_id=str(run_id))
+        self._left_alone.pop(run_id, None)
+        if len(self._left_alone) >= MOST_LEFT_ALONE:
+            del self._left_alone[next(iter(self._left_alone))]
+        self._left_alone[run_id] = Instant(self._clock.monotonic() + LEAVE_ALONE)
+
+    # ---------------------------------------------------------------------------------------------------------- reading
+
+    async def look(self) -> None:
+        """Read what is missing, if it is time to and there is use for it."""
+        now = self._clock.now()
+        if now < self._rest_until:
+            return
+        self._forget_left_alone()
+        asked, self._asked = self._asked, NEVER
+        try:
+            if now >= self._sweep_at:
+                await self._refresh()
+                await self._sweep(now)
+                self._sweep_at = Instant(now + SWEEP)
+            if asked < now + AHEAD:
+                await self._refresh(queues=asked == LONG_AGO)
+                await self._read(self._hungry(), asked, Instant(now + AHEAD))
+            self._rounds.one_more |= asked < now
+            poll = now >= self._look_at
+            if poll or self._behind(now):
+                await self._move_on(Instant(now + AHEAD))
+                self._look_at = Instant(now + POLL)
+            if poll or (self._rounds.one_more and now >= self._rounds.rest_until):
+                await self._take_turns(now)
+        except BaseException:
+            self._asked = min(self._asked, asked)
+            raise
+        self._rest_until = Instant(now + SPACING)
+
+    def _hungry(self) -> Sequence[ClassId]:
+        return self._but(
+            {class_queue.class_id for class_queue in self._class_queues.values() if not class_queue.hungry}
+        )
+
+    def _but(self, some: set[ClassId]) -> Sequence[ClassId]:
+        """All that something may be claimed of, without these."""
+        return [class_id for class_id in self._open if class_id not in some] if some else self._open
+
+    def _behind(self, now: Instant) -> bool:
+        """Something due may not have been read, and there is use for it."""
+        rest = self._seen < now and bool(self._open)
+        return rest or any(class_queue.behind(now) for class_queue in self._class_queues.values())
+
+    async def _refresh(self, *, queues: bool = True) -> None:
+        """New classes appear with the first job that needs them, and go. Queues are paused and resumed."""
+        known, paused = self._classes.known, self._paused
+        await self._classes.read_new()
+        if queues:
+            await self._classes.check()
+            paused = frozenset(await self._engine.fleet.paused_queues())
+        came, gone = self._classes.changes()
+        if paused != self._paused:
+            came += [class_id for class_id, key in known.items() if key.queue in self._paused - paused]
+            self._paused = paused
+        elif not came and not gone:
+            return
+        self._open = tuple(class_id for class_id, key in known.items() if key.queue not in paused)
+        for class_queue in self._class_queues.values():
+            class_queue.paused = class_queue.queue in paused
+        if self._seen > LONG_AGO:
+            for class_id in came:
+                self._class_queue(class_id).seen = LONG_AGO
+
+    def _class_queue(self, class_id: ClassId) -> ClassQueue:
+        class_queue = self._class_queues.get(class_id)
+        if class_queue is None:
+            key = self._classes.known[class_id]
+            class_queue = self._class_queues[class_id] = ClassQueue(class_id, key, self._kinds[key.task])
+            class_queue.seen, class_queue.paused = self._seen, key.queue in self._paused
+        return class_queue
+
+    async def _sweep(self, now: Instant) -> None:
+        """All that is due; and whatever we know that is not among it is gone: another's, cancelled, or put off."""
+        class_queues = [class_queue for class_queue in self._class_queues.values() if class_queue.hungry]
+        short, found = await self._read(self._hungry(), LONG_AGO, now)
+        there = {run.run_id for run in found}
+        for class_queue in class_queues:
+            if class_queue.class_id not in short:
+                self._forget(class_queue, but=there)
+        self._drop_idle_lines()
+
+    def _drop_idle_lines(self) -> None:
+        """So that a class costs something only while something of it is known."""
+        for class_queue in list(self._class_queues.values()):
+            if class_queue.runs.empty and class_queue.seen == self._seen:
+                del self._class_queues[class_queue.class_id]
+
+    async def _move_on(self, until: Instant) -> None:
+        """The stretch that nobody has read yet; nearly always the same for every class, and then one read."""
+        apart = {
+            class_queue.class_id: class_queue
+            for class_queue in self._class_queues.values()
+            if not class_queue.hungry or class_queue.seen != self._seen
+        }
+        behind = [class_queue for class_queue in apart.values() if class_queue.hungry]
+        for seen in {min(class_queue.seen, until) for class_queue in behind}:
+            class_queues = [class_queue for class_queue in behind if min(class_queue.seen, until) == seen]
+            short, _ = await self._read([class_queue.class_id for class_queue in class_queues], seen, until)
+            for class_queue in class_queues:
+                class_queue.seen = short.get(class_queue.class_id, until)
+        short, _ = await self._read(self._but(set(apart)), min(self._seen, until), until)
+        for class_queue in self._class_queues.values():
+            if class_queue.class_id not in apart:
+                class_queue.seen = short.get(class_queue.class_id, until)
+        self._seen = until
+
+    async def _take_turns(self, now: Instant) -> None:
+        """Only when work is late."""
+        heads = [
+            head
+            for class_queue in self._class_queues.values()
+            if (head := class_queue.head(self._known, now)) is not None
+        ]
+        if not any(head.due < now - LATE for head in heads):
+            self._rounds.stop()
+            return
+        found = await self._rounds.read(self._open, now)
+        self._remember(found)
+        self._rounds.line_up([self._known[run.run_id] for run in found if run.run_id not in self._left_alone])
+
+    async def _read(
+        self, classes: Sequence[ClassId], after: Instant, until: Instant
+    ) -> tuple[dict[ClassId, Instant], list[Peeked]]:
+        """Into memory. Also returned: the classes of which there was more than fits, and how far they were read."""
+        if not classes:
+            return {}, []
+        found = await self._engine.running.peek(classes, after, until, LIMIT)
+        self._remember(found)
+        counts = Counter(run.class_id for run in found)
+        if max(counts.values(), default=0) < LIMIT:
+            return {}, found
+        last = {run.class_id: Instant(run.due - MICROSECOND) for run in found}
+        short = {class_id: last[class_id] for class_id, n in counts.items() if n >= LIMIT}
+        for class_id, at in short.items():
+            class_queue = self._class_queue(class_id)
+            class_queue.seen = min(class_queue.seen, at)  # wherever it was read for: the window goes on from there
+        return short, found
+
+    def _remember(self, found: Iterable[Peeked]) -> None:
+        known, left_alone = self._known, self._left_alone
+        for run in found:
+            if run.run_id in left_alone:
+                continue
+            before = known.get(run.run_id)
+            if before is None or run.due != before.due:  # what was read last is true
+                class_queue = self._class_queue(run.class_id)
+                new = known[run.run_id] = DueRun(run.run_id, run.uid, run.due, class_queue, next(self._order))
+                class_queue.runs.add(new)
+
+    def _forget_left_alone(self) -> None:
+        """Whose time is over may be tried again: it may have been edited, or found nobody else."""
+        now = self._clock.monotonic()
+        while self._left_alone and next(iter(self._left_alone.values())) <= now:
+            del self._left_alone[next(iter(self._left_alone))]
+
+    # --------------------------------------------------------------------------------------------------------- choosing
+
+    def take(self, capacity: Capacity, most: int) -> list[RunId]:
+        """The ids to claim now, as many as there is room for."""
+        rounds, class_queues = self._rounds, self._class_queues.values()
+        others_wait = rounds.others_wait
+        most = min(most, FEW) if others_wait else most
+        choice = Choice(
+            class_queues, self._known, capacity, self._clock.now(), most, self.peers, others_wait=others_wait
+        )
+        turn_first = rounds.turn_first and not any(class_queue.goes_first for class_queue in class_queues)
+        rounds.turn_first = choice.alternate(rounds.turns, turn_first=turn_first)
+        if choice.last_turn is not None:
+            rounds.took(choice.last_turn, self._known)
+        self._took = bool(choice.taken)
+        return [run.run_id for run in choice.taken]
+
+    async def crowded_out(self, capacity: Capacity) -> list[ClassQueue]:
+        """Where something of high priority has found no room for a while, here or elsewhere."""
+        now = self._clock.now()
+        class_queues = [
+            class_queue for class_queue in self._class_queues.values() if self._is_crowded(class_queue, capacity, now)
+        ]
+        if not class_queues or now < self._crowded_at:
+            return []
+        self._crowded_at = Instant(now + PATIENCE)
+        found = await self._engine.running.peek(
+            [class_queue.class_id for class_queue in class_queues], LONG_AGO, now, 1
+        )
+        waiting = {run.class_id for run in found}
+        for class_queue in class_queues:
+            if class_queue.class_id not in waiting:
+                self._forget(class_queue)
+        return [class_queue for class_queue in class_queues if class_queue.class_id in waiting]
+
+    def _is_crowded(self, class_queue: ClassQueue, capacity: Capacity, now: Instant) -> bool:
+        """Workers act one after the other, so that not all of them make room for one run."""
+        if class_queue.priority is not Priority.HIGH or capacity.fits(
+            class_queue.kind, class_queue.size, class_queue.priority
+        ):
+            return False
+        head = class_queue.head(self._known, now)
+        if head is None or capacity.is_barred(class_queue.kind, head.uid):
+            return False
+        return head.due <= now - PATIENCE * min(1 + self.peers.turn(head.run_id), 8)
+
+    def _forget(self, class_queue: ClassQueue, but: Container[RunId] = frozenset()) -> None:
+        """What is due of it, but for these, is others' by now."""
+        due = class_queue.runs.due()
+        for run in due:
+            if run.run_id not in but and self._known.get(run.run_id) is run:
+                del self._known[run.run_id]
+        class_queue.runs.keep_of_due([run for run in due if run.run_id in but])
+
+    def wait(self, capacity: Capacity) -> Duration:
+        """How long until there is something to read or to claim, or somebody to ask to give way."""
+        now = self._clock.now()
+        class_queues = [class_queue for class_queue in self._class_queues.values() if not class_queue.paused]
+        ready = [class_queue for class_queue in class_queues if class_queue.runs.how_many_due()]
+        full = [
+            class_queue
+            for class_queue in ready
+            if not capacity.fits(class_queue.kind, class_queue.size, class_queue.priority)
+        ]
+        if self._took and len(full) < len(ready):
+            return Duration(0)
+        wanted = [due for class_queue in class_queues if (due := class_queue.runs.next_due()) is not None]
+        if any(class_queue.priority is Priority.HIGH for class_queue in full):
+            wanted.append(Instant(now + PATIENCE))
+        if self._rounds.wanted:
+            wanted.append(self._rounds.rest_until)
+        at_once = self._asked < now + AHEAD or self._behind(now)
+        wanted.append(max(LONG_AGO if at_once else min(self._look_at, self._sweep_at), self._rest_until))
+        return Duration(max(min(wanted) - now, 0))

@@ -1,0 +1,84 @@
+"""Gives starts to runs that wait for their rate, a little ahead, so that workers find them before their instants.
+
+No scheduler is special: several grant at once, each at other meters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from oncue.clock import Clock
+from oncue.domain.instants import MILLISECOND, MINUTE, SECOND, Duration, Instant
+from oncue.engines.port import Engine, Hint, Permitted, Topic
+
+BATCH = 500  # starts granted in one pass
+# A start must be there when workers look for it, half a second ahead, and there is time for a slow pass.
+# Not more: what is granted and then cancelled has used up its start.
+AHEAD = Duration(SECOND)
+SET_BACK = Duration(SECOND)  # by more than clocks of different processes may differ
+SELDOM = MINUTE  # a scheduler may have died before it noticed that the clock was set back
+LONGEST = Duration(SECOND // 2)  # starts that nobody makes use of are noticed so soon
+APART = Duration(20 * MILLISECOND)  # between two passes, however many hints come
+
+
+class RateLimiter:
+    name = "metering"
+
+    def __init__(self, engine: Engine, clock: Clock) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._recall_at = clock.monotonic()
+        self._offset = 0  # from the monotonic count to the store's time, the most since starts were last recalled
+
+    async def run_once(self) -> Duration:
+        now = self._clock.now()
+        await self._recall(now)
+        granted = await self._engine.planning.permit(Instant(now + AHEAD), BATCH, now)
+        if granted.first_due is not None:
+            await self._engine.signals.send([Hint(Topic.RUNS, due=granted.first_due)])
+        return Duration(0) if granted.runs == BATCH else _until_next(granted, now)
+
+    async def _recall(self, now: Instant) -> None:
+        """Mend what was given by a clock that was ahead: at once when ours was set back, for others now and then."""
+        at = self._clock.monotonic()
+        if at >= self._recall_at or now - at < self._offset - SET_BACK:
+            await self._engine.planning.recall(Instant(now + AHEAD + SET_BACK), now)
+            self._recall_at, self._offset = Instant(at + SELDOM), now - at
+        self._offset = max(self._offset, now - at)
+
+
+def _until_next(granted: Permitted, now: Instant) -> Duration:
+    if granted.next_at is None:
+        return LONGEST
+    return Duration(min(max(granted.next_at - AHEAD - now, APART), LONGEST))
+
+
+class Nudge:
+    """Wakes metering when a hint says that runs changed: at once, and then not again for APART.
+
+    Nearly all such hints are about runs without a rate, and they come by the hundred.
+    """
+
+    def __init__(self, wake: Callable[[], None], clock: Clock) -> None:
+        self._wake = wake
+        self._clock = clock
+        self._resting = False
+        self._again = False
+
+    def __call__(self, hint: Hint) -> None:
+        if hint.due is None or hint.due <= self._clock.now() + AHEAD:  # else it is found in time without
+            self._nudge()
+
+    def _nudge(self) -> None:
+        if self._resting:
+            self._again = True
+            return
+        self._resting, self._again = True, False
+        self._wake()
+        asyncio.get_running_loop().call_later(APART / SECOND, self._rested)
+
+    def _rested(self) -> None:
+        self._resting = False
+        if self._again:
+            self._nudge()

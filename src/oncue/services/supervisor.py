@@ -1,0 +1,349 @@
+"""The keeper: starts a worker process, beats for it, and starts another when it ends.
+
+No user code runs here, so neither a blocked loop nor a held GIL keeps a beat from being sent. The worker's loop shows
+that it turns; one that is stuck for longer than its lease is ended. A worker whose beats do not reach the store is
+ended before its lease is: what it was doing starts elsewhere then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+import structlog
+
+from oncue.clock import Clock
+from oncue.domain.errors import StoreUnavailable
+from oncue.domain.ids import ClassId, WorkerId, uuid7
+from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
+from oncue.domain.run import Claimed
+from oncue.engines.port import Engine
+from oncue.services.capacity import Left
+from oncue.services.channel import Beaten, Channel, Drain, FromWorker, Known, Ready, Start, Unstopped, Unusable, Worn
+from oncue.services.environment import without_ours
+from oncue.settings import Settings
+
+UNUSABLE = 78  # the exit code of a worker that could not start as it is set up
+BEATS = 5  # in one lease
+HASTE = (
+    3  # in place of one that has not arrived after a third of its period another is sent; of one that failed, sooner
+)
+SAFE = 0.8  # of a lease: a worker that was not heard for so long is ended
+SOON_DEAD = Duration(5 * SECOND)  # a worker that lived no longer than this makes the next one wait
+LAST_WORDS = Duration(10 * SECOND)  # after the grace times, to write down what was done, before a worker is killed
+LONGEST_PAUSE = 5.0  # seconds before the next start, when some have failed
+MOST_WORN = 2  # that have been replaced and are not over
+REPLACE_AGAIN = Duration(10 * SECOND)  # at the earliest
+KNOWN_FOR = Duration(10 * MINUTE)  # wearing out a worker
+NOT_YET = Duration(2 * SECOND)  # for one that has not started to work, and so has nothing to finish
+
+log = structlog.get_logger()
+
+
+class SupervisedWorker:
+    """One worker process, from its start to its end."""
+
+    def __init__(
+        self, worker_id: WorkerId, process: asyncio.subprocess.Process, channel: Channel, now: Instant
+    ) -> None:
+        self.worker_id = worker_id
+        self.process = process
+        self.channel = channel
+        self.started_at = self.alive_at = self.beaten_at = now  # monotonic
+        self.classes: tuple[ClassId, ...] = ()
+        self.told: tuple[ClassId, ...] | None = None  # the store, of these
+        self.ready = asyncio.Event()  # it is registered
+        self.worn = asyncio.Event()  # another should take its place
+        self.worn_by: tuple[Left, ...] = ()
+        self.replaced = self.buried = False
+        self.unstopped: tuple[Claimed, ...] = ()
+        self.problem: str | None = None
+
+    @classmethod
+    async def start(cls, clock: Clock, settings: Settings, known_for_it: tuple[Known, ...] = ()) -> SupervisedWorker:
+        """OSError: it cannot be started now, and nothing is left of the attempt."""
+        worker_id = WorkerId(uuid7(clock.now(), secrets.token_bytes(8)))
+        ours, theirs = socket.socketpair()
+        with theirs:
+            channel = await Channel.on(ours, FromWorker)
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    *("-P", "-m", "oncue.app", "worker", str(theirs.fileno()), str(os.getpid())),
+                    pass_fds=[theirs.fileno()],
+                    stdin=asyncio.subprocess.DEVNULL,
+                    env=without_ours(os.environ),  # it gets its settings from us; tasks would find what is there
+                    start_new_session=True,  # the terminal's Ctrl-C is for us: we tell the worker
+                )
+            except BaseException:
+                await channel.close()
+                raise
+        channel.send(Start(worker_id, settings, known_for_it))
+        return cls(worker_id, process, channel, clock.monotonic())
+
+    def kill(self) -> None:
+        if self.process.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+
+    def sweep(self) -> None:
+        """It has ended this moment: whatever tasks in its threads have left in its process group ends, too."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    async def end(self) -> None:
+        """It is gone when this returns."""
+        self.kill()
+        await self.process.wait()
+        await self.channel.close()
+
+
+class WorkerSupervisor:
+    """`first` is a worker process that was started already.
+
+    There is one at a time, but for those that are **worn**: too much goes on in them that nobody can stop. Then another
+    is started beside it, and when that takes runs the worn one takes no more, and ends once those it has are over.
+    """
+
+    def __init__(self, engine: Engine, clock: Clock, settings: Settings, first: SupervisedWorker | None = None) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._settings = settings
+        self._first = first
+        self._kept: dict[SupervisedWorker, asyncio.Task[None]] = {}  # and what watches over each, until it is buried
+        self._known_for_it: dict[Left, Instant] = {}  # who has worn out workers, and until when we remember
+        self._replace_at = Instant(0)
+        self._stops = 0
+        self._told = asyncio.Event()  # to stop
+        self.working = asyncio.Event()  # a worker has announced its tasks and begins to take runs
+        self.problem: str | None = None  # why no worker can be started like this
+
+    def stop(self) -> None:
+        """Let the worker finish, within its grace time. Asked a second time: at once."""
+        self._stops += 1
+        self._told.set()
+        for kept in self._kept:
+            kept.channel.send(Drain(at_once=self._stops > 1))
+
+    async def run(self) -> None:
+        """Returns when told to stop and the worker has; or when no worker can be started: then `problem` says why."""
+        pause = 0.0
+        try:
+            while self.problem is None and (kept := await self._start()) is not None:
+                kept = await self._last_of(kept)
+                self.problem = kept.problem
+                if not self._told.is_set() and kept.problem is None:
+                    log.warning("a worker process ended; another takes its place", exit_code=kept.process.returncode)
+                short = self._clock.monotonic() - kept.started_at < SOON_DEAD
+                pause = min(max(2 * pause, 0.1), LONGEST_PAUSE) if short else 0.0
+                await _happens_within(self._told, pause)
+            if not self._told.is_set():
+                self.stop()
+            await asyncio.gather(*self._kept.values())
+        finally:
+            watching = list(self._kept.values())
+            for task in watching:
+                task.cancel()
+            await asyncio.gather(*watching, return_exceptions=True)
+
+    async def _start(self) -> SupervisedWorker | None:
+        """Another worker process, watched over from now on. None: told to stop before there was one."""
+        pause = 0.0
+        while not self._told.is_set():
+            try:
+                kept = self._first or await SupervisedWorker.start(self._clock, self._settings, self._remembered())
+            except Exception as error:  # no files, memory or processes to be had: there may be some in a moment
+                if not pause:
+                    log.error("no worker process can be started; trying again until one can", why=str(error))
+                pause = min(max(2 * pause, 0.1), LONGEST_PAUSE)
+                await _happens_within(self._told, pause)
+                continue
+            self._first = None
+            self._kept[kept] = asyncio.create_task(self._keep(kept))
+            if self._told.is_set():
+                kept.channel.send(Drain(at_once=self._stops > 1))
+            return kept
+        return None
+
+    async def _last_of(self, kept: SupervisedWorker) -> SupervisedWorker:
+        """When it has ended; or, if another has taken its place, when that one has, and so on."""
+        while (watching := self._kept.get(kept)) is not None:
+            await _first_of(watching, kept.worn)
+            if kept.worn.is_set():
+                kept = await self._replaced(kept)
+        return kept
+
+    async def _replaced(self, worn: SupervisedWorker) -> SupervisedWorker:
+        """Who works in its place; itself, if nobody can now. It says again that it is worn, until somebody does."""
+        worn.worn.clear()
+        now = self._clock.monotonic()
+        if now < self._replace_at or len(self._kept) > MOST_WORN:
+            return worn
+        self._replace_at = Instant(now + REPLACE_AGAIN)
+        self._known_for_it |= dict.fromkeys(worn.worn_by, Instant(now + KNOWN_FOR))
+        new = await self._start()
+        if new is None:
+            return worn
+        await _first_of(self._kept[new], new.ready)
+        if not new.ready.is_set():
+            log.warning("no other worker could take the place of one that is worn; it goes on", why=new.problem)
+            return worn
+        worn.replaced = True
+        worn.channel.send(Drain(replaced=True))
+        users = sorted({uid for _, uid in worn.worn_by})
+        log.info("too much that cannot be stopped was left in a worker; another has taken its place", users=users)
+        return new
+
+    def _remembered(self) -> tuple[Known, ...]:
+        now = self._clock.monotonic()
+        self._known_for_it = {who: until for who, until in self._known_for_it.items() if until > now}
+        return tuple(self._known_for_it.items())
+
+    # -------------------------------------------------------------------------------------------------------- watching
+
+    async def _keep(self, kept: SupervisedWorker) -> None:
+        try:
+            await self._watch(kept)
+        finally:
+            try:
+                await self._bury(kept)
+            finally:
+                del self._kept[kept]
+
+    async def _watch(self, kept: SupervisedWorker) -> None:
+        """Until the process has ended, by itself or by us."""
+        watches = (self._listen(kept), self._beat_on(kept), self._give_up(kept))
+        tasks = [asyncio.create_task(self._or_end(kept, watch)) for watch in watches]
+        try:
+            await kept.process.wait()
+            kept.sweep()
+            await asyncio.wait(tasks[:1], timeout=1)  # its last words
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _or_end(self, kept: SupervisedWorker, watch: Coroutine[Any, Any, None]) -> None:
+        try:
+            await watch
+        except Exception:
+            log.exception("this worker cannot be watched over any more; it is ended and another started")
+            kept.kill()
+
+    async def _listen(self, kept: SupervisedWorker) -> None:
+        while (said := await kept.channel.receive()) is not None:
+            kept.alive_at = self._clock.monotonic()
+            match said:
+                case Ready(classes):
+                    if not kept.ready.is_set():
+                        kept.beaten_at = kept.alive_at
+                    kept.classes = classes
+                    kept.ready.set()
+                    self.working.set()
+                case Worn(worn_by):
+                    kept.worn_by = worn_by
+                    kept.worn.set()
+                case Unstopped(runs):
+                    kept.unstopped = runs
+                case Unusable(problem):
+                    kept.problem = problem
+                case _:
+                    pass  # it is alive, and that is all it had to say
+
+    async def _beat_on(self, kept: SupervisedWorker) -> None:
+        """Beats, and an end to a worker that is stuck, buried or cannot be vouched for.
+
+        A beat under way keeps no other from being sent: it may hang on a connection that is worth nothing any more
+        while the store is back. The newest that has arrived decides.
+        """
+        every = Duration(self._settings.lease // BEATS)
+        async with asyncio.TaskGroup() as under_way:
+            while not self._ends(kept):
+                asked_at = self._clock.monotonic()
+                if kept.ready.is_set():
+                    beat = under_way.create_task(self._beat(kept, asked_at, every))
+                    await self._done_within(beat, Duration(every // HASTE))
+                    if kept.beaten_at < asked_at:  # lost, and the store may be back any moment; or still under way
+                        await self._clock.sleep(Duration(every // HASTE**2 if beat.done() and not kept.buried else 0))
+                        continue
+                await self._clock.sleep(Duration(max(0, asked_at + every - self._clock.monotonic())))
+            kept.kill()
+
+    def _ends(self, kept: SupervisedWorker) -> bool:
+        now, lease = self._clock.monotonic(), self._settings.lease
+        if kept.buried:
+            log.warning("this worker was declared dead; another takes its place", worker_id=str(kept.worker_id))
+        elif kept.ready.is_set() and now - kept.beaten_at > SAFE * lease:
+            log.error("no beat reaches the store; the worker is ended before its lease is")
+        elif kept.ready.is_set() and now - kept.alive_at > lease:
+            log.error("the worker's loop is stuck for longer than its lease; it is ended and another started")
+        else:
+            return False
+        return True
+
+    async def _done_within(self, beat: asyncio.Task[None], length: Duration) -> None:
+        waiting = asyncio.ensure_future(self._clock.sleep(length))
+        try:
+            await asyncio.wait({beat, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+
+    async def _beat(self, kept: SupervisedWorker, asked_at: Instant, patience: Duration) -> None:
+        """A store that is away is no answer."""
+        classes = kept.classes
+        news = None if classes == kept.told else classes
+        try:
+            async with asyncio.timeout(patience / SECOND):
+                beat = await self._engine.fleet.beat(
+                    kept.worker_id, self._clock.now(), draining=kept.replaced or self._told.is_set(), classes=news
+                )
+        except (StoreUnavailable, TimeoutError):
+            return
+        except Exception:
+            log.exception("a beat failed; another follows")
+            return
+        if beat is None:
+            kept.buried = True
+        elif asked_at >= kept.beaten_at:
+            kept.beaten_at, kept.told = asked_at, classes
+            kept.channel.send(Beaten(asked_at, beat.place, beat.peers))
+
+    async def _give_up(self, kept: SupervisedWorker) -> None:
+        await self._told.wait()
+        working = self._settings.grace + self._settings.stop_grace + LAST_WORDS
+        await self._clock.sleep(Duration(working if kept.ready.is_set() else NOT_YET))
+        log.error("the worker did not end in its grace time; it is killed")
+        kept.kill()
+
+    async def _bury(self, kept: SupervisedWorker) -> None:
+        """It is gone for certain. What it left unstopped is handed back unspent; what it held otherwise was lost."""
+        await kept.end()
+        try:
+            if kept.unstopped:
+                await self._engine.running.hand_back(kept.worker_id, kept.unstopped, self._clock.now())
+            await self._engine.fleet.leave(kept.worker_id)
+        except StoreUnavailable:
+            pass  # its silence says the same, a little later
+        except Exception:
+            log.exception("a worker that ended could not say goodbye; its silence will")
+
+
+async def _happens_within(event: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+
+
+async def _first_of(task: asyncio.Task[None], event: asyncio.Event) -> None:
+    waiting = asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()

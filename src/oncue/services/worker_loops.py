@@ -1,0 +1,116 @@
+"""A worker and those who work with it, put together: the one place that knows how they depend on each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+
+from oncue.clock import Clock
+from oncue.domain.ids import WorkerId
+from oncue.domain.instants import Duration
+from oncue.domain.placement import Offer
+from oncue.domain.run import Claimed
+from oncue.engines.port import Engine, Hint, Topic
+from oncue.services.attempts import Attempts, End
+from oncue.services.cancel_inbox import CancelInbox
+from oncue.services.capacity import Capacity
+from oncue.services.executors.port import Executor
+from oncue.services.loop import Loop
+from oncue.services.prefetch import Prefetch
+from oncue.services.reporting import Reporting
+from oncue.services.settling import LINGER, Settling
+from oncue.services.worker import Worker
+from oncue.settings import Settings
+from oncue.tasks import Isolation, Tasks
+
+
+class WorkerLoops:
+    """Each member has a `run_once`; `loops` runs them, and wakes one when another has made work for it."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        settings: Settings,
+        worker_id: WorkerId,
+        tasks: Tasks,
+        offer: Offer,
+        executors: Mapping[Isolation, Executor],
+        alone: Executor,
+        *,
+        chance: Random,
+        linger: Duration = LINGER,
+    ) -> None:
+        self.worker_id = worker_id
+        self.prefetch = Prefetch(engine, clock, tasks, offer)
+        self.settling = Settling(engine, clock, worker_id, self.prefetch, linger)
+        self.reporting = Reporting(engine, clock, worker_id, settings.log_cap)
+        self.attempts = Attempts(
+            clock,
+            worker_id,
+            tasks,
+            executors,
+            alone,
+            Capacity(places(settings), offer.resources, settings.reserved_for_high, settings.most_abandoned),
+            self.reporting,
+            self._begun,
+            self._ended,
+            self._not_understood,
+            stop_grace=settings.stop_grace,
+            chance=chance,
+        )
+        self.worker = Worker(
+            engine,
+            clock,
+            worker_id,
+            self.prefetch,
+            self.attempts,
+            self._ended,
+            lease=settings.lease,
+            store_timeout=settings.store_timeout,
+        )
+        self.mailbox = CancelInbox(engine, worker_id, self.attempts)
+        members = (self.worker, self.settling, self.attempts, self.mailbox, self.reporting)
+        self.loops = {member.name: Loop(member) for member in members}
+
+    @property
+    def concerns(self) -> Mapping[Topic, Callable[[Hint], None]]:
+        """What to do with hints from the store."""
+        return {Topic.RUNS: self._something_is_due, Topic.MAIL: self._mail}
+
+    @property
+    def busy(self) -> bool:
+        """There is something going, or not yet written down."""
+        return bool(len(self.attempts) or len(self.settling) or self.worker.unsure)
+
+    def _begun(self) -> None:
+        """The first one going: deadlines and mail matter again."""
+        self.loops[self.attempts.name].wake()
+        self.loops[self.mailbox.name].wake()
+
+    def _ended(self, end: End) -> None:
+        self.settling.add(end)
+        self.loops[self.settling.name].wake()
+        self.loops[self.worker.name].wake()  # there is room
+
+    def _not_understood(self, run: Claimed) -> None:
+        """Handed back unspent, and left to others for a while: else it would be claimed again at once."""
+        self.prefetch.leave_alone(run.run_id)
+        self._ended(run)
+
+    def _something_is_due(self, hint: Hint) -> None:
+        self.prefetch.ask(hint.due)
+        self.loops[self.worker.name].wake()
+
+    def _mail(self, hint: Hint) -> None:
+        if hint.target in (None, str(self.worker_id)):
+            self.loops[self.mailbox.name].wake()
+
+
+def places(settings: Settings) -> dict[Isolation, int]:
+    """How many runs of each kind a worker takes at a time."""
+    return {
+        Isolation.LOOP: settings.concurrency,
+        Isolation.THREAD: settings.threads,
+        Isolation.PROCESS: settings.processes,
+    }

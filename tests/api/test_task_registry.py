@@ -1,0 +1,57 @@
+"""A task is known the moment it is announced, and names that nobody announced cost the store next to nothing."""
+
+import asyncio
+
+import pytest
+from tests.api.conftest import Desk
+
+from oncue.engines.port import Task
+
+
+async def test_a_task_announced_just_now_is_known(desk: Desk) -> None:
+    before = await desk.call("POST", "/v1/jobs", {"task": "brand_new"})
+
+    await desk.store.fleet.announce([Task("brand_new", b'{"type": "object"}')], desk.store.now)
+    after = await desk.call("POST", "/v1/jobs", {"task": "brand_new"})
+
+    assert (before.status_code, after.status_code) == (422, 201)
+
+
+async def test_one_announced_while_a_look_is_under_way_is_known(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that was on its way before it was announced says nothing about it."""
+    tasks, on_its_way, announced = desk.store.fleet.tasks, asyncio.Event(), asyncio.Event()
+    find = desk.app.api.task_registry.find
+
+    async def slow() -> list[Task]:
+        found = list(await tasks())
+        on_its_way.set()
+        await announced.wait()
+        return found
+
+    monkeypatch.setattr(desk.store.fleet, "tasks", slow)
+    early = asyncio.create_task(find("brand_new"))
+    await on_its_way.wait()
+    await desk.store.fleet.announce([Task("brand_new", b'{"type": "object"}')], desk.store.now)
+    late = asyncio.create_task(find("brand_new"))
+    await asyncio.sleep(0)  # it has asked
+    announced.set()
+    await asyncio.wait({early, late})
+
+    assert late.result().name == "brand_new"
+
+
+async def test_nonsense_from_many_at_once_costs_a_few_looks(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks, looks = desk.store.fleet.tasks, []
+
+    async def counted() -> list[Task]:
+        looks.append(1)
+        return list(await tasks())
+
+    monkeypatch.setattr(desk.store.fleet, "tasks", counted)
+    await desk.create()
+    looks.clear()
+
+    answers = await asyncio.gather(*(desk.call("POST", "/v1/jobs", {"task": f"nonsense {n}"}) for n in range(100)))
+
+    assert {answer.status_code for answer in answers} == {422}
+    assert len(looks) <= 3
