@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from tests.api.conftest import Desk
 from tests.test_docs import ROOT, table
 
-from oncue.api import audit
+from oncue.api import application
 from oncue.api.listener import take_address
 from oncue.api.serving import serving
 from oncue.domain.errors import StoreUnavailable
@@ -120,7 +120,7 @@ async def test_an_answer_survives_a_log_that_cannot_be_written_and_the_line_is_k
 async def test_an_answer_does_not_wait_for_a_log_that_hangs_but_the_line_is_written_later(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit, "PATIENCE", 0)
+    monkeypatch.setattr(application, "WRITTEN_WITHIN", 0)
     write, let_go, written = desk.store.engine.accounts.record, asyncio.Event(), asyncio.Event()
 
     async def hanging(audit_entries: Sequence[AuditEntry]) -> None:
@@ -141,7 +141,12 @@ async def test_an_answer_does_not_wait_for_a_log_that_hangs_but_the_line_is_writ
 async def test_deeds_of_the_same_moment_share_a_write_and_each_is_there_when_it_is_answered(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, writes, all_there, named = desk.store.engine.accounts.record, list[int](), asyncio.Event(), audit._object
+    write, writes, all_there, named = (
+        desk.store.engine.accounts.record,
+        list[int](),
+        asyncio.Event(),
+        application.audit_entry,
+    )
     places = iter(range(5))
 
     async def first_waits_for_all(audit_entries: Sequence[AuditEntry]) -> None:
@@ -159,7 +164,7 @@ async def test_deeds_of_the_same_moment_share_a_write_and_each_is_there_when_it_
         return len(await audit_entries(desk))
 
     monkeypatch.setattr(desk.store.engine.accounts, "record", first_waits_for_all)
-    monkeypatch.setattr(audit, "_object", arriving)
+    monkeypatch.setattr(application, "audit_entry", arriving)
 
     seen = await asyncio.gather(*(pause() for _ in range(5)))
 

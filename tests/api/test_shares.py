@@ -47,13 +47,13 @@ def minutely() -> Schedule:
 def test_one_user_has_a_share_of_the_requests_and_gives_it_back() -> None:
     ours = Shares()
     for _ in range(2):
-        held = [ours.of(caller(1), {}) for _ in range(shares.MOST_REQUESTS)]
+        held = [ours.of(caller(1)) for _ in range(shares.MOST_REQUESTS)]
         for one in held:
             one.__enter__()
-        with pytest.raises(Refused) as refused, ours.of(caller(1), {}):
+        with pytest.raises(Refused) as refused, ours.of(caller(1)):
             pass
         assert refused.value.status == 429
-        with ours.of(caller(2), {}):
+        with ours.of(caller(2)):
             pass
         for one in held:
             one.__exit__(None, None, None)
@@ -62,12 +62,12 @@ def test_one_user_has_a_share_of_the_requests_and_gives_it_back() -> None:
 
 def test_large_bodies_are_bounded_for_one_and_for_all() -> None:
     ours = Shares()
-    with ours.of(caller(1), {}), ours.of(caller(2), {}):
-        first, second = ours.of(caller(1), {}), ours.of(caller(2), {})
+    with ours.of(caller(1)), ours.of(caller(2)):
+        first, second = ours.of(caller(1)), ours.of(caller(2))
         with first, second:
             first.hold(1_000)
             first.hold(shares.BYTES_OF_ONE)
-            with pytest.raises(Refused) as own, (third := ours.of(caller(1), {})):
+            with pytest.raises(Refused) as own, (third := ours.of(caller(1))):
                 third.hold(1)
             second.hold(shares.MOST_BYTES - shares.BYTES_OF_ONE)
             with pytest.raises(Refused) as all_of_them:

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from itertools import zip_longest
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from oncue.api.audit import AuditLog, account_settled
+from oncue.api.audit import WRITTEN_AFTER_A_FAILURE, WRITTEN_WITHIN, AuditLog, audit_entry
 from oncue.api.auth import Caller, check_role
+from oncue.api.changes import Changed
 from oncue.api.connection import known
 from oncue.api.context import Api
 from oncue.api.limits import RateLimit
 from oncue.api.openapi import ITSELF
+from oncue.api.outcome import Interrupted, Line, Outcome
 from oncue.api.problems import Refused, problem, problem_of
-from oncue.api.reading import refuse_parameters, refuse_undecodable
-from oncue.api.routes import OPEN_ROUTES, ROUTES, OpenCall, Route
-from oncue.api.shares import Shares
+from oncue.api.reading import as_uuid, refuse_parameters, refuse_undecodable
+from oncue.api.routes import OPEN_ROUTES, ROUTES, Change, OpenCall, Route
+from oncue.api.shares import ApiRequest, Shares
 from oncue.clock import Clock
-from oncue.engines.port import Engine
+from oncue.domain.ids import JobId
+from oncue.engines.port import AuditEntry, Engine
 from oncue.settings import Settings
 
-Serve = Callable[[Request], Awaitable[Response]]
+Serve = Callable[[ApiRequest], Awaitable[Response]]
 
 CALLS = {(route.method, f"/v1{route.path}"): route for route in ROUTES} | {(ITSELF.method, ITSELF.path): ITSELF}
 OPEN_CALLS: dict[str, OpenCall] = {route.path: route.call for route in OPEN_ROUTES}
@@ -53,11 +57,11 @@ class Application:
         self._patterns = [(_pattern(path), serves) for path, serves in by_path.items() if "{" in path]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
+        request = ApiRequest(scope, receive)
         response = await self._serve(request)
         await response(scope, receive, send)
 
-    async def _serve(self, request: Request) -> Response:
+    async def _serve(self, request: ApiRequest) -> Response:
         serves = self._plain.get(request.scope["path"]) or self._by_pattern(request)
         if serves is None:
             return problem(HTTPStatus.NOT_FOUND, "there is nothing at this path")
@@ -84,7 +88,7 @@ def _pattern(path: str) -> re.Pattern[str]:
 
 
 class Guard:
-    """What is checked before every call, and written down after one that changed something."""
+    """What is checked before every call, and told and logged after one that changed something."""
 
     def __init__(self, api: Api, settings: Settings) -> None:
         self._api = api
@@ -93,18 +97,20 @@ class Guard:
         self._audit = AuditLog(api.engine.accounts, api.clock)
 
     def before(self, route: Route) -> Serve:
-        async def serve(request: Request) -> Response:
+        async def serve(request: ApiRequest) -> Response:
             caller: Caller | None = None
             try:
                 with self._api.watchdog.wait():
                     caller = await self._admit(route, request)
-                    with self._shares.of(caller, request.scope):
-                        response = await route.call(self._api, request, caller)
+                    with self._shares.of(caller) as request.share:
+                        outcome = await route.call(self._api, request, caller)
             except Exception as error:
-                response = problem_of(error, request)
-            if caller is not None and route.action is not None:
-                await self._write_down(route.action, request, response, caller)
-            return response
+                return await self._failed(route.action, request, caller, error)
+            if isinstance(outcome, Response):
+                return outcome
+            assert isinstance(route, Change)
+            await self._write_down(route.action, request, caller, outcome)
+            return outcome.answer
 
         return serve
 
@@ -122,15 +128,51 @@ class Guard:
             refuse_parameters(request)
         return caller
 
-    async def _write_down(self, action: str, request: Request, response: Response, caller: Caller) -> None:
-        """What was done, or may have been: what is refused was not, and what failed on our side may have been."""
-        failed = response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
-        if response.status_code >= HTTPStatus.BAD_REQUEST and not failed:
-            return
-        if failed or not account_settled(request):
-            self._api.changes.after(action, request, caller)
-        if not account_settled(request):
-            await self._audit.record(action, request, response, caller)
+    async def _write_down(self, action: str, request: Request, caller: Caller, done: Outcome) -> None:
+        for changed in done.changed:
+            self._api.changes.note(changed)
+        if isinstance(done.audit, Line):
+            made = done.answer.headers.get("location", "").rpartition("/")[2]
+            entry = self._entry(action, request, caller, done.changed, done.audit.detail, made)
+            await self._audit.record(entry, WRITTEN_WITHIN)
+
+    async def _failed(self, action: str | None, request: Request, caller: Caller | None, error: Exception) -> Response:
+        """What is refused was not done. What failed on our side may have been, and its line says that nobody knows."""
+        cut = error if isinstance(error, Interrupted) else Interrupted(error, (), Line())
+        response = problem_of(cut.why, request)
+        unknown = response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
+        if caller is None or action is None or not (unknown or cut.changed):
+            return response
+        for changed in cut.changed or (_supposed(action, request, caller),):
+            self._api.changes.note(changed)
+        if isinstance(cut.audit, Line):
+            detail = cut.audit.detail | ({"outcome": "unknown"} if unknown else {})
+            entry = self._entry(action, request, caller, cut.changed, detail)
+            await self._audit.record(entry, WRITTEN_AFTER_A_FAILURE if unknown else WRITTEN_WITHIN)
+        return response
+
+    def _entry(
+        self,
+        action: str,
+        request: Request,
+        caller: Caller,
+        changed: Sequence[Changed],
+        detail: dict[str, Any],
+        made: str = "",
+    ) -> AuditEntry:
+        """About the id in the path, the one thing that was made, or the one job that was changed."""
+        named = request.path_params.get("id") or made
+        jobs = [one.job_id for one in changed]
+        about = as_uuid(named) if named else jobs[0] if len(jobs) == 1 else None
+        return audit_entry(action, request, caller, about, self._api.clock.now(), detail)
+
+
+def _supposed(action: str, request: Request, caller: Caller) -> Changed:
+    """What a call may have changed that failed before it could say."""
+    if not action.startswith("job."):
+        return Changed(caller.uid)
+    job_id = as_uuid(request.path_params.get("id", ""))
+    return Changed(caller.uid, jobs=True) if job_id is None else Changed(caller.uid, JobId(job_id))
 
 
 def _open(api: Api, call: OpenCall) -> Serve:

@@ -9,15 +9,14 @@ from typing import Any
 from uuid import UUID
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from oncue.api.answers import answer
-from oncue.api.audit import audit_nothing
 from oncue.api.auth import Caller
-from oncue.api.changes import changed
+from oncue.api.changes import Changed
 from oncue.api.context import Api
 from oncue.api.decide import until_settled
 from oncue.api.idempotency import idempotent
+from oncue.api.outcome import Outcome, outcome
 from oncue.api.reading import path_id, read_object
 from oncue.domain import change
 from oncue.domain.change import JobChange
@@ -30,20 +29,18 @@ STRETCH: Mapping[str, Reader] = {"from": instant, "to": instant}
 CLOCKS_DIFFER = MINUTE  # a caller's "until now" may lie so much ahead of ours
 
 
-async def backfill(api: Api, request: Request, caller: Caller) -> Response:
+async def backfill(api: Api, request: Request, caller: Caller) -> Outcome:
     """A run for each occurrence in [from, to), due now. Asked for again: the same runs, and none twice."""
     raw, asked_at = await read_object(request), api.clock.now()
     first, last = _stretch(raw, asked_at)
     job_id = JobId(path_id(request))
 
-    async def make(_: UUID) -> Response:
+    async def make(_: UUID) -> Outcome:
         decided = await until_settled(api.clock, lambda: _backfilled(api, job_id, first, last, caller))
         if decided.add:
-            changed(request, decided.uid, job_id)
             await api.hint_runs(asked_at)  # workers look from there on: no later than the first run is due
-        else:
-            audit_nothing(request)
-        return answer({"run_ids": [run.run_id for run in decided.add]}, HTTPStatus.ACCEPTED)
+        changed = (Changed(decided.uid, job_id),) if decided.add else ()
+        return outcome(answer({"run_ids": [run.run_id for run in decided.add]}, HTTPStatus.ACCEPTED), changed)
 
     return await idempotent(api, request, caller, raw, make)
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from http import HTTPStatus
 
 from starlette.requests import Request
-from starlette.responses import Response
 
-from oncue.api.audit import audit_entry_of, audit_nothing
+from oncue.api.audit import audit_entry
 from oncue.api.auth import Caller, forbidden
 from oncue.api.changes import Changed
 from oncue.api.context import Api
 from oncue.api.jobs import cancel, shown, snapshot
+from oncue.api.outcome import Interrupted, Line, Outcome, Unlogged
 from oncue.api.pages import read_query
 from oncue.api.reading import path_id
 from oncue.api.runs import LOOK, PATIENCE
@@ -27,7 +27,7 @@ AT_A_TIME = 1_000  # runs deleted in one go: others wait no longer than for thes
 TIMES = 2  # while the caller waits
 
 
-async def end(api: Api, request: Request, caller: Caller) -> Response:
+async def end(api: Api, request: Request, caller: Caller) -> Outcome:
     if not read_query(request, PARAMETERS).get("purge", False):
         return await cancel(api, request, caller)
     if caller.role is not Role.ADMIN:
@@ -35,7 +35,7 @@ async def end(api: Api, request: Request, caller: Caller) -> Response:
     return await _purge(api, request, caller)
 
 
-async def _purge(api: Api, request: Request, caller: Caller) -> Response:
+async def _purge(api: Api, request: Request, caller: Caller) -> Outcome:
     """End it, then delete it, some at a time; of a large one schedulers delete the rest.
 
     The answer is the job as it was, and says by its code whether it is gone.
@@ -44,22 +44,17 @@ async def _purge(api: Api, request: Request, caller: Caller) -> Response:
     await cancel(api, request, caller)
     snap = await _stopped(api, request, caller)
     if snap.going:
-        await api.engine.accounts.record([audit_entry_of("job.cancel", request, caller, job_id, now)])
-        api.changes.note(Changed(snap.job.uid, job_id))
-        raise _still_stopping()
+        raise Interrupted(_still_stopping(), (Changed(snap.job.uid, job_id),), Line())
     as_it_was = await shown(api, snap, caller)
-    await api.engine.accounts.record(
-        [audit_entry_of("job.purge", request, caller, job_id, now)]
-    )  # first: it may be cut off
+    # first, because the rest may be cut off
+    await api.engine.accounts.record([audit_entry("job.purge", request, caller, job_id, now)])
     for _ in range(TIMES):
         if not await api.engine.jobs.purge(job_id, AT_A_TIME):
             break
     if await api.engine.jobs.read(None, job_id) is not None:
         await api.engine.jobs.purge_later(job_id, now)
         as_it_was.status_code = HTTPStatus.ACCEPTED
-    audit_nothing(request)
-    api.changes.note(Changed(snap.job.uid, jobs=True))
-    return as_it_was
+    return Outcome(as_it_was, (Changed(snap.job.uid, jobs=True),), Unlogged.STORED)
 
 
 async def _stopped(api: Api, request: Request, caller: Caller) -> Snapshot:

@@ -9,16 +9,13 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
-from starlette.requests import Request
 
-from oncue.api.auth import Caller
 from oncue.api.reading import as_uuid
 from oncue.domain.ids import JobId, UserNumber
 from oncue.engines.port import Hint, Topic
 
 PAUSE = 0.1  # seconds between two sendings: what happens meanwhile leaves together
 MOST_TOLD = 20  # of one user's jobs; beyond, it is told that there are many
-_CHANGED = "oncue.changed"
 
 
 class Changed(msgspec.Struct, frozen=True):
@@ -44,23 +41,6 @@ def read_changed(target: str) -> Changed | None:
     return None if job_id is None else Changed(UserNumber(int(user)), JobId(job_id))
 
 
-def changed(request: Request, uid: UserNumber, job_id: JobId | None = None) -> None:
-    """Said by a call, once it is done: it changed this job, or runs, of this user's, whoever asked for it."""
-    request.scope.setdefault(_CHANGED, {})[Changed(uid, job_id)] = None
-
-
-def changes_of(request: Request) -> list[Changed]:
-    """What the call has said so far."""
-    return list(request.scope.get(_CHANGED, ()))
-
-
-def _supposed(action: str, request: Request, caller: Caller) -> Changed:
-    if not action.startswith("job."):
-        return Changed(caller.uid)
-    job_id = as_uuid(request.path_params.get("id", ""))
-    return Changed(caller.uid, jobs=True) if job_id is None else Changed(caller.uid, JobId(job_id))
-
-
 class Changes:
     """At most ten sendings a second, however many calls there are."""
 
@@ -68,11 +48,6 @@ class Changes:
         self._send = send
         self._noted: dict[UserNumber, dict[Changed, None]] = defaultdict(dict)
         self._sending: asyncio.Task[None] | None = None
-
-    def after(self, action: str, request: Request, caller: Caller) -> None:
-        """What the call said it changed. Of one that did not say it, or did not get so far: whatever it may have."""
-        for changed in changes_of(request) or [_supposed(action, request, caller)]:
-            self.note(changed)
 
     def note(self, changed: Changed) -> None:
         noted = self._noted[changed.uid]

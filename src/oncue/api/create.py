@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.answers import answer
-from oncue.api.audit import audit_entry_of, audit_nothing
+from oncue.api.audit import audit_entry
 from oncue.api.auth import Caller
 from oncue.api.changes import Changed
 from oncue.api.context import Api
@@ -20,6 +20,7 @@ from oncue.api.defining import Definitions, as_stored, checked, hint_of, new_job
 from oncue.api.idempotency import HEADER, BodyHash, idempotency_key_of, idempotency_key_with, refuse_reused
 from oncue.api.items import read_item, read_items
 from oncue.api.jobs import shown
+from oncue.api.outcome import Interrupted, Outcome, Unlogged, outcome, unchanged
 from oncue.api.quotas import naming_jobs, refuse_over_quota
 from oncue.api.reading import read_object
 from oncue.domain.definition import MOST_PROBLEMS
@@ -36,27 +37,27 @@ BATCH_BYTES = 64 * 1024 * 1024
 TURN = Duration(5 * MILLISECOND)  # so long others wait for one who has a large batch
 
 
-async def create(api: Api, request: Request, caller: Caller) -> Response:
+async def create(api: Api, request: Request, caller: Caller) -> Outcome:
     """Stored with its line in the audit log, both or none."""
     raw, now = await read_object(request), api.clock.now()
     idempotency_key, job_id = idempotency_key_of(request, raw), JobId(api.new_id(now))
     spec, payload = await checked(api, raw, caller, now)
     new = _made_of((spec, api.class_id(spec.class_key), payload), job_id, api, caller, now)
-    new = replace(
-        new, idempotency_key=idempotency_key, audit_entry=audit_entry_of(CREATE, request, caller, job_id, now)
-    )
-    created = await api.commits.store(new)
+    new = replace(new, idempotency_key=idempotency_key, audit_entry=audit_entry(CREATE, request, caller, job_id, now))
+    try:
+        created = await api.commits.store(new)
+    except Exception as error:
+        raise Interrupted(error, (), Unlogged.STORED) from error
     api.learn(spec.class_key, created)
     refuse_reused(created)
     refuse_over_quota([new], [created])
-    audit_nothing(request)
     if created.outcome is Created.REPEATED:
-        return await _made_before(api, created.job_id, caller)
-    api.changes.note(Changed(caller.uid, new.job.job_id))
+        return unchanged(await _made_before(api, created.job_id, caller))
     if (hint := hint_of(new)).due is None or hint.due < now + FAR_OFF:
         await api.engine.signals.send([hint])
     headers = {"Location": f"/v1/jobs/{new.job.job_id}", "ETag": views.etag(new.job)}
-    return answer(views.job(as_stored(new), caller.user_id, None), HTTPStatus.CREATED, headers)
+    shown = answer(views.job(as_stored(new), caller.user_id, None), HTTPStatus.CREATED, headers)
+    return Outcome(shown, (Changed(caller.uid, job_id),), Unlogged.STORED)
 
 
 async def _made_before(api: Api, job_id: JobId, caller: Caller) -> Response:
@@ -66,7 +67,7 @@ async def _made_before(api: Api, job_id: JobId, caller: Caller) -> Response:
     return await shown(api, snap, caller)
 
 
-async def batch(api: Api, request: Request, caller: Caller) -> Response:
+async def batch(api: Api, request: Request, caller: Caller) -> Outcome:
     """All or nothing. The same idempotency key and body again: the ids of the first time.
 
     The key is stored with the first job, and from its id those of the others follow.
@@ -81,12 +82,12 @@ async def batch(api: Api, request: Request, caller: Caller) -> Response:
     for new, one in zip(news, created, strict=True):
         api.learn(new.job.spec.class_key, one)
     if created[0].outcome is Created.REPEATED:
-        audit_nothing(request)
-        return answer({"job_ids": [sequel(created[0].job_id, index) for index in range(len(created))]})
+        return unchanged(answer({"job_ids": [sequel(created[0].job_id, index) for index in range(len(created))]}))
     refuse_reused(*created)
     refuse_over_quota(news, created)
     await api.engine.signals.send(_hints(news))
-    return answer({"job_ids": [one.job_id for one in created]}, HTTPStatus.CREATED)
+    made = answer({"job_ids": [one.job_id for one in created]}, HTTPStatus.CREATED)
+    return outcome(made, (Changed(caller.uid, jobs=True),))
 
 
 async def _wanted(request: Request) -> list[msgspec.Raw]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
 from uuid import UUID
@@ -14,11 +15,11 @@ from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.answers import answer
-from oncue.api.audit import audit_nothing, note
 from oncue.api.auth import Caller
-from oncue.api.changes import changed
+from oncue.api.changes import Changed
 from oncue.api.context import Api
 from oncue.api.idempotency import idempotent
+from oncue.api.outcome import Interrupted, Line, Outcome, unchanged
 from oncue.api.pages import filled_page, instant, page, wanted_page, window
 from oncue.api.reading import as_uuid, read_job_id, read_object
 from oncue.domain.errors import Invalid, Problem, inside
@@ -57,52 +58,68 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
     return answer(page("dead_letters", found, lambda letter: views.dead_letter(letter[0], classes, now), wanted))
 
 
-async def requeue(api: Api, request: Request, caller: Caller) -> Response:
+async def requeue(api: Api, request: Request, caller: Caller) -> Outcome:
     """A new run for each of these that is still a dead letter of the caller's; the others are passed over."""
     raw = await read_object(request)
     chosen = _chosen(raw)
 
-    async def make(made: UUID) -> Response:
-        new = await _requeue(api, request, caller, chosen, made)
-        if not new:
-            audit_nothing(request)
-        return answer({"count": len(new), "run_ids": sorted(new)}, HTTPStatus.ACCEPTED)
+    async def make(made: UUID) -> Outcome:
+        progress = Progress(chosen)
+        with progress.told_if_cut():
+            new = await _requeue(api, caller, chosen, made, progress)
+        return progress.outcome(answer({"count": len(new), "run_ids": sorted(new)}, HTTPStatus.ACCEPTED))
 
     return await idempotent(api, request, caller, raw, make)
 
 
-async def discard(api: Api, request: Request, caller: Caller) -> Response:
+async def discard(api: Api, request: Request, caller: Caller) -> Outcome:
     """These are dead letters no more; their history stays. Those that are none of the caller's are passed over."""
-    chosen, count = _chosen(await read_object(request)), 0
-    _note(request, chosen, count)
-    if chosen.run_ids is not None:
-        count = len(await api.engine.history.discard(caller.sees, chosen.run_ids))
-        _note(request, chosen, count)
-    else:
-        async for letters in _passes(api, chosen, caller):
-            count += len(await api.engine.history.discard(caller.sees, [run.run_id for run in letters]))
-            _note(request, chosen, count)  # after each pass: the next one may fail
-    if not count:
-        audit_nothing(request)
-    return answer({"count": count})
+    chosen = _chosen(await read_object(request))
+    progress = Progress(chosen, Changed(caller.uid))
+    with progress.told_if_cut():
+        if chosen.run_ids is not None:
+            progress.count = len(await api.engine.history.discard(caller.sees, chosen.run_ids))
+        else:
+            async for letters in _passes(api, chosen, caller):
+                progress.count += len(await api.engine.history.discard(caller.sees, [run.run_id for run in letters]))
+    return progress.outcome(answer({"count": progress.count}))
 
 
-async def _requeue(api: Api, request: Request, caller: Caller, chosen: Chosen, first: UUID) -> set[RunId]:
+async def _requeue(api: Api, caller: Caller, chosen: Chosen, first: UUID, progress: Progress) -> set[RunId]:
     """The new runs; also those that the same request made before or makes this moment, if their letters are found."""
     made: set[RunId] = set()
-    _note(request, chosen, 0)
     async for letters in _passes(api, chosen, caller):
         now = api.clock.now()
         new = [again(run, _follower(run, first), now) for run in letters]
         made |= await api.engine.history.requeue(new, now, api.quota_of_runs(caller))
-        others = [one.run_id for one in new if one.run_id not in made]
-        _note(request, chosen, len(made))  # after each pass: the next one may fail
-        made |= {run.run_id for run in await _read(api, others, caller)}
-        _note(request, chosen, len(made))
-        for uid in {run.uid for run in letters}:
-            changed(request, uid)
+        progress.count = len(made)
+        progress.changed |= dict.fromkeys(Changed(run.uid) for run in letters)
+        made |= {run.run_id for run in await _read(api, [one.run_id for one in new if one.run_id not in made], caller)}
+        progress.count = len(made)
         await api.hint_runs(now)
     return made
+
+
+class Progress:
+    """How far a call has come that acts on many letters in several transactions: the next of them may fail."""
+
+    def __init__(self, chosen: Chosen, *changed: Changed) -> None:
+        self._which = {"filter": chosen.filter} if chosen.run_ids is None else {"run_ids": chosen.run_ids}
+        self.changed = dict.fromkeys(changed)
+        self.count = 0
+
+    @contextmanager
+    def told_if_cut(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            raise Interrupted(error, tuple(self.changed) if self.count else (), self._line()) from error
+
+    def outcome(self, answer: Response) -> Outcome:
+        return Outcome(answer, tuple(self.changed), self._line()) if self.count else unchanged(answer)
+
+    def _line(self) -> Line:
+        return Line({"count": self.count, **self._which})
 
 
 def _follower(run: RunView, first: UUID) -> RunId:
@@ -161,11 +178,6 @@ async def _read(api: Api, run_ids: list[RunId], caller: Caller) -> list[RunView]
         together = run_ids[start : start + READ_TOGETHER]
         found += await asyncio.gather(*(api.engine.history.run(caller.sees, run_id) for run_id in together))
     return [run for run in found if run is not None]
-
-
-def _note(request: Request, chosen: Chosen, count: int) -> None:
-    which = {"filter": chosen.filter} if chosen.run_ids is None else {"run_ids": chosen.run_ids}
-    note(request, count=count, **which)
 
 
 def _chosen(raw: dict[str, Any]) -> Chosen:

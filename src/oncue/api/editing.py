@@ -12,13 +12,13 @@ from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.answers import answer
-from oncue.api.audit import audit_nothing
 from oncue.api.auth import Caller
-from oncue.api.changes import changed
+from oncue.api.changes import Changed
 from oncue.api.context import Api
 from oncue.api.decide import until_settled
 from oncue.api.defining import as_stored, checked, hint_of, new_job
 from oncue.api.jobs import path_key, shown, snapshot
+from oncue.api.outcome import Outcome, outcome, unchanged
 from oncue.api.quotas import refuse_over_quota
 from oncue.api.reading import read_object
 from oncue.domain import change
@@ -33,24 +33,25 @@ KEPT = ("job_id", "user_id", "status", "created_at", "updated_at", "version")  #
 TOLD = ("next_run_at", "last_run")  # change by themselves: what is sent back of them is what once was
 
 
-async def edit(api: Api, request: Request, caller: Caller) -> Response:
+async def edit(api: Api, request: Request, caller: Caller) -> Outcome:
     """Takes effect for every occurrence that has not started. What the request does not name stays as it is."""
     _check_match(request, (await snapshot(api, request, caller)).job)
     raw = await read_object(request)
 
-    async def attempt() -> Response | None:
+    async def attempt() -> Outcome | None:
         snap, now = await snapshot(api, request, caller), api.clock.now()
         _check_match(request, snap.job)
         change.edit(snap, snap.job.spec, snap.job.payload, snap.class_id, now)  # Conflict: it is too late for any
         spec, payload = await _edited(api, snap, raw, caller, now)
-        if not await _stored(api, request, snap, spec, payload, caller, now):
+        changed = await _stored(api, snap, (spec, payload), caller, now)
+        if changed is None:
             return None
-        return await shown(api, await snapshot(api, request, caller), caller)
+        return outcome(await shown(api, await snapshot(api, request, caller), caller), changed)
 
     return await until_settled(api.clock, attempt)
 
 
-async def put(api: Api, request: Request, caller: Caller) -> Response:
+async def put(api: Api, request: Request, caller: Caller) -> Outcome:
     """The caller's job with this key is so after this: made, changed, or left alone if it is so already.
 
     One that was cancelled is made anew. One that has finished is made anew only if it is to be another: sending the
@@ -63,7 +64,7 @@ async def put(api: Api, request: Request, caller: Caller) -> Response:
     return await until_settled(api.clock, lambda: _put(api, request, raw, caller))
 
 
-async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller) -> Response | None:
+async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller) -> Outcome | None:
     """None: it moved on meanwhile, or somebody else was quicker to make it."""
     now = api.clock.now()
     holder = await api.engine.jobs.keyed(caller.uid, raw["key"])
@@ -72,17 +73,15 @@ async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller) 
     _check_absent(request, None if snap is None else snap.job)
     spec, payload = await _replacing(api, snap, raw, caller, now)
     if snap is None and holder is not None and holder.definition == definition_of(spec, payload):
-        audit_nothing(request)
-        return _forgotten(holder.job_id, spec, payload, caller)
+        return unchanged(_forgotten(holder.job_id, spec, payload, caller))
     kept = spec if snap is None else _in_step(snap.job.spec, spec)
     if snap is None or _is_over(snap.job, kept, payload):
         job = Job(JobId(api.new_id(now)), caller.uid, spec, payload, now, now)
-        return await _made(api, request, job, caller, now)
-    if _is_so(snap.job, kept, payload):
-        audit_nothing(request)
-    elif not await _stored(api, request, snap, kept, payload, caller, now):
+        return await _made(api, job, caller, now)
+    changed = () if _is_so(snap.job, kept, payload) else await _stored(api, snap, (kept, payload), caller, now)
+    if changed is None:
         return None
-    return await shown(api, await api.engine.jobs.read(caller.uid, snap.job.job_id) or snap, caller)
+    return outcome(await shown(api, await api.engine.jobs.read(caller.uid, snap.job.job_id) or snap, caller), changed)
 
 
 def _check_match(request: Request, job: Job | None) -> None:
@@ -167,20 +166,22 @@ def _in_step(old: Spec, new: Spec) -> Spec:
 
 
 async def _stored(
-    api: Api, request: Request, snap: Snapshot, spec: Spec, payload: bytes | None, caller: Caller, now: Instant
-) -> bool:
-    """Whether the job is so now. False: it moved on meanwhile. One that has ended, or started once, is a Conflict."""
+    api: Api, snap: Snapshot, wanted: tuple[Spec, bytes | None], caller: Caller, now: Instant
+) -> tuple[Changed, ...] | None:
+    """What changed, so that the job has this definition; None: it moved on meanwhile.
+
+    One that has ended, or started once, is a Conflict.
+    """
+    spec, payload = wanted
     same = spec.class_key == snap.job.spec.class_key
     class_id = snap.class_id if same else api.class_id(spec.class_key)
     decided = change.edit(snap, spec, payload, class_id, now)
     if _is_so(snap.job, spec, payload):
-        audit_nothing(request)
-        return True
-    done = await api.engine.jobs.apply(decided, now, api.quota_of(caller))
-    if done:
-        changed(request, snap.job.uid, snap.job.job_id)
-        await api.engine.signals.send([Hint(Topic.RUNS), Hint(Topic.JOBS)])
-    return done
+        return ()
+    if not await api.engine.jobs.apply(decided, now, api.quota_of(caller)):
+        return None
+    await api.engine.signals.send([Hint(Topic.RUNS), Hint(Topic.JOBS)])
+    return (Changed(snap.job.uid, snap.job.job_id),)
 
 
 def _is_so(job: Job, spec: Spec, payload: bytes | None) -> bool:
@@ -202,7 +203,7 @@ def _forgotten(job_id: JobId, spec: Spec, payload: bytes | None, caller: Caller)
     return answer(shown, headers={"ETag": views.etag(job)})
 
 
-async def _made(api: Api, request: Request, job: Job, caller: Caller, now: Instant) -> Response | None:
+async def _made(api: Api, job: Job, caller: Caller, now: Instant) -> Outcome | None:
     """None: somebody else was quicker to make a job with this key."""
     new = replace(new_job(job, api.class_id(job.spec.class_key), now, api.quota_of(caller)), applied=True)
     created = await api.commits.store(new)
@@ -210,7 +211,7 @@ async def _made(api: Api, request: Request, job: Job, caller: Caller, now: Insta
     refuse_over_quota([new], [created])
     if created.outcome is not Created.NEW:
         return None
-    changed(request, job.uid, job.job_id)
     await api.engine.signals.send([hint_of(new)])
     headers = {"Location": f"/v1/jobs/{job.job_id}", "ETag": views.etag(job)}
-    return answer(views.job(as_stored(new), caller.user_id, None), HTTPStatus.CREATED, headers)
+    shown = answer(views.job(as_stored(new), caller.user_id, None), HTTPStatus.CREATED, headers)
+    return outcome(shown, (Changed(job.uid, job.job_id),))

@@ -11,12 +11,11 @@ from uuid import UUID
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
 
 from oncue.api.answers import stored_json
-from oncue.api.audit import audit_nothing
 from oncue.api.auth import Caller
 from oncue.api.context import Api
+from oncue.api.outcome import Interrupted, Outcome, unchanged
 from oncue.domain.errors import Conflict, Invalid, KeyReused, OncueError, StoreUnavailable
 from oncue.engines.port import Created, Creation, IdempotencyKey
 
@@ -24,7 +23,7 @@ LONGEST_KEY = 255
 HEADER = "Idempotency-Key"
 HASHED = 16  # bytes
 
-Make = Callable[[UUID], Awaitable[Response]]
+Make = Callable[[UUID], Awaitable[Outcome]]
 
 
 def idempotency_key_of(request: Request, body: Any) -> IdempotencyKey | None:
@@ -59,7 +58,7 @@ class BodyHash:
 
 async def idempotent(
     api: Api, request: Request, caller: Caller, body: Any, make: Make, *, kept: bool = True
-) -> Response:
+) -> Outcome:
     """What `make` answers; whoever repeats the request is told the same, with 202. Without a key it is just made.
 
     What is made gets its ids from the reserved one. So `make` may be called again for a request whose answer was lost,
@@ -74,21 +73,19 @@ async def idempotent(
     if reserved.outcome is Created.KEY_REUSED:
         raise _reused()
     if reserved.answer is not None:
-        audit_nothing(request)
-        return stored_json(reserved.answer, HTTPStatus.ACCEPTED)
+        return unchanged(stored_json(reserved.answer, HTTPStatus.ACCEPTED))
     try:
-        response = await make(reserved.made)
-    except StoreUnavailable:
-        raise
-    except OncueError:
-        if kept and reserved.outcome is Created.NEW:
+        done = await make(reserved.made)
+    except OncueError as error:
+        why = error.why if isinstance(error, Interrupted) else error
+        if kept and reserved.outcome is Created.NEW and not isinstance(why, StoreUnavailable):
             with suppress(StoreUnavailable):
                 await accounts.refused(caller.uid, idempotency_key, reserved.made)
         raise
     if kept:
         with suppress(StoreUnavailable):  # it is done: whoever repeats it finds it so
-            await accounts.answered(caller.uid, idempotency_key, reserved.made, bytes(response.body))
-    return response
+            await accounts.answered(caller.uid, idempotency_key, reserved.made, bytes(done.answer.body))
+    return done
 
 
 def refuse_reused(*created: Creation) -> None:

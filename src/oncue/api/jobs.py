@@ -12,12 +12,12 @@ from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.answers import answer
-from oncue.api.audit import audit_nothing
 from oncue.api.auth import Caller
-from oncue.api.changes import changed
+from oncue.api.changes import Changed
 from oncue.api.context import Api
 from oncue.api.decide import until_settled
 from oncue.api.idempotency import idempotent
+from oncue.api.outcome import Outcome, outcome
 from oncue.api.pages import page, wanted_page
 from oncue.api.reading import path_id, read_optional_object
 from oncue.domain import change
@@ -46,18 +46,15 @@ async def show_by_key(api: Api, request: Request, caller: Caller) -> Response:
     return await shown(api, snap, caller)
 
 
-async def cancel(api: Api, request: Request, caller: Caller) -> Response:
+async def cancel(api: Api, request: Request, caller: Caller) -> Outcome:
     """Nothing of it starts after this answer. One that had ended before stays as it ended, and is shown so."""
     before = await snapshot(api, request, caller)
     stopped = await api.engine.jobs.cancel(caller.sees, before.job.job_id, api.clock.now())
     if stopped is None:
         raise NotFound
-    if _is_over(before):
-        audit_nothing(request)
-    else:
-        changed(request, before.job.uid, before.job.job_id)
     await api.hint_stopped(stopped)
-    return await shown(api, await snapshot(api, request, caller), caller)
+    changed = () if _is_over(before) else (Changed(before.job.uid, before.job.job_id),)
+    return outcome(await shown(api, await snapshot(api, request, caller), caller), changed)
 
 
 def _is_over(snap: Snapshot) -> bool:
@@ -83,34 +80,36 @@ async def runs(api: Api, request: Request, caller: Caller) -> Response:
     return answer(page("runs", found, lambda run: views.run(run, classes, now), wanted))
 
 
-async def run_now(api: Api, request: Request, caller: Caller) -> Response:
+async def run_now(api: Api, request: Request, caller: Caller) -> Outcome:
     asked_at = api.clock.now()
 
-    async def make(made: UUID) -> Response:
+    async def make(made: UUID) -> Outcome:
         run_id = RunId(made)
         try:
-            await _change(api, request, caller, lambda snap, now: change.run_now(snap, run_id, now))
+            changed = await _change(api, request, caller, lambda snap, now: change.run_now(snap, run_id, now))
         except Conflict:  # who asks again because no answer came may have been in time the first time
-            if await api.engine.history.run(caller.sees, run_id) is None:
+            run = await api.engine.history.run(caller.sees, run_id)
+            if run is None:
                 raise
+            changed = (Changed(run.uid, run.job_id),)
         await api.hint_runs(asked_at)  # workers look from there on: no later than the run is due
-        return answer({"run_id": run_id}, HTTPStatus.ACCEPTED)
+        return outcome(answer({"run_id": run_id}, HTTPStatus.ACCEPTED), changed)
 
     return await idempotent(api, request, caller, None, make)
 
 
-async def pause(api: Api, request: Request, caller: Caller) -> Response:
+async def pause(api: Api, request: Request, caller: Caller) -> Outcome:
     """Nothing of it starts after this answer, but what is asked for by hand later; what runs goes on."""
 
     def decide(snap: Snapshot, now: Instant) -> JobChange | None:
         return None if snap.job.status is JobStatus.PAUSED else change.pause(snap, now)
 
-    await _change(api, request, caller, decide)
-    await api.hint_runs(None)  # whoever waited behind what is held now
-    return await show(api, request, caller)
+    changed = await _change(api, request, caller, decide)
+    await api.hint_runs(None)  # a run that waited behind what is held now may start
+    return outcome(await show(api, request, caller), changed)
 
 
-async def resume(api: Api, request: Request, caller: Caller) -> Response:
+async def resume(api: Api, request: Request, caller: Caller) -> Outcome:
     """Goes on from now; `missed` says what becomes of what the pause swallowed."""
     problems: list[Problem] = []
     found = read_fields(await read_optional_object(request), RESUMING, problems)
@@ -122,28 +121,25 @@ async def resume(api: Api, request: Request, caller: Caller) -> Response:
         decided = change.resume(snap, missed, now)
         return decided if snap.job.status is JobStatus.PAUSED else None
 
-    await _change(api, request, caller, decide)
+    changed = await _change(api, request, caller, decide)
     await api.engine.signals.send([Hint(Topic.RUNS), Hint(Topic.JOBS)])
-    return await show(api, request, caller)
+    return outcome(await show(api, request, caller), changed)
 
 
 async def _change(
     api: Api, request: Request, caller: Caller, decide: Callable[[Snapshot, Instant], JobChange | None]
-) -> None:
-    """Read, decide, write; again if the job moved on meanwhile. If nothing is decided, it is as it should be."""
+) -> tuple[Changed, ...]:
+    """Read, decide, write; again if the job changed meanwhile. Empty: it is as it should be already."""
 
-    async def attempt() -> bool | None:
+    async def attempt() -> tuple[Changed, ...] | None:
         snap, now = await snapshot(api, request, caller), api.clock.now()
         decided = decide(snap, now)
         if decided is None:
-            audit_nothing(request)
-        elif await api.engine.jobs.apply(decided, now, api.quota_of_runs(caller)):
-            changed(request, snap.job.uid, snap.job.job_id)
-        else:
-            return None
-        return True
+            return ()
+        applied = await api.engine.jobs.apply(decided, now, api.quota_of_runs(caller))
+        return (Changed(snap.job.uid, snap.job.job_id),) if applied else None
 
-    await until_settled(api.clock, attempt)
+    return await until_settled(api.clock, attempt)
 
 
 async def snapshot(api: Api, request: Request, caller: Caller) -> Snapshot:

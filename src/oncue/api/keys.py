@@ -12,10 +12,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api.answers import answer
-from oncue.api.audit import audit_nothing, note
 from oncue.api.auth import Caller
+from oncue.api.changes import Changed
 from oncue.api.context import Api
 from oncue.api.idempotency import idempotent
+from oncue.api.outcome import Line, Outcome, unchanged
 from oncue.api.reading import path_id, read_object
 from oncue.domain.definition import USUAL
 from oncue.domain.errors import Conflict, Invalid, NotFound, Problem
@@ -29,12 +30,12 @@ ROLES = {role.value: role for role in Role}
 FIELDS: Mapping[str, Reader] = {"user_id": text(USUAL.name), "role": choice(ROLES)}
 
 
-async def create(api: Api, request: Request, caller: Caller) -> Response:
+async def create(api: Api, request: Request, caller: Caller) -> Outcome:
     """A key of a user, who is made when new. Its secret is told this once."""
     raw = await read_object(request)
     user_id, role = _asked(raw)
 
-    async def make(made: UUID) -> Response:
+    async def make(made: UUID) -> Outcome:
         secret, key = await new_key(api.engine, api.clock, user_id, role)
         key = replace(key, key_id=KeyId(made))
         await api.engine.accounts.add_key(key)
@@ -43,9 +44,9 @@ async def create(api: Api, request: Request, caller: Caller) -> Response:
                 f"this request made the key {key.key_id} before, and its secret was told that once:"
                 " revoke that key, and make another one with a new Idempotency-Key"
             )
-        note(request, user_id=user_id, role=role)
         headers = {"Location": f"/v1/keys/{key.key_id}"}
-        return answer({**_shown(key), "key": secret}, HTTPStatus.CREATED, headers)
+        made_key = answer({**_shown(key), "key": secret}, HTTPStatus.CREATED, headers)
+        return Outcome(made_key, (Changed(caller.uid),), Line({"user_id": user_id, "role": role}))
 
     return await idempotent(api, request, caller, raw, make, kept=False)
 
@@ -58,21 +59,21 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
     return answer({"keys": [_shown(key) for key in await api.engine.accounts.keys()]})
 
 
-async def revoke(api: Api, request: Request, caller: Caller) -> Response:
+async def revoke(api: Api, request: Request, caller: Caller) -> Outcome:
     """Good for nothing any more. Conflict: it is the last one that an administrator can use."""
     key_id, now = KeyId(path_id(request)), api.clock.now()
     key = next((one for one in await api.engine.accounts.keys() if one.key_id == key_id), None)
     if key is None:
         raise NotFound
-    note(request, user_id=key.user_id, role=key.role)
     if await api.engine.accounts.revoke(key_id, now) is Revoked.LAST_ADMIN:
         raise Conflict(
             "this is the last key of an administrator that works: make another one with the role admin, then revoke it"
         )
     api.keyring.forget(key)
     if key.revoked_at is not None:
-        audit_nothing(request)
-    return answer({**_shown(key), "revoked_at": rfc3339(now if key.revoked_at is None else key.revoked_at)})
+        return unchanged(answer(_shown(key)))
+    shown = answer({**_shown(key), "revoked_at": rfc3339(now)})
+    return Outcome(shown, (Changed(caller.uid),), Line({"user_id": key.user_id, "role": key.role}))
 
 
 def _asked(raw: dict[str, Any]) -> tuple[str, Role]:

@@ -18,7 +18,7 @@ from oncue.api.answers import stored_json
 from oncue.api.auth import Caller
 from oncue.api.context import Api
 from oncue.api.idempotency import LONGEST_KEY
-from oncue.api.routes import OPEN_ROUTES, ROUTES, OpenRoute, Route
+from oncue.api.routes import OPEN_ROUTES, ROUTES, OpenRoute, Read, Route
 from oncue.domain.definition import USUAL
 from oncue.domain.fields import Schema, schema_of, text
 
@@ -61,7 +61,7 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
     return stored_json(document())
 
 
-ITSELF = Route("GET", "/openapi.json", show, "This document", gives={200: "OpenApi"})
+ITSELF = Read("GET", "/openapi.json", show, "This document", gives={200: "OpenApi"})
 
 
 @cache

@@ -12,7 +12,9 @@ from starlette.responses import Response
 from oncue.api import views
 from oncue.api.answers import answer
 from oncue.api.auth import Caller
+from oncue.api.changes import Changed
 from oncue.api.context import Api
+from oncue.api.outcome import Outcome, outcome
 from oncue.domain.fields import text
 from oncue.domain.ids import ClassId
 from oncue.domain.instants import Instant, rfc3339
@@ -27,18 +29,18 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
     return answer({"queues": await _queues(api, caller)})
 
 
-async def pause(api: Api, request: Request, caller: Caller) -> Response:
+async def pause(api: Api, request: Request, caller: Caller) -> Outcome:
     """Nothing of it is claimed any more, but what is being claimed this very moment; what runs goes on."""
     queue = _named(api, request)
     await api.engine.fleet.pause_queue(queue, api.clock.now())
-    return await _shown(api, queue, caller)
+    return outcome(await _shown(api, queue, caller), (Changed(caller.uid),))
 
 
-async def resume(api: Api, request: Request, caller: Caller) -> Response:
+async def resume(api: Api, request: Request, caller: Caller) -> Outcome:
     queue = _named(api, request)
     await api.engine.fleet.resume_queue(queue)
     await api.hint_runs(None)
-    return await _shown(api, queue, caller)
+    return outcome(await _shown(api, queue, caller), (Changed(caller.uid),))
 
 
 def _named(api: Api, request: Request) -> str:

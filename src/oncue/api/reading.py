@@ -15,7 +15,7 @@ from uuid import UUID
 from starlette.requests import ClientDisconnect, Request
 
 from oncue.api.problems import Refused
-from oncue.api.shares import LARGE, share_of
+from oncue.api.shares import LARGE, ApiRequest
 from oncue.domain.errors import Invalid, NotFound, Problem
 from oncue.domain.fields import takes
 from oncue.domain.ids import JobId
@@ -88,9 +88,8 @@ async def read_body(request: Request, largest: int = LARGEST_BODY) -> bytes:
 
 def _hold(request: Request, size: int) -> int:
     """Refused, if there is no room for so much beside what others send."""
-    share = share_of(request.scope)
-    if share is not None:
-        share.hold(size)
+    if isinstance(request, ApiRequest) and request.share is not None:
+        request.share.hold(size)
     return size
 
 

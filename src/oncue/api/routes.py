@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
+from typing import ClassVar
 
 import msgspec
 from starlette.requests import Request
@@ -31,29 +32,24 @@ from oncue.api import (
 )
 from oncue.api.auth import Caller
 from oncue.api.context import Api
+from oncue.api.outcome import Outcome
 from oncue.api.pages import PAGING
 from oncue.domain.fields import Reader
 
-Call = Callable[[Api, Request, Caller], Awaitable[Response]]
 OpenCall = Callable[[Api, Request], Awaitable[Response]]
 
 NO_PARAMETERS: Mapping[str, Reader] = MappingProxyType({})
 NO_ANSWERS: Mapping[int, str] = MappingProxyType({})
 
 
-class Route(msgspec.Struct, frozen=True):
-    """A call under /v1. `action` is what the audit log calls it; None: it changes nothing.
+class _Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What programs are told of a call.
 
-    What programs are told of it: `query` are its parameters by the readers that it uses; `body` and `gives`, for each
-    status of success, are names in schemas.py (one with a slash is a media type); `headers` are names in openapi.py.
-    `refuses` are the statuses of refusals that do not follow from the rest: see `refusals` in openapi.py.
+    `query` are its parameters by the readers that it uses; `body` and `gives`, for each status of success, are names in
+    schemas.py (one with a slash is a media type); `headers` are names in openapi.py. `refuses` are the statuses of
+    refusals that do not follow from the rest: see `refusals` in openapi.py.
     """
 
-    method: str
-    path: str
-    call: Call
-    summary: str
-    action: str | None = None
     admin: bool = False
     query: Mapping[str, Reader] = NO_PARAMETERS
     body: str | None = None
@@ -61,6 +57,29 @@ class Route(msgspec.Struct, frozen=True):
     headers: tuple[str, ...] = ()
     gives: Mapping[int, str] = NO_ANSWERS
     refuses: tuple[int, ...] = ()
+
+
+class Read(_Told, frozen=True):
+    """A call under /v1 that changes nothing."""
+
+    action: ClassVar[None] = None
+    method: str
+    path: str
+    call: Callable[[Api, Request, Caller], Awaitable[Response]]
+    summary: str
+
+
+class Change(_Told, frozen=True):
+    """A call under /v1 that may change something. `action` is what the audit log calls it."""
+
+    method: str
+    path: str
+    call: Callable[[Api, Request, Caller], Awaitable[Outcome]]
+    summary: str
+    action: str
+
+
+Route = Read | Change
 
 
 class OpenRoute(msgspec.Struct, frozen=True):
@@ -78,72 +97,72 @@ VERSIONED = ("If-Match",)
 MADE_OR_VERSIONED = ("If-Match", "If-None-Match")
 
 ROUTES = (
-    Route("POST", "/jobs", create.create, "Make a job", create.CREATE,
-          body="NewJob", headers=REPEATABLE, gives={201: "Job", 200: "Job"}, refuses=(404, 409)),
-    Route("POST", "/jobs/batch", create.batch, "Make many jobs, all or none", "job.create_many",
-          body="NewJobs", headers=REPEATABLE, gives={201: "JobIds", 200: "JobIds"}, refuses=(409,)),
-    Route("GET", "/jobs", listing.jobs, "Jobs, filtered, newest first",
-          query={**listing.JOB_FILTERS, **PAGING}, gives={200: "JobPage"}, refuses=(403,)),
-    Route("GET", "/jobs/by-key/{key}", jobs.show_by_key, "The caller's job with this key",
-          gives={200: "Job"}, refuses=(404,)),  # before /jobs/{id}/runs and the like: a key may be called so
-    Route("GET", "/jobs/{id}", jobs.show, "A job", gives={200: "Job"}),
-    Route("PATCH", "/jobs/{id}", editing.edit, "Change some fields of a job", "job.edit",
-          body="JobChange", headers=VERSIONED, gives={200: "Job"}, refuses=(409,)),
-    Route("PUT", "/jobs/{id}", editing.edit, "Change some fields of a job: as PATCH", "job.edit",
-          body="JobChange", headers=VERSIONED, gives={200: "Job"}, refuses=(409,)),
-    Route("PUT", "/jobs/by-key/{key}", editing.put, "Make or replace the job with this key", "job.put",
-          body="KeyedJob", headers=MADE_OR_VERSIONED, gives={201: "Job", 200: "Job"}, refuses=(409,)),
-    Route("DELETE", "/jobs/{id}", cancel.end, "End a job: nothing of it starts any more", "job.cancel",
-          query=cancel.PARAMETERS, gives={200: "Job", 202: "Job"}, refuses=(409,)),
-    Route("GET", "/jobs/{id}/status", jobs.status, "The latest run of a job", gives={200: "JobState"}),
-    Route("GET", "/jobs/{id}/runs", jobs.runs, "The runs of a job: live ones, then those that ended last",
-          query=PAGING, gives={200: "RunPage"}),
-    Route("GET", "/jobs/{id}/occurrences", occurrences.show, "What became of each occurrence",
-          query=PAGING, gives={200: "OccurrencePage"}),
-    Route("GET", "/jobs/{id}/explain", explaining.job, "Why a job has or has not run yet", gives={200: "Explanation"}),
-    Route("POST", "/jobs/{id}/runNow", jobs.run_now, "Run a job at once, whatever its schedule", "job.run_now",
-          headers=REPEATABLE, gives={202: "RunId"}, refuses=(409,)),
-    Route("POST", "/jobs/{id}/pause", jobs.pause, "Stop its schedule until it is resumed", "job.pause",
-          gives={200: "Job"}, refuses=(409,)),
-    Route("POST", "/jobs/{id}/resume", jobs.resume, "Let its schedule go on", "job.resume",
-          body="Resuming", body_optional=True, gives={200: "Job"}, refuses=(409,)),
-    Route("POST", "/jobs/{id}/backfill", backfill.backfill, "Run past occurrences of a job", "job.backfill",
-          body="Stretch", headers=REPEATABLE, gives={202: "RunIds"}, refuses=(409,)),
-    Route("GET", "/runs", listing.runs, "Runs, filtered: live ones, then those that ended last",
-          query={**listing.RUN_FILTERS, **PAGING}, gives={200: "RunPage"}),
-    Route("GET", "/runs/{id}", runs.show, "A run with every attempt; a dead one with its payload",
-          gives={200: "AnyRun"}),
-    Route("GET", "/runs/{id}/logs", runs.logs, "What a run wrote", gives={200: "text/plain"}),
-    Route("GET", "/runs/{id}/result", runs.result, "What a run returned", gives={200: "Result"}, refuses=(409,)),
-    Route("GET", "/runs/{id}/explain", explaining.run, "Why a run has or has not run yet", gives={200: "Explanation"}),
-    Route("POST", "/runs/{id}/cancel", runs.cancel, "Stop a run", "run.cancel", gives={200: "Run"}, refuses=(409,)),
-    Route("POST", "/runs/{id}/retry", runs.retry, "Run an ended run again", "run.retry",
-          headers=REPEATABLE, gives={202: "RunId"}, refuses=(409,)),
-    Route("GET", "/dead-letters", dead_letters.show, "Runs that used up their attempts",
-          query={**dead_letters.FILTERS, **PAGING}, gives={200: "DeadLetterPage"}),
-    Route("POST", "/dead-letters/requeue", dead_letters.requeue, "Run dead letters again", "dead_letters.requeue",
-          body="Choice", headers=REPEATABLE, gives={202: "Requeued"}),
-    Route("POST", "/dead-letters/discard", dead_letters.discard, "Let dead letters be", "dead_letters.discard",
-          body="Choice", gives={200: "Discarded"}),
-    Route("POST", "/schedules/preview", schedules.show_ahead, "When a schedule fires; nothing is stored",
-          body="PreviewOf", gives={200: "Preview"}),
-    Route("GET", "/events", events.stream, "Changes of runs and jobs, as they happen",
-          headers=("Last-Event-ID",), gives={200: "text/event-stream"}),
-    Route("GET", "/tasks", fleet.tasks, "The tasks that workers have announced", gives={200: "Tasks"}),
-    Route("GET", "/workers", fleet.workers, "The workers there are", gives={200: "Workers"}),
-    Route("GET", "/queues", queues.show, "The queues there are", gives={200: "Queues"}),
-    Route("POST", "/queues/{queue}/pause", queues.pause, "Start nothing of a queue", "queue.pause", admin=True,
-          gives={200: "Queue"}),
-    Route("POST", "/queues/{queue}/resume", queues.resume, "Let a queue go on", "queue.resume", admin=True,
-          gives={200: "Queue"}),
-    Route("GET", "/me", keys.mine, "Whose key this is", gives={200: "Me"}),
-    Route("POST", "/keys", keys.create, "Make a key; its secret is told this once", "key.create", admin=True,
-          body="KeyOf", headers=REPEATABLE, gives={201: "NewKey"}, refuses=(409,)),
-    Route("GET", "/keys", keys.show, "The keys there are, without their secrets", admin=True, gives={200: "Keys"}),
-    Route("DELETE", "/keys/{id}", keys.revoke, "Make a key good for nothing", "key.revoke", admin=True,
-          gives={200: "Key"}, refuses=(409,)),
-    Route("GET", "/audit", audit.show, "Who did what, newest first", query=PAGING, gives={200: "AuditPage"}),
-    Route("GET", "/stats", stats.show, "What there is and what happened, in numbers", gives={200: "Stats"}),
+    Change("POST", "/jobs", create.create, "Make a job", create.CREATE,
+           body="NewJob", headers=REPEATABLE, gives={201: "Job", 200: "Job"}, refuses=(404, 409)),
+    Change("POST", "/jobs/batch", create.batch, "Make many jobs, all or none", "job.create_many",
+           body="NewJobs", headers=REPEATABLE, gives={201: "JobIds", 200: "JobIds"}, refuses=(409,)),
+    Read("GET", "/jobs", listing.jobs, "Jobs, filtered, newest first",
+         query={**listing.JOB_FILTERS, **PAGING}, gives={200: "JobPage"}, refuses=(403,)),
+    Read("GET", "/jobs/by-key/{key}", jobs.show_by_key, "The caller's job with this key",
+         gives={200: "Job"}, refuses=(404,)),  # before /jobs/{id}/runs and the like: a key may be called so
+    Read("GET", "/jobs/{id}", jobs.show, "A job", gives={200: "Job"}),
+    Change("PATCH", "/jobs/{id}", editing.edit, "Change some fields of a job", "job.edit",
+           body="JobChange", headers=VERSIONED, gives={200: "Job"}, refuses=(409,)),
+    Change("PUT", "/jobs/{id}", editing.edit, "Change some fields of a job: as PATCH", "job.edit",
+           body="JobChange", headers=VERSIONED, gives={200: "Job"}, refuses=(409,)),
+    Change("PUT", "/jobs/by-key/{key}", editing.put, "Make or replace the job with this key", "job.put",
+           body="KeyedJob", headers=MADE_OR_VERSIONED, gives={201: "Job", 200: "Job"}, refuses=(409,)),
+    Change("DELETE", "/jobs/{id}", cancel.end, "End a job: nothing of it starts any more", "job.cancel",
+           query=cancel.PARAMETERS, gives={200: "Job", 202: "Job"}, refuses=(409,)),
+    Read("GET", "/jobs/{id}/status", jobs.status, "The latest run of a job", gives={200: "JobState"}),
+    Read("GET", "/jobs/{id}/runs", jobs.runs, "The runs of a job: live ones, then those that ended last",
+         query=PAGING, gives={200: "RunPage"}),
+    Read("GET", "/jobs/{id}/occurrences", occurrences.show, "What became of each occurrence",
+         query=PAGING, gives={200: "OccurrencePage"}),
+    Read("GET", "/jobs/{id}/explain", explaining.job, "Why a job has or has not run yet", gives={200: "Explanation"}),
+    Change("POST", "/jobs/{id}/runNow", jobs.run_now, "Run a job at once, whatever its schedule", "job.run_now",
+           headers=REPEATABLE, gives={202: "RunId"}, refuses=(409,)),
+    Change("POST", "/jobs/{id}/pause", jobs.pause, "Stop its schedule until it is resumed", "job.pause",
+           gives={200: "Job"}, refuses=(409,)),
+    Change("POST", "/jobs/{id}/resume", jobs.resume, "Let its schedule go on", "job.resume",
+           body="Resuming", body_optional=True, gives={200: "Job"}, refuses=(409,)),
+    Change("POST", "/jobs/{id}/backfill", backfill.backfill, "Run past occurrences of a job", "job.backfill",
+           body="Stretch", headers=REPEATABLE, gives={202: "RunIds"}, refuses=(409,)),
+    Read("GET", "/runs", listing.runs, "Runs, filtered: live ones, then those that ended last",
+         query={**listing.RUN_FILTERS, **PAGING}, gives={200: "RunPage"}),
+    Read("GET", "/runs/{id}", runs.show, "A run with every attempt; a dead one with its payload",
+         gives={200: "AnyRun"}),
+    Read("GET", "/runs/{id}/logs", runs.logs, "What a run wrote", gives={200: "text/plain"}),
+    Read("GET", "/runs/{id}/result", runs.result, "What a run returned", gives={200: "Result"}, refuses=(409,)),
+    Read("GET", "/runs/{id}/explain", explaining.run, "Why a run has or has not run yet", gives={200: "Explanation"}),
+    Change("POST", "/runs/{id}/cancel", runs.cancel, "Stop a run", "run.cancel", gives={200: "Run"}, refuses=(409,)),
+    Change("POST", "/runs/{id}/retry", runs.retry, "Run an ended run again", "run.retry",
+           headers=REPEATABLE, gives={202: "RunId"}, refuses=(409,)),
+    Read("GET", "/dead-letters", dead_letters.show, "Runs that used up their attempts",
+         query={**dead_letters.FILTERS, **PAGING}, gives={200: "DeadLetterPage"}),
+    Change("POST", "/dead-letters/requeue", dead_letters.requeue, "Run dead letters again", "dead_letters.requeue",
+           body="Choice", headers=REPEATABLE, gives={202: "Requeued"}),
+    Change("POST", "/dead-letters/discard", dead_letters.discard, "Let dead letters be", "dead_letters.discard",
+           body="Choice", gives={200: "Discarded"}),
+    Read("POST", "/schedules/preview", schedules.show_ahead, "When a schedule fires; nothing is stored",
+         body="PreviewOf", gives={200: "Preview"}),
+    Read("GET", "/events", events.stream, "Changes of runs and jobs, as they happen",
+         headers=("Last-Event-ID",), gives={200: "text/event-stream"}),
+    Read("GET", "/tasks", fleet.tasks, "The tasks that workers have announced", gives={200: "Tasks"}),
+    Read("GET", "/workers", fleet.workers, "The workers there are", gives={200: "Workers"}),
+    Read("GET", "/queues", queues.show, "The queues there are", gives={200: "Queues"}),
+    Change("POST", "/queues/{queue}/pause", queues.pause, "Start nothing of a queue", "queue.pause", admin=True,
+           gives={200: "Queue"}),
+    Change("POST", "/queues/{queue}/resume", queues.resume, "Let a queue go on", "queue.resume", admin=True,
+           gives={200: "Queue"}),
+    Read("GET", "/me", keys.mine, "Whose key this is", gives={200: "Me"}),
+    Change("POST", "/keys", keys.create, "Make a key; its secret is told this once", "key.create", admin=True,
+           body="KeyOf", headers=REPEATABLE, gives={201: "NewKey"}, refuses=(409,)),
+    Read("GET", "/keys", keys.show, "The keys there are, without their secrets", admin=True, gives={200: "Keys"}),
+    Change("DELETE", "/keys/{id}", keys.revoke, "Make a key good for nothing", "key.revoke", admin=True,
+           gives={200: "Key"}, refuses=(409,)),
+    Read("GET", "/audit", audit.show, "Who did what, newest first", query=PAGING, gives={200: "AuditPage"}),
+    Read("GET", "/stats", stats.show, "What there is and what happened, in numbers", gives={200: "Stats"}),
 )  # fmt: skip
 
 OPEN_ROUTES = (

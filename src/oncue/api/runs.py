@@ -10,12 +10,12 @@ from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.answers import answer, plain_text, stored_json
-from oncue.api.audit import audit_nothing
 from oncue.api.auth import Caller
-from oncue.api.changes import changed
+from oncue.api.changes import Changed
 from oncue.api.context import Api
 from oncue.api.dead_letters import again
 from oncue.api.idempotency import idempotent
+from oncue.api.outcome import Outcome, outcome
 from oncue.api.problems import WrongState
 from oncue.api.reading import path_id
 from oncue.domain.errors import NotFound
@@ -48,7 +48,7 @@ async def result(api: Api, request: Request, caller: Caller) -> Response:
     return stored_json(run.result or b"null")
 
 
-async def cancel(api: Api, request: Request, caller: Caller) -> Response:
+async def cancel(api: Api, request: Request, caller: Caller) -> Outcome:
     """Certain for a run that waits. One that runs is given a second to stop, so that the answer is the truth."""
     before = await _run(api, request, caller)
     stopped = await api.engine.running.cancel(caller.sees, before.run_id, api.clock.now())
@@ -57,21 +57,18 @@ async def cancel(api: Api, request: Request, caller: Caller) -> Response:
     if stopped.final is not None:
         status = Status[stopped.final.name]
         raise WrongState(f"this run has ended before: it is {status}", status=status)
-    if before.cancel_at is None:
-        changed(request, before.uid)
-    else:
-        audit_nothing(request)
     await api.hint_stopped(stopped)
     until = api.clock.monotonic() + PATIENCE
     run = await _run(api, request, caller)
     while not run.state.final and api.clock.monotonic() < until:
         await api.clock.sleep(LOOK)
         run = await _run(api, request, caller)
-    return await _shown(api, run)
+    changed = (Changed(before.uid),) if before.cancel_at is None else ()
+    return outcome(await _shown(api, run), changed)
 
 
-async def retry(api: Api, request: Request, caller: Caller) -> Response:
-    async def make(made: UUID) -> Response:
+async def retry(api: Api, request: Request, caller: Caller) -> Outcome:
+    async def make(made: UUID) -> Outcome:
         run, now = await _run(api, request, caller), api.clock.now()
         if run.state is not State.DEAD:
             status = views.status(run, now)
@@ -80,9 +77,8 @@ async def retry(api: Api, request: Request, caller: Caller) -> Response:
         requeued = await api.engine.history.requeue([new], now, api.quota_of_runs(caller))
         if not requeued and await api.engine.history.run(caller.sees, new.run_id) is None:
             raise WrongState("this run was requeued or discarded before", status=Status.DEAD)
-        changed(request, run.uid)
         await api.hint_runs(now)
-        return answer({"run_id": new.run_id}, HTTPStatus.ACCEPTED)
+        return outcome(answer({"run_id": new.run_id}, HTTPStatus.ACCEPTED), (Changed(run.uid),))
 
     return await idempotent(api, request, caller, None, make)
 

@@ -6,7 +6,7 @@ from collections import Counter
 from http import HTTPStatus
 from types import TracebackType
 
-from starlette.types import Scope
+from starlette.requests import Request
 
 from oncue.api.auth import Caller
 from oncue.api.problems import AGAIN_SOON, Refused
@@ -17,7 +17,11 @@ LARGE = 64 * 1024  # bytes; a body that has more is counted, for what is made of
 MOST_BYTES = 96 * 1024 * 1024  # of large bodies that are being read or dealt with
 BYTES_OF_ONE = 64 * 1024 * 1024  # the same, of one user
 
-NAME = "oncue.share"  # in the scope of a request
+
+class ApiRequest(Request):
+    """A request with its share, once its key is known."""
+
+    share: Share | None = None
 
 
 class Shares:
@@ -28,10 +32,9 @@ class Shares:
         self.bytes: Counter[UserNumber] = Counter()
         self.all_bytes = 0
 
-    def of(self, caller: Caller, scope: Scope) -> Share:
-        """Around the work on a request, which finds its share in its scope."""
-        share = scope[NAME] = Share(self, caller.uid)
-        return share
+    def of(self, caller: Caller) -> Share:
+        """Around the work on a request."""
+        return Share(self, caller.uid)
 
 
 class Share:
@@ -55,13 +58,14 @@ class Share:
         shares.bytes[self._uid] += more
         shares.all_bytes += more
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Share:
         requests, uid = self._shares.requests, self._uid
         others = requests.get(uid, 0)
         if others >= MOST_REQUESTS:
             message = f"more than {MOST_REQUESTS} requests at a time: wait for some of the answers"
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, message, AGAIN_SOON)
         requests[uid] = others + 1
+        return self
 
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
         shares, uid = self._shares, self._uid
@@ -73,9 +77,3 @@ class Share:
             shares.bytes[uid] -= self._held
             if not shares.bytes[uid]:
                 del shares.bytes[uid]
-
-
-def share_of(scope: Scope) -> Share | None:
-    """None: the request did not come the usual way."""
-    share: Share | None = scope.get(NAME)
-    return share
