@@ -18,8 +18,8 @@ from oncue.api.failed_keys import FailedKeys
 from oncue.api.idempotency import BodyHash, _encode, _hash
 from oncue.api.previews import Previews
 from oncue.api.problems import Refused
-from oncue.api.shares import Shares
-from oncue.api.store_watchdog import StoreWatchdog
+from oncue.api.shares import Share, Shares
+from oncue.api.store_watchdog import StoreWatchdog, WatchedCall
 from oncue.api.watching import AT_ONCE, KEPT_BYTES, Channel
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import KeyId, UserNumber
@@ -47,13 +47,13 @@ def minutely() -> Schedule:
 def test_one_user_has_a_share_of_the_requests_and_gives_it_back() -> None:
     ours = Shares()
     for _ in range(2):
-        held = [ours.of(caller(1)) for _ in range(shares.MOST_REQUESTS)]
+        held = [Share(ours, UserNumber(1)) for _ in range(shares.MOST_REQUESTS)]
         for one in held:
             one.__enter__()
-        with pytest.raises(Refused) as refused, ours.of(caller(1)):
+        with pytest.raises(Refused) as refused, Share(ours, UserNumber(1)):
             pass
         assert refused.value.status == 429
-        with ours.of(caller(2)):
+        with Share(ours, UserNumber(2)):
             pass
         for one in held:
             one.__exit__(None, None, None)
@@ -62,12 +62,12 @@ def test_one_user_has_a_share_of_the_requests_and_gives_it_back() -> None:
 
 def test_large_bodies_are_bounded_for_one_and_for_all() -> None:
     ours = Shares()
-    with ours.of(caller(1)), ours.of(caller(2)):
-        first, second = ours.of(caller(1)), ours.of(caller(2))
+    with Share(ours, UserNumber(1)), Share(ours, UserNumber(2)):
+        first, second = Share(ours, UserNumber(1)), Share(ours, UserNumber(2))
         with first, second:
             first.hold(1_000)
             first.hold(shares.BYTES_OF_ONE)
-            with pytest.raises(Refused) as own, (third := ours.of(caller(1))):
+            with pytest.raises(Refused) as own, (third := Share(ours, UserNumber(1))):
                 third.hold(1)
             second.hold(shares.MOST_BYTES - shares.BYTES_OF_ONE)
             with pytest.raises(Refused) as all_of_them:
@@ -185,7 +185,7 @@ async def test_who_waits_for_something_else_is_not_told_that_the_store_is_away(m
     watchdog = StoreWatchdog(ping, FakeClock(NOW))
 
     async def waits(aside: bool, what: asyncio.Event) -> None:
-        with watchdog.wait():
+        with WatchedCall(watchdog):
             if aside:
                 with watchdog.aside():
                     await what.wait()

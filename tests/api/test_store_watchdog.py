@@ -8,7 +8,7 @@ import pytest
 from tests.api.conftest import Desk
 
 from oncue.api import store_watchdog
-from oncue.api.store_watchdog import ANSWER_WITHIN, PERIOD, StoreWatchdog
+from oncue.api.store_watchdog import ANSWER_WITHIN, PERIOD, StoreWatchdog, WatchedCall
 from oncue.clock import SystemClock
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
@@ -39,7 +39,7 @@ class Pinged:
 
 
 async def waiting(store_watchdog: StoreWatchdog, what: Awaitable[Any]) -> Any:
-    with store_watchdog.wait():
+    with WatchedCall(store_watchdog):
         return await what
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from itertools import zip_longest
 from typing import Any
@@ -24,7 +24,8 @@ from oncue.api.outcome import Interrupted, Line, Outcome
 from oncue.api.problems import Refused, problem, problem_of
 from oncue.api.reading import as_uuid, refuse_parameters, refuse_undecodable
 from oncue.api.routes import OPEN_ROUTES, ROUTES, Change, OpenCall, Route
-from oncue.api.shares import ApiRequest, Shares
+from oncue.api.shares import ApiRequest, Share, Shares
+from oncue.api.store_watchdog import WatchedCall
 from oncue.clock import Clock
 from oncue.domain.ids import JobId
 from oncue.engines.port import AuditEntry, Engine
@@ -57,26 +58,25 @@ class Application:
         self._patterns = [(_pattern(path), serves) for path, serves in by_path.items() if "{" in path]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = ApiRequest(scope, receive)
-        response = await self._serve(request)
+        serves = self._plain.get(scope["path"]) or self._by_pattern(scope)
+        serve = serves.get(scope["method"])
+        response = _no_such_call(scope, serves) if serve is None else await serve(ApiRequest(scope, receive))
         await response(scope, receive, send)
 
-    async def _serve(self, request: ApiRequest) -> Response:
-        serves = self._plain.get(request.scope["path"]) or self._by_pattern(request)
-        if serves is None:
-            return problem(HTTPStatus.NOT_FOUND, "there is nothing at this path")
-        serve = serves.get(request.method)
-        if serve is None:
-            message = f"{request.method[:20]} is not possible here; the Allow header says what is"
-            return problem(HTTPStatus.METHOD_NOT_ALLOWED, message, {"Allow": ", ".join(sorted(serves))})
-        return await serve(request)
-
-    def _by_pattern(self, request: Request) -> dict[str, Serve] | None:
+    def _by_pattern(self, scope: Scope) -> dict[str, Serve]:
+        """Empty: there is nothing at this path."""
         for pattern, serves in self._patterns:
-            if found := pattern.fullmatch(request.scope["path"]):
-                request.scope["path_params"] = found.groupdict()
+            if found := pattern.fullmatch(scope["path"]):
+                scope["path_params"] = found.groupdict()
                 return serves
-        return None
+        return {}
+
+
+def _no_such_call(scope: Scope, serves: Mapping[str, Serve]) -> Response:
+    if not serves:
+        return problem(HTTPStatus.NOT_FOUND, "there is nothing at this path")
+    message = f"{scope['method'][:20]} is not possible here; the Allow header says what is"
+    return problem(HTTPStatus.METHOD_NOT_ALLOWED, message, {"Allow": ", ".join(sorted(serves))})
 
 
 def _pattern(path: str) -> re.Pattern[str]:
@@ -100,9 +100,9 @@ class Guard:
         async def serve(request: ApiRequest) -> Response:
             caller: Caller | None = None
             try:
-                with self._api.watchdog.wait():
+                with WatchedCall(self._api.watchdog):
                     caller = await self._admit(route, request)
-                    with self._shares.of(caller) as request.share:
+                    with Share(self._shares, caller.uid) as request.share:
                         outcome = await route.call(self._api, request, caller)
             except Exception as error:
                 return await self._failed(route.action, request, caller, error)

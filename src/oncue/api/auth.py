@@ -47,7 +47,11 @@ class Keyring:
         scheme, _, text = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
             raise _unknown("send an API key, with the header Authorization: Bearer <key>")
-        key = await self._key(text.strip())
+        key = await self._look_up(text.strip())
+        if key is None:
+            raise _unknown("this is not a key of ours: look for a part that is missing or mistyped")
+        if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= self._clock.now()):
+            raise _unknown("this key was revoked or has expired: ask an administrator for another one")
         return Caller(key.uid, key.user_id, key.role, key.key_id)
 
     def forget(self, key: Key) -> None:
@@ -59,14 +63,6 @@ class Keyring:
         if uid not in self._owners:
             self._owners = {key.uid: key.user_id for key in await self._accounts.keys()}
         return self._owners.get(uid)
-
-    async def _key(self, text: str) -> Key:
-        key = await self._look_up(text)
-        if key is None:
-            raise _unknown("this is not a key of ours: look for a part that is missing or mistyped")
-        if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= self._clock.now()):
-            raise _unknown("this key was revoked or has expired: ask an administrator for another one")
-        return key
 
     async def _look_up(self, text: str) -> Key | None:
         asked_at, hashed = self._clock.monotonic(), key_hash(text)

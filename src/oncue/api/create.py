@@ -49,8 +49,9 @@ async def create(api: Api, request: Request, caller: Caller) -> Outcome:
     except Exception as error:
         raise Interrupted(error, (), Unlogged.STORED) from error
     api.learn(spec.class_key, created)
-    refuse_reused(created)
-    refuse_over_quota([new], [created])
+    if created.outcome is not Created.NEW:
+        refuse_reused(created)
+        refuse_over_quota([new], [created])
     if created.outcome is Created.REPEATED:
         return unchanged(await _made_before(api, created.job_id, caller))
     if (hint := hint_of(new)).due is None or hint.due < now + FAR_OFF:

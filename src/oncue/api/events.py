@@ -17,6 +17,7 @@ from oncue.api.auth import Caller
 from oncue.api.connections import most_connections
 from oncue.api.context import Api
 from oncue.api.problems import AGAIN_SOON, Refused
+from oncue.api.store_watchdog import WatchedCall
 from oncue.api.watching import Channel
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import UserNumber
@@ -94,7 +95,7 @@ async def _wait(news: asyncio.Event) -> None:
 async def _welcome(api: Api, request: Request) -> bool:
     """Whether the key is still good. While the store is away nobody can have revoked it."""
     try:
-        with api.watchdog.wait():
+        with WatchedCall(api.watchdog):
             await api.keyring.admit(request)
     except Refused:
         return False

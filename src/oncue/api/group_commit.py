@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from oncue.api.store_watchdog import StoreWatchdog
+from oncue.api.store_watchdog import StoreWatchdog, WatchedCall
 from oncue.clock import Clock
 from oncue.engines.port import Creation, Engine, NewJob
 from oncue.engines.refusals import Refusal, apart
@@ -58,7 +58,7 @@ class GroupCommit:
     async def _store(self, batch: list[Waiting]) -> None:
         """An outage befalls everybody in the batch, a refusal only whose it is; who has gone away needs no answer."""
         try:
-            with self._watchdog.wait():
+            with WatchedCall(self._watchdog):
                 async for some, created in apart(batch, self._create):
                     _answer(some, created)
         except BaseException as error:

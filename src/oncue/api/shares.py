@@ -8,7 +8,6 @@ from types import TracebackType
 
 from starlette.requests import Request
 
-from oncue.api.auth import Caller
 from oncue.api.problems import AGAIN_SOON, Refused
 from oncue.domain.ids import UserNumber
 
@@ -32,12 +31,10 @@ class Shares:
         self.bytes: Counter[UserNumber] = Counter()
         self.all_bytes = 0
 
-    def of(self, caller: Caller) -> Share:
-        """Around the work on a request."""
-        return Share(self, caller.uid)
-
 
 class Share:
+    """Of one request, around the work on it."""
+
     __slots__ = ("_held", "_shares", "_uid")
 
     def __init__(self, shares: Shares, uid: UserNumber) -> None:

@@ -25,57 +25,46 @@ Ping = Callable[[Duration], Awaitable[None]]
 
 
 class StoreWatchdog:
-    """Around whatever waits for the store: `with patience.wait(): …` raises StoreUnavailable within two seconds of its
-    going away. One for all requests; it costs each two sets and no timer of its own.
+    """Around whatever waits for the store: `with WatchedCall(watchdog): …` raises StoreUnavailable within two seconds
+    of its going away. One for all requests; it costs each two sets and no timer of its own.
     """
 
     def __init__(self, ping: Ping, clock: Clock) -> None:
         self._ping = ping
         self._clock = clock
-        self._new: set[asyncio.Task[Any]] = set()  # came after the last look at the time
-        self._old: set[asyncio.Task[Any]] = set()
-        self._given_up: set[asyncio.Task[Any]] = set()
+        self.new: set[asyncio.Task[Any]] = set()  # came after the last look at the time
+        self.old: set[asyncio.Task[Any]] = set()
+        self.given_up: set[asyncio.Task[Any]] = set()
         self._ticking = False
         self._asking: asyncio.Task[None] | None = None
-
-    def wait(self) -> WatchedCall:
-        return WatchedCall(self)
 
     @contextmanager
     def aside(self) -> Iterator[None]:
         """Within a wait: what is waited for in here is not the store."""
         task = asyncio.current_task()
         assert task is not None
-        self._new.discard(task)
-        self._old.discard(task)
+        self.new.discard(task)
+        self.old.discard(task)
         try:
             yield
         finally:
             self.begin(task)
 
     def begin(self, task: asyncio.Task[Any]) -> None:
-        self._new.add(task)
+        self.new.add(task)
         if not self._ticking:
             self._ticking = True
             asyncio.get_running_loop().call_later(PERIOD, self._tick)
 
-    def end(self, task: asyncio.Task[Any], kind: type[BaseException] | None) -> None:
-        self._new.discard(task)
-        self._old.discard(task)
-        if task in self._given_up:
-            self._given_up.discard(task)
-            if task.uncancel() == 0 and kind is asyncio.CancelledError:
-                raise StoreUnavailable("it has not answered for too long; what was asked of it was given up")
-
     def _tick(self) -> None:
-        overdue = bool(self._old)
-        self._old |= self._new
-        self._new = set()
-        self._ticking = bool(self._old)
+        overdue = bool(self.old)
+        self.old |= self.new
+        self.new = set()
+        self._ticking = bool(self.old)
         if self._ticking:
             asyncio.get_running_loop().call_later(PERIOD, self._tick)
         if overdue and self._asking is None:
-            self._asking = asyncio.create_task(self._ask(frozenset(self._old)))
+            self._asking = asyncio.create_task(self._ask(frozenset(self.old)))
 
     async def _ask(self, waiting: frozenset[asyncio.Task[Any]]) -> None:
         asked_at = self._clock.monotonic()
@@ -84,8 +73,8 @@ class StoreWatchdog:
         except StoreUnavailable:
             if self._clock.monotonic() - asked_at > TOO_BUSY:
                 return
-            for task in waiting & self._old:
-                self._given_up.add(task)
+            for task in waiting & self.old:
+                self.given_up.add(task)
                 task.cancel()
         finally:
             self._asking = None
@@ -106,4 +95,10 @@ class WatchedCall:
         self._watchdog.begin(self._task)
 
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
-        self._watchdog.end(self._task, kind)
+        watchdog, task = self._watchdog, self._task
+        watchdog.new.discard(task)
+        watchdog.old.discard(task)
+        if task in watchdog.given_up:
+            watchdog.given_up.discard(task)
+            if task.uncancel() == 0 and kind is asyncio.CancelledError:
+                raise StoreUnavailable("it has not answered for too long; what was asked of it was given up")

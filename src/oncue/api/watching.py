@@ -19,7 +19,7 @@ import structlog
 
 from oncue.api import views
 from oncue.api.changes import Changed, read_changed
-from oncue.api.store_watchdog import StoreWatchdog
+from oncue.api.store_watchdog import StoreWatchdog, WatchedCall
 from oncue.clock import Clock
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber
@@ -193,7 +193,7 @@ class Watching:
                 async with asyncio.timeout(PACE):
                     await self._closing.wait()
             try:
-                with self._watchdog.wait():
+                with WatchedCall(self._watchdog):
                     await self._look_once()
             except StoreUnavailable:
                 pass  # what changed meanwhile is found by the next look
