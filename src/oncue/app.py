@@ -20,7 +20,7 @@ import msgspec
 import structlog
 
 from oncue import collecting, logs, open_files
-from oncue.api.listener import take_address
+from oncue.api.serving import take_address
 from oncue.clock import SystemClock
 from oncue.domain.errors import OncueError, StoreUnavailable
 from oncue.domain.instants import SECOND

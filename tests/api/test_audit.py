@@ -11,8 +11,7 @@ from tests.api.conftest import Desk
 from tests.test_docs import ROOT, table
 
 from oncue.api import application
-from oncue.api.listener import take_address
-from oncue.api.serving import serving
+from oncue.api.serving import serving, take_address
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import SECOND, rfc3339
 from oncue.domain.keys import key_hash

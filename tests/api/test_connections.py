@@ -11,7 +11,7 @@ import pytest
 from tests.api.listening import House, listening
 from tests.api.test_wire import BODY, length, request, serves
 
-from oncue.api import connections
+from oncue.api import connection
 from oncue.testing.conformance.store import EmptyStore
 
 SOON = 60.0  # seconds: a deadline far beyond what a healthy machine needs
@@ -21,8 +21,8 @@ ENDLESS = 4 * 1024**3  # bytes that somebody says they send
 
 @pytest.fixture
 def house(empty_sqlite: EmptyStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
-    monkeypatch.setattr(connections, "HEAD_WITHIN", 0.5)
-    monkeypatch.setattr(connections, "READ_WITHIN", 0.5)
+    monkeypatch.setattr(connection, "HEAD_WITHIN", 0.5)
+    monkeypatch.setattr(connection, "READ_WITHIN", 0.5)
     with listening(empty_sqlite) as house:
         yield house
 

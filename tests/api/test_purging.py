@@ -172,7 +172,7 @@ async def test_what_does_not_stop_is_cancelled_and_kept_until_it_has(desk: Desk)
 
 async def test_a_purge_that_was_cut_off_is_gone_on_with(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     job_id, runs = await lived(desk)
-    monkeypatch.setattr("oncue.api.cancel.AT_A_TIME", 2)
+    monkeypatch.setattr("oncue.api.jobs.AT_A_TIME", 2)
     verb, calls = desk.store.engine.jobs.purge, 0
 
     async def cut_off(job: JobId, limit: int) -> int:
@@ -188,14 +188,14 @@ async def test_a_purge_that_was_cut_off_is_gone_on_with(desk: Desk, monkeypatch:
     assert 0 < len(left) < len(runs)
     assert ("job.purge", job_id) in await actions(desk)
 
-    monkeypatch.setattr("oncue.api.cancel.AT_A_TIME", 1_000)
+    monkeypatch.setattr("oncue.api.jobs.AT_A_TIME", 1_000)
     assert (await purge(desk, job_id)).status_code == 200
     assert await desk.nothing_stored()
 
 
 async def test_of_a_large_job_the_rest_goes_after_the_answer(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     job_id, _ = await lived(desk)
-    monkeypatch.setattr("oncue.api.cancel.AT_A_TIME", 1)
+    monkeypatch.setattr("oncue.api.jobs.AT_A_TIME", 1)
     finishing = Finishing(desk.store.engine, desk.store.clock)
 
     assert (await purge(desk, job_id)).status_code == 202

@@ -12,13 +12,12 @@ import pytest
 import structlog
 from tests.api.conftest import Desk
 
-from oncue.api import previews, shares
-from oncue.api.auth import Caller
-from oncue.api.failed_keys import FailedKeys
+from oncue.api import limits, previews
+from oncue.api.answers import Refused
+from oncue.api.auth import Caller, FailedKeys
 from oncue.api.idempotency import BodyHash, _encode, _hash
+from oncue.api.limits import Share, Shares
 from oncue.api.previews import Previews
-from oncue.api.problems import Refused
-from oncue.api.shares import Share, Shares
 from oncue.api.store_watchdog import StoreWatchdog, WatchedCall
 from oncue.api.watching import AT_ONCE, KEPT_BYTES, Channel
 from oncue.domain.errors import StoreUnavailable
@@ -47,7 +46,7 @@ def minutely() -> Schedule:
 def test_one_user_has_a_share_of_the_requests_and_gives_it_back() -> None:
     ours = Shares()
     for _ in range(2):
-        held = [Share(ours, UserNumber(1)) for _ in range(shares.MOST_REQUESTS)]
+        held = [Share(ours, UserNumber(1)) for _ in range(limits.MOST_REQUESTS)]
         for one in held:
             one.__enter__()
         with pytest.raises(Refused) as refused, Share(ours, UserNumber(1)):
@@ -66,12 +65,12 @@ def test_large_bodies_are_bounded_for_one_and_for_all() -> None:
         first, second = Share(ours, UserNumber(1)), Share(ours, UserNumber(2))
         with first, second:
             first.hold(1_000)
-            first.hold(shares.BYTES_OF_ONE)
+            first.hold(limits.BYTES_OF_ONE)
             with pytest.raises(Refused) as own, (third := Share(ours, UserNumber(1))):
                 third.hold(1)
-            second.hold(shares.MOST_BYTES - shares.BYTES_OF_ONE)
+            second.hold(limits.MOST_BYTES - limits.BYTES_OF_ONE)
             with pytest.raises(Refused) as all_of_them:
-                second.hold(shares.MOST_BYTES - shares.BYTES_OF_ONE + 1)
+                second.hold(limits.MOST_BYTES - limits.BYTES_OF_ONE + 1)
     assert (own.value.status, all_of_them.value.status) == (429, 503)
     assert (ours.all_bytes, ours.bytes, ours.requests) == (0, {}, {})
 
@@ -79,7 +78,7 @@ def test_large_bodies_are_bounded_for_one_and_for_all() -> None:
 async def test_a_large_body_that_there_is_no_room_for_is_refused_before_it_is_read(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shares, "BYTES_OF_ONE", 100_000)
+    monkeypatch.setattr(limits, "BYTES_OF_ONE", 100_000)
 
     async def sent(size: int) -> int:
         return (await desk.call("POST", "/v1/jobs", b'{"task": "mark"' + b" " * (size - 16) + b"}")).status_code
@@ -282,7 +281,7 @@ async def test_a_store_that_does_not_answer_is_not_ready(desk: Desk, monkeypatch
 async def test_failed_authentications_are_counted_and_told_once_a_second_without_the_key(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("oncue.api.failed_keys.PACE", 0.05)
+    monkeypatch.setattr("oncue.api.auth.PACE", 0.05)
     key = desk.keys["ada"][:-1] + ("a" if desk.keys["ada"][-1] != "a" else "b")
     with structlog.testing.capture_logs() as lines:
         for _ in range(30):

@@ -1,17 +1,41 @@
-"""Answers: JSON or text, with the headers that every one of them carries."""
+"""Answers: JSON or text, and problems. The one place where an error becomes a status."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
+from traceback import format_exception
 from typing import Any
 
 import msgspec
+import structlog
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+
+from oncue.domain.errors import (
+    Conflict,
+    Invalid,
+    KeyReused,
+    NotFound,
+    OncueError,
+    Problem,
+    QuotaExceeded,
+    Stale,
+    StoreRefused,
+    StoreUnavailable,
+)
+
+log = structlog.get_logger()
 
 ALWAYS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 _encode = msgspec.json.Encoder().encode
+
+AGAIN_SOON = {"Retry-After": "1"}
+_TITLES = {
+    HTTPStatus.UNPROCESSABLE_ENTITY: "Unprocessable Content",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large",
+}
 
 
 def _raw(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
@@ -54,3 +78,72 @@ def stored_json(value: bytes, status: HTTPStatus = HTTPStatus.OK) -> Response:
 
 def plain_text(value: bytes) -> Response:
     return Answer(value, media_type="text/plain; charset=utf-8")
+
+
+class Refused(OncueError):
+    """The request itself cannot be served: `status` says how, the message what to do."""
+
+    def __init__(self, status: HTTPStatus, message: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = headers or {}
+
+
+class WrongState(Conflict):
+    """A Conflict with the state a run is in, told to machines, too, as the member `run_status`."""
+
+    def __init__(self, message: str, status: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def problem_of(error: Exception, request: Request) -> Response:
+    """The answer to whatever a call raised. What nobody expected is logged, and tells the caller nothing."""
+    match error:
+        case Invalid():
+            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), errors=error.problems)
+        case Refused():
+            return problem(error.status, str(error), error.headers)
+        case NotFound():
+            return problem(HTTPStatus.NOT_FOUND, "there is no such thing, or it is not yours")
+        case WrongState():
+            return problem(HTTPStatus.CONFLICT, str(error), run_status=error.status)
+        case Conflict():
+            return problem(HTTPStatus.CONFLICT, str(error))
+        case Stale():
+            return problem(HTTPStatus.PRECONDITION_FAILED, str(error))
+        case QuotaExceeded():
+            wrong = Problem(error.path, "quota_exceeded", str(error))
+            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), errors=[wrong])
+        case KeyReused():
+            wrong = Problem("Idempotency-Key", "key_reused", str(error))
+            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), errors=[wrong])
+        case StoreUnavailable():
+            log.warning("the store is away; the caller is asked to come back", path=request.url.path, why=str(error))
+            message = "the store cannot be reached: this may or may not have been done; ask again in a second"
+            return problem(HTTPStatus.SERVICE_UNAVAILABLE, message, AGAIN_SOON)
+        case StoreRefused():
+            log.warning("the store cannot keep what was asked for", path=request.url.path, why=str(error))
+            message = "there is something in this that cannot be stored, a text or a number: nothing was"
+            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, message, errors=[Problem("", "not_storable", message)])
+        case ClientDisconnect():
+            return problem(HTTPStatus.BAD_REQUEST, "the connection was closed before the request was complete")
+        case _:
+            # written out here, because some renderers print local variables, too: keys and payloads
+            told = "".join(format_exception(error))
+            log.error("a request failed", method=request.method, path=request.url.path, exception=told)
+            return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "something went wrong on our side; it was logged")
+
+
+def problem(status: HTTPStatus, detail: str, headers: dict[str, str] | None = None, **members: Any) -> Response:
+    """Titles are those of RFC 9110, whatever the Python in use calls them."""
+    title = _TITLES.get(status, status.phrase)
+    body = {
+        "type": "about:blank",
+        "title": title,
+        "status": status.value,
+        "detail": detail[:2_000],
+        "errors": [],
+        **members,
+    }
+    return answer(body, status, headers, "application/problem+json")

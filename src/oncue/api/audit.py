@@ -16,7 +16,7 @@ from starlette.responses import Response
 from oncue.api.answers import answer
 from oncue.api.auth import Caller
 from oncue.api.context import Api
-from oncue.api.pages import page, wanted_page
+from oncue.api.listing import page, wanted_page
 from oncue.clock import Clock
 from oncue.domain.instants import Instant, rfc3339
 from oncue.engines.port import Accounts, AuditEntry

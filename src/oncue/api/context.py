@@ -7,10 +7,9 @@ import secrets
 from collections.abc import Iterator
 from uuid import UUID
 
-from oncue.api.auth import Caller, Keyring
-from oncue.api.changes import Changes
-from oncue.api.failed_keys import FailedKeys
+from oncue.api.auth import Caller, FailedKeys, Keyring
 from oncue.api.group_commit import GroupCommit
+from oncue.api.outcome import Changes
 from oncue.api.previews import Previews
 from oncue.api.readiness import Readiness
 from oncue.api.store_watchdog import StoreWatchdog

@@ -1,9 +1,12 @@
-"""Making jobs: one at a time, or many that are stored all or none."""
+"""Creating jobs: one at a time, or a batch that is stored whole or not at all. What a definition has to be."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -13,22 +16,24 @@ from starlette.responses import Response
 from oncue.api import views
 from oncue.api.answers import answer
 from oncue.api.audit import audit_entry
-from oncue.api.auth import Caller
-from oncue.api.changes import Changed
+from oncue.api.auth import Caller, forbidden
 from oncue.api.context import Api
-from oncue.api.defining import Definitions, as_stored, checked, hint_of, new_job
 from oncue.api.idempotency import HEADER, BodyHash, idempotency_key_of, idempotency_key_with, refuse_reused
 from oncue.api.items import read_item, read_items
 from oncue.api.jobs import shown
-from oncue.api.outcome import Interrupted, Outcome, Unlogged, outcome, unchanged
-from oncue.api.quotas import naming_jobs, refuse_over_quota
+from oncue.api.outcome import Changed, Interrupted, Outcome, Unlogged, outcome, unchanged
 from oncue.api.reading import read_object
-from oncue.domain.definition import MOST_PROBLEMS
-from oncue.domain.errors import Invalid, NotFound, Problem
+from oncue.api.task_registry import defaults_of, payload_problems
+from oncue.domain import change
+from oncue.domain.addresses import check_url
+from oncue.domain.definition import MOST_PROBLEMS, define, define_payload
+from oncue.domain.errors import Invalid, NotFound, Problem, TooManyClasses
 from oncue.domain.ids import ClassId, JobId, sequel
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
-from oncue.domain.job import Job, Spec
-from oncue.engines.port import Created, Hint, NewJob, Topic
+from oncue.domain.job import Job, Snapshot, Spec, WaitingRun
+from oncue.domain.plain_text import printable
+from oncue.domain.quota import exceeded
+from oncue.engines.port import Created, Creation, Hint, NewJob, Quota, Task, Topic, Usage
 
 CREATE = "job.create"  # as the audit log calls it
 FAR_OFF = Duration(10 * SECOND)  # whoever plans and runs jobs looks by itself before that
@@ -139,3 +144,123 @@ def _hints(news: list[NewJob]) -> list[Hint]:
         if known is None or (known.due is not None and (found.due is None or found.due < known.due)):
             first[found.topic] = found
     return list(first.values())
+
+
+def refuse_over_quota(new: Sequence[NewJob], created: Sequence[Creation]) -> None:
+    """QuotaExceeded: there was no room for all of these. Of several, which are stored all or none, none was."""
+    refused = next((index for index, one in enumerate(created) if one.outcome is Created.OVER_QUOTA), None)
+    if refused is None:
+        return
+    job, used = new[refused], created[refused].used
+    assert job.quota is not None
+    assert used is not None
+    fitting = [index for index, one in enumerate(created) if one.outcome is Created.NEW]
+    before = [_size(new[index]) for index in fitting if index < refused]
+    had = Usage(used.jobs - len(before), used.payload - sum(size.payload for size in before))
+    told = "" if len(new) == 1 else f"; {len(fitting)} of these {len(new)} would fit"
+    error = exceeded(job.quota, used, _size(job), had, told)
+    if len(new) > 1 and error.path:
+        error.path = f"jobs.{refused}.{error.path}"
+    raise error
+
+
+@contextmanager
+def naming_jobs(new: Sequence[NewJob]) -> Iterator[None]:
+    """Of several, the error says which one was refused a class."""
+    try:
+        yield
+    except TooManyClasses as error:
+        refused = next(index for index, one in enumerate(new) if one.job.spec.class_key == error.key)
+        error.path = f"jobs.{refused}.{error.path}"
+        raise
+
+
+def _size(job: NewJob) -> Usage:
+    return Usage(1, len(job.job.payload or b""))
+
+
+async def checked(api: Api, raw: dict[str, Any], caller: Caller, now: Instant) -> tuple[Spec, bytes | None]:
+    """The definition, if all of it is right; else everything that is not, at once."""
+    name = raw.get("task")
+    task = await api.task_registry.find(name) if isinstance(name, str) else None
+    if task is not None and caller.role not in task.roles:
+        raise forbidden(f"jobs of the task {printable(task.name)!r} are for these roles: {', '.join(task.roles)}")
+    problems: list[Problem] = []
+    try:
+        spec, payload = define(raw, {} if task is None else defaults_of(task), now, api.limits)
+    except Invalid as wrong:
+        problems += wrong.problems
+    named = {problem.path.partition(".")[0] for problem in problems}
+    if task is None and "task" not in named:
+        message = "no worker has announced this task: look at its spelling, or start a worker that has it"
+        problems.append(Problem("task", "unknown_task", message))
+    if task is not None and "payload" not in named:
+        problems += _payload_problems(api, task, raw.get("payload") or {})
+    if problems:
+        raise Invalid(*problems)
+    return spec, payload
+
+
+class Definitions:
+    """Definitions one after the other, for one caller. Those that differ from the one before in their payload only, as
+    in a batch most do, are checked as far as they differ.
+    """
+
+    def __init__(self, api: Api, caller: Caller, now: Instant) -> None:
+        self._api = api
+        self._caller = caller
+        self._now = now
+        self._before: tuple[bytes, Task, Spec, ClassId] | None = None
+
+    async def checked(self, raw: Any) -> tuple[Spec, ClassId, bytes | None]:
+        """The definition, the number of its class if that is known, and the payload."""
+        if not isinstance(raw, dict):
+            raise Invalid.of("", "wrong_type", 'is an object like {"task": "send_email"}')
+        rest = _encode({name: value for name, value in raw.items() if name != "payload"})
+        if self._before is not None and self._before[0] == rest:
+            _, task, spec, class_id = self._before
+            payload = define_payload(raw.get("payload"), self._api.limits)
+            if problems := _payload_problems(self._api, task, raw.get("payload") or {}):
+                raise Invalid(*problems)
+            return spec, class_id, payload
+        spec, payload = await checked(self._api, raw, self._caller, self._now)
+        class_id, found = self._api.class_id(spec.class_key), await self._api.task_registry.find(spec.task)
+        self._before = None if found is None else (rest, found, spec, class_id)
+        return spec, class_id, payload
+
+
+def _encode(raw: dict[str, Any]) -> bytes:
+    """Unlike the values themselves, 1 and true differ as they are written."""
+    try:
+        return msgspec.json.encode(raw)
+    except UnicodeEncodeError:  # not a text that could be stored: whoever checks it says so
+        return b""
+
+
+def _payload_problems(api: Api, task: Task, payload: dict[str, Any]) -> list[Problem]:
+    problems = payload_problems(task, payload)
+    if task.name == "http" and not problems:
+        try:
+            check_url(payload["url"], api.reachable)
+        except Invalid as wrong:
+            problems += wrong.problems
+    return problems
+
+
+def new_job(job: Job, class_id: ClassId, now: Instant, quota: Quota | None) -> NewJob:
+    if job.spec.schedule.recurring:
+        return NewJob(job, class_id, cursor=change.first_cursor(job.spec.schedule, now), quota=quota)
+    return NewJob(job, class_id, run=change.only_run(job, class_id, now), quota=quota)
+
+
+def hint_of(new: NewJob) -> Hint:
+    if new.run is not None:
+        return Hint(Topic.RUNS, due=new.run.wanted)
+    return Hint(Topic.JOBS, due=new.cursor.next_at if new.cursor else None)
+
+
+def as_stored(new: NewJob) -> Snapshot:
+    """The job as reading it back would give it, without asking."""
+    run = new.run
+    waiting = () if run is None else (WaitingRun(run.run_id, run.wanted, run.nominal, scheduled=True),)
+    return Snapshot(new.job, new.class_id, new.cursor, waiting)

@@ -13,13 +13,10 @@ from starlette.responses import Response
 from oncue.api import views
 from oncue.api.answers import answer
 from oncue.api.auth import Caller
-from oncue.api.changes import Changed
 from oncue.api.context import Api
-from oncue.api.decide import until_settled
-from oncue.api.defining import as_stored, checked, hint_of, new_job
-from oncue.api.jobs import path_key, shown, snapshot
-from oncue.api.outcome import Outcome, outcome, unchanged
-from oncue.api.quotas import refuse_over_quota
+from oncue.api.create import as_stored, checked, hint_of, new_job, refuse_over_quota
+from oncue.api.jobs import path_key, shown, snapshot, until_settled
+from oncue.api.outcome import Changed, Outcome, outcome, unchanged
 from oncue.api.reading import read_object
 from oncue.domain import change
 from oncue.domain.errors import Invalid, Problem, Stale

@@ -12,11 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from oncue.api.answers import ALWAYS
+from oncue.api.answers import AGAIN_SOON, ALWAYS, Refused
 from oncue.api.auth import Caller
-from oncue.api.connections import most_connections
+from oncue.api.connection import most_connections
 from oncue.api.context import Api
-from oncue.api.problems import AGAIN_SOON, Refused
 from oncue.api.store_watchdog import WatchedCall
 from oncue.api.watching import Channel
 from oncue.domain.errors import StoreUnavailable

@@ -7,9 +7,8 @@ from http import HTTPStatus
 from starlette.requests import Request
 from starlette.responses import Response
 
-from oncue.api.answers import answer
+from oncue.api.answers import AGAIN_SOON, Refused, answer
 from oncue.api.context import Api
-from oncue.api.problems import AGAIN_SOON, Refused
 
 
 async def alive(api: Api, request: Request) -> Response:

@@ -1,10 +1,11 @@
-"""Calls on jobs."""
+"""Calls on one job: show it, run it now, pause, resume, cancel and purge it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
-from typing import Any
+from random import uniform
+from typing import Any, TypeVar
 from uuid import UUID
 
 from starlette.requests import Request
@@ -12,26 +13,35 @@ from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.answers import answer
-from oncue.api.auth import Caller
-from oncue.api.changes import Changed
+from oncue.api.audit import audit_entry
+from oncue.api.auth import Caller, forbidden
 from oncue.api.context import Api
-from oncue.api.decide import until_settled
 from oncue.api.idempotency import idempotent
-from oncue.api.outcome import Outcome, outcome
-from oncue.api.pages import page, wanted_page
+from oncue.api.listing import page, read_query, wanted_page
+from oncue.api.outcome import Changed, Interrupted, Line, Outcome, Unlogged, outcome
 from oncue.api.reading import path_id, read_optional_object
+from oncue.api.runs import LOOK, PATIENCE
+from oncue.clock import Clock
 from oncue.domain import change
 from oncue.domain.change import JobChange
 from oncue.domain.errors import Conflict, Invalid, NotFound, Problem
 from oncue.domain.fields import Reader, choice, read_fields, text
 from oncue.domain.ids import JobId, RunId
-from oncue.domain.instants import Instant
+from oncue.domain.instants import MILLISECOND, Duration, Instant
 from oncue.domain.job import JobStatus, Snapshot
 from oncue.domain.policy import CatchUp
 from oncue.domain.run import RunView
-from oncue.engines.port import Hint, RunQuery, Topic
+from oncue.engines.port import Hint, Role, RunQuery, Topic
 
 RESUMING: Mapping[str, Reader] = {"missed": choice({one.value: one for one in CatchUp})}
+
+PARAMETERS: Mapping[str, Reader] = {"purge": choice({"true": True, "false": False})}
+AT_A_TIME = 1_000  # runs deleted in one go: others wait no longer than for these
+TIMES = 2  # while the caller waits
+TRIES = 20
+FIRST_PAUSE = 2 * MILLISECOND
+LONGEST_PAUSE = 200 * MILLISECOND
+T = TypeVar("T")
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
@@ -181,3 +191,63 @@ async def _latest(api: Api, snap: Snapshot) -> dict[str, Any] | None:
 
 async def _run(api: Api, found: RunView) -> dict[str, Any]:
     return views.run(found, await api.classes_of(found), api.clock.now())
+
+
+async def end(api: Api, request: Request, caller: Caller) -> Outcome:
+    if not read_query(request, PARAMETERS).get("purge", False):
+        return await cancel(api, request, caller)
+    if caller.role is not Role.ADMIN:
+        raise forbidden("purging is for administrators: leave purge out to end the job and keep its history")
+    return await _purge(api, request, caller)
+
+
+async def _purge(api: Api, request: Request, caller: Caller) -> Outcome:
+    """End it, then delete it, some at a time; of a large one schedulers delete the rest.
+
+    The answer is the job as it was, and says by its code whether it is gone.
+    """
+    job_id, now = JobId(path_id(request)), api.clock.now()
+    await cancel(api, request, caller)
+    snap = await _stopped(api, request, caller)
+    if snap.going:
+        raise Interrupted(_still_stopping(), (Changed(snap.job.uid, job_id),), Line())
+    as_it_was = await shown(api, snap, caller)
+    # first, because the rest may be cut off
+    await api.engine.accounts.record([audit_entry("job.purge", request, caller, job_id, now)])
+    for _ in range(TIMES):
+        if not await api.engine.jobs.purge(job_id, AT_A_TIME):
+            break
+    if await api.engine.jobs.read(None, job_id) is not None:
+        await api.engine.jobs.purge_later(job_id, now)
+        as_it_was.status_code = HTTPStatus.ACCEPTED
+    return Outcome(as_it_was, (Changed(snap.job.uid, jobs=True),), Unlogged.STORED)
+
+
+async def _stopped(api: Api, request: Request, caller: Caller) -> Snapshot:
+    """The job when nothing of it runs any more, or after a second."""
+    until = api.clock.monotonic() + PATIENCE
+    snap = await snapshot(api, request, caller)
+    while snap.going and api.clock.monotonic() < until:
+        await api.clock.sleep(LOOK)
+        snap = await snapshot(api, request, caller)
+    return snap
+
+
+def _still_stopping() -> Conflict:
+    return Conflict("this job is cancelled, and a run of it is being stopped; ask again in a moment")
+
+
+async def until_settled(clock: Clock, attempt: Callable[[], Awaitable[T | None]]) -> T:
+    """What an attempt comes to that is not None: that one was too late, and nothing was written.
+
+    One that is made again at once finds what is there now. After that all who are at it wait for a while, each for
+    another one, or the same few would be too late every time.
+    """
+    for number in range(TRIES):
+        if number > 1:
+            longest = min(FIRST_PAUSE << number, LONGEST_PAUSE)
+            await clock.sleep(Duration(round(uniform(0, longest))))
+        settled = await attempt()
+        if settled is not None:
+            return settled
+    raise Conflict("this job is being changed by somebody else all the time: nothing was done; ask again")

@@ -13,10 +13,9 @@ from starlette.responses import Response
 
 from oncue.api.answers import answer
 from oncue.api.auth import Caller
-from oncue.api.changes import Changed
 from oncue.api.context import Api
 from oncue.api.idempotency import idempotent
-from oncue.api.outcome import Line, Outcome, unchanged
+from oncue.api.outcome import Changed, Line, Outcome, unchanged
 from oncue.api.reading import path_id, read_object
 from oncue.domain.definition import USUAL
 from oncue.domain.errors import Conflict, Invalid, NotFound, Problem

@@ -1,15 +1,24 @@
-"""How often somebody may ask."""
+"""What one user may take of this process: requests a second, requests at a time, bytes of large bodies."""
 
 from __future__ import annotations
 
+from collections import Counter
 from http import HTTPStatus
+from types import TracebackType
 
+from starlette.requests import Request
+
+from oncue.api.answers import AGAIN_SOON, Refused
 from oncue.api.auth import Caller
-from oncue.api.problems import AGAIN_SOON, Refused
 from oncue.clock import Clock
 from oncue.domain.ids import UserNumber
 from oncue.domain.instants import SECOND, Instant
 from oncue.engines.port import Role
+
+MOST_REQUESTS = 256  # of one user that are being answered: each holds a connection
+LARGE = 64 * 1024  # bytes; a body that has more is counted, for what is made of it takes several times as much
+MOST_BYTES = 96 * 1024 * 1024  # of large bodies that are being read or dealt with
+BYTES_OF_ONE = 64 * 1024 * 1024  # the same, of one user
 
 
 class RateLimit:
@@ -33,3 +42,62 @@ class RateLimit:
             message = f"more than {self._rate} requests a second: wait a second, then go on more slowly"
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, message, AGAIN_SOON)
         self._full_at[caller.uid] = full_at
+
+
+class ApiRequest(Request):
+    """A request with its share, once its key is known."""
+
+    share: Share | None = None
+
+
+class Shares:
+    """Taken when a request has shown its key, given back with the answer."""
+
+    def __init__(self) -> None:
+        self.requests: dict[UserNumber, int] = {}  # not a Counter: it is slow where there is nothing yet, and deletes
+        self.bytes: Counter[UserNumber] = Counter()
+        self.all_bytes = 0
+
+
+class Share:
+    """Of one request, around the work on it."""
+
+    __slots__ = ("_held", "_shares", "_uid")
+
+    def __init__(self, shares: Shares, uid: UserNumber) -> None:
+        self._shares = shares
+        self._uid = uid
+        self._held = 0
+
+    def hold(self, size: int) -> None:
+        """Room for a body of so many bytes, more than before. Refused: there is none, and nothing was done."""
+        more, shares = size - self._held, self._shares
+        if shares.bytes[self._uid] + more > BYTES_OF_ONE:
+            message = f"your large requests have more than {BYTES_OF_ONE} bytes at a time: send one after the other"
+            raise Refused(HTTPStatus.TOO_MANY_REQUESTS, message, AGAIN_SOON)
+        if shares.all_bytes + more > MOST_BYTES:
+            message = "too many large requests at a time: nothing was done; ask again in a second"
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, message, AGAIN_SOON)
+        self._held = size
+        shares.bytes[self._uid] += more
+        shares.all_bytes += more
+
+    def __enter__(self) -> Share:
+        requests, uid = self._shares.requests, self._uid
+        others = requests.get(uid, 0)
+        if others >= MOST_REQUESTS:
+            message = f"more than {MOST_REQUESTS} requests at a time: wait for some of the answers"
+            raise Refused(HTTPStatus.TOO_MANY_REQUESTS, message, AGAIN_SOON)
+        requests[uid] = others + 1
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+        shares, uid = self._shares, self._uid
+        others = shares.requests.pop(uid) - 1
+        if others:
+            shares.requests[uid] = others
+        if self._held:
+            shares.all_bytes -= self._held
+            shares.bytes[uid] -= self._held
+            if not shares.bytes[uid]:
+                del shares.bytes[uid]

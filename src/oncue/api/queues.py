@@ -1,9 +1,9 @@
-"""Calls on queues."""
+"""Calls on queues, and the numbers of runs by task and queue."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -12,9 +12,8 @@ from starlette.responses import Response
 from oncue.api import views
 from oncue.api.answers import answer
 from oncue.api.auth import Caller
-from oncue.api.changes import Changed
 from oncue.api.context import Api
-from oncue.api.outcome import Outcome, outcome
+from oncue.api.outcome import Changed, Outcome, outcome
 from oncue.domain.fields import text
 from oncue.domain.ids import ClassId
 from oncue.domain.instants import Instant, rfc3339
@@ -105,3 +104,31 @@ def _takers(workers: Iterable[Worker], classes: dict[ClassId, ClassKey], now: In
         for queue in queues:
             takers[queue].append(worker)
     return takers
+
+
+async def stats(api: Api, request: Request, caller: Caller) -> Response:
+    """Of the caller's own runs; for an administrator, of everybody's."""
+    counters = await api.engine.history.counters(caller.sees)
+    classes = await api.classes()
+    return answer(
+        {
+            "runs": _sums(counters),
+            "tasks": _grouped("task", counters, {i: key.task for i, key in classes.items()}),
+            "queues": _grouped("queue", counters, {i: key.queue for i, key in classes.items()}),
+        }
+    )
+
+
+def _grouped(by: str, counters: Iterable[Counter], names: Mapping[ClassId, str]) -> list[dict[str, Any]]:
+    groups: dict[str, list[Counter]] = defaultdict(list)
+    for counter in counters:
+        groups[names.get(counter.class_id, GONE)].append(counter)
+    return [{by: name, **_sums(groups[name])} for name in sorted(groups)]
+
+
+def _sums(counters: Iterable[Counter]) -> dict[str, int]:
+    sums = dict.fromkeys(Count, 0)
+    for counter in counters:
+        sums[counter.what] += counter.n
+    open_now = sums[Count.CREATED] - sum(sums[end] for end in ENDS)
+    return {"open": open_now, **{what.value: n for what, n in sums.items()}}

@@ -12,13 +12,10 @@ from starlette.responses import Response
 
 from oncue.api import (
     audit,
-    backfill,
-    cancel,
     create,
     dead_letters,
     editing,
     events,
-    explaining,
     fleet,
     health,
     jobs,
@@ -28,12 +25,11 @@ from oncue.api import (
     queues,
     runs,
     schedules,
-    stats,
 )
 from oncue.api.auth import Caller
 from oncue.api.context import Api
+from oncue.api.listing import PAGING
 from oncue.api.outcome import Outcome
-from oncue.api.pages import PAGING
 from oncue.domain.fields import Reader
 
 OpenCall = Callable[[Api, Request], Awaitable[Response]]
@@ -112,21 +108,22 @@ ROUTES = (
            body="JobChange", headers=VERSIONED, gives={200: "Job"}, refuses=(409,)),
     Change("PUT", "/jobs/by-key/{key}", editing.put, "Make or replace the job with this key", "job.put",
            body="KeyedJob", headers=MADE_OR_VERSIONED, gives={201: "Job", 200: "Job"}, refuses=(409,)),
-    Change("DELETE", "/jobs/{id}", cancel.end, "End a job: nothing of it starts any more", "job.cancel",
-           query=cancel.PARAMETERS, gives={200: "Job", 202: "Job"}, refuses=(409,)),
+    Change("DELETE", "/jobs/{id}", jobs.end, "End a job: nothing of it starts any more", "job.cancel",
+           query=jobs.PARAMETERS, gives={200: "Job", 202: "Job"}, refuses=(409,)),
     Read("GET", "/jobs/{id}/status", jobs.status, "The latest run of a job", gives={200: "JobState"}),
     Read("GET", "/jobs/{id}/runs", jobs.runs, "The runs of a job: live ones, then those that ended last",
          query=PAGING, gives={200: "RunPage"}),
     Read("GET", "/jobs/{id}/occurrences", occurrences.show, "What became of each occurrence",
          query=PAGING, gives={200: "OccurrencePage"}),
-    Read("GET", "/jobs/{id}/explain", explaining.job, "Why a job has or has not run yet", gives={200: "Explanation"}),
+    Read("GET", "/jobs/{id}/explain", runs.job_explanation, "Why a job has or has not run yet",
+         gives={200: "Explanation"}),
     Change("POST", "/jobs/{id}/runNow", jobs.run_now, "Run a job at once, whatever its schedule", "job.run_now",
            headers=REPEATABLE, gives={202: "RunId"}, refuses=(409,)),
     Change("POST", "/jobs/{id}/pause", jobs.pause, "Stop its schedule until it is resumed", "job.pause",
            gives={200: "Job"}, refuses=(409,)),
     Change("POST", "/jobs/{id}/resume", jobs.resume, "Let its schedule go on", "job.resume",
            body="Resuming", body_optional=True, gives={200: "Job"}, refuses=(409,)),
-    Change("POST", "/jobs/{id}/backfill", backfill.backfill, "Run past occurrences of a job", "job.backfill",
+    Change("POST", "/jobs/{id}/backfill", occurrences.backfill, "Run past occurrences of a job", "job.backfill",
            body="Stretch", headers=REPEATABLE, gives={202: "RunIds"}, refuses=(409,)),
     Read("GET", "/runs", listing.runs, "Runs, filtered: live ones, then those that ended last",
          query={**listing.RUN_FILTERS, **PAGING}, gives={200: "RunPage"}),
@@ -134,7 +131,7 @@ ROUTES = (
          gives={200: "AnyRun"}),
     Read("GET", "/runs/{id}/logs", runs.logs, "What a run wrote", gives={200: "text/plain"}),
     Read("GET", "/runs/{id}/result", runs.result, "What a run returned", gives={200: "Result"}, refuses=(409,)),
-    Read("GET", "/runs/{id}/explain", explaining.run, "Why a run has or has not run yet", gives={200: "Explanation"}),
+    Read("GET", "/runs/{id}/explain", runs.explanation, "Why a run has or has not run yet", gives={200: "Explanation"}),
     Change("POST", "/runs/{id}/cancel", runs.cancel, "Stop a run", "run.cancel", gives={200: "Run"}, refuses=(409,)),
     Change("POST", "/runs/{id}/retry", runs.retry, "Run an ended run again", "run.retry",
            headers=REPEATABLE, gives={202: "RunId"}, refuses=(409,)),
@@ -162,7 +159,7 @@ ROUTES = (
     Change("DELETE", "/keys/{id}", keys.revoke, "Make a key good for nothing", "key.revoke", admin=True,
            gives={200: "Key"}, refuses=(409,)),
     Read("GET", "/audit", audit.show, "Who did what, newest first", query=PAGING, gives={200: "AuditPage"}),
-    Read("GET", "/stats", stats.show, "What there is and what happened, in numbers", gives={200: "Stats"}),
+    Read("GET", "/stats", queues.stats, "What there is and what happened, in numbers", gives={200: "Stats"}),
 )  # fmt: skip
 
 OPEN_ROUTES = (

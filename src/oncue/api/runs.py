@@ -1,4 +1,4 @@
-"""Calls on runs."""
+"""Calls on runs: show, log, result, cancel, retry, and why one has not run yet."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api import views
-from oncue.api.answers import answer, plain_text, stored_json
+from oncue.api.answers import WrongState, answer, plain_text, stored_json
 from oncue.api.auth import Caller
-from oncue.api.changes import Changed
 from oncue.api.context import Api
 from oncue.api.dead_letters import again
 from oncue.api.idempotency import idempotent
-from oncue.api.outcome import Outcome, outcome
-from oncue.api.problems import WrongState
+from oncue.api.outcome import Changed, Outcome, outcome
 from oncue.api.reading import path_id
 from oncue.domain.errors import NotFound
-from oncue.domain.ids import RunId
-from oncue.domain.instants import MILLISECOND, SECOND, Duration
+from oncue.domain.explain import Explanation, Offered, explain, explain_job, telling
+from oncue.domain.ids import JobId, RunId
+from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
+from oncue.domain.placement import read_offer
 from oncue.domain.run import RunView, State, Status
+from oncue.engines.port import Worker
 
 PATIENCE = Duration(SECOND)  # how long a cancel waits for the run to end
 LOOK = Duration(25 * MILLISECOND)  # how often it looks
@@ -92,3 +93,45 @@ async def _run(api: Api, request: Request, caller: Caller) -> RunView:
 
 async def _shown(api: Api, run: RunView) -> Response:
     return answer(views.run(run, await api.classes_of(run), api.clock.now()))
+
+
+async def explanation(api: Api, request: Request, caller: Caller) -> Response:
+    found = await _explained(api, RunId(path_id(request)), caller)
+    if found is None:
+        raise NotFound
+    return answer(found)
+
+
+async def job_explanation(api: Api, request: Request, caller: Caller) -> Response:
+    """Of its run that is due or going; before that, of the first to come; without any, of the job itself."""
+    snap, now = await api.engine.jobs.read(caller.sees, JobId(path_id(request))), api.clock.now()
+    if snap is None:
+        raise NotFound
+    run_id = telling(snap, now)
+    found = None if run_id is None else await _explained(api, run_id, caller)
+    if found is None:
+        found = explain_job(snap, now, paused_queues=await api.engine.fleet.paused_queues())
+    return answer(found)
+
+
+async def _explained(api: Api, run_id: RunId, caller: Caller) -> Explanation | None:
+    standing = await api.engine.history.standing(caller.sees, run_id)
+    if standing is None:
+        return None
+    classes = await api.classes_of(standing.run)
+    holder = None
+    if standing.holder is not None:
+        holder = await api.engine.history.run(caller.sees, standing.holder)
+    return explain(
+        standing,
+        classes[standing.run.class_id],
+        [_offered(worker) for worker in await api.engine.fleet.workers()],
+        api.clock.now(),
+        paused_queues=await api.engine.fleet.paused_queues(),
+        holder=holder,
+    )
+
+
+def _offered(worker: Worker) -> Offered:
+    live_until = Instant(worker.beat_at + worker.lease)
+    return Offered(worker.classes, live_until, worker.draining, read_offer(worker.info))

@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from oncue.api import backfill, create, dead_letters, editing, jobs, keys, schedules
+from oncue.api import create, dead_letters, editing, jobs, keys, occurrences, schedules
 from oncue.client import models
 from oncue.domain import ledger, run
 from oncue.domain.definition import definition_schema
@@ -74,7 +74,7 @@ def _bodies() -> dict[str, Schema]:
         "KeyedJob": changed,
         "JobChange": {name: value for name, value in changed.items() if name != "required"},
         "Resuming": object_schema(jobs.RESUMING),
-        "Stretch": object_schema(backfill.STRETCH, required=tuple(backfill.STRETCH)),
+        "Stretch": object_schema(occurrences.STRETCH, required=tuple(occurrences.STRETCH)),
         "Choice": object_schema(dead_letters.CHOICE)
         | {"oneOf": [{"required": [name]} for name in dead_letters.CHOICE]},
         "PreviewOf": object_schema(schedules.ASKED, required=("schedule",), nothing=schedules.NULLABLE),

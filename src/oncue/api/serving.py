@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -10,9 +11,9 @@ from contextlib import asynccontextmanager, contextmanager
 import uvicorn
 
 from oncue.api.application import Application
-from oncue.api.connection import Connection
-from oncue.api.connections import Connections, most_connections
+from oncue.api.connection import Connection, Connections, most_connections
 from oncue.clock import Clock
+from oncue.domain.errors import Invalid
 from oncue.engines.port import Engine
 from oncue.settings import Settings
 from oncue.supervised import Supervised
@@ -72,3 +73,20 @@ async def serving(
         server.should_exit = True
         await app.api.watching.close()  # streams have no end of their own
         await served.stop(within=2 * LAST_ANSWERS)
+
+
+def take_address(settings: Settings) -> socket.socket:
+    """Bound, and not listening yet: whoever connects is refused until a server listens on it."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    door = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # of no protocol, asyncio would let it wait
+    try:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        door.bind((settings.host, settings.port))
+        door.set_inheritable(False)
+    except OSError as refused:
+        door.close()
+        if refused.errno == errno.EADDRINUSE:
+            problem = f"{settings.port} is taken on {settings.host}: stop what uses it, or choose another --port"
+            raise Invalid.of("port", "in_use", problem) from None
+        raise Invalid.of("host", "cannot_listen", f"cannot listen on {settings.host}: {refused.strerror}") from None
+    return door

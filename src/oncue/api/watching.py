@@ -18,7 +18,7 @@ import msgspec
 import structlog
 
 from oncue.api import views
-from oncue.api.changes import Changed, read_changed
+from oncue.api.outcome import Changed, read_changed
 from oncue.api.store_watchdog import StoreWatchdog, WatchedCall
 from oncue.clock import Clock
 from oncue.domain.errors import StoreUnavailable
