@@ -20,9 +20,9 @@ import uvloop
 
 from oncue.context import RunInfo
 from oncue.domain.instants import MINUTE, Instant
-from oncue.services.executors.port import Work
-from oncue.services.executors.processes import ProcessExecutor
-from oncue.services.loading import load_tasks
+from oncue.executors.loading import load_tasks
+from oncue.executors.port import Work
+from oncue.executors.processes import ProcessExecutor
 from oncue.settings import Settings
 
 TASKS = """

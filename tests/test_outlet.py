@@ -93,7 +93,7 @@ SAYS = textwrap.dedent(
     import logging, os, sys, traceback, warnings
     import structlog
     from oncue import logs
-    from oncue.services import capture
+    from oncue.executors import capture
 
     logs.configure("test")
     log = structlog.get_logger()

@@ -27,15 +27,15 @@ from oncue.domain.instants import SECOND
 from oncue.engines.new_keys import new_key
 from oncue.engines.open import absolute_url, open_engine
 from oncue.engines.port import Engine, Hint, Key, Role, Topic
+from oncue.executors.families import end_descendants
+from oncue.executors.loading import absolute
+from oncue.executors.parentage import die_with
 from oncue.services.channel import Channel, Start, ToWorker, Unusable
-from oncue.services.executors.families import end_descendants
 from oncue.services.finishing import Finishing
 from oncue.services.first_key import first_key
 from oncue.services.listening import Listening
-from oncue.services.loading import absolute
 from oncue.services.loop import Loop
 from oncue.services.overlap import Overlap
-from oncue.services.parentage import die_with
 from oncue.services.rate_limiter import Nudge, RateLimiter
 from oncue.services.reaper import Reaper
 from oncue.services.retention import CounterRollup, Retention
@@ -281,8 +281,8 @@ async def worker_process(descriptor: int, parent: int) -> int:
 
 
 async def _work(start: Start, channel: Channel) -> int:
-    from oncue.services import capture, forking  # here and below: what only a worker process needs
-    from oncue.services.registry import load_registry
+    from oncue.executors import capture, forking  # here and below: what only a worker process needs
+    from oncue.executors.registry import load_registry
     from oncue.services.worker_process import WorkerProcess
 
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -26,11 +26,11 @@ from oncue.domain.instants import HOUR, MINUTE, SECOND, Duration, show_duration
 from oncue.domain.job import JobStatus
 from oncue.domain.placement import HEAD_START, Priority
 from oncue.domain.preemption import stint
+from oncue.executors.command import command_task
+from oncue.executors.http import http_task
 from oncue.services import fair_share, prefetch
 from oncue.services.capacity import MOST_FOR_ONE
 from oncue.services.choosing import KEEP_AFTER, KEEP_NEXT
-from oncue.services.executors.command import command_task
-from oncue.services.executors.http import http_task
 from oncue.settings import Settings
 from oncue.tasks import Isolation, Task, Tasks
 

@@ -16,8 +16,8 @@ import msgspec
 
 from oncue import Context, NoRetry, RetryAfter, Tasks
 from oncue.context import LARGEST_CHECKPOINT
-from oncue.services.executors import child
-from oncue.services.executors.port import encoded as REAL_ENCODED  # noqa: N812
+from oncue.executors import child
+from oncue.executors.port import encoded as REAL_ENCODED  # noqa: N812
 
 MEGABYTE = "x" * 1_000_000
 

@@ -20,13 +20,13 @@ from oncue.domain.ids import RunId
 from oncue.domain.instants import MINUTE, Duration
 from oncue.domain.placement import Offer, Resources
 from oncue.domain.run import RunView, State, read_attempts
-from oncue.services import capture
-from oncue.services.executors.command import command_task
-from oncue.services.executors.functions import LoopExecutor
-from oncue.services.executors.http import http_task
-from oncue.services.executors.port import Executor
-from oncue.services.executors.processes import ProcessExecutor
-from oncue.services.executors.threads import ThreadExecutor
+from oncue.executors import capture
+from oncue.executors.command import command_task
+from oncue.executors.functions import LoopExecutor
+from oncue.executors.http import http_task
+from oncue.executors.port import Executor
+from oncue.executors.processes import ProcessExecutor
+from oncue.executors.threads import ThreadExecutor
 from oncue.services.worker_loops import WorkerLoops, places
 from oncue.settings import Settings
 from oncue.tasks import Isolation

@@ -11,9 +11,9 @@ from oncue.context import Context
 from oncue.domain.ids import RunId, UserNumber
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.placement import Priority, Resources
+from oncue.executors.capture import capture_logging
+from oncue.executors.threads import ThreadExecutor
 from oncue.services.capacity import Capacity
-from oncue.services.capture import capture_logging
-from oncue.services.executors.threads import ThreadExecutor
 from oncue.tasks import Isolation, Task
 from oncue.testing.conformance.store import Store
 

@@ -9,8 +9,8 @@ from tests.services.worker_loops import Stage, crew_on, work
 from oncue.domain.ids import RunId
 from oncue.domain.instants import MILLISECOND, MINUTE, SECOND
 from oncue.domain.run import State
+from oncue.executors.capture import capture_logging
 from oncue.services import attempts, prefetch
-from oncue.services.capture import capture_logging
 from oncue.services.worker_loops import WorkerLoops
 from oncue.testing.conformance.store import Store
 

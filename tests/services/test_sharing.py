@@ -11,9 +11,9 @@ from oncue.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, Duration
 from oncue.domain.placement import Priority, Resources
 from oncue.domain.preemption import give_way, stint
 from oncue.domain.run import State, read_attempts
+from oncue.executors.capture import capture_logging
 from oncue.services import choosing, prefetch
 from oncue.services.attempts import TO_GIVE_WAY, ActiveAttempt, Stop
-from oncue.services.capture import capture_logging
 from oncue.tasks import Isolation
 from oncue.testing.conformance.store import Store
 

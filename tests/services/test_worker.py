@@ -15,9 +15,9 @@ from oncue.domain.placement import Priority
 from oncue.domain.policy import Retry
 from oncue.domain.run import Claimed, RunView, State, read_attempts
 from oncue.engines.port import Hint, Topic
+from oncue.executors.capture import capture_logging
 from oncue.services import choosing, prefetch, settling
 from oncue.services.attempts import Stop
-from oncue.services.capture import capture_logging
 from oncue.testing.conformance.store import Store
 
 

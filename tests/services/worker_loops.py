@@ -11,8 +11,8 @@ from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.placement import Offer, Resources
 from oncue.domain.run import RunView
+from oncue.executors.functions import LoopExecutor
 from oncue.services.attempts import ActiveAttempt, Stop
-from oncue.services.executors.functions import LoopExecutor
 from oncue.services.worker_loops import WorkerLoops, places
 from oncue.settings import Settings
 from oncue.tasks import Isolation, Task

@@ -17,8 +17,8 @@ from oncue.context import Context
 from oncue.domain.errors import Conflict, NoRetry, RetryAfter, StoreUnavailable
 from oncue.domain.ids import WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND
-from oncue.services.executors.functions import LoopExecutor
-from oncue.services.executors.port import ProcessLost, Work
+from oncue.executors.functions import LoopExecutor
+from oncue.executors.port import ProcessLost, Work
 from oncue.tasks import Tasks
 
 TASK = "simulated"

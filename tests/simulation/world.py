@@ -33,8 +33,8 @@ from oncue.domain.zones import PACKAGED, Rules
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Page, RunQuery, Topic, Worker
 from oncue.engines.sqlite.engine import SqliteEngine
+from oncue.executors.functions import LoopExecutor
 from oncue.services.attempts import LAST_CHANCE, Stop
-from oncue.services.executors.functions import LoopExecutor
 from oncue.services.overlap import Overlap
 from oncue.services.rate_limiter import AHEAD, RateLimiter
 from oncue.services.reaper import WATCH_FOR, Reaper

@@ -22,9 +22,9 @@ from oncue.domain.plain_text import kind_of, said_by
 from oncue.domain.policy import must_run_alone
 from oncue.domain.preemption import give_way, may_preempt
 from oncue.domain.run import Claimed, Settlement
+from oncue.executors.calling import told
+from oncue.executors.port import Executor, LeftBehind, ProcessLost, Work
 from oncue.services.capacity import Capacity
-from oncue.services.executors.calling import told
-from oncue.services.executors.port import Executor, LeftBehind, ProcessLost, Work
 from oncue.services.reporting import Reporting, RunReports
 from oncue.tasks import Isolation, Task, Tasks
 

@@ -25,9 +25,9 @@ from oncue.domain.ids import ClassId, WorkerId, uuid7
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
 from oncue.domain.run import Claimed
 from oncue.engines.port import Engine
+from oncue.executors.environment import without_ours
 from oncue.services.capacity import Left
 from oncue.services.channel import Beaten, Channel, Drain, FromWorker, Known, Ready, Start, Unstopped, Unusable, Worn
-from oncue.services.environment import without_ours
 from oncue.settings import Settings
 
 UNUSABLE = 78  # the exit code of a worker that could not start as it is set up

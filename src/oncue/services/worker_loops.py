@@ -11,10 +11,10 @@ from oncue.domain.instants import Duration
 from oncue.domain.placement import Offer
 from oncue.domain.run import Claimed
 from oncue.engines.port import Engine, Hint, Topic
+from oncue.executors.port import Executor
 from oncue.services.attempts import Attempts, End
 from oncue.services.cancel_inbox import CancelInbox
 from oncue.services.capacity import Capacity
-from oncue.services.executors.port import Executor
 from oncue.services.loop import Loop
 from oncue.services.prefetch import Prefetch
 from oncue.services.reporting import Reporting

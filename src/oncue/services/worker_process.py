@@ -19,12 +19,12 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.placement import Offer, Resources, show_offer
 from oncue.engines import port
 from oncue.engines.port import Engine
+from oncue.executors.functions import LoopExecutor
+from oncue.executors.port import Executor, Work
+from oncue.executors.processes import ProcessExecutor
+from oncue.executors.threads import ThreadExecutor
 from oncue.services.attempts import LAST_CHANCE, Stop
 from oncue.services.channel import Alive, Beaten, Channel, Drain, Known, Ready, Unstopped, Worn
-from oncue.services.executors.functions import LoopExecutor
-from oncue.services.executors.port import Executor, Work
-from oncue.services.executors.processes import ProcessExecutor
-from oncue.services.executors.threads import ThreadExecutor
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
 from oncue.services.supervisor import SAFE

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 from uuid import uuid4
 
 import pytest
-from tests.services.executors.test_http import NoReports
+from tests.executors.test_http import NoReports
 
 from oncue.clock import SystemClock
 from oncue.context import Context, RunInfo
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
-from oncue.services.executors.http import http_task
-from oncue.services.executors.share import LONG, SHARE, LoopShare, Turns
+from oncue.executors.http import http_task
+from oncue.executors.share import LONG, SHARE, LoopShare, Turns
 from oncue.settings import Settings
 from oncue.testing.clock import FakeClock
 

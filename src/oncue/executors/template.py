@@ -1,6 +1,6 @@
 """A process that has the user's tasks imported and runs none of them.
 
-    python -P -m oncue.services.executors.template FD
+    python -P -m oncue.executors.template FD
 
 Each run gets a copy of it, made by fork: it is there within a millisecond or two, and as if freshly started. When the
 copy has ended, whatever it started is killed, and then the worker is told how it ended. So nothing that a run leaves
@@ -25,9 +25,10 @@ from typing import NoReturn
 import msgspec
 
 from oncue.domain.errors import Invalid
-from oncue.services.capture import capture_logging
-from oncue.services.executors import child, words
-from oncue.services.executors.warden import (
+from oncue.executors import child, words
+from oncue.executors.capture import capture_logging
+from oncue.executors.loading import load_tasks
+from oncue.executors.warden import (
     LINUX,
     PR_SET_CHILD_SUBREAPER,
     PR_SET_PDEATHSIG,
@@ -36,7 +37,6 @@ from oncue.services.executors.warden import (
     kill,
     process_control,
 )
-from oncue.services.loading import load_tasks
 from oncue.settings import Settings
 from oncue.tasks import Tasks
 

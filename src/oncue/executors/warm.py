@@ -10,15 +10,15 @@ import sys
 
 import msgspec
 
-from oncue.services.environment import for_tasks
-from oncue.services.executors import words
-from oncue.services.executors.contained import Contained, Ending, outlast, start
-from oncue.services.executors.conversation import Conversation, converse
-from oncue.services.executors.limits import Limits
-from oncue.services.executors.port import ProcessLost, TaskFailed, Work
+from oncue.executors import words
+from oncue.executors.contained import Contained, Ending, outlast, start
+from oncue.executors.conversation import Conversation, converse
+from oncue.executors.environment import for_tasks
+from oncue.executors.limits import Limits
+from oncue.executors.port import ProcessLost, TaskFailed, Work
 from oncue.settings import Settings
 
-TEMPLATE = ("-P", "-m", "oncue.services.executors.template")
+TEMPLATE = ("-P", "-m", "oncue.executors.template")
 LAST_WORDS = 1.0  # seconds that a process which fell silent has to end by itself
 LONGEST_WORD = 200  # bytes of what it says of itself, on a line that only we read
 

@@ -22,11 +22,11 @@ from oncue.context import Context, RunInfo
 from oncue.domain.addresses import NOT_CALLED, Address
 from oncue.domain.errors import Invalid
 from oncue.domain.instants import DAY, HOUR, SECOND, parse_instant
-from oncue.services.executors import dialling
-from oncue.services.executors import http as http_module
-from oncue.services.executors.dialling import Resolve, resolve
-from oncue.services.executors.http import http_task
-from oncue.services.executors.port import TaskFailed
+from oncue.executors import dialling
+from oncue.executors import http as http_module
+from oncue.executors.dialling import Resolve, resolve
+from oncue.executors.http import http_task
+from oncue.executors.port import TaskFailed
 from oncue.settings import Settings
 from oncue.tasks import Isolation
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from oncue.services.executors import output
-from oncue.services.executors.output import Output
+from oncue.executors import output
+from oncue.executors.output import Output
 
 
 @pytest.fixture

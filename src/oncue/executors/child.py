@@ -23,10 +23,10 @@ from oncue.context import Context, Done, current
 from oncue.domain.attempt import LONGEST_ERROR
 from oncue.domain.errors import Conflict, Invalid
 from oncue.domain.plain_text import printable, said_by
-from oncue.services.executors import words
-from oncue.services.executors.calling import arguments_of, not_awaitable, told
-from oncue.services.executors.port import TaskFailed, encoded
-from oncue.services.forking import end_copies_by_signals
+from oncue.executors import words
+from oncue.executors.calling import arguments_of, not_awaitable, told
+from oncue.executors.forking import end_copies_by_signals
+from oncue.executors.port import TaskFailed, encoded
 from oncue.settings import Settings
 from oncue.tasks import Task, Tasks
 
@@ -157,7 +157,7 @@ class Child:
             raise self._tasks
         task = self._tasks.get(name)
         if task is None:
-            from oncue.services.registry import load_registry  # a built-in one: its imports only when it is asked for
+            from oncue.executors.registry import load_registry  # a built-in one: its imports only when it is asked for
 
             task = load_registry(self._settings).get(name)
         if task is None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from oncue.domain.errors import Invalid
-from oncue.services.loading import absolute, load_tasks
+from oncue.executors.loading import absolute, load_tasks
 
 ONE = """
 from oncue import Tasks

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.services.executors.working import SOON, alive_with, children, open_descriptors, until
+from tests.executors.working import SOON, alive_with, children, open_descriptors, until
 
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
-from oncue.services.executors.contained import Contained, Ending, How, outlast, start
-from oncue.services.executors.limits import Limits
-from oncue.services.executors.output import Output
+from oncue.executors.contained import Contained, Ending, How, outlast, start
+from oncue.executors.limits import Limits
+from oncue.executors.output import Output
 
 LONG = Duration(60 * SECOND)
 SHORT = Duration(100 * MILLISECOND)

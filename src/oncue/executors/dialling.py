@@ -18,8 +18,8 @@ import httpcore2
 
 from oncue.domain.addresses import NOT_CALLED, Address, Networks, refusal
 from oncue.domain.instants import MILLISECOND, Duration
-from oncue.services.executors.port import TaskFailed
-from oncue.services.executors.share import Turns
+from oncue.executors.port import TaskFailed
+from oncue.executors.share import Turns
 
 CONNECT_WITHIN = 10.0  # seconds
 MOST_ADDRESSES = 4  # of one name; each gets its share of the time to connect

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from oncue.services.executors.warden import LINUX, descendants, kill
+from oncue.executors.warden import LINUX, descendants, kill
 
 MARK = "ONCUE_WARDEN"  # a variable of every program under a warden, inherited by what it starts
 MOST_ROUNDS = 1_000  # against a fork bomb that is faster than we

@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from oncue.domain.instants import SECOND, Duration
-from oncue.services.executors.families import MARK, end_descendants, end_marked
-from oncue.services.executors.limits import MEGABYTE, Limits
+from oncue.executors.families import MARK, end_descendants, end_marked
+from oncue.executors.limits import MEGABYTE, Limits
 
 WARDEN = str(Path(__file__).with_name("warden.py"))
 PATIENCE = 2.0  # seconds beyond the grace: then we do the warden's work

@@ -32,9 +32,9 @@ from oncue.domain.addresses import CheckedUrl, check_url, parse_networks
 from oncue.domain.errors import Invalid
 from oncue.domain.instants import DAY, SECOND, Duration, instant, rfc3339
 from oncue.domain.plain_json import DEEPEST, too_deep
-from oncue.services.executors.dialling import CONNECT_WITHIN, Dial, Line, Resolve, resolve
-from oncue.services.executors.port import TaskFailed
-from oncue.services.executors.share import LoopShare, Turns
+from oncue.executors.dialling import CONNECT_WITHIN, Dial, Line, Resolve, resolve
+from oncue.executors.port import TaskFailed
+from oncue.executors.share import LoopShare, Turns
 from oncue.settings import Settings
 from oncue.tasks import Isolation, Task
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
-from tests.services.executors.working import JOB, RUN, Remembered
+from tests.executors.working import JOB, RUN, Remembered
 
 from oncue.context import Context, RunInfo
 from oncue.domain.instants import Instant
-from oncue.services import capture
-from oncue.services.capture import capturing
+from oncue.executors import capture
+from oncue.executors.capture import capturing
 
 
 class Real:

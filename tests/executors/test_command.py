@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.services.executors.working import JOB, RUN, SOON, Remembered, alive_with, attempt, open_descriptors, until
+from tests.executors.working import JOB, RUN, SOON, Remembered, alive_with, attempt, open_descriptors, until
 
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.placement import Resources
-from oncue.services.executors.command import command_task
-from oncue.services.executors.functions import LoopExecutor
-from oncue.services.executors.port import TaskFailed
+from oncue.executors.command import command_task
+from oncue.executors.functions import LoopExecutor
+from oncue.executors.port import TaskFailed
 from oncue.settings import Settings
 from oncue.tasks import Isolation
 

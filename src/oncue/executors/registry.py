@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from oncue.services.executors.command import command_task
-from oncue.services.executors.http import http_task
-from oncue.services.loading import load_tasks
+from oncue.executors.command import command_task
+from oncue.executors.http import http_task
+from oncue.executors.loading import load_tasks
 from oncue.settings import Settings
 from oncue.tasks import Tasks
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.services.executors.working import (
+from tests.executors.working import (
     SOON,
     Remembered,
     alive_with,
@@ -25,11 +25,11 @@ from tests.services.executors.working import (
 from oncue.domain.errors import Conflict
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.placement import Resources
-from oncue.services.executors import contained, warm
-from oncue.services.executors.output import Output
-from oncue.services.executors.port import ProcessLost, TaskFailed, Work
-from oncue.services.executors.processes import ProcessExecutor
-from oncue.services.loading import load_tasks
+from oncue.executors import contained, warm
+from oncue.executors.loading import load_tasks
+from oncue.executors.output import Output
+from oncue.executors.port import ProcessLost, TaskFailed, Work
+from oncue.executors.processes import ProcessExecutor
 from oncue.settings import Settings
 
 FILE = str(Path(__file__).with_name("process_tasks.py"))
@@ -38,10 +38,10 @@ SETTINGS = Settings(tasks=(FILE,), stop_grace=Duration(200 * MILLISECOND), log_c
 # A worker that runs one task in a process, and is then killed.
 OWNER = f"""
 import asyncio, sys
-from oncue.services.executors.processes import ProcessExecutor
-from oncue.services.loading import load_tasks
+from oncue.executors.processes import ProcessExecutor
+from oncue.executors.loading import load_tasks
 from oncue.settings import Settings
-from tests.services.executors.working import attempt, Remembered
+from tests.executors.working import attempt, Remembered
 
 class Printing(Remembered):
     def write(self, text):
@@ -443,7 +443,7 @@ class TestHarm:
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, "MARK": mark},
-            cwd=Path(__file__).parents[3],
+            cwd=Path(__file__).parents[2],
         )
         assert owner.stdout is not None
         assert owner.stdout.readline() == "ready\n"

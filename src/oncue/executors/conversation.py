@@ -9,10 +9,10 @@ import msgspec
 
 from oncue.context import Reports
 from oncue.domain.plain_json import readable
-from oncue.services.executors import words
-from oncue.services.executors.contained import outlast
-from oncue.services.executors.output import Output
-from oncue.services.executors.port import ProcessLost
+from oncue.executors import words
+from oncue.executors.contained import outlast
+from oncue.executors.output import Output
+from oncue.executors.port import ProcessLost
 
 LONG = 256 * 1024  # bytes; to understand a line that has more takes milliseconds, which others need not wait
 

@@ -14,11 +14,11 @@ from typing import Any, assert_never
 from oncue.context import Context, current
 from oncue.domain.instants import instant, rfc3339
 from oncue.domain.placement import Resources
-from oncue.services.executors.contained import Ending, How, outlast, start
-from oncue.services.executors.functions import attempt
-from oncue.services.executors.limits import Limits, limits_for
-from oncue.services.executors.output import Output
-from oncue.services.executors.port import TaskFailed
+from oncue.executors.contained import Ending, How, outlast, start
+from oncue.executors.functions import attempt
+from oncue.executors.limits import Limits, limits_for
+from oncue.executors.output import Output
+from oncue.executors.port import TaskFailed
 from oncue.settings import Settings
 from oncue.tasks import Isolation, Task
 

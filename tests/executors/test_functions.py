@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
-from tests.services.executors.working import RUN, Remembered, attempt, until
+from tests.executors.working import RUN, Remembered, attempt, until
 
 from oncue.context import Context, current
-from oncue.services.executors.functions import LoopExecutor
-from oncue.services.executors.port import TaskFailed
+from oncue.executors.functions import LoopExecutor
+from oncue.executors.port import TaskFailed
 from oncue.tasks import Task, Tasks
 
 tasks = Tasks()

@@ -10,7 +10,7 @@ from uuid import UUID
 from oncue.context import RunInfo
 from oncue.domain.instants import MINUTE, Duration, Instant
 from oncue.domain.placement import Resources
-from oncue.services.executors.port import Work
+from oncue.executors.port import Work
 from oncue.tasks import Task
 
 RUN, JOB = UUID(int=1), UUID(int=2)

@@ -14,8 +14,8 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 
 from oncue.context import current
-from oncue.services.executors.calling import arguments_of, not_awaitable, told
-from oncue.services.executors.port import LeftBehind, TaskFailed, Work, encoded
+from oncue.executors.calling import arguments_of, not_awaitable, told
+from oncue.executors.port import LeftBehind, TaskFailed, Work, encoded
 
 
 class ThreadExecutor:

@@ -6,8 +6,8 @@ import asyncio
 from contextvars import ContextVar
 
 from oncue.context import current
-from oncue.services.executors.calling import arguments_of, told
-from oncue.services.executors.port import Work, encoded
+from oncue.executors.calling import arguments_of, told
+from oncue.executors.port import Work, encoded
 
 # The attempt a built-in task belongs to: `ctx` tells tasks nothing of resources and timeouts.
 attempt: ContextVar[Work | None] = ContextVar("oncue_attempt", default=None)

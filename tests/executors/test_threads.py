@@ -5,11 +5,11 @@ import threading
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.services.executors.working import Remembered, attempt, until
+from tests.executors.working import Remembered, attempt, until
 
 from oncue.context import Context, current
-from oncue.services.executors.port import TaskFailed, Work
-from oncue.services.executors.threads import ThreadExecutor
+from oncue.executors.port import TaskFailed, Work
+from oncue.executors.threads import ThreadExecutor
 from oncue.tasks import Tasks
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.services.executors import working
+from tests.executors import working
 
 LOOPS = {"asyncio": False, "uvloop": True}
 

@@ -13,7 +13,7 @@ from oncue.domain.attempt import LONGEST_ERROR
 from oncue.domain.errors import Invalid, NoRetry, RetryAfter
 from oncue.domain.instants import parse_duration
 from oncue.domain.plain_text import kind_of, plain, said_by
-from oncue.services.executors.port import TaskFailed
+from oncue.executors.port import TaskFailed
 from oncue.tasks import Task
 
 LONGEST_TRACE = 32_000  # characters

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import structlog
 
-from oncue.services.executors.limits import Limits, limits_for
-from oncue.services.executors.port import Work, kept
-from oncue.services.executors.warm import WarmProcess, start_process
+from oncue.executors.limits import Limits, limits_for
+from oncue.executors.port import Work, kept
+from oncue.executors.warm import WarmProcess, start_process
 from oncue.settings import Settings
 
 log = structlog.get_logger()

@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from oncue.services import forking
+from oncue.executors import forking
 
 
 @pytest.fixture(autouse=True)
