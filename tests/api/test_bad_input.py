@@ -36,7 +36,7 @@ async def test_a_body_that_cannot_be_read_is_400(desk: Desk, body: bytes) -> Non
     answer = await desk.call("POST", "/v1/jobs", body)
 
     assert (answer.status_code, answer.headers["Content-Type"]) == (400, "application/problem+json")
-    assert answer.json()["detail"].startswith("the body is not readable as JSON: ")
+    assert answer.json()["detail"].startswith("The body is not valid JSON: ")
     assert await desk.nothing_stored()
 
 

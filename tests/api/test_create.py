@@ -31,7 +31,7 @@ async def test_the_key_with_another_body_is_refused_and_stores_nothing(desk: Des
     other = await desk.call("POST", "/v1/jobs", {"task": "mark", "name": "other"}, headers=ONCE)
 
     assert other.status_code == 422
-    assert "another body" in other.json()["detail"]
+    assert "different body" in other.json()["detail"]
     assert len(await desk.jobs()) == 1
 
 

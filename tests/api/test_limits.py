@@ -40,7 +40,7 @@ async def test_who_asks_too_often_is_told_when_to_come_back(slow_desk: Desk) -> 
 
     assert (answer.status_code, answer.headers["Retry-After"]) == (429, "1")
     assert answer.headers["Content-Type"] == "application/problem+json"
-    assert f"more than {RATE} requests a second" in answer.json()["detail"]
+    assert f"Rate limit of {RATE} requests per second exceeded" in answer.json()["detail"]
     await slow_desk.store.clock.advance(SECOND)
     assert await statuses(slow_desk, RATE + 1) == [*[200] * RATE, 429]
 

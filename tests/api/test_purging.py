@@ -100,7 +100,7 @@ async def test_it_is_for_administrators_whatever_there_is(desk: Desk) -> None:
     for key in ("ada", "bob", "viewer"):
         assert (await purge(desk, job["job_id"], key)).status_code == 403
         assert (await purge(desk, str(uuid4()), key)).status_code == 403
-    assert "administrators" in (await purge(desk, job["job_id"], "ada")).json()["detail"]
+    assert "admin key" in (await purge(desk, job["job_id"], "ada")).json()["detail"]
     assert (await desk.get(f"/jobs/{job['job_id']}"))["status"] == "active"
     assert (await purge(desk, str(uuid4()))).status_code == 404
     assert (await purge(desk, "nothing")).status_code == 404
@@ -162,7 +162,7 @@ async def test_what_does_not_stop_is_cancelled_and_kept_until_it_has(desk: Desk)
     passed = await until_done(desk, asked)
 
     assert (asked.result().status_code, passed) == (409, 1_000)
-    assert "being stopped; ask again in a moment" in asked.result().json()["detail"]
+    assert "one of its runs is still stopping" in asked.result().json()["detail"]
     assert (await desk.get(f"/jobs/{job['job_id']}"))["status"] == "cancelled"
     assert (await actions(desk))[0] == ("job.cancel", job["job_id"])
     await desk.store.settle(worker, attempt.cancelled(run, worker, desk.store.now, desk.store.now))

@@ -136,7 +136,7 @@ class TestRefusals:
         for arguments in (("jobs", "show", NOBODY), ("runs", "logs", NOBODY), ("dead", "show", NOBODY)):
             result = oncue(*arguments)
             assert (result.exit_code, result.stdout) == (1, "")
-            assert "there is no such thing, or it is not yours" in result.stderr
+            assert "Not found. Check the id" in result.stderr
 
     def test_a_run_that_has_ended_cannot_be_cancelled(self, oncue: Oncue) -> None:
         job_id = told(oncue, "jobs", "create", "--task", "hello")["job_id"]

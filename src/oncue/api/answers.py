@@ -105,7 +105,7 @@ def problem_of(error: Exception, request: Request) -> Response:
         case Refused():
             return problem(error.status, str(error), error.headers)
         case NotFound():
-            return problem(HTTPStatus.NOT_FOUND, "there is no such thing, or it is not yours")
+            return problem(HTTPStatus.NOT_FOUND, "Not found. Check the id; objects of other users also answer 404.")
         case WrongState():
             return problem(HTTPStatus.CONFLICT, str(error), run_status=error.status)
         case Conflict():
@@ -119,20 +119,22 @@ def problem_of(error: Exception, request: Request) -> Response:
             wrong = Problem("Idempotency-Key", "key_reused", str(error))
             return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), errors=[wrong])
         case StoreUnavailable():
-            log.warning("the store is away; the caller is asked to come back", path=request.url.path, why=str(error))
-            message = "the store cannot be reached: this may or may not have been done; ask again in a second"
+            log.warning(
+                "the database is unavailable; the caller was asked to retry", path=request.url.path, why=str(error)
+            )
+            message = "The database is unavailable. The request may or may not have been applied; retry in 1 second."
             return problem(HTTPStatus.SERVICE_UNAVAILABLE, message, AGAIN_SOON)
         case StoreRefused():
-            log.warning("the store cannot keep what was asked for", path=request.url.path, why=str(error))
-            message = "there is something in this that cannot be stored, a text or a number: nothing was"
+            log.warning("the database refused a value of a request", path=request.url.path, why=str(error))
+            message = "The database refused a text or a number in this request. Nothing was stored; change the value."
             return problem(HTTPStatus.UNPROCESSABLE_ENTITY, message, errors=[Problem("", "not_storable", message)])
         case ClientDisconnect():
-            return problem(HTTPStatus.BAD_REQUEST, "the connection was closed before the request was complete")
+            return problem(HTTPStatus.BAD_REQUEST, "The connection was closed before the request was complete.")
         case _:
             # written out here, because some renderers print local variables, too: keys and payloads
             told = "".join(format_exception(error))
             log.error("a request failed", method=request.method, path=request.url.path, exception=told)
-            return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "something went wrong on our side; it was logged")
+            return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error. The server's log has the details.")
 
 
 def problem(status: HTTPStatus, detail: str, headers: dict[str, str] | None = None, **members: Any) -> Response:

@@ -72,8 +72,8 @@ class Application:
 
 def _no_such_call(scope: Scope, serves: Mapping[str, Serve]) -> Response:
     if not serves:
-        return problem(HTTPStatus.NOT_FOUND, "there is nothing at this path")
-    message = f"{scope['method'][:20]} is not possible here; the Allow header says what is"
+        return problem(HTTPStatus.NOT_FOUND, "There is no resource at this path. GET /openapi.json lists every call.")
+    message = f"{scope['method'][:20]} is not allowed here. The Allow header lists the methods that are."
     return problem(HTTPStatus.METHOD_NOT_ALLOWED, message, {"Allow": ", ".join(sorted(serves))})
 
 

@@ -54,12 +54,12 @@ class Keyring:
         """The caller, if the key is good."""
         scheme, _, text = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
-            raise _unknown("send an API key, with the header Authorization: Bearer <key>")
+            raise _unknown("API key missing. Send the header Authorization: Bearer <key>.")
         key = await self._look_up(text.strip())
         if key is None:
-            raise _unknown("this is not a key of ours: look for a part that is missing or mistyped")
+            raise _unknown("Invalid API key. Check that it was copied completely.")
         if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= self._clock.now()):
-            raise _unknown("this key was revoked or has expired: ask an administrator for another one")
+            raise _unknown("This API key was revoked or has expired. Ask an administrator for a new one.")
         return Caller(key.uid, key.user_id, key.role, key.key_id)
 
     def forget(self, key: Key) -> None:
@@ -88,9 +88,9 @@ class Keyring:
 def check_role(caller: Caller, *, changes: bool, admin: bool) -> None:
     """Whether the role allows a call: one that changes something, one for administrators. Before anything is read."""
     if admin and caller.role is not Role.ADMIN:
-        raise forbidden("this is for administrators: ask with the key of one")
+        raise forbidden("This call needs an admin key.")
     if changes and caller.role is Role.VIEWER:
-        raise forbidden("a viewer's key may read, and change nothing")
+        raise forbidden("Viewer keys are read-only; use a member or admin key.")
 
 
 def forbidden(message: str) -> Refused:
@@ -114,7 +114,7 @@ class FailedKeys:
         if self._quiet:
             self._untold += 1
             return
-        log.warning("a request had no good key", why=why, **_about(request))
+        log.warning("a request had no valid API key", why=why, **_about(request))
         self._be_quiet()
 
     def _be_quiet(self) -> None:
@@ -124,7 +124,7 @@ class FailedKeys:
     def _tell_rest(self) -> None:
         self._quiet, more, self._untold = False, self._untold, 0
         if more:
-            log.warning("and more requests had no good key", more=more, in_all=self.count)
+            log.warning("more requests had no valid API key", more=more, in_all=self.count)
             self._be_quiet()
 
 

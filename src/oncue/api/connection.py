@@ -18,8 +18,8 @@ MOST_IGNORED = 1024 * 1024  # bytes that are still read, and thrown away, of a r
 NAME = "oncue.connection"  # in the scope of a request
 FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n"
-    b"content-type: text/plain; charset=utf-8\r\ncontent-length: 47\r\n\r\n"
-    b"there are too many connections: come back later"
+    b"content-type: text/plain; charset=utf-8\r\ncontent-length: 40\r\n\r\n"
+    b"Too many connections. Retry in 1 second."
 )
 
 HEAD_WITHIN = (
@@ -90,7 +90,7 @@ class Connection(HttpToolsProtocol):
         if not self._in_head:
             self._expect_the_rest()
         elif self._received > LARGEST_HEAD:
-            self.send_400_response(f"the address and the headers have more than {LARGEST_HEAD} bytes: send less")
+            self.send_400_response(f"The URL and the headers exceed {LARGEST_HEAD} bytes.")
         elif self._received and self._queue is self._all.idle:
             self._wait_in(self._all.head)
 

@@ -184,7 +184,7 @@ async def checked(api: Api, raw: dict[str, Any], caller: Caller, now: Instant) -
     name = raw.get("task")
     task = await api.task_registry.find(name) if isinstance(name, str) else None
     if task is not None and caller.role not in task.roles:
-        raise forbidden(f"jobs of the task {printable(task.name)!r} are for these roles: {', '.join(task.roles)}")
+        raise forbidden(f"Task {printable(task.name)!r} needs a key with one of these roles: {', '.join(task.roles)}.")
     problems: list[Problem] = []
     try:
         spec, payload = define(raw, {} if task is None else defaults_of(task), now, api.limits)
@@ -192,7 +192,7 @@ async def checked(api: Api, raw: dict[str, Any], caller: Caller, now: Instant) -
         problems += wrong.problems
     named = {problem.path.partition(".")[0] for problem in problems}
     if task is None and "task" not in named:
-        message = "no worker has announced this task: look at its spelling, or start a worker that has it"
+        message = "is not registered; check the spelling, or start a worker that has this task"
         problems.append(Problem("task", "unknown_task", message))
     if task is not None and "payload" not in named:
         problems += _payload_problems(api, task, raw.get("payload") or {})

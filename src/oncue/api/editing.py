@@ -57,7 +57,7 @@ async def put(api: Api, request: Request, caller: Caller) -> Outcome:
     key = path_key(api, request)
     raw = {"key": key} | await read_object(request)
     if raw["key"] != key:
-        raise Invalid.of("key", "not_the_key", "is not the key in the path: leave it out, or write the same")
+        raise Invalid.of("key", "not_the_key", "differs from the key in the path; leave it out, or send the same key")
     return await until_settled(api.clock, lambda: _put(api, request, raw, caller))
 
 
@@ -87,16 +87,16 @@ def _check_match(request: Request, job: Job | None) -> None:
     if asked is None:
         return
     if job is None:
-        raise Stale("there is no such job yet: leave If-Match out to make it")
+        raise Stale("No job has this key yet. Leave out If-Match to create it.")
     if not _tags(asked) & {"*", views.etag(job), f'"{job.version}"'}:
-        raise Stale(f"this job has version {job.version} by now: read it again, then decide again")
+        raise Stale(f"This job now has version {job.version}. Read it again before you change it.")
 
 
 def _check_absent(request: Request, job: Job | None) -> None:
     """Stale: the caller wants to make the job, and there is one that has not ended."""
     wanted = "*" in _tags(request.headers.get("if-none-match", ""))
     if wanted and job is not None and job.status in (JobStatus.ACTIVE, JobStatus.PAUSED):
-        raise Stale(f"there is a job with this key, {job.job_id}: leave If-None-Match out to replace it")
+        raise Stale(f"Job {job.job_id} already has this key. Leave out If-None-Match to replace it.")
 
 
 def _tags(header: str) -> set[str]:
@@ -111,7 +111,7 @@ async def _edited(
     there = await _as_shown(api, snap, caller)
     given, problems = _own_fields(raw, there)
     if "key" in given and given["key"] != job.spec.key:
-        message = "a job keeps its key: make another job with PUT /v1/jobs/by-key/{key}"
+        message = "cannot be changed; create another job with PUT /v1/jobs/by-key/{key}"
         problems.append(Problem("key", "read_only", message))
     if "schedule" in given:
         given["schedule"] = merged(there["schedule"], given["schedule"])
@@ -147,7 +147,7 @@ async def _as_shown(api: Api, snap: Snapshot, caller: Caller) -> dict[str, Any]:
 def _own_fields(raw: dict[str, Any], there: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     """What defines a job, without what is only read back; what of that is not as it is cannot be made so."""
     problems = [
-        Problem(name, "read_only", "cannot be set: leave it out, or send what was read")
+        Problem(name, "read_only", "is read-only; leave it out, or send the value that was read")
         for name in KEPT
         if name in raw and raw[name] != there[name]
     ]

@@ -34,7 +34,7 @@ async def stream(api: Api, request: Request, caller: Caller) -> Response:
     if request.method == "HEAD":
         return Response(headers=HEADERS, media_type=MEDIA_TYPE)
     if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
-        raise Refused(HTTPStatus.BAD_REQUEST, "a stream is asked for without a body, which nobody would read")
+        raise Refused(HTTPStatus.BAD_REQUEST, "Send this request without a body.")
     channel = await api.watching.open(caller.sees)
     last = request.headers.get("last-event-id")
     place = channel.last if last is None else channel.place(last)
@@ -46,10 +46,12 @@ class _Stream(StreamingResponse):
 
     def __init__(self, streams: Counter[UserNumber], uid: UserNumber, events: AsyncIterator[bytes]) -> None:
         if streams[uid] >= MOST_STREAMS:
-            message = f"more than {MOST_STREAMS} streams of one user: close some, or let several readers share one"
+            message = (
+                f"You have {MOST_STREAMS} open event streams, the maximum. Close one, or share one between readers."
+            )
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, message, AGAIN_SOON)
         if streams.total() >= most_connections() // 2:
-            message = "half of all connections are streams: ask for what you need to know, or come back later"
+            message = "Half of the server's connections are event streams, the maximum. Poll instead, or retry later."
             raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, message, AGAIN_SOON)
         super().__init__(events, headers=HEADERS, media_type=MEDIA_TYPE)
         streams[uid] += 1

@@ -18,6 +18,6 @@ async def alive(api: Api, request: Request) -> Response:
 async def ready(api: Api, request: Request) -> Response:
     """Ready when the store keeps what is written, and whoever started this server has what else is needed."""
     if api.awaited is not None and not api.awaited.is_set():
-        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "it is starting: ask again in a second", AGAIN_SOON)
+        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "The server is starting. Retry in 1 second.", AGAIN_SOON)
     await api.readiness.check()
     return answer({"status": "ok"})

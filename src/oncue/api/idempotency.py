@@ -34,7 +34,7 @@ def idempotency_key_of(request: Request, body: Any) -> IdempotencyKey | None:
 def idempotency_key_with(request: Request, body_hash: bytes) -> IdempotencyKey:
     key = request.headers[HEADER]
     if not 0 < len(key) <= LONGEST_KEY or not key.isascii() or not key.isprintable():
-        message = f"is 1 to {LONGEST_KEY} printable ASCII characters: a random UUID does"
+        message = f"is 1 to {LONGEST_KEY} printable ASCII characters, such as a random UUID"
         raise Invalid.of(HEADER, "bad_header", message)
     scope = f"{request.method} {request.url.path} {key}"
     return IdempotencyKey(_hash(scope.encode()), body_hash)
@@ -92,15 +92,15 @@ def refuse_reused(*created: Creation) -> None:
     taken = next((one.job_id for one in created if one.outcome is Created.KEY_TAKEN), None)
     if taken is not None:
         raise Conflict(
-            f"your job {taken} has this key and has not ended: nothing was stored;"
-            " change it with PUT /v1/jobs/by-key/{key}, cancel it first, or choose another key"
+            f"Job {taken} already has this key."
+            " Replace it with PUT /v1/jobs/by-key/{key}, cancel it, or choose another key."
         )
     if any(one.outcome is Created.KEY_REUSED for one in created):
         raise _reused()
 
 
 def _reused() -> KeyReused:
-    return KeyReused(f"this {HEADER} came before with another body: nothing was done; use a new key")
+    return KeyReused(f"This {HEADER} was already used with a different body. Use a new key.")
 
 
 def _encode(body: Any) -> bytes:

@@ -30,7 +30,9 @@ async def read_items(request: Request, name: str, largest: int) -> list[msgspec.
     expect_json(request)
     body = await read_body(request, largest)
     if body.count(b",") >= MOST_VALUES:
-        raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MOST_VALUES} values: send fewer")
+        raise Refused(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The body has more than {MOST_VALUES} values. Send fewer at a time."
+        )
     try:
         return _cut(body, name)
     except RecursionError:
@@ -42,7 +44,7 @@ async def read_items(request: Request, name: str, largest: int) -> list[msgspec.
 
 
 def _no_list(name: str) -> Invalid:
-    return Invalid.of(name, "wrong_type", f'the body is a JSON object with a list, like {{"{name}": […]}}')
+    return Invalid.of(name, "wrong_type", f'must be a list: {{"{name}": […]}}')
 
 
 def _cut(body: bytes, name: str) -> list[msgspec.Raw]:
@@ -69,18 +71,18 @@ def _refuse_others(body: bytes, name: str, found: msgspec.Raw) -> None:
     start = -1 if found is NOTHING else body.find(b"[")
     around = body if start < 0 else body[:start] + b"[]" + body[start + len(found) :]
     if len(around) > LARGE:
-        raise Invalid.of("", "unknown_field", f"there is more in it than a list: it has only {name}")
+        raise Invalid.of("", "unknown_field", f"the body may have only the field {name}")
     _refuse_unknown(as_object(around), name)
 
 
 def _refuse_unknown(fields: Iterable[str], name: str) -> None:
     for other in fields:
         if other != name:
-            raise Invalid.of(printable(other), "unknown_field", f"there is no such field here: it has only {name}")
+            raise Invalid.of(printable(other), "unknown_field", f"unknown field; the body may have only {name}")
 
 
 async def read_item(raw: msgspec.Raw) -> Any:
     """One part, as strictly as a body."""
     if len(raw) > LARGEST_BODY:
-        raise Invalid.of("", "too_large", f"has more than {LARGEST_BODY} bytes: send less")
+        raise Invalid.of("", "too_large", f"exceeds {LARGEST_BODY} bytes")
     return parse_json(bytes(raw)) if len(raw) <= LARGE else await asyncio.to_thread(parse_json, bytes(raw))

@@ -197,7 +197,7 @@ async def end(api: Api, request: Request, caller: Caller) -> Outcome:
     if not read_query(request, PARAMETERS).get("purge", False):
         return await cancel(api, request, caller)
     if caller.role is not Role.ADMIN:
-        raise forbidden("purging is for administrators: leave purge out to end the job and keep its history")
+        raise forbidden("Purging needs an admin key. Leave out purge to cancel the job and keep its history.")
     return await _purge(api, request, caller)
 
 
@@ -234,7 +234,7 @@ async def _stopped(api: Api, request: Request, caller: Caller) -> Snapshot:
 
 
 def _still_stopping() -> Conflict:
-    return Conflict("this job is cancelled, and a run of it is being stopped; ask again in a moment")
+    return Conflict("This job is cancelled, but one of its runs is still stopping. Retry in 1 second.")
 
 
 async def until_settled(clock: Clock, attempt: Callable[[], Awaitable[T | None]]) -> T:
@@ -250,4 +250,4 @@ async def until_settled(clock: Clock, attempt: Callable[[], Awaitable[T | None]]
         settled = await attempt()
         if settled is not None:
             return settled
-    raise Conflict("this job is being changed by somebody else all the time: nothing was done; ask again")
+    raise Conflict("The job kept changing while this request was processed. Nothing was changed; retry.")

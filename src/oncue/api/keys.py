@@ -40,8 +40,8 @@ async def create(api: Api, request: Request, caller: Caller) -> Outcome:
         await api.engine.accounts.add_key(key)
         if await api.engine.accounts.key(key.key_hash) is None:
             raise Conflict(
-                f"this request made the key {key.key_id} before, and its secret was told that once:"
-                " revoke that key, and make another one with a new Idempotency-Key"
+                f"This request already created key {key.key_id}, and its secret was shown only once."
+                " Revoke that key, then create another one with a new Idempotency-Key."
             )
         headers = {"Location": f"/v1/keys/{key.key_id}"}
         made_key = answer({**_shown(key), "key": secret}, HTTPStatus.CREATED, headers)
@@ -65,9 +65,7 @@ async def revoke(api: Api, request: Request, caller: Caller) -> Outcome:
     if key is None:
         raise NotFound
     if await api.engine.accounts.revoke(key_id, now) is Revoked.LAST_ADMIN:
-        raise Conflict(
-            "this is the last key of an administrator that works: make another one with the role admin, then revoke it"
-        )
+        raise Conflict("This is the last valid admin key. Create another admin key first.")
     api.keyring.forget(key)
     if key.revoked_at is not None:
         return unchanged(answer(_shown(key)))
@@ -79,9 +77,9 @@ def _asked(raw: dict[str, Any]) -> tuple[str, Role]:
     problems: list[Problem] = []
     found = read_fields(raw, FIELDS, problems)
     if "user_id" not in raw:
-        problems.append(Problem("user_id", "required", "say whose key it is: a user that is new is made"))
+        problems.append(Problem("user_id", "required", "name the user of the key; a new user is created"))
     if "role" not in raw:
-        problems.append(Problem("role", "required", f"say what it may do: {', '.join(ROLES)}"))
+        problems.append(Problem("role", "required", f"choose one of {', '.join(ROLES)}"))
     if problems:
         raise Invalid(*problems)
     return found["user_id"], found["role"]

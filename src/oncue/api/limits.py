@@ -39,7 +39,7 @@ class RateLimit:
         now = self._clock.monotonic()
         full_at = Instant(max(self._full_at.get(caller.uid, now), now) + SECOND // self._rate)
         if full_at > now + SECOND:
-            message = f"more than {self._rate} requests a second: wait a second, then go on more slowly"
+            message = f"Rate limit of {self._rate} requests per second exceeded. Retry after 1 second."
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, message, AGAIN_SOON)
         self._full_at[caller.uid] = full_at
 
@@ -73,10 +73,12 @@ class Share:
         """Room for a body of so many bytes, more than before. Refused: there is none, and nothing was done."""
         more, shares = size - self._held, self._shares
         if shares.bytes[self._uid] + more > BYTES_OF_ONE:
-            message = f"your large requests have more than {BYTES_OF_ONE} bytes at a time: send one after the other"
+            message = (
+                f"Your large requests exceed {BYTES_OF_ONE} bytes at the same time. Send them one after the other."
+            )
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, message, AGAIN_SOON)
         if shares.all_bytes + more > MOST_BYTES:
-            message = "too many large requests at a time: nothing was done; ask again in a second"
+            message = "The server is reading too many large requests. Nothing was changed; retry in 1 second."
             raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, message, AGAIN_SOON)
         self._held = size
         shares.bytes[self._uid] += more
@@ -86,7 +88,7 @@ class Share:
         requests, uid = self._shares.requests, self._uid
         others = requests.get(uid, 0)
         if others >= MOST_REQUESTS:
-            message = f"more than {MOST_REQUESTS} requests at a time: wait for some of the answers"
+            message = f"More than {MOST_REQUESTS} of your requests are in progress. Wait for some of the answers."
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, message, AGAIN_SOON)
         requests[uid] = others + 1
         return self

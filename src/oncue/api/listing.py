@@ -72,7 +72,7 @@ def read_query(request: Request, readers: Mapping[str, Reader]) -> dict[str, Any
 def _parameters(request: Request) -> tuple[dict[str, str], list[Problem]]:
     pairs = request.query_params.multi_items()
     twice = {name for name, n in Counter(name for name, _ in pairs).items() if n > 1}
-    return dict(pairs), [Problem(printable(name), "given_twice", "give it once") for name in sorted(twice)]
+    return dict(pairs), [Problem(printable(name), "given_twice", "is given more than once") for name in sorted(twice)]
 
 
 @takes(type="string", format="date-time")
@@ -144,7 +144,7 @@ def _unseal(token: str, scope: str) -> str:
     except (binascii.Error, ValueError):
         seal, mark = b"", ""
     if seal != _digest(mark, scope):
-        raise Invalid.of("page_token", "bad_page_token", "this token is not from this listing: start again without it")
+        raise Invalid.of("page_token", "bad_page_token", "belongs to another list; start again without it")
     return mark
 
 
@@ -180,7 +180,7 @@ _STATES = {
 async def jobs(api: Api, request: Request, caller: Caller) -> Response:
     """Newest first; in a window, by the next run. One that ends meanwhile may come twice."""
     if "user_id" in request.query_params and caller.sees is not None:
-        raise forbidden("user_id is for administrators: leave it out to list your own jobs")
+        raise forbidden("The filter user_id needs an admin key. Leave it out to list your own jobs.")
     wanted = wanted_page(request, caller, JOB_FILTERS)
     query = await _job_query(api, caller, wanted.filters)
     status, last_status, now = wanted.filters.get("status"), wanted.filters.get("last_status"), api.clock.now()

@@ -146,12 +146,12 @@ def _stretch(raw: dict[str, Any], now: Instant) -> tuple[Instant, Instant]:
     problems: list[Problem] = []
     found = read_fields(raw, STRETCH, problems)
     missing = [name for name in STRETCH if name not in raw]
-    problems += [Problem(name, "required", "say from when to when, like 2027-01-31T09:00:00Z") for name in missing]
+    problems += [Problem(name, "required", "is required, for example 2027-01-31T09:00:00Z") for name in missing]
     if problems:
         raise Invalid(*problems)
     start, end = found["from"], found["to"]
     if end > now + CLOCKS_DIFFER:
-        message = f"is to come: only the past can be made up for, and it is {rfc3339(now)} now"
+        message = f"is in the future; a backfill covers the past only, and the current time is {rfc3339(now)}"
         raise Invalid.of("to", "in_the_future", message)
     if end <= start:
         raise Invalid.of("to", "bad_window", "must be later than from")

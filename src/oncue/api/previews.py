@@ -39,10 +39,10 @@ class Previews:
     @asynccontextmanager
     async def _place(self, caller: Caller) -> AsyncIterator[None]:
         if self._of[caller.uid] >= MOST_OF_ONE:
-            message = f"more than {MOST_OF_ONE} previews at a time: wait for some of the answers"
+            message = f"More than {MOST_OF_ONE} of your previews are in progress. Wait for some of the answers."
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, message, AGAIN_SOON)
         if self._of.total() >= MOST:
-            message = "too many previews are waited for: ask again in a second"
+            message = "The server is computing too many previews. Retry in 1 second."
             raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, message, AGAIN_SOON)
         self._of[caller.uid] += 1
         try:

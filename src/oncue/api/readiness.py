@@ -40,7 +40,7 @@ class Readiness:
             return str(away)
         except TimeoutError:
             self._kept_at = None
-            return "it has not said in time that it keeps what is written"
+            return "the database did not confirm a write in time"
         return None
 
     async def _ask(self) -> None:

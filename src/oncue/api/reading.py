@@ -48,13 +48,13 @@ async def read_optional_object(request: Request) -> dict[str, Any]:
 def expect_json(request: Request) -> None:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send JSON, with the header Content-Type: application/json")
+        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send JSON with the header Content-Type: application/json.")
 
 
 def as_object(body: bytes) -> dict[str, Any]:
     found = parse_json(body)
     if not isinstance(found, dict):
-        raise Invalid.of("", "wrong_type", "the body is a JSON object, like {}")
+        raise Invalid.of("", "wrong_type", "must be a JSON object, for example {}")
     return found
 
 
@@ -81,7 +81,7 @@ async def read_body(request: Request, largest: int = LARGEST_BODY) -> bytes:
                 if len(body) > held:
                     held = _hold(request, min(2 * len(body), largest))
     except TimeoutError:
-        message = f"the body was not complete after {LONGEST_UPLOAD} s: send it again"
+        message = f"The body was incomplete after {LONGEST_UPLOAD} seconds. Send the request again."
         raise Refused(HTTPStatus.REQUEST_TIMEOUT, message) from None
     return bytes(body)
 
@@ -99,7 +99,7 @@ def _is_here(request: Request) -> bool:
 
 
 def _too_large(largest: int) -> Refused:
-    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {largest} bytes: send less at a time")
+    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The body exceeds {largest} bytes. Send less at a time.")
 
 
 def parse_json(body: bytes) -> Any:
@@ -115,7 +115,7 @@ def parse_json(body: bytes) -> Any:
 
 
 def unreadable(why: str) -> Refused:
-    return Refused(HTTPStatus.BAD_REQUEST, f"the body is not readable as JSON: {why}")
+    return Refused(HTTPStatus.BAD_REQUEST, f"The body is not valid JSON: {why}.")
 
 
 def _one_value_per_name(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -151,7 +151,7 @@ _decoder = json.JSONDecoder(
 def refuse_parameters(request: Request) -> None:
     """Of a call that takes none."""
     if request.scope["query_string"] and (unknown := [printable(name) for name in request.query_params]):
-        raise Invalid(*(Problem(name, "unknown_field", "there is no such parameter here") for name in unknown))
+        raise Invalid(*(Problem(name, "unknown_field", "is not a parameter of this call") for name in unknown))
 
 
 def refuse_undecodable(request: Request) -> None:
@@ -168,7 +168,7 @@ def _refuse_undecodable(raw: bytes, field: str) -> None:
     try:
         unquote_to_bytes(raw).decode()
     except UnicodeDecodeError:
-        raise Invalid.of(field, "bad_text", "is not UTF-8 where it is written with %: write it anew") from None
+        raise Invalid.of(field, "bad_text", "is not UTF-8 after percent-decoding") from None
 
 
 def path_id(request: Request) -> UUID:

@@ -45,7 +45,7 @@ async def result(api: Api, request: Request, caller: Caller) -> Response:
     run = await _run(api, request, caller)
     if run.state is not State.SUCCEEDED:
         status = views.status(run, api.clock.now())
-        raise WrongState(f"only a run that succeeded has a result; this one is {status}", status=status)
+        raise WrongState(f"Only a succeeded run has a result; this run is {status}.", status=status)
     return stored_json(run.result or b"null")
 
 
@@ -57,7 +57,7 @@ async def cancel(api: Api, request: Request, caller: Caller) -> Outcome:
         raise NotFound
     if stopped.final is not None:
         status = Status[stopped.final.name]
-        raise WrongState(f"this run has ended before: it is {status}", status=status)
+        raise WrongState(f"Run {before.run_id} already ended: {status}.", status=status)
     await api.hint_stopped(stopped)
     until = api.clock.monotonic() + PATIENCE
     run = await _run(api, request, caller)
@@ -73,11 +73,11 @@ async def retry(api: Api, request: Request, caller: Caller) -> Outcome:
         run, now = await _run(api, request, caller), api.clock.now()
         if run.state is not State.DEAD:
             status = views.status(run, now)
-            raise WrongState(f"only a dead run can be tried anew; this one is {status}", status=status)
+            raise WrongState(f"Only dead runs can be retried; this run is {status}.", status=status)
         new = again(run, RunId(made), now)
         requeued = await api.engine.history.requeue([new], now, api.quota_of_runs(caller))
         if not requeued and await api.engine.history.run(caller.sees, new.run_id) is None:
-            raise WrongState("this run was requeued or discarded before", status=Status.DEAD)
+            raise WrongState("This run was already requeued or discarded.", status=Status.DEAD)
         await api.hint_runs(now)
         return outcome(answer({"run_id": new.run_id}, HTTPStatus.ACCEPTED), (Changed(run.uid),))
 

@@ -36,7 +36,7 @@ def _asked(raw: dict[str, Any]) -> dict[str, Any]:
     problems: list[Problem] = []
     found = read_fields(raw, ASKED, problems, nothing=NULLABLE)
     if "schedule" not in raw:
-        problems.append(Problem("schedule", "required", 'write a schedule, like "0 9 * * 1-5" or {"every": "30s"}'))
+        problems.append(Problem("schedule", "required", 'is required, for example "0 9 * * 1-5" or {"every": "30s"}'))
     if problems:
         raise Invalid(*problems)
     return found

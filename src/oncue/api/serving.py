@@ -86,7 +86,7 @@ def take_address(settings: Settings) -> socket.socket:
     except OSError as refused:
         door.close()
         if refused.errno == errno.EADDRINUSE:
-            problem = f"{settings.port} is taken on {settings.host}: stop what uses it, or choose another --port"
+            problem = f"{settings.port} is in use on {settings.host}; stop the other program, or choose another --port"
             raise Invalid.of("port", "in_use", problem) from None
         raise Invalid.of("host", "cannot_listen", f"cannot listen on {settings.host}: {refused.strerror}") from None
     return door

@@ -101,4 +101,4 @@ class WatchedCall:
         if task in watchdog.given_up:
             watchdog.given_up.discard(task)
             if task.uncancel() == 0 and kind is asyncio.CancelledError:
-                raise StoreUnavailable("it has not answered for too long; what was asked of it was given up")
+                raise StoreUnavailable("the database did not answer in time; the call was given up")

@@ -79,18 +79,20 @@ def payload_problems(task: Task, payload: Mapping[str, Any]) -> list[Problem]:
     validator = _validator(task.schema)
     if validator is None or validator.is_valid(payload):
         return []
-    return list(islice(_problems(validator, payload), MOST_PROBLEMS))
+    return list(islice(_problems(task.name, validator, payload), MOST_PROBLEMS))
 
 
-def _problems(validator: jsonschema_rs.Validator, payload: Mapping[str, Any]) -> Iterator[Problem]:
+def _problems(task: str, validator: jsonschema_rs.Validator, payload: Mapping[str, Any]) -> Iterator[Problem]:
     for error in validator.iter_errors(payload):
         path = ".".join(["payload", *map(str, error.instance_path)])
         match error.kind:
             case jsonschema_rs.ValidationErrorKind.Required(property=name):
-                yield Problem(printable(f"{path}.{name}"), "required", "the task needs it")
+                yield Problem(printable(f"{path}.{name}"), "required", f"is required by task {printable(task)!r}")
             case jsonschema_rs.ValidationErrorKind.AdditionalProperties(unexpected=names):
                 for name in names:
-                    yield Problem(printable(f"{path}.{name}"), "unknown_field", "the task has no such argument")
+                    yield Problem(
+                        printable(f"{path}.{name}"), "unknown_field", f"is not a parameter of task {printable(task)!r}"
+                    )
             case _:
                 yield Problem(printable(path), "mismatch", _shortened(error.message))
 
@@ -105,7 +107,7 @@ def _validator(schema: bytes) -> jsonschema_rs.Validator | None:
     try:
         return jsonschema_rs.validator_for(msgspec.json.decode(schema), retriever=_nothing_from_outside)
     except (ValueError, jsonschema_rs.ReferencingError) as wrong:
-        log.warning("an announced schema cannot be used; payloads are checked by workers only", why=str(wrong)[:500])
+        log.warning("a registered schema cannot be used; only workers check its payloads", why=str(wrong)[:500])
         return None
 
 
