@@ -143,6 +143,7 @@ async def test_of_administrators_who_revoke_each_other_one_is_left(desk: Desk) -
         desk.call("DELETE", f"/v1/keys/{other['key_id']}", key="root"),
     )
 
-    assert sorted(one.status_code for one in answers) == [200, 409]
+    done, refused = sorted(one.status_code for one in answers)
+    assert (done, refused in (401, 409)) == (200, True)  # 401: the other was done before this one's key was looked at
     working = [key for key in await desk.store.accounts.keys() if key.role is Role.ADMIN and key.revoked_at is None]
     assert len(working) == 1
