@@ -29,7 +29,7 @@ class Victim:
     def begin(self) -> None:
         """Returns when runs have begun to succeed."""
         self._thread.start()
-        until(self._has_begun, 30, "the victim's first runs have succeeded", self.fleet.tell)
+        until(self._has_begun, "the victim's first runs have succeeded", self.fleet.tell)
 
     def end(self) -> list[str]:
         """What was wrong with the runs, once the last has had its time."""

@@ -26,6 +26,7 @@ ONCUE = Path(sys.executable).with_name("oncue")
 TASKS = Path(__file__).with_name("tasks.py")
 FINAL = {"succeeded", "dead", "cancelled", "expired"}
 MARK = "FLEET_OF_ONCUE_TESTS"
+DEADLINE = 60.0  # seconds: for whatever happens sooner or later. No machine is so busy that a healthy oncue needs it.
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -59,7 +60,7 @@ class Member:
         self.process.kill()
         self.process.wait()
 
-    def ended(self, within: float) -> int:
+    def ended(self, within: float = DEADLINE) -> int:
         """Its exit code."""
         try:
             return self.process.wait(within)
@@ -147,8 +148,8 @@ class Fleet:
 
     def ready(self, *, workers: int) -> None:
         """The API answers, and so many workers are registered."""
-        until(lambda: self.raw("GET", "/readyz")[0] == 200, 30, "the API is ready", self.tell)
-        until(lambda: len(self.workers()) >= workers, 30, f"{workers} workers are registered", self.tell)
+        until(lambda: self.raw("GET", "/readyz")[0] == 200, "the API is ready", self.tell)
+        until(lambda: len(self.workers()) >= workers, f"{workers} workers are registered", self.tell)
 
     def processes(self) -> dict[int, str]:
         """All that live and carry our mark, with their command lines."""
@@ -173,7 +174,7 @@ class Fleet:
         for member in self.members:
             member.kill()
         try:
-            until(lambda: not self.processes(), 5, "nothing is left running", lambda: str(self.processes()))
+            until(lambda: not self.processes(), "nothing is left running", lambda: str(self.processes()))
         finally:
             for pid in self.processes():
                 with suppress(ProcessLookupError):
@@ -225,6 +226,11 @@ class Fleet:
         assert 200 <= status < 300, (method, path, body, status, answer)
         return answer
 
+    def batch(self, jobs: list[Json]) -> list[str]:
+        """The ids of jobs that are made in one go, however slow the machine is."""
+        made: list[str] = self.call("POST", "/jobs/batch", {"jobs": jobs})["job_ids"]
+        return made
+
     def create(self, task: str, payload: Json | None = None, **job: Any) -> str:
         """The id of a job; a one-shot's run has the same."""
         job_id: str = self.call("POST", "/jobs", {"task": task, "payload": payload or {}, **job})["job_id"]
@@ -250,7 +256,7 @@ class Fleet:
         status, answer, _ = self.raw("GET", "/v1/workers")
         return answer["workers"] if status == 200 else []
 
-    def at_rest(self, run_ids: Iterable[str], within: float) -> dict[str, Json]:
+    def at_rest(self, run_ids: Iterable[str], within: float = DEADLINE) -> dict[str, Json]:
         """These runs, once all of them are final."""
         done: dict[str, Json] = {}
         left = list(run_ids)
@@ -261,7 +267,7 @@ class Fleet:
             left[:] = [run_id for run_id in left if run_id not in done]
             return not left
 
-        until(look, within, "all runs have ended", lambda: f"{[self.run(r) for r in left[:5]]}\n{self.tell()}")
+        until(look, "all runs have ended", lambda: f"{[self.run(r) for r in left[:5]]}\n{self.tell()}", within)
         return done
 
     # --------------------------------------------------------------------------------------------------------- witness
@@ -271,7 +277,7 @@ class Fleet:
         found = [json.loads(line) for line in self._witness.read_bytes().splitlines()]
         return [e for e in found if kind in (None, e["kind"]) and run in (None, e["run"])]
 
-    def started(self, *run_ids: str, within: float = 10) -> list[Json]:
+    def started(self, *run_ids: str, within: float = DEADLINE) -> list[Json]:
         """The first start of each, once all have started."""
         seen: dict[str, Json] = {}
 
@@ -280,14 +286,14 @@ class Fleet:
                 seen.setdefault(event["run"], event)
             return set(run_ids) <= seen.keys()
 
-        until(look, within, "they have started", lambda: f"missing {set(run_ids) - seen.keys()}\n{self.tell()}")
+        until(look, "they have started", lambda: f"missing {set(run_ids) - seen.keys()}\n{self.tell()}", within)
         return [seen[run_id] for run_id in run_ids]
 
 
 # ---------------------------------------------------------------------------------------------------------- the machine
 
 
-def until(condition: Callable[[], T], within: float, what: str, tell: Callable[[], str] = str) -> T:
+def until(condition: Callable[[], T], what: str, tell: Callable[[], str] = str, within: float = DEADLINE) -> T:
     """Wait for something to become true. It fails the test when it does not within this many seconds."""
     end = time.monotonic() + within
     while not (found := condition()):
