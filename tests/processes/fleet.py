@@ -68,6 +68,25 @@ class Member:
             raise AssertionError(f"{self.role} did not end within {within} s:\n{self.said[-3_000:]}") from None
 
 
+class Witness:
+    """What the tasks write down; each line is read once."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._read = 0
+        self._events: list[Json] = []
+        file.touch()
+
+    def read(self) -> list[Json]:
+        with self.file.open("rb") as lines:
+            lines.seek(self._read)
+            new = lines.read()
+        whole = new[: new.rfind(b"\n") + 1]
+        self._read += len(whole)
+        self._events += map(json.loads, whole.splitlines())
+        return self._events
+
+
 class Fleet:
     def __init__(self, folder: Path, engine: str | None = None) -> None:
         self.folder = folder
@@ -76,8 +95,7 @@ class Fleet:
         self.mark = secrets.token_hex(8)
         self.port = free_port()
         self.code: Path | None = None  # where another version's package lies, for those that are started next
-        self._witness = folder / "witness.jsonl"
-        self._witness.touch()
+        self._witness = Witness(folder / "witness.jsonl")
         self._key: str | None = None
 
     # ------------------------------------------------------------------------------------------------------- processes
@@ -113,7 +131,7 @@ class Fleet:
     @property
     def environment(self) -> dict[str, str]:
         """What marks a process as one of ours; for the payload of commands, which inherit next to nothing."""
-        return {MARK: self.mark, "WITNESS": str(self._witness)}
+        return {MARK: self.mark, "WITNESS": str(self._witness.file)}
 
     @property
     def _version(self) -> dict[str, str]:
@@ -262,20 +280,19 @@ class Fleet:
         left = list(run_ids)
 
         def look() -> bool:
-            found = {run_id: self.run(run_id) for run_id in left}
-            done.update({run_id: run for run_id, run in found.items() if run["status"] in FINAL})
-            left[:] = [run_id for run_id in left if run_id not in done]
+            """Asks for one after the other, so that waiting for many does not keep the API busy."""
+            while left and (run := self.run(left[-1]))["status"] in FINAL:
+                done[left.pop()] = run
             return not left
 
-        until(look, "all runs have ended", lambda: f"{[self.run(r) for r in left[:5]]}\n{self.tell()}", within)
+        until(look, "all runs have ended", lambda: f"{[self.run(r) for r in left[-5:]]}\n{self.tell()}", within)
         return done
 
     # --------------------------------------------------------------------------------------------------------- witness
 
     def events(self, kind: str | None = None, run: str | None = None) -> list[Json]:
         """What the tasks wrote down, in that order."""
-        found = [json.loads(line) for line in self._witness.read_bytes().splitlines()]
-        return [e for e in found if kind in (None, e["kind"]) and run in (None, e["run"])]
+        return [e for e in self._witness.read() if kind in (None, e["kind"]) and run in (None, e["run"])]
 
     def started(self, *run_ids: str, within: float = DEADLINE) -> list[Json]:
         """The first start of each, once all have started."""
@@ -299,7 +316,7 @@ def until(condition: Callable[[], T], what: str, tell: Callable[[], str] = str, 
     while not (found := condition()):
         if time.monotonic() > end:
             raise AssertionError(f"not within {within} s: {what}\n{tell()}")
-        time.sleep(0.02)
+        time.sleep(0.05)
     return found
 
 

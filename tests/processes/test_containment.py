@@ -15,6 +15,7 @@ pytestmark = pytest.mark.kills
 BRIEFLY: dict[str, Any] = {"timeout": "1s", "max_retries": 0}
 LOG_CAP = 256 * 1024
 MEMORY_MB = 300
+STUBBORN = "trap '' TERM; while :; do sleep 3601; done"
 LEASE = 15
 COMMANDS = ("--allow-commands", "--processes", "4")
 
@@ -100,7 +101,9 @@ def test_a_command_that_ignores_term_is_killed(fleet: Fleet) -> None:
     up = fleet.up(*COMMANDS)
     inner = up.inner
     with neighbours_on_time(fleet):
-        stubborn = fleet.command("/bin/sh", "-c", "trap '' TERM; while :; do sleep 3601; done", **BRIEFLY)
+        stubborn = fleet.command(
+            "/bin/sh", "-c", "trap '' TERM; while :; do sleep 3601; done", timeout="5s", max_retries=0
+        )
         until(lambda: fleet.running("sleep 3601"), "it runs", fleet.tell)
 
         assert timed_out(fleet.at_rest([stubborn])[stubborn])
@@ -114,13 +117,15 @@ def test_grandchildren_in_sessions_of_their_own_end_with_their_run(fleet: Fleet)
     inner = up.inner
     with neighbours_on_time(fleet):
         runs = [
-            fleet.command("/bin/sh", "-c", "(setsid sleep 3600 &); exec sleep 3600", **BRIEFLY),
-            fleet.create("start_a_grandchild", **BRIEFLY),
+            fleet.command("/bin/sh", "-c", "(setsid sleep 3600 &); exec sleep 3600"),
+            fleet.create("start_a_grandchild"),
         ]
         fleet.started(runs[1])
         until(lambda: len(fleet.running("sleep 3600")) >= 4, "they run", fleet.tell)
+        for run in runs:
+            fleet.call("POST", f"/runs/{run}/cancel")
 
-        assert all(map(timed_out, fleet.at_rest(runs).values()))
+        assert {run["status"] for run in fleet.at_rest(runs).values()} == {"cancelled"}
 
         assert fleet.running("sleep 3600") == []
     assert up.inner == inner
