@@ -11,7 +11,7 @@ from tests.processes.fleet import ONCUE, Fleet, Member, free_port, until
 
 pytestmark = pytest.mark.kills
 
-MANY = 6
+MANY = 5
 KEY = re.compile(r"^The admin key, shown this once and kept in (\S+):\n  (\S+)$", re.MULTILINE)
 
 
@@ -84,9 +84,15 @@ def started_together(fleet: Fleet, *, folders: int) -> list[Member]:
     return members
 
 
-@pytest.mark.parametrize("folders", [1, MANY])
-def test_of_many_that_start_together_one_makes_and_tells_the_first_key(any_fleet: Fleet, folders: int) -> None:
-    fleet = any_fleet
+def test_of_many_on_one_folder_one_makes_and_tells_the_first_key(fleet: Fleet) -> None:
+    one_first_key(fleet, folders=1)
+
+
+def test_of_many_with_folders_of_their_own_one_makes_and_tells_the_first_key(any_fleet: Fleet) -> None:
+    one_first_key(any_fleet, folders=MANY)
+
+
+def one_first_key(fleet: Fleet, *, folders: int) -> None:
     members = started_together(fleet, folders=folders)
 
     [(file, key)] = [found for member in members for found in KEY.findall(member.said)]
