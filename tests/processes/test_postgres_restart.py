@@ -19,6 +19,7 @@ from oncue.testing.postgres import PrivatePostgres
 pytestmark = pytest.mark.kills
 
 OUTAGE = 4.0
+ANSWER_WITHIN = 2.0  # beyond a few times what readiness takes, which asks for a second at most
 
 
 @pytest.fixture
@@ -68,6 +69,10 @@ class Load:
         for path, enough in (("/readyz", 3), ("/v1/jobs", 9)):
             until(lambda p=path, n=enough: len(self.statuses(p, since, time.time())) >= n, f"{path} answers")
             assert set(self.statuses(path, since, time.time())) == {503}
+        assert self.slowest("/v1/jobs", since) < ANSWER_WITHIN + 3 * self.slowest("/readyz", since)
+
+    def slowest(self, path: str, since: float) -> float:
+        return max(seconds for at, asked, _, seconds, _ in self.answers if asked == path and at > since)
 
     def _create(self) -> None:
         for number in count():
