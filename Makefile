@@ -6,6 +6,9 @@ PIP := .venv/bin/python -m pip install -qq --disable-pip-version-check
 PYTEST := .venv/bin/python -m pytest
 WORKERS ?= auto
 
+# Where processes are killed. Collecting all the rest would take each process of xdist ten seconds.
+PROCESS_TESTS = $(if $(filter tests/% @%,$(ARGS)),,$(sort $(shell grep -rl --include='test_*.py' 'mark\.kills' tests)))
+
 # Marked tests that are too long for every day, each with a target of its own.
 LONG_TESTS := kills or attack or soak or pairs or mutants
 
@@ -29,11 +32,13 @@ test-postgres: .venv/dev.stamp ## run all tests that use PostgreSQL
 
 .PHONY: test-processes
 test-processes: .venv/dev.stamp ## run the tests that start and kill real processes
-	@$(PYTEST) -m kills $(ARGS)
+	@$(PYTEST) -n 4 --dist loadgroup -m "kills and not alone" $(PROCESS_TESTS) $(ARGS); together=$$?; \
+	  $(PYTEST) -m "kills and alone" $(PROCESS_TESTS) $(ARGS); alone=$$?; \
+	  for code in $$together $$alone; do [ $$code -eq 0 ] || [ $$code -eq 5 ] || exit $$code; done
 
 .PHONY: attack
 attack: .venv/dev.stamp ## run hostile tasks, members and clients beside a victim's load, on both engines
-	@$(PYTEST) -m attack $(ARGS)
+	@$(PYTEST) -n 3 --dist loadgroup -m attack $(if $(filter tests/% @%,$(ARGS)),,tests/attack) $(ARGS)
 
 .PHONY: test-pairs
 test-pairs: .venv/dev.stamp ## run every verb between any two statements of every other, and print the table

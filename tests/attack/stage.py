@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from tests.attack.victim import Victim
-from tests.processes.fleet import Fleet, Json, Member, until
+from tests.processes.fleet import DEADLINE, Fleet, Json, Member, until
 
 ROOT = Path(__file__).parents[2]
 VICTIM_TASKS = Path(__file__).with_name("victim_tasks.py")
@@ -75,9 +75,9 @@ class Stage:
             return "\n".join([jobs, str(runs), *logs])
         return ""
 
-    def settled(self, run_ids: list[str], within: float = 30) -> dict[str, Json]:
+    def settled(self, run_ids: list[str], within: float = DEADLINE) -> dict[str, Json]:
         """The attacker's runs, once all have ended: also theirs must not hang."""
         return self.attacker.at_rest(run_ids, within)
 
-    def ends(self, *pids: int, within: float = 10) -> None:
-        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), within, f"{pids} have ended")
+    def ends(self, *pids: int) -> None:
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), f"{pids} have ended")

@@ -6,6 +6,7 @@ import importlib
 import os
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from tests.attack.stage import Stage
@@ -17,12 +18,16 @@ ENGINES = ("sqlite", "postgres")
 SHORT = os.environ.get("ONCUE_ATTACK") == "short"  # each case on one engine, which one by turns
 
 
-def cases() -> list[tuple[str, str]]:
-    found = []
+def cases() -> list[Any]:
+    """One of them at a time may keep the processors busy, beside others that mostly wait."""
+    found: list[Any] = []
     names = sorted(file.stem for file in Path(__file__).parent.glob("cases/*.py"))
     for number, name in enumerate(names):
-        engines = getattr(load(name), "ENGINES", ENGINES)
-        found += [(name, engine) for engine in ([engines[number % len(engines)]] if SHORT else engines)]
+        case = load(name)
+        marks = [pytest.mark.xdist_group("busy")] if getattr(case, "BUSY", False) else []
+        engines = getattr(case, "ENGINES", ENGINES)
+        chosen = [engines[number % len(engines)]] if SHORT else engines
+        found += [pytest.param(name, engine, marks=marks) for engine in chosen]
     return found
 
 

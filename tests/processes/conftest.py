@@ -33,7 +33,7 @@ def crashable_postgres(postgres_server: PrivatePostgres) -> Iterator[PrivatePost
 
 @pytest.fixture(params=["fleet", "postgres_fleet"], ids=["sqlite", "postgres"])
 def any_fleet(request: pytest.FixtureRequest) -> Fleet:
-    """On each engine in turn."""
+    """On each engine in turn: for stories in which the store has a part. Others are told once."""
     fleet: Fleet = request.getfixturevalue(request.param)
     return fleet
 

@@ -26,6 +26,7 @@ ONCUE = Path(sys.executable).with_name("oncue")
 TASKS = Path(__file__).with_name("tasks.py")
 FINAL = {"succeeded", "dead", "cancelled", "expired"}
 MARK = "FLEET_OF_ONCUE_TESTS"
+DEADLINE = 60.0  # seconds: for whatever happens sooner or later. No machine is so busy that a healthy oncue needs it.
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -59,12 +60,31 @@ class Member:
         self.process.kill()
         self.process.wait()
 
-    def ended(self, within: float) -> int:
+    def ended(self, within: float = DEADLINE) -> int:
         """Its exit code."""
         try:
             return self.process.wait(within)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{self.role} did not end within {within} s:\n{self.said[-3_000:]}") from None
+
+
+class Witness:
+    """What the tasks write down; each line is read once."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._read = 0
+        self._events: list[Json] = []
+        file.touch()
+
+    def read(self) -> list[Json]:
+        with self.file.open("rb") as lines:
+            lines.seek(self._read)
+            new = lines.read()
+        whole = new[: new.rfind(b"\n") + 1]
+        self._read += len(whole)
+        self._events += map(json.loads, whole.splitlines())
+        return self._events
 
 
 class Fleet:
@@ -75,8 +95,7 @@ class Fleet:
         self.mark = secrets.token_hex(8)
         self.port = free_port()
         self.code: Path | None = None  # where another version's package lies, for those that are started next
-        self._witness = folder / "witness.jsonl"
-        self._witness.touch()
+        self._witness = Witness(folder / "witness.jsonl")
         self._key: str | None = None
 
     # ------------------------------------------------------------------------------------------------------- processes
@@ -112,7 +131,7 @@ class Fleet:
     @property
     def environment(self) -> dict[str, str]:
         """What marks a process as one of ours; for the payload of commands, which inherit next to nothing."""
-        return {MARK: self.mark, "WITNESS": str(self._witness)}
+        return {MARK: self.mark, "WITNESS": str(self._witness.file)}
 
     @property
     def _version(self) -> dict[str, str]:
@@ -147,8 +166,8 @@ class Fleet:
 
     def ready(self, *, workers: int) -> None:
         """The API answers, and so many workers are registered."""
-        until(lambda: self.raw("GET", "/readyz")[0] == 200, 30, "the API is ready", self.tell)
-        until(lambda: len(self.workers()) >= workers, 30, f"{workers} workers are registered", self.tell)
+        until(lambda: self.raw("GET", "/readyz")[0] == 200, "the API is ready", self.tell)
+        until(lambda: len(self.workers()) >= workers, f"{workers} workers are registered", self.tell)
 
     def processes(self) -> dict[int, str]:
         """All that live and carry our mark, with their command lines."""
@@ -173,7 +192,7 @@ class Fleet:
         for member in self.members:
             member.kill()
         try:
-            until(lambda: not self.processes(), 5, "nothing is left running", lambda: str(self.processes()))
+            until(lambda: not self.processes(), "nothing is left running", lambda: str(self.processes()))
         finally:
             for pid in self.processes():
                 with suppress(ProcessLookupError):
@@ -225,6 +244,11 @@ class Fleet:
         assert 200 <= status < 300, (method, path, body, status, answer)
         return answer
 
+    def batch(self, jobs: list[Json]) -> list[str]:
+        """The ids of jobs that are made in one go, however slow the machine is."""
+        made: list[str] = self.call("POST", "/jobs/batch", {"jobs": jobs})["job_ids"]
+        return made
+
     def create(self, task: str, payload: Json | None = None, **job: Any) -> str:
         """The id of a job; a one-shot's run has the same."""
         job_id: str = self.call("POST", "/jobs", {"task": task, "payload": payload or {}, **job})["job_id"]
@@ -250,28 +274,27 @@ class Fleet:
         status, answer, _ = self.raw("GET", "/v1/workers")
         return answer["workers"] if status == 200 else []
 
-    def at_rest(self, run_ids: Iterable[str], within: float) -> dict[str, Json]:
+    def at_rest(self, run_ids: Iterable[str], within: float = DEADLINE) -> dict[str, Json]:
         """These runs, once all of them are final."""
         done: dict[str, Json] = {}
         left = list(run_ids)
 
         def look() -> bool:
-            found = {run_id: self.run(run_id) for run_id in left}
-            done.update({run_id: run for run_id, run in found.items() if run["status"] in FINAL})
-            left[:] = [run_id for run_id in left if run_id not in done]
+            """Asks for one after the other, so that waiting for many does not keep the API busy."""
+            while left and (run := self.run(left[-1]))["status"] in FINAL:
+                done[left.pop()] = run
             return not left
 
-        until(look, within, "all runs have ended", lambda: f"{[self.run(r) for r in left[:5]]}\n{self.tell()}")
+        until(look, "all runs have ended", lambda: f"{[self.run(r) for r in left[-5:]]}\n{self.tell()}", within)
         return done
 
     # --------------------------------------------------------------------------------------------------------- witness
 
     def events(self, kind: str | None = None, run: str | None = None) -> list[Json]:
         """What the tasks wrote down, in that order."""
-        found = [json.loads(line) for line in self._witness.read_bytes().splitlines()]
-        return [e for e in found if kind in (None, e["kind"]) and run in (None, e["run"])]
+        return [e for e in self._witness.read() if kind in (None, e["kind"]) and run in (None, e["run"])]
 
-    def started(self, *run_ids: str, within: float = 10) -> list[Json]:
+    def started(self, *run_ids: str, within: float = DEADLINE) -> list[Json]:
         """The first start of each, once all have started."""
         seen: dict[str, Json] = {}
 
@@ -280,20 +303,20 @@ class Fleet:
                 seen.setdefault(event["run"], event)
             return set(run_ids) <= seen.keys()
 
-        until(look, within, "they have started", lambda: f"missing {set(run_ids) - seen.keys()}\n{self.tell()}")
+        until(look, "they have started", lambda: f"missing {set(run_ids) - seen.keys()}\n{self.tell()}", within)
         return [seen[run_id] for run_id in run_ids]
 
 
 # ---------------------------------------------------------------------------------------------------------- the machine
 
 
-def until(condition: Callable[[], T], within: float, what: str, tell: Callable[[], str] = str) -> T:
+def until(condition: Callable[[], T], what: str, tell: Callable[[], str] = str, within: float = DEADLINE) -> T:
     """Wait for something to become true. It fails the test when it does not within this many seconds."""
     end = time.monotonic() + within
     while not (found := condition()):
         if time.monotonic() > end:
             raise AssertionError(f"not within {within} s: {what}\n{tell()}")
-        time.sleep(0.02)
+        time.sleep(0.05)
     return found
 
 
@@ -314,10 +337,12 @@ def read_proc(pid: int, name: str) -> bytes:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Below those that the system gives to callers: one of these could be taken again before our API has it."""
+    while True:
+        port = 10_000 + secrets.randbelow(20_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def rfc3339(at: float) -> str:

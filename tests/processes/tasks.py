@@ -105,12 +105,8 @@ async def fail(ctx: Any) -> None:
 
 @tasks.task("in_thread")
 def in_thread(ctx: Any, seconds: float) -> str:
-    """Nothing can stop it, so it keeps saying that it is still there."""
     note("start", ctx)
-    over_at = time.monotonic() + seconds
-    while time.monotonic() < over_at:
-        time.sleep(0.05)
-        note("still there", ctx)
+    time.sleep(seconds)
     note("end", ctx)
     return "done"
 
@@ -119,6 +115,36 @@ def in_thread(ctx: Any, seconds: float) -> str:
 def in_process(ctx: Any, seconds: float) -> str:
     note("start", ctx)
     time.sleep(seconds)
+    note("end", ctx)
+    return "done"
+
+
+@tasks.task("gated")
+async def gated(ctx: Any, gate: str) -> str:
+    """Lasts until the file is there: the test says how long it takes, not the machine."""
+    note("start", ctx)
+    while not os.path.exists(gate):  # noqa: PTH110, ASYNC240 -- a look at a file in memory
+        await asyncio.sleep(0.05)
+    note("end", ctx)
+    return "done"
+
+
+@tasks.task("gated_in_thread")
+def gated_in_thread(ctx: Any, gate: str) -> str:
+    """Nothing can stop it, so it keeps saying that it is still there."""
+    note("start", ctx)
+    while not Path(gate).exists():
+        time.sleep(0.05)
+        note("still there", ctx)
+    note("end", ctx)
+    return "done"
+
+
+@tasks.task("gated_in_process", isolation="process")
+def gated_in_process(ctx: Any, gate: str) -> str:
+    note("start", ctx)
+    while not Path(gate).exists():
+        time.sleep(0.05)
     note("end", ctx)
     return "done"
 

@@ -11,7 +11,7 @@ from tests.processes.fleet import Fleet, Json, rfc3339
 
 pytestmark = pytest.mark.kills
 
-RACES = 1_000
+RACES = 500
 CONNECTIONS = 8
 LEAD = 0.15
 
@@ -30,7 +30,7 @@ class Aim:
         self.offset = max(-LEAD, self.offset + step)
 
 
-def test_nothing_starts_after_the_answer_cancelled_in_a_thousand_races(postgres_fleet: Fleet) -> None:
+def test_nothing_starts_after_the_answer_cancelled_in_hundreds_of_races(postgres_fleet: Fleet) -> None:
     fleet = postgres_fleet
     fleet.start("api")
     fleet.start("scheduler")
@@ -55,7 +55,7 @@ def test_nothing_starts_after_the_answer_cancelled_in_a_thousand_races(postgres_
     for event in fleet.events("start"):
         assert event["run"] not in first_start, "started twice"
         first_start[event["run"]] = event
-    ended = fleet.at_rest([run_id for run_id, *_ in races], 20)
+    ended = fleet.at_rest([run_id for run_id, *_ in races])
     untouched = 0
     for run_id, status, answer, answered_at in races:
         start = first_start.get(run_id)
@@ -66,5 +66,5 @@ def test_nothing_starts_after_the_answer_cancelled_in_a_thousand_races(postgres_
             untouched += start is None
         else:
             assert (status, final) == (409, "succeeded"), (status, answer, final)
-    assert untouched > 100  # else nothing was raced
-    assert RACES - untouched > 100
+    assert untouched > RACES / 10  # else nothing was raced
+    assert RACES - untouched > RACES / 10

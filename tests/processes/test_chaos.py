@@ -1,4 +1,4 @@
-"""A minute of kill -9: three schedulers and four workers on one PostgreSQL, at the default lease, under load.
+"""Half a minute of kill -9: three schedulers and four workers on one PostgreSQL, at the default lease, under load.
 
 Everything is judged from outside: by what the tasks wrote down, by which process was killed when, and by an oracle of
 the instants at which schedules fire.
@@ -28,14 +28,15 @@ from oncue.settings import Settings
 pytestmark = pytest.mark.kills
 
 SEED = 20_261_115
-CHAOS = 60  # seconds
+CHAOS = 30  # seconds
 BETWEEN_KILLS = (0.8, 2.2)
 ON_AGAIN_AFTER = (0.1, 1.0)
 LEASE = 15.0
-TAKEN_BACK_WITHIN = LEASE + 2 + 1  # the promise, and a second for two busy processors
-TAKEN_BACK_SOON = 4.0  # where a keeper is left to tell: it does not take the lease
-UNWRITTEN = 1.0  # a run may have ended so shortly before its worker, and its end not be written down yet
-NOT_LATER = 2.0
+# Each is far from what a healthy oncue needs, and from what the next slower way would take.
+TAKEN_BACK_WITHIN = LEASE + 10  # a lease, but not two
+TAKEN_BACK_SOON = LEASE - 3  # where a keeper is left to tell: it does not take the lease
+UNWRITTEN = 3.0  # a run may have ended so shortly before its worker, and its end not be written down yet
+NOT_LATER = LEASE - 5  # nobody has to be taken for dead first
 
 
 class Kill(NamedTuple):
@@ -86,7 +87,7 @@ class Chaos:
             self._gone(inner, Kill(at, at, member.pid, whole=True))
 
     def _gone(self, inner: int, kill: Kill) -> None:
-        until(lambda: not alive(inner), 2, "what was killed is gone")
+        until(lambda: not alive(inner), "what was killed is gone")
         self.kills[inner] = kill._replace(by=time.time())
 
 
@@ -211,7 +212,7 @@ async def check_ticks(
     assert not (told and all_become_runs), told
 
 
-async def test_a_minute_of_killing_loses_nothing_and_doubles_only_what_was_killed(postgres_fleet: Fleet) -> None:
+async def test_half_a_minute_of_killing_loses_nothing_and_doubles_only_what_was_killed(postgres_fleet: Fleet) -> None:
     fleet = postgres_fleet
     fleet.start("api")
     chaos = Chaos(fleet)
@@ -224,12 +225,12 @@ async def test_a_minute_of_killing_loses_nothing_and_doubles_only_what_was_kille
         chaos.go_on_until(start + CHAOS)
     finally:
         load.stop()
-    until(lambda: time.time() > start + CHAOS + 9, 20, "the schedules are over")
+    until(lambda: time.time() > start + CHAOS + 9, "the schedules are over")
 
-    runs = fleet.at_rest(load.created, 60)
+    runs = fleet.at_rest(load.created)
     in_no_lane = set(runs)
     for job, (instants, all_become_runs) in jobs.items():
-        of_job = until(lambda job=job: ended_runs(fleet, job), 60, "its runs have ended", fleet.tell)
+        of_job = until(lambda job=job: ended_runs(fleet, job), "its runs have ended", fleet.tell)
         await check_ticks(fleet, job, of_job, instants, all_become_runs=all_become_runs)
         runs |= {run["run_id"]: run for run in of_job}
         in_no_lane |= {run["run_id"] for run in of_job if all_become_runs}

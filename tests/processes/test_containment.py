@@ -8,32 +8,39 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from tests.processes.fleet import Fleet, Json, alive, until
+from tests.processes.fleet import Fleet, Json, alive, moment, until
 
 pytestmark = pytest.mark.kills
 
 BRIEFLY: dict[str, Any] = {"timeout": "1s", "max_retries": 0}
 LOG_CAP = 256 * 1024
 MEMORY_MB = 300
+STUBBORN = "trap '' TERM; while :; do sleep 3601; done"
+LEASE = 15
 COMMANDS = ("--allow-commands", "--processes", "4")
 
 
 @contextmanager
 def neighbours_on_time(fleet: Fleet) -> Iterator[None]:
-    """While the block runs, a job fires every second: each time once, within two seconds, and with success."""
+    """While the block runs, a job fires every second: each time once, with success, and long before a lease is over."""
     job = fleet.create("mark", schedule="every 1s")
     slow = [fleet.create(task, {"seconds": 2}) for task in ("slow", "in_thread", "in_process")]
     fleet.started(*slow)
     yield
-    until(lambda: len(starts_of(fleet, job)) > 2, 10, "the job has fired a few times", fleet.tell)
+    until(lambda: len(starts_of(fleet, job)) > 2, "the job has fired a few times", fleet.tell)
     fleet.call("DELETE", f"/jobs/{job}")
-    assert {run["status"] for run in fleet.at_rest(slow, 10).values()} == {"succeeded"}
+    assert {run["status"] for run in fleet.at_rest(slow).values()} == {"succeeded"}
     assert [len(fleet.events("start", run)) for run in slow] == [1, 1, 1]
     runs = [run for run in fleet.runs_of(job) if run["status"] != "cancelled"]
     assert {run["status"] for run in runs} == {"succeeded"}
     marks = starts_of(fleet, job)
     assert sorted(event["run"] for event in marks) == sorted(run["run_id"] for run in runs)
-    assert all(0 <= event["at"] - event["due"] < 2 for event in marks), marks
+    assert all(0 <= event["at"] - event["due"] < LEASE / 2 for event in marks), marks
+
+
+def fires(fleet: Fleet) -> list[Json]:
+    """Starts of the job that fires every second."""
+    return [event for event in fleet.events("start") if event["job"] != event["run"]]
 
 
 def starts_of(fleet: Fleet, job: str) -> list[Json]:
@@ -56,7 +63,7 @@ def test_a_run_that_stops_the_worker_past_its_lease_ends_up_alone_and_harms_nobo
 
     neighbours = [fleet.create("mark") for _ in range(5)]
 
-    ended = fleet.at_rest([bad, *neighbours], 40)
+    ended = fleet.at_rest([bad, *neighbours])
     assert {ended[run]["status"] for run in neighbours} == {"succeeded"}
     for run in neighbours:  # one that was cut off by the worker's end may have started before
         assert not any(alive(event["pids"][0]) for event in fleet.events("start", run)[:-1])
@@ -77,13 +84,13 @@ def test_threads_that_never_end_are_abandoned_and_too_many_make_way_for_a_fresh_
 
     stuck = [fleet.create("never_end", **BRIEFLY) for _ in range(8)]
 
-    assert all(map(timed_out, fleet.at_rest(stuck, 15).values()))
+    assert all(map(timed_out, fleet.at_rest(stuck).values()))
     assert alive(inner)
     with neighbours_on_time(fleet):
         last = fleet.create("never_end", **BRIEFLY)  # with it there are more than `most_abandoned`
-        assert timed_out(fleet.at_rest([last], 10)[last])
-        until(lambda: not alive(inner), 10, "the worker has drained", fleet.tell)
-        until(lambda: up.inner, 5, "another takes its place", fleet.tell)
+        assert timed_out(fleet.at_rest([last])[last])
+        until(lambda: not alive(inner), "the worker has drained", fleet.tell)
+        until(lambda: up.inner, "another takes its place", fleet.tell)
     assert len(fleet.events("start", last)) == 1
 
 
@@ -94,10 +101,12 @@ def test_a_command_that_ignores_term_is_killed(fleet: Fleet) -> None:
     up = fleet.up(*COMMANDS)
     inner = up.inner
     with neighbours_on_time(fleet):
-        stubborn = fleet.command("/bin/sh", "-c", "trap '' TERM; while :; do sleep 3601; done", **BRIEFLY)
-        until(lambda: fleet.running("sleep 3601"), 5, "it runs", fleet.tell)
+        stubborn = fleet.command(
+            "/bin/sh", "-c", "trap '' TERM; while :; do sleep 3601; done", timeout="5s", max_retries=0
+        )
+        until(lambda: fleet.running("sleep 3601"), "it runs", fleet.tell)
 
-        assert timed_out(fleet.at_rest([stubborn], 6)[stubborn])
+        assert timed_out(fleet.at_rest([stubborn])[stubborn])
 
         assert fleet.running("sleep 3601") == []
     assert up.inner == inner
@@ -108,13 +117,15 @@ def test_grandchildren_in_sessions_of_their_own_end_with_their_run(fleet: Fleet)
     inner = up.inner
     with neighbours_on_time(fleet):
         runs = [
-            fleet.command("/bin/sh", "-c", "(setsid sleep 3600 &); exec sleep 3600", **BRIEFLY),
-            fleet.create("start_a_grandchild", **BRIEFLY),
+            fleet.command("/bin/sh", "-c", "(setsid sleep 3600 &); exec sleep 3600"),
+            fleet.create("start_a_grandchild"),
         ]
         fleet.started(runs[1])
-        until(lambda: len(fleet.running("sleep 3600")) >= 4, 5, "they run", fleet.tell)
+        until(lambda: len(fleet.running("sleep 3600")) >= 4, "they run", fleet.tell)
+        for run in runs:
+            fleet.call("POST", f"/runs/{run}/cancel")
 
-        assert all(map(timed_out, fleet.at_rest(runs, 6).values()))
+        assert {run["status"] for run in fleet.at_rest(runs).values()} == {"cancelled"}
 
         assert fleet.running("sleep 3600") == []
     assert up.inner == inner
@@ -125,10 +136,14 @@ def test_endless_output_is_cut_and_disturbs_nobody(fleet: Fleet, how: str) -> No
     up = fleet.up(*COMMANDS)
     inner = up.inner
     with neighbours_on_time(fleet):
-        job = {"timeout": "3s", "max_retries": 0}
+        job = {"timeout": "4s", "max_retries": 0}
         run = fleet.command("yes", "and so on", **job) if how == "command" else fleet.create(how, **job)
 
-        assert timed_out(fleet.at_rest([run], 10)[run])
+        ended = fleet.at_rest([run])[run]
+        assert timed_out(ended)
+    assert any(moment(ended["start_time"]) < event["at"] < moment(ended["end_time"]) for event in fires(fleet)), (
+        "nothing else was done while it spoke"
+    )
     log = fleet.text(f"/runs/{run}/logs")
     assert LOG_CAP - 10 < len(log.encode()) <= LOG_CAP
     assert log.startswith("and so on")
@@ -145,7 +160,7 @@ def test_a_run_that_takes_all_memory_fails_at_its_limit(fleet: Fleet) -> None:
     with neighbours_on_time(fleet):
         function, command = fleet.create("take_all_memory", **job), fleet.command(sys.executable, "-c", code, **job)
 
-        ended = fleet.at_rest([function, command], 15)
+        ended = fleet.at_rest([function, command])
 
     assert (ended[function]["status"], ended[function]["error_type"]) == ("dead", "MemoryError")
     assert (ended[command]["status"], ended[command]["error_type"]) == ("dead", "ExitCode")

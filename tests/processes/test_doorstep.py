@@ -11,7 +11,7 @@ from tests.processes.fleet import ONCUE, Fleet, Member, free_port, until
 
 pytestmark = pytest.mark.kills
 
-MANY = 8
+MANY = 5
 KEY = re.compile(r"^The admin key, shown this once and kept in (\S+):\n  (\S+)$", re.MULTILINE)
 
 
@@ -24,19 +24,19 @@ def test_a_job_made_as_soon_as_up_is_ready_is_taken_and_run(any_fleet: Fleet) ->
         seen.append(fleet.raw("GET", "/readyz")[0])
         return seen[-1] == 200
 
-    until(ready, 20, "it is ready", fleet.tell)
+    until(ready, "it is ready", fleet.tell)
     status, job, _ = fleet.raw("POST", "/v1/jobs", {"task": "mark"})
 
     assert status == 201, job
     assert set(seen) <= {0, 503, 200}
-    assert fleet.at_rest([job["job_id"]], 10)
-    until(lambda: "oncue listens at" in up.said, 5, "it says so", fleet.tell)
+    assert fleet.at_rest([job["job_id"]])
+    until(lambda: "oncue listens at" in up.said, "it says so", fleet.tell)
 
 
 def test_the_address_is_told_when_a_job_can_be_made(any_fleet: Fleet) -> None:
     fleet = any_fleet
     fleet.start("up")
-    until(lambda: "oncue listens at" in fleet.members[0].said, 20, "it says so", fleet.tell)
+    until(lambda: "oncue listens at" in fleet.members[0].said, "it says so", fleet.tell)
 
     assert fleet.raw("POST", "/v1/jobs", {"task": "mark"})[0] == 201
 
@@ -49,7 +49,7 @@ def test_an_api_alone_takes_jobs_of_tasks_whose_workers_are_gone(any_fleet: Flee
     for member in (worker, first):
         member.kill()
     fleet.start("api")
-    until(lambda: fleet.raw("GET", "/readyz")[0] == 200, 20, "it is ready", fleet.tell)
+    until(lambda: fleet.raw("GET", "/readyz")[0] == 200, "it is ready", fleet.tell)
 
     assert fleet.raw("POST", "/v1/jobs", {"task": "mark"})[0] == 201
 
@@ -57,7 +57,7 @@ def test_an_api_alone_takes_jobs_of_tasks_whose_workers_are_gone(any_fleet: Flee
 def test_a_task_that_another_process_announces_is_known_at_once(any_fleet: Fleet) -> None:
     fleet = any_fleet
     fleet.start("api")
-    until(lambda: fleet.raw("GET", "/readyz")[0] == 200, 20, "it is ready", fleet.tell)
+    until(lambda: fleet.raw("GET", "/readyz")[0] == 200, "it is ready", fleet.tell)
     fleet.start("worker")
 
     def announced() -> bool:
@@ -65,7 +65,7 @@ def test_a_task_that_another_process_announces_is_known_at_once(any_fleet: Fleet
         known = [task["name"] for task in fleet.raw("GET", "/v1/tasks")[1]["tasks"]]
         return refused == 422 and "mark" in known
 
-    until(announced, 20, "it is announced", fleet.tell)
+    until(announced, "it is announced", fleet.tell)
 
     assert fleet.raw("POST", "/v1/jobs", {"task": "mark"})[0] == 201
 
@@ -79,14 +79,20 @@ def started_together(fleet: Fleet, *, folders: int) -> list[Member]:
     for number in range(MANY):
         where = fleet.folder / f"data{number % folders}"
         members.append(fleet.start("api", "--data-dir", str(where), "--port", str(free_port())))
-    until(lambda: all("oncue listens at" in member.said for member in members), 40, "all are up", fleet.tell)
-    until(lambda: all(len(member.said.splitlines()) >= 2 for member in members), 5, "all have said it", fleet.tell)
+    until(lambda: all("oncue listens at" in member.said for member in members), "all are up", fleet.tell)
+    until(lambda: all(len(member.said.splitlines()) >= 2 for member in members), "all have said it", fleet.tell)
     return members
 
 
-@pytest.mark.parametrize("folders", [1, MANY])
-def test_of_many_that_start_together_one_makes_and_tells_the_first_key(any_fleet: Fleet, folders: int) -> None:
-    fleet = any_fleet
+def test_of_many_on_one_folder_one_makes_and_tells_the_first_key(fleet: Fleet) -> None:
+    one_first_key(fleet, folders=1)
+
+
+def test_of_many_with_folders_of_their_own_one_makes_and_tells_the_first_key(any_fleet: Fleet) -> None:
+    one_first_key(any_fleet, folders=MANY)
+
+
+def one_first_key(fleet: Fleet, *, folders: int) -> None:
     members = started_together(fleet, folders=folders)
 
     [(file, key)] = [found for member in members for found in KEY.findall(member.said)]

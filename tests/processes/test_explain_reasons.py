@@ -27,8 +27,7 @@ from oncue.testing.postgres import PrivatePostgres
 
 pytestmark = pytest.mark.kills
 
-LEASE = 6.0
-NARROW = ("--queues", "narrow", "--concurrency", "1", "--lease", "6s")
+NARROW = ("--queues", "narrow", "--concurrency", "1", "--lease", "9s")
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +36,13 @@ def postgres_database(postgres_server: PrivatePostgres) -> Iterator[str]:
     postgres_server.drop_database("oncue_reasons")
 
 
-@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+ENGINES = [  # all reasons of one engine in one process of xdist: they share a fleet
+    pytest.param("sqlite", marks=pytest.mark.xdist_group("reasons-sqlite")),
+    pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.xdist_group("reasons-postgres")]),
+]
+
+
+@pytest.fixture(scope="module", params=ENGINES)
 def all_day(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """One fleet for all reasons: a worker with ten places on two queues, and one with a single place on its own."""
     folder: Path = tmp_path_factory.mktemp("reasons")
@@ -66,7 +71,7 @@ def another_worker(fleet: Fleet, *options: str) -> Iterator[Member]:
         yield worker
     finally:
         worker.send(signal.SIGTERM)
-        worker.ended(within=10)
+        worker.ended()
 
 
 def reason(fleet: Fleet, run: str) -> str:
@@ -84,13 +89,13 @@ def why(fleet: Fleet, run: str) -> Json:
 
 def told(fleet: Fleet, run: str, expected: str) -> Json:
     """The explanation, which has this reason at once or as soon as workers have looked."""
-    until(lambda: reason(fleet, run) == expected, 5, f"it is {expected}", lambda: str(why(fleet, run)))
+    until(lambda: reason(fleet, run) == expected, f"it is {expected}", lambda: str(why(fleet, run)))
     return why(fleet, run)
 
 
-def ran(fleet: Fleet, *runs: str, within: float = 10) -> None:
+def ran(fleet: Fleet, *runs: str) -> None:
     """All of them have, once, and that is what is told of them now."""
-    ended = fleet.at_rest(runs, within)
+    ended = fleet.at_rest(runs)
     assert {run["status"] for run in ended.values()} == {"succeeded"}
     assert [len(fleet.events("start", run)) for run in runs] == [1] * len(runs)
     assert {reason(fleet, run) for run in runs} == {"finished"}
@@ -111,7 +116,7 @@ def cancel(fleet: Fleet, run: str) -> None:
 
 
 def test_not_due(crowd: Fleet) -> None:
-    due = time.time() + 2
+    due = time.time() + 3
     run = crowd.create("mark", schedule=rfc3339(due))
 
     answer = why(crowd, run)
@@ -123,18 +128,18 @@ def test_not_due(crowd: Fleet) -> None:
 
 
 def test_not_due_before_the_next_attempt(crowd: Fleet) -> None:
-    run = crowd.create("fail", max_retries=1, retry={"backoff": "1500ms", "jitter": 0})
+    run = crowd.create("fail", max_retries=1, retry={"backoff": "3s", "jitter": 0})
 
     answer = told(crowd, run, "not_due")
 
     assert answer["state"] == "retrying"
-    assert crowd.at_rest([run], 10)[run]["status"] == "dead"
+    assert crowd.at_rest([run])[run]["status"] == "dead"
     assert len(crowd.events("start", run)) == 2
     assert reason(crowd, run) == "finished"
 
 
 def test_running_and_finished(crowd: Fleet) -> None:
-    run = busy(crowd, 1)
+    run = busy(crowd, 3)
 
     answer = why(crowd, run)
 
@@ -156,10 +161,10 @@ def test_finished_after_it_was_cancelled(crowd: Fleet) -> None:
 
 async def test_paused(crowd: Fleet) -> None:
     async with store(crowd) as engine:
-        run = crowd.create("mark", schedule=rfc3339(time.time() + 1.5))
+        run = crowd.create("mark", schedule=rfc3339(time.time() + 3))
         await change(engine, run, pause)
         due = moment(crowd.run(run)["scheduled_for"])
-        until(lambda: time.time() > due + 0.5, 3, "it is due, and workers have looked")
+        until(lambda: time.time() > due + 0.5, "it is due, and workers have looked")
 
         answer = why(crowd, run)
 
@@ -204,7 +209,7 @@ def test_queue_paused(crowd: Fleet) -> None:
 
 
 def test_overlap(crowd: Fleet) -> None:
-    job = crowd.create("slow", {"seconds": 1.5}, schedule="every 1h")
+    job = crowd.create("slow", {"seconds": 3}, schedule="every 1h")
     first, second = (crowd.call("POST", f"/jobs/{job}/runNow")["run_id"] for _ in range(2))
     crowd.started(first)
 
@@ -249,7 +254,7 @@ def test_concurrency(crowd: Fleet) -> None:
 
 
 def test_rate(crowd: Fleet) -> None:
-    one = {"limit": 1, "per": "2s", "key": "calls"}
+    one = {"limit": 1, "per": "4s", "key": "calls"}
     first = busy(crowd, 0.1, rate=one)
     second = crowd.create("mark", rate=one)
 
@@ -257,7 +262,7 @@ def test_rate(crowd: Fleet) -> None:
 
     assert "'calls'" in answer["detail"]
     ran(crowd, first, second)
-    assert crowd.events("start", second)[0]["at"] > crowd.events("start", first)[0]["at"] + 1.9
+    assert crowd.events("start", second)[0]["at"] > crowd.events("start", first)[0]["at"] + 3.9
 
 
 # -------------------------------------------------------------------------------------------------------------- workers
@@ -313,14 +318,11 @@ def test_no_capacity(crowd: Fleet) -> None:
 
 def test_worker_lost_that_is_heard_again(crowd: Fleet) -> None:
     run = busy(crowd, 3, queue="narrow")
-    stopped_at = time.time()
     with stopped(crowd):
         answer = told(crowd, run, "worker_lost")
-        told_at = time.time()
         assert (answer["state"], answer["reason"]) == ("running", "worker_lost")
         assert crowd.run(run)["executor_id"] in answer["detail"]
 
-    assert told_at - stopped_at < LEASE / 2  # a third of the lease, and some time for the question
     told(crowd, run, "running")
     ran(crowd, run)
 
@@ -331,9 +333,9 @@ def test_worker_lost_for_good(crowd: Fleet) -> None:
     with stopped(crowd):
         told(crowd, run, "worker_lost")
         crowd.start("worker", *NARROW)
-        until(lambda: len(crowd.events("start", run)) == 2, LEASE + 5, "it starts again", crowd.tell)
+        until(lambda: len(crowd.events("start", run)) == 2, "it starts again", crowd.tell)
         assert reason(crowd, run) == "running"
-    assert crowd.at_rest([run], 10)[run]["status"] == "succeeded"
+    assert crowd.at_rest([run])[run]["status"] == "succeeded"
 
 
 @contextmanager

@@ -54,7 +54,7 @@ def survives(fleet: Fleet, crash_store: Callable[[], None]) -> None:
     try:
         for _ in range(CRASHES):
             before = len(load.created)
-            until(lambda before=before: len(load.created) > before + 5, 15, "jobs are taken", fleet.tell)
+            until(lambda before=before: len(load.created) > before + 5, "jobs are taken", fleet.tell)
             time.sleep(chance.uniform(0.0, 1.0))
             killed.append((time.time(), up.inner))
             up.kill()
@@ -63,12 +63,12 @@ def survives(fleet: Fleet, crash_store: Callable[[], None]) -> None:
     finally:
         load.stop()
 
-    until(lambda: time.time() > start + 21, 21, "the schedule is over")
-    ended = fleet.at_rest(load.created, 20)
+    until(lambda: time.time() > start + 21, "the schedule is over")
+    ended = fleet.at_rest(load.created)
     for run in ended.values():
         lost = [attempt["outcome"] for attempt in run["attempts"]] == ["lost"] * LOSSES
         assert run["status"] == ("dead" if lost else "succeeded"), run
-    until(lambda: fleet.call("GET", f"/jobs/{job}")["status"] == "finished", 10, "the job has finished", fleet.tell)
+    until(lambda: fleet.call("GET", f"/jobs/{job}")["status"] == "finished", "the job has finished", fleet.tell)
     ticks = fleet.runs_of(job)
     assert {run["status"] for run in ticks} == {"succeeded"}
     assert sorted(moment(run["scheduled_for"]) for run in ticks) == [start + second for second in range(1, 21)]

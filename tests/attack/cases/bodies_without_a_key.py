@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from tests.attack.stage import Stage
 
+BUSY = True
 SENDERS = 4
 GIGABYTE = 1024**3
 HEAD = b"POST /v1/jobs HTTP/1.1\r\nHost: oncue\r\nContent-Length: %d\r\n\r\n" % (4 * GIGABYTE)

@@ -10,6 +10,7 @@ import sys
 
 from tests.attack.stage import Stage
 
+BUSY = True
 OPTIONS = ("--http-allow", "127.0.0.1/32")
 CALLS = 60
 SECONDS = 8.0
@@ -49,7 +50,7 @@ def attack(stage: Stage) -> None:
                     CALLS // 2, "http", {"url": f"{url}/{path}"}, timeout=f"{SECONDS:.0f}s", max_retries=0
                 )
             ]
-            ended = stage.settled(runs, 60)
+            ended = stage.settled(runs)
         finally:
             server.kill()
             server.wait()

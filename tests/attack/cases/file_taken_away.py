@@ -27,13 +27,13 @@ def attack(stage: Stage) -> None:
         shutil.copy(aside, file)
         _takes_nothing(own)
         aside.replace(file)
-        until(lambda: own.raw("GET", "/readyz")[0] == 200, 10, "it is ready again", own.tell)
+        until(lambda: own.raw("GET", "/readyz")[0] == 200, "it is ready again", own.tell)
     finally:
         own.close()
 
 
 def _takes_nothing(own: Fleet) -> None:
-    until(lambda: own.raw("GET", "/readyz")[0] == 503, 5, "it is not ready", own.tell)
+    until(lambda: own.raw("GET", "/readyz")[0] == 503, "it is not ready", own.tell)
     for _ in range(3):
         status, answer, _ = own.raw("POST", "/v1/jobs", {"task": "mark", "payload": {}})
         assert status == 503, (status, answer)

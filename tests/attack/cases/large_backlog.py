@@ -12,6 +12,7 @@ from tests.processes.fleet import Json, rfc3339, until
 
 from oncue import Tasks
 
+BUSY = True
 tasks = Tasks()
 MOST = 20_000
 OPTIONS = ("--quota-runs", str(MOST))
@@ -33,11 +34,11 @@ def attack(stage: Stage) -> None:
     _asked(stage, "PATCH", f"/v1/jobs/{job}", {"payload": {"n": 2}})
     _asked(stage, "POST", f"/v1/jobs/{job}/pause")
     started = _started(stage)
-    until(lambda: _going(stage) == 0, 10, "what ran when it was paused has ended")
+    until(lambda: _going(stage) == 0, "what ran when it was paused has ended")
     assert _started(stage) <= started + 32, "runs start though the job is paused"
     _asked(stage, "POST", f"/v1/jobs/{job}/resume")
     _asked(stage, "DELETE", f"/v1/jobs/{job}")
-    until(lambda: _going(stage) == 0, 20, "nothing of it runs")
+    until(lambda: _going(stage) == 0, "nothing of it runs")
 
 
 def _backfill(stage: Stage, job: str) -> Json:

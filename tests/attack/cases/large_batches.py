@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tests.attack.sockets import memory_of
 from tests.attack.stage import Stage
 
+BUSY = True
 AT_ONCE = 4
 JOB = b'{"task":"victim_loop","payload":{"secret":[' + b",".join([b"{}"] * 160) + b"]}}"  # which is not taken
 BODY = b'{"jobs":[' + b",".join([JOB] * 10_000) + b"]}"

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tests.attack.stage import Stage
 
+BUSY = True
 AT_ONCE = 20
 ASKED = {"schedule": {"cron": "0 0 29 2 1", "timezone": "Africa/Casablanca", "dst_gap": "skip"}, "count": 1_000}
 

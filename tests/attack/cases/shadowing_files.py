@@ -35,6 +35,6 @@ def attack(stage: Stage) -> None:
     assert (stage.fleet.folder / "queue.py").exists()
     stage.settled(stage.many(12, "end_the_template", max_retries=0))
     worker = stage.fleet.start("worker", "--name", "another", "--queues", "nothing")
-    until(lambda: len(stage.fleet.workers()) >= 2, 20, "another worker can be started there", stage.fleet.tell)
+    until(lambda: len(stage.fleet.workers()) >= 2, "another worker can be started there", stage.fleet.tell)
     worker.send(signal.SIGTERM)
-    assert worker.ended(20) == 0
+    assert worker.ended() == 0

@@ -37,4 +37,4 @@ def attack(stage: Stage) -> None:
     refused = stage.settled(stage.many(5, "fork_the_loop", max_retries=0))
     assert {run["error_type"] for run in refused.values()} == {"RuntimeError"}
     assert stage.server.inner == inner
-    until(lambda: len(stage.fleet.running("oncue.app worker")) == 1, 5, "no copy is left", stage.fleet.tell)
+    until(lambda: len(stage.fleet.running("oncue.app worker")) == 1, "no copy is left", stage.fleet.tell)

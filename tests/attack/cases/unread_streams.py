@@ -11,6 +11,7 @@ from tests.attack.stage import Stage
 
 from oncue import NoRetry, Tasks
 
+BUSY = True
 STREAMS = 99
 GROWTH = 150 * 1024 * 1024
 
