@@ -27,6 +27,7 @@ from oncue.engines.postgres.inserting import insert_runs, write_ledger
 from oncue.engines.postgres.running import end_waiting
 from oncue.engines.postgres.store import Connection
 from oncue.engines.sql import statements
+from oncue.engines.stored import STATUSES
 
 _SQL = statements("oncue.engines.postgres")
 
@@ -93,7 +94,7 @@ async def next_bite(connection: Connection, job_id: JobId, now: Instant) -> Bite
     note = await noted(connection, job_id)
     if note is None:
         return Bite()
-    if row is None or rows.STATUSES[row["status"]] is JobStatus.CANCELLED:
+    if row is None or STATUSES[row["status"]] is JobStatus.CANCELLED:
         bite = await cancel_some(connection, job_id, now)
     else:
         bite = Bite(done=await _follow(connection, job_id, note, now))

@@ -40,6 +40,7 @@ from oncue.engines.postgres.purging import NotEnded, purge
 from oncue.engines.postgres.quotas import admit_counted, grow, lock_bounds
 from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.sql import statements
+from oncue.engines.stored import STATUS_NUMBER, STATUSES
 
 _SQL = statements("oncue.engines.postgres")
 TAGS = ["uid", "tag", "job_id"]
@@ -313,7 +314,7 @@ async def _guard_definition(connection: Connection, change: JobChange) -> None:
         if found is None or change.expect_floor is not None or rows.one_shot(found).status is not change.expect_status:
             raise _MovedOn
         return
-    read = (row["uid"], row["version"], rows.STATUSES[row["status"]])
+    read = (row["uid"], row["version"], STATUSES[row["status"]])
     if read != (change.uid, change.expect_version, change.expect_status):
         raise _MovedOn
 
@@ -378,7 +379,7 @@ async def _cancel(connection: Connection, job_id: JobId, now: Instant) -> tuple[
         await following.lock_one_shot(connection, job_id)
     if await connection.fetchval("select exists (select from agenda where job_id = $1)", job_id):
         raise _MovedOn  # an edit has just made it recurring
-    await connection.execute(_SQL["end_job"], job_id, rows.STATUS_NUMBER[JobStatus.CANCELLED], now)
+    await connection.execute(_SQL["end_job"], job_id, STATUS_NUMBER[JobStatus.CANCELLED], now)
     bite = await following.cancel_some(connection, job_id, now)
     if bite.done:
         await following.forget(connection, job_id)

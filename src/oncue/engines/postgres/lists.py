@@ -13,12 +13,14 @@ from msgspec.structs import replace
 from oncue.domain.ids import ClassId, UserNumber
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import JobStatus
+from oncue.domain.lane import Held
 from oncue.domain.run import RunView, State
 from oncue.engines.marks import mark, unmark
 from oncue.engines.port import JobQuery, JobRow, Page, RunQuery
 from oncue.engines.postgres import rows
 from oncue.engines.postgres.store import Store
 from oncue.engines.sql import statements
+from oncue.engines.stored import STATUS_NUMBER
 
 _SQL = statements("oncue.engines.postgres")
 SCAN = 2_000  # most rows of an index that one page looks at
@@ -32,8 +34,8 @@ ALWAYS = (Instant(-(2**62)), Instant(2**62 + 1))
 # Which one-shots that have not ended a status stands for: pieces of the statement, never the user's text.
 ONE_SHOTS: dict[JobStatus | None, dict[str, str]] = {
     None: {"held": "true", "running": "true"},
-    JobStatus.ACTIVE: {"held": "held & 4 = 0", "running": "cancel_at is null"},
-    JobStatus.PAUSED: {"held": "held & 4 > 0", "running": "false"},
+    JobStatus.ACTIVE: {"held": f"held & {Held.PAUSED:d} = 0", "running": "cancel_at is null"},
+    JobStatus.PAUSED: {"held": f"held & {Held.PAUSED:d} > 0", "running": "false"},
     JobStatus.FINISHED: {"held": "false", "running": "false"},
     JobStatus.CANCELLED: {"held": "false", "running": "cancel_at is not null"},
 }
@@ -77,7 +79,7 @@ class _Look(NamedTuple):
         """What fits of up to so many entries, and the place to go on from. One more is read, to know of it."""
         query = self.query
         uids = None if query.uid is None else [query.uid]
-        statuses = [number for status, number in rows.STATUS_NUMBER.items() if query.status in (None, status)]
+        statuses = [number for status, number in STATUS_NUMBER.items() if query.status in (None, status)]
         found = await self.store.fetch(statement, uids, self.chosen, statuses, scan, query.limit + 1, *args)
         items: list[JobRow] = []
         for number, row in enumerate(found, 1):

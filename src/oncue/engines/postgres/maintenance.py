@@ -16,12 +16,13 @@ from oncue.domain.instants import Instant
 from oncue.domain.job import JobStatus, decode_spec, definition_of
 from oncue.engines.bites import BITE, USERS_AT_ONCE, Walk, all_of, in_bites
 from oncue.engines.letters import letters_dropped
-from oncue.engines.postgres import idempotency, meters, rows
+from oncue.engines.postgres import idempotency, meters
 from oncue.engines.postgres.classes import let_go
 from oncue.engines.postgres.inserting import write_audit
 from oncue.engines.postgres.partitions import TABLES, Partitions
 from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.sql import statements
+from oncue.engines.stored import ENDED, STATUSES
 from oncue.settings import Settings
 
 _SQL = statements("oncue.engines.postgres")
@@ -110,7 +111,7 @@ class Maintenance:
 
     async def _forget_some_jobs(self, cutoff: Instant, after: UUID) -> UUID | None:
         found = await self._store.fetch(_SQL["some_jobs"], after, BITE)
-        ended = [row for row in found if row["status"] >= 2 and row["updated_at"] < cutoff]
+        ended = [row for row in found if STATUSES[row["status"]] in ENDED and row["updated_at"] < cutoff]
         if ended:
             await self._store.write(partial(_forget_ended, ended, cutoff), timeout=self._limit)
         return found[-1]["job_id"] if found else None
@@ -181,7 +182,7 @@ async def _forget_ended(ended: Sequence[Record], cutoff: Instant, connection: Co
         key, made_of = _key_of(row)
         if key is None:
             continue
-        if rows.STATUSES[row["status"]] is JobStatus.CANCELLED:
+        if STATUSES[row["status"]] is JobStatus.CANCELLED:
             await connection.execute(_SQL["give_back_key"], row["uid"], key, row["job_id"])
         else:
             await connection.execute(_SQL["redefine_key"], row["uid"], key, row["job_id"], made_of)

@@ -24,6 +24,7 @@ from oncue.engines.postgres.running import end_waiting
 from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.rules import FORGOTTEN_AFTER, SAID_EVERY
 from oncue.engines.sql import statements
+from oncue.engines.stored import TRIGGERS
 from oncue.engines.unreadable import put_off, readable
 
 _SQL = statements("oncue.engines.postgres")
@@ -165,14 +166,14 @@ def _held_run(row: Record) -> HeldRun:
     inside, begun = row["inside"], row["begun"]
     first = None
     if inside is not None and not begun:
-        trigger = rows.TRIGGERS[row["inside_trigger"]]
+        trigger = TRIGGERS[row["inside_trigger"]]
         first = Unbegun(inside, row["inside_wanted"], row["inside_nominal"], trigger)
     return HeldRun(
         run_id=row["run_id"],
         job_id=row["job_id"],
         wanted=row["wanted"],
         nominal=row["nominal"],
-        trigger=rows.TRIGGERS[row["trigger"]],
+        trigger=TRIGGERS[row["trigger"]],
         overlap=understand_spec(row["spec"]).overlap,
         busy=inside if begun else None,
         first=first,

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from asyncpg import Record
 
 from oncue.domain.ids import JobId, UserNumber
-from oncue.domain.job import JobStatus
 from oncue.engines.postgres import rows
 from oncue.engines.postgres.store import Connection
 from oncue.engines.sql import statements
+from oncue.engines.stored import ENDED, STATUSES
 
 _SQL = statements("oncue.engines.postgres")
-
-ENDED = frozenset({JobStatus.FINISHED, JobStatus.CANCELLED})
 
 
 class NotEnded(Exception):
@@ -44,7 +42,7 @@ async def _lock_ended(connection: Connection, job_id: JobId) -> UserNumber | Non
     await connection.execute("select from agenda where job_id = $1 for update", job_id)
     row = await connection.fetchrow(_SQL["lock_job"], job_id)
     if row is not None:
-        return row["uid"] if rows.STATUSES[row["status"]] in ENDED else None
+        return row["uid"] if STATUSES[row["status"]] in ENDED else None
     await connection.execute("select pg_advisory_xact_lock($1)", job_id.int & 2**63 - 1)
     row = await connection.fetchrow(_SQL["read_one_shot"], job_id)
     return None if row is None or rows.one_shot(row).status not in ENDED else row["uid"]

@@ -12,12 +12,9 @@ from oncue.domain.ids import SCHEDULE, JobId, UserNumber, WorkerId, created_at
 from oncue.domain.instants import NEVER
 from oncue.domain.job import Cursor, Job, JobStatus, decode_spec, encode_spec
 from oncue.domain.lane import Held
-from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settlement, State, Trigger
+from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settlement, State
 from oncue.engines.port import JobRow, LastAndNext
-
-STATUSES = tuple(JobStatus)
-STATUS_NUMBER = {status: number for number, status in enumerate(STATUSES)}
-TRIGGERS = tuple(Trigger)
+from oncue.engines.stored import STATUS_NUMBER, STATUSES, TRIGGERS
 
 WAITING = (
     "run_id job_id uid class_id due wanted nominal origin trigger job_version token failures losses held lane gate"

@@ -25,6 +25,7 @@ from oncue.engines.postgres.inserting import copy
 from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.store import Connection, Fetch, Store
 from oncue.engines.sql import statements
+from oncue.engines.stored import STATUS_NUMBER
 
 _SQL = statements("oncue.engines.postgres")
 _COUNT = {
@@ -277,7 +278,7 @@ async def _paused_jobs(connection: Connection, settlements: Iterable[Settlement]
     if not jobs:
         return set()
     found = await connection.fetch(_SQL["job_statuses"], sorted(jobs))
-    return {row["job_id"] for row in found if row["status"] == rows.STATUS_NUMBER[JobStatus.PAUSED]}
+    return {row["job_id"] for row in found if row["status"] == STATUS_NUMBER[JobStatus.PAUSED]}
 
 
 async def _cancel(connection: Connection, run_id: RunId, where: Record, now: Instant) -> Cancelled:

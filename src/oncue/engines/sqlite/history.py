@@ -40,8 +40,17 @@ from oncue.settings import Settings
 _SQL = statements("oncue.engines.sqlite")
 COUNTED = frozenset[str](Count)
 # As the indexes have it: who was let in may be paused between two attempts, and whoever it is may wait for its rate.
-_LANE = {"lane": "lane", "inside": "held & 5 in (0, 4)", "in_line": "held & 5 = 1"}
-_GATE = {"lane": "gate", "inside": "held & 7 in (0, 4)", "in_line": "held & 7 = 2"}
+_IN_LANE, _IN_GATE = Held.LANE | Held.PAUSED, Held.LANE | Held.GATE | Held.PAUSED
+_LANE = {
+    "lane": "lane",
+    "inside": f"held & {_IN_LANE:d} in (0, {Held.PAUSED:d})",
+    "in_line": f"held & {_IN_LANE:d} = {Held.LANE:d}",
+}
+_GATE = {
+    "lane": "gate",
+    "inside": f"held & {_IN_GATE:d} in (0, {Held.PAUSED:d})",
+    "in_line": f"held & {_IN_GATE:d} = {Held.GATE:d}",
+}
 
 
 class SqliteHistory:

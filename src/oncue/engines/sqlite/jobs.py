@@ -30,6 +30,7 @@ from oncue.engines.sqlite.partitions import Partitions, existing, find_ended
 from oncue.engines.sqlite.purging import purge
 from oncue.engines.sqlite.quotas import admit_counted, grow, put_bounds
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
+from oncue.engines.stored import STATUS_NUMBER, STATUSES
 from oncue.engines.touched import TouchedLanes
 
 _SQL = statements("oncue.engines.sqlite")
@@ -121,7 +122,7 @@ class SqliteJobs:
         if snapshot is None:
             return None
         if snapshot.cursor is not None:
-            db.execute(_SQL["end_job"], (rows.STATUS_NUMBER[JobStatus.CANCELLED], now, job_id.bytes))
+            db.execute(_SQL["end_job"], (STATUS_NUMBER[JobStatus.CANCELLED], now, job_id.bytes))
             db.execute("update agenda set next_at = ? where job_id = ?", (NEVER, job_id.bytes))
         bite = following.cancel_some(db, self._pieces, job_id, now)
         if bite.done:
@@ -280,7 +281,7 @@ def _definition_as_read(db: Connection, change: JobChange) -> bool:
     if row is None:
         return _one_shot_as_read(db, change)
     uid, version, status, floor = row
-    read = (uid, version, rows.STATUSES[status])
+    read = (uid, version, STATUSES[status])
     expected = (change.uid, change.expect_version, change.expect_status)
     return read == expected and change.expect_floor in (None, floor)
 
@@ -290,7 +291,7 @@ def _one_shot_as_read(db: Connection, change: JobChange) -> bool:
     if change.expect_floor is not None or any(run.spec is None for run in change.add):
         return False
     row = find_one_shot(db, change.job_id.bytes)
-    return row is not None and (row[1], rows.STATUSES[row[3]]) == (change.uid, change.expect_status)
+    return row is not None and (row[1], STATUSES[row[3]]) == (change.uid, change.expect_status)
 
 
 def _runs_as_read(db: Connection, change: JobChange) -> bool:

@@ -22,6 +22,7 @@ from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.classes import all_busy
 from oncue.engines.sqlite.partitions import Piece, find_ended, pieces
 from oncue.engines.sqlite.store import Connection, fetch, first, stream
+from oncue.engines.stored import STATUSES
 
 _SQL = statements("oncue.engines.sqlite")
 SCAN = 2_000  # most rows of an index that one page looks at
@@ -173,7 +174,7 @@ def _job_matches(query: JobQuery, chosen: Collection[int] | None, row: rows.Row)
     return (
         spec is not None
         and query.uid in (None, uid)
-        and query.status in (None, rows.STATUSES[status])
+        and query.status in (None, STATUSES[status])
         and (chosen is None or class_id in chosen)
         and query.name in (None, name)
         and (query.tag is None or query.tag in decode_spec(spec).tags)

@@ -24,6 +24,7 @@ from oncue.engines.sqlite.classes import let_go
 from oncue.engines.sqlite.inserting import write_audit
 from oncue.engines.sqlite.partitions import Partitions, drop_before, existing, pieces
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
+from oncue.engines.stored import ENDED, STATUSES
 from oncue.settings import Settings
 
 _SQL = statements("oncue.engines.sqlite")
@@ -174,8 +175,8 @@ def _forget_jobs(cutoff: Instant, after: bytes, db: Connection) -> bytes | None:
     some = "select job_id, uid, status, updated_at from jobs where job_id > ? order by job_id limit ?"
     found = fetch(db, some, (after, BITE))
     for job_id, uid, status, updated_at in found:
-        if status >= 2 and updated_at < cutoff and not _has_history(db, job_id):
-            _forget_job(db, job_id, uid, rows.STATUSES[status])
+        if STATUSES[status] in ENDED and updated_at < cutoff and not _has_history(db, job_id):
+            _forget_job(db, job_id, uid, STATUSES[status])
     return found[-1][0] if found else None
 
 

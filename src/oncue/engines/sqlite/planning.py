@@ -28,6 +28,7 @@ from oncue.engines.sqlite.lanes import tend
 from oncue.engines.sqlite.partitions import Partitions
 from oncue.engines.sqlite.running import end_waiting
 from oncue.engines.sqlite.store import Connection, Store, fetch
+from oncue.engines.stored import TRIGGERS
 from oncue.engines.touched import TouchedLanes
 from oncue.engines.unreadable import put_off, readable
 
@@ -180,13 +181,13 @@ def _held_run(inside: dict[tuple[int, bytes], tuple[Any, ...]], row: rows.Row) -
         if begun:
             busy = RunId(UUID(bytes=ahead))
         else:
-            first = Unbegun(RunId(UUID(bytes=ahead)), its_wanted, its_nominal, rows.TRIGGERS[its_trigger])
+            first = Unbegun(RunId(UUID(bytes=ahead)), its_wanted, its_nominal, TRIGGERS[its_trigger])
     return HeldRun(
         run_id=RunId(UUID(bytes=run_id)),
         job_id=JobId(UUID(bytes=job_id)),
         wanted=wanted,
         nominal=nominal,
-        trigger=rows.TRIGGERS[trigger],
+        trigger=TRIGGERS[trigger],
         overlap=understand_spec(spec).overlap,
         busy=busy,
         first=first,

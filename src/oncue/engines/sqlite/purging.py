@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from oncue.domain.ids import JobId
-from oncue.domain.job import JobStatus
 from oncue.engines.sql import statements
-from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.lists import find_one_shot
 from oncue.engines.sqlite.partitions import pieces
 from oncue.engines.sqlite.store import Connection, fetch, first
+from oncue.engines.stored import ENDED, STATUSES
 
 _SQL = statements("oncue.engines.sqlite")
-
-ENDED = frozenset({JobStatus.FINISHED, JobStatus.CANCELLED})
 
 
 def purge(db: Connection, job_id: JobId, limit: int) -> int:
@@ -32,7 +29,7 @@ def purge(db: Connection, job_id: JobId, limit: int) -> int:
 def _owner_of_ended(db: Connection, job_id: JobId) -> int | None:
     """Whose it is, if it is there and has ended."""
     row = first(db, "select * from recurring_jobs where job_id = ?", (job_id.bytes,)) or find_one_shot(db, job_id.bytes)
-    return None if row is None or rows.STATUSES[row[3]] not in ENDED else row[1]
+    return None if row is None or STATUSES[row[3]] not in ENDED else row[1]
 
 
 def _purge_runs(db: Connection, uid: int, job_id: JobId, limit: int) -> int:

@@ -12,18 +12,16 @@ import msgspec
 
 from oncue.domain.ids import SCHEDULE, JobId, RunId, created_at
 from oncue.domain.instants import Instant
-from oncue.domain.job import Cursor, Job, JobStatus, Spec, decode_spec, encode_spec
+from oncue.domain.job import Cursor, Job, Spec, decode_spec, encode_spec
 from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settlement, State, Trigger
 from oncue.engines.port import AuditEntry, JobRow
+from oncue.engines.stored import STATUS_NUMBER, STATUSES, TRIGGERS
 
 Row = tuple[Any, ...]
 Id = TypeVar("Id", bound=UUID)
 
-STATUSES = tuple(JobStatus)
-STATUS_NUMBER = {status: number for number, status in enumerate(STATUSES)}
-TRIGGERS = tuple(Trigger)
 
 RUNS = (
     "run_id job_id uid class_id due wanted nominal origin trigger job_version token failures losses held lane gate"

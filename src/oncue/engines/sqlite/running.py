@@ -30,6 +30,7 @@ from oncue.engines.sqlite.inserting import delete_many, insert_many
 from oncue.engines.sqlite.lanes import tend
 from oncue.engines.sqlite.partitions import Partitions, find_ended
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
+from oncue.engines.stored import STATUS_NUMBER
 from oncue.engines.touched import TouchedLanes
 
 _SQL = statements("oncue.engines.sqlite")
@@ -237,7 +238,7 @@ def _again(settled: Settlement, rate: Held) -> tuple[Any, ...]:
         settled.losses,
         settled.attempts,
         Held.PAUSED.value,
-        rows.STATUS_NUMBER[JobStatus.PAUSED],
+        STATUS_NUMBER[JobStatus.PAUSED],
         rate.value,
         run.uid,
         run.class_id,

@@ -69,17 +69,17 @@ create table waiting (
   attempts bytea, checkpoint bytea, spec bytea, payload bytea,
   tried_at bigint)                                    -- when the last attempt ended, of those that are tried again
   with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000, autovacuum_vacuum_cost_delay = 0);
-create index waiting_due on waiting (class_id, due, run_id) where held = 0;
+create index waiting_due on waiting (class_id, due, run_id) where held = 0;  -- held: 0 no
 create index waiting_newest on waiting (uid, run_id) where run_id = job_id;
-create index waiting_paused on waiting (uid, run_id) where run_id = job_id and held & 4 > 0;
+create index waiting_paused on waiting (uid, run_id) where run_id = job_id and held & 4 > 0;  -- held: 4 paused
 create index waiting_window on waiting (uid, wanted, run_id);
 create index waiting_job on waiting (job_id, wanted) where job_id <> run_id;
 create index waiting_name on waiting (uid, name, run_id) where name is not null;
-create index waiting_lane on waiting (lane, (held & 4), wanted, run_id) where lane is not null and held & 1 = 1;     -- in line
-create index waiting_gate on waiting (gate, (held & 5), wanted, run_id) where gate is not null and held & 2 = 2;
-create index waiting_in_lane on waiting (lane) where lane is not null and held & 1 = 0;                             -- let in
-create index waiting_in_gate on waiting (gate) where gate is not null and held & 2 = 0;
-create index waiting_overdue on waiting (wanted, run_id) where held & 5 = 1 and trigger = 0 and job_id <> run_id;
+create index waiting_lane on waiting (lane, (held & 4), wanted, run_id) where lane is not null and held & 1 = 1;  -- held: 1 lane, 4 paused; in line
+create index waiting_gate on waiting (gate, (held & 5), wanted, run_id) where gate is not null and held & 2 = 2;  -- held: 1 lane, 2 gate, 4 paused
+create index waiting_in_lane on waiting (lane) where lane is not null and held & 1 = 0;  -- held: 1 lane; let in
+create index waiting_in_gate on waiting (gate) where gate is not null and held & 2 = 0;  -- held: 2 gate
+create index waiting_overdue on waiting (wanted, run_id) where held & 5 = 1 and trigger = 0 and job_id <> run_id;  -- trigger: 0 schedule; held: 1 lane, 4 paused
 create index waiting_meter on waiting (meter, held, due, run_id) where meter is not null;
 create index waiting_tried on waiting (uid, tried_at) where tried_at is not null;
 create index waiting_expires on waiting (expires_at) where expires_at is not null;
@@ -162,22 +162,22 @@ create table counters (uid int, class_id int, what text, n bigint not null, prim
 
 -- Runs with the same columns whatever their place, and jobs whatever their kind: what the reading statements select from.
 -- Definitions are read apart: a page of runs must not carry a page of payloads.
-create view waiting_runs as select run_id, job_id, uid, class_id, 0::smallint as state, due, wanted, nominal, trigger, token, failures, losses,
+create view waiting_runs as select run_id, job_id, uid, class_id, 0::smallint as state, due, wanted, nominal, trigger, token, failures, losses,  -- state: 0 waiting
   job_version, held, null::bigint as started_at, null::bigint as ended_at, null::bigint as cancel_at, null::uuid as worker_id,
   null::text as error_type, null::text as error, null::bytea as result, attempts, null::bytea as payload, null::bytea as spec, null::bytea as progress, parent from waiting;
-create view running_runs as select run_id, job_id, uid, class_id, 1::smallint as state, due, wanted, nominal, trigger, token, failures, losses,
-  job_version, 0::smallint as held, claimed_at as started_at, null::bigint as ended_at, cancel_at, worker_id,
+create view running_runs as select run_id, job_id, uid, class_id, 1::smallint as state, due, wanted, nominal, trigger, token, failures, losses,  -- state: 1 running
+  job_version, 0::smallint as held, claimed_at as started_at, null::bigint as ended_at, cancel_at, worker_id,  -- held: 0 no
   null::text as error_type, null::text as error, null::bytea as result, attempts, null::bytea as payload, null::bytea as spec, progress, parent from running;
 create view ended_runs as select run_id, job_id, uid, class_id, state, wanted as due, wanted, nominal, trigger, token, failures, losses,
-  job_version, 0::smallint as held, started_at, ended_at, null::bigint as cancel_at, worker_id,
+  job_version, 0::smallint as held, started_at, ended_at, null::bigint as cancel_at, worker_id,  -- held: 0 no
   error_type, error, result, attempts, null::bytea as payload, null::bytea as spec, null::bytea as progress, parent from history;
 create view dead_runs as select run_id, job_id, uid, class_id, state, wanted as due, wanted, nominal, trigger, token, failures, losses,
-  job_version, 0::smallint as held, started_at, ended_at, null::bigint as cancel_at, worker_id,
+  job_version, 0::smallint as held, started_at, ended_at, null::bigint as cancel_at, worker_id,  -- held: 0 no
   error_type, error, result, attempts, payload, spec, null::bytea as progress, parent from dead;
 create view one_shots as
-  select run_id as job_id, uid, class_id, job_version, name, spec, payload, updated_at, null::bigint as ended_at, 0::smallint as state, held,
+  select run_id as job_id, uid, class_id, job_version, name, spec, payload, updated_at, null::bigint as ended_at, 0::smallint as state, held,  -- state: 0 waiting
     wanted as next_at, failures + losses > 0 as tried from waiting where run_id = job_id and spec is not null
-  union all select run_id, uid, class_id, job_version, name, spec, payload, updated_at, null, case when cancel_at is null then 1 else 4 end, 0, null, true
+  union all select run_id, uid, class_id, job_version, name, spec, payload, updated_at, null, case when cancel_at is null then 1 else 4 end, 0, null, true  -- state: 1 running, 4 cancelled
     from running where run_id = job_id and spec is not null
   union all select run_id, uid, class_id, job_version, name, spec, payload, null, ended_at, state, 0, null, true
     from history where run_id = job_id and spec is not null;

@@ -5,7 +5,7 @@ with me as (select from workers where worker_id = $2 for key share),
 taken as (
   delete from waiting where exists (select from me) and ctid = any(array(
     select ctid from waiting
-    where run_id = any($1::uuid[]) and due <= $3 and held + 0 = 0 and (expires_at is null or expires_at >= $3)
+    where run_id = any($1::uuid[]) and due <= $3 and held + 0 = 0 and (expires_at is null or expires_at >= $3)  -- held: 0 no
       and class_id <> all(array(select c.class_id from queues q join classes c using (queue)))
       and job_id <> all(array(select unnest(stopped_jobs())))
     for update skip locked))

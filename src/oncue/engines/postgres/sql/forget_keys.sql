@@ -4,7 +4,7 @@
 with bite as (select uid, key, job_id, definition from job_keys where (uid, key) > ($1, $2) order by uid, key limit $3),
 gone as (
   delete from job_keys k using bite s where k.uid = s.uid and k.key = s.key and k.job_id = s.job_id and s.job_id < $4
-    and (coalesce((select state = 4 or s.definition is null from history where run_id = s.job_id and ended_at < $5 limit 1), false)
+    and (coalesce((select state = 4 or s.definition is null from history where run_id = s.job_id and ended_at < $5 limit 1), false)  -- state: 4 cancelled
       or (s.definition is null or s.job_id < $6)
         and (select job_id from jobs where job_id = s.job_id) is null
         and (select run_id from waiting where run_id = s.job_id) is null

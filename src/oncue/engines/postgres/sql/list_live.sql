@@ -10,26 +10,26 @@ from unnest(array(select unnest($1::int[]) union all select uid from users where
       row_number() over (order by uid desc, job_id desc) = (select $4::int) as ends
     from (
       (select job_id, uid, class_id, version, status, spec, payload, created_at, updated_at, null::bigint as next_at from jobs
-       where uid = any(array[u.uid]) and status = 0 and job_id < $6::uuid and 0 = any((select $3::int[])::int[])
+       where uid = any(array[u.uid]) and status = 0 and job_id < $6::uuid and 0 = any((select $3::int[])::int[])  -- status: 0 active
        order by uid desc, job_id desc limit (select $4::int))
       union all
       (select job_id, uid, class_id, version, status, spec, payload, created_at, updated_at, null from jobs
-       where uid = any(array[u.uid]) and status = 1 and job_id < $6 and 1 = any((select $3)::int[])
+       where uid = any(array[u.uid]) and status = 1 and job_id < $6 and 1 = any((select $3)::int[])  -- status: 1 paused
        order by uid desc, job_id desc limit (select $4::int))
       union all
       (select job_id, uid, class_id, version, status, spec, payload, created_at, updated_at, null from jobs
-       where uid = any(array[u.uid]) and status = 2 and job_id < $6 and 2 = any((select $3)::int[])
+       where uid = any(array[u.uid]) and status = 2 and job_id < $6 and 2 = any((select $3)::int[])  -- status: 2 finished
        order by uid desc, job_id desc limit (select $4::int))
       union all
       (select job_id, uid, class_id, version, status, spec, payload, created_at, updated_at, null from jobs
-       where uid = any(array[u.uid]) and status = 3 and job_id < $6 and 3 = any((select $3)::int[])
+       where uid = any(array[u.uid]) and status = 3 and job_id < $6 and 3 = any((select $3)::int[])  -- status: 3 cancelled
        order by uid desc, job_id desc limit (select $4::int))
       union all
-      (select run_id, uid, class_id, job_version, (held & 4 > 0)::int::smallint, spec, payload, null, updated_at, wanted from waiting
+      (select run_id, uid, class_id, job_version, (held & 4 > 0)::int::smallint, spec, payload, null, updated_at, wanted from waiting  -- held: 4 paused
        where uid = any(array[u.uid]) and run_id < $6 and run_id = job_id and spec is not null and {held}
        order by uid desc, run_id desc limit (select $4::int))
       union all
-      (select run_id, uid, class_id, job_version, case when cancel_at is null then 0 else 3 end::smallint, spec, payload, null, updated_at, null
+      (select run_id, uid, class_id, job_version, case when cancel_at is null then 0 else 3 end::smallint, spec, payload, null, updated_at, null  -- status: 0 active, 3 cancelled
        from running where uid = u.uid and run_id = job_id and spec is not null and run_id < $6 and {running}
        order by run_id desc limit (select $4::int))
       order by uid desc, job_id desc limit (select $4::int)) w) w

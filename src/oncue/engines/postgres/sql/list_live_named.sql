@@ -11,12 +11,12 @@ from unnest(array(select unnest($1::int[]) union all select uid from users where
        where uid = any(array[u.uid]) and name = $7::text and job_id < $6::uuid
        order by uid desc, job_id desc limit (select $4::int))
       union all
-      (select run_id, uid, class_id, job_version, (held & 4 > 0)::int::smallint, spec, payload, null, updated_at, wanted,
+      (select run_id, uid, class_id, job_version, (held & 4 > 0)::int::smallint, spec, payload, null, updated_at, wanted,  -- held: 4 paused
          run_id = job_id and spec is not null and {held} from waiting
        where uid = any(array[u.uid]) and name = $7 and run_id < $6
        order by uid desc, run_id desc limit (select $4::int))
       union all
-      (select run_id, uid, class_id, job_version, case when cancel_at is null then 0 else 3 end::smallint, spec, payload, null, updated_at, null,
+      (select run_id, uid, class_id, job_version, case when cancel_at is null then 0 else 3 end::smallint, spec, payload, null, updated_at, null,  -- status: 0 active, 3 cancelled
          true from running
        where uid = u.uid and run_id = job_id and spec is not null and run_id < $6 and name = $7 and {running}
        order by run_id desc limit (select $4::int))

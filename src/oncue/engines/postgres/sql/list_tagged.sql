@@ -12,7 +12,7 @@ from unnest(array(select unnest($1::int[]) union all select uid from users where
       select class_id, version, status, name, spec, payload, created_at, updated_at, null::bigint as next_at
       from jobs where job_id = w.job_id
       union all
-      select class_id, job_version, case state when 0 then (held & 4 > 0)::int when 1 then 0 when 4 then 3 else 2 end::smallint, name, spec,
+      select class_id, job_version, case state when 0 then (held & 4 > 0)::int when 1 then 0 when 4 then 3 else 2 end::smallint, name, spec,  -- state: 0 waiting, 1 running, 4 cancelled; held: 4 paused; status: 0 active, 2 finished, 3 cancelled
         payload, null, coalesce(ended_at, updated_at), next_at
       from one_shots where job_id = w.job_id
       limit 1) j on true) w

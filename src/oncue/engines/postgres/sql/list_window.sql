@@ -14,7 +14,7 @@ from unnest(array(select unnest($1::int[]) union all select uid from users where
        left join lateral (select * from jobs where jobs.job_id = a.job_id limit 1) j on true
        order by a.uid, next_at, a.job_id limit (select $4::int))
       union all
-      (select uid, wanted, run_id, run_id = job_id and spec is not null and held & 4 = 0, class_id, name, job_version, 0::smallint, spec,
+      (select uid, wanted, run_id, run_id = job_id and spec is not null and held & 4 = 0, class_id, name, job_version, 0::smallint, spec,  -- held: 4 paused; status: 0 active
          payload, null, updated_at from waiting
        where uid = any(array[u.uid]) and (wanted, run_id) > ((select $7), (select $6)) and wanted < (select $8)
        order by uid, wanted, run_id limit (select $4::int))

@@ -18,6 +18,6 @@ select r.run_id, r.due, r.class_id, t.uid from turn t left join lateral (
   select w.run_id, w.due, w.class_id, w.wanted from (
     select run_id, due, class_id, held, wanted from waiting
     where uid = t.uid and wanted <= $5 order by wanted, run_id limit 1000) w
-  where w.held = 0 and w.due <= $5 and w.class_id = any($1::int[])
+  where w.held = 0 and w.due <= $5 and w.class_id = any($1::int[])  -- held: 0 no
   order by w.wanted, w.run_id limit $4) r on true
 order by t.seen, r.wanted, r.run_id

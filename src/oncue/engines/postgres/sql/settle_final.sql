@@ -8,7 +8,7 @@ with ended as (
 kept as (
   insert into history (run_id, job_id, uid, class_id, state, wanted, nominal, origin, trigger, job_version, token, failures, losses,
     parent, started_at, ended_at, worker_id, error_type, error, result, attempts, name, spec, payload)
-  select run_id, job_id, uid, class_id, case when cancel_at is null then $3::smallint else 4 end, wanted, nominal, origin, trigger, job_version,
+  select run_id, job_id, uid, class_id, case when cancel_at is null then $3::smallint else 4 end, wanted, nominal, origin, trigger, job_version,  -- state: 4 cancelled
     token, coalesce(($7::smallint[])[i], failures), coalesce(($8::smallint[])[i], losses), parent, ($5::bigint[])[i], ($6::bigint[])[i], worker_id,
     ($9::text[])[i], ($10::text[])[i], ($11::bytea[])[i], coalesce(($12::bytea[])[i], attempts), name, spec, payload from ended),
 counted as (

@@ -24,7 +24,7 @@ create table jobs (                                   -- recurring jobs only: a 
   name text, created_at integer not null, updated_at integer not null, spec blob not null, payload blob) without rowid;
 create index jobs_newest on jobs (uid, job_id);
 create index jobs_name on jobs (uid, name, job_id) where name is not null;
-create index jobs_open on jobs (uid) where status < 2;
+create index jobs_open on jobs (uid) where status < 2;  -- status: 2 finished
 
 create table job_versions (                           -- superseded definitions, for the runs that started with them
   job_id blob, version integer, until integer not null, spec blob not null, payload blob, primary key (job_id, version)) without rowid;
@@ -56,15 +56,15 @@ create table runs (
   failures integer not null, losses integer not null, held integer not null, lane integer, gate integer, meter integer,
   expires_at integer, updated_at integer, parent blob, name text, attempts blob, checkpoint blob, spec blob, payload blob,
   tried_at integer) without rowid;                    -- when the last attempt ended, of those that are tried again
-create index runs_due on runs (class_id, due, run_id, uid) where held = 0;
+create index runs_due on runs (class_id, due, run_id, uid) where held = 0;  -- held: 0 no
 create index runs_newest on runs (uid, run_id);
 create index runs_job on runs (job_id, run_id) where job_id <> run_id;
 create index runs_name on runs (uid, name, run_id) where name is not null;
-create index runs_lane on runs (lane, held & 5, wanted, run_id) where lane is not null;
-create index runs_gate on runs (gate, held & 7, wanted, run_id) where gate is not null;
+create index runs_lane on runs (lane, held & 5, wanted, run_id) where lane is not null;  -- held: 1 lane, 4 paused
+create index runs_gate on runs (gate, held & 7, wanted, run_id) where gate is not null;  -- held: 1 lane, 2 gate, 4 paused
 create index runs_meter on runs (meter, held, due, run_id) where meter is not null;
-create index runs_overdue on runs (wanted, run_id) where held & 5 = 1 and trigger = 0 and job_id <> run_id;
-create index runs_held on runs (due, run_id, uid) where held > 0 and run_id = job_id;
+create index runs_overdue on runs (wanted, run_id) where held & 5 = 1 and trigger = 0 and job_id <> run_id;  -- trigger: 0 schedule; held: 1 lane, 4 paused
+create index runs_held on runs (due, run_id, uid) where held > 0 and run_id = job_id;  -- held: 0 no
 create index runs_tried on runs (uid, tried_at) where tried_at is not null;
 create index runs_expires on runs (expires_at) where expires_at is not null;
 
@@ -129,7 +129,7 @@ create view live_runs as select r.run_id, r.job_id, r.uid, r.class_id, x.run_id 
   x.worker_id, null as error_type, null as error, null as result, r.attempts, r.payload, r.spec, x.progress, r.parent
   from runs r left join running x on x.run_id = r.run_id;
 create view live_one_shots as select r.run_id as job_id, r.uid, r.job_version as version,
-  iif(x.cancel_at is null, r.held & 4 > 0, 3) as status, r.class_id, r.name,
+  iif(x.cancel_at is null, r.held & 4 > 0, 3) as status, r.class_id, r.name,  -- held: 4 paused; status: 3 cancelled
   null as created_at, r.updated_at, r.spec, r.payload, iif(x.run_id is null, r.due, null) as next_at,
   x.run_id is not null or r.failures + r.losses > 0 as tried
   from runs r left join running x on x.run_id = r.run_id where r.run_id = r.job_id and r.spec is not null;

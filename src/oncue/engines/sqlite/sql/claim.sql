@@ -7,7 +7,7 @@ select r.run_id, r.token + 1, r.job_id, r.uid, r.class_id, r.due, r.wanted, r.no
     (select payload from job_versions v where v.job_id = r.job_id and v.version = r.job_version))),
   r.spec is not null, r.parent, r.updated_at, ?2
 from carray(?1) asked cross join runs r on r.run_id = asked.value
-where r.held = 0 and r.due <= ?2 and (r.expires_at is null or r.expires_at >= ?2)
+where r.held = 0 and r.due <= ?2 and (r.expires_at is null or r.expires_at >= ?2)  -- held: 0 no
   and not exists (select 1 from running x where x.run_id = r.run_id)
   and r.class_id not in (select c.class_id from queues q join classes c on c.queue = q.queue)
   and r.job_id not in (select job_id from unfinished where stops)

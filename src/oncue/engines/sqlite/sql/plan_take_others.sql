@@ -9,4 +9,4 @@ with others as materialized (
     order by rules, job_id limit ?2)
   limit ?2)
 select j.job_id, j.uid, j.version, j.class_id, j.spec, a.next_at, a.floor, a.planned, a.rules
-from others o cross join agenda a on a.job_id = o.job_id cross join jobs j on j.job_id = o.job_id where j.status = 0
+from others o cross join agenda a on a.job_id = o.job_id cross join jobs j on j.job_id = o.job_id where j.status = 0  -- status: 0 active

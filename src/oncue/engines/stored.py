@@ -1,0 +1,23 @@
+"""The numbers that engines store for names, the same in every engine.
+
+A number keeps its meaning for ever: rows written years ago have it. `State`, `Trigger`, `Held` and `Priority` carry
+theirs in the domain. In SQL a number has its name beside it, in a comment on the same line.
+"""
+
+from __future__ import annotations
+
+from oncue.domain.job import JobStatus
+from oncue.domain.run import Trigger
+
+STATUS_NUMBER: dict[JobStatus, int] = {
+    JobStatus.ACTIVE: 0,
+    JobStatus.PAUSED: 1,
+    JobStatus.FINISHED: 2,
+    JobStatus.CANCELLED: 3,
+}
+
+# Read for every row: looking a number up takes a tenth of the time of calling the enum.
+STATUSES: dict[int, JobStatus] = {number: status for status, number in STATUS_NUMBER.items()}
+TRIGGERS: dict[int, Trigger] = {trigger.value: trigger for trigger in Trigger}
+
+ENDED = frozenset({JobStatus.FINISHED, JobStatus.CANCELLED})
