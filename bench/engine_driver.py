@@ -34,7 +34,7 @@ class Driver:
     @classmethod
     async def on(cls, engine: Engine) -> Driver:
         now = await engine.now()
-        await engine.history.maintain(now, Duration(30 * DAY))
+        await engine.maintenance.maintain(now, Duration(30 * DAY))
         uid = await engine.accounts.user("bench", now)
         [class_id] = await engine.jobs.intern([Spec(task="noop").class_key])
         worker_id = WorkerId(uuid7(now, secrets.token_bytes(8)))
@@ -118,14 +118,14 @@ class Driver:
         first = await self._pages(None, 50)
         mark = None
         for _ in range(deep // 1_000 - 10):  # not over the end of the list
-            page = await self.engine.jobs.list(JobQuery(uid=self.uid, limit=1_000, after=mark))
+            page = await self.engine.lists.jobs(JobQuery(uid=self.uid, limit=1_000, after=mark))
             mark = page.next or mark
         return first, await self._pages(mark, 50)
 
     async def _pages(self, mark: str | None, n: int) -> float:
         began = time.perf_counter()
         for _ in range(n):
-            page = await self.engine.jobs.list(JobQuery(uid=self.uid, limit=PAGE, after=mark))
+            page = await self.engine.lists.jobs(JobQuery(uid=self.uid, limit=PAGE, after=mark))
             assert len(page.items) == PAGE
             mark = page.next
         return (time.perf_counter() - began) / n * SECOND / 1_000

@@ -119,7 +119,7 @@ def postgres_template(postgres_server: PrivatePostgres) -> str:
 
     async def prepare() -> None:
         engine = await opener(url)()
-        await engine.history.maintain(SOME_DAY, Duration(365 * DAY))
+        await engine.maintenance.maintain(SOME_DAY, Duration(365 * DAY))
         await engine.close()
 
     with ThreadPoolExecutor(max_workers=1) as thread:  # there may be a loop in this one

@@ -130,9 +130,9 @@ VERBS: dict[str, tuple[Callable[[Store], Awaitable[None]], Callable[[Store], Awa
     "overdue": (held, lambda store: length(store.planning.overdue(BOUND, store.now))),
     "permit": (rated, granted),
     "purge": (held, purged),
-    "dead letters": (dead, lambda store: page(store.history.dead_letters(None, BOUND))),
-    "list of jobs": (recurring, lambda store: page(store.jobs.list(JobQuery(limit=BOUND)))),
-    "list of runs": (due, lambda store: page(store.history.runs(RunQuery(limit=BOUND)))),
+    "dead letters": (dead, lambda store: page(store.lists.dead_letters(None, BOUND))),
+    "list of jobs": (recurring, lambda store: page(store.lists.jobs(JobQuery(limit=BOUND)))),
+    "list of runs": (due, lambda store: page(store.lists.runs(RunQuery(limit=BOUND)))),
 }
 
 

@@ -75,7 +75,7 @@ class Desk:
         return not await self.store.runs() and not await self.jobs()
 
     async def jobs(self) -> tuple[object, ...]:
-        return (await self.store.jobs.list(JobQuery())).items
+        return (await self.store.lists.jobs(JobQuery())).items
 
 
 def etag_of(job: dict[str, Any]) -> str:

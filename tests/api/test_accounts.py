@@ -49,7 +49,7 @@ async def test_what_may_have_been_done_is_told_of_and_is_in_the_log_as_such(
 ) -> None:
     job = {"job_id": str(await desk.store.recurring(every=HOUR))}
     async with streaming(desk) as stream:
-        with away(monkeypatch, desk.store.engine.history, "last_and_next"):
+        with away(monkeypatch, desk.store.engine.lists, "last_and_next"):
             answer = await desk.call("DELETE", f"/v1/jobs/{job['job_id']}")
         assert (await stream.next()).data["status"] == "cancelled"
 
@@ -61,7 +61,7 @@ async def test_so_is_what_failed_for_a_reason_that_nobody_expected(desk: Desk, m
     async def broken(_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(desk.store.engine.history, "last_and_next", broken)
+    monkeypatch.setattr(desk.store.engine.lists, "last_and_next", broken)
     job = await desk.create(schedule="every 1h")
     answer = await desk.call("POST", f"/v1/jobs/{job['job_id']}/pause")
 

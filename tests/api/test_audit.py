@@ -105,7 +105,7 @@ async def test_an_answer_survives_a_log_that_cannot_be_written_and_the_line_is_k
         raise StoreUnavailable("gone")
 
     job = await desk.create(schedule="every 1h")
-    monkeypatch.setattr(desk.store.engine.accounts, "record", away)
+    monkeypatch.setattr(desk.store.engine.audit, "record", away)
 
     with capture_logs() as logged:
         await desk.call("POST", f"/v1/jobs/{job['job_id']}/pause")
@@ -120,14 +120,14 @@ async def test_an_answer_does_not_wait_for_a_log_that_hangs_but_the_line_is_writ
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(application, "WRITTEN_WITHIN", 0)
-    write, let_go, written = desk.store.engine.accounts.record, asyncio.Event(), asyncio.Event()
+    write, let_go, written = desk.store.engine.audit.record, asyncio.Event(), asyncio.Event()
 
     async def hanging(audit_entries: Sequence[AuditEntry]) -> None:
         await let_go.wait()
         await write(audit_entries)
         written.set()
 
-    monkeypatch.setattr(desk.store.engine.accounts, "record", hanging)
+    monkeypatch.setattr(desk.store.engine.audit, "record", hanging)
     assert (await desk.call("POST", "/v1/queues/q/pause", key="root")).status_code == 200
     assert await audit_entries(desk) == []
 
@@ -141,7 +141,7 @@ async def test_deeds_of_the_same_moment_share_a_write_and_each_is_there_when_it_
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write, writes, all_there, named = (
-        desk.store.engine.accounts.record,
+        desk.store.engine.audit.record,
         list[int](),
         asyncio.Event(),
         application.audit_entry,
@@ -162,7 +162,7 @@ async def test_deeds_of_the_same_moment_share_a_write_and_each_is_there_when_it_
         assert (await desk.call("POST", "/v1/queues/q/pause", key="root")).status_code == 200
         return len(await audit_entries(desk))
 
-    monkeypatch.setattr(desk.store.engine.accounts, "record", first_waits_for_all)
+    monkeypatch.setattr(desk.store.engine.audit, "record", first_waits_for_all)
     monkeypatch.setattr(application, "audit_entry", arriving)
 
     seen = await asyncio.gather(*(pause() for _ in range(5)))

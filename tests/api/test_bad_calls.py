@@ -102,13 +102,13 @@ class Both:
 
 
 async def stored(desk: Desk) -> tuple[int, ...]:
-    accounts, history = desk.store.accounts, desk.store.history
+    store = desk.store
     return (
         len(await desk.jobs()),
-        len(await desk.store.runs()),
-        len(await accounts.keys()),
-        len((await accounts.audit(None, 1_000, None)).items),
-        len((await history.dead_letters(None, 1_000, None)).items),
+        len(await store.runs()),
+        len(await store.accounts.keys()),
+        len((await store.audit.entries(None, 1_000, None)).items),
+        len((await store.lists.dead_letters(None, 1_000, None)).items),
     )
 
 

@@ -117,7 +117,7 @@ async def test_a_one_shot_that_ran_does_not_run_again_when_its_history_was_dropp
     first = (await desk.call("PUT", "/v1/jobs/by-key/k", body)).json()
     await store.end(RunId(UUID(first["job_id"])), State.SUCCEEDED)
     store.advance(60 * DAY)
-    assert await store.history.maintain(store.now, Duration(30 * DAY))
+    assert await store.maintenance.maintain(store.now, Duration(30 * DAY))
     await store.fleet.announce(TASKS, store.now)
     assert (await read(desk, "k")).status_code == 404
 

@@ -108,8 +108,8 @@ async def test_a_job_made_when_its_class_has_gone_has_one(desk: Desk) -> None:
     )
     for _ in range(8):
         desk.store.advance(DAY)
-        await desk.store.history.roll_up()
-        await desk.store.history.maintain(desk.store.now, Duration(2 * DAY))
+        await desk.store.maintenance.roll_up()
+        await desk.store.maintenance.maintain(desk.store.now, Duration(2 * DAY))
     assert "q" not in {key.queue for key in (await desk.store.jobs.classes()).values()}
 
     job = await desk.create(queue="q")

@@ -137,7 +137,7 @@ async def test_a_batch_that_is_sent_again_is_not_stored_again(desk: Desk) -> Non
 
     assert (first.status_code, again.status_code, other.status_code) == (201, 200, 422)
     assert again.json() == first.json()
-    assert len((await desk.store.jobs.list(JobQuery())).items) == 3
+    assert len((await desk.store.lists.jobs(JobQuery())).items) == 3
 
 
 @pytest.mark.parametrize(

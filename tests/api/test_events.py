@@ -256,7 +256,7 @@ async def test_hints_that_were_missed_are_a_call_to_read_anew(desk: Desk) -> Non
 
 async def test_many_streams_are_one_subscription_and_one_look(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     listen, subscriptions, looks = desk.store.engine.signals.listen, 0, Counter[object]()
-    recent = desk.store.engine.history.recent
+    recent = desk.store.engine.lists.recent
 
     def counted() -> Any:
         nonlocal subscriptions
@@ -268,7 +268,7 @@ async def test_many_streams_are_one_subscription_and_one_look(desk: Desk, monkey
         return await recent(uid, *how)
 
     monkeypatch.setattr(desk.store.engine.signals, "listen", counted)
-    monkeypatch.setattr(desk.store.engine.history, "recent", look)
+    monkeypatch.setattr(desk.store.engine.lists, "recent", look)
     async with streaming(desk) as one, streaming(desk) as two, streaming(desk, "viewer") as three:
         await desk.store.end(await desk.store.one_shot(), State.SUCCEEDED)
         await hint(desk)
@@ -318,7 +318,7 @@ async def test_an_outage_ends_no_stream_and_loses_nothing(desk: Desk, monkeypatc
 
     async with streaming(desk) as stream:
         with monkeypatch.context() as outage:
-            outage.setattr(store.engine.history, "recent", away)
+            outage.setattr(store.engine.lists, "recent", away)
             outage.setattr(store.engine.accounts, "key", away)
             await store.end(run_id, State.SUCCEEDED)
             await store.clock.advance(SECOND)

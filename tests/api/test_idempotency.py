@@ -87,8 +87,8 @@ async def send(desk: Desk, request: Request, **how: Any) -> httpx2.Response:
 
 async def everything(desk: Desk) -> tuple[Any, ...]:
     """What there is to be made: jobs, runs, dead letters and keys."""
-    runs = await desk.store.history.runs(RunQuery(limit=1_000))
-    letters = await desk.store.history.dead_letters(None, 1_000)
+    runs = await desk.store.lists.runs(RunQuery(limit=1_000))
+    letters = await desk.store.lists.dead_letters(None, 1_000)
     return (
         {row.job.job_id for row in await desk.jobs()},
         {run.run_id for run in runs.items},
@@ -189,7 +189,7 @@ async def test_a_key_is_good_for_a_day_and_new_after_two(desk: Desk) -> None:
 
     for outcome in (True, False):
         desk.store.advance(DAY)
-        await desk.store.history.maintain(desk.store.now, Duration(30 * DAY))
+        await desk.store.maintenance.maintain(desk.store.now, Duration(30 * DAY))
         assert ((await send(desk, request)).json() == first.json()) is outcome
 
 
@@ -208,7 +208,7 @@ async def test_who_died_before_answering_made_it_already(
 
     with monkeypatch.context() as patch:
         if lost == "answered":
-            patch.setattr(desk.store.engine.accounts, "answered", die)
+            patch.setattr(desk.store.engine.idempotency, "answered", die)
         else:
             patch.setattr(desk.store.engine.signals, "send", die)
         assert (await send(desk, request)).status_code == 500
@@ -261,7 +261,7 @@ async def test_a_store_that_goes_away_after_it_was_made_does_not_take_the_answer
     async def away(*_: Any) -> None:
         raise StoreUnavailable("gone")
 
-    monkeypatch.setattr(desk.store.engine.accounts, "answered", away)
+    monkeypatch.setattr(desk.store.engine.idempotency, "answered", away)
 
     assert (await send(desk, request)).status_code == request.status
 
@@ -272,7 +272,7 @@ async def test_run_now_is_the_same_run_though_the_job_is_cancelled_or_may_not_ov
 ) -> None:
     """Asked for again it finds its own run going."""
     if not kept:
-        monkeypatch.setattr(desk.store.engine.accounts, "answered", nothing)
+        monkeypatch.setattr(desk.store.engine.idempotency, "answered", nothing)
     job = await desk.create(schedule="every 1d", overlap="skip")
     request = Request(f"/v1/jobs/{job['job_id']}/runNow", None)
     first = await send(desk, request)
@@ -299,7 +299,7 @@ async def test_a_retry_is_the_same_run_though_that_has_ended(
     desk: Desk, kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not kept:
-        monkeypatch.setattr(desk.store.engine.accounts, "answered", nothing)
+        monkeypatch.setattr(desk.store.engine.idempotency, "answered", nothing)
     request = await retry(desk)
     first = await send(desk, request)
     worker = await desk.store.worker()

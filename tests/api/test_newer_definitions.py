@@ -23,7 +23,7 @@ async def test_fields_that_are_not_known_survive_a_patch(desk: Desk) -> None:
         for act in ("pause", "resume"):
             assert (await desk.call("POST", f"/v1/jobs/{job_id}/{act}", {})).status_code == 200
 
-    jobs = {row.job.job_id: row.job for row in (await desk.store.jobs.list(JobQuery())).items}
+    jobs = {row.job.job_id: row.job for row in (await desk.store.lists.jobs(JobQuery())).items}
     for job_id in (recurring, one_shot):
         spec = jobs[job_id].spec
         assert (spec.timeout, spec.name, spec.retry.backoff, spec.unknown) == (5_000_000, "new", 3_000_000, LATER)

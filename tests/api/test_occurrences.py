@@ -160,13 +160,13 @@ async def test_a_short_page_of_runs_puts_nothing_out_of_order(desk: Desk, monkey
     """An engine may give fewer than there are, and say that there is more."""
     job = await a_life(desk)
     expected = await occurrences(desk, job)
-    history = desk.store.engine.history
-    real = history.runs
+    lists = desk.store.engine.lists
+    real = lists.runs
 
     async def runs(query: RunQuery) -> Page[RunView]:
         return await real(msgspec.structs.replace(query, limit=min(query.limit, 2)))
 
-    monkeypatch.setattr(history, "runs", runs)
+    monkeypatch.setattr(lists, "runs", runs)
 
     assert await occurrences(desk, job) == expected
 

@@ -284,7 +284,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"oncue.engines.{module}.MOST_READ", 3)
     for engine in ("sqlite", "postgres"):
         monkeypatch.setattr(f"oncue.engines.{engine}.following.BITE", 2)
-        monkeypatch.setattr(f"oncue.engines.{engine}.jobs.BITES_AT_ONCE", 1)
+    monkeypatch.setattr("oncue.engines.finishing.BITES_AT_ONCE", 1)
 
 
 async def finished(store: Store) -> None:

@@ -219,7 +219,7 @@ async def test_whoever_repeats_the_request_that_made_it_is_told_that_it_is_gone(
 async def test_what_was_counted_stays_counted(desk: Desk) -> None:
     job_id, _ = await lived(desk)
     await desk.call("DELETE", f"/v1/jobs/{job_id}")
-    await desk.store.history.roll_up()
+    await desk.store.maintenance.roll_up()
     before = await desk.get("/stats")
 
     await purge(desk, job_id)

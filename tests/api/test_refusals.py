@@ -37,14 +37,14 @@ async def test_jobs_made_at_the_same_time_do_not_share_a_refusal(desk: Desk, mon
 async def test_a_line_of_the_audit_log_that_is_refused_takes_no_other_with_it(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = desk.store.engine.accounts.record
+    real = desk.store.engine.audit.record
 
     async def record(audit_entries: Any) -> None:
         if any(b"poison" in (audit_entry.detail or b"") for audit_entry in audit_entries):
             raise StoreRefused("it cannot keep this")
         await real(audit_entries)
 
-    monkeypatch.setattr(desk.store.engine.accounts, "record", record)
+    monkeypatch.setattr(desk.store.engine.audit, "record", record)
     queues = ["a", "poison", "b", "c"]
     with capture_logs() as logged:
         await asyncio.gather(*(desk.call("POST", f"/v1/queues/{queue}/pause", key="root") for queue in queues))

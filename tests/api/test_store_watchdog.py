@@ -177,13 +177,13 @@ async def test_what_comes_while_it_is_asked_is_judged_by_the_next_answer() -> No
 
 HANGING: dict[str, Callable[[Desk], tuple[object, str, Callable[[], Awaitable[Any]]]]] = {
     "who asks": lambda desk: (desk.store.accounts, "key", lambda: desk.call("GET", "/v1/tasks")),
-    "a list": lambda desk: (desk.store.jobs, "list", lambda: desk.call("GET", "/v1/jobs")),
+    "a list": lambda desk: (desk.store.lists, "jobs", lambda: desk.call("GET", "/v1/jobs")),
     "a job": lambda desk: (desk.store.jobs, "create", lambda: desk.call("POST", "/v1/jobs", {"task": "mark"})),
     "many jobs": lambda desk: (
         *(desk.store.jobs, "create"),
         lambda: desk.call("POST", "/v1/jobs/batch", {"jobs": [{"task": "mark"}]}),
     ),
-    "a stream": lambda desk: (desk.store.history, "recent", lambda: desk.call("GET", "/v1/events")),
+    "a stream": lambda desk: (desk.store.lists, "recent", lambda: desk.call("GET", "/v1/events")),
 }
 
 

@@ -266,7 +266,7 @@ async def read_in_two_looks(engine: Engine, real: Verb, uid: Any, job_id: Any) -
 
 
 async def tend_dead_letters_too(engine: Engine, real: Verb, now: Any, keep: Any) -> Any:
-    old = [run.run_id for run in (await engine.history.dead_letters(None)).items if (run.ended_at or now) < now - keep]
+    old = [run.run_id for run in (await engine.lists.dead_letters(None)).items if (run.ended_at or now) < now - keep]
     await engine.history.discard(None, old)
     return await real(now, keep)
 
@@ -296,12 +296,12 @@ MUTANTS = [
     Mutant(
         "an idempotency key stands for any body",
         "test_who_comes_first_with_a_key_gets_it_with_its_own_id",
-        {"people.reserve": reserve_whatever_the_body},
+        {"idempotency.reserve": reserve_whatever_the_body},
     ),
     Mutant(
         "after a refusal things are made with another id",
         "test_what_was_refused_may_come_with_another_body_and_gets_the_same_id",
-        {"people.reserve": reserve_anew_after_a_refusal},
+        {"idempotency.reserve": reserve_anew_after_a_refusal},
     ),
     Mutant(
         "a key is not looked for in the generation before",
@@ -317,7 +317,7 @@ MUTANTS = [
         "test_the_first_answer_is_kept_for_those_who_repeat",
         statements=(
             Statement("sqlite.repeats", "answer_repeat", "and answer is null", ""),
-            Statement("postgres.people", "answer_repeat", "and answer is null", ""),
+            Statement("postgres.idempotency", "answer_repeat", "and answer is null", ""),
         ),
     ),
     Mutant(
@@ -325,7 +325,7 @@ MUTANTS = [
         "test_an_answer_of_whoever_does_not_have_the_key_is_not_kept",
         statements=(
             Statement("sqlite.repeats", "answer_repeat", "made = ?", "? is not null"),
-            Statement("postgres.people", "answer_repeat", "made = $4", "$4::uuid is not null"),
+            Statement("postgres.idempotency", "answer_repeat", "made = $4", "$4::uuid is not null"),
         ),
     ),
     Mutant(
@@ -333,7 +333,7 @@ MUTANTS = [
         "test_a_refusal_after_the_answer_changes_nothing",
         statements=(
             Statement("sqlite.repeats", "open_repeat", "and answer is null", ""),
-            Statement("postgres.people", "open_repeat", "and answer is null", ""),
+            Statement("postgres.idempotency", "open_repeat", "and answer is null", ""),
         ),
     ),
     Mutant(
@@ -341,7 +341,7 @@ MUTANTS = [
         "test_an_answer_after_the_refusal_of_another_belongs_to_its_body",
         statements=(
             Statement("sqlite.repeats", "answer_repeat", "body_hash = ?", "body_hash = substr(?, 1, 0)"),
-            Statement("postgres.people", "answer_repeat", "body_hash = $3", "body_hash = substr($3::bytea, 1, 0)"),
+            Statement("postgres.idempotency", "answer_repeat", "body_hash = $3", "body_hash = substr($3::bytea, 1, 0)"),
         ),
     ),
     Mutant(
@@ -357,7 +357,7 @@ MUTANTS = [
     Mutant(
         "both generations are emptied at once",
         "test_a_young_key_outlasts_the_turn_after_it_and_those_that_are_early",
-        {"history.maintain": tend_with_two_turns},
+        {"maintenance.maintain": tend_with_two_turns},
     ),
     Mutant(
         "settle matches on the run's id only",
@@ -596,12 +596,12 @@ MUTANTS = [
     Mutant(
         "retention takes open dead letters",
         "test_open_letters_outlive_their_stretch_of_history",
-        {"history.maintain": tend_dead_letters_too},
+        {"maintenance.maintain": tend_dead_letters_too},
     ),
     Mutant(
         "the first key is looked for, then added",
         "test_of_many_first_keys_at_once_one_is_taken",
-        {"people.add_first_key": look_then_add_a_key},
+        {"accounts.add_first_key": look_then_add_a_key},
         tries=5,
     ),
     Mutant(

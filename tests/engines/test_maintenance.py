@@ -59,7 +59,7 @@ async def test_whatever_is_forgotten_is_forgotten_in_bites(store: Store, monkeyp
     in_small_bites(monkeypatch)
     store.advance(32 * DAY)
 
-    assert await store.history.maintain(store.now, MONTH) >= 1
+    assert await store.maintenance.maintain(store.now, MONTH) >= 1
 
     for table in ("jobs", "job_versions", "job_tags", "job_keys", "lanes"):
         assert await rows(store, table) == 0, table
@@ -71,29 +71,29 @@ async def test_dead_letters_are_dropped_in_bites_and_told_of(store: Store, monke
     in_small_bites(monkeypatch)
     store.advance(400 * DAY - SECOND)
 
-    await store.history.maintain(store.now, MONTH)
+    await store.maintenance.maintain(store.now, MONTH)
 
-    assert ids((await store.history.dead_letters(None)).items) == theirs
-    told = [audit_entry.detail for audit_entry in (await store.accounts.audit(store.uid)).items]
+    assert ids((await store.lists.dead_letters(None)).items) == theirs
+    told = [audit_entry.detail for audit_entry in (await store.audit.entries(store.uid)).items]
     assert told == [b'{"count":%d,"why":"too old"}' % n for n in (1, 3, 3)]
 
 
 async def test_of_too_many_dead_letters_the_oldest_are_dropped(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    history: Any = store.history
-    monkeypatch.setattr(history._maintenance, "_settings", replace(history._settings, most_dead_letters=4))
+    maintenance: Any = store.maintenance
+    monkeypatch.setattr(maintenance, "_settings", replace(maintenance._settings, most_dead_letters=4))
     monkeypatch.setattr(postgres_maintenance, "USERS_AT_ONCE", 1)
     in_small_bites(monkeypatch)
     mine, theirs = await dead_letters(store, 11), await dead_letters(store, 5, uid=store.stranger)
 
-    await store.history.maintain(store.now, MONTH)
+    await store.maintenance.maintain(store.now, MONTH)
 
-    assert ids((await store.history.dead_letters(store.uid)).items) == mine[:-5:-1]
-    assert ids((await store.history.dead_letters(store.stranger)).items) == theirs[:0:-1]
+    assert ids((await store.lists.dead_letters(store.uid)).items) == mine[:-5:-1]
+    assert ids((await store.lists.dead_letters(store.stranger)).items) == theirs[:0:-1]
     assert (await store.run(mine[0])).state is State.DEAD  # its history stays
-    told = only((await store.accounts.audit(store.stranger)).items)
+    told = only((await store.audit.entries(store.stranger)).items)
     assert (told.action, told.detail) == ("dead_letters.drop", b'{"count":1,"why":"too many"}')
-    await store.history.maintain(store.now, MONTH)
-    assert len((await store.accounts.audit(store.stranger)).items) == 1
+    await store.maintenance.maintain(store.now, MONTH)
+    assert len((await store.audit.entries(store.stranger)).items) == 1
 
 
 @pytest.mark.parametrize("part", ["_forget_keys", "_make_room", "_drop_dead_letters"])
@@ -104,14 +104,14 @@ async def test_a_part_that_fails_keeps_no_other_from_being_done(
     run_id = await store.one_shot(gate=("g", 1))
     await store.end(run_id, State.SUCCEEDED)
     store.advance(32 * DAY)
-    history: Any = store.history
+    maintenance: Any = store.maintenance
 
     async def slow(*_: Any) -> None:
         raise StoreUnavailable("no answer in time")
 
-    monkeypatch.setattr(history._maintenance, part, slow)
+    monkeypatch.setattr(maintenance, part, slow)
     with pytest.raises(StoreUnavailable):
-        await store.history.maintain(store.now, MONTH)
+        await store.maintenance.maintain(store.now, MONTH)
 
     assert await store.history.run(None, run_id) is None
     assert await rows(store, "lanes") == 0
@@ -121,9 +121,9 @@ async def test_counts_are_folded_a_bite_at_a_time(store: Store) -> None:
     for _ in range(7):
         await store.one_shot()
     if store.engine.name == "sqlite":
-        assert await store.history.roll_up(3) == 0  # exact as they are written
+        assert await store.maintenance.roll_up(3) == 0  # exact as they are written
     else:
-        assert [await store.history.roll_up(3) for _ in range(4)] == [3, 3, 1, 0]
+        assert [await store.maintenance.roll_up(3) for _ in range(4)] == [3, 3, 1, 0]
     assert (await store.counts())[Count.CREATED] == 7
 
 

@@ -109,7 +109,7 @@ async def day_of_a_worker(store: Store) -> None:
     assert await store.state(runs[-1]) is State.CANCELLED
     assert await store.pause(job_id)
     await store.jobs.cancel(store.uid, job_id, store.now)
-    assert (await store.jobs.list(JobQuery(store.uid, limit=5))).items
+    assert (await store.lists.jobs(JobQuery(store.uid, limit=5))).items
     await store.signals.send([Hint(Topic.RUNS)])
     await store.fleet.leave(worker)
     await store.recover_runs()
@@ -136,8 +136,8 @@ async def test_pieces_are_made_and_dropped(place: Place, bounced: str) -> None:
     for store in stores:
         store.advance(2 * DAY)
 
-    dropped = await asyncio.gather(*(store.history.maintain(store.now, DAY) for store in stores))
-    left = await stores[0].history.maintain(stores[0].now, DAY)
+    dropped = await asyncio.gather(*(store.maintenance.maintain(store.now, DAY) for store in stores))
+    left = await stores[0].maintenance.maintain(stores[0].now, DAY)
 
     assert sum(dropped) + left == 4
     assert await place.value("select count(*) from pg_locks where locktype = 'advisory'") == 0

@@ -26,7 +26,7 @@ async def current(place: Place) -> int:
 
 async def take(store: Store, how: str) -> Created:
     if how == "reserve":
-        return (await store.accounts.reserve(store.uid, KEY, store.new_id())).outcome
+        return (await store.idempotency.reserve(store.uid, KEY, store.new_id())).outcome
     return only(await store.create(await store.new_one_shot(idempotency_key=KEY))).outcome
 
 
@@ -55,19 +55,19 @@ async def test_a_turn_does_not_wait_for_a_transaction_that_is_long_and_comes_wit
     store = await place.store()
     before = await current(place)
     made = store.new_id()
-    await store.accounts.reserve(store.uid, KEY, made)
+    await store.idempotency.reserve(store.uid, KEY, made)
     store.advance(DAY)
     async with place.holding(SHARED):
         began = perf_counter()
-        maintenance = asyncio.create_task(store.history.maintain(store.now, KEEP))
+        maintenance = asyncio.create_task(store.maintenance.maintain(store.now, KEEP))
         await eventually(place.waiting_for_a_lock)
-        held_up = await store.accounts.reserve(store.uid, KEY, store.new_id())
+        held_up = await store.idempotency.reserve(store.uid, KEY, store.new_id())
         await maintenance
         assert perf_counter() - began < PATIENCE / 2
     assert held_up == Reserved(Created.REPEATED, made)
     assert await current(place) == before
 
-    await store.history.maintain(store.now, KEEP)
+    await store.maintenance.maintain(store.now, KEEP)
 
     assert await current(place) == 1 - before
     assert await take(store, "reserve") is Created.REPEATED
@@ -90,6 +90,6 @@ async def test_what_is_emptied_leaves_nothing_behind(place: Place) -> None:
     for _ in range(2):
         assert await place.value(f"select pg_relation_size('repeats_{full}')") > 0
         store.advance(DAY)
-        await store.history.maintain(store.now, KEEP)
+        await store.maintenance.maintain(store.now, KEEP)
 
     assert await place.value(f"select pg_relation_size('repeats_{full}')") == 0

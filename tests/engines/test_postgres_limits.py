@@ -47,7 +47,7 @@ async def test_behind_a_lock_every_call_gives_up_in_time_and_works_again_after(p
     async with place.locked(*TABLES.split(), *MORE_TABLES.split()):
         took = dict(zip(calls, await asyncio.gather(*map(refused, calls.values())), strict=True))
 
-    assert took.pop("History.maintain") < (PARTS + 4) * SHORT / SECOND
+    assert took.pop("Maintenance.maintain") < (PARTS + 4) * SHORT / SECOND
     assert max(took.values()) < 5 * SHORT / SECOND
     for verb, call in calls.items():
         assert await answered(call, tries=1) is not NotImplemented, verb
@@ -135,7 +135,7 @@ async def test_making_room_may_take_longer_than_other_calls(place: Place) -> Non
     """Catches a server told to cancel everything after `store_timeout`, whatever limit the call itself has."""
     store = await place.store(store_timeout=SHORT, history_timeout=Duration(10 * SECOND))
     async with place.holding(f"select pg_advisory_xact_lock({partitions.LOCK})"):
-        maintenance = asyncio.create_task(store.history.maintain(store.at(30 * DAY), KEEP))
+        maintenance = asyncio.create_task(store.maintenance.maintain(store.at(30 * DAY), KEEP))
         await eventually(lambda: place.backends("wait_event_type = 'Lock' and now() - query_start > '450 ms'"))
 
     await maintenance
@@ -219,7 +219,7 @@ async def test_waiting_for_a_connection_counts(place: Place) -> None:
     """Catches a limit that begins only when there is a connection."""
     store = await place.store(store_timeout=SHORT, history_timeout=Duration(30 * SECOND), pool_size=1)
     async with place.holding(f"select pg_advisory_xact_lock({partitions.LOCK})"):
-        maintenance = asyncio.create_task(store.history.maintain(store.at(30 * DAY), KEEP))
+        maintenance = asyncio.create_task(store.maintenance.maintain(store.at(30 * DAY), KEEP))
         await eventually(place.waiting_for_a_lock)  # with the only connection
         assert await refused(store.jobs.classes) < 5 * SHORT / SECOND
 

@@ -43,7 +43,7 @@ async def some_of_everything(store: Store) -> None:
 async def walk(store: Store, limit: int, **query: Any) -> list[list[JobId]]:
     pages, after = list[list[JobId]](), None
     while after is not None or not pages:
-        page = await store.jobs.list(JobQuery(limit=limit, after=after, **query))
+        page = await store.lists.jobs(JobQuery(limit=limit, after=after, **query))
         assert len(page.items) <= limit
         pages.append([row.job.job_id for row in page.items])
         after = page.next

@@ -81,12 +81,12 @@ class Crowd:
         await self.store.plan(ahead=3 * MINUTE)
 
     async def cancel_a_job(self) -> None:
-        jobs = [row.job for row in (await self.store.jobs.list(JobQuery(limit=10))).items]
+        jobs = [row.job for row in (await self.store.lists.jobs(JobQuery(limit=10))).items]
         for job in self.chance.sample(jobs, min(1, len(jobs))):
             await self.store.jobs.cancel(None, job.job_id, self.store.now)
 
     async def tend(self) -> None:
-        await self.store.history.maintain(self.store.now, KEEP)
+        await self.store.maintenance.maintain(self.store.now, KEEP)
 
     async def finish(self) -> None:
         await Finishing(self.store.engine, self.store.clock).run_once()
@@ -111,7 +111,7 @@ async def resume(store: Store, job_id: JobId) -> None:
 async def anything_left(store: Store) -> bool:
     while await store.jobs.unfinished(limit=1):
         await Finishing(store.engine, store.clock).run_once()
-    return bool((await store.history.runs(RunQuery(states=LIVE, limit=1))).items)
+    return bool((await store.lists.runs(RunQuery(states=LIVE, limit=1))).items)
 
 
 async def drain(store: Store) -> None:
@@ -353,7 +353,7 @@ async def test_a_lane_is_not_forgotten_under_a_member_that_is_being_added(place:
     store = await place.store()
     await store.running.cancel(None, await store.one_shot(gate=("c", 2)), store.now)
     async with place.holding("update lanes set width = width") as other:
-        maintenance = asyncio.create_task(store.history.maintain(store.now, KEEP))
+        maintenance = asyncio.create_task(store.maintenance.maintain(store.now, KEEP))
         await eventually(lambda: done_or_waiting(place, maintenance))
         await other.execute(
             "insert into waiting (run_id, job_id, uid, class_id, due, wanted, trigger, job_version, gate)"
@@ -379,7 +379,7 @@ async def test_a_definition_is_kept_as_long_as_a_run_needs_it(place: Place) -> N
     await store.edit(job_id, task="new")
     store.advance(2 * KEEP)
 
-    await store.history.maintain(store.now, KEEP)
+    await store.maintenance.maintain(store.now, KEEP)
 
     again = await store.claim_due(await store.worker())
     assert "old" in [decode_spec(run.spec).task for run in again]

@@ -165,7 +165,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Jobs.finish": lambda: store.jobs.finish(job, now),
         "Jobs.purge": lambda: store.jobs.purge(job, 10),
         "Jobs.purge_later": lambda: store.jobs.purge_later(job, now),
-        "Jobs.list": lambda: store.jobs.list(JobQuery(uid)),
+        "Lists.jobs": lambda: store.lists.jobs(JobQuery(uid)),
         "Planning.plan": store.plan,
         "Planning.overdue": lambda: store.planning.overdue(10, now),
         "Planning.withdraw": lambda: store.planning.withdraw([], now),
@@ -194,30 +194,30 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Fleet.paused_queues": store.fleet.paused_queues,
         "History.run": lambda: store.history.run(uid, waiting[3]),
         "History.standing": lambda: store.history.standing(uid, waiting[3]),
-        "History.runs": lambda: store.history.runs(RunQuery(uid)),
-        "History.last_and_next": lambda: store.history.last_and_next([job]),
-        "History.recent": lambda: store.history.recent(uid, now, 10),
-        "History.ledger": lambda: store.history.ledger(uid, job),
-        "History.dead_letters": lambda: store.history.dead_letters(uid),
+        "Lists.runs": lambda: store.lists.runs(RunQuery(uid)),
+        "Lists.last_and_next": lambda: store.lists.last_and_next([job]),
+        "Lists.recent": lambda: store.lists.recent(uid, now, 10),
+        "Lists.ledger": lambda: store.lists.ledger(uid, job),
+        "Lists.dead_letters": lambda: store.lists.dead_letters(uid),
         "History.requeue": lambda: store.history.requeue([], now),
         "History.discard": lambda: store.history.discard(uid, [dead.run_id]),
         "History.append_log": lambda: store.history.append_log(taken[3], 1, b"a line", now),
         "History.read_log": lambda: store.history.read_log(taken[3]),
         "History.counters": store.history.counters,
-        "History.roll_up": store.history.roll_up,
-        "History.tended": lambda: store.history.tended(now, KEEP),
-        "History.maintain": lambda: store.history.maintain(now, KEEP),
+        "Maintenance.roll_up": store.maintenance.roll_up,
+        "Maintenance.tended": lambda: store.maintenance.tended(now, KEEP),
+        "Maintenance.maintain": lambda: store.maintenance.maintain(now, KEEP),
         "Accounts.user": lambda: store.accounts.user("ada", now),
         "Accounts.add_key": lambda: store.accounts.add_key(key),
         "Accounts.add_first_key": lambda: store.accounts.add_first_key(key),
         "Accounts.key": lambda: store.accounts.key(key.key_hash),
         "Accounts.keys": store.accounts.keys,
         "Accounts.revoke": lambda: store.accounts.revoke(key.key_id, now),
-        "Accounts.reserve": lambda: store.accounts.reserve(uid, idempotency_key, new_id()),
-        "Accounts.answered": lambda: store.accounts.answered(uid, idempotency_key, new_id(), b"{}"),
-        "Accounts.refused": lambda: store.accounts.refused(uid, idempotency_key, new_id()),
-        "Accounts.record": lambda: store.accounts.record([AuditEntry(now, uid, None, "looked")]),
-        "Accounts.audit": store.accounts.audit,
+        "Idempotency.reserve": lambda: store.idempotency.reserve(uid, idempotency_key, new_id()),
+        "Idempotency.answered": lambda: store.idempotency.answered(uid, idempotency_key, new_id(), b"{}"),
+        "Idempotency.refused": lambda: store.idempotency.refused(uid, idempotency_key, new_id()),
+        "Audit.record": lambda: store.audit.record([AuditEntry(now, uid, None, "looked")]),
+        "Audit.entries": store.audit.entries,
         "Engine.now": store.engine.now,
         "Engine.ping": lambda: store.engine.ping(SHORT),
         "Engine.probe": store.engine.probe,
@@ -227,7 +227,9 @@ async def every_verb(store: Store) -> dict[str, Call]:
 async def test_every_verb_of_the_port_is_among_the_calls(place: Place) -> None:
     """Else a new verb without a time limit would go unnoticed."""
     store = await place.store()
-    parts = (port.Jobs, port.Planning, port.Running, port.Fleet, port.History, port.Accounts, port.Engine)
+    moves = (port.Jobs, port.Planning, port.Running, port.Fleet)
+    apart = (port.History, port.Lists, port.Accounts, port.Audit, port.Idempotency, port.Maintenance)
+    parts = (*moves, *apart, port.Engine)
     verbs = {
         f"{part.__name__}.{name}"
         for part in parts

@@ -84,11 +84,11 @@ async def test_dropping_disturbs_nobody_who_writes(place: Place) -> None:
         await pieces_of(stores[0]).ensure(table, old)
     ending = asyncio.Event()
     writing = [asyncio.create_task(write_until(ending, store)) for store in stores for _ in range(2)]
-    dropped = await asyncio.gather(*(store.history.maintain(store.now, Duration(10 * DAY)) for store in stores[:2]))
+    dropped = await asyncio.gather(*(store.maintenance.maintain(store.now, Duration(10 * DAY)) for store in stores[:2]))
     ending.set()
     written = sum(await asyncio.gather(*writing))
 
-    left = [store.history.maintain(store.now, Duration(10 * DAY)) for store in stores[2:]]
+    left = [store.maintenance.maintain(store.now, Duration(10 * DAY)) for store in stores[2:]]
     assert sum(dropped) + sum(await asyncio.gather(*left)) == len(TABLES) * len(old)
     for table in TABLES:
         assert min(start for start, _ in await bounds(place, table)) >= stores[0].at(-10 * DAY)
@@ -102,7 +102,7 @@ async def write_until(ending: asyncio.Event, store: Store) -> int:
         worker = await store.worker()
         run = await store.claim_one(worker, await store.one_shot())
         assert (await store.succeed(worker, run)).lost == frozenset()
-        await store.accounts.record([AuditEntry(store.now, store.uid, None, "wrote")])
+        await store.audit.record([AuditEntry(store.now, store.uid, None, "wrote")])
         written += 1
     return written
 
@@ -140,7 +140,7 @@ async def test_a_drop_left_half_done_is_finished_by_whoever_tends_next(
     name = f"history_{store.at(-10 * DAY)}"
     await leave(place, name)
 
-    dropped = await store.history.maintain(store.now, keep)
+    dropped = await store.maintenance.maintain(store.now, keep)
 
     assert dropped == (2 if keep == DAY else 1)
     assert await place.value("select to_regclass($1)", name) is None
@@ -252,7 +252,7 @@ async def write_a_log(store: Store) -> None:
 
 
 async def record_a_deed(store: Store) -> None:
-    await store.accounts.record([AuditEntry(store.now, store.uid, None, "did")])
+    await store.audit.record([AuditEntry(store.now, store.uid, None, "did")])
 
 
 WRITERS: list[tuple[Callable[[Store], Awaitable[None]], Table]] = [

@@ -335,6 +335,6 @@ async def test_a_page_reads_little_more_than_it_shows(place: Place, monkeypatch:
         costs = {}
         for name, query in PAGES.items():
             query = replace(query, limit=20)
-            assert len((await store.jobs.list(query)).items) == 20
-            costs[name] = await reading.of(lambda query=query: store.jobs.list(query))
+            assert len((await store.lists.jobs(query)).items) == 20
+            costs[name] = await reading.of(lambda query=query: store.lists.jobs(query))
         assert {name: cost for name, cost in costs.items() if cost > 400} == {}, news

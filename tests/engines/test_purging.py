@@ -100,7 +100,7 @@ async def lived(store: Store) -> tuple[JobId, list[RunId]]:
     assert await store.change(job_id, lambda snap: change.resume(snap, CatchUp.LAST, store.now))
     await store.plan(ahead=MINUTE)
     await store.jobs.cancel(None, job_id, store.now)
-    await store.accounts.record([AuditEntry(store.now, store.uid, None, "job.purge", job_id)])
+    await store.audit.record([AuditEntry(store.now, store.uid, None, "job.purge", job_id)])
     return job_id, ids(await store.runs(job_id=job_id))
 
 

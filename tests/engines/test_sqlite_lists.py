@@ -15,7 +15,7 @@ from oncue.testing.conformance.store import Store
 async def all_pages(store: Store, query: JobQuery) -> list[JobRow]:
     rows: list[JobRow] = []
     for _ in range(1_000):
-        page = await store.jobs.list(query)
+        page = await store.lists.jobs(query)
         rows += page.items
         if page.next is None:
             return rows

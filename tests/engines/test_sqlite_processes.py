@@ -40,7 +40,7 @@ def say(*what):
     print(*what, flush=True)
 
 async def new_job(engine):
-    uid = await engine.people.user("ada", NOW)
+    uid = await engine.accounts.user("ada", NOW)
     job = Job(JobId(uuid7(NOW, os.urandom(10))), uid, Spec(task="noop"), b"1", NOW, NOW)
     [class_id] = await engine.jobs.intern([job.spec.class_key])
     return NewJob(job, class_id, run=only_run(job, class_id, NOW))
@@ -98,7 +98,7 @@ def go(*processes: "subprocess.Popen[str]") -> None:
 
 
 async def test_several_open_an_empty_folder_at_once(start: Start) -> None:
-    processes = [start("await engine.people.user('ada', NOW)") for _ in range(5)]
+    processes = [start("await engine.accounts.user('ada', NOW)") for _ in range(5)]
     go(*processes)
 
     assert [process.wait(20) for process in processes] == [0] * 5

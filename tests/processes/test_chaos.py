@@ -154,7 +154,7 @@ def recurring(fleet: Fleet, start: int) -> dict[str, tuple[set[float], bool]]:
 async def ledger_of(fleet: Fleet, job_id: str) -> list[Entry]:
     engine = await open_engine(Settings(engine=fleet.engine))
     try:
-        return list((await engine.history.ledger(None, JobId(UUID(job_id)), 1_000)).items)
+        return list((await engine.lists.ledger(None, JobId(UUID(job_id)), 1_000)).items)
     finally:
         await engine.close()
 

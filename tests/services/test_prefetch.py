@@ -152,9 +152,9 @@ async def test_classes_that_went_are_forgotten_within_minutes_a_page_at_a_time(s
 
     assert await check() == [1_000, 1_000, 500, 0]
     assert len(prefetch.classes) == 2_500
-    await store.history.roll_up()
+    await store.maintenance.roll_up()
     for _ in range(3):
-        await store.history.maintain(store.now, Duration(DAY))
+        await store.maintenance.maintain(store.now, Duration(DAY))
         store.advance(DAY)
     assert await check() == [1, 0, 0, 0]
     assert prefetch.classes == ((await store.run(stays)).class_id,)

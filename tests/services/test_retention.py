@@ -19,7 +19,7 @@ async def test_counts_are_folded_once_a_second(store: Store) -> None:
     assert await CounterRollup(store.engine).run_once() == SECOND
 
     assert {counter.what: counter.n for counter in await store.history.counters()} == {Count.CREATED: 3}
-    assert await store.history.roll_up() == 0
+    assert await store.maintenance.roll_up() == 0
 
 
 async def test_what_is_older_than_wanted_goes_and_the_rest_stays(store: Store) -> None:
@@ -76,7 +76,7 @@ async def test_it_tends_at_start_and_twice_in_each_narrow_stretch(
         tended.append((now, keep))
         return 0
 
-    monkeypatch.setattr(store.history, "maintain", maintain)
+    monkeypatch.setattr(store.maintenance, "maintain", maintain)
     began, settings = store.now, Settings(history_width=width)
     retention = Retention(store.engine, store.clock, settings)
 
@@ -99,7 +99,7 @@ async def test_while_there_is_more_to_fold_it_comes_back_at_once(store: Store, m
         left -= folded
         return folded
 
-    monkeypatch.setattr(store.history, "roll_up", roll_up)
+    monkeypatch.setattr(store.maintenance, "roll_up", roll_up)
 
     assert [await CounterRollup(store.engine).run_once() for _ in range(3)] == [0, 0, SECOND]
 
@@ -113,7 +113,7 @@ async def test_after_a_failure_it_tends_again_in_a_minute(store: Store, monkeypa
         tended += 1
         raise StoreUnavailable("no answer in time")
 
-    monkeypatch.setattr(store.history, "maintain", maintain)
+    monkeypatch.setattr(store.maintenance, "maintain", maintain)
     retention = Retention(store.engine, store.clock, Settings())
     with pytest.raises(StoreUnavailable):
         await retention.run_once()

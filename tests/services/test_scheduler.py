@@ -473,7 +473,7 @@ async def test_a_jump_to_the_year_2200_costs_little_and_a_jump_back_repeats_noth
         await store.recurring(Schedule(cron="* * * * *"), catch_up=CatchUp.ALL, overlap=Overlap.ALLOW),
     ]
     store.advance(IN_THE_YEAR_2200 - began)
-    await store.history.maintain(store.now, Duration(DAY))
+    await store.maintenance.maintain(store.now, Duration(DAY))
 
     assert await passes(on(store)) <= 10
     after_the_jump = [await planned(store, job_id) for job_id in jobs]

@@ -44,7 +44,7 @@ class Fleet:
                 await asyncio.Event().wait()
             case "has buried it":
                 return None
-        return Beat((), 0, 1)
+        return Beat(0, 1)
 
 
 class World:
@@ -118,7 +118,7 @@ async def test_a_late_answer_to_an_old_beat_takes_nothing_back() -> None:
         async def slow(*_: Any, **__: Any) -> Beat | None:
             world.fleet.beat = real  # type: ignore[method-assign]
             await late.wait()
-            return Beat((), 0, 1)
+            return Beat(0, 1)
 
         world.fleet.beat = slow  # type: ignore[method-assign]
         await world.passes(2)

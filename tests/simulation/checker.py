@@ -120,7 +120,7 @@ class Checker:
         found: list[Entry] = []
         after: str | None = None
         while True:
-            page: Page[Entry] = ask(self.engine.history.ledger(None, job_id, after=after))
+            page: Page[Entry] = ask(self.engine.lists.ledger(None, job_id, after=after))
             found += page.items
             if (after := page.next) is None:
                 return found
@@ -130,7 +130,7 @@ class Checker:
             yield f"{most} runs were planned in one transaction"
 
     def rule_counts_add_up(self) -> Iterator[str]:
-        ask(self.engine.history.roll_up())
+        ask(self.engine.maintenance.roll_up())
         counts: Counter[Count] = Counter()
         for counter in ask(self.engine.history.counters()):
             counts[counter.what] += counter.n

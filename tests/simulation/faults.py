@@ -215,7 +215,11 @@ class Reached:
         self.running = Part(way, process, "running")
         self.fleet = Part(way, process, "fleet")
         self.history = Part(way, process, "history")
+        self.lists = Part(way, process, "lists")
         self.accounts = Part(way, process, "accounts")
+        self.audit = Part(way, process, "audit")
+        self.idempotency = Part(way, process, "idempotency")
+        self.maintenance = Part(way, process, "maintenance")
         self.signals = Signals(way, process)
 
     async def now(self) -> Any:

@@ -93,7 +93,7 @@ class Outage:
         fates = Counter(run.nominal for run in self.runs(job_id))
         after: str | None = None
         while True:
-            page = ask(self.world.engine.history.ledger(None, job_id, after=after))
+            page = ask(self.world.engine.lists.ledger(None, job_id, after=after))
             for entry in page.items:
                 fates.update(at for at in expected if entry.first <= at <= entry.last)
             if (after := page.next) is None:

@@ -66,7 +66,7 @@ async def new_store(seed: int) -> Path:
     template, path = folder() / "template.db", folder() / f"{seed}.db"
     if not template.exists():
         engine = await open_engine(Settings(engine=f"sqlite:///{template}"))
-        await engine.history.maintain(SOME_DAY, Duration(365 * DAY))
+        await engine.maintenance.maintain(SOME_DAY, Duration(365 * DAY))
         await engine.close()
     shutil.copy(template, path)
     return path
@@ -374,7 +374,7 @@ class World:
         found: list[Any] = []
         after: str | None = None
         while True:
-            page: Page[Any] = ask(self.engine.history.runs(replace(query, after=after, limit=500)))
+            page: Page[Any] = ask(self.engine.lists.runs(replace(query, after=after, limit=500)))
             found += page.items
             if (after := page.next) is None:
                 return found

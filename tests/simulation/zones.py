@@ -90,6 +90,6 @@ def _wrong(world: World, expected: dict[JobId, list[Instant]]) -> list[str]:
         if made != Counter(wanted):
             more, fewer = made - Counter(wanted), Counter(wanted) - made
             found.append(f"job {short(job_id)}: too many {sorted(more.elements())}, missing {sorted(fewer.elements())}")
-        if ask(world.engine.history.ledger(None, job_id)).items:
+        if ask(world.engine.lists.ledger(None, job_id)).items:
             found.append(f"job {short(job_id)}: something stands in the ledger")
     return found

@@ -92,7 +92,7 @@ class Guard:
         self._api = api
         self._rate = RateLimit(api.clock, settings.request_rate)
         self._shares = Shares()
-        self._audit = AuditLog(api.engine.accounts, api.clock)
+        self._audit = AuditLog(api.engine.audit, api.clock)
 
     def before(self, route: Route) -> Serve:
         async def serve(request: ApiRequest) -> Response:

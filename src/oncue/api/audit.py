@@ -19,7 +19,7 @@ from oncue.api.context import Api
 from oncue.api.listing import page, wanted_page
 from oncue.clock import Clock
 from oncue.domain.instants import Instant, rfc3339
-from oncue.engines.port import Accounts, AuditEntry
+from oncue.engines.port import Audit, AuditEntry
 from oncue.engines.refusals import Refusal, apart
 
 log = structlog.get_logger()
@@ -31,7 +31,7 @@ WRITTEN_AFTER_A_FAILURE = 0.1  # seconds; the store has made the caller wait bef
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
     wanted = wanted_page(request, caller)
-    found = await api.engine.accounts.audit(caller.sees, wanted.limit, wanted.after)
+    found = await api.engine.audit.entries(caller.sees, wanted.limit, wanted.after)
     uids = {audit_entry.uid for audit_entry in found.items}
     users = {uid: None if uid is None else await api.owner_of(uid, caller) for uid in uids}
     return answer(page("audit", found, lambda audit_entry: _shown(audit_entry, users[audit_entry.uid]), wanted))
@@ -60,8 +60,8 @@ class AuditLog:
     is done.
     """
 
-    def __init__(self, accounts: Accounts, clock: Clock) -> None:
-        self._accounts = accounts
+    def __init__(self, audit: Audit, clock: Clock) -> None:
+        self._audit = audit
         self._clock = clock
         self._waiting: list[AuditEntry] = []
         self._turn = asyncio.Lock()
@@ -80,7 +80,7 @@ class AuditLog:
         async with self._turn:
             left, self._waiting = self._waiting, []
             try:
-                async for written, answer in apart(left.copy(), self._accounts.record):
+                async for written, answer in apart(left.copy(), self._audit.record):
                     del left[: len(written)]
                     if isinstance(answer, Refusal):
                         log.error(

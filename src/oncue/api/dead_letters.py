@@ -166,7 +166,7 @@ async def _passes(api: Api, chosen: Chosen, caller: Caller) -> AsyncIterator[lis
 
 
 async def _letters(api: Api, caller: Caller, limit: int, after: str | None) -> Page[Letter]:
-    found = await api.engine.history.dead_letters(caller.sees, limit, after)
+    found = await api.engine.lists.dead_letters(caller.sees, limit, after)
     classes = await api.classes_of(*found.items)
     return Page(tuple((run, classes[run.class_id]) for run in found.items), found.next)
 

@@ -68,8 +68,8 @@ async def idempotent(
     idempotency_key, made = idempotency_key_of(request, body), api.new_id(api.clock.now())
     if idempotency_key is None:
         return await make(made)
-    accounts = api.engine.accounts
-    reserved = await accounts.reserve(caller.uid, idempotency_key, made)
+    idempotency = api.engine.idempotency
+    reserved = await idempotency.reserve(caller.uid, idempotency_key, made)
     if reserved.outcome is Created.KEY_REUSED:
         raise _reused()
     if reserved.answer is not None:
@@ -80,11 +80,11 @@ async def idempotent(
         why = error.why if isinstance(error, Interrupted) else error
         if kept and reserved.outcome is Created.NEW and not isinstance(why, StoreUnavailable):
             with suppress(StoreUnavailable):
-                await accounts.refused(caller.uid, idempotency_key, reserved.made)
+                await idempotency.refused(caller.uid, idempotency_key, reserved.made)
         raise
     if kept:
         with suppress(StoreUnavailable):  # it is done: whoever repeats it finds it so
-            await accounts.answered(caller.uid, idempotency_key, reserved.made, bytes(done.answer.body))
+            await idempotency.answered(caller.uid, idempotency_key, reserved.made, bytes(done.answer.body))
     return done
 
 

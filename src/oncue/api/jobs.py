@@ -85,7 +85,7 @@ async def runs(api: Api, request: Request, caller: Caller) -> Response:
     wanted = wanted_page(request, caller)
     snap = await snapshot(api, request, caller)
     query = RunQuery(caller.sees, snap.job.job_id, limit=wanted.limit, after=wanted.after)
-    found = await api.engine.history.runs(query)
+    found = await api.engine.lists.runs(query)
     classes, now = await api.classes_of(*found.items), api.clock.now()
     return answer(page("runs", found, lambda run: views.run(run, classes, now), wanted))
 
@@ -171,7 +171,7 @@ async def keyed(api: Api, key: str, caller: Caller) -> Snapshot | None:
 
 async def shown(api: Api, snap: Snapshot, caller: Caller) -> Response:
     owner = await api.owner_of(snap.job.uid, caller)
-    near = (await api.engine.history.last_and_next([snap.job.job_id]))[snap.job.job_id]
+    near = (await api.engine.lists.last_and_next([snap.job.job_id]))[snap.job.job_id]
     last = None if near.last is None else await _run(api, near.last)
     return answer(views.job(snap, owner, last), headers={"ETag": views.etag(snap.job)})
 
@@ -179,7 +179,7 @@ async def shown(api: Api, snap: Snapshot, caller: Caller) -> Response:
 async def _latest(api: Api, snap: Snapshot) -> dict[str, Any] | None:
     """Of those that are due or going the one wanted last; else the one that ended last, or that comes first."""
     job_id, now = snap.job.job_id, api.clock.now()
-    last = (await api.engine.history.last_and_next([job_id]))[job_id].last
+    last = (await api.engine.lists.last_and_next([job_id]))[job_id].last
     due = [run for run in snap.waiting if run.wanted <= now and run.run_id not in snap.going]
     newest = max(due, key=lambda run: run.wanted, default=None)
     if newest is None and last is None:
@@ -213,7 +213,7 @@ async def _purge(api: Api, request: Request, caller: Caller) -> Outcome:
         raise Interrupted(_still_stopping(), (Changed(snap.job.uid, job_id),), Line())
     as_it_was = await shown(api, snap, caller)
     # first, because the rest may be cut off
-    await api.engine.accounts.record([audit_entry("job.purge", request, caller, job_id, now)])
+    await api.engine.audit.record([audit_entry("job.purge", request, caller, job_id, now)])
     for _ in range(TIMES):
         if not await api.engine.jobs.purge(job_id, AT_A_TIME):
             break

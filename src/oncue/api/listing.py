@@ -186,9 +186,9 @@ async def jobs(api: Api, request: Request, caller: Caller) -> Response:
     status, last_status, now = wanted.filters.get("status"), wanted.filters.get("last_status"), api.clock.now()
 
     async def read(limit: int, after: str | None) -> Page[Listed]:
-        found = await api.engine.jobs.list(replace(query, limit=limit, after=after))
+        found = await api.engine.lists.jobs(replace(query, limit=limit, after=after))
         last_and_next = (
-            await api.engine.history.last_and_next([row.job.job_id for row in found.items]) if found.items else {}
+            await api.engine.lists.last_and_next([row.job.job_id for row in found.items]) if found.items else {}
         )
         return Page(tuple(_as_read(row, last_and_next[row.job.job_id]) for row in found.items), found.next)
 
@@ -249,7 +249,7 @@ async def runs(api: Api, request: Request, caller: Caller) -> Response:
     query = RunQuery(caller.sees, states=states, wanted_from=wanted_from, wanted_until=wanted_until, **asked)
 
     async def read(limit: int, after: str | None) -> Page[RunView]:
-        return await api.engine.history.runs(replace(query, limit=limit, after=after))
+        return await api.engine.lists.runs(replace(query, limit=limit, after=after))
 
     found = await filled_page(read, wanted, lambda run: status in (None, views.status(run, now)))
     classes = await api.classes_of(*found.items)

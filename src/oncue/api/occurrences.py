@@ -30,7 +30,7 @@ from oncue.domain.instants import MICROSECOND, MINUTE, Instant, rfc3339
 from oncue.domain.ledger import Entry
 from oncue.domain.run import RunView, Trigger
 from oncue.engines.marks import mark, unmark
-from oncue.engines.port import History, Page, RunQuery
+from oncue.engines.port import Lists, Page, RunQuery
 
 T = TypeVar("T")
 
@@ -58,18 +58,18 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
     if await api.engine.jobs.read(caller.sees, job_id) is None:
         raise NotFound
     place = unmark(wanted.after, _Place) if wanted.after else _Place()
-    found = await _page(api.engine.history, job_id, place, wanted.limit)
+    found = await _page(api.engine.lists, job_id, place, wanted.limit)
     return answer(page("occurrences", found, views.occurrence, wanted))
 
 
-async def _page(history: History, job_id: JobId, place: _Place, limit: int) -> Page[RunView | Entry]:
+async def _page(lists: Lists, job_id: JobId, place: _Place, limit: int) -> Page[RunView | Entry]:
     """Two listings, merged: as much is read of each as the page has room for, then exactly as much as it takes."""
 
     def list_runs(limit: int, after: str | None) -> Awaitable[Page[RunView]]:
-        return history.runs(RunQuery(job_id=job_id, limit=limit, after=after))
+        return lists.runs(RunQuery(job_id=job_id, limit=limit, after=after))
 
     def list_entries(limit: int, after: str | None) -> Awaitable[Page[Entry]]:
-        return history.ledger(None, job_id, limit, after)
+        return lists.ledger(None, job_id, limit, after)
 
     runs, runs_after = await _read(list_runs, place.runs, limit)
     entries, entries_after = await _read(list_entries, place.entries, limit)

@@ -232,7 +232,7 @@ class Watching:
         channel.look_at = Instant(self._clock.monotonic() + POLL)
         now = self._clock.now()
         since = Instant(min(channel.seen_until or now, now) - LATE)
-        recent = await self._engine.history.recent(channel.uid, since, MOST_FOUND)
+        recent = await self._engine.lists.recent(channel.uid, since, MOST_FOUND)
         found = {run.run_id: run for run in recent}
         running = frozenset(run_id for run_id, run in found.items() if run.state is State.RUNNING)
         before = {} if channel.known is None else channel.known

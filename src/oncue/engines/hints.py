@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 import msgspec
@@ -15,6 +16,25 @@ def sooner(one: Hint | None, other: Hint) -> Hint:
     if one is None or other.due is None:
         return other
     return one if one.due is None or one.due <= other.due else other
+
+
+class Pending:
+    """Hints on their way, those about the same thing as one: there are never more than things to hint at."""
+
+    def __init__(self) -> None:
+        self.something = asyncio.Event()
+        self._hints: dict[tuple[Topic, str | None], Hint] = {}
+
+    def add(self, hints: Iterable[Hint]) -> None:
+        for hint in hints:
+            key = (hint.topic, hint.target)
+            self._hints[key] = sooner(self._hints.get(key), hint)
+            self.something.set()
+
+    def take(self) -> list[Hint]:
+        hints, self._hints = list(self._hints.values()), {}
+        self.something.clear()
+        return hints
 
 
 def after_stopping(answer: Cancelled) -> list[Hint]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import msgspec
 
 from oncue.domain.errors import Invalid
+from oncue.engines.values import Page
 
 Mark = TypeVar("Mark")
+Row = TypeVar("Row")
+T = TypeVar("T")
 
 
 def mark(position: object) -> str:
@@ -28,6 +32,12 @@ def unmark(text: str, shape: type[Mark]) -> Mark:
         raise Invalid.of(
             "page_token", "bad_page_token", "this page token is not one of ours: start again without it"
         ) from None
+
+
+def page(found: Sequence[Row], limit: int, read: Callable[[Row], T], place: Callable[[Row], object]) -> Page[T]:
+    """The first `limit` of what was found; one more was asked for, to know whether there is more."""
+    more = mark(place(found[limit - 1])) if len(found) > limit else None
+    return Page(tuple(read(row) for row in found[:limit]), more)
 
 
 def _storable(position: object) -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 import structlog
 
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
+from oncue.domain.job import decode_spec
 
 PATIENCE = Duration(5 * SECOND)  # for a newer scheduler, if there is one, to plan what this one cannot read
 
@@ -39,3 +40,13 @@ def put_off(job_id: UUID, next_at: Instant, now: Instant) -> Instant | None:
         return None
     log.error("the definition of this job cannot be read; planning it is put off by a minute", job_id=str(job_id))
     return Instant(now + MINUTE)
+
+
+def name_of(spec: bytes | None) -> str | None:
+    """The name in an encoded definition, which is decoded only if there may be one."""
+    if spec is None or b'"name":' not in spec:
+        return None
+    try:
+        return decode_spec(spec).name
+    except ValueError:  # a run whose definition cannot be read must be able to end all the same
+        return None

@@ -21,8 +21,6 @@ class Capabilities(msgspec.Struct, frozen=True):
     """What differs between engines, declared: tests and callers ask here, never for an engine's name."""
 
     atomic_batch: int = 10_000  # most jobs one `create(whole=True)` stores all or nothing
-    strict_lane_order: bool = True  # False: order holds among the members visible when a lane is tended
-    exact_counters: bool = True
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
@@ -194,7 +192,6 @@ class CancelRequest(msgspec.Struct, frozen=True):
 class Beat(msgspec.Struct, frozen=True):
     """The answer to a beat. `place` of `peers` lets workers share out a burst without talking to each other."""
 
-    cancel_requests: tuple[CancelRequest, ...]
     place: int
     peers: int
 

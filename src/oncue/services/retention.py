@@ -26,7 +26,7 @@ class CounterRollup:
         self._engine = engine
 
     async def run_once(self) -> Duration:
-        folded = await self._engine.history.roll_up(ROLLED_UP_AT_ONCE)
+        folded = await self._engine.maintenance.roll_up(ROLLED_UP_AT_ONCE)
         return Duration(0) if folded == ROLLED_UP_AT_ONCE else OFTEN
 
 
@@ -46,14 +46,14 @@ class Retention:
         """Called more often than there is something to do: loops cap their waits."""
         if self._clock.monotonic() >= self._due:
             self._due = Instant(self._clock.monotonic() + min(self._every, AFTER_A_FAILURE))
-            await self._engine.history.maintain(await self._by(), self._keep)
+            await self._engine.maintenance.maintain(await self._by(), self._keep)
             self._due = Instant(self._clock.monotonic() + self._every)
         return Duration(self._due - self._clock.monotonic())
 
     async def _by(self) -> Instant:
         """The time to tend by. After a long pause it takes some rounds to come up to now, and there is no hurry."""
         now = self._clock.now()
-        by = await self._engine.history.tended(now, STEP)
+        by = await self._engine.maintenance.tended(now, STEP)
         if by < now:
             log.error(
                 "the clock is far ahead of when history was tended last: it was set forward, or nobody has tended for "

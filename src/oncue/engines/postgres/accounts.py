@@ -1,19 +1,12 @@
-"""Users, their keys, and what they did."""
+"""Users and their keys."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from uuid import UUID
 
 from asyncpg import Record
 
 from oncue.domain.ids import KeyId, UserNumber
 from oncue.domain.instants import Instant
-from oncue.engines.marks import mark, unmark
-from oncue.engines.port import AuditEntry, IdempotencyKey, Key, Page, Reserved, Revoked, Role
-from oncue.engines.postgres import idempotency
-from oncue.engines.postgres.inserting import AUDIT, write_audit
-from oncue.engines.postgres.partitions import Partitions
+from oncue.engines.port import Key, Revoked, Role
 from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.sql import statements
 
@@ -22,9 +15,8 @@ FIRST_KEY_LOCK = 0x6669727374  # "first"
 
 
 class PostgresAccounts:
-    def __init__(self, store: Store, pieces: Partitions) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._pieces = pieces
 
     async def user(self, user_id: str, now: Instant) -> UserNumber:
         async def find_or_make(connection: Connection) -> UserNumber:
@@ -67,31 +59,6 @@ class PostgresAccounts:
 
         return await self._store.write(revoke)
 
-    async def reserve(self, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID) -> Reserved:
-        return await self._store.write(lambda c: idempotency.reserve(c, uid, idempotency_key, made))
-
-    async def answered(self, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID, answer: bytes) -> None:
-        await self._store.fetch(
-            _SQL["answer_repeat"], uid, idempotency_key.key_hash, idempotency_key.body_hash, made, answer
-        )
-
-    async def refused(self, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID) -> None:
-        await self._store.fetch(_SQL["open_repeat"], uid, idempotency_key.key_hash, idempotency_key.body_hash, made)
-
-    async def record(self, audit_entries: Sequence[AuditEntry]) -> None:
-        await self._pieces.write(
-            "audit", [audit_entry.at for audit_entry in audit_entries], lambda c: write_audit(c, audit_entries)
-        )
-
-    async def audit(
-        self, uid: UserNumber | None = None, limit: int = 100, after: str | None = None
-    ) -> Page[AuditEntry]:
-        at, deed_id = unmark(after, tuple[int, int]) if after else (2**63 - 1, 0)
-        which, who = ("audit", []) if uid is None else ("audit_of_user", [uid])
-        found = await self._store.fetch(_SQL[which], at, deed_id, limit + 1, *who)
-        more = mark((found[limit - 1]["at"], found[limit - 1]["deed_id"])) if len(found) > limit else None
-        return Page(tuple(_audit_entry(row) for row in found[:limit]), more)
-
 
 async def _add_key(connection: Connection, key: Key) -> None:
     await connection.execute(
@@ -117,7 +84,3 @@ def _key(row: Record) -> Key:
         expires_at=row["expires_at"],
         revoked_at=row["revoked_at"],
     )
-
-
-def _audit_entry(row: Record) -> AuditEntry:
-    return AuditEntry(*(row[column] for column in AUDIT))

@@ -5,11 +5,28 @@ from __future__ import annotations
 import asyncio
 
 from oncue.domain.instants import SECOND, Duration, Instant
-from oncue.engines.port import Accounts, Capabilities, Fleet, History, Jobs, Planning, Running, Signals
+from oncue.engines.port import (
+    Accounts,
+    Audit,
+    Capabilities,
+    Fleet,
+    History,
+    Idempotency,
+    Jobs,
+    Lists,
+    Maintenance,
+    Planning,
+    Running,
+    Signals,
+)
 from oncue.engines.postgres.accounts import PostgresAccounts
+from oncue.engines.postgres.audit import PostgresAudit
 from oncue.engines.postgres.fleet import PostgresFleet
 from oncue.engines.postgres.history import PostgresHistory
+from oncue.engines.postgres.idempotency import PostgresIdempotency
 from oncue.engines.postgres.jobs import PostgresJobs
+from oncue.engines.postgres.lists import PostgresLists
+from oncue.engines.postgres.maintenance import PostgresMaintenance
 from oncue.engines.postgres.migrate import migrate
 from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.planning import PostgresPlanning
@@ -30,14 +47,17 @@ class PostgresEngine:
         self._store = store
         self._signals = PostgresSignals(store)
         self._pieces = Partitions(store, settings.history_width)
-        jobs = PostgresJobs(store, self._pieces, settings.quota_classes)
-        self.jobs: Jobs = jobs
+        self.jobs: Jobs = PostgresJobs(store, self._pieces, settings.quota_classes)
         self.planning: Planning = PostgresPlanning(store, self._pieces)
         self.running: Running = PostgresRunning(store, self._pieces)
         self.fleet: Fleet = PostgresFleet(store)
-        self.history: History = PostgresHistory(store, self._pieces, jobs, settings)
-        self.accounts: Accounts = PostgresAccounts(store, self._pieces)
         self.signals: Signals = self._signals
+        self.history: History = PostgresHistory(store, self._pieces, settings)
+        self.lists: Lists = PostgresLists(store, self.jobs)
+        self.accounts: Accounts = PostgresAccounts(store)
+        self.audit: Audit = PostgresAudit(store, self._pieces)
+        self.idempotency: Idempotency = PostgresIdempotency(store)
+        self.maintenance: Maintenance = PostgresMaintenance(store, self._pieces, settings)
 
     @classmethod
     async def open(cls, settings: Settings) -> PostgresEngine:

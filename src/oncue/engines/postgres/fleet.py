@@ -38,9 +38,7 @@ class PostgresFleet:
         self, worker_id: WorkerId, now: Instant, *, draining: bool = False, classes: Sequence[ClassId] | None = None
     ) -> Beat | None:
         found = await self._store.fetch(_SQL["beat"], worker_id, now, draining, classes, hot=True)
-        if not found:
-            return None
-        return Beat(await self.cancel_requests(worker_id), found[0]["place"], found[0]["peers"])
+        return Beat(found[0]["place"], found[0]["peers"]) if found else None
 
     async def cancel_requests(self, worker_id: WorkerId) -> tuple[CancelRequest, ...]:
         return tuple(

@@ -15,11 +15,12 @@ import msgspec
 
 from oncue.domain.change import JobChange
 from oncue.domain.following import followed, is_meant, is_outdated
-from oncue.domain.ids import JobId, RunId, UserNumber, WorkerId
+from oncue.domain.ids import JobId, RunId, UserNumber
 from oncue.domain.instants import NEVER, Duration, Instant
 from oncue.domain.job import JobStatus, WaitingRun
 from oncue.domain.lane import Held
 from oncue.domain.run import State
+from oncue.engines.finishing import Bite
 from oncue.engines.port import Count
 from oncue.engines.postgres import lanes, rows
 from oncue.engines.postgres.counting import count
@@ -43,15 +44,6 @@ class Place(msgspec.Struct, frozen=True):
 
 
 START = Place()
-
-
-class Bite(msgspec.Struct, frozen=True):
-    """What one transaction did. `purge`: it is done, and what is left may go."""
-
-    stopped: tuple[RunId, ...] = ()
-    told: tuple[tuple[RunId, WorkerId], ...] = ()
-    done: bool = True
-    purge: bool = False
 
 
 class Note(msgspec.Struct, frozen=True):

@@ -24,6 +24,22 @@ LOCK = 0x72657065617473  # "repeats"
 PATIENCE = 250  # milliseconds that a turn waits for those who take keys, and they for it
 
 
+class PostgresIdempotency:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def reserve(self, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID) -> Reserved:
+        return await self._store.write(lambda c: _reserve(c, uid, idempotency_key, made))
+
+    async def answered(self, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID, answer: bytes) -> None:
+        await self._store.fetch(
+            _SQL["answer_repeat"], uid, idempotency_key.key_hash, idempotency_key.body_hash, made, answer
+        )
+
+    async def refused(self, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID) -> None:
+        await self._store.fetch(_SQL["open_repeat"], uid, idempotency_key.key_hash, idempotency_key.body_hash, made)
+
+
 async def take_keys(connection: Connection, new: Sequence[NewJob]) -> list[Creation]:
     """Of these jobs, first come first served. Without any keys it costs nothing."""
     wanted = [(job.job.uid, job.idempotency_key, job.job.job_id) for job in new if job.idempotency_key]
@@ -42,7 +58,7 @@ async def give_back(connection: Connection, refused: Iterable[NewJob]) -> None:
         await connection.executemany(_SQL["give_back_repeat"], idempotency)
 
 
-async def reserve(connection: Connection, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID) -> Reserved:
+async def _reserve(connection: Connection, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID) -> Reserved:
     kept = await _take(connection, [(uid, idempotency_key, made)])
     if kept[uid, idempotency_key.key_hash].body_hash == OPEN:
         found = await connection.fetch(_SQL["reuse_repeat"], uid, idempotency_key.key_hash, idempotency_key.body_hash)

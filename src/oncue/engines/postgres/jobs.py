@@ -11,20 +11,20 @@ import asyncpg
 from asyncpg import Record
 
 from oncue.domain.change import JobChange, classed
-from oncue.domain.ids import NO_CLASS, ClassId, JobId, RunId, UserNumber, WorkerId, created_at
+from oncue.domain.ids import NO_CLASS, ClassId, JobId, RunId, UserNumber, created_at
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import MOST_READ, Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, decode_spec, definition_of
 from oncue.domain.lane import Held
 from oncue.domain.placement import ClassKey
 from oncue.domain.run import NewRun, State
 from oncue.engines.admitting import REFUSED, StableKey, definitions, first_with_each, quotas_of
-from oncue.engines.bites import BITES_AT_ONCE
 from oncue.engines.classing import numbered, told
 from oncue.engines.classing import wanted as wanted_classes
-from oncue.engines.port import Cancelled, Created, Creation, JobQuery, JobRow, KeyHolder, NewJob, Page, Quota
+from oncue.engines.finishing import NOTHING_LEFT, Bite, purge_some, take_bites
+from oncue.engines.port import Cancelled, Created, Creation, KeyHolder, NewJob, Quota
 from oncue.engines.postgres import following, idempotency, lanes, rows
 from oncue.engines.postgres.classes import classes_for, read_classes
-from oncue.engines.postgres.following import Bite, Note
+from oncue.engines.postgres.following import Note
 from oncue.engines.postgres.inserting import (
     copy,
     create_plain,
@@ -34,13 +34,13 @@ from oncue.engines.postgres.inserting import (
     write_audit,
     write_ledger,
 )
-from oncue.engines.postgres.lists import list_jobs
 from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.purging import NotEnded, purge
 from oncue.engines.postgres.quotas import admit_counted, grow, lock_bounds
 from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.sql import statements
 from oncue.engines.stored import STATUS_NUMBER, STATUSES
+from oncue.engines.unreadable import name_of
 
 _SQL = statements("oncue.engines.postgres")
 TAGS = ["uid", "tag", "job_id"]
@@ -106,9 +106,8 @@ class PostgresJobs:
                 bite, final = await self._pieces.write("history", [now], partial(_cancel, job_id=job_id, now=now))
             except _MovedOn:
                 continue
-            left = Cancelled() if bite.done else await self.finish(job_id, now)
-            told = dict(bite.told) | dict(left.told)
-            return Cancelled(bite.stopped + left.stopped, tuple(told.items()), final)
+            left = NOTHING_LEFT if bite.done else await self.finish(job_id, now)
+            return bite.answer(left, final)
         return None
 
     async def unfinished(self, limit: int) -> list[JobId]:
@@ -116,27 +115,14 @@ class PostgresJobs:
         return [row["job_id"] for row in found]
 
     async def finish(self, job_id: JobId, now: Instant) -> Cancelled:
-        stopped: list[RunId] = []
-        told: dict[RunId, WorkerId] = {}
-        bite = Bite(done=False)
-        for _ in range(BITES_AT_ONCE):
-            bite = await self._pieces.write("history", [now], partial(following.next_bite, job_id=job_id, now=now))
-            stopped += bite.stopped
-            told.update(bite.told)
-            if bite.done:
-                break
-        else:
+        next_bite = partial(following.next_bite, job_id=job_id, now=now)
+        taken = await take_bites(lambda: self._pieces.write("history", [now], next_bite))
+        if not taken.done:
             await self._store.fetch("select claims_ended()")
-        if bite.purge:
-            await self._purge_some(job_id)
-        return Cancelled(tuple(stopped), tuple(told.items()))
-
-    async def _purge_some(self, job_id: JobId) -> None:
-        for _ in range(BITES_AT_ONCE):
-            if not await self.purge(job_id, following.BITE):
-                break
-        if await self.read(None, job_id) is None:
-            await self._store.write(partial(following.forget, job_id=job_id))
+        if taken.purge:
+            forget = partial(following.forget, job_id=job_id)
+            await purge_some(self, job_id, lambda: self._store.write(forget))
+        return taken.answer()
 
     async def purge_later(self, job_id: JobId, now: Instant) -> None:
         await self._store.write(partial(following.note, job_id=job_id, new=Note(now, purge=True)))
@@ -146,9 +132,6 @@ class PostgresJobs:
             return await self._store.write(lambda c: purge(c, job_id, limit))
         except NotEnded:
             return 0
-
-    async def list(self, query: JobQuery) -> Page[JobRow]:
-        return await list_jobs(self._store, query)
 
 
 class _MovedOn(Exception):
@@ -360,7 +343,7 @@ async def _add(
     tokens: Mapping[RunId, int],
     touched: lanes.TouchedLanes,
 ) -> None:
-    added = [(run, rows.name_of(run.spec)) for run in runs if run.run_id in fresh or run.run_id in tokens]
+    added = [(run, name_of(run.spec)) for run in runs if run.run_id in fresh or run.run_id in tokens]
     if added:
         await insert_runs(connection, added, touched, tokens)
     for run in runs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -10,13 +10,14 @@ from uuid import UUID
 from asyncpg import Record
 from msgspec.structs import replace
 
-from oncue.domain.ids import ClassId, UserNumber
+from oncue.domain.ids import ClassId, JobId, UserNumber
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import JobStatus
 from oncue.domain.lane import Held
+from oncue.domain.ledger import Entry
 from oncue.domain.run import RunView, State
-from oncue.engines.marks import mark, unmark
-from oncue.engines.port import JobQuery, JobRow, Page, RunQuery
+from oncue.engines.marks import mark, page, unmark
+from oncue.engines.port import JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
 from oncue.engines.postgres import rows
 from oncue.engines.postgres.store import Store
 from oncue.engines.sql import statements
@@ -42,6 +43,41 @@ ONE_SHOTS: dict[JobStatus | None, dict[str, str]] = {
 
 # One with `exists` would be planned to read all that have the tag.
 TAGGED = "and (select true from job_tags t where t.uid = w.uid and t.tag = $10 and t.job_id = w.job_id)"
+
+
+class PostgresLists:
+    def __init__(self, store: Store, jobs: Jobs) -> None:
+        self._store = store
+        self._jobs = jobs
+
+    async def jobs(self, query: JobQuery) -> Page[JobRow]:
+        return await list_jobs(self._store, query)
+
+    async def runs(self, query: RunQuery) -> Page[RunView]:
+        return await list_runs(self._store, query)
+
+    async def recent(self, uid: UserNumber | None, since: Instant, limit: int) -> list[RunView]:
+        recent = await list_recent(self._store, uid, since, limit)
+        retried = await self._store.fetch(_SQL["retried_since"], uid, since, limit)
+        return [*recent, *map(rows.view, retried)]
+
+    async def last_and_next(self, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
+        return {row["near"]: rows.last_and_next(row) for row in await self._store.fetch(_SQL["last_and_next"], job_ids)}
+
+    async def ledger(
+        self, uid: UserNumber | None, job_id: JobId, limit: int = 100, after: str | None = None
+    ) -> Page[Entry]:
+        if uid is not None and await self._jobs.read(uid, job_id) is None:
+            return Page(())
+        at, entry_id = unmark(after, tuple[int, int]) if after else (NEVER, 0)
+        found = await self._store.fetch(_SQL["list_ledger"], job_id, at, entry_id, limit + 1)
+        return page(found, limit, rows.entry, lambda row: (row["last_at"], row["entry_id"]))
+
+    async def dead_letters(self, uid: UserNumber | None, limit: int = 100, after: str | None = None) -> Page[RunView]:
+        at, last = unmark(after, tuple[int, UUID]) if after else (NEVER, LAST)
+        which, who = ("list_dead", []) if uid is None else ("list_dead_of_user", [uid])
+        found = await self._store.fetch(_SQL[which], at, last, limit + 1, *who)
+        return page(found, limit, rows.view, lambda row: (row["ended_at"], row["run_id"]))
 
 
 async def list_jobs(store: Store, query: JobQuery) -> Page[JobRow]:

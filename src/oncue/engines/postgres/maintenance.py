@@ -12,10 +12,11 @@ from uuid import UUID
 from asyncpg import Record
 
 from oncue.domain.ids import NO_CLASS, UserNumber, uuid7
-from oncue.domain.instants import Instant
+from oncue.domain.instants import Duration, Instant
 from oncue.domain.job import JobStatus, decode_spec, definition_of
 from oncue.engines.bites import BITE, USERS_AT_ONCE, Walk, all_of, in_bites
 from oncue.engines.letters import letters_dropped
+from oncue.engines.port import ROLLED_UP_AT_ONCE
 from oncue.engines.postgres import idempotency, meters
 from oncue.engines.postgres.classes import let_go
 from oncue.engines.postgres.inserting import write_audit
@@ -30,7 +31,7 @@ NOBODY = UUID(int=0)
 BEFORE_ALL = -(2**63)
 
 
-class Maintenance:
+class PostgresMaintenance:
     def __init__(self, store: Store, pieces: Partitions, settings: Settings) -> None:
         self._store = store
         self._pieces = pieces
@@ -42,8 +43,17 @@ class Maintenance:
         )
         self._classes = Walk()
 
-    async def maintain(self, now: Instant, cutoff: Instant) -> int:
-        """How many pieces were dropped. Whatever refers to history only now and then is looked at after a drop."""
+    async def roll_up(self, limit: int = ROLLED_UP_AT_ONCE) -> int:
+        [(folded,)] = await self._store.fetch(_SQL["roll_up"], limit)
+        return int(folded)
+
+    async def tended(self, now: Instant, step: Duration) -> Instant:
+        [(at,)] = await self._store.fetch(_SQL["tended"], now, step)
+        return Instant(at)
+
+    async def maintain(self, now: Instant, keep: Duration) -> int:
+        """Whatever refers to history only now and then is looked at after a drop."""
+        cutoff = Instant(now - keep)
         self._dropped = 0
         parts = (
             partial(self._make_room, now),

@@ -14,7 +14,7 @@ from oncue.domain.overlap import HeldRun, Unbegun, Withdrawal
 from oncue.domain.planning import PLANNED_AT_ONCE, DueJob, Plan
 from oncue.domain.run import State
 from oncue.domain.zones import PACKAGED
-from oncue.engines.deciding import plans_of
+from oncue.engines.deciding import permitted, planned, plans_of
 from oncue.engines.port import Count, Permitted, Planned
 from oncue.engines.postgres import lanes, meters, rows
 from oncue.engines.postgres.counting import count
@@ -58,14 +58,7 @@ class PostgresPlanning:
 
         plans, newer = await self._pieces.write("ledger", [now], plan)
         soonest = await self._store.fetch("select min(next_at) from agenda where rules is null or $1", newer is None)
-        next_at = soonest[0][0]
-        return Planned(
-            jobs=len(plans),
-            runs=sum(len(made.runs) for made in plans),
-            first_due=min((run.wanted for made in plans for run in made.runs), default=None),
-            next_at=None if next_at == NEVER else next_at,
-            newer_rules=newer,
-        )
+        return planned(plans, soonest[0][0], newer)
 
     async def overdue(self, limit: int, now: Instant) -> list[HeldRun]:
         found = await self._store.fetch(_SQL["overdue"], limit, now)
@@ -88,10 +81,10 @@ class PostgresPlanning:
     async def permit(self, until: Instant, limit: int, now: Instant) -> Permitted:
         next_at, check_at = await self._next_grant()
         if next_at > until and check_at > now:
-            return Permitted(next_at=None if next_at == NEVER else next_at)
+            return permitted([], next_at)
         due = await self._store.write(lambda c: meters.permit(c, until, limit, now))
         next_at, _ = await self._next_grant()
-        return Permitted(len(due), min(due, default=None), None if next_at == NEVER else next_at)
+        return permitted(due, next_at)
 
     async def recall(self, until: Instant, now: Instant) -> int:
         return await self._store.write(lambda c: meters.recall(c, until, now))

@@ -6,8 +6,10 @@ import socket
 
 import asyncpg
 
+from oncue.engines.reasons import Kinds, worded
+
 # The first that fits; what comes further down is more general.
-_WORDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (
+_WORDS: tuple[tuple[Kinds, str], ...] = (
     ((TimeoutError, asyncpg.QueryCanceledError, asyncpg.LockNotAvailableError), "no answer in time"),
     (ConnectionRefusedError, "nobody listens there: the connection was refused"),
     (socket.gaierror, "no such host name"),
@@ -32,9 +34,4 @@ _WORDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str],
 
 def reason(away: BaseException) -> str:
     """What an operator can do something about. What the server itself said is repeated, up to a line."""
-    for kinds, words in _WORDS:
-        if isinstance(away, kinds):
-            return words
-    if isinstance(away, OSError):
-        return away.strerror or "the connection was lost"
-    return f"it says: {' '.join(str(away).split())[:200]}"
+    return worded(away, _WORDS, "the connection was lost", "it says")

@@ -12,9 +12,11 @@ from oncue.domain.ids import SCHEDULE, JobId, UserNumber, WorkerId, created_at
 from oncue.domain.instants import NEVER
 from oncue.domain.job import Cursor, Job, JobStatus, decode_spec, encode_spec
 from oncue.domain.lane import Held
+from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settlement, State
 from oncue.engines.port import JobRow, LastAndNext
 from oncue.engines.stored import STATUS_NUMBER, STATUSES, TRIGGERS
+from oncue.engines.unreadable import name_of
 
 WAITING = (
     "run_id job_id uid class_id due wanted nominal origin trigger job_version token failures losses held lane gate"
@@ -139,16 +141,6 @@ def dead(settled: Settlement, worker_id: WorkerId) -> tuple[Any, ...]:
     )
 
 
-def name_of(spec: bytes | None) -> str | None:
-    """The name in an encoded definition, decoding it only if there is one."""
-    if spec is None or b'"name":' not in spec:
-        return None
-    try:
-        return decode_spec(spec).name
-    except ValueError:  # a run whose definition cannot be read must be able to end all the same
-        return None
-
-
 def _origin(origin: UUID) -> UUID | None:
     return None if origin is SCHEDULE else origin
 
@@ -224,6 +216,12 @@ def last_and_next(row: Record) -> LastAndNext:
         return LastAndNext(None, row["next_at"])
     _, *last, (_, next_at) = row.items()
     return LastAndNext(view(dict(last)), next_at)
+
+
+def entry(row: Record) -> Entry:
+    return Entry(
+        row["job_id"], row["first_at"], row["last_at"], row["n"], Outcome(row["outcome"]), row["reason"], row["run_id"]
+    )
 
 
 def cursor(row: Record) -> Cursor:

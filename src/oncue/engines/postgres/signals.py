@@ -11,7 +11,7 @@ import asyncpg
 import msgspec
 
 from oncue.domain.errors import StoreUnavailable
-from oncue.engines.hints import reader, sooner
+from oncue.engines.hints import Pending, reader
 from oncue.engines.port import Hint, Topic
 from oncue.engines.postgres.store import AWAY, Connection, Store
 
@@ -30,16 +30,18 @@ class PostgresSignals:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._pending: dict[tuple[Topic, str | None], Hint] = {}
+        self._pending = Pending()
         self._flushing: asyncio.Task[None] | None = None
         self._hearing: dict[asyncio.Task[None], asyncio.Event] = {}  # and what tells each that it is enough
         self._closing = asyncio.Event()
 
     async def send(self, hints: Sequence[Hint]) -> None:
-        for hint in hints:
-            key = (hint.topic, hint.target)
-            self._pending[key] = sooner(self._pending.get(key), hint)
-        if self._pending and not self._closing.is_set() and (self._flushing is None or self._flushing.done()):
+        self._pending.add(hints)
+        if (
+            self._pending.something.is_set()
+            and not self._closing.is_set()
+            and (self._flushing is None or self._flushing.done())
+        ):
             self._flushing = asyncio.create_task(self._flush())
 
     async def listen(self) -> AsyncIterator[Hint]:
@@ -69,11 +71,10 @@ class PostgresSignals:
                 task.cancel()
 
     async def _flush(self) -> None:
-        while self._pending:
+        while self._pending.something.is_set():
             await _happens_within(self._closing, LINGER)
-            hints, self._pending = self._pending.values(), {}
             try:
-                await self._store.write(partial(_notify, texts=list(_packed(hints))))
+                await self._store.write(partial(_notify, texts=list(_packed(self._pending.take()))))
             except (StoreUnavailable, asyncpg.PostgresError):
                 return  # hints may be lost: whoever needed them polls
 

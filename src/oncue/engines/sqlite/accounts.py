@@ -1,18 +1,15 @@
-"""Users, their keys, and what they did."""
+"""Users and their keys."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 from oncue.domain.ids import KeyId, UserNumber
 from oncue.domain.instants import Instant
-from oncue.engines.marks import mark, unmark
-from oncue.engines.port import AuditEntry, IdempotencyKey, Key, Page, Reserved, Revoked, Role
+from oncue.engines.port import Key, Revoked, Role
 from oncue.engines.sql import statements
-from oncue.engines.sqlite import idempotency, rows
-from oncue.engines.sqlite.inserting import write_audit
+from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
 
 _SQL = statements("oncue.engines.sqlite")
@@ -56,28 +53,6 @@ class SqliteAccounts:
 
         return await self._store.write(revoke)
 
-    async def reserve(self, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID) -> Reserved:
-        return await self._store.write(lambda db: idempotency.reserve(db, uid, idempotency_key, made))
-
-    async def answered(self, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID, answer: bytes) -> None:
-        await self._store.write(lambda db: idempotency.answered(db, uid, idempotency_key, made, answer))
-
-    async def refused(self, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID) -> None:
-        await self._store.write(lambda db: idempotency.refused(db, uid, idempotency_key, made))
-
-    async def record(self, audit_entries: Sequence[AuditEntry]) -> None:
-        await self._store.write(lambda db: write_audit(db, audit_entries))
-
-    async def audit(
-        self, uid: UserNumber | None = None, limit: int = 100, after: str | None = None
-    ) -> Page[AuditEntry]:
-        at, deed_id = unmark(after, tuple[int, int]) if after else (2**63 - 1, 0)
-        which = "audit" if uid is None else "audit_of_user"
-        given = {"uid": uid, "at": at, "deed_id": deed_id, "limit": limit + 1}
-        found = await self._store.read(lambda db: fetch(db, _SQL[which], given))
-        more = mark(found[limit - 1][:2]) if len(found) > limit else None
-        return Page(tuple(_audit_entry(row) for row in found[:limit]), more)
-
 
 def _key_row(key: Key) -> tuple[Any, ...]:
     return (
@@ -94,8 +69,3 @@ def _key_row(key: Key) -> tuple[Any, ...]:
 def _key(row: rows.Row) -> Key:
     key_id, key_hash, uid, user_id, role, created_at, expires_at, revoked_at = row
     return Key(KeyId(UUID(bytes=key_id)), key_hash, uid, user_id, Role(role), created_at, expires_at, revoked_at)
-
-
-def _audit_entry(row: rows.Row) -> AuditEntry:
-    at, _, uid, key_id, action, object_id, detail, address = row
-    return AuditEntry(at, uid, rows.id_or_none(key_id), action, rows.id_or_none(object_id), detail, address)

@@ -4,12 +4,29 @@ from __future__ import annotations
 
 from oncue.clock import SystemClock
 from oncue.domain.instants import Duration, Instant
-from oncue.engines.port import Accounts, Capabilities, Fleet, History, Jobs, Planning, Running, Signals
+from oncue.engines.port import (
+    Accounts,
+    Audit,
+    Capabilities,
+    Fleet,
+    History,
+    Idempotency,
+    Jobs,
+    Lists,
+    Maintenance,
+    Planning,
+    Running,
+    Signals,
+)
 from oncue.engines.sql import statements
 from oncue.engines.sqlite.accounts import SqliteAccounts
+from oncue.engines.sqlite.audit import SqliteAudit
 from oncue.engines.sqlite.fleet import SqliteFleet
 from oncue.engines.sqlite.history import SqliteHistory
+from oncue.engines.sqlite.idempotency import SqliteIdempotency
 from oncue.engines.sqlite.jobs import SqliteJobs
+from oncue.engines.sqlite.lists import SqliteLists
+from oncue.engines.sqlite.maintenance import SqliteMaintenance
 from oncue.engines.sqlite.migrate import migrate
 from oncue.engines.sqlite.partitions import Partitions
 from oncue.engines.sqlite.planning import SqlitePlanning
@@ -29,14 +46,17 @@ class SqliteEngine:
         self._store = store
         self._signals = SqliteSignals(store.path)
         pieces = Partitions(settings.history_width)
-        jobs = SqliteJobs(store, pieces, settings.quota_classes)
-        self.jobs: Jobs = jobs
+        self.jobs: Jobs = SqliteJobs(store, pieces, settings.quota_classes)
         self.planning: Planning = SqlitePlanning(store, pieces)
         self.running: Running = SqliteRunning(store, pieces)
         self.fleet: Fleet = SqliteFleet(store)
-        self.history: History = SqliteHistory(store, pieces, jobs, settings)
-        self.accounts: Accounts = SqliteAccounts(store)
         self.signals: Signals = self._signals
+        self.history: History = SqliteHistory(store, settings)
+        self.lists: Lists = SqliteLists(store, self.jobs)
+        self.accounts: Accounts = SqliteAccounts(store)
+        self.audit: Audit = SqliteAudit(store)
+        self.idempotency: Idempotency = SqliteIdempotency(store)
+        self.maintenance: Maintenance = SqliteMaintenance(store, pieces, settings)
 
     @classmethod
     async def open(cls, settings: Settings) -> SqliteEngine:

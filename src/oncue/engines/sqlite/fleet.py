@@ -44,12 +44,14 @@ class SqliteFleet:
             if known is None:
                 return None
             [(place, peers)] = fetch(db, _SQL["place"], (worker_id.bytes,))
-            return Beat(_mail(db, worker_id), place, peers)
+            return Beat(place, peers)
 
         return await self._store.write(beat)
 
     async def cancel_requests(self, worker_id: WorkerId) -> tuple[CancelRequest, ...]:
-        return await self._store.read(lambda db: _mail(db, worker_id), hot=True)
+        ask = _SQL["cancel_requests"]
+        found = await self._store.read(lambda db: fetch(db, ask, (worker_id.bytes,)), hot=True)
+        return tuple(CancelRequest(RunId(UUID(bytes=run_id))) for (run_id,) in found)
 
     async def expire_workers(self, silent: Mapping[WorkerId, Instant]) -> list[WorkerId]:
         def expire_workers(db: Connection) -> list[WorkerId]:
@@ -85,12 +87,6 @@ class SqliteFleet:
 
     async def paused_queues(self) -> dict[str, Instant]:
         return dict(await self._store.read(lambda db: fetch(db, "select queue, paused_at from queues")))
-
-
-def _mail(db: Connection, worker_id: WorkerId) -> tuple[CancelRequest, ...]:
-    return tuple(
-        CancelRequest(RunId(UUID(bytes=run_id))) for (run_id,) in fetch(db, _SQL["cancel_requests"], (worker_id.bytes,))
-    )
 
 
 def _json(values: Sequence[object]) -> str:

@@ -13,11 +13,12 @@ from uuid import UUID
 import msgspec
 
 from oncue.domain.following import followed, is_meant, is_outdated
-from oncue.domain.ids import ClassId, JobId, RunId, WorkerId
+from oncue.domain.ids import ClassId, JobId, RunId
 from oncue.domain.instants import NEVER, Duration, Instant
 from oncue.domain.job import Job, JobStatus, WaitingRun
 from oncue.domain.lane import Held
 from oncue.domain.run import State
+from oncue.engines.finishing import Bite
 from oncue.engines.port import Count
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
@@ -33,15 +34,6 @@ _SQL = statements("oncue.engines.sqlite")
 
 BITE = 1_000  # runs in one turn: some dozen milliseconds
 JUST_NOW = Duration(20_000)  # what was asked for together with others is wanted that much later, in their order
-
-
-class Bite(msgspec.Struct, frozen=True):
-    """What one turn did. `purge`: it is done, and what is left may go."""
-
-    stopped: tuple[RunId, ...] = ()
-    told: tuple[tuple[RunId, WorkerId], ...] = ()
-    done: bool = True
-    purge: bool = False
 
 
 class Note(msgspec.Struct, frozen=True):

@@ -7,34 +7,26 @@ from collections.abc import Sequence
 
 import msgspec
 
-from oncue.domain.ids import JobId, RunId, UserNumber
-from oncue.domain.instants import NEVER, Duration, Instant
+from oncue.domain.ids import RunId, UserNumber
+from oncue.domain.instants import Instant
 from oncue.domain.lane import Held
-from oncue.domain.ledger import Entry
 from oncue.domain.run import NewRun, RunView, State
-from oncue.engines.marks import mark, unmark
 from oncue.engines.port import (
-    ROLLED_UP_AT_ONCE,
     Count,
     Counter,
-    LastAndNext,
-    Page,
     Quota,
     RunDiagnosis,
-    RunQuery,
     Usage,
 )
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.inserting import insert_runs
-from oncue.engines.sqlite.jobs import SqliteJobs
 from oncue.engines.sqlite.lanes import tend
-from oncue.engines.sqlite.lists import LAST, last_and_next, list_recent, list_runs
-from oncue.engines.sqlite.maintenance import Maintenance
-from oncue.engines.sqlite.partitions import Partitions, find_ended
+from oncue.engines.sqlite.partitions import find_ended
 from oncue.engines.sqlite.quotas import grow
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
 from oncue.engines.touched import TouchedLanes
+from oncue.engines.unreadable import name_of
 from oncue.settings import Settings
 
 _SQL = statements("oncue.engines.sqlite")
@@ -54,12 +46,9 @@ _GATE = {
 
 
 class SqliteHistory:
-    def __init__(self, store: Store, pieces: Partitions, jobs: SqliteJobs, settings: Settings) -> None:
+    def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
-        self._pieces = pieces
-        self._jobs = jobs
         self._settings = settings
-        self._maintenance = Maintenance(store, pieces, settings)
 
     async def run(self, uid: UserNumber | None, run_id: RunId) -> RunView | None:
         return await self._store.read(lambda db: _find(db, uid, run_id))
@@ -71,45 +60,13 @@ class SqliteHistory:
 
         return await self._store.read(look)
 
-    async def runs(self, query: RunQuery) -> Page[RunView]:
-        return await self._store.read(lambda db: list_runs(db, query))
-
-    async def recent(self, uid: UserNumber | None, since: Instant, limit: int) -> list[RunView]:
-        def look(db: Connection) -> list[RunView]:
-            retried = fetch(db, _SQL["retried_since"], (uid, since, limit))
-            return [*list_recent(db, uid, since, limit), *map(rows.view, retried)]
-
-        return await self._store.read(look)
-
-    async def last_and_next(self, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
-        return await self._store.read(lambda db: last_and_next(db, job_ids))
-
-    async def ledger(
-        self, uid: UserNumber | None, job_id: JobId, limit: int = 100, after: str | None = None
-    ) -> Page[Entry]:
-        if uid is not None and await self._jobs.read(uid, job_id) is None:
-            return Page(())
-        at, entry_id = unmark(after, tuple[int, int]) if after else (NEVER, 0)
-        given = (job_id.bytes, at, entry_id, limit + 1)
-        found = await self._store.read(lambda db: fetch(db, _SQL["list_ledger"], given))
-        more = mark((found[limit - 1][2], found[limit - 1][7])) if len(found) > limit else None
-        return Page(tuple(rows.entry(row[:7]) for row in found[:limit]), more)
-
-    async def dead_letters(self, uid: UserNumber | None, limit: int = 100, after: str | None = None) -> Page[RunView]:
-        at, last = unmark(after, tuple[int, bytes]) if after else (NEVER, LAST)
-        statement = _SQL["list_dead"].format(who="" if uid is None else "uid = :uid and ")
-        given = {"uid": uid, "at": at, "last": last, "limit": limit + 1}
-        found = [rows.view(row) for row in await self._store.read(lambda db: fetch(db, statement, given))]
-        more = mark((found[limit - 1].ended_at, found[limit - 1].run_id.bytes)) if len(found) > limit else None
-        return Page(tuple(found[:limit]), more)
-
     async def requeue(self, runs: Sequence[NewRun], now: Instant, quota: Quota | None = None) -> frozenset[RunId]:
         def requeue(db: Connection) -> frozenset[RunId]:
             fresh = [run for run in runs if run.parent is not None and _take_off(db, run.uid, run.parent)]
             for uid, n in sorted(Tally(run.uid for run in fresh).items()):
                 grow(db, uid, Usage(runs=n), quota)
             touched = TouchedLanes()
-            insert_runs(db, [(run, rows.name_of(run.spec)) for run in fresh], touched)
+            insert_runs(db, [(run, name_of(run.spec)) for run in fresh], touched)
             tend(db, touched)
             return frozenset(run.run_id for run in fresh)
 
@@ -131,16 +88,6 @@ class SqliteHistory:
         found = await self._store.read(lambda db: fetch(db, _SQL["counters"], (uid,)))
         # a newer oncue may count more
         return [Counter(uid, class_id, Count(what), n) for uid, class_id, what, n in found if what in COUNTED]
-
-    async def roll_up(self, limit: int = ROLLED_UP_AT_ONCE) -> int:
-        return 0  # counts are exact as they are written
-
-    async def tended(self, now: Instant, step: Duration) -> Instant:
-        [(at,)] = await self._store.write(lambda db: fetch(db, _SQL["tended"], (now, step)))
-        return Instant(at)
-
-    async def maintain(self, now: Instant, keep: Duration) -> int:
-        return await self._maintenance.maintain(now, Instant(now - keep))
 
 
 def _find(db: Connection, uid: UserNumber | None, run_id: RunId) -> RunView | None:

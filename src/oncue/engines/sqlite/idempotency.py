@@ -10,10 +10,26 @@ from oncue.domain.instants import Duration, Instant
 from oncue.engines.idempotency import OPEN, Kept, StoredKey, creation, reservation
 from oncue.engines.port import Creation, IdempotencyKey, NewJob, Reserved
 from oncue.engines.sql import statements
-from oncue.engines.sqlite.store import Connection, fetch, first
+from oncue.engines.sqlite.store import Connection, Store, fetch, first
 
 _SQL = statements("oncue.engines.sqlite")
 GENERATIONS = (0, 1)
+
+
+class SqliteIdempotency:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def reserve(self, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID) -> Reserved:
+        return await self._store.write(lambda db: _reserve(db, uid, idempotency_key, made))
+
+    async def answered(self, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID, answer: bytes) -> None:
+        given = (idempotency_key.body_hash, answer, uid, idempotency_key.key_hash, made.bytes)
+        await self._store.write(lambda db: _update(db, "answer_repeat", given))
+
+    async def refused(self, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID) -> None:
+        given = (uid, idempotency_key.key_hash, idempotency_key.body_hash, made.bytes)
+        await self._store.write(lambda db: _update(db, "open_repeat", given))
 
 
 def by_key(db: Connection, new: NewJob, taken: dict[StoredKey, Kept]) -> Creation:
@@ -33,7 +49,7 @@ def keep(db: Connection, stored: Iterable[NewJob]) -> None:
         _add(db, keyed)
 
 
-def reserve(db: Connection, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID) -> Reserved:
+def _reserve(db: Connection, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID) -> Reserved:
     kept = _find(db, uid, idempotency_key.key_hash)
     if kept is None:
         kept = Kept(idempotency_key.body_hash, made)
@@ -41,14 +57,6 @@ def reserve(db: Connection, uid: UserNumber, idempotency_key: IdempotencyKey, ma
     elif kept.body_hash == OPEN:
         _update(db, "reuse_repeat", (idempotency_key.body_hash, uid, idempotency_key.key_hash))
     return reservation(kept, idempotency_key, made)
-
-
-def answered(db: Connection, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID, answer: bytes) -> None:
-    _update(db, "answer_repeat", (idempotency_key.body_hash, answer, uid, idempotency_key.key_hash, made.bytes))
-
-
-def refused(db: Connection, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID) -> None:
-    _update(db, "open_repeat", (uid, idempotency_key.key_hash, idempotency_key.body_hash, made.bytes))
 
 
 def turn(db: Connection, now: Instant, keep: Duration) -> None:

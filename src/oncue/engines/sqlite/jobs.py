@@ -7,31 +7,32 @@ from functools import partial
 from uuid import UUID
 
 from oncue.domain.change import JobChange, classed
-from oncue.domain.ids import NO_CLASS, ClassId, JobId, RunId, UserNumber, WorkerId, created_at
+from oncue.domain.ids import NO_CLASS, ClassId, JobId, RunId, UserNumber, created_at
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import MOST_READ, Cursor, Job, JobStatus, Snapshot, Spec, WaitingRun, decode_spec, definition_of
 from oncue.domain.lane import Held
 from oncue.domain.placement import ClassKey
 from oncue.domain.run import NewRun, State
 from oncue.engines.admitting import StableKey, definitions, first_with_each
-from oncue.engines.bites import BITES_AT_ONCE
 from oncue.engines.classing import numbered, told
 from oncue.engines.classing import wanted as wanted_classes
+from oncue.engines.finishing import NOTHING_LEFT, Bite, purge_some, take_bites
 from oncue.engines.idempotency import Kept, StoredKey
-from oncue.engines.port import Cancelled, Created, Creation, JobQuery, JobRow, KeyHolder, NewJob, Page, Quota
+from oncue.engines.port import Cancelled, Created, Creation, KeyHolder, NewJob, Quota
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import following, idempotency, rows
 from oncue.engines.sqlite.classes import classes_for, read_classes
-from oncue.engines.sqlite.following import Bite, Note
+from oncue.engines.sqlite.following import Note
 from oncue.engines.sqlite.inserting import insert_many, insert_runs, write_audit, write_ledger
 from oncue.engines.sqlite.lanes import tend
-from oncue.engines.sqlite.lists import find_one_shot, list_jobs, runs_of
+from oncue.engines.sqlite.lists import find_one_shot, runs_of
 from oncue.engines.sqlite.partitions import Partitions, existing, find_ended
 from oncue.engines.sqlite.purging import purge
 from oncue.engines.sqlite.quotas import admit_counted, grow, put_bounds
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
 from oncue.engines.stored import STATUS_NUMBER, STATUSES
 from oncue.engines.touched import TouchedLanes
+from oncue.engines.unreadable import name_of
 
 _SQL = statements("oncue.engines.sqlite")
 
@@ -72,9 +73,8 @@ class SqliteJobs:
         if found is None:
             return None
         bite, final = found
-        left = Cancelled() if bite.done else await self.finish(job_id, now)
-        told = dict(bite.told) | dict(left.told)
-        return Cancelled(bite.stopped + left.stopped, tuple(told.items()), final)
+        left = NOTHING_LEFT if bite.done else await self.finish(job_id, now)
+        return bite.answer(left, final)
 
     async def unfinished(self, limit: int) -> list[JobId]:
         ask = "select job_id from unfinished order by job_id limit ?"
@@ -82,34 +82,17 @@ class SqliteJobs:
         return [JobId(UUID(bytes=job_id)) for (job_id,) in found]
 
     async def finish(self, job_id: JobId, now: Instant) -> Cancelled:
-        stopped: list[RunId] = []
-        told: dict[RunId, WorkerId] = {}
-        bite = Bite(done=False)
-        for _ in range(BITES_AT_ONCE):
-            bite = await self._store.write(partial(self._next_bite, job_id, now))
-            stopped += bite.stopped
-            told.update(bite.told)
-            if bite.done:
-                break
-        if bite.purge:
-            await self._purge_some(job_id)
-        return Cancelled(tuple(stopped), tuple(told.items()))
-
-    async def _purge_some(self, job_id: JobId) -> None:
-        for _ in range(BITES_AT_ONCE):
-            if not await self.purge(job_id, following.BITE):
-                break
-        if await self.read(None, job_id) is None:
-            await self._store.write(lambda db: following.forget(db, job_id))
+        next_bite = partial(self._next_bite, job_id, now)
+        taken = await take_bites(lambda: self._store.write(next_bite))
+        if taken.purge:
+            await purge_some(self, job_id, lambda: self._store.write(lambda db: following.forget(db, job_id)))
+        return taken.answer()
 
     async def purge_later(self, job_id: JobId, now: Instant) -> None:
         await self._store.write(lambda db: following.note(db, job_id, Note(now, purge=True)))
 
     async def purge(self, job_id: JobId, limit: int) -> int:
         return await self._store.write(lambda db: purge(db, job_id, limit))
-
-    async def list(self, query: JobQuery) -> Page[JobRow]:
-        return await self._store.read(lambda db: list_jobs(db, query))
 
     def _next_bite(self, job_id: JobId, now: Instant, db: Connection) -> Bite:
         return following.next_bite(db, self._pieces, job_id, now)
@@ -316,7 +299,7 @@ def _add(db: Connection, runs: Sequence[NewRun], tokens: Mapping[bytes, int], to
     if runs:
         there = existing(db, [run.run_id.bytes for run in runs])
         fresh = [run for run in runs if run.run_id.bytes not in there]
-        insert_runs(db, [(run, rows.name_of(run.spec)) for run in fresh], touched, tokens)
+        insert_runs(db, [(run, name_of(run.spec)) for run in fresh], touched, tokens)
         for run in fresh:
             if run.run_id == run.job_id and run.spec is not None:
                 _put_tags(db, run.uid, run.job_id, decode_spec(run.spec))

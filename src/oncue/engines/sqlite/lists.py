@@ -14,14 +14,15 @@ from uuid import UUID
 from oncue.domain.ids import JobId, UserNumber
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import MOST_READ, JobStatus, decode_spec
+from oncue.domain.ledger import Entry
 from oncue.domain.run import RunView, State
-from oncue.engines.marks import mark, unmark
-from oncue.engines.port import JobQuery, JobRow, LastAndNext, Page, RunQuery
+from oncue.engines.marks import mark, page, unmark
+from oncue.engines.port import JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.classes import all_busy
 from oncue.engines.sqlite.partitions import Piece, find_ended, pieces
-from oncue.engines.sqlite.store import Connection, fetch, first, stream
+from oncue.engines.sqlite.store import Connection, Store, fetch, first, stream
 from oncue.engines.stored import STATUSES
 
 _SQL = statements("oncue.engines.sqlite")
@@ -35,6 +36,45 @@ NO_JOB: rows.Row = (None,) * 11  # what matches no query: its job is gone
 T = TypeVar("T")
 Place = tuple[str, int, bytes]
 Walk = Iterator[tuple[Place, rows.Row]]
+
+
+class SqliteLists:
+    def __init__(self, store: Store, jobs: Jobs) -> None:
+        self._store = store
+        self._jobs = jobs
+
+    async def jobs(self, query: JobQuery) -> Page[JobRow]:
+        return await self._store.read(lambda db: list_jobs(db, query))
+
+    async def runs(self, query: RunQuery) -> Page[RunView]:
+        return await self._store.read(lambda db: list_runs(db, query))
+
+    async def recent(self, uid: UserNumber | None, since: Instant, limit: int) -> list[RunView]:
+        def look(db: Connection) -> list[RunView]:
+            retried = fetch(db, _SQL["retried_since"], (uid, since, limit))
+            return [*list_recent(db, uid, since, limit), *map(rows.view, retried)]
+
+        return await self._store.read(look)
+
+    async def last_and_next(self, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
+        return await self._store.read(lambda db: last_and_next(db, job_ids))
+
+    async def ledger(
+        self, uid: UserNumber | None, job_id: JobId, limit: int = 100, after: str | None = None
+    ) -> Page[Entry]:
+        if uid is not None and await self._jobs.read(uid, job_id) is None:
+            return Page(())
+        at, entry_id = unmark(after, tuple[int, int]) if after else (NEVER, 0)
+        given = (job_id.bytes, at, entry_id, limit + 1)
+        found = await self._store.read(lambda db: fetch(db, _SQL["list_ledger"], given))
+        return page(found, limit, lambda row: rows.entry(row[:7]), lambda row: (row[2], row[7]))
+
+    async def dead_letters(self, uid: UserNumber | None, limit: int = 100, after: str | None = None) -> Page[RunView]:
+        at, last = unmark(after, tuple[int, bytes]) if after else (NEVER, LAST)
+        statement = _SQL["list_dead"].format(who="" if uid is None else "uid = :uid and ")
+        given = {"uid": uid, "at": at, "last": last, "limit": limit + 1}
+        found = await self._store.read(lambda db: fetch(db, statement, given))
+        return page(found, limit, rows.view, lambda row: (row[15], row[0]))
 
 
 def list_jobs(db: Connection, query: JobQuery) -> Page[JobRow]:

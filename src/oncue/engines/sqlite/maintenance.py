@@ -14,10 +14,11 @@ from typing import TypeVar
 import apsw
 
 from oncue.domain.ids import NO_CLASS, uuid7
-from oncue.domain.instants import Instant
+from oncue.domain.instants import Duration, Instant
 from oncue.domain.job import JobStatus, decode_spec, definition_of
 from oncue.engines.bites import BITE, Walk, all_of, in_bites
 from oncue.engines.letters import letters_dropped
+from oncue.engines.port import ROLLED_UP_AT_ONCE
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import idempotency, meters, rows
 from oncue.engines.sqlite.classes import let_go
@@ -33,7 +34,7 @@ BEFORE_ALL = -(2**63)
 Place = TypeVar("Place")
 
 
-class Maintenance:
+class SqliteMaintenance:
     def __init__(self, store: Store, pieces: Partitions, settings: Settings) -> None:
         self._store = store
         self._pieces = pieces
@@ -44,8 +45,16 @@ class Maintenance:
         )
         self._classes = Walk()
 
-    async def maintain(self, now: Instant, cutoff: Instant) -> int:
-        """How many pieces were dropped. Whatever refers to history only now and then is looked at after a drop."""
+    async def roll_up(self, limit: int = ROLLED_UP_AT_ONCE) -> int:
+        return 0  # counts are exact as they are written
+
+    async def tended(self, now: Instant, step: Duration) -> Instant:
+        [(at,)] = await self._store.write(lambda db: fetch(db, _SQL["tended"], (now, step)))
+        return Instant(at)
+
+    async def maintain(self, now: Instant, keep: Duration) -> int:
+        """Whatever refers to history only now and then is looked at after a drop."""
+        cutoff = Instant(now - keep)
         self._dropped = 0
         settings = self._settings
         parts = (

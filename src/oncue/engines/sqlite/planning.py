@@ -17,7 +17,7 @@ from oncue.domain.overlap import HeldRun, Unbegun, Withdrawal
 from oncue.domain.planning import PLANNED_AT_ONCE, DueJob, Plan
 from oncue.domain.run import State
 from oncue.domain.zones import PACKAGED
-from oncue.engines.deciding import plans_of
+from oncue.engines.deciding import permitted, planned, plans_of
 from oncue.engines.port import Permitted, Planned
 from oncue.engines.rules import FORGOTTEN_AFTER, SAID_EVERY
 from oncue.engines.sql import statements
@@ -51,7 +51,7 @@ class SqlitePlanning:
         runs: int = PLANNED_AT_ONCE,
         rules: str = PACKAGED.version,
     ) -> Planned:
-        def plan(db: Connection) -> tuple[list[Plan], int | None, str | None]:
+        def plan(db: Connection) -> tuple[list[Plan], Instant | None, str | None]:
             newer = _newer_rules(db, rules, now)
             jobs, unreadable = readable(_take(db, since, until, limit, rules, newer), _due_job)
             plans = plans_of(jobs, decide, runs)
@@ -61,13 +61,7 @@ class SqlitePlanning:
             return plans, next_at[0][0], newer
 
         plans, next_at, newer = await self._store.write(plan)
-        return Planned(
-            jobs=len(plans),
-            runs=sum(len(made.runs) for made in plans),
-            first_due=min((run.wanted for made in plans for run in made.runs), default=None),
-            next_at=None if next_at in (None, NEVER) else Instant(next_at),
-            newer_rules=newer,
-        )
+        return planned(plans, next_at, newer)
 
     async def overdue(self, limit: int, now: Instant) -> list[HeldRun]:
         return await self._store.read(lambda db: _overdue(db, limit, now))
@@ -86,11 +80,11 @@ class SqlitePlanning:
         def permit(db: Connection) -> Permitted:
             due = meters.permit(db, until, limit, now)
             next_at, _ = _next_grant(db)
-            return Permitted(len(due), min(due, default=None), None if next_at == NEVER else next_at)
+            return permitted(due, next_at)
 
         next_at, check_at = await self._store.read(_next_grant)
         if next_at > until and check_at > now:
-            return Permitted(next_at=None if next_at == NEVER else next_at)
+            return permitted([], next_at)
         return await self._store.write(permit)
 
     async def recall(self, until: Instant, now: Instant) -> int:
@@ -137,9 +131,9 @@ def _write(db: Connection, plans: Sequence[Plan], now: Instant) -> None:
 
 
 def _put_off(db: Connection, unreadable: Sequence[rows.Row], now: Instant, rules: str) -> None:
-    for job_id, _, _, _, _, next_at, floor, planned, _ in unreadable:
+    for job_id, _, _, _, _, next_at, floor, so_far, _ in unreadable:
         if (later := put_off(UUID(bytes=job_id), next_at, now)) is not None:
-            db.execute(_SQL["plan_advance"], (later, floor, planned, rules, job_id))
+            db.execute(_SQL["plan_advance"], (later, floor, so_far, rules, job_id))
 
 
 def _withdraw(db: Connection, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:

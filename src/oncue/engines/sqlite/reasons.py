@@ -5,6 +5,7 @@ from __future__ import annotations
 import apsw
 
 from oncue.domain.errors import StoreRefused
+from oncue.engines.reasons import Kinds, worded
 
 # It can be used, and will not have what it was given: half a surrogate pair, a number that does not fit.
 REFUSED = (apsw.TooBigError, UnicodeEncodeError, OverflowError)
@@ -15,7 +16,7 @@ class Moved(OSError):
 
 
 # The first that fits.
-_WORDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (
+_WORDS: tuple[tuple[Kinds, str], ...] = (
     ((apsw.BusyError, apsw.LockedError, TimeoutError), "another program has it locked"),
     (apsw.InterruptError, "no answer in time"),
     (Moved, "it was deleted, moved or replaced while it was in use: put it back, or start oncue anew"),
@@ -29,12 +30,7 @@ _WORDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str],
 
 def reason(away: BaseException) -> str:
     """What an operator can do something about."""
-    for kinds, words in _WORDS:
-        if isinstance(away, kinds):
-            return words
-    if isinstance(away, OSError):
-        return away.strerror or "it does not read or write"
-    return f"SQLite says: {' '.join(str(away).split())[:200]}"
+    return worded(away, _WORDS, "it does not read or write", "SQLite says")
 
 
 def refusal(error: BaseException) -> BaseException:

@@ -18,6 +18,7 @@ from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settlement, State, Trigger
 from oncue.engines.port import AuditEntry, JobRow
 from oncue.engines.stored import STATUS_NUMBER, STATUSES, TRIGGERS
+from oncue.engines.unreadable import name_of
 
 Row = tuple[Any, ...]
 Id = TypeVar("Id", bound=UUID)
@@ -145,16 +146,6 @@ def ended(settlements: Iterable[Settlement], worker_id: bytes, *, whole: bool = 
         for run_id in (run.run_id.bytes,)
         for spec in (run.spec if whole or run.inline else None,)
     ]
-
-
-def name_of(spec: bytes | None) -> str | None:
-    """The name in an encoded definition, which is decoded only if there may be one."""
-    if spec is None or b'"name":' not in spec:
-        return None
-    try:
-        return decode_spec(spec).name
-    except ValueError:  # a run whose definition cannot be read must be able to end all the same
-        return None
 
 
 def job_row(job: Job, class_id: int) -> tuple[Any, ...]:

@@ -10,14 +10,14 @@ import hashlib
 import os
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
 import msgspec
 
-from oncue.engines.hints import reader, sooner
+from oncue.engines.hints import Pending, reader
 from oncue.engines.port import Hint, Topic
 
 PAUSE = 0.005  # seconds between two sendings: the first hint leaves at once, those that follow leave together
@@ -31,9 +31,9 @@ _decode = reader(msgspec.msgpack.Decoder)
 class SqliteSignals:
     def __init__(self, path: Path) -> None:
         self.folder = _folder(path)
-        self._pending = _Pending()
+        self._pending = Pending()
         self._pausing: asyncio.TimerHandle | None = None
-        self._listening: set[_Pending] = set()
+        self._listening: set[Pending] = set()
         self._closed = False
         self._mouth = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._mouth.setblocking(False)
@@ -44,7 +44,7 @@ class SqliteSignals:
             self._flush()
 
     async def listen(self) -> AsyncIterator[Hint]:
-        heard = _Pending()
+        heard = Pending()
         heard.add(Hint(topic) for topic in Topic)
         self._listening.add(heard)
         ear = _Ear(self.folder, heard)
@@ -86,29 +86,10 @@ class SqliteSignals:
             pass  # its ear is full, or it has just left: it polls
 
 
-class _Pending:
-    """Hints on their way, those about the same thing as one: there are never more than things to hint at."""
-
-    def __init__(self) -> None:
-        self.something = asyncio.Event()
-        self._hints: dict[tuple[Topic, str | None], Hint] = {}
-
-    def add(self, hints: Iterable[Hint]) -> None:
-        for hint in hints:
-            key = (hint.topic, hint.target)
-            self._hints[key] = sooner(self._hints.get(key), hint)
-            self.something.set()
-
-    def take(self) -> list[Hint]:
-        hints, self._hints = list(self._hints.values()), {}
-        self.something.clear()
-        return hints
-
-
 class _Ear:
     """A socket in the folder, and what it hears."""
 
-    def __init__(self, folder: Path, heard: _Pending) -> None:
+    def __init__(self, folder: Path, heard: Pending) -> None:
         self._path = folder / uuid4().hex[:12]
         self._heard = heard
         self._loop = asyncio.get_running_loop()

@@ -183,8 +183,8 @@ async def pass_days(store: Store, days: int) -> None:
     """As schedulers do, but less often."""
     for _ in range(days):
         store.advance(DAY)
-        await store.history.roll_up()
-        await store.history.maintain(store.now, KEEP)
+        await store.maintenance.roll_up()
+        await store.maintenance.maintain(store.now, KEEP)
 
 
 async def queues(store: Store) -> set[str]:
@@ -193,7 +193,7 @@ async def queues(store: Store) -> set[str]:
 
 async def test_a_class_that_nothing_refers_to_goes(store: Store) -> None:
     numbers = await store.jobs.intern([ClassKey("noop", queue=queue) for queue in ("a", "b", "newest")])
-    await store.history.maintain(store.now, KEEP)
+    await store.maintenance.maintain(store.now, KEEP)
     assert await queues(store) == {"a", "b"}
 
     await pass_days(store, 2)
@@ -283,7 +283,7 @@ async def test_a_job_made_after_its_class_went_has_one_that_is_there(store: Stor
 async def test_classes_go_in_as_many_turns_as_it_takes(store: Store) -> None:
     await store.jobs.intern([ClassKey("noop", queue=f"q{n}") for n in range(2_500)])
     await store.jobs.intern([ClassKey("noop", queue="newest")])
-    await store.history.maintain(store.now, KEEP)
+    await store.maintenance.maintain(store.now, KEEP)
 
     await pass_days(store, 2)
 

@@ -22,7 +22,7 @@ async def dead(store: Store, **how: Any) -> RunId:
 
 
 async def letters(store: Store, uid: UserNumber | None = None, limit: int = 100) -> list[RunView]:
-    return await everything(lambda after: store.history.dead_letters(uid, limit, after))
+    return await everything(lambda after: store.lists.dead_letters(uid, limit, after))
 
 
 async def requeued(store: Store, run_id: RunId) -> NewRun:
@@ -88,7 +88,7 @@ async def test_the_newest_come_first_page_by_page(store: Store) -> None:
     assert ids(await letters(store, store.uid, limit=3)) == runs[::-1]
     assert ids(await letters(store, limit=2)) == [theirs, *runs[::-1]]
     with pytest.raises(Invalid):
-        await store.history.dead_letters(None, after="nonsense")
+        await store.lists.dead_letters(None, after="nonsense")
 
 
 async def test_many_that_died_in_one_instant_are_listed_once_each(store: Store) -> None:
@@ -170,7 +170,7 @@ async def test_open_letters_outlive_their_stretch_of_history(store: Store) -> No
     await store.history.discard(None, [discarded])
     store.advance(100 * DAY)
 
-    await store.history.maintain(store.now, Duration(30 * DAY))
+    await store.maintenance.maintain(store.now, Duration(30 * DAY))
 
     assert only(await letters(store)).payload == b"[1]"
     assert (await store.run(kept)).payload == b"[1]"

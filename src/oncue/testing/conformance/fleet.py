@@ -12,7 +12,7 @@ from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import HOUR, SECOND, Instant
 from oncue.domain.policy import OnLost
 from oncue.domain.run import Claimed, Settled, Settlement, State, read_attempts
-from oncue.engines.port import Count, Task, Worker
+from oncue.engines.port import Beat, Count, Task, Worker
 from oncue.testing.conformance.store import LEASE, Store, ids, only
 
 
@@ -35,8 +35,7 @@ async def test_a_beat_says_how_it_is(store: Store) -> None:
 
     beat = await store.fleet.beat(worker, store.now, draining=True, classes=[number])
 
-    assert beat is not None
-    assert beat.cancel_requests == ()
+    assert beat == Beat(place=0, peers=1)
     known = only(await store.fleet.workers())
     assert (known.beat_at, known.draining, known.classes) == (store.now, True, (number,))
 
@@ -172,7 +171,7 @@ async def test_a_run_that_takes_three_workers_down_is_dead(store: Store) -> None
     view = await store.run(run_id)
     assert (view.state, view.failures, view.error_type) == (State.DEAD, 0, "WorkerLost")
     assert len(read_attempts(view.attempts)) == 3
-    assert ids((await store.history.dead_letters(None)).items) == [run_id]
+    assert ids((await store.lists.dead_letters(None)).items) == [run_id]
     await store.check_counts()
 
 

@@ -16,7 +16,7 @@ from oncue.testing.conformance.store import Store, everything, job_of, only
 
 
 async def listed(store: Store, **query: Any) -> list[JobRow]:
-    return await everything(lambda after: store.jobs.list(JobQuery(after=after, **query)))
+    return await everything(lambda after: store.lists.jobs(JobQuery(after=after, **query)))
 
 
 async def found(store: Store, **query: Any) -> set[JobId]:
@@ -167,19 +167,19 @@ async def test_edits_show_in_the_list(store: Store) -> None:
 async def test_a_job_mark_that_is_not_ours_is_refused(store: Store, mark: str) -> None:
     for query in (JobQuery(after=mark), JobQuery(after=mark, next_from=store.now), JobQuery(after=mark, tag="t")):
         with pytest.raises(Invalid):
-            await store.jobs.list(query)
+            await store.lists.jobs(query)
 
 
 async def test_a_mark_of_another_list_is_refused_or_harmless(store: Store) -> None:
     """A user may paste any page token anywhere: never an error of ours, never another user's jobs."""
     await store.one_shots(3, due=HOUR, uid=store.stranger, tags=("t",))
     await store.one_shots(3, due=HOUR, tags=("t",))
-    marks = [(await store.jobs.list(JobQuery(limit=1, **query))).next for query in LISTS]
+    marks = [(await store.lists.jobs(JobQuery(limit=1, **query))).next for query in LISTS]
 
     for mark in filter(None, marks):
         for query in LISTS:
             try:
-                page = await store.jobs.list(JobQuery(uid=store.uid, after=mark, **query))
+                page = await store.lists.jobs(JobQuery(uid=store.uid, after=mark, **query))
             except Invalid:
                 continue
             assert {row.job.uid for row in page.items} <= {store.uid}

@@ -23,14 +23,14 @@ async def test_the_ledger_is_read_newest_first_page_by_page(store: Store) -> Non
         store.advance(2 * MINUTE + 30 * SECOND)
         await store.plan_all()
 
-    entries = await everything(lambda after: store.history.ledger(store.uid, job_id, 2, after))
+    entries = await everything(lambda after: store.lists.ledger(store.uid, job_id, 2, after))
 
     assert len(entries) == 7
     assert [entry.first for entry in entries] == sorted((entry.first for entry in entries), reverse=True)
     assert sum(entry.count for entry in entries) == 14  # every fifth tick was planned on the instant
-    assert len((await store.history.ledger(None, job_id, 3)).items) == 3
+    assert len((await store.lists.ledger(None, job_id, 3)).items) == 3
     with pytest.raises(Invalid):
-        await store.history.ledger(None, job_id, after="nonsense")
+        await store.lists.ledger(None, job_id, after="nonsense")
 
 
 async def test_a_log_is_its_parts_in_order(store: Store) -> None:
@@ -75,20 +75,20 @@ async def test_old_history_is_dropped_and_young_history_stays(store: Store) -> N
     store.advance(MINUTE + 30 * SECOND)
     await store.plan_all()
     store.advance(20 * DAY)
-    await store.history.maintain(store.now, MONTH)
+    await store.maintenance.maintain(store.now, MONTH)
     young = await store.one_shot()
     await store.end(young, State.SUCCEEDED)
 
     assert await store.state(old) is State.SUCCEEDED
     store.advance(12 * DAY)
-    dropped = await store.history.maintain(store.now, MONTH)
+    dropped = await store.maintenance.maintain(store.now, MONTH)
 
     assert dropped >= 1
     assert await store.history.run(None, old) is None
     assert await store.history.read_log(old) == b""
     assert await store.ledger(job_id) == []
     assert only(await store.runs()).run_id == young
-    assert await store.history.maintain(store.now, MONTH) == 0
+    assert await store.maintenance.maintain(store.now, MONTH) == 0
 
 
 async def test_tending_leaves_what_lives(store: Store) -> None:
@@ -100,7 +100,7 @@ async def test_tending_leaves_what_lives(store: Store) -> None:
     job_id = await store.recurring(every=HOUR)
     store.advance(90 * DAY)
 
-    await store.history.maintain(store.now, MONTH)
+    await store.maintenance.maintain(store.now, MONTH)
 
     assert await store.state(waiting) is State.WAITING
     assert await store.claimable() == []
@@ -115,24 +115,24 @@ async def test_a_group_that_fell_empty_works_again_after_tending(store: Store) -
         store.advance(SECOND)
         assert await store.claimable() == [first]
         await store.end(first, State.SUCCEEDED)
-        await store.history.maintain(store.now, MONTH)
+        await store.maintenance.maintain(store.now, MONTH)
         assert await store.claimable() == [second]
         await store.end(second, State.SUCCEEDED)
-        await store.history.maintain(store.now, MONTH)
+        await store.maintenance.maintain(store.now, MONTH)
 
 
 async def test_the_time_to_tend_by_moves_forward_in_steps_and_back_at_once(store: Store) -> None:
     """Whoever asks, and however often: what one wrong reading of a clock drops is bounded."""
     other, began = await store.second(), store.now
 
-    assert await store.history.tended(store.now, DAY) == began
-    assert await other.history.tended(store.advance(DAY), DAY) == began + DAY
+    assert await store.maintenance.tended(store.now, DAY) == began
+    assert await other.maintenance.tended(store.advance(DAY), DAY) == began + DAY
     store.advance(3650 * DAY)
-    assert await store.history.tended(store.now, DAY) == began + 2 * DAY
-    assert await other.history.tended(store.now, DAY) == began + 3 * DAY
+    assert await store.maintenance.tended(store.now, DAY) == began + 2 * DAY
+    assert await other.maintenance.tended(store.now, DAY) == began + 3 * DAY
     store.advance(-3651 * DAY)
-    assert await store.history.tended(store.now, DAY) == began
-    assert await store.history.tended(store.at(HOUR), DAY) == began + HOUR
+    assert await store.maintenance.tended(store.now, DAY) == began
+    assert await store.maintenance.tended(store.at(HOUR), DAY) == began + HOUR
 
 
 async def test_a_dead_letter_is_kept_for_long_and_not_for_ever(store: Store) -> None:
@@ -141,17 +141,17 @@ async def test_a_dead_letter_is_kept_for_long_and_not_for_ever(store: Store) -> 
     await store.end(old, State.DEAD)
     store.advance(350 * DAY)
     await store.end(young, State.DEAD)
-    await store.history.maintain(store.now, MONTH)
-    assert len((await store.history.dead_letters(store.uid)).items) == 2
+    await store.maintenance.maintain(store.now, MONTH)
+    assert len((await store.lists.dead_letters(store.uid)).items) == 2
     store.advance(51 * DAY)
 
-    await store.history.maintain(store.now, MONTH)
+    await store.maintenance.maintain(store.now, MONTH)
 
-    assert [run.run_id for run in (await store.history.dead_letters(None)).items] == [young]
-    assert [run.run_id for run in (await store.history.dead_letters(store.uid)).items] == [young]
+    assert [run.run_id for run in (await store.lists.dead_letters(None)).items] == [young]
+    assert [run.run_id for run in (await store.lists.dead_letters(store.uid)).items] == [young]
     assert await store.history.run(None, old) is None
     assert await store.history.discard(None, [old]) == frozenset()
-    audit_entry = only((await store.accounts.audit(store.uid)).items)
+    audit_entry = only((await store.audit.entries(store.uid)).items)
     assert (audit_entry.action, audit_entry.key_id, audit_entry.detail) == (
         "dead_letters.drop",
         None,
@@ -172,15 +172,15 @@ async def test_an_ended_recurring_job_goes_when_its_last_run_has_left_history(st
     if how == "cancelled":
         await store.jobs.cancel(None, job_id, store.now)
     store.advance(20 * DAY)
-    await store.history.maintain(store.now, MONTH)
+    await store.maintenance.maintain(store.now, MONTH)
     assert (await store.snapshot(job_id)).job.status.name == how.upper()
     store.advance(12 * DAY)
 
-    assert await store.history.maintain(store.now, MONTH) >= 1
+    assert await store.maintenance.maintain(store.now, MONTH) >= 1
 
     assert await store.jobs.read(None, job_id) is None
-    assert [row.job.job_id for row in (await store.jobs.list(JobQuery(uid=store.uid))).items] == [lives]
-    assert (await store.jobs.list(JobQuery(uid=store.uid, tag="t"))).items == ()
+    assert [row.job.job_id for row in (await store.lists.jobs(JobQuery(uid=store.uid))).items] == [lives]
+    assert (await store.lists.jobs(JobQuery(uid=store.uid, tag="t"))).items == ()
     assert await store.keyed("lives") == lives
 
 
@@ -192,7 +192,7 @@ async def test_an_ended_job_with_a_dead_letter_stays(store: Store) -> None:
     await store.end(run_id, State.DEAD)
     store.advance(40 * DAY)
 
-    assert await store.history.maintain(store.now, MONTH) >= 1
+    assert await store.maintenance.maintain(store.now, MONTH) >= 1
 
     assert (await store.snapshot(job_id)).job.job_id == job_id
 
@@ -210,11 +210,11 @@ async def test_a_finished_job_that_was_put_is_known_by_its_key_and_not_for_ever(
     last = (await store.snapshot(new[1].job.job_id)).job
     while await store.jobs.read(None, new[1].job.job_id) is not None:
         store.advance(32 * DAY)
-        await store.history.maintain(store.now, MONTH)
+        await store.maintenance.maintain(store.now, MONTH)
 
     assert await store.keyed("one-shot") == new[0].job.job_id
     assert await store.jobs.keyed(store.uid, "recurring") == KeyHolder(last.job_id, definition_of(last.spec, b"2"))
     await store.end(await store.one_shot(), State.SUCCEEDED)  # so that there is something to drop
     store.advance(400 * DAY)
-    await store.history.maintain(store.now, MONTH)
+    await store.maintenance.maintain(store.now, MONTH)
     assert [await store.keyed(key) for key in ("one-shot", "recurring")] == [None, None]

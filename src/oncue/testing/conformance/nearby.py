@@ -12,7 +12,7 @@ from oncue.testing.conformance.store import Store, job_of, only
 
 
 async def near(store: Store, job_id: JobId) -> LastAndNext:
-    return (await store.history.last_and_next([job_id]))[job_id]
+    return (await store.lists.last_and_next([job_id]))[job_id]
 
 
 async def test_each_of_many_jobs_has_its_own_last_and_next(store: Store) -> None:
@@ -20,7 +20,7 @@ async def test_each_of_many_jobs_has_its_own_last_and_next(store: Store) -> None
     one_shots = [job_of(run_id) for run_id in await store.one_shots(3, due=HOUR, payload=b"1")]
     await store.plan(ahead=2 * MINUTE)
     ahead = [(None, store.at(MINUTE))] * 3 + [(None, store.at(HOUR))] * 3
-    found = await store.history.last_and_next([*jobs, *one_shots])
+    found = await store.lists.last_and_next([*jobs, *one_shots])
     assert [(found[job].last, found[job].next_at) for job in (*jobs, *one_shots)] == ahead
 
     store.advance(MINUTE)
@@ -29,7 +29,7 @@ async def test_each_of_many_jobs_has_its_own_last_and_next(store: Store) -> None
     await store.succeed(worker, runs[jobs[0]])
     await store.fail(worker, runs[jobs[1]])
 
-    found = await store.history.last_and_next([*jobs, *one_shots])
+    found = await store.lists.last_and_next([*jobs, *one_shots])
 
     last = [found[job].last for job in jobs]
     assert [run and (run.run_id, run.state, run.payload) for run in last] == [
@@ -39,7 +39,7 @@ async def test_each_of_many_jobs_has_its_own_last_and_next(store: Store) -> None
     ]
     assert {found[job].next_at for job in jobs} == {store.at(MINUTE)}
     assert {found[job] for job in one_shots} == {LastAndNext(None, store.at(HOUR - MINUTE))}
-    assert await store.history.last_and_next([]) == {}
+    assert await store.lists.last_and_next([]) == {}
 
 
 async def test_what_is_going_comes_before_what_ended_later(store: Store) -> None:

@@ -45,7 +45,7 @@ async def test_new_fields_of_a_one_shot_survive_an_edit_and_reach_its_worker(sto
     assert run.spec == encode_spec((await store.snapshot(job_of(run_id))).job.spec)
     assert decode_spec(run.spec).max_retries == 9
     for query in (JobQuery(tag="b"), JobQuery(name="n")):
-        assert only((await store.jobs.list(query)).items).job.spec.unknown == LATER
+        assert only((await store.lists.jobs(query)).items).job.spec.unknown == LATER
 
 
 async def test_a_job_that_is_not_understood_is_listed_beside_the_others(store: Store) -> None:
@@ -54,7 +54,7 @@ async def test_a_job_that_is_not_understood_is_listed_beside_the_others(store: S
     jobs = [await store.recurring(every=MINUTE), await store.recurring(every=MINUTE, unknown=new[1:])]
     jobs.append(job_of(await store.one_shot(MINUTE, unknown=new[1:])))
 
-    found = (await store.jobs.list(JobQuery())).items
+    found = (await store.lists.jobs(JobQuery())).items
 
     assert {row.job.job_id for row in found} == set(jobs)
     assert (await store.snapshot(jobs[1])).job.spec.not_understood == ("retry",)

@@ -119,23 +119,23 @@ async def test_the_audit_log_is_read_newest_first_page_by_page(store: Store) -> 
     ]
     bare = AuditEntry(store.at(HOUR), None, None, "key.refused")
     theirs = AuditEntry(store.at(2 * HOUR), store.stranger, None, "job.cancel")
-    await store.accounts.record(audit_entries)
-    await store.accounts.record([bare, theirs])
-    await store.accounts.record([])
+    await store.audit.record(audit_entries)
+    await store.audit.record([bare, theirs])
+    await store.audit.record([])
 
-    everybody = await everything(lambda after: store.accounts.audit(None, 2, after))
-    mine = await everything(lambda after: store.accounts.audit(store.uid, 2, after))
+    everybody = await everything(lambda after: store.audit.entries(None, 2, after))
+    mine = await everything(lambda after: store.audit.entries(store.uid, 2, after))
 
     assert everybody == [theirs, bare, *audit_entries[::-1]]
     assert mine == audit_entries[::-1]
     with pytest.raises(Invalid):
-        await store.accounts.audit(after="nonsense")
+        await store.audit.entries(after="nonsense")
 
 
 async def test_deeds_of_one_instant_are_listed_once_each(store: Store) -> None:
     audit_entries = [AuditEntry(store.now, store.uid, None, f"deed {i}") for i in range(9)]
-    await store.accounts.record(audit_entries)
+    await store.audit.record(audit_entries)
 
-    found = await everything(lambda after: store.accounts.audit(store.uid, 2, after))
+    found = await everything(lambda after: store.audit.entries(store.uid, 2, after))
 
     assert sorted(audit_entry.action for audit_entry in found) == [audit_entry.action for audit_entry in audit_entries]

@@ -66,7 +66,7 @@ async def test_of_a_job_that_ended_nothing_is_left(store: Store) -> None:
     assert [await store.history.read_log(run.run_id) for run in runs] == [b""] * 6
     assert await store.ledger(job_id) == []
     assert await store.keyed("k") is None
-    assert [row.job.job_id for row in (await store.jobs.list(JobQuery(tag="a"))).items] == [other]
+    assert [row.job.job_id for row in (await store.lists.jobs(JobQuery(tag="a"))).items] == [other]
     assert [letter.job_id for letter in await letters(store)] == [other]
     assert await store.counts() == counts
     await store.check_counts()
@@ -143,7 +143,7 @@ async def test_it_goes_a_little_at_a_time_with_the_definition_last(store: Store)
 async def test_a_dead_letter_goes_though_its_history_was_dropped(store: Store) -> None:
     job_id = await with_a_past(store)
     store.advance(40 * DAY)
-    assert await store.history.maintain(store.now, MONTH) >= 1
+    assert await store.maintenance.maintain(store.now, MONTH) >= 1
     assert [letter.job_id for letter in await letters(store)] == [job_id]
     await store.jobs.cancel(None, job_id, store.now)
 

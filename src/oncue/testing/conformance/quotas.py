@@ -337,6 +337,6 @@ async def test_what_was_stored_while_nobody_counted_is_counted_after_tending(sto
     await store.one_shots(3)
 
     store.advance(SECOND)
-    await store.history.maintain(store.now, Duration(30 * DAY))
+    await store.maintenance.maintain(store.now, Duration(30 * DAY))
 
     assert not await has_room(store, quota)

@@ -302,7 +302,7 @@ async def test_runs_of_a_schedule_obey_their_rate(store: Store) -> None:
 async def test_tending_forgets_no_start_that_still_counts(store: Store) -> None:
     await done(store, await store.one_shot(rate=rate(1, HOUR)))
     store.advance(HOUR - 1)
-    await store.history.maintain(store.now, KEEP)
+    await store.maintenance.maintain(store.now, KEEP)
 
     await store.one_shot(rate=rate(1, HOUR))
     assert await store.permit(ahead=0) == Permitted(next_at=store.at(1))
@@ -314,7 +314,7 @@ async def test_tending_forgets_no_meter_of_a_run_that_runs(store: Store) -> None
     await store.permit()
     run = await store.claim_one(worker, run_id)
     store.advance(MINUTE)
-    await store.history.maintain(store.now, KEEP)
+    await store.maintenance.maintain(store.now, KEEP)
 
     await store.fail(worker, run)
     store.advance(MINUTE)
@@ -324,7 +324,7 @@ async def test_tending_forgets_no_meter_of_a_run_that_runs(store: Store) -> None
 async def test_a_meter_that_was_forgotten_is_made_anew(store: Store) -> None:
     await done(store, await store.one_shot(rate=rate(1, SECOND)))
     store.advance(MINUTE)
-    await store.history.maintain(store.now, KEEP)
+    await store.maintenance.maintain(store.now, KEEP)
 
     await store.one_shots(2, rate=rate(1, SECOND))
     assert await store.permit(ahead=0) == Permitted(1, store.now, next_at=store.at(SECOND))

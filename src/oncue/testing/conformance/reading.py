@@ -20,7 +20,7 @@ async def test_what_does_not_exist_is_none(store: Store) -> None:
     assert await store.jobs.cancel(None, JobId(nothing), store.now) is None
     assert await store.running.cancel(None, RunId(nothing), store.now) is None
     assert await store.history.run(None, RunId(nothing)) is None
-    assert (await store.history.ledger(None, JobId(nothing))).items == ()
+    assert (await store.lists.ledger(None, JobId(nothing))).items == ()
     assert await store.history.read_log(RunId(nothing)) == b""
 
 
@@ -41,9 +41,9 @@ async def test_another_users_run_looks_like_none(store: Store, state: str) -> No
     assert await store.jobs.cancel(store.stranger, job_of(run_id), store.now) is None
     assert await store.running.cancel(store.stranger, run_id, store.now) is None
     assert await store.history.discard(store.stranger, [run_id]) == frozenset()
-    assert (await store.history.dead_letters(store.stranger)).items == ()
-    assert (await store.history.runs(RunQuery(uid=store.stranger))).items == ()
-    assert (await store.history.runs(RunQuery(uid=store.stranger, job_id=job_of(run_id)))).items == ()
+    assert (await store.lists.dead_letters(store.stranger)).items == ()
+    assert (await store.lists.runs(RunQuery(uid=store.stranger))).items == ()
+    assert (await store.lists.runs(RunQuery(uid=store.stranger, job_id=job_of(run_id)))).items == ()
 
     assert await store.run(run_id) == before  # and nothing was done to it
     assert await store.fleet.cancel_requests(worker) == ()
@@ -60,7 +60,7 @@ async def test_another_users_recurring_job_looks_like_none(store: Store) -> None
 
     assert await store.jobs.read(store.stranger, job_id) is None
     assert await store.jobs.cancel(store.stranger, job_id, store.now) is None
-    assert (await store.history.ledger(store.stranger, job_id)).items == ()
+    assert (await store.lists.ledger(store.stranger, job_id)).items == ()
 
     assert await store.snapshot(job_id) == before
     assert await store.jobs.read(store.uid, job_id) == before

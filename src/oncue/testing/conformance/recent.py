@@ -19,7 +19,7 @@ async def test_what_runs_and_what_has_just_ended_is_recent(store: Store) -> None
     await store.end(last, State.CANCELLED)
     await store.claim_one(worker, running)
 
-    found = await store.history.recent(store.uid, since, 10)
+    found = await store.lists.recent(store.uid, since, 10)
 
     assert ids(found) == [running, last, first]
     assert [run.state for run in found] == [State.RUNNING, State.CANCELLED, State.DEAD]
@@ -35,8 +35,8 @@ async def test_recent_runs_are_ones_own_or_everybodys(store: Store) -> None:
     for run_id in (mine_ended, others_ended):
         await store.end(run_id, State.SUCCEEDED)
 
-    assert set(ids(await store.history.recent(store.uid, since, 10))) == {mine, mine_ended}
-    assert set(ids(await store.history.recent(None, since, 10))) == {mine, others, mine_ended, others_ended}
+    assert set(ids(await store.lists.recent(store.uid, since, 10))) == {mine, mine_ended}
+    assert set(ids(await store.lists.recent(None, since, 10))) == {mine, others, mine_ended, others_ended}
 
 
 async def test_of_many_recent_runs_the_newest_ends_are_told(store: Store) -> None:
@@ -49,7 +49,7 @@ async def test_of_many_recent_runs_the_newest_ends_are_told(store: Store) -> Non
         await store.end(run_id, State.SUCCEEDED)
         store.advance(DAY)
 
-    found = await store.history.recent(store.uid, since, 2)
+    found = await store.lists.recent(store.uid, since, 2)
 
     assert [run.state for run in found] == [State.RUNNING] * 2 + [State.SUCCEEDED] * 2
     assert ids(found)[2:] == [ended[2], ended[1]]
@@ -73,10 +73,10 @@ async def test_what_waits_again_since_then_is_recent(store: Store) -> None:
     store.advance(MINUTE)
     running = await store.claim_one(worker, again)
 
-    mine = await store.history.recent(store.uid, since, 10)
+    mine = await store.lists.recent(store.uid, since, 10)
 
     assert ids(mine)[0] == running.run_id
     assert {run.run_id: run.state for run in mine[1:]} == {failed: State.WAITING, silent: State.WAITING}
-    everybodys = await store.history.recent(None, since, 10)
+    everybodys = await store.lists.recent(None, since, 10)
     assert {run.run_id for run in everybodys} - {run.run_id for run in mine} == {theirs}
-    assert len(await store.history.recent(store.uid, since, 1)) == 2
+    assert len(await store.lists.recent(store.uid, since, 1)) == 2

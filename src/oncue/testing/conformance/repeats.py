@@ -23,7 +23,9 @@ def idempotency_key(key: str = "k", body: str = "body") -> IdempotencyKey:
 
 
 async def reserve(store: Store, key: str = "k", body: str = "body", *, uid: UserNumber | None = None) -> Reserved:
-    return await store.accounts.reserve(store.uid if uid is None else uid, idempotency_key(key, body), store.new_id())
+    return await store.idempotency.reserve(
+        store.uid if uid is None else uid, idempotency_key(key, body), store.new_id()
+    )
 
 
 async def create(store: Store, *keys: str, body: str = "body") -> list[Creation]:
@@ -33,7 +35,7 @@ async def create(store: Store, *keys: str, body: str = "body") -> list[Creation]
 async def turn(store: Store) -> None:
     """A day passes, and the generations turn."""
     store.advance(DAY)
-    await store.history.maintain(store.now, MONTH)
+    await store.maintenance.maintain(store.now, MONTH)
 
 
 # ------------------------------------------------------------------------------------------------------------ reserving
@@ -42,7 +44,7 @@ async def turn(store: Store) -> None:
 async def test_who_comes_first_with_a_key_gets_it_with_its_own_id(store: Store) -> None:
     made = store.new_id()
 
-    assert await store.accounts.reserve(store.uid, idempotency_key(), made) == Reserved(NEW, made)
+    assert await store.idempotency.reserve(store.uid, idempotency_key(), made) == Reserved(NEW, made)
     assert await reserve(store) == Reserved(REPEATED, made)
     assert (await reserve(store, body="another body")).outcome is KEY_REUSED
     assert (await reserve(store, "another key")).outcome is NEW
@@ -52,7 +54,7 @@ async def test_who_comes_first_with_a_key_gets_it_with_its_own_id(store: Store) 
 async def test_who_lost_the_answer_to_a_reservation_and_asks_again_is_still_the_first(store: Store) -> None:
     made = store.new_id()
     for _ in range(2):
-        assert await store.accounts.reserve(store.uid, idempotency_key(), made) == Reserved(NEW, made)
+        assert await store.idempotency.reserve(store.uid, idempotency_key(), made) == Reserved(NEW, made)
 
 
 async def test_of_many_who_reserve_at_once_one_is_the_first_and_all_get_its_id(store: Store) -> None:
@@ -67,8 +69,8 @@ async def test_of_many_who_reserve_at_once_one_is_the_first_and_all_get_its_id(s
 async def test_the_first_answer_is_kept_for_those_who_repeat(store: Store) -> None:
     made = (await reserve(store)).made
     for answer in (b"first", b"second"):
-        await store.accounts.answered(store.uid, idempotency_key(), made, answer)
-    await store.accounts.answered(store.stranger, idempotency_key(), made, b"not mine")
+        await store.idempotency.answered(store.uid, idempotency_key(), made, answer)
+    await store.idempotency.answered(store.stranger, idempotency_key(), made, b"not mine")
 
     assert await reserve(await store.second()) == Reserved(REPEATED, made, b"first")
     assert (await reserve(store, body="another body")).outcome is KEY_REUSED
@@ -77,7 +79,7 @@ async def test_the_first_answer_is_kept_for_those_who_repeat(store: Store) -> No
 async def test_an_answer_of_whoever_does_not_have_the_key_is_not_kept(store: Store) -> None:
     made = (await reserve(store)).made
 
-    await store.accounts.answered(store.uid, idempotency_key(), store.new_id(), b"of another")
+    await store.idempotency.answered(store.uid, idempotency_key(), store.new_id(), b"of another")
 
     assert await reserve(store) == Reserved(REPEATED, made)
 
@@ -85,7 +87,7 @@ async def test_an_answer_of_whoever_does_not_have_the_key_is_not_kept(store: Sto
 async def test_what_was_refused_may_come_with_another_body_and_gets_the_same_id(store: Store) -> None:
     """The same: somebody who sent the first body, too, may be at work with it."""
     made = (await reserve(store)).made
-    await store.accounts.refused(store.uid, idempotency_key(), made)
+    await store.idempotency.refused(store.uid, idempotency_key(), made)
 
     assert await reserve(store, body="corrected") == Reserved(NEW, made)
     assert await reserve(store, body="corrected") == Reserved(REPEATED, made)
@@ -95,7 +97,7 @@ async def test_what_was_refused_may_come_with_another_body_and_gets_the_same_id(
 async def test_of_many_who_come_after_a_refusal_one_body_gets_the_key(store: Store) -> None:
     stores = [store, await store.second()]
     made = (await reserve(store)).made
-    await store.accounts.refused(store.uid, idempotency_key(), made)
+    await store.idempotency.refused(store.uid, idempotency_key(), made)
 
     answers = await asyncio.gather(*(reserve(stores[n % 2], body=f"body {n % 10}") for n in range(40)))
 
@@ -106,8 +108,8 @@ async def test_of_many_who_come_after_a_refusal_one_body_gets_the_key(store: Sto
 async def test_a_refusal_after_the_answer_changes_nothing(store: Store) -> None:
     """Of two who made the same at once, one was in time."""
     made = (await reserve(store)).made
-    await store.accounts.answered(store.uid, idempotency_key(), made, b"done")
-    await store.accounts.refused(store.uid, idempotency_key(), made)
+    await store.idempotency.answered(store.uid, idempotency_key(), made, b"done")
+    await store.idempotency.refused(store.uid, idempotency_key(), made)
 
     assert await reserve(store) == Reserved(REPEATED, made, b"done")
     assert (await reserve(store, body="another body")).outcome is KEY_REUSED
@@ -115,8 +117,8 @@ async def test_a_refusal_after_the_answer_changes_nothing(store: Store) -> None:
 
 async def test_an_answer_after_the_refusal_of_another_belongs_to_its_body(store: Store) -> None:
     made = (await reserve(store)).made
-    await store.accounts.refused(store.uid, idempotency_key(), made)
-    await store.accounts.answered(store.uid, idempotency_key(), made, b"done")
+    await store.idempotency.refused(store.uid, idempotency_key(), made)
+    await store.idempotency.answered(store.uid, idempotency_key(), made, b"done")
 
     assert (await reserve(store, body="another body")).outcome is KEY_REUSED
     assert await reserve(store) == Reserved(REPEATED, made, b"done")
@@ -154,10 +156,10 @@ async def test_a_key_lasts_a_day_and_is_new_after_the_second_turn(store: Store, 
     assert outcome is NEW
 
     store.advance(DAY - HOUR)
-    await store.history.maintain(store.now, MONTH)
+    await store.maintenance.maintain(store.now, MONTH)
     assert await come() == (REPEATED, made)
     store.advance(HOUR)
-    await store.history.maintain(store.now, MONTH)
+    await store.maintenance.maintain(store.now, MONTH)
     assert await come() == (REPEATED, made)
     await turn(store)
     assert (await come())[0] is NEW
@@ -167,10 +169,10 @@ async def test_a_young_key_outlasts_the_turn_after_it_and_those_that_are_early(s
     """However late the turn comes: whoever came just before is kept for a day."""
     store.advance(5 * DAY)
     made = (await reserve(store)).made
-    await store.history.maintain(store.now, MONTH)
+    await store.maintenance.maintain(store.now, MONTH)
     for _ in range(3):
         store.advance(DAY // 4)
-        await store.history.maintain(store.now, MONTH)
+        await store.maintenance.maintain(store.now, MONTH)
 
     assert await reserve(store) == Reserved(REPEATED, made)
 
@@ -179,8 +181,8 @@ async def test_a_key_of_the_generation_before_is_answered_refused_and_reused_the
     asked, wrong = (await reserve(store)).made, (await reserve(store, "wrong")).made
     await turn(store)
 
-    await store.accounts.answered(store.uid, idempotency_key(), asked, b"done")
-    await store.accounts.refused(store.uid, idempotency_key("wrong"), wrong)
+    await store.idempotency.answered(store.uid, idempotency_key(), asked, b"done")
+    await store.idempotency.refused(store.uid, idempotency_key("wrong"), wrong)
 
     assert await reserve(store) == Reserved(REPEATED, asked, b"done")
     assert (await reserve(store, body="another body")).outcome is KEY_REUSED
@@ -194,7 +196,7 @@ async def test_of_many_who_tend_at_once_one_turns(store: Store) -> None:
     made = (await reserve(store)).made
     store.advance(DAY)
 
-    await asyncio.gather(*(stores[n % 3].history.maintain(store.now, MONTH) for n in range(6)))
+    await asyncio.gather(*(stores[n % 3].maintenance.maintain(store.now, MONTH) for n in range(6)))
 
     assert await reserve(store) == Reserved(REPEATED, made)
 
@@ -207,7 +209,7 @@ async def test_a_turn_while_keys_are_taken_gives_no_key_twice(store: Store) -> N
         batches = [create(stores[m % 2], *store.chance.sample(keys, 9)) for m in range(8)]
         reserving = asyncio.gather(*(reserve(stores[m % 2], f"{n}-r") for m in range(8)))
         before = asyncio.gather(*batches[:4])
-        turning = asyncio.gather(*(one.history.maintain(store.now, MONTH) for one in stores))
+        turning = asyncio.gather(*(one.maintenance.maintain(store.now, MONTH) for one in stores))
         after = asyncio.gather(*batches[4:])
         await turning
 
@@ -219,9 +221,9 @@ async def test_a_turn_while_keys_are_taken_gives_no_key_twice(store: Store) -> N
 
 async def test_a_clock_that_was_ahead_for_a_while_does_not_keep_keys_for_years(store: Store) -> None:
     store.advance(3650 * DAY)
-    await store.history.maintain(store.now, MONTH)
+    await store.maintenance.maintain(store.now, MONTH)
     store.advance(-3650 * DAY)
-    await store.history.maintain(store.now, MONTH)
+    await store.maintenance.maintain(store.now, MONTH)
     await reserve(store)
 
     for _ in range(2):

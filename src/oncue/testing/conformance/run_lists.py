@@ -88,7 +88,7 @@ async def test_pages_cover_all_runs_once(store: Store, limit: int) -> None:
 async def test_no_page_is_longer_than_asked_for(store: Store) -> None:
     await store.one_shots(5)
 
-    page = await store.history.runs(RunQuery(limit=3))
+    page = await store.lists.runs(RunQuery(limit=3))
 
     assert len(page.items) <= 3
     assert page.next is not None
@@ -139,7 +139,7 @@ async def test_all_runs_of_a_job_are_listed(store: Store) -> None:
 @pytest.mark.parametrize("mark", ["nonsense", "AAAA", "gA", "%00", "ä"])
 async def test_a_mark_that_is_not_ours_is_refused(store: Store, mark: str) -> None:
     with pytest.raises(Invalid):
-        await store.history.runs(RunQuery(after=mark))
+        await store.lists.runs(RunQuery(after=mark))
 
 
 async def test_a_page_goes_on_where_it_stopped_though_runs_end_meanwhile(store: Store) -> None:
@@ -152,11 +152,11 @@ async def test_a_page_goes_on_where_it_stopped_though_runs_end_meanwhile(store: 
     going = await store.claim_one(worker, await store.one_shot())
 
     seen: list[RunView] = []
-    page = await store.history.runs(RunQuery(limit=3))
+    page = await store.lists.runs(RunQuery(limit=3))
     await store.succeed(worker, going)
     seen += page.items
     while page.next is not None:
-        page = await store.history.runs(RunQuery(limit=3, after=page.next))
+        page = await store.lists.runs(RunQuery(limit=3, after=page.next))
         seen += page.items
 
     assert set(ended) <= set(ids(seen))

@@ -210,7 +210,7 @@ async def test_a_cancel_that_was_asked_for_wins(store: Store, outcome: State) ->
 
     assert settled == Settled(cancelled=frozenset({run.run_id}))
     assert (view.state, view.ended_at, view.payload) == (State.CANCELLED, store.now, b"[1]")
-    assert (await store.history.dead_letters(None)).items == ()
+    assert (await store.lists.dead_letters(None)).items == ()
     assert await store.fleet.cancel_requests(worker) == ()
     counts = await store.counts()
     assert counts[Count.CANCELLED] == 1

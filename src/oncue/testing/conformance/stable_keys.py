@@ -149,10 +149,10 @@ async def test_who_had_a_key_is_known_after_its_history_was_dropped_unless_it_wa
     snap = await store.jobs.read(None, job_of(runs["done"]))
     assert snap is not None
     store.advance(20 * DAY)
-    await store.history.maintain(store.now, MONTH)
+    await store.maintenance.maintain(store.now, MONTH)
     assert [await store.keyed(key) for key in runs] == [job_of(run_id) for run_id in runs.values()]
     store.advance(12 * DAY)
-    assert await store.history.maintain(store.now, MONTH) >= 1
+    assert await store.maintenance.maintain(store.now, MONTH) >= 1
 
     assert await store.jobs.read(None, job_of(runs["done"])) is None
     assert await store.jobs.keyed(store.uid, "done") == KeyHolder(

@@ -58,8 +58,9 @@ class Store:
         self.clock = clock
         self.chance = chance
         self.jobs, self.planning, self.running = engine.jobs, engine.planning, engine.running
-        self.fleet, self.history, self.accounts = engine.fleet, engine.history, engine.accounts
-        self.signals = engine.signals
+        self.fleet, self.signals, self.history, self.lists = engine.fleet, engine.signals, engine.history, engine.lists
+        self.accounts, self.audit, self.idempotency = engine.accounts, engine.audit, engine.idempotency
+        self.maintenance = engine.maintenance
         self.uid = self.stranger = UserNumber(0)
         self._open_another = open_another
         self._others: list[Store] = []
@@ -70,7 +71,7 @@ class Store:
     async def on(cls, open_one: Open, seed: int = 1) -> Store:
         """A store ready for a test: history has room, and there are two users."""
         store = cls(await open_one(), open_one, FakeClock(), Random(seed))
-        await store.history.maintain(store.now, Duration(365 * DAY))
+        await store.maintenance.maintain(store.now, Duration(365 * DAY))
         store.uid = await store.accounts.user("ada", store.now)
         store.stranger = await store.accounts.user("bob", store.now)
         return store
@@ -327,13 +328,13 @@ class Store:
         return (await self.run(run_id)).state
 
     async def runs(self, **query: Any) -> list[RunView]:
-        return await everything(lambda after: self.history.runs(RunQuery(after=after, **query)))
+        return await everything(lambda after: self.lists.runs(RunQuery(after=after, **query)))
 
     async def ledger(self, job_id: JobId) -> list[Entry]:
-        return await everything(lambda after: self.history.ledger(None, job_id, after=after))
+        return await everything(lambda after: self.lists.ledger(None, job_id, after=after))
 
     async def counts(self, uid: UserNumber | None = None) -> Counter[Count]:
-        await self.history.roll_up()
+        await self.maintenance.roll_up()
         found: Counter[Count] = Counter()
         for counter in await self.history.counters(uid):
             found[counter.what] += counter.n

@@ -1,126 +1,33 @@
-"""The contract between oncue and whatever keeps its state. Prose first: a new engine's author can follow it alone.
-
-**Data in, data out.** Verbs take and return the domain's frozen values. No SQL, cursor, session or vendor type crosses.
-Verbs never read a clock: whoever calls passes `now`, the store's own time as the caller follows it.
-
-**Guarded writes.** A verb that writes names what must still be true. When it no longer is, nothing is written and the
-answer says so: an empty list, False, None, a smaller set. *Zero rows means "you lost it"*: an answer, not an error.
-Errors are for the store itself: `StoreUnavailable` when it cannot be reached or did not answer in time, and then the
-write may or may not have happened. Therefore **every verb may be repeated**; its docstring says what a repeat does.
-`StoreRefused` when it is there and cannot keep what it was given: nothing of the call was written, and a repeat would
-change nothing. Who writes batches halves them then (`refusals.apart`), so that one item does not keep the others back.
-
-**One state at a time.** A run is waiting, running or final, in one place, moved by the statement that decides. An
-engine that keeps the run where it is and marks it (DynamoDB) satisfies this as well: the port says *settle*, never
-*archive*. Final is final: no verb changes a final run.
-
-**Fences.** `claim` raises a run's token. `settle`, `hand_back` and `save` match on (run, token, worker); a worker that
-was buried can claim nothing and settle nothing, even before it has noticed.
-
-**Lanes** are tended by the verb that adds or frees a member, in the same transaction: `create`, `apply`, `plan`,
-`settle`, `hand_back`, `cancel`, `withdraw`, `expire`, `recover_runs`. A lane admits its first `width` members by
-(wanted, run_id), those between two attempts and those running first. The claim knows nothing of lanes: it refuses
-whatever is held.
-
-**Batches may be answered in part.** An engine without multi-row conditional writes applies them one by one. Only
-`create(whole=True)` is all or nothing, up to `Capabilities.atomic_batch`; `plan` and `apply` are atomic per job.
-
-**Hints** are only hints: any may be lost, doubled or late, and everything still works by polling.
-"""
+"""The moves of state: what makes jobs and runs, moves them from place to place, and who may do it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
-from uuid import UUID
 
 from oncue.domain.change import JobChange
-from oncue.domain.explain import RunDiagnosis
-from oncue.domain.ids import NO_CLASS, ClassId, JobId, KeyId, RunId, UserNumber, WorkerId
-from oncue.domain.instants import LONG_AGO, Duration, Instant
+from oncue.domain.ids import NO_CLASS, ClassId, JobId, RunId, UserNumber, WorkerId
+from oncue.domain.instants import LONG_AGO, Instant
 from oncue.domain.job import Snapshot
-from oncue.domain.ledger import Entry
 from oncue.domain.overlap import HeldRun, Withdrawal
 from oncue.domain.placement import ClassKey
 from oncue.domain.planning import PLANNED_AT_ONCE, DueJob, Plan
-from oncue.domain.quota import Quota, Usage
-from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settled, Settlement
+from oncue.domain.quota import Quota
+from oncue.domain.run import Claimed, Peeked, Settled, Settlement
 from oncue.domain.zones import PACKAGED
 from oncue.engines.values import (
-    AuditEntry,
     Beat,
     Cancelled,
     CancelRequest,
-    Capabilities,
-    Count,
-    Counter,
-    Created,
     Creation,
     FairRuns,
-    Hint,
-    IdempotencyKey,
-    JobQuery,
-    JobRow,
-    Key,
     KeyHolder,
-    LastAndNext,
     NewJob,
-    Page,
     Permitted,
     Planned,
-    Reserved,
-    Revoked,
-    Role,
-    RunQuery,
     Task,
-    Topic,
     Worker,
 )
-
-ROLLED_UP_AT_ONCE = 20_000  # appended counts in one statement
-
-__all__ = [
-    "ROLLED_UP_AT_ONCE",
-    "Accounts",
-    "AuditEntry",
-    "Beat",
-    "CancelRequest",
-    "Cancelled",
-    "Capabilities",
-    "Count",
-    "Counter",
-    "Created",
-    "Creation",
-    "Engine",
-    "FairRuns",
-    "Fleet",
-    "Hint",
-    "History",
-    "IdempotencyKey",
-    "JobQuery",
-    "JobRow",
-    "Jobs",
-    "Key",
-    "KeyHolder",
-    "LastAndNext",
-    "NewJob",
-    "Page",
-    "Permitted",
-    "Planned",
-    "Planning",
-    "Quota",
-    "Reserved",
-    "Revoked",
-    "Role",
-    "RunDiagnosis",
-    "RunQuery",
-    "Running",
-    "Signals",
-    "Task",
-    "Topic",
-    "Usage",
-    "Worker",
-]
 
 
 class Jobs(Protocol):
@@ -129,8 +36,8 @@ class Jobs(Protocol):
     async def intern(self, keys: Sequence[ClassKey]) -> list[ClassId]:
         """The number of each class, made when new, for nobody in particular. A repeat gives the same numbers.
 
-        A number is good for an hour, or for as long as anything is stored that has it: `History.maintain` drops classes
-        to which nothing refers. It is never given to another class.
+        A number is good for an hour, or for as long as anything is stored that has it: `Maintenance.maintain` drops
+        classes to which nothing refers. It is never given to another class.
         """
         ...
 
@@ -221,10 +128,6 @@ class Jobs(Protocol):
 
     async def purge_later(self, job_id: JobId, now: Instant) -> None:
         """Have a job that was cancelled purged by whoever finishes it. A repeat changes nothing."""
-        ...
-
-    async def list(self, query: JobQuery) -> Page[JobRow]:
-        """Reads a bounded number of rows whatever the filter. A job that ends meanwhile may be listed twice."""
         ...
 
 
@@ -425,200 +328,3 @@ class Fleet(Protocol):
     async def resume_queue(self, queue: str) -> None: ...
 
     async def paused_queues(self) -> dict[str, Instant]: ...
-
-
-class History(Protocol):
-    """What happened, and what is left of it."""
-
-    async def run(self, uid: UserNumber | None, run_id: RunId) -> RunView | None:
-        """One run, in whatever state, with its definition and payload."""
-        ...
-
-    async def standing(self, uid: UserNumber | None, run_id: RunId) -> RunDiagnosis | None:
-        """A run and what is in its way, from one moment. Places are counted up to 10,000. None: no such run."""
-        ...
-
-    async def runs(self, query: RunQuery) -> Page[RunView]:
-        """Live runs first, then ended ones, newest end first. Bounded like `Jobs.list`; without payloads."""
-        ...
-
-    async def recent(self, uid: UserNumber | None, since: Instant, limit: int) -> list[RunView]:
-        """What runs; what ended at or after `since`, newest end first; what waits again since then, because an attempt
-        failed or was lost. Up to `limit` of each. Without payloads.
-
-        A run that moves meanwhile may come twice, the second time as it was later.
-        """
-        ...
-
-    async def last_and_next(self, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
-        """For each of these jobs its last run and its next: for a page of them at once. Without payloads.
-
-        The last is, of those that run or are between two attempts, the one wanted last; else the one that ended last.
-        """
-        ...
-
-    async def ledger(
-        self, uid: UserNumber | None, job_id: JobId, limit: int = 100, after: str | None = None
-    ) -> Page[Entry]:
-        """What did not become a run, newest first."""
-        ...
-
-    async def dead_letters(self, uid: UserNumber | None, limit: int = 100, after: str | None = None) -> Page[RunView]:
-        """Dead runs nobody has dealt with, newest first, with payload and every attempt."""
-        ...
-
-    async def requeue(self, runs: Sequence[NewRun], now: Instant, quota: Quota | None = None) -> frozenset[RunId]:
-        """Take each run's `parent` off the dead letters and add the run: one for each parent that is still there.
-
-        QuotaExceeded: their owner's `quota` has no room for all of them. Nothing was written.
-        """
-        ...
-
-    async def discard(self, uid: UserNumber | None, run_ids: Sequence[RunId]) -> frozenset[RunId]:
-        """Take runs off the dead letters. Their history stays."""
-        ...
-
-    async def append_log(self, run_id: RunId, number: int, text: bytes, now: Instant) -> None:
-        """Part `number` of a run's log. A repeat of the same part changes nothing. What exceeds the cap is dropped."""
-        ...
-
-    async def read_log(self, run_id: RunId) -> bytes: ...
-
-    async def counters(self, uid: UserNumber | None = None) -> list[Counter]:
-        """Sums kept as things happen; never by counting tables."""
-        ...
-
-    async def roll_up(self, limit: int = ROLLED_UP_AT_ONCE) -> int:
-        """Fold up to `limit` appended counts into their sums; how many. At the limit there may be more.
-
-        Any scheduler, about once a second.
-        """
-        ...
-
-    async def tended(self, now: Instant, step: Duration) -> Instant:
-        """The time to tend by: `now`, but at most `step` later than what the last call of anybody answered.
-
-        So that one wrong reading of a clock drops little: nothing brings back what is gone. The first call ever takes
-        `now` as it is; a clock that was set back is followed at once. A repeat may move it a step further.
-        """
-        ...
-
-    async def maintain(self, now: Instant, keep: Duration) -> int:
-        """Make room for history ahead and drop whole stretches that ended before `now - keep`; returns how many.
-
-        Open dead letters stay for `Settings.keep_dead_letters`, whatever becomes of their runs, up to
-        `Settings.most_dead_letters` of each user; then the oldest are discarded, and the audit log says so. A recurring
-        job that has ended goes when none of its runs is left. Of a finished job that was put by a stable key, it is
-        known for `Settings.keep_job_keys` that it was there.
-
-        All of it in bites: no transaction takes long, and none of its parts keeps another from being done. The first
-        error is raised after all were tried. Idempotency keys are in two generations: once the
-        current one is older than `Settings.repeat_for`, the other one is emptied whole and is current from then on. So
-        a key lasts that long, and at most twice as long. One caller turns, however many there are.
-
-        A class goes once no job, open run, dead letter or run in history has it, and nobody has asked for it for a day.
-        What it counted is then counted by its task's class of the queue `placement.GONE`, so that sums stay.
-        """
-        ...
-
-
-class Accounts(Protocol):
-    """Users, their keys, and what they did."""
-
-    async def user(self, user_id: str, now: Instant) -> UserNumber:
-        """The number of a user, made when new."""
-        ...
-
-    async def add_key(self, key: Key) -> None:
-        """A repeat changes nothing."""
-        ...
-
-    async def add_first_key(self, key: Key) -> bool:
-        """Add it only if the store has no key at all. Of many callers at once exactly one is told True."""
-        ...
-
-    async def key(self, key_hash: bytes) -> Key | None:
-        """The key with this hash, revoked or not."""
-        ...
-
-    async def keys(self) -> list[Key]: ...
-
-    async def revoke(self, key_id: KeyId, now: Instant) -> Revoked:
-        """Make a key good for nothing. A repeat keeps the first time of revocation.
-
-        Of the keys with the role admin that work at `now`, neither revoked nor expired, the last one is not revoked.
-        That is exact, however many are revoked at once.
-        """
-        ...
-
-    async def reserve(self, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID) -> Reserved:
-        """Before something is made: the user's idempotency key is taken, durably, by whoever comes first with it.
-
-        NEW: it is, with `made` as it was given, or as whoever was refused with the key left it. REPEATED: the answer of
-        the first, or, if there is none (yet), the id it makes things with: who makes the same with the same id makes
-        nothing new. KEY_REUSED: the key came with another body. Keys are kept as those of `Jobs.create` are, and exact
-        in the same way: for at least `Settings.repeat_for`. A repeat with the same `made` answers NEW again.
-        """
-        ...
-
-    async def answered(self, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID, answer: bytes) -> None:
-        """Keep what was answered, for those who ask again. The first answer stays."""
-        ...
-
-    async def refused(self, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID) -> None:
-        """Nothing was made: the key may come with another body, and gets the same id. Too late after an answer."""
-        ...
-
-    async def record(self, audit_entries: Sequence[AuditEntry]) -> None: ...
-
-    async def audit(
-        self, uid: UserNumber | None = None, limit: int = 100, after: str | None = None
-    ) -> Page[AuditEntry]:
-        """The audit log, newest first."""
-        ...
-
-
-class Signals(Protocol):
-    """Wake-ups between processes. A lost hint costs a poll's delay, nothing else."""
-
-    async def send(self, hints: Sequence[Hint]) -> None:
-        """Never raises and never waits for the store for long; coalesced with what others send."""
-        ...
-
-    def listen(self) -> AsyncIterator[Hint]:
-        """Hints as they come, one's own too. After a gap in the connection every topic is hinted once, without due."""
-        ...
-
-
-class Engine(Protocol):
-    """A store with everything oncue needs. `engines.open` makes one from a URL, its schema up to date."""
-
-    name: str
-    capabilities: Capabilities
-    jobs: Jobs
-    planning: Planning
-    running: Running
-    fleet: Fleet
-    history: History
-    accounts: Accounts
-    signals: Signals
-
-    async def now(self) -> Instant:
-        """The store's own time."""
-        ...
-
-    async def ping(self, within: Duration) -> None:
-        """Whether the store takes writes: StoreUnavailable, if it has not said so after this long.
-
-        It does not queue behind one's own calls: that these take long is no sign of its being away.
-        """
-        ...
-
-    async def probe(self) -> None:
-        """Returns if a small write was just kept, durably, where it will be found again. StoreUnavailable: it was not.
-
-        It may queue behind one's own calls: for whoever asks whether to send more of them, about once a second.
-        """
-        ...
-
-    async def close(self) -> None: ...
