@@ -41,8 +41,8 @@ class Ends:
 
 @pytest.mark.parametrize("error", [Oddly(), asyncio.CancelledError()], ids=["oddly", "a cancel nobody asked for"])
 async def test_a_service_whose_loop_ended_goes_on(error: BaseException) -> None:
-    service = Ends(error)
-    async with looping(SystemClock(), Loop(service)), asyncio.timeout(10):
+    service, clock = Ends(error), SystemClock()
+    async with looping(clock, Loop(service, clock)), asyncio.timeout(10):
         await service.goes_on.wait()
 
 

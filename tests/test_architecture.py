@@ -9,6 +9,21 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "oncue"
 THE_CLOCK = SOURCE / "clock.py"
 
+# Elsewhere in services, executors and engines the injected clock waits, so that a test can drive it. Not for these:
+WAIT_FOR_REAL = {
+    "engines/postgres/connecting.py": "a server's socket",
+    "engines/postgres/engine.py": "a server's socket",
+    "engines/postgres/signals.py": "a server's socket, when it closes",
+    "engines/postgres/store.py": "a server's socket",
+    "engines/sqlite/store.py": "a thread that may hang in the disk",
+    "executors/contained.py": "a process that is told to end, and is killed when it does not",
+    "executors/dialling.py": "a stranger's socket",
+    "executors/http.py": "a stranger's socket",
+    "executors/output.py": "a pipe that a process fills",
+    "executors/warm.py": "a process that is told to end",
+    "services/supervisor.py": "the pipe of a process that has ended",
+}
+
 LONGEST_FUNCTION = 45
 LONGEST_FILE = 400
 LONG_DOCSTRING = '    """Long.\n' + "\n" * 20 + '    """\n'
@@ -22,6 +37,14 @@ USES_OF_TIME = {
     "asyncio.sleep",
     "loop.time",
 }
+
+REAL_WAITS = {
+    *(f"asyncio.{name}" for name in ("timeout", "timeout_at", "wait_for")),
+    *(f"anyio.{name}" for name in ("fail_after", "move_on_after")),
+    "loop.call_later",
+    "loop.call_at",
+}
+TAKE_A_TIMEOUT = {"wait", "acquire", "join", "get", "result", "start_tls"}
 
 
 def python_files() -> list[Path]:
@@ -74,6 +97,23 @@ def uses_of_time(source: str) -> Iterator[str]:
                 yield f"line {node.lineno}: {name}"
 
 
+def real_waits(source: str) -> Iterator[str]:
+    """Every place that waits by the system's time: with a timer, or with an end to its patience."""
+    tree = ast.parse(source)
+    names = imported_names(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Name):
+            name = full_name(node, names)
+            if name in REAL_WAITS:
+                yield f"line {node.lineno}: {name}"
+        match node:
+            case ast.Call(func=ast.Attribute(attr=name), keywords=given) if name in TAKE_A_TIMEOUT:
+                if any(keyword.arg == "timeout" for keyword in given):
+                    yield f"line {node.lineno}: {name}(timeout=…)"
+            case _:
+                pass
+
+
 def long_functions(source: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -105,6 +145,17 @@ def found_in(files: list[Path], check: Callable[[str], Iterator[str]]) -> list[s
 
 def test_only_the_clock_reads_time_or_sleeps() -> None:
     assert found_in([file for file in python_files() if file != THE_CLOCK], uses_of_time) == []
+
+
+def test_services_and_engines_wait_by_the_injected_clock() -> None:
+    waiting = {
+        str(file.relative_to(SOURCE))
+        for part in ("services", "engines", "executors")
+        for file in (SOURCE / part).rglob("*.py")
+        if list(real_waits(file.read_text()))
+    }
+
+    assert waiting == set(WAIT_FOR_REAL)
 
 
 def test_functions_are_short() -> None:
@@ -166,6 +217,31 @@ class TestTheChecksThemselves:
     )
     def test_what_only_looks_like_one_is_not(self, source: str) -> None:
         assert list(uses_of_time(source)) == []
+
+    @pytest.mark.parametrize(
+        "source",
+        [
+            "import asyncio\nasync def f():\n    async with asyncio.timeout(1): pass",
+            "from asyncio import wait_for\nasync def f(): await wait_for(g(), 1)",
+            "import asyncio\nasyncio.get_running_loop().call_later(1, print)",
+            "def f(self): self._loop.call_at(1, print)",
+            "import asyncio\nasync def f(tasks): await asyncio.wait(tasks, timeout=1)",
+            "def f(done): done.wait(timeout=1)",
+        ],
+    )
+    def test_a_wait_by_real_time_is_found(self, source: str) -> None:
+        assert list(real_waits(source)) != []
+
+    @pytest.mark.parametrize(
+        "source",
+        [
+            "import asyncio\nasync def f(tasks): await asyncio.wait(tasks)",
+            "async def f(clock):\n    async with clock.timeout(1): clock.call_later(1, print)",
+            "async def f(store): await store.write(1, timeout=2)",
+        ],
+    )
+    def test_a_wait_by_the_injected_one_is_not(self, source: str) -> None:
+        assert list(real_waits(source)) == []
 
     def test_a_long_function_is_found_and_a_long_docstring_forgiven(self) -> None:
         body = "    pass\n" * (LONGEST_FUNCTION - 1)

@@ -176,17 +176,17 @@ async def looping(clock: SystemClock, *loops: Loop) -> AsyncIterator[None]:
 
 
 def timekeeping(engine: Engine, clock: SystemClock) -> AbstractAsyncContextManager[None]:
-    return looping(clock, Loop(Timekeeper(engine, clock)))
+    return looping(clock, Loop(Timekeeper(engine, clock), clock))
 
 
 @asynccontextmanager
 async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> AsyncIterator[None]:
-    planning = Loop(Scheduler(engine, clock))
-    overlap, reaper = Loop(Overlap(engine, clock)), Loop(Reaper(engine, clock))
-    metering = Loop(RateLimiter(engine, clock))
+    planning = Loop(Scheduler(engine, clock), clock)
+    overlap, reaper = Loop(Overlap(engine, clock), clock), Loop(Reaper(engine, clock), clock)
+    metering = Loop(RateLimiter(engine, clock), clock)
     runs_changed = Nudge(metering.wake, clock)
-    folding, retention = Loop(CounterRollup(engine)), Loop(Retention(engine, clock, settings))
-    finishing = Loop(Finishing(engine, clock))
+    folding, retention = Loop(CounterRollup(engine), clock), Loop(Retention(engine, clock, settings), clock)
+    finishing = Loop(Finishing(engine, clock), clock)
 
     def jobs_changed(_: Hint) -> None:
         planning.wake()

@@ -5,10 +5,15 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
+
+if TYPE_CHECKING:  # it is imported where it is used: a command that only wants to know the time starts 30 ms sooner
+    import asyncio
 
 DOUBTFUL = MINUTE  # forward, at once: a step that a store's clock makes by mistake, or after a long sleep
 CONFIRMED_AFTER = MINUTE
@@ -30,6 +35,27 @@ class Clock(Protocol):
     async def sleep(self, length: Duration) -> None:
         """Wait at least this long by the monotonic count."""
         ...
+
+    def timeout(self, length: Duration) -> AbstractAsyncContextManager[object]:
+        """TimeoutError, if what is inside takes longer than this by the monotonic count."""
+        ...
+
+    def call_later(self, length: Duration, call: Callable[[], object]) -> Timer:
+        """Call it, from the running loop, when so much has passed by the monotonic count."""
+        ...
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+async def happens_within(clock: Clock, event: asyncio.Event, length: Duration) -> bool:
+    """Wait for the event, and no longer than this. Whether it has happened."""
+    if length > 0:
+        with suppress(TimeoutError):
+            async with clock.timeout(length):
+                await event.wait()
+    return event.is_set()
 
 
 class FollowingClock(Clock, Protocol):
@@ -100,6 +126,16 @@ class SystemClock:
         return self._offset.doubted
 
     async def sleep(self, length: Duration) -> None:
-        import asyncio  # here, so that a command that only wants to know the time starts 30 ms sooner
+        import asyncio
 
         await asyncio.sleep(length / SECOND)
+
+    def timeout(self, length: Duration) -> AbstractAsyncContextManager[object]:
+        import asyncio
+
+        return asyncio.timeout(length / SECOND)
+
+    def call_later(self, length: Duration, call: Callable[[], object]) -> Timer:
+        import asyncio
+
+        return asyncio.get_running_loop().call_later(length / SECOND, call)

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import pytest
 
+from oncue.clock import SystemClock
 from oncue.domain.ids import ClassId, JobId
 from oncue.domain.instants import Instant
 from oncue.engines.port import Count, Hint, Topic
@@ -206,7 +207,7 @@ class TestSignals:
         """)
         go(process)
         assert [heard(process) for _ in Topic] == [f"{topic} None None" for topic in Topic]
-        signals = SqliteSignals(tmp_path / "oncue.db")
+        signals = SqliteSignals(tmp_path / "oncue.db", SystemClock())
         mine = signals.listen()
         greetings = [await anext(mine) for _ in Topic]
 
@@ -227,7 +228,7 @@ class TestSignals:
         assert heard(process)
         process.kill()
         process.wait()
-        signals = SqliteSignals(tmp_path / "oncue.db")
+        signals = SqliteSignals(tmp_path / "oncue.db", SystemClock())
         folder = signals.folder
         assert len(list(folder.iterdir())) == 1
 
@@ -237,7 +238,7 @@ class TestSignals:
         assert list(folder.iterdir()) == []
 
     async def test_a_long_path_is_no_problem(self, tmp_path: Path) -> None:
-        signals = SqliteSignals(tmp_path / ("long" * 40) / "oncue.db")
+        signals = SqliteSignals(tmp_path / ("long" * 40) / "oncue.db", SystemClock())
         mine = signals.listen()
         for _ in Topic:
             await anext(mine)
@@ -250,7 +251,7 @@ class TestSignals:
 
     async def test_where_no_socket_can_be_made_one_is_told_to_look_and_hears_nothing(self, tmp_path: Path) -> None:
         (tmp_path / "oncue.db.signals").write_text("in the way")
-        signals = SqliteSignals(tmp_path / "oncue.db")
+        signals = SqliteSignals(tmp_path / "oncue.db", SystemClock())
         mine = signals.listen()
 
         assert {(await anext(mine)).topic for _ in Topic} == set(Topic)

@@ -27,8 +27,8 @@ async def turn(clock: FakeClock, turns: Turns, takes: Duration = BUSY) -> None:
 
 
 async def settle() -> None:
-    for _ in range(10):
-        await asyncio.sleep(0.001)
+    for _ in range(200):
+        await asyncio.sleep(0)
 
 
 async def test_all_together_take_their_share_and_no_more() -> None:

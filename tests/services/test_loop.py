@@ -6,7 +6,8 @@ from typing import Any
 
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import DAY, MILLISECOND, Duration
-from oncue.services.loop import Loop
+from oncue.services.loop import AFTER_AN_ERROR, LONGEST_WAIT, Loop
+from oncue.testing.clock import FakeClock
 
 FOREVER = Duration(1_000 * DAY)
 
@@ -19,9 +20,12 @@ class Scripted:
     def __init__(self, *passes: Callable[[], Duration]) -> None:
         self._passes = list(passes)
         self.done = 0
-        self.loop = Loop(self)
+        self.clock = FakeClock()
+        self.began: list[int] = []  # each pass, by the clock
+        self.loop = Loop(self, self.clock)
 
     async def run_once(self) -> Duration:
+        self.began.append(self.clock.monotonic())
         act = self._passes[self.done]
         self.done += 1
         if self.done == len(self._passes):
@@ -37,16 +41,31 @@ def fails(error: Exception) -> Callable[[], Duration]:
 
 
 async def run(service: Scripted) -> None:
+    """Until it has ended, however long that takes by its clock."""
+    running = asyncio.create_task(service.loop.run())
     async with asyncio.timeout(10):
-        await service.loop.run()
+        while not running.done():
+            for _ in range(10):  # whatever takes no time comes first
+                await asyncio.sleep(0)
+            if not running.done():
+                await service.clock.advance(MILLISECOND)
+    await running
 
 
 async def test_it_comes_back_when_the_service_said() -> None:
-    service = Scripted(lambda: Duration(0), lambda: MILLISECOND, lambda: FOREVER)
+    service = Scripted(lambda: Duration(0), lambda: Duration(50 * MILLISECOND), lambda: FOREVER)
 
     await run(service)
 
-    assert service.done == 3
+    assert [at - service.began[0] for at in service.began] == [0, 0, 50 * MILLISECOND]
+
+
+async def test_it_comes_back_after_the_longest_wait_whatever_the_service_said() -> None:
+    service = Scripted(lambda: FOREVER, lambda: FOREVER)
+
+    await run(service)
+
+    assert service.began[1] - service.began[0] == LONGEST_WAIT
 
 
 async def test_a_wake_up_ends_the_wait_and_one_during_a_pass_is_not_lost() -> None:
@@ -56,19 +75,19 @@ async def test_a_wake_up_ends_the_wait_and_one_during_a_pass_is_not_lost() -> No
         service.loop.wake()
         return wait
 
-    asyncio.get_running_loop().call_later(0.01, service.loop.wake)
+    service.clock.call_later(Duration(10 * MILLISECOND), service.loop.wake)
     await run(service)
 
-    assert service.done == 3
+    assert service.began == [0, 10 * MILLISECOND, 10 * MILLISECOND]
 
 
 async def test_stopping_does_not_wait_for_the_wait() -> None:
     service = Scripted(lambda: FOREVER, lambda: FOREVER)
-    asyncio.get_running_loop().call_later(0.01, service.loop.stop)
+    service.clock.call_later(Duration(10 * MILLISECOND), service.loop.stop)
 
     await run(service)
 
-    assert service.done == 1
+    assert (service.done, service.clock.monotonic()) == (1, 10 * MILLISECOND)
 
 
 async def test_an_outage_is_told_once_and_its_end_too(logged: list[Any]) -> None:
@@ -80,11 +99,10 @@ async def test_an_outage_is_told_once_and_its_end_too(logged: list[Any]) -> None
     assert [line["log_level"] for line in logged] == ["warning", "info"]
 
 
-async def test_an_error_ends_one_pass_and_not_the_service(logged: list[Any], monkeypatch: Any) -> None:
-    monkeypatch.setattr("oncue.services.loop.AFTER_AN_ERROR", MILLISECOND)
+async def test_an_error_ends_one_pass_and_not_the_service(logged: list[Any]) -> None:
     service = Scripted(fails(ZeroDivisionError("a bug")), lambda: Duration(0))
 
     await run(service)
 
-    assert service.done == 2
+    assert service.began == [0, AFTER_AN_ERROR]
     assert [(line["log_level"], line["exc_info"]) for line in logged] == [("error", True)]

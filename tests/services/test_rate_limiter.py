@@ -230,14 +230,16 @@ async def rested() -> None:
 
 async def test_many_hints_wake_it_at_once_and_then_once_more() -> None:
     woken: list[None] = []
-    nudge = Nudge(lambda: woken.append(None), FakeClock())
+    clock = FakeClock()
+    nudge = Nudge(lambda: woken.append(None), clock)
 
     for _ in range(100):
         nudge(Hint(Topic.RUNS))
+    await clock.advance(Duration(APART - 1))
     assert len(woken) == 1
-    await rested()
+    await clock.advance(Duration(1))
     assert len(woken) == 2  # for those that came meanwhile
-    await rested()
+    await clock.advance(Duration(HOUR))
     assert len(woken) == 2
     nudge(Hint(Topic.RUNS))
     assert len(woken) == 3
@@ -282,7 +284,7 @@ async def test_a_run_that_is_due_now_is_granted_its_start_on_the_hint(
 
 
 async def test_it_is_a_service_like_the_others(store: Store) -> None:
-    loop = Loop(RateLimiter(store.engine, store.clock))
+    loop = Loop(RateLimiter(store.engine, store.clock), store.clock)
     running = asyncio.create_task(loop.run())
     run_id = await store.one_shot(rate=per_second(1))
     loop.wake()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from traceback import format_exc
 
 from tests.simulation.journal import Journal
 
-from oncue.clock import Clock, Offset
+from oncue.clock import Clock, Offset, Timer
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.testing.clock import FakeClock
@@ -33,6 +34,12 @@ class OwnClock:
 
     async def sleep(self, length: Duration) -> None:
         await self._clock.sleep(length)
+
+    def timeout(self, length: Duration) -> AbstractAsyncContextManager[object]:
+        return self._clock.timeout(length)
+
+    def call_later(self, length: Duration, call: Callable[[], object]) -> Timer:
+        return self._clock.call_later(length, call)
 
     def follow(self, store_now: Instant, asked_at: Instant, answered_at: Instant) -> Duration | None:
         self._offset.learn(store_now, asked_at, answered_at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oncue.clock import Clock, SystemClock
 from oncue.domain.errors import Invalid
 from oncue.engines.port import Engine
 from oncue.settings import Settings
@@ -17,9 +18,12 @@ if TYPE_CHECKING:  # each is imported when it is used: neither needs the other's
 SQLITE = "sqlite:///"
 
 
-async def open_engine(settings: Settings) -> Engine:
-    """Open the store that `settings.engine` names. Any number of processes may do so at once."""
-    return await _engine(settings.engine).open(settings)
+async def open_engine(settings: Settings, clock: Clock | None = None) -> Engine:
+    """Open the store that `settings.engine` names. Any number of processes may do so at once.
+
+    It waits by `clock`, and goes by the store's own time or by what it is given.
+    """
+    return await _engine(settings.engine).open(settings, clock or SystemClock())
 
 
 async def migrate(settings: Settings) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from itertools import count
 
 from oncue.clock import Clock
-from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
+from oncue.domain.instants import MILLISECOND, Duration, Instant
 
 SHARE = 0.5  # of the loop's time
 SAVED_UP = Duration(20 * MILLISECOND)  # of time that was not used, for those who come all at once after a quiet moment
@@ -54,13 +54,12 @@ class LoopShare:
         self._looking = bool(self._waiting)
         if not self._waiting:
             return
-        loop = asyncio.get_running_loop()
         early = self._open_at - self._clock.monotonic()
         if early > 0:
-            loop.call_later(early / SECOND, self._look)
+            self._clock.call_later(Duration(early), self._look)
             return
         heappop(self._waiting)[-1].set_result(None)
-        loop.call_soon(self._look)
+        asyncio.get_running_loop().call_soon(self._look)
 
 
 class Turns:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import Protocol
 
 import structlog
 
+from oncue.clock import Clock, happens_within
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
 
@@ -29,8 +29,9 @@ class Service(Protocol):
 class Loop:
     """Waits are monotonic and capped: no jump of any clock and no lost wake-up can put a service to sleep for good."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, clock: Clock) -> None:
         self._service = service
+        self._clock = clock
         self._wanted = asyncio.Event()
         self._stopping = False
         self._away = False
@@ -53,7 +54,7 @@ class Loop:
             self._wanted.clear()
             wait = await self._pass()
             if wait > 0 and not self._stopping:
-                await self._woken_within(min(wait, LONGEST_WAIT))
+                await happens_within(self._clock, self._wanted, min(wait, LONGEST_WAIT))
             else:
                 await asyncio.sleep(0)
 
@@ -73,8 +74,3 @@ class Loop:
             log.info("the store is back", service=self.name)
             self._away = False
         return wait
-
-    async def _woken_within(self, length: Duration) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(length / SECOND):
-                await self._wanted.wait()

@@ -5,7 +5,6 @@ No scheduler is special: several grant at once, each at other meters.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from oncue.clock import Clock
@@ -76,7 +75,7 @@ class Nudge:
             return
         self._resting, self._again = True, False
         self._wake()
-        asyncio.get_running_loop().call_later(APART / SECOND, self._rested)
+        self._clock.call_later(APART, self._rested)
 
     def _rested(self) -> None:
         self._resting = False

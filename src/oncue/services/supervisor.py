@@ -19,7 +19,7 @@ from typing import Any
 
 import structlog
 
-from oncue.clock import Clock
+from oncue.clock import Clock, happens_within
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import ClassId, WorkerId, uuid7
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
@@ -38,7 +38,7 @@ HASTE = (
 SAFE = 0.8  # of a lease: a worker that was not heard for so long is ended
 SOON_DEAD = Duration(5 * SECOND)  # a worker that lived no longer than this makes the next one wait
 LAST_WORDS = Duration(10 * SECOND)  # after the grace times, to write down what was done, before a worker is killed
-LONGEST_PAUSE = 5.0  # seconds before the next start, when some have failed
+FIRST_PAUSE, LONGEST_PAUSE = Duration(SECOND // 10), Duration(5 * SECOND)  # before the next start, when some failed
 MOST_WORN = 2  # that have been replaced and are not over
 REPLACE_AGAIN = Duration(10 * SECOND)  # at the earliest
 KNOWN_FOR = Duration(10 * MINUTE)  # wearing out a worker
@@ -134,7 +134,7 @@ class WorkerSupervisor:
 
     async def run(self) -> None:
         """Returns when told to stop and the worker has; or when no worker can be started: then `problem` says why."""
-        pause = 0.0
+        pause = Duration(0)
         try:
             while self.problem is None and (kept := await self._start()) is not None:
                 kept = await self._last_of(kept)
@@ -142,8 +142,8 @@ class WorkerSupervisor:
                 if not self._told.is_set() and kept.problem is None:
                     log.warning("a worker process ended; another takes its place", exit_code=kept.process.returncode)
                 short = self._clock.monotonic() - kept.started_at < SOON_DEAD
-                pause = min(max(2 * pause, 0.1), LONGEST_PAUSE) if short else 0.0
-                await _happens_within(self._told, pause)
+                pause = _longer(pause) if short else Duration(0)
+                await happens_within(self._clock, self._told, pause)
             if not self._told.is_set():
                 self.stop()
             await asyncio.gather(*self._kept.values())
@@ -155,15 +155,15 @@ class WorkerSupervisor:
 
     async def _start(self) -> SupervisedWorker | None:
         """Another worker process, watched over from now on. None: told to stop before there was one."""
-        pause = 0.0
+        pause = Duration(0)
         while not self._told.is_set():
             try:
                 kept = self._first or await SupervisedWorker.start(self._clock, self._settings, self._remembered())
             except Exception as error:  # no files, memory or processes to be had: there may be some in a moment
                 if not pause:
                     log.error("no worker process can be started; trying again until one can", why=str(error))
-                pause = min(max(2 * pause, 0.1), LONGEST_PAUSE)
-                await _happens_within(self._told, pause)
+                pause = _longer(pause)
+                await happens_within(self._clock, self._told, pause)
                 continue
             self._first = None
             self._kept[kept] = asyncio.create_task(self._keep(kept))
@@ -224,7 +224,7 @@ class WorkerSupervisor:
         try:
             await kept.process.wait()
             kept.sweep()
-            await asyncio.wait(tasks[:1], timeout=1)  # its last words
+            await asyncio.wait(tasks[:1], timeout=1)  # its last words: a pipe's, so by real time
         finally:
             for task in tasks:
                 task.cancel()
@@ -300,7 +300,7 @@ class WorkerSupervisor:
         classes = kept.classes
         news = None if classes == kept.told else classes
         try:
-            async with asyncio.timeout(patience / SECOND):
+            async with self._clock.timeout(patience):
                 beat = await self._engine.fleet.beat(
                     kept.worker_id, self._clock.now(), draining=kept.replaced or self._told.is_set(), classes=news
                 )
@@ -335,10 +335,8 @@ class WorkerSupervisor:
             log.exception("a worker that ended could not say goodbye; its silence will")
 
 
-async def _happens_within(event: asyncio.Event, seconds: float) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()
+def _longer(pause: Duration) -> Duration:
+    return min(max(Duration(2 * pause), FIRST_PAUSE), LONGEST_PAUSE)
 
 
 async def _first_of(task: asyncio.Task[None], event: asyncio.Event) -> None:

@@ -71,7 +71,7 @@ class WorkerLoops:
         )
         self.mailbox = CancelInbox(engine, worker_id, self.attempts)
         members = (self.worker, self.settling, self.attempts, self.mailbox, self.reporting)
-        self.loops = {member.name: Loop(member) for member in members}
+        self.loops = {member.name: Loop(member, clock) for member in members}
 
     @property
     def concerns(self) -> Mapping[Topic, Callable[[Hint], None]]:

@@ -6,7 +6,6 @@ import asyncio
 import os
 import socket
 from collections.abc import Sequence
-from contextlib import suppress
 from random import Random
 
 import msgspec
@@ -15,7 +14,7 @@ import structlog
 from oncue import collecting, logs
 from oncue.clock import SystemClock
 from oncue.domain.ids import ClassId, WorkerId
-from oncue.domain.instants import MILLISECOND, SECOND, Duration
+from oncue.domain.instants import MILLISECOND, NEVER, SECOND, Duration
 from oncue.domain.placement import Offer, Resources, show_offer
 from oncue.engines import port
 from oncue.engines.port import Engine
@@ -37,7 +36,7 @@ from oncue.tasks import Isolation, Task, Tasks
 AGAIN = 75  # the exit code of a worker for which nobody beats any more
 VITALS = Duration(250 * MILLISECOND)
 MOST_TOLD = 1_000  # classes: whoever asks what a worker takes reads its offer, and this only where that is unreadable
-LAST_SETTLES = 5.0  # seconds that a worker going away spends on writing down what it has done
+LAST_SETTLES = Duration(5 * SECOND)  # that a worker going away spends on writing down what it has done
 
 log = structlog.get_logger()
 
@@ -99,7 +98,11 @@ class WorkerProcess:
         await self._register()
         collecting.settle()
         self._channel.send(Ready(()))  # before anything is claimed: from here on there is something to finish
-        loops = [*self._crew.loops.values(), Loop(Timekeeper(self._engine, self._clock)), Loop(self)]
+        loops = [
+            *self._crew.loops.values(),
+            Loop(Timekeeper(self._engine, self._clock), self._clock),
+            Loop(self, self._clock),
+        ]
         supervised = [Supervised(loop.name, loop.run, self._clock) for loop in loops]
         listening = Listening(self._engine.signals, self._crew.concerns)
         supervised.append(Supervised("listening", listening.run, self._clock))
@@ -159,21 +162,20 @@ class WorkerProcess:
     async def _drain(self) -> None:
         """Take nothing new; let runs finish; stop and hand back the rest; write everything down."""
         self._crew.worker.draining = True
-        await self._idle_within(None, unless=self._hurried)
-        await self._idle_within(self._settings.grace / SECOND, unless=self._at_once)
+        await self._idle_within(Duration(NEVER), unless=self._hurried)
+        await self._idle_within(self._settings.grace, unless=self._at_once)
         for going in self._crew.attempts:
             self._crew.attempts.stop(going.run.run_id, Stop.DRAINING)
-        await self._idle_within((self._settings.stop_grace + LAST_CHANCE) / SECOND)
+        await self._idle_within(Duration(self._settings.stop_grace + LAST_CHANCE))
         left = tuple(self._crew.attempts.forget())
         await self._idle_within(LAST_SETTLES)
         if left:
             self._channel.send(Unstopped(left))
 
-    async def _idle_within(self, seconds: float | None, unless: asyncio.Event | None = None) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while self._crew.busy and not (unless and unless.is_set()):
-                    await self._clock.sleep(Duration(20 * MILLISECOND))
+    async def _idle_within(self, length: Duration, unless: asyncio.Event | None = None) -> None:
+        until = self._clock.monotonic() + length
+        while self._crew.busy and self._clock.monotonic() < until and not (unless and unless.is_set()):
+            await self._clock.sleep(Duration(20 * MILLISECOND))
 
 
 def _announced(task: Task) -> port.Task:

@@ -1,21 +1,36 @@
-"""A clock for tests: it stands still until told to move, and wakes sleepers in order."""
+"""A clock for tests: it stands still until told to move, and wakes in order whoever waits."""
 
 from __future__ import annotations
 
 import asyncio
 import heapq
 import itertools
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from oncue.domain.instants import Duration, Instant, parse_instant
 
 SOME_DAY = parse_instant("2030-01-01T00:00:00Z")
+TO_TIME_OUT = 3  # passes of the loop: asyncio notices, cancels, and turns that into a TimeoutError
+
+
+class FakeTimer:
+    """Something that happens when the clock is moved there. `passes` of the loop later it has."""
+
+    def __init__(self, ring: Callable[[], object], passes: int = 1) -> None:
+        self.ring = ring
+        self.passes = passes
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
 
 
 class FakeClock:
     def __init__(self, now: Instant = SOME_DAY) -> None:
         self._now = now
         self._elapsed = Instant(0)
-        self._sleepers: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._timers: list[tuple[int, int, FakeTimer]] = []
         self._order = itertools.count()
 
     def now(self) -> Instant:
@@ -25,19 +40,29 @@ class FakeClock:
         return self._elapsed
 
     async def sleep(self, length: Duration) -> None:
-        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._sleepers, (self._elapsed + max(length, 0), next(self._order), woken))
-        await woken
+        woken = asyncio.Event()
+        timer = self.call_later(length, woken.set)
+        try:
+            await woken.wait()
+        finally:
+            timer.cancel()
+
+    def timeout(self, length: Duration) -> AbstractAsyncContextManager[object]:
+        return self._timeout(length)
+
+    def call_later(self, length: Duration, call: Callable[[], object]) -> FakeTimer:
+        return self._set(length, FakeTimer(call))
 
     async def advance(self, length: Duration) -> Instant:
-        """Let time pass; every sleeper due on the way wakes, in order, and runs until it sleeps or waits again."""
+        """Let time pass; whoever waits for an instant on the way wakes, in order, and runs until it waits again."""
         until = self._elapsed + length
-        while self._sleepers and self._sleepers[0][0] <= until:
-            due, _, woken = heapq.heappop(self._sleepers)
+        while self._timers and self._timers[0][0] <= until:
+            due, _, timer = heapq.heappop(self._timers)
             self._move_to(max(due, self._elapsed))
-            if not woken.done():
-                woken.set_result(None)
-                await asyncio.sleep(0)
+            if not timer.cancelled:
+                timer.ring()
+                for _ in range(timer.passes):
+                    await asyncio.sleep(0)
         self._move_to(until)
         await asyncio.sleep(0)
         return self._now
@@ -46,6 +71,19 @@ class FakeClock:
         """The wall clock steps, forward or back, while no time passes."""
         self._now = Instant(self._now + length)
         return self._now
+
+    @asynccontextmanager
+    async def _timeout(self, length: Duration) -> AsyncIterator[object]:
+        async with asyncio.timeout(None) as limit:
+            timer = self._set(length, FakeTimer(lambda: limit.reschedule(0), TO_TIME_OUT))
+            try:
+                yield limit
+            finally:
+                timer.cancel()
+
+    def _set(self, length: Duration, timer: FakeTimer) -> FakeTimer:
+        heapq.heappush(self._timers, (self._elapsed + max(length, 0), next(self._order), timer))
+        return timer
 
     def _move_to(self, elapsed: int) -> None:
         self._now = Instant(self._now + elapsed - self._elapsed)

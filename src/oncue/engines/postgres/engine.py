@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from oncue.clock import Clock
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.engines.port import (
     Accounts,
@@ -60,8 +61,8 @@ class PostgresEngine:
         self.maintenance: Maintenance = PostgresMaintenance(store, self._pieces, settings)
 
     @classmethod
-    async def open(cls, settings: Settings) -> PostgresEngine:
-        store = await Store.connect(settings)
+    async def open(cls, settings: Settings, clock: Clock | None = None) -> PostgresEngine:
+        store = await Store.connect(settings, clock)
         try:
             await migrate(store, settings.history_timeout)
             engine = cls(store, settings)

@@ -10,14 +10,16 @@ from functools import partial
 import asyncpg
 import msgspec
 
+from oncue.clock import happens_within
 from oncue.domain.errors import StoreUnavailable
+from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.engines.hints import Pending, reader
 from oncue.engines.port import Hint, Topic
 from oncue.engines.postgres.store import AWAY, Connection, Store
 
 CHANNEL = "oncue"
-LINGER = 0.005  # seconds to gather hints before they travel together
-RECONNECT = 1.0
+LINGER = Duration(5 * MILLISECOND)  # to gather hints before they travel together
+RECONNECT = Duration(SECOND)
 LAST_WORDS = 3.0  # seconds that closing waits for hints on their way and for listeners to hang up
 LONGEST = 7_900  # bytes of one notification; PostgreSQL refuses 8,000
 
@@ -72,7 +74,7 @@ class PostgresSignals:
 
     async def _flush(self) -> None:
         while self._pending.something.is_set():
-            await _happens_within(self._closing, LINGER)
+            await happens_within(self._store.clock, self._closing, LINGER)
             try:
                 await self._store.write(partial(_notify, texts=list(_packed(self._pending.take()))))
             except (StoreUnavailable, asyncpg.PostgresError):
@@ -93,13 +95,7 @@ class PostgresSignals:
                 finally:
                     connection.terminate()
             if not awake.is_set():
-                await _happens_within(enough, RECONNECT)
-
-
-async def _happens_within(event: asyncio.Event, seconds: float) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()
+                await happens_within(self._store.clock, enough, RECONNECT)
 
 
 async def _either(*events: asyncio.Event) -> None:

@@ -15,6 +15,7 @@ import asyncpg
 import structlog
 from asyncpg.pool import PoolConnectionProxy
 
+from oncue.clock import Clock, SystemClock
 from oncue.domain.errors import Invalid, OncueError, StoreRefused, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
 from oncue.engines.postgres.connecting import PINNED, PLANNING, Apart, Dialling, limits, options
@@ -34,7 +35,7 @@ Fetch = Callable[..., Awaitable[Sequence[asyncpg.Record]]]  # of the store, or w
 
 HOT_CONNECTIONS = 3
 TRIES = 5
-SCARCE_FOR = 0.1  # seconds between two tries to get a connection, when the server has none left
+SCARCE_FOR = Duration(SECOND // 10)  # between two tries to get a connection, when the server has none left
 SCARCE_TRIES = 30
 
 # The connection, or the server behind it, is of no more use: drop it, and let the caller repeat on another.
@@ -68,8 +69,9 @@ class Store:
     """
 
     def __init__(
-        self, url: str, dialling: Dialling, pool: Pool, hot: Pool, timeout: Duration, *, bounced: bool
+        self, url: str, dialling: Dialling, pool: Pool, hot: Pool, timeout: Duration, clock: Clock, *, bounced: bool
     ) -> None:
+        self.clock = clock
         self._url = url
         self._dialling = dialling
         self._bounced = bounced
@@ -79,13 +81,13 @@ class Store:
         self._scarce = False
 
     @classmethod
-    async def connect(cls, settings: Settings) -> Store:
+    async def connect(cls, settings: Settings, clock: Clock | None = None) -> Store:
         url, bounced = _split(settings.engine)
         limit = settings.store_timeout
         dialling = Dialling()
         pool = _pool(url, dialling, settings.pool_size, limit, bounced)
         hot = _pool(url, dialling, HOT_CONNECTIONS, limit, bounced, plan_cache_mode="force_generic_plan")
-        store = cls(url, dialling, pool, hot, limit, bounced=bounced)
+        store = cls(url, dialling, pool, hot, limit, clock or SystemClock(), bounced=bounced)
         try:
             with _away_at_first(url), _unreadable_as_invalid():
                 async with asyncio.timeout(limit / SECOND):
@@ -231,17 +233,11 @@ class Store:
                         why=reason(full),
                     )
                 self._scarce = True
-                await _a_while(SCARCE_FOR)
+                await self.clock.sleep(SCARCE_FOR)
             else:
                 self._scarce = False
                 return connection
         return await pool.acquire()
-
-
-async def _a_while(seconds: float) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await asyncio.Event().wait()
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oncue.clock import SystemClock
+from oncue.clock import Clock, SystemClock
 from oncue.domain.instants import Duration, Instant
 from oncue.engines.port import (
     Accounts,
@@ -42,9 +42,9 @@ class SqliteEngine:
     name = "sqlite"
     capabilities = Capabilities()
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: Store, settings: Settings, clock: Clock) -> None:
         self._store = store
-        self._signals = SqliteSignals(store.path)
+        self._signals = SqliteSignals(store.path, clock)
         pieces = Partitions(settings.history_width)
         self.jobs: Jobs = SqliteJobs(store, pieces, settings.quota_classes)
         self.planning: Planning = SqlitePlanning(store, pieces)
@@ -59,14 +59,14 @@ class SqliteEngine:
         self.maintenance: Maintenance = SqliteMaintenance(store, pieces, settings)
 
     @classmethod
-    async def open(cls, settings: Settings) -> SqliteEngine:
+    async def open(cls, settings: Settings, clock: Clock | None = None) -> SqliteEngine:
         store = await Store.open(settings)
         try:
             await migrate(store, settings.history_timeout)
         except BaseException:
             await store.close()
             raise
-        return cls(store, settings)
+        return cls(store, settings, clock or SystemClock())
 
     @classmethod
     async def migrate(cls, settings: Settings) -> tuple[int, int]:

@@ -17,10 +17,14 @@ from uuid import uuid4
 
 import msgspec
 
+from oncue.clock import Clock, Timer
+from oncue.domain.instants import MILLISECOND, Duration
 from oncue.engines.hints import Pending, reader
 from oncue.engines.port import Hint, Topic
 
-PAUSE = 0.005  # seconds between two sendings: the first hint leaves at once, those that follow leave together
+PAUSE = Duration(
+    5 * MILLISECOND
+)  # between two sendings: the first hint leaves at once, those that follow leave together
 LONGEST_PATH = 100  # bytes; the kernel takes 107 on Linux, 103 on macOS
 MOST_AT_ONCE = 200  # hints; well below what a datagram holds
 
@@ -29,10 +33,11 @@ _decode = reader(msgspec.msgpack.Decoder)
 
 
 class SqliteSignals:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._clock = clock
         self.folder = _folder(path)
         self._pending = Pending()
-        self._pausing: asyncio.TimerHandle | None = None
+        self._pausing: Timer | None = None
         self._listening: set[Pending] = set()
         self._closed = False
         self._mouth = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -71,7 +76,7 @@ class SqliteSignals:
     def _flush(self) -> None:
         hints, self._pausing = self._pending.take(), None
         if hints and not self._closed:
-            self._pausing = asyncio.get_running_loop().call_later(PAUSE, self._flush)
+            self._pausing = self._clock.call_later(PAUSE, self._flush)
             with suppress(OSError):  # no folder: nobody ever listened
                 for ear in self.folder.iterdir():
                     for i in range(0, len(hints), MOST_AT_ONCE):
