@@ -99,7 +99,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Processors that a worker's runs may ask for, all together; 0: as many as there are."""
 
     memory_mb: int = 0
-    """Memory that a worker's runs may ask for, all together; 0: what the machine has."""
+    """Memory that a worker's runs may ask for, all together; 0: what the machine or its container has."""
 
     reserved_for_high: float = 0.1
     """The part of a worker's places of each kind, rounded down, that only runs of high priority get."""

@@ -17,7 +17,8 @@ import msgspec
 
 from oncue.domain.instants import SECOND, Duration
 from oncue.executors.families import MARK, end_descendants, end_marked
-from oncue.executors.limits import MEGABYTE, Limits
+from oncue.executors.limits import Limits
+from oncue.executors.machine import MEGABYTE
 
 WARDEN = str(Path(__file__).with_name("warden.py"))
 PATIENCE = 2.0  # seconds beyond the grace: then we do the warden's work

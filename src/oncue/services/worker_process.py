@@ -18,6 +18,7 @@ from oncue.domain.instants import MILLISECOND, NEVER, SECOND, Duration
 from oncue.domain.placement import Offer, Resources, show_offer
 from oncue.engines import port
 from oncue.engines.port import Engine
+from oncue.executors import machine
 from oncue.executors.functions import LoopExecutor
 from oncue.executors.port import Executor, Work
 from oncue.executors.processes import ProcessExecutor
@@ -188,15 +189,10 @@ def _offer(tasks: Tasks, settings: Settings) -> Offer:
         frozenset(task.name for task in tasks),
         frozenset(settings.queues),
         frozenset(settings.labels),
-        Resources(int(settings.cpu * 1_000) or _cpu_milli(), settings.memory_mb or _memory_mb(), has[Isolation.LOOP]),
+        Resources(
+            int(settings.cpu * 1_000) or machine.cpu_milli(),
+            settings.memory_mb or machine.memory_mb(),
+            has[Isolation.LOOP],
+        ),
         {task.name: has[task.takes] for task in tasks if task.takes is not Isolation.LOOP},
     )
-
-
-def _cpu_milli() -> int:
-    """The processors this process may use, which may be fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) * 1_000 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) * 1_000
-
-
-def _memory_mb() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
