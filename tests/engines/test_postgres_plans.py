@@ -227,14 +227,14 @@ class Reading:
         self.entries = 0
         real = sessions.Store._transaction
 
-        async def transaction(of: sessions.Store, work: Any, **how: Any) -> Any:
+        async def transaction(of: sessions.Store, work: Any, pool: Any, **how: Any) -> Any:
             async def counted(connection: Connection) -> Any:
                 before = await connection.fetchval(READ)
                 answer = await work(connection)
                 self.entries += await connection.fetchval(READ) - before
                 return answer
 
-            return await real(of, counted, **how)
+            return await real(of, counted, pool, **how)
 
         async def fetch(of: sessions.Store, statement: str, *args: Any, hot: bool = False) -> Any:
             return await of.write(lambda connection: connection.fetch(statement, *args), hot=hot)

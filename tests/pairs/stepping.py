@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 
 from oncue.engines.postgres.engine import PostgresEngine
-from oncue.engines.postgres.store import Connection, Store
+from oncue.engines.postgres.store import Connection, Pool, Store
 from oncue.settings import Settings
 
 PATIENCE = 20.0  # seconds, for what takes milliseconds
@@ -48,8 +48,8 @@ class SteppedStore(Store):
         return await self.write(lambda connection: connection.fetch(statement, *args), hot=hot)
 
     @asynccontextmanager
-    async def _borrowed(self, hot: bool) -> AsyncIterator[Connection]:
-        async with super()._borrowed(hot) as connection:
+    async def _borrowed(self, wanted: Pool) -> AsyncIterator[Connection]:
+        async with super()._borrowed(wanted) as connection:
             self.steps.pid = connection.get_server_pid()
             try:
                 yield _Stepped(connection, self.steps)  # type: ignore[misc]  # it is used as one

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from tests.attack.stage import Stage
 
 BUSY = True
-ENGINES = ("sqlite",)  # on PostgreSQL some are still told 503: the store is asked on connections that they use, too
 AT_ONCE = 6
 JOB = {
     "task": "victim_loop",

@@ -85,13 +85,12 @@ class PostgresEngine:
         return Instant(found[0][0])
 
     async def ping(self, within: Duration) -> None:
-        """On a connection of the hot path: no listing of ours makes it wait."""
         with away_as_unavailable():
             async with asyncio.timeout(within / SECOND):
-                await self._store.fetch("select 1", hot=True)
+                await self._store.ask("select 1")
 
     async def probe(self) -> None:
-        await self._store.fetch(_SQL["probe"], hot=True)
+        await self._store.ask(_SQL["probe"])
 
     async def close(self) -> None:
         await self._signals.close()

@@ -1,6 +1,7 @@
-"""Connections: two pools, a time limit on every call, and a fresh connection in place of a doubtful one.
+"""Connections: three pools, a time limit on every call, and a fresh connection in place of a doubtful one.
 
-Claims, settles and beats have connections of their own, so that no listing can keep a worker from saying it lives.
+Claims, settles and beats have connections of their own, so that no listing can keep a worker from saying it lives. So
+has the question whether the server is there: large batches that take all the others are no sign of its being away.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ log = structlog.get_logger()
 Fetch = Callable[..., Awaitable[Sequence[asyncpg.Record]]]  # of the store, or within a transaction
 
 HOT_CONNECTIONS = 3
+ASKING_CONNECTIONS = 1  # whether the server is there
 TRIES = 5
 SCARCE_FOR = Duration(SECOND // 10)  # between two tries to get a connection, when the server has none left
 SCARCE_TRIES = 30
@@ -69,14 +71,20 @@ class Store:
     """
 
     def __init__(
-        self, url: str, dialling: Dialling, pool: Pool, hot: Pool, timeout: Duration, clock: Clock, *, bounced: bool
+        self,
+        url: str,
+        dialling: Dialling,
+        pools: tuple[Pool, Pool, Pool],
+        timeout: Duration,
+        clock: Clock,
+        *,
+        bounced: bool,
     ) -> None:
         self.clock = clock
         self._url = url
         self._dialling = dialling
         self._bounced = bounced
-        self._pool = pool
-        self._hot = hot
+        self._pool, self._hot, self._asking = pools
         self._timeout = timeout
         self._scarce = False
 
@@ -87,13 +95,15 @@ class Store:
         dialling = Dialling()
         pool = _pool(url, dialling, settings.pool_size, limit, bounced)
         hot = _pool(url, dialling, HOT_CONNECTIONS, limit, bounced, plan_cache_mode="force_generic_plan")
-        store = cls(url, dialling, pool, hot, limit, clock or SystemClock(), bounced=bounced)
+        asking = _pool(url, dialling, ASKING_CONNECTIONS, limit, bounced)
+        store = cls(url, dialling, (pool, hot, asking), limit, clock or SystemClock(), bounced=bounced)
         try:
             with _away_at_first(url), _unreadable_as_invalid():
                 async with asyncio.timeout(limit / SECOND):
                     for each in (pool, hot):
                         await each
                         await each.release(await each.acquire())
+                    await asking
                     await store._check_database()
         except BaseException:
             await store.close()
@@ -118,7 +128,7 @@ class Store:
             )
 
     async def close(self) -> None:
-        for pool in (self._pool, self._hot):
+        for pool in (self._pool, self._hot, self._asking):
             try:
                 async with asyncio.timeout(2):
                     await pool.close()
@@ -131,19 +141,26 @@ class Store:
         self, work: Callable[[Connection], Awaitable[T]], *, hot: bool = False, timeout: Duration | None = None
     ) -> T:
         """One transaction. It is repeated when the server undid it to resolve a deadlock: `work` must not mind."""
-        return await self._repeated(lambda: self._transaction(work, hot=hot, timeout=timeout), timeout)
+        pool = self._hot if hot else self._pool
+        return await self._repeated(lambda: self._transaction(work, pool, timeout=timeout), timeout)
 
     async def read(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """One look, at one moment, however many statements it takes."""
-        return await self._repeated(lambda: self._transaction(work, isolation="repeatable_read"))
+        return await self._repeated(lambda: self._transaction(work, self._pool, isolation="repeatable_read"))
 
     async def fetch(self, statement: str, *args: Any, hot: bool = False) -> list[asyncpg.Record]:
         """One statement: a transaction of its own, with nothing to begin or commit."""
-        if self._bounced:  # where each half of it could go to another server
-            return await self.write(lambda connection: connection.fetch(statement, *args), hot=hot)
+        return await self._fetch(self._hot if hot else self._pool, statement, *args)
 
+    async def ask(self, statement: str) -> list[asyncpg.Record]:
+        """The same on a connection that is for this alone: it waits for no call of ours."""
+        return await self._fetch(self._asking, statement)
+
+    async def _fetch(self, pool: Pool, statement: str, *args: Any) -> list[asyncpg.Record]:
         async def fetch() -> list[asyncpg.Record]:
-            async with self._borrowed(hot) as connection:
+            if self._bounced:  # where each half of it could go to another server
+                return await self._transaction(lambda connection: connection.fetch(statement, *args), pool)
+            async with self._borrowed(pool) as connection:
                 return await connection.fetch(statement, *args)
 
         return await self._repeated(fetch)
@@ -182,15 +199,15 @@ class Store:
     async def _transaction(
         self,
         work: Callable[[Connection], Awaitable[T]],
+        pool: Pool,
         *,
-        hot: bool = False,
         timeout: Duration | None = None,
         isolation: Literal["repeatable_read", "read_committed"] = "read_committed",
     ) -> T:
         local = limits(timeout) if timeout else {}
         if self._bounced:
             local = {**PINNED, **PLANNING, **limits(timeout or self._timeout)}
-        async with self._borrowed(hot) as connection:
+        async with self._borrowed(pool) as connection:
             transaction = connection.transaction(isolation=isolation, readonly=isolation == "repeatable_read")
             await transaction.start()
             try:
@@ -208,10 +225,9 @@ class Store:
             return answer
 
     @asynccontextmanager
-    async def _borrowed(self, hot: bool) -> AsyncIterator[Connection]:
-        pool = self._hot if hot else self._pool
+    async def _borrowed(self, wanted: Pool) -> AsyncIterator[Connection]:
         with away_as_unavailable(asyncpg.PostgresError):  # whatever it says at the door
-            connection = await self._acquire(pool)
+            pool, connection = await self._acquire(wanted)
         try:
             yield connection
         except _DOUBTFUL:
@@ -220,8 +236,8 @@ class Store:
         finally:
             await pool.release(connection)
 
-    async def _acquire(self, pool: Pool) -> Connection:
-        """Another of ours may be free soon, if the server has no more for us."""
+    async def _acquire(self, pool: Pool) -> tuple[Pool, Connection]:
+        """Another of ours may be free soon, if the server has no more for us. Who asks shares those of the hot path."""
         for _ in range(SCARCE_TRIES):
             try:
                 connection = await pool.acquire()
@@ -233,11 +249,14 @@ class Store:
                         why=reason(full),
                     )
                 self._scarce = True
-                await self.clock.sleep(SCARCE_FOR)
+                if pool is self._asking:
+                    pool = self._hot
+                else:
+                    await self.clock.sleep(SCARCE_FOR)
             else:
                 self._scarce = False
-                return connection
-        return await pool.acquire()
+                return pool, connection
+        return pool, await pool.acquire()
 
 
 @contextmanager

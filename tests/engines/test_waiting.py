@@ -1,0 +1,122 @@
+"""Where engines wait, the clock they were given waits: no time passes here but that of a FakeClock."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import asyncpg
+import structlog
+
+from oncue.domain.errors import StoreUnavailable
+from oncue.domain.instants import SECOND, Duration, Instant
+from oncue.engines.port import Hint, Topic
+from oncue.engines.postgres import signals as postgres_signals
+from oncue.engines.postgres.connecting import Dialling
+from oncue.engines.postgres.store import SCARCE_FOR, Store
+from oncue.engines.sqlite.signals import PAUSE, SqliteSignals
+from oncue.testing.clock import FakeClock
+
+
+async def settled() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+class Pool:
+    """Has a connection to give, once it was asked often enough."""
+
+    def __init__(self, refusals: int) -> None:
+        self.asked: list[Instant] = []
+        self._refusals = refusals
+        self.clock = FakeClock()
+
+    async def acquire(self) -> str:
+        self.asked.append(self.clock.monotonic())
+        if len(self.asked) <= self._refusals:
+            raise asyncpg.TooManyConnectionsError("sorry")
+        return "a connection"
+
+
+async def test_a_server_without_connections_is_asked_ten_times_a_second() -> None:
+    pool: Any = Pool(refusals=2)
+    store = Store("", Dialling(), (pool, pool, SimpleNamespace()), Duration(SECOND), pool.clock, bounced=False)  # type: ignore[arg-type]
+    with structlog.testing.capture_logs():
+        acquiring = asyncio.create_task(store._acquire(pool))
+        await settled()
+        for _ in range(3):
+            await pool.clock.advance(SCARCE_FOR)
+            await settled()
+
+        assert await acquiring == (pool, "a connection")
+    assert pool.asked == [0, SCARCE_FOR, 2 * SCARCE_FOR]
+
+
+class Written:
+    """A store that notes when it was written to, and to which nobody can listen."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.at: list[Instant] = []
+        self.listened_at: list[Instant] = []
+
+    async def write(self, work: Any) -> None:
+        self.at.append(self.clock.monotonic())
+
+    async def apart(self, name: str) -> None:
+        self.listened_at.append(self.clock.monotonic())
+        raise StoreUnavailable("away")
+
+
+async def test_hints_by_postgres_linger_and_travel_together() -> None:
+    store: Any = Written()
+    signals = postgres_signals.PostgresSignals(store)
+    await signals.send([Hint(Topic.RUNS)])
+    await settled()
+    await signals.send([Hint(Topic.JOBS)])
+    assert store.at == []
+    await store.clock.advance(postgres_signals.LINGER)
+    await settled()
+
+    assert store.at == [postgres_signals.LINGER]
+    await signals.close()
+
+
+async def test_who_cannot_listen_tries_again_every_second() -> None:
+    store: Any = Written()
+    signals = postgres_signals.PostgresSignals(store)
+    listening = asyncio.ensure_future(anext(signals.listen()))
+    for _ in range(3):
+        await settled()
+        await store.clock.advance(postgres_signals.RECONNECT)
+    await settled()
+
+    assert store.listened_at == [n * SECOND for n in range(4)]
+    await signals.close()
+    await asyncio.gather(listening, return_exceptions=True)
+
+
+async def heard(hints: Any, n: int) -> Sequence[Hint]:
+    async with asyncio.timeout(10):
+        return [await anext(hints) for _ in range(n)]
+
+
+async def test_the_first_hint_by_sqlite_leaves_at_once_and_the_next_together(tmp_path: Path) -> None:
+    clock = FakeClock()
+    signals = SqliteSignals(tmp_path / "oncue.db", clock)
+    hints = signals.listen()
+    await heard(hints, len(Topic))
+
+    await signals.send([Hint(Topic.RUNS, due=Instant(9))])
+    assert await heard(hints, 1) == [Hint(Topic.RUNS, due=Instant(9))]
+    for due in (8, 7):
+        await signals.send([Hint(Topic.RUNS, due=Instant(due))])
+    waiting = asyncio.ensure_future(heard(hints, 1))
+    await clock.advance(Duration(PAUSE - 1))
+    await settled()
+    assert not waiting.done()
+    await clock.advance(Duration(1))
+
+    assert await waiting == [Hint(Topic.RUNS, due=Instant(7))]
+    await signals.close()
