@@ -1,12 +1,14 @@
 """The clock follows the store's time, is never ahead of it, and counts while the machine sleeps."""
 
+import asyncio
 import time
 from itertools import pairwise
 
 import pytest
 
-from oncue.clock import SAMPLES, Offset, SystemClock
-from oncue.domain.instants import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Instant
+from oncue.clock import SAMPLES, Offset, SystemClock, happens_within
+from oncue.domain.instants import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Duration, Instant
+from oncue.testing.clock import FakeClock
 
 DAY_ONE = 10**15
 MS = MILLISECOND
@@ -141,3 +143,61 @@ def test_the_count_goes_on_while_the_machine_is_suspended() -> None:
     after = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
 
     assert before <= counted <= after
+
+
+# ---------------------------------------------------------------------------------------------------------- a FakeClock
+
+
+async def test_what_takes_too_long_by_a_fake_clock_times_out() -> None:
+    clock, began = FakeClock(), asyncio.Event()
+
+    async def wait() -> None:
+        async with clock.timeout(Duration(SECOND)):
+            began.set()
+            await asyncio.Event().wait()
+
+    waiting = asyncio.create_task(wait())
+    await began.wait()
+    await clock.advance(Duration(SECOND - 1))
+    assert not waiting.done()
+    await clock.advance(Duration(1))
+
+    with pytest.raises(TimeoutError):
+        await waiting
+
+
+async def test_what_ends_in_time_does_not() -> None:
+    clock = FakeClock()
+    async with clock.timeout(Duration(SECOND)):
+        pass
+
+    await clock.advance(Duration(2 * SECOND))
+
+
+async def test_a_fake_clock_calls_in_order_and_not_what_was_cancelled() -> None:
+    clock, called = FakeClock(), list[int]()
+    for seconds in (3, 1, 2):
+        clock.call_later(Duration(seconds * SECOND), lambda seconds=seconds: called.append(seconds))
+    clock.call_later(Duration(SECOND), lambda: called.append(-1)).cancel()
+
+    await clock.advance(Duration(2 * SECOND))
+
+    assert called == [1, 2]
+
+
+@pytest.mark.parametrize("make", [FakeClock, SystemClock])
+async def test_an_event_is_waited_for_as_long_as_it_may_take(make: type[FakeClock] | type[SystemClock]) -> None:
+    clock, event = make(), asyncio.Event()
+    assert not await happens_within(clock, event, Duration(0))
+    clock.call_later(Duration(MS), event.set)
+    waiting = asyncio.create_task(happens_within(clock, event, Duration(HOUR)))
+    await asyncio.sleep(0)
+    if isinstance(clock, FakeClock):
+        await clock.advance(Duration(MS))
+
+    assert await waiting
+    assert await happens_within(clock, event, Duration(0))
+
+
+async def test_an_event_that_does_not_happen_is_not_waited_for_longer() -> None:
+    assert not await happens_within(SystemClock(), asyncio.Event(), Duration(MS))

@@ -5,6 +5,7 @@ import errno
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,16 +16,17 @@ from structlog.testing import capture_logs
 
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import UserNumber, WorkerId, uuid7
-from oncue.domain.instants import MILLISECOND, SECOND, Duration
+from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.engines.port import Beat
 from oncue.services.channel import Drain, Known, Ready, Unusable, Worn
-from oncue.services.supervisor import KNOWN_FOR, REPLACE_AGAIN, SupervisedWorker, WorkerSupervisor
+from oncue.services.supervisor import FIRST_PAUSE, KNOWN_FOR, REPLACE_AGAIN, SupervisedWorker, WorkerSupervisor
 from oncue.settings import Settings
 from oncue.tasks import Isolation
 from oncue.testing.clock import FakeClock
 
 LEASE = Duration(15 * SECOND)
 EVERY = LEASE // 5
+STEP = Duration(10 * MILLISECOND)
 
 
 class Fleet:
@@ -205,6 +207,7 @@ class Workers:
         self.left: list[WorkerId] = []
         self.fails: list[Exception] = []
         self.kept: list[SupervisedWorker] = []
+        self.tried: list[Instant] = []  # when one was to be started
         self.known: list[tuple[Known, ...]] = []
         engine: Any = SimpleNamespace(fleet=self.fleet)
         self.fleet.leave = self._leave  # type: ignore[attr-defined]
@@ -215,6 +218,7 @@ class Workers:
         self.left.append(worker_id)
 
     async def _start(self, clock: FakeClock, _: Settings, known: tuple[Known, ...] = ()) -> SupervisedWorker:
+        self.tried.append(clock.monotonic())
         if self.fails:
             raise self.fails.pop(0)
         number = len(self.kept).to_bytes(8, "big")
@@ -229,7 +233,8 @@ class Workers:
         """The newest, once so many have been started."""
         async with asyncio.timeout(20):
             while len(self.kept) < count:
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.01)  # the last words of one that ended take real time
+                await self.clock.advance(STEP)
         return self.kept[-1]
 
     async def says(self, kept: SupervisedWorker, said: Any) -> None:
@@ -346,6 +351,8 @@ async def test_a_start_that_fails_is_tried_again_and_told_once(workers: Workers)
     assert [line["event"] for line in lines if "can be started" in line["event"]] == [
         "no worker process can be started; trying again until one can"
     ]
+    _, *tries = workers.tried
+    assert [later - sooner for sooner, later in pairwise(tries)] == [FIRST_PAUSE, 2 * FIRST_PAUSE]
 
 
 def open_files() -> set[Path]:

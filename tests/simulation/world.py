@@ -106,7 +106,7 @@ class World:
         self.clock = FakeClock()
         self.journal = Journal(self.clock)
         store = OwnTurn(path, Duration(10 * SECOND))
-        self.engine = plant(SqliteEngine(store, Settings(engine=f"sqlite:///{path}")))
+        self.engine = plant(SqliteEngine(store, Settings(engine=f"sqlite:///{path}"), self.clock))
         self.way = Way(self.engine, Random(seed + 1), self._witness)
         self.way.deliver = self._deliver
         names = ("ada", "ben", "cleo")

@@ -30,7 +30,7 @@ class FakeClock:
     def __init__(self, now: Instant = SOME_DAY) -> None:
         self._now = now
         self._elapsed = Instant(0)
-        self._timers: list[tuple[int, int, FakeTimer]] = []
+        self._sleepers: list[tuple[int, int, FakeTimer]] = []
         self._order = itertools.count()
 
     def now(self) -> Instant:
@@ -56,8 +56,8 @@ class FakeClock:
     async def advance(self, length: Duration) -> Instant:
         """Let time pass; whoever waits for an instant on the way wakes, in order, and runs until it waits again."""
         until = self._elapsed + length
-        while self._timers and self._timers[0][0] <= until:
-            due, _, timer = heapq.heappop(self._timers)
+        while self._sleepers and self._sleepers[0][0] <= until:
+            due, _, timer = heapq.heappop(self._sleepers)
             self._move_to(max(due, self._elapsed))
             if not timer.cancelled:
                 timer.ring()
@@ -82,7 +82,7 @@ class FakeClock:
                 timer.cancel()
 
     def _set(self, length: Duration, timer: FakeTimer) -> FakeTimer:
-        heapq.heappush(self._timers, (self._elapsed + max(length, 0), next(self._order), timer))
+        heapq.heappush(self._sleepers, (self._elapsed + max(length, 0), next(self._order), timer))
         return timer
 
     def _move_to(self, elapsed: int) -> None:
