@@ -211,7 +211,7 @@ def explain(url: str | None, as_json: bool, job: str) -> None:
 def occurrences(url: str | None, as_json: bool, job: str, limit: int, page_token: str | None) -> None:
     """List what became of every nominal instant of its schedule."""
     from oncue.client import jobs
-    from oncue.client.models import Occurrence
+    from oncue.shapes.jobs import Occurrence
 
     def row(one: Occurrence) -> tuple[str, ...]:
         late = "" if one.lag_ms is None else f"{one.lag_ms} ms"
