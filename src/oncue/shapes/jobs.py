@@ -121,6 +121,9 @@ class Job(PlainFields, frozen=True, kw_only=True):
     version: int | None = None
 
 
+READ_ONLY = tuple(name for name in Job.__struct_fields__ if name not in JobFields.__annotations__)
+
+
 class JobState(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to `jobs.status`."""
 
