@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oncue.cli.printing import print_fields, print_table, say, text, time
-from oncue.shapes.jobs import JobFields
-
-if TYPE_CHECKING:
-    from oncue.shapes.jobs import Explanation, Job
-    from oncue.shapes.runs import Attempt, Run
+from oncue.shapes.jobs import Explanation, Job, JobFields
+from oncue.shapes.runs import Attempt, Run
 
 JOB_COLUMNS = ("job_id", "status", "task", "next run", "last run", "name")
 RUN_COLUMNS = ("run_id", "status", "task", "scheduled for", "attempt", "error")
 
 _FIRST = ("name", "task", "schedule", "payload")  # fields of a job that stand above how it goes
-_TOO_MUCH = ("retry", "catch_up_window", "resources", "preemptible")  # only --json has them
-_REST = tuple(name for name in JobFields.__annotations__ if name not in (*_FIRST, *_TOO_MUCH))
+ONLY_IN_JSON = ("retry", "catch_up_window", "resources", "preemptible")
+_REST = tuple(name for name in JobFields.__annotations__ if name not in (*_FIRST, *ONLY_IN_JSON))
 
 
 def job_row(job: Job) -> tuple[str, ...]:
