@@ -13,7 +13,7 @@ from oncue.api.editing import KEPT, TOLD
 from oncue.api.openapi import document
 from oncue.domain.definition import USUAL, define
 from oncue.domain.job import Spec, decode_spec, encode_spec
-from oncue.shapes.accounts import Key, Me, NewKey
+from oncue.shapes.accounts import AuditLine, Key, Me, NewKey
 from oncue.shapes.fleet import Queue, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, PlainFields, Preview
 from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Run
@@ -103,6 +103,7 @@ async def test_what_is_told_of_all_else_has_the_fields_of_its_shape(desk: Desk) 
         ((await desk.get("/keys", "root"))["keys"][0], Key),
         (made.json(), NewKey),
         (await desk.get("/me"), Me),
+        ((await desk.get("/audit", "root"))["audit"][0], AuditLine),
     ]
 
     assert [(shape.__name__, {*found}) for found, shape in told] == [

@@ -32,7 +32,7 @@ from oncue.services.choosing import KEEP_AFTER, KEEP_NEXT
 from oncue.services.executors.command import command_task
 from oncue.services.executors.http import http_task
 from oncue.settings import Settings
-from oncue.shapes.accounts import Key
+from oncue.shapes.accounts import AuditLine, Key
 from oncue.shapes.fleet import Queue
 from oncue.shapes.jobs import JobFields, Occurrence
 from oncue.shapes.runs import LastRun, Run
@@ -194,7 +194,13 @@ class TestApi:
 
     @pytest.mark.parametrize(
         ("what", "shapes"),
-        [("a run", (LastRun, Run)), ("an occurrence", (Occurrence,)), ("a queue", (Queue,)), ("a key", (Key,))],
+        [
+            ("a run", (LastRun, Run)),
+            ("an occurrence", (Occurrence,)),
+            ("a queue", (Queue,)),
+            ("a key", (Key,)),
+            ("the audit log", (AuditLine,)),
+        ],
     )
     def test_the_page_says_of_fields_what_the_shapes_say(self, what: str, shapes: tuple[type, ...]) -> None:
         said = {name: words for shape in shapes for name, words in meanings(shape).items()}

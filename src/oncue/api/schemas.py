@@ -19,7 +19,7 @@ from oncue.domain.fields import Schema, object_schema
 from oncue.domain.job import JobStatus
 from oncue.domain.schedule_fields import SCHEDULE
 from oncue.engines.port import Count, Role
-from oncue.shapes.accounts import Key, Me, NewKey
+from oncue.shapes.accounts import AuditLine, Key, Me, NewKey
 from oncue.shapes.fleet import Queue, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobState, Occurrence, Preview, PreviewedOccurrence
 from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run
@@ -29,7 +29,7 @@ SHAPES = (
     *(Job, JobState, Occurrence, Explanation, Preview, PreviewedOccurrence),
     *(Run, LastRun, Attempt, Progress, DeadLetter, Requeued),
     *(Task, Worker, Queue),
-    *(Key, NewKey, Me),
+    *(Key, NewKey, Me, AuditLine),
 )
 IDS = frozenset({"job_id", "run_id", "key_id", "worker_id", "executor_id", "holder", "object_id"})
 MADE_OUTCOMES = ("started", "late", "waiting")  # of occurrences that have a run; the others are in the ledger
@@ -88,15 +88,6 @@ def _answers() -> dict[str, Schema]:
             errors=_several("FieldProblem"),
         ),
         "FieldProblem": _object(path={"type": "string"}, code={"type": "string"}, message={"type": "string"}),
-        "AuditLine": _object(
-            at={"type": "string", "format": "date-time"},
-            user_id=_or_null({"type": "string"}),
-            key_id=_or_null(_ID),
-            action={"type": "string"},
-            object_id=_or_null(_ID),
-            detail=_or_null({"type": "object"}),
-            address=_or_null({"type": "string"}),
-        ),
         "AnyRun": {"anyOf": [ref("DeadLetter"), ref("Run")]},
         "JobIds": _object(job_ids={"type": "array", "items": _ID}),
         "RunId": _object(run_id=_ID),
