@@ -18,8 +18,8 @@ from tests.api.listening import KEY, House, listening
 import oncue
 from oncue.api.application import CALLS, OPEN_CALLS
 from oncue.api.openapi import document
-from oncue.client.fields import JobFields
 from oncue.domain.fields import object_schema
+from oncue.shapes.jobs import JobFields
 from oncue.testing.conformance.store import EmptyStore
 
 EVENTS = "/v1/events"  # told for as long as somebody listens
@@ -106,7 +106,7 @@ def references(part: Any) -> Iterator[str]:
 def test_a_job_is_described_with_all_the_fields_that_the_client_sends() -> None:
     schemas = described()["components"]["schemas"]
 
-    assert schemas["NewJob"]["properties"].keys() == JobFields.__annotations__.keys() - {"notify"}
+    assert schemas["NewJob"]["properties"].keys() == JobFields.__annotations__.keys()
     assert schemas["NewJob"]["properties"].keys() <= schemas["Job"]["properties"].keys()
     assert schemas["NewJob"]["required"] == ["task"]
 

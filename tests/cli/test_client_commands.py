@@ -14,8 +14,10 @@ from tests.cli.conftest import Oncue, StandIn, command
 from tests.cli.standin import Request, Said
 from tests.cli.terminal import ONCUE, on_a_terminal
 from tests.examples.server import PATIENCE
+from tests.whole_job import whole_job
 
 from oncue.cli.main import COMMANDS, main
+from oncue.cli.showing import ONLY_IN_JSON
 
 J1 = "01990000-0000-7000-8000-000000000001"
 J2 = "01990000-0000-7000-8000-000000000002"
@@ -122,6 +124,18 @@ class TestWhatIsAsked:
         [request] = server.requests
         assert (request.line, request.headers["If-Match"]) == (f"PATCH /v1/jobs/{J1}", '"3"')
         assert request.body == {"priority": "high", "start_within": None, "schedule": {"every": "5m"}}
+
+    def test_every_field_of_a_job_can_be_sent_and_is_shown(self, stand_in: StandIn) -> None:
+        server = stand_in(lambda request: (201, JOB | request.body))
+        whole = whole_job()
+        typed = [word for name, value in whole.items() for word in ("--field", f"{name}={json.dumps(value)}")]
+
+        as_json, for_people = command("jobs", "create", *typed, "--json"), command("jobs", "create", *typed)
+
+        assert [request.body for request in server.requests] == [whole, whole]
+        assert json.loads(as_json.stdout) == JOB | whole
+        shown = {line.partition(":")[0] for line in for_people.stdout.splitlines()}
+        assert {name.replace("_", " ") for name in whole if name not in ONLY_IN_JSON} <= shown
 
     @pytest.mark.parametrize(("typed", "ends", "asked"), [("n\n", 1, []), ("y\n", 0, [{"purge": "true"}])])
     def test_on_a_terminal_it_is_asked_before_a_purge(

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import click
 import httpx2
@@ -32,12 +32,16 @@ from oncue.services import fair_share, prefetch
 from oncue.services.capacity import MOST_FOR_ONE
 from oncue.services.choosing import KEEP_AFTER, KEEP_NEXT
 from oncue.settings import Settings
+from oncue.shapes.accounts import AuditLine, Key
+from oncue.shapes.fleet import Queue
+from oncue.shapes.jobs import JobFields, Occurrence
+from oncue.shapes.runs import LastRun, Run
 from oncue.tasks import Isolation, Task, Tasks
 
 API = ROOT / "docs" / "api.md"
 TASKS = ROOT / "docs" / "tasks.md"
 STATUSES = set(JobStatus)
-TOLD_IN_WORDS = {"task", "schedule", "retry", "resources"}  # defaults that are no single value
+TOLD_IN_WORDS = {"task": "", "schedule": "now", "retry": "", "resources": ""}  # defaults that are no single value
 
 # What the commands that look show, sooner or later: the run may still be going when the first look comes.
 TYPED = {
@@ -84,6 +88,7 @@ class TestRunning:
     def test_the_page_has_every_setting_as_the_code_has_it(self) -> None:
         page = (ROOT / "docs" / "running.md").read_text()
 
+        assert all(meanings(Settings).values())
         assert settings_table() in page, f"put this into docs/running.md:\n\n{settings_table()}"
 
     def test_the_commands_of_the_pages_have_the_options_that_are_shown(self) -> None:
@@ -132,20 +137,21 @@ def settings_table() -> str:
     options = {option.name: option.opts[0] for option in up.params}
     rows = [
         f"| `{name}` | {default_of(name)} | {f'`{options[name]}`' if name in options else ''} | {meaning} |"
-        for name, meaning in meanings().items()
+        for name, meaning in meanings(Settings).items()
     ]
     return "\n".join(["| setting | default | option | |", "|---|---|---|---|", *rows])
 
 
-def meanings() -> dict[str, str]:
-    """The words below each setting."""
-    [body] = [node.body for node in ast.walk(ast.parse(inspect.getsource(Settings))) if isinstance(node, ast.ClassDef)]
+def meanings(kind: type) -> dict[str, str]:
+    """The words below each field of a class; none where there are none."""
+    [body] = [node.body for node in ast.walk(ast.parse(inspect.getsource(kind))) if isinstance(node, ast.ClassDef)]
     words = {}
-    for field, below in pairwise(body):
+    for field, below in pairwise([*body, ast.Pass()]):
         match field, below:
             case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(said))):
                 words[name] = said
-    assert tuple(words) == Settings.__struct_fields__
+            case ast.AnnAssign(target=ast.Name(name)), _:
+                words[name] = ""
     return words
 
 
@@ -176,14 +182,50 @@ class TestApi:
         [also] = re.findall(r"^Read back are also (.*)$", API.read_text(), re.MULTILINE)
 
         assert set(job) == {*listed, *(name for name in re.findall(r"`(\w+)`", also) if name not in STATUSES)}
-        for field in listed.keys() - TOLD_IN_WORDS:
+        for field in listed.keys() - TOLD_IN_WORDS.keys():
             assert listed[field] == msgspec.json.encode(job[field]).decode().strip('"'), field
+        assert job_table(job) in API.read_text(), f"put this into docs/api.md:\n\n{job_table(job)}"
 
     async def test_the_page_has_every_field_of_a_run(self, client: httpx2.AsyncClient) -> None:
         job = await create(client, {"task": "hello"})
         run = await run_when(client, job["job_id"], "succeeded")
 
         assert [field for field, _ in table(API, "field of a run", "meaning")] == list(run)
+
+    @pytest.mark.parametrize(
+        ("what", "shapes"),
+        [
+            ("a run", (LastRun, Run)),
+            ("an occurrence", (Occurrence,)),
+            ("a queue", (Queue,)),
+            ("a key", (Key,)),
+            ("the audit log", (AuditLine,)),
+        ],
+    )
+    def test_the_page_says_of_fields_what_the_shapes_say(self, what: str, shapes: tuple[type, ...]) -> None:
+        said = {name: words for shape in shapes for name, words in meanings(shape).items()}
+        wanted = [row(f"`{name}`", words) for name, words in said.items()]
+
+        assert {*wanted} <= {*API.read_text().splitlines()}, "put this into docs/api.md:\n\n" + "\n".join(wanted)
+        assert {name for name, _ in table(API, f"field of {what}", "meaning")} == said.keys()
+
+
+def row(*cells: str) -> str:
+    return "".join(f"| {cell} " if cell else "| " for cell in cells) + "|"
+
+
+def job_table(job: dict[str, Any]) -> str:
+    """What can be set of a job, with what it is in this one, which was made with nothing but defaults."""
+    lines = ["| field | default | meaning |", "|---|---|---|"]
+    for name, words in meanings(JobFields).items():
+        default = TOLD_IN_WORDS.get(name, json_cell(job[name]))
+        lines.append(row(f"`{name}`", default, words))
+    return "\n".join(lines)
+
+
+def json_cell(value: Any) -> str:
+    shown = msgspec.json.encode(value).decode().strip('"')
+    return f"`{shown}`" if isinstance(value, str | list) else shown
 
 
 class TestTasks:

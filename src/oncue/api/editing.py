@@ -25,9 +25,10 @@ from oncue.domain.instants import Instant
 from oncue.domain.job import Job, JobStatus, Snapshot, Spec, definition_of
 from oncue.domain.schedule_fields import merged
 from oncue.engines.port import Created, Hint, Topic
+from oncue.shapes.jobs import READ_ONLY
 
-KEPT = ("job_id", "user_id", "status", "created_at", "updated_at", "version")  # may be sent back as they are
 TOLD = ("next_run_at", "last_run")  # change by themselves: what is sent back of them is what once was
+KEPT = tuple(name for name in READ_ONLY if name not in TOLD)  # may be sent back as they are
 
 
 async def edit(api: Api, request: Request, caller: Caller) -> Outcome:

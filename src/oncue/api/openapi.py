@@ -19,6 +19,7 @@ from oncue.api.auth import Caller
 from oncue.api.context import Api
 from oncue.api.idempotency import LONGEST_KEY
 from oncue.api.routes import OPEN_ROUTES, ROUTES, OpenRoute, Read, Route
+from oncue.api.schemas import components
 from oncue.domain.definition import USUAL
 from oncue.domain.fields import Schema, schema_of, text
 
@@ -66,8 +67,6 @@ ITSELF = Read("GET", "/openapi.json", show, "This document", gives={200: "OpenAp
 
 @cache
 def document() -> bytes:
-    from oncue.api.schemas import components  # here, because a tenth of a second goes by until the client is imported
-
     paths: dict[str, dict[str, Any]] = defaultdict(dict)
     for path, route in [*((f"/v1{route.path}", route) for route in ROUTES), (ITSELF.path, ITSELF)]:
         paths[path][route.method.lower()] = _operation(path, route)

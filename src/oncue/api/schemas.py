@@ -1,6 +1,6 @@
 """The shapes of bodies and answers, by the names that the table of calls gives them, as JSON Schema.
 
-Bodies are as their readers say, answers as the client reads them; enums and limits come from where they are decided.
+Bodies are as their readers say, answers as oncue.shapes has them; enums and limits come from where they are decided.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from oncue.api import create, dead_letters, editing, jobs, keys, occurrences, schedules
-from oncue.client import models
 from oncue.domain import ledger, run
 from oncue.domain.definition import definition_schema
 from oncue.domain.explain import Reason
@@ -20,25 +19,18 @@ from oncue.domain.fields import Schema, object_schema
 from oncue.domain.job import JobStatus
 from oncue.domain.schedule_fields import SCHEDULE
 from oncue.engines.port import Count, Role
+from oncue.shapes.accounts import AuditLine, Key, Me, NewKey
+from oncue.shapes.fleet import Queue, Task, Worker
+from oncue.shapes.jobs import Explanation, Job, JobState, Occurrence, Preview, PreviewedOccurrence
+from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run
 
 REFERENCE = "#/components/schemas/{name}"
-MODELS = (
-    models.Job,
-    models.JobState,
-    models.Run,
-    models.Occurrence,
-    models.Explanation,
-    models.DeadLetter,
-    models.Requeued,
-    models.Preview,
-    models.Task,
-    models.Worker,
-    models.Queue,
-    models.Key,
-    models.NewKey,
-    models.Me,
+SHAPES = (
+    *(Job, JobState, Occurrence, Explanation, Preview, PreviewedOccurrence),
+    *(Run, LastRun, Attempt, Progress, DeadLetter, Requeued),
+    *(Task, Worker, Queue),
+    *(Key, NewKey, Me, AuditLine),
 )
-NOT_SENT = {("Job", "notify")}  # the client knows it already
 IDS = frozenset({"job_id", "run_id", "key_id", "worker_id", "executor_id", "holder", "object_id"})
 MADE_OUTCOMES = ("started", "late", "waiting")  # of occurrences that have a run; the others are in the ledger
 VALUES: dict[tuple[str, str], Iterable[str]] = {
@@ -96,15 +88,6 @@ def _answers() -> dict[str, Schema]:
             errors=_several("FieldProblem"),
         ),
         "FieldProblem": _object(path={"type": "string"}, code={"type": "string"}, message={"type": "string"}),
-        "AuditLine": _object(
-            at={"type": "string", "format": "date-time"},
-            user_id=_or_null({"type": "string"}),
-            key_id=_or_null(_ID),
-            action={"type": "string"},
-            object_id=_or_null(_ID),
-            detail=_or_null({"type": "object"}),
-            address=_or_null({"type": "string"}),
-        ),
         "AnyRun": {"anyOf": [ref("DeadLetter"), ref("Run")]},
         "JobIds": _object(job_ids={"type": "array", "items": _ID}),
         "RunId": _object(run_id=_ID),
@@ -159,16 +142,14 @@ def _or_null(schema: Schema) -> Schema:
 
 
 def _models() -> dict[str, Schema]:
-    """The client takes what it does not know and lets much be left out. What is sent is known, and all of it is."""
-    _, found = msgspec.json.schema_components(MODELS, ref_template=REFERENCE)
-    for name, schema in found.items():
-        types = get_type_hints(getattr(models, name))
+    """Who reads takes what it does not know and lets much be left out. What is sent is known, and all of it is."""
+    _, found = msgspec.json.schema_components(SHAPES, ref_template=REFERENCE)
+    for shape in SHAPES:
+        name, types = shape.__name__, get_type_hints(shape)
         properties = {
-            field: _sharper(name, field, types[field], shape)
-            for field, shape in schema["properties"].items()
-            if (name, field) not in NOT_SENT
+            field: _sharper(name, field, types[field], schema) for field, schema in found[name]["properties"].items()
         }
-        found[name] = schema | {"properties": properties, "required": list(properties)}
+        found[name] |= {"properties": properties, "required": list(properties)}
     return found
 
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 
+from oncue.domain.definition import STORED_AS
 from oncue.domain.ids import ClassId, created_at
-from oncue.domain.instants import MILLISECOND, NEVER, Instant, rfc3339, show_duration
+from oncue.domain.instants import MILLISECOND, NEVER, Duration, Instant, rfc3339, show_duration
 from oncue.domain.job import Job, JobStatus, Rate, Snapshot, Spec
 from oncue.domain.ledger import Entry
-from oncue.domain.placement import ClassKey, Offer, Resources, read_offer
+from oncue.domain.placement import ClassKey, Offer, Priority, Resources, read_offer
 from oncue.domain.planning import GRACE
+from oncue.domain.policy import Retry
 from oncue.domain.run import Attempt, RunView, State, Status, Trigger, next_number, read_attempts, shown
 from oncue.domain.schedule import Schedule
 from oncue.engines.port import Task, Worker
+from oncue.shapes.jobs import JobFields
+from oncue.shapes.runs import LastRun
 
 Classes = Mapping[ClassId, ClassKey]
 
@@ -32,14 +37,11 @@ def job(snap: Snapshot, user_id: str | None, last: dict[str, Any] | None) -> dic
         **_definition(found.spec),
         "payload": _json(found.payload),
         "next_run_at": _time(next_run_at(snap)),
-        "last_run": None if last is None else {name: last[name] for name in _LAST_RUN},
+        "last_run": None if last is None else {name: last[name] for name in LastRun.__struct_fields__},
         "created_at": _time(found.created_at),
         "updated_at": _time(found.updated_at),
         "version": found.version,
     }
-
-
-_LAST_RUN = ("run_id", "status", "scheduled_for", "start_time", "end_time", "error_type", "error_message")
 
 
 def next_run_at(snap: Snapshot) -> Instant | None:
@@ -53,34 +55,23 @@ def next_run_at(snap: Snapshot) -> Instant | None:
 
 
 def _definition(spec: Spec) -> dict[str, Any]:
-    retry = spec.retry
+    found = dict(zip(_DEFINITION, _values(spec), strict=True))
+    for name, show in _SHOWN_OTHERWISE:
+        if found[name] is not None:
+            found[name] = show(found[name])
+    return found
+
+
+def _priority(found: Priority) -> str:
+    return found.name.lower()
+
+
+def _retry(found: Retry) -> dict[str, Any]:
     return {
-        "task": spec.task,
-        "name": spec.name,
-        "schedule": schedule(spec.schedule),
-        "queue": spec.queue,
-        "priority": spec.priority.name.lower(),
-        "tags": spec.tags,
-        "max_retries": spec.max_retries,
-        "retry": {
-            "backoff": show_duration(retry.backoff),
-            "factor": retry.factor,
-            "max_backoff": show_duration(retry.max_backoff),
-            "jitter": retry.jitter,
-        },
-        "timeout": show_duration(spec.timeout),
-        "overlap": spec.overlap,
-        "catch_up": spec.catch_up,
-        "catch_up_window": show_duration(spec.catch_up_window),
-        "start_within": None if spec.start_within is None else show_duration(spec.start_within),
-        "on_lost": spec.on_lost,
-        "key": spec.key,
-        "group": spec.group,
-        "concurrency": spec.concurrency,
-        "rate": None if spec.rate is None else _rate(spec.rate),
-        "resources": _resources(spec.resources),
-        "labels": spec.labels,
-        "preemptible": spec.preemptible,
+        "backoff": show_duration(found.backoff),
+        "factor": found.factor,
+        "max_backoff": show_duration(found.max_backoff),
+        "jitter": found.jitter,
     }
 
 
@@ -231,7 +222,7 @@ def _resources(found: Resources) -> dict[str, Any]:
 def class_(found: ClassKey) -> dict[str, Any]:
     return {
         "task": found.task,
-        "priority": found.priority.name.lower(),
+        "priority": _priority(found.priority),
         "labels": found.labels,
         "resources": _resources(found.size),
     }
@@ -292,3 +283,17 @@ def _time(at: Instant | None) -> str | None:
 def _json(stored: bytes | None) -> msgspec.Raw:
     """Stored JSON goes out as it is."""
     return NOTHING if stored is None else msgspec.Raw(stored)
+
+
+# How a field of a definition is shown, by the type it is stored as; any other is shown as it is stored.
+_BY_TYPE: dict[Any, Callable[[Any], Any]] = {
+    Schedule: schedule,
+    Priority: _priority,
+    Duration: show_duration,
+    Retry: _retry,
+    Rate: _rate,
+    Resources: _resources,
+}
+_DEFINITION = [name for name in JobFields.__annotations__ if name != "payload"]
+_SHOWN_OTHERWISE = [(name, _BY_TYPE[STORED_AS[name]]) for name in _DEFINITION if STORED_AS[name] in _BY_TYPE]
+_values = attrgetter(*_DEFINITION)

@@ -15,8 +15,7 @@ from oncue.cli.refusing import REFUSED, UNREACHABLE, refuse
 
 if TYPE_CHECKING:  # the client costs a fifth of a second, which nobody should pay for a page of help
     from oncue.client import Client, OncueApiError, ServerUnreachable
-    from oncue.client.call import Call
-    from oncue.client.models import Page
+    from oncue.client.call import Call, Page
 
 T = TypeVar("T")
 
@@ -108,7 +107,7 @@ def _gathered(client: Client, call: Call[Page[T]], name: str, limit: int) -> tup
 def _both_ways(call: Call[Page[T]], name: str) -> Callable[[Any], Page[tuple[Any, T]]]:
     import msgspec
 
-    from oncue.client.models import Page
+    from oncue.client.call import Page
 
     def parse(answer: Any) -> Page[tuple[Any, T]]:
         page = call.parse(answer)

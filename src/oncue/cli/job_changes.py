@@ -11,11 +11,11 @@ import msgspec
 from oncue.domain.definition import define
 from oncue.domain.errors import Invalid, Problem
 from oncue.domain.instants import Instant
-from oncue.domain.job import Spec
+from oncue.shapes.jobs import JobFields
 
 LIVE = ("active", "paused")
 TAG = "applied:"  # with the name of the set: the tag of every job that was applied
-FIELDS = (*(name for name in Spec.__struct_fields__ if name != "unknown"), "payload")
+FIELDS = (*(name for name in JobFields.__annotations__ if name != "payload"), "payload")
 _IN_ANY_ORDER = ("tags", "labels")
 
 

@@ -8,6 +8,9 @@ from typing import Any
 import click
 import msgspec
 
+from oncue.domain.placement import Priority
+from oncue.domain.policy import Overlap
+
 JOB = (
     click.option("--task", help="The task to run."),
     click.option(
@@ -18,14 +21,14 @@ JOB = (
     click.option("--name", help="For people."),
     click.option("--key", help="A stable name of yours, unique among your jobs."),
     click.option("--queue", help="The queue it waits in."),
-    click.option("--priority", type=click.Choice(["high", "normal", "low"])),
+    click.option("--priority", type=click.Choice([one.name.lower() for one in Priority])),
     click.option("--tag", "tags", multiple=True, help="May be given several times."),
     click.option(
         "--label", "labels", multiple=True, help="Goes only to workers that offer it. May be given several times."
     ),
     click.option("--max-retries", type=click.IntRange(0)),
     click.option("--timeout", metavar="TIME", help="Of one attempt: 30s, 5m."),
-    click.option("--overlap", type=click.Choice(["queue", "skip", "allow", "replace"])),
+    click.option("--overlap", type=click.Choice([*Overlap])),
     click.option(
         "--field",
         "fields",

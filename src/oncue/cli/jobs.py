@@ -14,6 +14,7 @@ from oncue.cli.naming import job_argument, job_id_of
 from oncue.cli.printing import say, text, time
 from oncue.cli.roles import options
 from oncue.cli.showing import JOB_COLUMNS, job_row, show_explanation, show_job, show_run_id
+from oncue.shapes.jobs import Occurrence
 
 EXAMPLES = """\b
 Examples:
@@ -211,7 +212,6 @@ def explain(url: str | None, as_json: bool, job: str) -> None:
 def occurrences(url: str | None, as_json: bool, job: str, limit: int, page_token: str | None) -> None:
     """List what became of every nominal instant of its schedule."""
     from oncue.client import jobs
-    from oncue.client.models import Occurrence
 
     def row(one: Occurrence) -> tuple[str, ...]:
         late = "" if one.lag_ms is None else f"{one.lag_ms} ms"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oncue.cli.printing import print_fields, print_table, say, text, time
-
-if TYPE_CHECKING:
-    from oncue.client.models import Attempt, Explanation, Job, Run
+from oncue.shapes.jobs import Explanation, Job, JobFields
+from oncue.shapes.runs import Attempt, Run
 
 JOB_COLUMNS = ("job_id", "status", "task", "next run", "last run", "name")
 RUN_COLUMNS = ("run_id", "status", "task", "scheduled for", "attempt", "error")
+
+_FIRST = ("name", "task", "schedule", "payload")  # fields of a job that stand above how it goes
+ONLY_IN_JSON = ("retry", "catch_up_window", "resources", "preemptible")
+_REST = tuple(name for name in JobFields.__annotations__ if name not in (*_FIRST, *ONLY_IN_JSON))
 
 
 def job_row(job: Job) -> tuple[str, ...]:
@@ -25,8 +28,6 @@ def run_row(run: Run) -> tuple[str, ...]:
 
 def show_job(job: Job) -> None:
     last = job.last_run
-    definition = ("queue", "priority", "tags", "max_retries", "timeout", "overlap", "catch_up", "start_within")
-    more = ("on_lost", "key", "group", "concurrency", "rate", "labels", "notify")
     print_fields(
         f"job {job.job_id}",
         [
@@ -41,7 +42,7 @@ def show_job(job: Job) -> None:
                 "" if last is None else f"{last.status} {time(last.end_time or last.start_time)} {last.run_id}",
             ),
             ("last error", "" if last is None else text(last.error_message)),
-            *((name.replace("_", " "), text(getattr(job, name))) for name in (*definition, *more)),
+            *((name.replace("_", " "), text(getattr(job, name))) for name in _REST),
             ("user", text(job.user_id)),
             ("version", text(job.version)),
             ("created", time(job.created_at)),

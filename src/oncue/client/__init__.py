@@ -7,6 +7,7 @@ with Client() as client:
 """
 
 from oncue.client.async_client import AsyncClient
+from oncue.client.call import Page
 from oncue.client.client import Client
 from oncue.client.errors import (
     BadRequest,
@@ -26,29 +27,11 @@ from oncue.client.errors import (
     Unavailable,
     WaitTimeout,
 )
-from oncue.client.fields import JobFields
-from oncue.client.models import (
-    Attempt,
-    DeadLetter,
-    Event,
-    Explanation,
-    Job,
-    JobState,
-    Key,
-    LastRun,
-    Me,
-    NewKey,
-    Occurrence,
-    Page,
-    Preview,
-    PreviewedOccurrence,
-    Progress,
-    Queue,
-    Requeued,
-    Run,
-    Task,
-    Worker,
-)
+from oncue.client.events import Event
+from oncue.shapes.accounts import Key, Me, NewKey
+from oncue.shapes.fleet import Queue, Task, Worker
+from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, Preview, PreviewedOccurrence
+from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run
 
 __all__ = [
     "AsyncClient",

@@ -16,9 +16,9 @@ import msgspec
 from oncue.client import runs
 from oncue.client.call import Answer, Call
 from oncue.client.errors import ServerUnreachable, WaitTimeout
-from oncue.client.models import Run
 from oncue.clock import SystemClock
 from oncue.domain.instants import SECOND
+from oncue.shapes.runs import Run
 
 T = TypeVar("T")
 

@@ -12,12 +12,12 @@ import httpx2
 from oncue.client import dead_letters, fleet, jobs, keys, runs, schedules
 from oncue.client.address import find_address
 from oncue.client.asking import Exchange, Lost, Pause, RetryPolicy, ask, seconds_now, wait
-from oncue.client.call import Answer, Call, following
-from oncue.client.events import CALL, LONGEST_SILENCE, Following
-from oncue.client.models import Event, Page, Run
+from oncue.client.call import Answer, Call, Page, following
+from oncue.client.events import CALL, LONGEST_SILENCE, Event, Following
 from oncue.client.sending import answer_of, http_options, lost, request_of
 from oncue.clock import SystemClock
 from oncue.domain.instants import SECOND, Duration
+from oncue.shapes.runs import Run
 
 P = ParamSpec("P")
 T = TypeVar("T")

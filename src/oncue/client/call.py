@@ -12,7 +12,6 @@ from uuid import uuid4
 import msgspec
 
 from oncue.client.errors import BY_STATUS, FieldProblem, NotOncue, OncueApiError
-from oncue.client.models import Page
 
 T = TypeVar("T")
 Parse = Callable[["Answer"], T]
@@ -67,6 +66,13 @@ class Call(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
             return self.parse(answer)
         except msgspec.MsgspecError as unreadable:
             raise NotOncue(f"{self.method} {self.path} was answered with something else: {unreadable}") from None
+
+
+class Page(msgspec.Struct, Generic[T], frozen=True):
+    """A part of a list. It may be short, even empty, while the token says that there is more."""
+
+    items: tuple[T, ...]
+    next_page_token: str | None = None
 
 
 def following(call: Call[Page[T]], token: str) -> Call[Page[T]]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from oncue.client.call import Call, change, field, get, make, model, page_of, path
-from oncue.client.models import DeadLetter, Page, Requeued
+from oncue.client.call import Call, Page, change, field, get, make, model, page_of, path
+from oncue.shapes.runs import DeadLetter, Requeued
 
 
 def page(

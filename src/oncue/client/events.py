@@ -9,11 +9,23 @@ import msgspec
 from oncue.client.asking import PASSING, RetryPolicy
 from oncue.client.call import Answer, get, nothing, path
 from oncue.client.errors import NotOncue, ServerUnreachable
-from oncue.client.models import Event
 
 CALL = get(path("events"), nothing)
 MEDIA_TYPE = "text/event-stream"
 LONGEST_SILENCE = 60.0  # seconds; servers send a sign of life more often than this
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """Something changed. `kind` says what about: `run`, `job`, or `resync`."""
+
+    kind: str
+    id: str | None = None
+    data: Any = None
+
+    @property
+    def resync(self) -> bool:
+        """Changes may have been missed before this one: read anew whatever you keep a copy of."""
+        return self.kind == "resync"
 
 
 class Following:

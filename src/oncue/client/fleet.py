@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from oncue.client.call import Call, anything, change, field, get, model, page_of, path
-from oncue.client.models import Page, Queue, Task, Worker
+from oncue.client.call import Call, Page, anything, change, field, get, model, page_of, path
+from oncue.shapes.fleet import Queue, Task, Worker
 
 
 def tasks() -> Call[tuple[Task, ...]]:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Unpack
 
-from oncue.client.call import Call, Parse, change, field, get, make, model, nothing, page_of, path
-from oncue.client.fields import JobFields, When
-from oncue.client.models import Explanation, Job, JobState, Occurrence, Page, Run
+from oncue.client.call import Call, Page, Parse, change, field, get, make, model, nothing, page_of, path
+from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, When
+from oncue.shapes.runs import Run
 
 _job: Parse[Job] = model(Job)
 _ids: Parse[tuple[str, ...]] = field("job_ids", tuple[str, ...])

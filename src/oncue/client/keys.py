@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oncue.client.call import Call, change, field, get, make, model, nothing, path
-from oncue.client.models import Key, Me, NewKey
+from oncue.shapes.accounts import Key, Me, NewKey
 
 
 def create(user_id: str, role: str = "member", *, idempotency_key: str | None = None) -> Call[NewKey]:

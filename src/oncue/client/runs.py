@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from oncue.client.call import Call, anything, change, field, get, make, model, page_of, path, text
-from oncue.client.models import Explanation, Page, Run
+from oncue.client.call import Call, Page, anything, change, field, get, make, model, page_of, path, text
+from oncue.shapes.jobs import Explanation
+from oncue.shapes.runs import Run
 
 
 def page(

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from oncue.client.call import Call, change, model, path
-from oncue.client.fields import When
-from oncue.client.models import Preview
+from oncue.shapes.jobs import Preview, When
 
 
 def preview(

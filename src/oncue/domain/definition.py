@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from itertools import islice
 from math import ceil
-from typing import Any
+from types import NoneType
+from typing import Any, get_args
 
 import msgspec
 
@@ -22,8 +23,8 @@ from oncue.domain.plain_json import DEEPEST, not_plain
 from oncue.domain.policy import CatchUp, OnLost, Overlap, Retry
 from oncue.domain.schedule import parse_schedule
 from oncue.domain.schedule_fields import read_schedule
+from oncue.shapes.jobs import JobFields, Range
 
-MOST_RETRIES = 10_000
 MOST_AT_A_TIME = 100_000
 MOST_CORES = 4_096
 MOST_MEMORY_MB = 64 * 1024 * 1024
@@ -80,7 +81,14 @@ def definition_schema(limits: Limits = USUAL) -> Schema:
 
 
 _DEFAULTED = ("timeout", "max_retries", "retry")
-_NULLABLE = frozenset({"name", "key", "group", "start_within", "concurrency", "rate", "payload"})
+_TYPES = {field.name: field.type for field in msgspec.structs.fields(Spec) if field.encode_name}
+_NULLABLE = frozenset({"payload", *(name for name, kind in _TYPES.items() if NoneType in get_args(kind))})
+
+# Every field of a definition, with the type that its value is stored as where it is not null.
+STORED_AS: dict[str, Any] = {
+    name: next(one for one in get_args(kind) if one is not NoneType) if name in _NULLABLE else kind
+    for name, kind in _TYPES.items()
+}
 
 
 def _with_defaults(raw: Mapping[str, Any], defaults: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -94,31 +102,21 @@ def _with_defaults(raw: Mapping[str, Any], defaults: Mapping[str, Any]) -> Mappi
 
 @lru_cache(maxsize=16)
 def _readers(limits: Limits) -> dict[str, Reader]:
-    text = fields.text(limits.name)
-    return {
-        "task": text,
+    """By name where a field is unlike others that are stored as the same type, else by that type."""
+    by_name = {
         "schedule": read_schedule,
         "payload": _payload(limits.payload),
-        "name": text,
-        "key": text,
         "queue": fields.text(limits.queue),
-        "priority": fields.choice({one.name.lower(): one for one in Priority}),
-        "tags": fields.texts(limits.tags, limits.tag),
-        "max_retries": fields.whole(0, MOST_RETRIES),
-        "retry": _retry,
-        "timeout": fields.duration(),
-        "overlap": fields.choice({one.value: one for one in Overlap}),
-        "catch_up": fields.choice({one.value: one for one in CatchUp}),
         "catch_up_window": fields.duration(least=Duration(0)),
-        "start_within": fields.duration(),
-        "on_lost": fields.choice({one.value: one for one in OnLost}),
-        "group": text,
-        "concurrency": _concurrency,
-        "rate": _rate,
-        "resources": _resources,
         "labels": _labels(limits),
-        "preemptible": fields.truth,
     }
+    by_type = _BY_TYPE | {str: fields.text(limits.name), tuple[str, ...]: fields.texts(limits.tags, limits.tag)}
+    return {name: by_name.get(name) or _reader_of(STORED_AS[name], by_type) for name in JobFields.__annotations__}
+
+
+def _reader_of(kind: Any, by_type: Mapping[Any, Reader]) -> Reader:
+    bounds = next((one for one in get_args(kind) if isinstance(one, Range)), None)
+    return by_type[kind] if bounds is None else fields.whole(*bounds)
 
 
 def _payload(limit: int) -> Reader:
@@ -212,3 +210,15 @@ def _labels(limits: Limits) -> Reader:
         return found
 
     return read
+
+
+_BY_TYPE: dict[Any, Reader] = {
+    bool: fields.truth,
+    Duration: fields.duration(),
+    Priority: fields.choice({one.name.lower(): one for one in Priority}),
+    **{kind: fields.choice({one.value: one for one in kind}) for kind in (Overlap, CatchUp, OnLost)},
+    Retry: _retry,
+    Concurrency: _concurrency,
+    Rate: _rate,
+    Resources: _resources,
+}

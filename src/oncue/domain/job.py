@@ -15,6 +15,7 @@ from oncue.domain.lane import Concurrency, Held, Lanes, RateBucket, lanes_of
 from oncue.domain.placement import ClassKey, Priority, Resources
 from oncue.domain.policy import CatchUp, OnLost, Overlap, Retry
 from oncue.domain.schedule import Schedule
+from oncue.shapes.jobs import PlainFields
 
 
 class JobStatus(StrEnum):
@@ -32,17 +33,15 @@ class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     key: str | None = None
 
 
-class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A checked definition, without its payload. Stored as JSON; what equals its default is not written."""
+class Spec(PlainFields, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A checked definition, without its payload. Stored as JSON; what equals its default is not written.
+
+    Here are the fields that are stored otherwise than they are sent; how follows from their types.
+    """
 
     task: str
     schedule: Schedule = Schedule()
-    name: str | None = None
-    key: str | None = None
-    queue: str = "default"
     priority: Priority = Priority.NORMAL
-    tags: tuple[str, ...] = ()
-    max_retries: int = 3
     retry: Retry = Retry()
     timeout: Duration = HOUR
     overlap: Overlap = Overlap.QUEUE
@@ -50,12 +49,9 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     catch_up_window: Duration = HOUR
     start_within: Duration | None = None
     on_lost: OnLost = OnLost.RERUN
-    group: str | None = None
     concurrency: Concurrency | None = None
     rate: Rate | None = None
     resources: Resources = Resources()
-    labels: tuple[str, ...] = ()
-    preemptible: bool = False
     # what a newer oncue wrote and this one cannot read, by name, as it is stored; never written under a name of its own
     unknown: tuple[tuple[str, bytes], ...] = msgspec.field(default=(), name="")
 

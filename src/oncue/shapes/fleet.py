@@ -1,0 +1,41 @@
+"""What there is to run on: tasks, queues, workers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """Code that can be run, known by name; `schema` is the JSON Schema of its payload."""
+
+    name: str
+    schema: Any = None
+    defaults: dict[str, Any] = {}
+    roles: tuple[str, ...] = ()
+    announced_at: datetime | None = None
+
+
+class Queue(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    paused_since: datetime | None = None
+    """null unless it is paused"""
+    depth: int = 0
+    """runs that have not ended: to come, waiting or running"""
+    classes: tuple[dict[str, Any], ...] = ()
+    """the kinds of work it has had: `task`, `priority`, `labels`, `resources`, and the `depth` of each"""
+    workers: tuple[str, ...] = ()
+    """ids of the live workers that take from it; who is draining does not"""
+
+
+class Worker(msgspec.Struct, frozen=True, kw_only=True):
+    worker_id: str
+    name: str | None = None
+    host: str | None = None
+    started_at: datetime | None = None
+    seen_at: datetime | None = None
+    lease: str | None = None
+    draining: bool = False
+    offer: dict[str, Any] | None = None

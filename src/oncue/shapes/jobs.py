@@ -1,0 +1,175 @@
+"""A job: what is sent to define one, and what is told of it, of its occurrences and of its schedule.
+
+A new field goes into `JobFields`, and into `PlainFields` if it is stored and told as it is sent. Else it goes into
+`Job` as it is told, and into `Spec` of domain/job.py as it is stored: reader and view follow from its type there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Any, NamedTuple, TypedDict
+
+import msgspec
+
+from oncue.shapes.runs import LastRun, Run
+
+Length = str | timedelta
+When = str | datetime
+
+
+class Range(NamedTuple):
+    """From which whole number to which. Only what is sent is held to it: what was stored before stays readable."""
+
+    least: int
+    most: int
+
+
+class JobFields(TypedDict, total=False):
+    """Every field of a job that can be set. Only `task` is needed to make one.
+
+    Lengths of time may be text ("30s") or timedeltas, instants text (RFC 3339) or aware datetimes.
+    """
+
+    task: str
+    """a task that some worker has announced"""
+    name: str | None
+    """for people, up to 200 characters"""
+    schedule: When | Mapping[str, Any]
+    """[when](schedules.md): a string or an object"""
+    payload: Mapping[str, Any] | None
+    """the task's arguments, an object of up to 256 KiB"""
+    queue: str
+    """workers take from the queues they name"""
+    priority: str
+    """[who goes first](sharing.md#who-goes-first): `high` goes before `normal` that was due up to 5 minutes earlier, \
+and `normal` before `low`"""
+    tags: Sequence[str]
+    """up to 50"""
+    max_retries: int
+    """failures after which it is tried again; the task may have set another default"""
+    retry: Mapping[str, Any]
+    """`{"backoff": "2s", "factor": 2, "max_backoff": "5m", "jitter": 0.2}`"""
+    timeout: Length
+    """of one attempt"""
+    overlap: str
+    """[when the previous run is still going](schedules.md): `queue`, `skip`, `allow`, `replace`"""
+    catch_up: str
+    """what becomes of occurrences that were missed: `last`, `skip`, `all`"""
+    catch_up_window: Length
+    """how old they may be"""
+    start_within: Length | None
+    """a run that could not start so soon expires"""
+    on_lost: str
+    """when its worker was lost; `dead`: never start it a second time"""
+    key: str | None
+    """the user's own name for this job, [stable](#changing-a-job): up to 200 characters, of one job that has not \
+ended"""
+    group: str | None
+    """jobs of one user with one group run one after another"""
+    concurrency: Mapping[str, Any] | None
+    """`{"key", "limit"}`: so many at a time among the jobs with this key"""
+    rate: Mapping[str, Any] | None
+    """`{"limit", "per", "key"}`: at most `limit` starts in any `per` among the jobs with this key; \
+[without a key](schedules.md#rates-so-many-starts-in-a-stretch-of-time), among those of this task"""
+    resources: Mapping[str, Any]
+    """`{"cpu", "memory_mb", "slots"}`: starts where [so much is left](sharing.md#places-cpu-memory-labels) of what a \
+worker has; limits for processes and commands"""
+    labels: Sequence[str]
+    """goes only to workers that offer all of them"""
+    preemptible: bool
+    """may be [stopped for one of high priority](sharing.md#giving-way), and starts again later"""
+
+
+class PlainFields(msgspec.Struct, frozen=True, kw_only=True):
+    """Fields of a job that are stored and told just as they are sent, each with its default."""
+
+    name: str | None = None
+    queue: str = "default"
+    tags: tuple[str, ...] = ()
+    max_retries: Annotated[int, Range(0, 10_000)] = 3
+    key: str | None = None
+    group: str | None = None
+    labels: tuple[str, ...] = ()
+    preemptible: bool = False
+
+
+class Job(PlainFields, frozen=True, kw_only=True):
+    """A job: its definition with every default filled in, and how it stands."""
+
+    job_id: str
+    user_id: str | None = None
+    status: str
+    task: str
+    schedule: dict[str, Any] = {}
+    payload: Any = None
+    priority: str = "normal"
+    retry: dict[str, Any] = {}
+    timeout: str | None = None
+    overlap: str | None = None
+    catch_up: str | None = None
+    catch_up_window: str | None = None
+    start_within: str | None = None
+    on_lost: str | None = None
+    concurrency: dict[str, Any] | None = None
+    rate: dict[str, Any] | None = None
+    resources: dict[str, Any] = {}
+    next_run_at: datetime | None = None
+    last_run: LastRun | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    version: int | None = None
+
+
+READ_ONLY = tuple(name for name in Job.__struct_fields__ if name not in JobFields.__annotations__)
+
+
+class JobState(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to `jobs.status`."""
+
+    job_id: str
+    latest_run: Run | None = None
+
+
+class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one nominal instant, or of a stretch of `count` of them up to `until` that share one fate."""
+
+    scheduled_for: datetime
+    """the nominal instant; of a stretch, its first"""
+    outcome: str
+    """`started`; `late`, by more than 2 s; `waiting`; or it made no run: `skipped`, `coalesced` into another one, \
+`missed`"""
+    reason: str | None = None
+    """why it made no run, or who but the schedule asked for the run: `catch_up`, `backfill`"""
+    run_id: str | None = None
+    """its run; without one, the run it was coalesced into or that stood in its way"""
+    lag_ms: int | None = None
+    """how late its first attempt started"""
+    until: datetime | None = None
+    """the last instant of a stretch that shares one fate"""
+    count: int = 1
+    """how many occurrences this is"""
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """Why something has or has not run yet. `holder` is the run in its way, `position` its place in the line."""
+
+    state: str
+    reason: str
+    detail: str = ""
+    holder: str | None = None
+    position: int | None = None
+
+
+class PreviewedOccurrence(msgspec.Struct, frozen=True, kw_only=True):
+    at: datetime
+    local: str = ""
+    note: str | None = None
+
+
+class Preview(msgspec.Struct, frozen=True, kw_only=True):
+    """When a schedule fires, in words and as instants. `skipped` tells which ones `dst_gap: skip` takes away."""
+
+    description: str = ""
+    occurrences: tuple[PreviewedOccurrence, ...] = ()
+    skipped: tuple[str, ...] = ()

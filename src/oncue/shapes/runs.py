@@ -1,0 +1,90 @@
+"""A run and its attempts, and what becomes of dead letters."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+FINAL = frozenset({"succeeded", "dead", "cancelled", "expired"})
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One try of a run on a worker."""
+
+    number: int
+    executor_id: str | None = None
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+    outcome: str | None = None
+    error_type: str | None = None
+    error_message: str | None = None
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    done: int | float | None = None
+    total: int | float | None = None
+
+
+class LastRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a run that is shown with its job."""
+
+    run_id: str
+    """a one-shot's run has its job's id"""
+    status: str
+    """`scheduled`, `queued`, `running`, `retrying`, `cancelling`, `succeeded`, `dead`, `cancelled`, `expired`: see \
+[states](states.md)"""
+    scheduled_for: datetime | None = None
+    """the nominal instant"""
+    start_time: datetime | None = None
+    """when a worker took it for the last attempt"""
+    end_time: datetime | None = None
+    """null until it is final"""
+    error_type: str | None = None
+    """of the last failure or loss; to give way is neither"""
+    error_message: str | None = None
+    """and what it said"""
+
+
+class Run(LastRun, frozen=True, kw_only=True):
+    """One execution of a job."""
+
+    job_id: str
+    task: str | None = None
+    modified_time: datetime | None = None
+    """when anything last happened to it"""
+    attempt_number: int = 0
+    """how many attempts have begun; one that gave way counts, one that was handed back because its worker stopped \
+does not"""
+    executor_id: str | None = None
+    """the worker"""
+    lag_ms: int | None = None
+    """how late the first attempt started"""
+    progress: Progress | None = None
+    """`{"done", "total"}` while it is running, if the task says so"""
+    log_url: str | None = None
+    """where its log is"""
+    result: Any = None
+    """what the task returned"""
+    attempts: tuple[Attempt, ...] = ()
+    """the last 50 that have ended, each with `number`, `executor_id`, `start_time`, `end_time`, `outcome` (`failed`, \
+`timed_out`, `lost`, `preempted`, `cancelled`, `succeeded`), `error_type`, `error_message`"""
+
+    @property
+    def final(self) -> bool:
+        """Nothing will ever change about it."""
+        return self.status in FINAL
+
+
+class DeadLetter(Run, frozen=True, kw_only=True):
+    """A run that used up its attempts, with what it was given."""
+
+    payload: Any = None
+
+
+class Requeued(msgspec.Struct, frozen=True, kw_only=True):
+    """How many dead letters were requeued, and the runs that were made of them."""
+
+    count: int
+    run_ids: tuple[str, ...] = ()
