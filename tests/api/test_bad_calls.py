@@ -184,7 +184,15 @@ def fields_of(call: tuple[str, str]) -> Iterator[str]:
     yield from DOCUMENT["components"]["schemas"][CALLS[call].body]["properties"]
 
 
-@pytest.mark.parametrize("call", {CALLS[call].call: call for call in WITH_BODY}.values(), ids=" ".join)
+# A job is read in the same way wherever it is written: every day it is created, and replaced when everything is run.
+REPLACING = [("PUT", "/v1/jobs/{id}"), ("PUT", "/v1/jobs/by-key/{key}")]
+EACH = [
+    pytest.param(call, id=" ".join(call), marks=[pytest.mark.long] if call in REPLACING else [])
+    for call in {CALLS[call].call: call for call in WITH_BODY}.values()
+]
+
+
+@pytest.mark.parametrize("call", EACH)
 async def test_whatever_is_written_into_a_field_is_taken_or_refused_by_its_name(
     both: Both, call: tuple[str, str]
 ) -> None:

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
-from _pytest.mark import ParameterSet
 from tests.simulation.story import tell
 
 SEEDS = int(os.environ.get("ONCUE_SIMULATION_SEEDS", "200"))
@@ -18,14 +18,15 @@ ONLY = os.environ.get("ONCUE_SIMULATION_SEED")
 CHUNK = 5  # seeds in one test: few enough to be shared out, many enough to be worth it
 
 
-def chunks() -> Iterator[ParameterSet]:
+def chunks() -> list[Any]:
     if ONLY is not None:
-        yield pytest.param([int(ONLY)], id=ONLY)
-        return
+        return [pytest.param([int(ONLY)], id=ONLY)]
+    found = []
     for first in range(0, SEEDS, CHUNK):
-        last = min(first + CHUNK, SEEDS) - 1
+        seeds = range(first, min(first + CHUNK, SEEDS))
         marks = [pytest.mark.long] if first >= EVERY_DAY else []
-        yield pytest.param(range(first, last + 1), id=f"{first}-{last}", marks=marks)
+        found.append(pytest.param(seeds, id=f"{seeds[0]}-{seeds[-1]}", marks=marks))
+    return found
 
 
 @pytest.mark.parametrize("seeds", chunks())
