@@ -166,6 +166,7 @@ where t.relname in ('waiting', 'running', 'dead', 'repeats_0', 'repeats_1', 'his
 """
 
 
+@pytest.mark.again
 async def test_whatever_the_planner_believes_no_statement_walks_through_a_large_table(place: Place) -> None:
     """Catches a missing index, and a statement that is only as good as the statistics of its tables.
 
