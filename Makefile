@@ -5,12 +5,16 @@ PYTHON ?= python3
 PIP := .venv/bin/python -m pip install -qq --disable-pip-version-check
 PYTEST := .venv/bin/python -m pytest
 WORKERS ?= auto
+PARALLEL := -n $(WORKERS) --dist worksteal
+
+# Tests start hundreds of Python processes: none of them compiles everything anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 # Where processes are killed. Collecting all the rest would take each process of xdist ten seconds.
 PROCESS_TESTS = $(if $(filter tests/% @%,$(ARGS)),,$(sort $(shell grep -rl --include='test_*.py' 'mark\.kills' tests)))
 
 # Marked tests that are too long for every day, each with a target of its own.
-LONG_TESTS := kills or attack or soak or pairs or mutants
+LONG_TESTS := kills or attack or soak or pairs or mutants or long
 
 .DEFAULT_GOAL := help
 
@@ -24,11 +28,15 @@ run: .venv/runtime.stamp ## start oncue with the example tasks and everything in
 
 .PHONY: test
 test: .venv/dev.stamp ## run the tests, all but the long ones and what only repeats others on PostgreSQL
-	@$(PYTEST) -n $(WORKERS) -m "not ($(LONG_TESTS) or again)" $(ARGS)
+	@$(PYTEST) $(PARALLEL) -m "not ($(LONG_TESTS) or again)" $(ARGS)
+
+.PHONY: test-all
+test-all: .venv/dev.stamp ## run everything but the tests that kill real processes: all seeds, mutants, pairs and engines
+	@$(PYTEST) $(PARALLEL) -m "not (kills or attack or soak)" $(ARGS)
 
 .PHONY: test-postgres
-test-postgres: .venv/dev.stamp ## run all tests that use PostgreSQL
-	@$(PYTEST) -n $(WORKERS) -m "postgres and not ($(LONG_TESTS))" $(ARGS)
+test-postgres: .venv/dev.stamp ## run the tests that depend on the PostgreSQL server
+	@$(PYTEST) $(PARALLEL) -m "postgres and not ($(LONG_TESTS))" $(ARGS)
 
 .PHONY: test-processes
 test-processes: .venv/dev.stamp ## run the tests that start and kill real processes
@@ -42,11 +50,11 @@ attack: .venv/dev.stamp ## run hostile tasks, members and clients beside a victi
 
 .PHONY: test-pairs
 test-pairs: .venv/dev.stamp ## run every verb between any two statements of every other, and print the table
-	@$(PYTEST) -n $(WORKERS) -m pairs $(ARGS)
+	@$(PYTEST) $(PARALLEL) -m pairs $(ARGS)
 
 .PHONY: test-mutants
-test-mutants: .venv/dev.stamp ## plant bugs, and see the simulation find each of them
-	@$(PYTEST) -n $(WORKERS) -m mutants $(ARGS)
+test-mutants: .venv/dev.stamp ## plant bugs, and see the conformance suite and the simulation find each of them
+	@$(PYTEST) $(PARALLEL) -m mutants $(ARGS)
 
 .PHONY: check
 check: .venv/dev.stamp ## lint, formatting, types, import rules, shape of the code

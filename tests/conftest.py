@@ -5,12 +5,13 @@ import os
 import secrets
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests.databases import Databases
 
 from oncue.domain.instants import DAY, Duration
 from oncue.engines.open import open_engine
@@ -30,7 +31,7 @@ if IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > 4 << 30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
 settings.register_profile("default", deadline=None, max_examples=100)
-settings.register_profile("ci", deadline=None, max_examples=200, derandomize=True, print_blob=True)
+settings.register_profile("ci", deadline=None, max_examples=100, derandomize=True, print_blob=True)
 settings.register_profile("thorough", deadline=None, max_examples=5_000, print_blob=True)
 settings.load_profile("ci" if IN_CI else "default")
 
@@ -104,39 +105,62 @@ def opener(url: str) -> Open:
     return open_one
 
 
+async def prepared(url: str) -> None:
+    """A store with the schema and room for history: copying it takes a fraction of the time that making it does."""
+    engine = await opener(url)()
+    await engine.maintenance.maintain(SOME_DAY, Duration(365 * DAY))
+    await engine.close()
+
+
+def in_a_thread(work: Coroutine[None, None, None]) -> None:
+    """There may be a loop in this one."""
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        thread.submit(asyncio.run, work).result()
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("template") / "oncue.db"
+    in_a_thread(prepared(f"sqlite:///{path}"))
+    return path
+
+
 @pytest.fixture
-def empty_sqlite(tmp_path: Path) -> EmptyStore:
+def empty_sqlite(tmp_path: Path, sqlite_template: Path) -> EmptyStore:
     async def make() -> Open:
-        return opener(f"sqlite:///{tmp_path / secrets.token_hex(4)}.db")
+        path = tmp_path / f"{secrets.token_hex(4)}.db"
+        shutil.copy(sqlite_template, path)
+        return opener(f"sqlite:///{path}")
 
     return make
 
 
 @pytest.fixture(scope="session")
 def postgres_template(postgres_server: PrivatePostgres) -> str:
-    """A database with the schema and room for history: copying it takes a fifth of the time that making it does."""
-    url = postgres_server.create_database(TEMPLATE)
-
-    async def prepare() -> None:
-        engine = await opener(url)()
-        await engine.maintenance.maintain(SOME_DAY, Duration(365 * DAY))
-        await engine.close()
-
-    with ThreadPoolExecutor(max_workers=1) as thread:  # there may be a loop in this one
-        thread.submit(asyncio.run, prepare()).result()
+    in_a_thread(prepared(postgres_server.create_database(TEMPLATE)))
     return TEMPLATE
 
 
+@pytest.fixture(scope="session")
+def postgres_databases(postgres_server: PrivatePostgres, postgres_template: str) -> Iterator[Databases]:
+    databases = Databases(postgres_server, postgres_template)
+    yield databases
+    databases.close()
+
+
 @pytest.fixture
-def empty_postgres(postgres_server: PrivatePostgres, postgres_template: str) -> Iterator[EmptyStore]:
-    name = f"{TEMPLATE}_{secrets.token_hex(8)}"
+def empty_postgres(postgres_databases: Databases) -> Iterator[EmptyStore]:
+    taken: list[str] = []
 
     async def make() -> Open:
-        postgres_server.drop_database(name)  # of a test that makes many, one after the other
-        return opener(postgres_server.create_database(name, template=postgres_template))
+        while taken:  # of a test that makes many, one after the other
+            postgres_databases.give_back(taken.pop())
+        taken.append(postgres_databases.take())
+        return opener(taken[-1])
 
     yield make
-    postgres_server.drop_database(name)
+    for url in taken:
+        postgres_databases.give_back(url)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])

@@ -9,9 +9,6 @@ from typing import Any
 import httpx2
 import msgspec
 import pytest
-import schemathesis
-from schemathesis.config import SchemathesisConfig
-from schemathesis.engine import events, from_schema
 from tests.api.conftest import Desk
 from tests.api.listening import KEY, House, listening
 
@@ -64,6 +61,8 @@ def strict() -> dict[str, Any]:
 
 
 def test_it_is_valid() -> None:
+    import schemathesis  # takes seconds, so only where it is used
+
     schemathesis.openapi.from_dict(described()).validate()
 
 
@@ -164,6 +163,10 @@ def often(dictionary: str) -> dict[str, Any]:
 
 def departures(house: House, whose: str, *, corners: bool) -> tuple[list[str], Counter[tuple[str, int]]]:
     """Where the API was caught not keeping to its document, and how often which call gave which status."""
+    import schemathesis
+    from schemathesis.config import SchemathesisConfig
+    from schemathesis.engine import events, from_schema
+
     wrong: dict[tuple[str, str], str] = {}
     seen: Counter[tuple[str, int]] = Counter()
     config = SchemathesisConfig.from_dict(configuration(house, whose, corners=corners))
@@ -185,7 +188,7 @@ def departures(house: House, whose: str, *, corners: bool) -> tuple[list[str], C
     return list(wrong.values()), seen
 
 
-@pytest.mark.parametrize(("whose", "corners"), [("root", True), ("ada", False)])
+@pytest.mark.parametrize(("whose", "corners"), [pytest.param("root", True, marks=pytest.mark.long), ("ada", False)])
 def test_the_api_keeps_to_its_document(empty_store: EmptyStore, whose: str, corners: bool) -> None:
     with listening(empty_store) as house:
         wrong, seen = departures(house, whose, corners=corners)

@@ -45,6 +45,12 @@ def all_zones() -> list[str]:
     )
 
 
+def different_zones() -> list[str]:
+    """One name for each clock: of names with the same changes since 1970 one is enough."""
+    clocks = {(ZoneInfo(name).utcoffset(datetime(1970, 1, 1)), transitions(name)): name for name in all_zones()}
+    return sorted(clocks.values())
+
+
 # What the zone files say
 
 

@@ -5,40 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oncue.domain.instants import MINUTE, Instant
 from oncue.domain.placement import (
     ClassKey,
     Mismatch,
     Offer,
-    Priority,
     Resources,
     mismatch,
-    rank,
     read_offer,
     show_offer,
 )
 
 sizes = st.builds(Resources, st.integers(0, 1_000_000), st.integers(0, 10_000_000), st.integers(1, 64))
-
-
-def test_high_goes_first_and_low_last_among_equals() -> None:
-    ranked = sorted(Priority, key=lambda priority: rank(priority, Instant(0)))
-
-    assert ranked == [Priority.HIGH, Priority.NORMAL, Priority.LOW]
-
-
-def test_nothing_is_overtaken_for_longer_than_its_head_start() -> None:
-    """Ageing: a low run that waits five minutes longer goes before a normal one, ten minutes before a high one."""
-    old = rank(Priority.LOW, Instant(0))
-
-    assert old < rank(Priority.NORMAL, Instant(5 * MINUTE + 1))
-    assert old > rank(Priority.NORMAL, Instant(5 * MINUTE - 1))
-    assert old < rank(Priority.HIGH, Instant(10 * MINUTE + 1))
-
-
-@given(st.sampled_from(Priority), st.integers(0, 10**15), st.integers(1, 10**12))
-def test_first_come_first_served_within_a_priority(priority: Priority, due: int, later: int) -> None:
-    assert rank(priority, Instant(due)) < rank(priority, Instant(due + later))
 
 
 @given(sizes, sizes)

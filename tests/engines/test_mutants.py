@@ -8,6 +8,7 @@ from oncue.testing.conformance import EmptyStore, Store
 from oncue.testing.conformance.store import Open
 
 
+@pytest.mark.mutants
 @pytest.mark.parametrize(
     ("mutant", "engine_name"),
     [

@@ -1,4 +1,4 @@
-"""Processes must behave the same on both event loops that workers and tests use."""
+"""Processes must behave the same on both event loops: that of workers, and in `make test-all` that of other tests."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from tests.executors import working
 LOOPS = {"asyncio": False, "uvloop": True}
 
 
-@pytest.fixture(scope="session", params=list(LOOPS))
+@pytest.fixture(scope="session", params=["uvloop", pytest.param("asyncio", marks=pytest.mark.long)])
 def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, bool]]:
     return "asyncio", {"use_uvloop": LOOPS[request.param]}
 

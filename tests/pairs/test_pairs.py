@@ -16,7 +16,7 @@ from tests.pairs.table import Fault, Theatre, play, play_pair
 from oncue.engines.postgres import running
 from oncue.testing.postgres import PrivatePostgres
 
-ONE_IN = 24
+ONE_IN = 96
 
 
 @pytest.fixture

@@ -10,6 +10,13 @@ from oncue.engines.port import Hint
 from oncue.testing.conformance import EmptyStore, Store
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=(pytest.mark.postgres, pytest.mark.again))])
+def engine_name(request: pytest.FixtureRequest) -> str:
+    """Both, but every day only SQLite: what differs between engines is tried by the conformance suite on both."""
+    name: str = request.param
+    return name
+
+
 @pytest.fixture
 async def store(empty_store: EmptyStore) -> AsyncIterator[Store]:
     async with await Store.on(await empty_store()) as store:

@@ -14,13 +14,14 @@ from tests.simulation.bodies import TASK
 from tests.simulation.faults import ask
 from tests.simulation.journal import Start, short
 from tests.simulation.shapes import Shape
+from tests.simulation.sharing import rank
 from tests.simulation.world import World, new_store
 
 from oncue.domain import change
 from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import MILLISECOND, MINUTE, SECOND, Instant
 from oncue.domain.job import Job, Spec
-from oncue.domain.placement import HEAD_START, Priority, Resources, rank
+from oncue.domain.placement import HEAD_START, Priority, Resources
 from oncue.domain.preemption import stint
 from oncue.domain.run import RunView, State
 from oncue.domain.schedule import Schedule

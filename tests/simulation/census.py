@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from tests.simulation.faults import STEP, ask
 from tests.simulation.journal import short
+from tests.simulation.sharing import rank
 
 from oncue.domain.ids import ClassId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Instant
 from oncue.domain.job import decode_spec
-from oncue.domain.placement import ClassKey, Priority, Resources, mismatch, rank
+from oncue.domain.placement import ClassKey, Priority, Resources, mismatch
 from oncue.domain.policy import expires_at
 from oncue.domain.run import Peeked, RunView, State
 from oncue.engines.port import RunQuery

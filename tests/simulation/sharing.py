@@ -11,7 +11,7 @@ from tests.simulation.journal import Claim, Start, short
 from oncue.domain.ids import RunId, UserNumber, WorkerId
 from oncue.domain.instants import Instant
 from oncue.domain.job import Rate
-from oncue.domain.placement import Resources, mismatch
+from oncue.domain.placement import HEAD_START, Priority, Resources, mismatch
 from oncue.engines.granting import UNUSED_AFTER
 from oncue.services.rate_limiter import LONGEST
 
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from tests.simulation.checker import Checker
 
 Rule = Callable[["Checker"], Iterator[str]]
+
+
+def rank(priority: Priority, due: Instant) -> Instant:
+    """What to order by among runs that are due: the smallest goes first."""
+    return Instant(due + HEAD_START[priority])
 
 
 # ---------------------------------------------------------------------------------------------------------------- lanes

@@ -21,7 +21,7 @@ from oncue.services import overlap, scheduler
 WAYS = ["no worker", "a paused queue"]
 
 
-@pytest.mark.parametrize("why", WAYS)
+@pytest.mark.parametrize("why", [WAYS[0], pytest.param(WAYS[1], marks=pytest.mark.long)])
 @pytest.mark.parametrize("policy", [Overlap.SKIP, Overlap.QUEUE, Overlap.REPLACE])
 async def test_while_nobody_claims_at_most_one_of_each_job_waits(policy: Overlap, why: str) -> None:
     assert await outages.nobody_claims(policy, why) == []

@@ -8,7 +8,7 @@ from enum import IntEnum
 import msgspec
 
 from oncue.domain.errors import TooManyClasses
-from oncue.domain.instants import MINUTE, Duration, Instant
+from oncue.domain.instants import MINUTE, Duration
 
 
 class Priority(IntEnum):
@@ -24,11 +24,6 @@ HEAD_START: dict[Priority, Duration] = {
     Priority.NORMAL: Duration(0),
     Priority.LOW: Duration(5 * MINUTE),
 }
-
-
-def rank(priority: Priority, due: Instant) -> Instant:
-    """What to order by among runs that are due: the smallest goes first."""
-    return Instant(due + HEAD_START[priority])
 
 
 class Resources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
