@@ -14,7 +14,7 @@ from tests.pairs.resting import at_rest
 from tests.pairs.situations import SITUATIONS, Scene
 from tests.pairs.state import Image, Kept, Session, look
 from tests.pairs.stepping import Actor, Meanwhile, Watcher, interleaved
-from tests.pairs.verbs import VERBS, AuditEntry, Situation, answer_of
+from tests.pairs.verbs import VERBS, Act, Situation, answer_of
 
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine
@@ -90,15 +90,15 @@ class Stage:
         await self._begin()
         [first, _] = self._actors
         first.steps.begin()
-        await self._audit_entry(verb, 0)()
+        await self._act(verb, 0)()
         self._image = await look(self._session)
         return Alone(tuple(first.steps.names), self._image, bool(self._image.differs_in(self._kept.image)))
 
     async def acts_after(self, second: str, first: str, alone: Alone) -> bool:
         """Whether what one verb leaves gives another something to do."""
         await self._begin()
-        await self._audit_entry(first, 0)()
-        await self._audit_entry(second, 1)()
+        await self._act(first, 0)()
+        await self._act(second, 1)()
         self._image = await look(self._session)
         return bool(self._image.differs_in(alone.image))
 
@@ -117,7 +117,7 @@ class Stage:
         one, other = self._actors
         try:
             *answers, waited = await interleaved(
-                one, self._audit_entry(first, 0), after, other, self._audit_entry(second, 1), self._watcher
+                one, self._act(first, 0), after, other, self._act(second, 1), self._watcher
             )
         except Exception as wrong:
             self._image = None
@@ -142,14 +142,14 @@ class Stage:
             for order in ((0, 1), (1, 0)):
                 await self._begin()
                 for who in order:
-                    await self._audit_entry((first, second)[who], who)()
+                    await self._act((first, second)[who], who)()
                 self._image = await look(self._session)
                 found.add(self._image.key)
             self._turns[first, second] = found
         return self._turns[first, second]
 
-    def _audit_entry(self, verb: str, who: int) -> Meanwhile:
-        return lambda: answer_of(VERBS[verb], AuditEntry(self._actors[who].engine, self.at, who))
+    def _act(self, verb: str, who: int) -> Meanwhile:
+        return lambda: answer_of(VERBS[verb], Act(self._actors[who].engine, self.at, who))
 
     async def _judged(self, met: Met) -> list[str]:
         """What is wrong. What is the same comes to rest in the same way: once is enough."""

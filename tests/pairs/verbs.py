@@ -38,7 +38,7 @@ class Situation(msgspec.Struct):
     new: tuple[tuple[NewJob, ...], ...]  # what each of the two creates
 
 
-class Deed(msgspec.Struct):
+class Act(msgspec.Struct):
     """Somebody's part in it. `who` is 0 or 1: so that two who do the same do not make the same things."""
 
     engine: Engine
@@ -61,48 +61,48 @@ class Deed(msgspec.Struct):
         raise AssertionError("it moved on every time")
 
 
-async def create(do: Deed) -> Any:
+async def create(do: Act) -> Any:
     """One into the same lanes, and one with the same stable key."""
     return await do.engine.jobs.create(do.at.new[do.who], do.at.now)
 
 
-async def claim(do: Deed) -> Any:
+async def claim(do: Act) -> Any:
     return await do.engine.running.claim(do.at.idle[do.who], do.at.run_ids, do.at.now)
 
 
-async def succeed(do: Deed) -> Any:
+async def succeed(do: Act) -> Any:
     now = do.at.now
     return await _settle(do, [attempt.succeeded(run, now, now, None) for run in do.at.held])
 
 
-async def retry(do: Deed) -> Any:
+async def retry(do: Act) -> Any:
     now, worker = do.at.now, do.at.worker
     broke = {"error_type": "Boom", "error": "it broke", "luck": 0.0}
     failed = [attempt.failed(run, decode_spec(run.spec), worker, now, now, **broke) for run in do.at.held]
     return await _settle(do, failed)
 
 
-async def _settle(do: Deed, settlements: Sequence[Settlement]) -> Any:
+async def _settle(do: Act, settlements: Sequence[Settlement]) -> Any:
     return await do.engine.running.settle(do.at.worker, settlements, do.at.now)
 
 
-async def hand_back(do: Deed) -> Any:
+async def hand_back(do: Act) -> Any:
     return await do.engine.running.hand_back(do.at.worker, do.at.held, do.at.now)
 
 
-async def cancel_run(do: Deed) -> Any:
+async def cancel_run(do: Act) -> Any:
     return await do.engine.running.cancel(None, do.at.target, do.at.now)
 
 
-async def cancel_job(do: Deed) -> Any:
+async def cancel_job(do: Act) -> Any:
     return await do.engine.jobs.cancel(None, do.at.job_id, do.at.now)
 
 
-async def edit(do: Deed) -> Any:
+async def edit(do: Act) -> Any:
     return await do.changed(lambda snap: change.edit(snap, snap.job.spec, SECOND_VERSION, snap.class_id, do.at.now))
 
 
-async def move(do: Deed) -> Any:
+async def move(do: Act) -> Any:
     """An edit that puts it into another group, and so its runs into another lane."""
 
     def decide(snap: Snapshot) -> JobChange:
@@ -112,7 +112,7 @@ async def move(do: Deed) -> Any:
     return await do.changed(decide)
 
 
-async def turn(do: Deed) -> Any:
+async def turn(do: Act) -> Any:
     """An edit that makes a one-shot of what was recurring, and the other way round."""
 
     def decide(snap: Snapshot) -> JobChange:
@@ -125,25 +125,25 @@ async def turn(do: Deed) -> Any:
     return await do.changed(decide)
 
 
-async def pause(do: Deed) -> Any:
+async def pause(do: Act) -> Any:
     return await do.changed(lambda snap: change.pause(snap, do.at.now))
 
 
-async def resume(do: Deed) -> Any:
+async def resume(do: Act) -> Any:
     return await do.changed(lambda snap: change.resume(snap, CatchUp.ALL, do.at.now))
 
 
-async def run_now(do: Deed) -> Any:
+async def run_now(do: Act) -> Any:
     return await do.changed(lambda snap: change.run_now(snap, RunId(do.id), do.at.now))
 
 
-async def backfill(do: Deed) -> Any:
+async def backfill(do: Act) -> Any:
     until = do.at.now
     stretch = (do.at.job_id, Instant(until - 2 * MINUTE), until)
     return await do.changed(lambda snap: change.backfill(snap, *stretch, until))
 
 
-async def withdraw(do: Deed) -> Any:
+async def withdraw(do: Act) -> Any:
     now = do.at.now
     decisions = list(overlap.decide(await do.engine.planning.overdue(500, now), now))
     withdrawals = [one for one in decisions if isinstance(one, overlap.Withdrawal)]
@@ -153,11 +153,11 @@ async def withdraw(do: Deed) -> Any:
     return taken
 
 
-async def expire(do: Deed) -> Any:
+async def expire(do: Act) -> Any:
     return await do.engine.planning.expire(100, do.at.now)
 
 
-async def recover_runs(do: Deed) -> Any:
+async def recover_runs(do: Act) -> Any:
     now = do.at.now
     workers = await do.engine.fleet.workers()
     await do.engine.fleet.expire_workers(
@@ -166,23 +166,23 @@ async def recover_runs(do: Deed) -> Any:
     return await do.engine.running.recover_runs(100, now, lambda run, worker, since: lost(run, worker, since, now))
 
 
-async def purge(do: Deed) -> Any:
+async def purge(do: Act) -> Any:
     gone = 0
     while some := await do.engine.jobs.purge(do.at.job_id, 1):
         gone += some
     return gone
 
 
-async def plan(do: Deed) -> Any:
+async def plan(do: Act) -> Any:
     now, until = do.at.now, Instant(do.at.now + AHEAD)
     return await do.engine.planning.plan(until, 100, now, lambda job: planning.plan(job, now, until))
 
 
-async def permit(do: Deed) -> Any:
+async def permit(do: Act) -> Any:
     return await do.engine.planning.permit(Instant(do.at.now + SECOND), 100, do.at.now)
 
 
-Verb = Callable[[Deed], Awaitable[Any]]
+Verb = Callable[[Act], Awaitable[Any]]
 
 VERBS: dict[str, Verb] = {
     verb.__name__.replace("_", " "): verb
@@ -193,7 +193,7 @@ VERBS: dict[str, Verb] = {
 }  # fmt: skip
 
 
-async def answer_of(verb: Verb, do: Deed) -> Any:
+async def answer_of(verb: Verb, do: Act) -> Any:
     """What it said, or the refusal that it is documented to give."""
     try:
         return await verb(do)
