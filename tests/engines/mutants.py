@@ -253,9 +253,12 @@ async def standing_of_any_worker(engine: Engine, real: Verb, uid: Any, run_id: A
     return replace(await real(uid, run_id), beat_at=beat_at)
 
 
-async def mail_once(engine: Engine, real: Verb, worker_id: Any, now: Any, **how: Any) -> Any:
-    beat = await real(worker_id, now, **how)
-    return beat and replace(beat, cancel_requests=())
+async def ask_once(engine: Engine, real: Verb, worker_id: Any) -> Any:
+    """To stop a run, however often its worker looks: the first answer may have been lost."""
+    asked: set[Any] = vars(engine).setdefault("asked", set())
+    fresh = tuple(one for one in await real(worker_id) if one not in asked)
+    asked.update(fresh)
+    return fresh
 
 
 async def read_in_two_looks(engine: Engine, real: Verb, uid: Any, job_id: Any) -> Any:
@@ -307,8 +310,8 @@ MUTANTS = [
         "a key is not looked for in the generation before",
         "test_a_key_lasts_a_day_and_is_new_after_the_second_turn",
         statements=(
-            Statement("sqlite.repeats", "find_repeat", "from repeats_1", "from repeats_0"),
-            Statement("postgres.repeats", "take_repeats", "is null", "is distinct from g.made"),
+            Statement("sqlite.idempotency", "find_repeat", "from repeats_1", "from repeats_0"),
+            Statement("postgres.idempotency", "take_repeats", "is null", "is distinct from g.made"),
         ),
         having={"reserving": True},
     ),
@@ -316,7 +319,7 @@ MUTANTS = [
         "the last answer is kept instead of the first",
         "test_the_first_answer_is_kept_for_those_who_repeat",
         statements=(
-            Statement("sqlite.repeats", "answer_repeat", "and answer is null", ""),
+            Statement("sqlite.idempotency", "answer_repeat", "and answer is null", ""),
             Statement("postgres.idempotency", "answer_repeat", "and answer is null", ""),
         ),
     ),
@@ -324,7 +327,7 @@ MUTANTS = [
         "anybody's answer is kept",
         "test_an_answer_of_whoever_does_not_have_the_key_is_not_kept",
         statements=(
-            Statement("sqlite.repeats", "answer_repeat", "made = ?", "? is not null"),
+            Statement("sqlite.idempotency", "answer_repeat", "made = ?", "? is not null"),
             Statement("postgres.idempotency", "answer_repeat", "made = $4", "$4::uuid is not null"),
         ),
     ),
@@ -332,7 +335,7 @@ MUTANTS = [
         "a refusal opens a key that has its answer",
         "test_a_refusal_after_the_answer_changes_nothing",
         statements=(
-            Statement("sqlite.repeats", "open_repeat", "and answer is null", ""),
+            Statement("sqlite.idempotency", "open_repeat", "and answer is null", ""),
             Statement("postgres.idempotency", "open_repeat", "and answer is null", ""),
         ),
     ),
@@ -340,7 +343,7 @@ MUTANTS = [
         "an answer leaves the key open that another's refusal opened",
         "test_an_answer_after_the_refusal_of_another_belongs_to_its_body",
         statements=(
-            Statement("sqlite.repeats", "answer_repeat", "body_hash = ?", "body_hash = substr(?, 1, 0)"),
+            Statement("sqlite.idempotency", "answer_repeat", "body_hash = ?", "body_hash = substr(?, 1, 0)"),
             Statement("postgres.idempotency", "answer_repeat", "body_hash = $3", "body_hash = substr($3::bytea, 1, 0)"),
         ),
     ),
@@ -348,9 +351,9 @@ MUTANTS = [
         "of those who come after a refusal all get the key",
         "test_of_many_who_come_after_a_refusal_one_body_gets_the_key",
         statements=(
-            Statement("sqlite.repeats", "reuse_repeat", "set body_hash = ?", "set body_hash = substr(?, 1, 0)"),
+            Statement("sqlite.idempotency", "reuse_repeat", "set body_hash = ?", "set body_hash = substr(?, 1, 0)"),
             Statement(
-                "postgres.repeats", "reuse_repeat", "set body_hash = $3", "set body_hash = substr($3::bytea, 1, 0)"
+                "postgres.idempotency", "reuse_repeat", "set body_hash = $3", "set body_hash = substr($3::bytea, 1, 0)"
             ),
         ),
     ),
@@ -562,13 +565,13 @@ MUTANTS = [
     Mutant(
         "a worker that has beaten meanwhile is buried",
         "test_whoever_has_beaten_since_is_not_buried",
-        {"fleet.bury": bury_whoever_is_named},
+        {"fleet.expire_workers": bury_whoever_is_named},
         having={"step": 1},
     ),
     Mutant(
         "losses are not counted: a poison is immortal",
         "test_a_run_that_takes_three_workers_down_is_dead",
-        {"running.reap": reap_without_counting},
+        {"running.recover_runs": reap_without_counting},
     ),
     Mutant(
         "a whole batch is stored one by one",
@@ -586,7 +589,7 @@ MUTANTS = [
         "test_the_window_is_open_before_and_closed_at_its_end",
         {"running.peek": peek_from_a_little_before},
     ),
-    Mutant("a beat brings no mail", "test_a_running_run_is_asked_to_stop", {"fleet.beat": mail_once}),
+    Mutant("a worker is asked only once", "test_a_running_run_is_asked_to_stop", {"fleet.cancel_requests": ask_once}),
     Mutant(
         "a snapshot is read in two looks",
         "test_a_snapshot_is_from_one_moment",
