@@ -76,7 +76,7 @@ class TestLists:
         result = command("jobs", "list", "--limit", "2")
 
         assert [request.query["limit"] for request in server.requests] == ["2", "1"]
-        assert result.stdout.endswith("there are more: a larger --limit, or --page-token t2\n")
+        assert result.stdout.endswith("more items exist; raise --limit, or continue with --page-token t2\n")
         assert command("jobs", "list", "--limit", "1", "--page-token", "t1").stdout.startswith("1 job\n")
         assert server.requests[-1].query == {"limit": "1", "page_token": "t1"}
 
@@ -161,7 +161,7 @@ class TestWhatIsAsked:
     def test_backfill(self, stand_in: StandIn) -> None:
         server = stand_in(lambda _: (202, {"run_ids": ["r1", "r2"]}))
 
-        assert command("jobs", "backfill", J1, "--from", "a", "--to", "b").stdout == "made 2 runs\n"
+        assert command("jobs", "backfill", J1, "--from", "a", "--to", "b").stdout == "created 2 runs\n"
         assert server.requests[0].body == {"from": "a", "to": "b"}
 
     def test_dead_letters_by_id_or_all_that_fit(self, stand_in: StandIn) -> None:
@@ -184,7 +184,7 @@ class TestWhatIsAsked:
         result = command("dead", "show", "r1")
 
         assert (result.exit_code, result.stdout) == (1, "")
-        assert result.stderr == "run r1 is no dead letter: look at it with `oncue runs show r1`\n"
+        assert result.stderr == "Run r1 is not a dead letter; see `oncue runs show r1`.\n"
 
     def test_all_of_them_only_after_a_yes(self, stand_in: StandIn) -> None:
         server = stand_in(lambda _: (200, {"count": 2}))
@@ -292,7 +292,7 @@ class TestFollowing:
         result = command("jobs", "run", J1, "--wait", "--timeout", "100ms")
 
         assert (result.exit_code, result.stdout) == (1, "")
-        assert result.stderr == "run r1 is running after 0.1 s; it goes on\n"
+        assert result.stderr == "Run r1 is still running after 0.1 s and continues. Wait again or cancel it.\n"
 
     def test_a_bar_while_one_waits_at_a_terminal(self, stand_in: StandIn) -> None:
         states = iter(["running", "running", "succeeded"])
@@ -316,7 +316,7 @@ class TestNoServer:
         result = command(*arguments)
 
         assert (result.exit_code, result.stdout) == (3, "")
-        assert result.stderr.startswith(f"no server at {nobody} — start one with `oncue up`")
+        assert result.stderr.startswith(f"No server at {nobody}. Start one with `oncue up`")
 
     def test_as_json(self, nobody: str) -> None:
         result = command("jobs", "list", "--json")
@@ -349,18 +349,18 @@ class TestNoServer:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("jobs", "create"), "--task NAME"),
-        (("jobs", "edit", J1), "name at least one field"),
-        (("jobs", "create", "--task", "t", "--payload", "[1]"), "--payload is no JSON object"),
-        (("jobs", "create", "--task", "t", "--payload", "@nowhere.json"), "nowhere.json cannot be read"),
-        (("jobs", "create", "--task", "t", "--field", "x"), "has no ="),
-        (("jobs", "create", "--task", "t", "--timezone", "UTC"), "goes with a cron expression"),
+        (("jobs", "create"), "--task is required"),
+        (("jobs", "edit", J1), "no field to change"),
+        (("jobs", "create", "--task", "t", "--payload", "[1]"), "--payload is not a JSON object"),
+        (("jobs", "create", "--task", "t", "--payload", "@nowhere.json"), "cannot read nowhere.json"),
+        (("jobs", "create", "--task", "t", "--field", "x"), "has no '='"),
+        (("jobs", "create", "--task", "t", "--timezone", "UTC"), "needs a cron expression"),
         (("jobs", "run", J1, "--wait", "--timeout", "soon"), "is not a duration"),
-        (("dead", "discard"), "say which ones"),
-        (("dead", "discard", "r1", "--all"), "say which ones"),
-        (("dead", "discard", "r1", "--task", "t"), "say which ones"),
+        (("dead", "discard"), "give either RUN_IDs or --all"),
+        (("dead", "discard", "r1", "--all"), "give either RUN_IDs or --all"),
+        (("dead", "discard", "r1", "--task", "t"), "give either RUN_IDs or --all"),
         (("jobs", "list", "--url", "localhost:8470"), "is not the address of a server"),
-        (("runs", "show", ".."), "neither an id nor a name"),
+        (("runs", "show", ".."), "is not a valid id or name"),
     ],
 )
 def test_a_command_line_that_makes_no_sense_is_exit_code_two(arguments: tuple[str, ...], said: str) -> None:
