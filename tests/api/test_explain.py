@@ -127,7 +127,7 @@ async def test_a_holder_that_waits_for_its_rate_is_told_so(desk: Desk) -> None:
 async def test_a_holder_in_a_paused_queue_is_told_so(desk: Desk) -> None:
     await desk.store.fleet.pause_queue("slow", desk.store.now)
 
-    assert await in_the_way(desk, queue="slow") == "cannot start because the queue 'slow' is paused"
+    assert await in_the_way(desk, queue="slow") == "cannot start because the queue 'slow' is paused."
 
 
 async def test_a_retry_with_a_rate_is_promised_no_more_than_is_true(desk: Desk) -> None:
@@ -153,7 +153,7 @@ async def test_one_that_gave_way_is_told_so(desk: Desk) -> None:
     found = await why(desk, job)
 
     assert (found["state"], found["reason"], found["position"]) == ("queued", "no_capacity", 1)
-    assert found["detail"].startswith(f"it gave way to one of high priority at {rfc3339(store.now)}; ")
+    assert found["detail"].startswith(f"Preempted by a high-priority run at {rfc3339(store.now)}. ")
 
 
 async def test_a_run_that_asks_for_more_places_than_its_task_has_is_too_big(desk: Desk) -> None:

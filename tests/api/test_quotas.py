@@ -105,7 +105,9 @@ async def test_a_batch_is_told_how_many_of_it_would_fit(three: Desk, small: Desk
     sizes = {"jobs": [{"task": "mark", "payload": of_bytes(n)} for n in (50, 51, 20)]}
     code, detail, errors = told(await small.call("POST", "/v1/jobs/batch", sizes, key="bob"))
     assert (code, errors) == (422, [("jobs.1.payload", "quota_exceeded")])
-    assert "have 0 bytes of payload; at most 100 are allowed, and this request adds 51; 2 of these 3 would fit; " in detail
+    assert (
+        "have 0 bytes of payload; at most 100 are allowed, and this request adds 51; 2 of these 3 would fit; " in detail
+    )
 
 
 async def test_putting_by_key_makes_no_job_too_many_but_changes_what_there_is(three: Desk) -> None:

@@ -131,7 +131,7 @@ class TestWhatIsAsked:
 
         shown = on_a_terminal("jobs", "cancel", J1, "--purge", typed=typed, ends=ends)
 
-        assert f"delete job {J1} and all its runs, results and logs? [y/N]" in shown
+        assert f"Delete job {J1} and all its runs, results and logs? [y/N]" in shown
         assert [request.query for request in server.requests] == asked
 
     def test_a_purge_that_need_not_be_asked_about(self, stand_in: StandIn) -> None:
@@ -238,7 +238,7 @@ class TestTop:
 
         shown = command("top").stdout
 
-        assert "queues, 7 runs not ended\nqueue    depth  workers  paused since\ndefault  7      1\n" in shown
+        assert "queues, 7 waiting or running runs\nqueue    depth  workers  paused since\ndefault  7      1\n" in shown
         assert "box:1" in shown
         assert "3 of 10" in shown
 
@@ -270,7 +270,7 @@ class TestTop:
 
 class TestFollowing:
     def test_a_log_is_printed_as_it_grows_and_once(self, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("oncue.cli.following.LOOK", 0)
+        monkeypatch.setattr("oncue.cli.following.LOG_POLL_INTERVAL", 0)
         logs = ["one\n", "one\ntwo\n", "one\ntwo\nthree\n"]
         states = iter(["running", "running", "succeeded"])
         texts = iter(logs)
@@ -335,7 +335,7 @@ class TestNoServer:
             _, said = process.communicate()
 
         assert process.returncode == 3
-        assert "may or may not have been done" in said
+        assert "may or may not have been applied" in said
 
     def test_another_server_at_that_address(self, stand_in: StandIn) -> None:
         stand_in(lambda _: (200, "<h1>It works!</h1>"))
@@ -343,7 +343,7 @@ class TestNoServer:
         result = command("jobs", "show", J1)
 
         assert result.exit_code == 1
-        assert f"GET /v1/jobs/{J1} was answered with something else" in result.stderr
+        assert f"answer to GET /v1/jobs/{J1} is not from an oncue server" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_a_file_of_a_gigabyte_is_not_read(tmp_path: Path) -> None:
     with file.open("wb") as huge:
         huge.truncate(1_000_000_000)
 
-    with pytest.raises(Invalid, match=f"more than {LARGEST} bytes"):
+    with pytest.raises(Invalid, match=f"larger than {LARGEST} bytes"):
         read_job_file(file)
 
 
