@@ -126,7 +126,9 @@ class TestSchedules:
 
         assert "only on Monday" in found
 
-    @pytest.mark.parametrize(("policy", "runs", "ledger"), table(SCHEDULES, "catch_up", "runs", "in the ledger"))
+    @pytest.mark.parametrize(
+        ("policy", "runs", "ledger"), table(SCHEDULES, "catch_up", "runs", "in the occurrence history")
+    )
     def test_catching_up_comes_to_what_the_page_says(self, policy: str, runs: str, ledger: str) -> None:
         planned = late_plan(CatchUp(policy.split("`")[0]))
 

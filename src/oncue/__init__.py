@@ -1,4 +1,4 @@
-"""oncue: people and programs hand it jobs; it runs each one right on cue, at least once, and shows what happened."""
+"""oncue: a distributed job scheduler. It runs each job on schedule, at least once, and records every outcome."""
 
 from oncue.context import Context
 from oncue.domain.errors import NoRetry, OncueError, RetryAfter

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-# As with every `python -m`, the current folder came first: no file there stands for one of Python's own, or of ours.
+# `python -m` puts the current folder first: remove it, so that no file there shadows a module of Python or oncue.
 if not sys.flags.safe_path and sys.path[:1] == [str(Path.cwd())]:
     del sys.path[0]
 

@@ -1,7 +1,7 @@
-"""The composition root: settings → engine → services. The one place that knows everybody.
+"""The composition root: settings → engine → services. The only module that imports all of them.
 
-Each role is a function that runs until it is told to stop: `up` is all of them with one command. A worker is two
-processes: a keeper, here, and the process it starts as `python -m oncue.app worker`, where user code runs.
+Each role is a function that runs until a stop signal; `up` runs all of them. A worker is two processes: a supervisor,
+here, and the process it starts as `python -m oncue.app worker`, where user code runs.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ from oncue.services.timekeeper import Timekeeper
 from oncue.settings import Settings
 from oncue.supervised import Supervised
 
-LAST_PASS = 5.0  # seconds, for a service that was told to end
+STOP_TIMEOUT = 5.0  # seconds for a service to finish its current pass
 
-Ready = Callable[[str, str | None], None]  # is told the address, and the admin key if this start made it
+Ready = Callable[[str, str | None], None]  # gets the address, and the admin key if this start created it
 
 log = structlog.get_logger()
 
 
 class Stopping:
-    """SIGTERM and Ctrl-C: the first asks to finish, the second to stop at once."""
+    """Handles SIGTERM and Ctrl-C: the first signal asks to finish, the second to stop at once."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
@@ -76,36 +76,36 @@ class Stopping:
 
 
 async def up(settings: Settings, ready: Ready) -> int:
-    """Everything with one command: API and scheduler in this process, and a worker process that it watches."""
+    """Run the API and a scheduler in this process, and supervise a worker process."""
     stopping = Stopping()
     clock, of_worker = SystemClock(), for_worker(settings)
-    with take_address(settings) as door:
+    with take_address(settings) as listener:
         async with worker_started(clock, of_worker) as first, store(settings, clock) as engine:
-            keeper = WorkerSupervisor(engine, clock, of_worker, first)
-            stopping.then(keeper.stop)
+            supervisor = WorkerSupervisor(engine, clock, of_worker, first)
+            stopping.then(supervisor.stop)
             async with (
-                keeping(keeper) as kept,
-                opened(settings) as of_api,  # its own, so that neither scheduler nor API waits for the other's calls
+                supervising(supervisor) as working,
+                opened(settings) as of_api,  # its own connections, so that API and scheduler never wait for each other
                 scheduling(engine, clock, settings),
-                serving_at(door, of_api, clock, settings) as (at, complete),
+                serving_at(listener, of_api, clock, settings) as (at, complete),
             ):
-                await first_of(keeper.working.wait(), kept)
-                if keeper.working.is_set():
+                await first_of(supervisor.working.wait(), working)
+                if supervisor.working.is_set():
                     key = await first_key(engine, clock, Path(settings.data_dir))
                     collecting.settle()
                     complete.set()
                     ready(at, key)
-                await kept
-    return ended(keeper)
+                await working
+    return ended(supervisor)
 
 
 async def api(settings: Settings, ready: Ready) -> int:
     stopping, clock = Stopping(), SystemClock()
-    with take_address(settings) as door:
+    with take_address(settings) as listener:
         async with (
             store(settings, clock) as engine,
             timekeeping(engine, clock),
-            serving_at(door, engine, clock, settings) as (at, complete),
+            serving_at(listener, engine, clock, settings) as (at, complete),
         ):
             key = await first_key(engine, clock, Path(settings.data_dir))
             collecting.settle()
@@ -127,14 +127,14 @@ async def scheduler(settings: Settings) -> int:
 async def worker(settings: Settings) -> int:
     stopping, clock = Stopping(), SystemClock()
     async with store(settings, clock) as engine, timekeeping(engine, clock):
-        keeper = WorkerSupervisor(engine, clock, for_worker(settings))
-        stopping.then(keeper.stop)
-        await keeper.run()
-    return ended(keeper)
+        supervisor = WorkerSupervisor(engine, clock, for_worker(settings))
+        stopping.then(supervisor.stop)
+        await supervisor.run()
+    return ended(supervisor)
 
 
 async def add_key(settings: Settings, user_id: str, role: Role) -> tuple[str, Key]:
-    """For whoever may reach the store: a key, and its secret this once."""
+    """Create a key directly in the database. Returns its secret, which is not stored, and the key."""
     clock = SystemClock()
     async with store(settings, clock) as engine:
         text, key = await new_key(engine, clock, user_id, role)
@@ -147,7 +147,7 @@ async def add_key(settings: Settings, user_id: str, role: Role) -> tuple[str, Ke
 
 @asynccontextmanager
 async def store(settings: Settings, clock: SystemClock) -> AsyncIterator[Engine]:
-    """An engine, and the clock at its time."""
+    """Open an engine and set the clock to its time."""
     async with opened(settings) as engine:
         await Timekeeper(engine, clock).run_once()
         yield engine
@@ -155,7 +155,7 @@ async def store(settings: Settings, clock: SystemClock) -> AsyncIterator[Engine]
 
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncIterator[Engine]:
-    """An engine in this block, with connections of its own."""
+    """Open an engine with its own connections for this block."""
     engine = await open_engine(settings)
     try:
         yield engine
@@ -165,14 +165,14 @@ async def opened(settings: Settings) -> AsyncIterator[Engine]:
 
 @asynccontextmanager
 async def looping(clock: SystemClock, *loops: Loop) -> AsyncIterator[None]:
-    """These loops run while the block does; each ends after the pass under way."""
+    """Run these loops during the block; each ends after its current pass."""
     supervised = [Supervised(loop.name, loop.run, clock) for loop in loops]
     try:
         yield
     finally:
         for loop in loops:
             loop.stop()
-        await asyncio.gather(*(one.stop(within=LAST_PASS) for one in supervised))
+        await asyncio.gather(*(one.stop(within=STOP_TIMEOUT) for one in supervised))
 
 
 def timekeeping(engine: Engine, clock: SystemClock) -> AbstractAsyncContextManager[None]:
@@ -183,9 +183,9 @@ def timekeeping(engine: Engine, clock: SystemClock) -> AbstractAsyncContextManag
 async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> AsyncIterator[None]:
     planning = Loop(Scheduler(engine, clock), clock)
     overlap, reaper = Loop(Overlap(engine, clock), clock), Loop(Reaper(engine, clock), clock)
-    metering = Loop(RateLimiter(engine, clock), clock)
-    runs_changed = Nudge(metering.wake, clock)
-    folding, retention = Loop(CounterRollup(engine), clock), Loop(Retention(engine, clock, settings), clock)
+    rate_limiter = Loop(RateLimiter(engine, clock), clock)
+    runs_changed = Nudge(rate_limiter.wake, clock)
+    rollup, retention = Loop(CounterRollup(engine), clock), Loop(Retention(engine, clock, settings), clock)
     finishing = Loop(Finishing(engine, clock), clock)
 
     def jobs_changed(_: Hint) -> None:
@@ -195,7 +195,7 @@ async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> 
     concerns: dict[Topic, Callable[[Hint], None]] = {Topic.JOBS: jobs_changed, Topic.RUNS: runs_changed}
     listening = Supervised("listening", Listening(engine.signals, concerns).run, clock)
     try:
-        loops = (planning, overlap, metering, reaper, finishing, folding, retention)
+        loops = (planning, overlap, rate_limiter, reaper, finishing, rollup, retention)
         async with looping(clock, *loops), timekeeping(engine, clock):
             yield
     finally:
@@ -204,9 +204,9 @@ async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> 
 
 @asynccontextmanager
 async def worker_started(clock: SystemClock, settings: Settings) -> AsyncIterator[SupervisedWorker | None]:
-    """A worker process that makes itself ready while the rest of us does; whatever happens in the block, it ends.
+    """Start a worker process early, in parallel to the rest; it ends with the block in any case.
 
-    None: it could not be started. The keeper tries again, and tells why.
+    None: it could not be started. The supervisor retries and logs the reason.
     """
     first: SupervisedWorker | None = None
     with suppress(OSError):
@@ -219,46 +219,46 @@ async def worker_started(clock: SystemClock, settings: Settings) -> AsyncIterato
 
 
 @asynccontextmanager
-async def keeping(keeper: WorkerSupervisor) -> AsyncIterator[asyncio.Task[None]]:
-    """The keeper at work; at the end of the block its worker is gone, told to stop before or not."""
-    kept = asyncio.create_task(keeper.run())
+async def supervising(supervisor: WorkerSupervisor) -> AsyncIterator[asyncio.Task[None]]:
+    """Run the supervisor during the block; at its end the worker is gone, with or without a stop signal before."""
+    working = asyncio.create_task(supervisor.run())
     try:
-        yield kept
+        yield working
     finally:
-        kept.cancel()
-        await asyncio.gather(kept, return_exceptions=True)
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
 
 
 @asynccontextmanager
 async def serving_at(
-    door: socket.socket, engine: Engine, clock: SystemClock, settings: Settings
+    listener: socket.socket, engine: Engine, clock: SystemClock, settings: Settings
 ) -> AsyncIterator[tuple[str, asyncio.Event]]:
-    """The API, listening; yields its address, and what to set for it to be ready."""
-    from oncue.api.serving import serving  # only here: the other roles do without a web server
+    """Serve the API; yields its address, and the event to set when it is ready."""
+    from oncue.api.serving import serving  # only here: the other roles need no web server
 
     complete = asyncio.Event()
-    async with serving(engine, clock, settings, door, complete) as address:
+    async with serving(engine, clock, settings, listener, complete) as address:
         yield address, complete
 
 
 async def first_of(event: Coroutine[Any, Any, Any], other: asyncio.Task[Any]) -> None:
-    """Until one of the two is over."""
+    """Wait until one of the two is done."""
     waiting = asyncio.ensure_future(event)
     await asyncio.wait({waiting, other}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
 
 
 def for_worker(settings: Settings) -> Settings:
-    """Settings as a worker process gets them: nothing left to be found out, whatever folder a task goes to."""
+    """Complete the settings for a worker process: absolute paths, so that tasks may change the current folder."""
     processes = settings.processes or os.cpu_count() or 1
     tasks, engine = tuple(map(absolute, settings.tasks)), absolute_url(settings.engine)
     return msgspec.structs.replace(settings, processes=processes, tasks=tasks, engine=engine)
 
 
-def ended(keeper: WorkerSupervisor) -> int:
-    """The exit code of whoever kept a worker. OncueError: none could be started like this."""
-    if keeper.problem is not None:
-        raise OncueError(keeper.problem)
+def ended(supervisor: WorkerSupervisor) -> int:
+    """Return the exit code after supervising a worker. OncueError: no worker can start with these settings."""
+    if supervisor.problem is not None:
+        raise OncueError(supervisor.problem)
     return 0
 
 
@@ -266,7 +266,7 @@ def ended(keeper: WorkerSupervisor) -> int:
 
 
 async def worker_process(descriptor: int, parent: int) -> int:
-    """The other half of `worker`: loads the tasks, opens the store, and works until its keeper says otherwise."""
+    """Run the second process of `worker`: load the tasks, open the store, and work until the supervisor says stop."""
     die_with(parent)
     channel = await Channel.on(socket.socket(fileno=descriptor), ToWorker)
     start = await channel.receive()
@@ -281,40 +281,40 @@ async def worker_process(descriptor: int, parent: int) -> int:
 
 
 async def _work(start: Start, channel: Channel) -> int:
-    from oncue.executors import capture, forking  # here and below: what only a worker process needs
+    from oncue.executors import capture, forking  # here and below: needed only in a worker process
     from oncue.executors.registry import load_registry
     from oncue.services.worker_process import WorkerProcess
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, lambda: None)  # our keeper tells us what to do
+        asyncio.get_running_loop().add_signal_handler(number, lambda: None)  # the supervisor handles signals
     capture.install()
     forking.refuse_in_this_thread()
     forking.end_copies_by_signals()
     settings, clock = start.settings, SystemClock()
     tasks = load_registry(settings)
     while True:
-        try:  # it may come back: a worker that waits for it is better than one that is gone
+        try:  # the database may become available again: better to wait than to exit
             async with store(settings, clock) as engine:
                 work = WorkerProcess(engine, clock, settings, start.worker_id, tasks, channel, start.known_for_it)
                 code = await work.run()
                 await channel.close()
                 return code
         except StoreUnavailable as away:
-            log.warning("the store is away; trying again until it is back", why=str(away))
+            log.warning("the database is unavailable; retrying until it is available again", why=str(away))
         await clock.sleep(SECOND)
 
 
 def main() -> None:
-    """`python -m oncue.app worker DESCRIPTOR PARENT`: not for people."""
+    """Run `python -m oncue.app worker DESCRIPTOR PARENT`, which only a supervisor does."""
     import uvloop
 
     logs.configure("worker")
     open_files.allow_most()
     _, _, descriptor, parent = sys.argv
     code = uvloop.run(worker_process(int(descriptor), int(parent)))
-    end_descendants()  # what tasks have left, in threads, too
+    end_descendants()  # processes that tasks have left, also in threads
     sys.stdout.flush()
-    logs.end(code)  # a thread that never ends must not keep us
+    logs.end(code)  # a thread that never ends must not block the exit
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The one file that reads time or sleeps. Everything else takes a `Clock`, or is given `now`."""
+"""The only file that reads time or sleeps. All other code takes a `Clock`, or `now` as an argument."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
 
-if TYPE_CHECKING:  # it is imported where it is used: a command that only wants to know the time starts 30 ms sooner
+if TYPE_CHECKING:
     import asyncio
 
-DOUBTFUL = MINUTE  # forward, at once: a step that a store's clock makes by mistake, or after a long sleep
+DOUBTFUL = MINUTE  # a larger step forward may be a mistake of the store's clock
 CONFIRMED_AFTER = MINUTE
 SAMPLES = 8  # enough for one quick answer among them; few enough that a slow drift is followed within a minute
 
@@ -25,11 +25,11 @@ _count = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME) if sys.platform == 
 
 class Clock(Protocol):
     def now(self) -> Instant:
-        """The store's time as best we know it; what every engine verb is given."""
+        """Return the store's time as closely as known; engine verbs get this as `now`."""
         ...
 
     def monotonic(self) -> Instant:
-        """A count that never goes back: for measuring and waiting, never for deciding what is due."""
+        """Return a count that never goes back: for measuring and waiting, never for deciding what is due."""
         ...
 
     async def sleep(self, length: Duration) -> None:
@@ -62,28 +62,28 @@ class FollowingClock(Clock, Protocol):
     """A clock that learns the store's time."""
 
     def follow(self, store_now: Instant, asked_at: Instant, answered_at: Instant) -> Duration | None:
-        """Learn from one question to the store; `asked_at` and `answered_at` are monotonic.
+        """Learn from one reading of the store's clock; `asked_at` and `answered_at` are monotonic.
 
-        Returns the step forward that the store's clock seems to have made, as long as it is not believed.
+        Returns the step forward that the store's clock seems to have made, as long as it is not confirmed.
         """
         ...
 
 
 class Offset:
-    """From the monotonic count to the store's time: the most that is certain, so that nobody is ever early.
+    """The offset from the monotonic count to the store's time: the largest certain one, so that nothing starts early.
 
     The store read its clock between question and answer, so the offset lies between `store_now - answered_at` and
-    `store_now - asked_at`. The quickest answer bounds it best from below. A new upper bound below what we hold says
-    that the store's clock was set back, or has drifted: what was learnt before no longer counts.
+    `store_now - asked_at`. The quickest answer gives the best lower bound. A new upper bound below the current offset
+    means that the store's clock was set back, or has drifted: earlier samples no longer count.
 
-    A step back is followed at once: whoever is behind does nothing too early. One forward by more than DOUBTFUL could
-    do harm for good, if it is a mistake (drop history, pass over occurrences, end runs as too late), and is followed
-    only when the clock has stayed there for CONFIRMED_AFTER. Until then we count on as before.
+    A step back is followed at once: a clock that is behind starts nothing early. A step forward by more than DOUBTFUL
+    could do permanent harm if it is a mistake (drop history, skip occurrences, expire runs), so it is followed only
+    when the clock has stayed there for CONFIRMED_AFTER. Until then the old offset stays.
     """
 
     def __init__(self, guess: int) -> None:
-        self.length = guess  # until the store was asked
-        self.doubted: Duration | None = None  # the step forward that is not believed yet
+        self.length = guess  # until the first sample
+        self.doubted: Duration | None = None  # a step forward that is not confirmed yet
         self._at_least: deque[int] = deque(maxlen=SAMPLES)
         self._doubted_since: Instant | None = None
 
@@ -107,9 +107,9 @@ class Offset:
 
 
 class SystemClock:
-    """Follows the store by an `Offset` from the monotonic count; counts on while the machine is suspended.
+    """Follows the store by an `Offset` from the monotonic count, which continues while the machine is suspended.
 
-    A host whose own clock is 90 s off, or steps, neither starts runs early nor declares others dead.
+    A host whose own clock is 90 s off, or steps, neither starts runs early nor declares other workers dead.
     """
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ class SystemClock:
         return self._offset.doubted
 
     async def sleep(self, length: Duration) -> None:
-        import asyncio
+        import asyncio  # here, so that commands that only read the time start 30 ms sooner
 
         await asyncio.sleep(length / SECOND)
 

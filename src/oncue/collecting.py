@@ -1,19 +1,19 @@
-"""Python's garbage collector, set for a process that lives long and makes many things that live shortly.
+"""Tune Python's garbage collector for a long-lived process with many short-lived objects.
 
-As Python comes, it looks for cycles each time some 700 more containers were made than freed, and now and then among all
-there are: modules, routes and schemas as well, which are there to stay. That was a twelfth of the processor time that
-creating a job took.
+By default Python searches for cycles each time some 700 more containers were created than freed, and now and then among
+all objects, including modules, routes and schemas, which are permanent. That took a twelfth of the CPU time of creating
+a job.
 """
 
 from __future__ import annotations
 
 import gc
 
-YOUNG = 20_000  # containers made, and not freed, between two looks
+YOUNG = 20_000  # containers created and not freed between two collections
 
 
 def settle() -> None:
-    """What there is by now is there to stay, and is not looked at again. For whoever has finished starting."""
+    """Exclude all current objects from future collections. Called when a process has finished starting."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG, 20, 20)

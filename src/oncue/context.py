@@ -1,4 +1,4 @@
-"""What code under a run is given: who it is, how to report, and whether it was told to stop."""
+"""The context of a run that its task gets: ids, reporting, checkpoints, and whether to stop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from oncue.domain.instants import Instant, moment
 from oncue.domain.plain_json import encoded, number
 
 LARGEST_CHECKPOINT = 8 * 1024 * 1024
-LONGEST_PROGRESS = 200  # bytes; two numbers have less
+LONGEST_PROGRESS = 200  # bytes; two numbers are shorter
 
 
 class _Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -25,22 +25,20 @@ class _Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def checked_progress(stored: bytes) -> bytes:
-    """What says that it is progress, as it is kept. Invalid: it is not; whoever wrote it need not have asked `ctx`."""
+    """Check progress for storage. Invalid: it is not progress; user code may have written it without `ctx`."""
     try:
         if len(stored) > LONGEST_PROGRESS:
             raise ValueError
         said = msgspec.json.decode(stored, type=_Progress)
     except ValueError:
-        raise Invalid.of("progress", "bad_progress", "is not two numbers, done and total") from None
+        raise Invalid.of("progress", "bad_progress", "must be two numbers, done and total") from None
     return _so_far(said.done, said.total)
 
 
 def checked_checkpoint(stored: bytes) -> bytes:
-    """What says that it is a checkpoint and JSON. Invalid: it is too large."""
+    """Check the size of a checkpoint. Invalid: it is too large."""
     if len(stored) > LARGEST_CHECKPOINT:
-        message = (
-            f"has {len(stored)} bytes and at most {LARGEST_CHECKPOINT} are kept: store it elsewhere and keep where"
-        )
+        message = f"has {len(stored)} bytes; at most {LARGEST_CHECKPOINT} are allowed; store a reference instead"
         raise Invalid.of("checkpoint", "too_large", message)
     return stored
 
@@ -51,7 +49,7 @@ def _so_far(done: Any, total: Any) -> bytes:
 
 
 class RunInfo(msgspec.Struct, frozen=True, gc=False):
-    """What a task may know of its run. Travels as JSON to processes of their own."""
+    """What a task may know of its run. Sent as JSON to process-isolated runs."""
 
     run_id: UUID
     job_id: UUID
@@ -62,34 +60,34 @@ class RunInfo(msgspec.Struct, frozen=True, gc=False):
 
 
 class Reports(Protocol):
-    """Where a run's words go. Called from the loop, from threads, or in another process."""
+    """Receives a run's log, progress and checkpoints. Called from the loop, from threads, or in another process."""
 
     @property
     def cancelled(self) -> bool:
-        """It was told to stop."""
+        """Whether the run has to stop."""
         ...
 
     def write(self, text: str) -> None:
-        """A piece of the run's log, whole lines or not. Never waits; what exceeds the cap is dropped."""
+        """Append to the run's log, whole lines or not. Never waits; text beyond the cap is dropped."""
         ...
 
     def progress(self, stored: bytes) -> None:
-        """The newest progress; older ones that were not written yet are forgotten. Never waits."""
+        """Report progress; an older value that is not written yet is replaced. Never waits."""
         ...
 
     def save(self, stored: bytes) -> Awaitable[None]:
-        """Keep a checkpoint. From a thread or process it is kept when this returns; from the loop, when awaited."""
+        """Store a checkpoint. In a thread or process it is stored on return; in the loop, when awaited."""
         ...
 
 
 class Done:
-    """Something to await that is over already."""
+    """An awaitable that is already done."""
 
     def __await__(self) -> Generator[Any, None, None]:
         yield from ()
 
 
-# Whose code is this? Set around user code, also in its threads, so that print and logging find the run's log.
+# The run whose code executes. Set around user code, also in its threads, so that print and logging find its log.
 current: ContextVar[Reports | None] = ContextVar("oncue_run", default=None)
 
 _LOGGER = logging.getLogger("oncue.task")
@@ -119,38 +117,38 @@ class Context:
 
     @property
     def scheduled_for(self) -> datetime:
-        """The nominal instant, in UTC: the same at every attempt, however late."""
+        """The nominal instant, in UTC: the same for every attempt, however late."""
         return moment(self._info.scheduled_for)
 
     @property
     def idempotency_key(self) -> str:
-        """The same at every attempt of this run: hand it to whatever should do a thing only once."""
+        """A key that is the same for every attempt of this run: pass it to services that deduplicate requests."""
         return str(self._info.run_id)
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger whose lines land in the run's log."""
+        """A logger that writes to the run's log."""
         return logging.LoggerAdapter(_LOGGER, {"oncue_run": self._reports})
 
     @property
     def cancelled(self) -> bool:
-        """Somebody asked this run to stop, or its time is over: what it returns is not wanted any more."""
+        """Whether this run has to stop, as when it was cancelled or timed out. Its return value is then ignored."""
         return self._reports.cancelled
 
     def progress(self, done: float, total: float | None = None) -> None:
-        """Say how far it is: `ctx.progress(3, 10)`. Call it as often as you like; it is written once a second.
+        """Report progress: `ctx.progress(3, 10)`. Call it as often as you like; it is written once a second.
 
         Invalid: not finite numbers.
         """
         self._reports.progress(_so_far(done, total))
 
     def checkpoint(self) -> Any:
-        """What an earlier attempt of this run saved last, or None."""
+        """Return the last value that an earlier attempt of this run saved, or None."""
         stored = self._info.checkpoint
         return None if stored is None else msgspec.json.decode(stored)
 
     def save_checkpoint(self, value: Any) -> Awaitable[None]:
-        """Keep a value (JSON) for later attempts of this run. In async tasks: `await ctx.save_checkpoint(value)`.
+        """Save a JSON value for later attempts of this run. In async tasks: `await ctx.save_checkpoint(value)`.
 
         Invalid: it is not JSON, or too large.
         """

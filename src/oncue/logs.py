@@ -1,6 +1,6 @@
-"""What our processes say of themselves, on standard error: for people on a terminal, as lines of JSON elsewhere.
+"""Configure the logs of our processes on standard error: readable on a terminal, lines of JSON elsewhere.
 
-Nothing that is said can stop who says it: standard output and error are outlets from here on, whoever writes to them.
+Logging never blocks or fails its caller: from here on every write to standard output and error goes through an outlet.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ import structlog
 
 from oncue.outlet import Outlet, text
 
-LAST_WORDS = 1.0  # seconds, for what was said to be written before the process ends
+FLUSH_TIMEOUT = 1.0  # seconds to write pending output before the process ends
 STANDARD = (0, 1, 2)
 
 _outlets: list[Outlet] = []
 
 
 def configure(role: str) -> None:
-    """`role` is named in every line. Tasks' own output is not ours: it goes to their runs."""
+    """Set up logging; every line names the `role`. Output of tasks goes to the logs of their runs instead."""
     _fill_standard()
     out, err = (Outlet(descriptor, lambda lost: _dropped(role, lost)) for descriptor in (1, 2))
     _outlets[:] = [out, err]
     for name, outlet in (("stdout", out), ("stderr", err)):
-        if getattr(sys, name) is getattr(sys, f"__{name}__"):  # else somebody has put another one there
+        if getattr(sys, name) is getattr(sys, f"__{name}__"):  # else it was replaced, as by a test
             setattr(sys, name, text(outlet))
     atexit.register(settle)
     terminal = err.isatty()
-    # Not the renderer's own tracebacks: they show local variables, and with them keys and payloads.
+    # The renderer's own tracebacks would show local variables, and with them keys and payloads.
     accounts = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
     shown = accounts if terminal else structlog.processors.JSONRenderer()
     structlog.configure(
@@ -51,26 +51,26 @@ def configure(role: str) -> None:
 
 
 def settle() -> None:
-    """What was said is written, unless that takes too long."""
+    """Wait until pending output is written, at most FLUSH_TIMEOUT."""
     for outlet in _outlets:
-        outlet.settle(LAST_WORDS)
+        outlet.settle(FLUSH_TIMEOUT)
 
 
 def end(code: int) -> NoReturn:
-    """End this process at once: no thread, no exit handler can keep it. Its last words are written."""
+    """Write pending output and end this process at once: threads and exit handlers cannot delay it."""
     settle()
     os._exit(code)
 
 
 def _dropped(role: str, lost: int) -> str:
-    said = {"event": "some of what was said here could not be written", "pieces": lost, "level": "warning"}
+    said = {"event": "some output could not be written and was dropped", "pieces": lost, "level": "warning"}
     return json.dumps({"role": role} | said) + "\n"
 
 
 def _fill_standard() -> None:
-    """Whoever starts us may have closed these. What is opened next would take their place, and be written into."""
+    """Open closed standard descriptors: otherwise the next opened file would take their numbers and receive output."""
     for descriptor in STANDARD:
         try:
             os.fstat(descriptor)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest that is free: this one
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # takes the lowest free number: this one

@@ -1,4 +1,4 @@
-"""How many files and sockets this process may have open."""
+"""Raise the limit of open files and sockets of this process."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from contextlib import suppress
 
 
 def allow_most() -> None:
-    """As many as we may: what a system gives to begin with is for programs that serve nobody.
+    """Raise the limit to the hard limit: the usual soft limit is too low for a server.
 
     Programs that runs start have a limit of their own, `Settings.open_files_limit`.
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError, OSError):  # a system may name a limit that it does not grant; then it stays as it is
+    with suppress(ValueError, OSError):  # a system may refuse its own hard limit; then the limit stays
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

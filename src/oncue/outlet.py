@@ -1,8 +1,8 @@
-"""Standard output and error as our processes write to them: it never raises and never waits.
+"""Write to standard output and error without raising or blocking.
 
-A disk may be full, whoever reads a pipe may be gone, or may have stopped reading. None of that is a reason for anybody
-who has something to say to fail or to stand still. So a thread writes; what it cannot write, or what comes while too
-much waits for it, is dropped and counted, and the count is told as soon as something can be written again.
+A disk may be full; the reader of a pipe may be gone, or may have stopped reading. None of these may fail or block the
+writer. So a thread writes. Text that it cannot write, or that arrives while too much waits, is dropped and counted; the
+count is written as soon as writing works again.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ MOST_WAITING = 1_000  # pieces
 LONGEST_PIECE = 16 * 1024  # bytes
 FIRST_FREE = 3  # behind the standard descriptors
 
-Lost = Callable[[int], str]  # the line that says that so many pieces were dropped
+Lost = Callable[[int], str]  # formats the line that reports the number of dropped pieces
 
 
 class Outlet(io.RawIOBase):
-    """One descriptor, or rather a copy of it: user code that closes its standard streams does not close ours."""
+    """Writes to a copy of a descriptor: user code that closes its standard streams does not close ours."""
 
     def __init__(self, descriptor: int, lost: Lost) -> None:
         self._descriptor = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, FIRST_FREE)
         self.name = f"<outlet {descriptor}>"
         self._lost = lost
-        self._dropped = 0  # counted by those who write to us
+        self._dropped = 0  # counted by the writers
         self._failed = 0  # counted by the thread
-        self._told = 0  # of both
+        self._told = 0  # how many of both were reported
         self._begin()
         os.register_at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
-        """Also in a process that was forked off: it has none of our threads."""
-        self._waiting: SimpleQueue[bytes | Event] = SimpleQueue()  # which may be put to from anywhere, a finalizer too
+        """Start afresh, also in a forked process, which has none of our threads."""
+        self._waiting: SimpleQueue[bytes | Event] = SimpleQueue()  # safe to use anywhere, even in a finalizer
         self._thread: Thread | None = None
 
     def write(self, data: object) -> int:
@@ -46,7 +46,7 @@ class Outlet(io.RawIOBase):
         return len(said)
 
     def settle(self, seconds: float) -> bool:
-        """Wait for what was said until now to be written, but no longer than this. Whether it was, or is lost."""
+        """Wait until all text so far is written or dropped, at most this long. Returns whether that happened."""
         done = Event()
         self._waiting.put(done)
         return self._thread is None or done.wait(seconds)
@@ -96,9 +96,9 @@ class Outlet(io.RawIOBase):
         return os.isatty(self._descriptor)
 
     def close(self) -> None:
-        """It stays open: others write here, too."""
+        """Do nothing: other writers use this descriptor, too."""
 
 
 def text(outlet: Outlet) -> io.TextIOWrapper:
-    """Line by line, and whatever cannot be encoded is spelt out."""
+    """Wrap for text, line by line; characters that cannot be encoded are escaped."""
     return io.TextIOWrapper(outlet, encoding="utf-8", errors="backslashreplace", line_buffering=True)

@@ -1,7 +1,7 @@
-"""What must go on for as long as the process does. When it ends, however it does, it is begun again and that is told.
+"""Keep a background task running for the life of the process: when it ends, for any reason, it is logged and restarted.
 
-Where that happens again and again the process ends instead, with an exit code of its own: whoever started it sees that,
-while nobody sees a process that is there and does nothing.
+If it ends too often, the process exits with its own exit code instead: a service manager notices an exit, but not a
+process that is alive and does nothing.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from oncue import logs
 from oncue.clock import Clock
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
 
-GAVE_UP = 70  # the exit code of a process that could not keep something going
+GAVE_UP = 70  # the exit code of a process that could not keep a task running
 MOST_ENDS = 5
-WITHIN = Duration(MINUTE)
-PAUSE = Duration(SECOND // 5)
+WITHIN = Duration(MINUTE)  # the window in which ends are counted
+PAUSE = Duration(SECOND // 5)  # before a restart
 
 log = structlog.get_logger()
 
@@ -30,9 +30,9 @@ def give_up() -> None:
 
 
 class Supervised:
-    """Begins at once. `make` gives what is to go on, each time anew. After `most_ends` ends in a minute it gives up.
+    """Starts at once. `make` creates the coroutine for each start. After `most_ends` ends in a minute it gives up.
 
-    It has no asyncio task of its own beside that of what it watches: nothing that can end without being noticed.
+    It watches by a callback, without an asyncio task of its own that could itself end unnoticed.
     """
 
     def __init__(
@@ -67,21 +67,21 @@ class Supervised:
         self._ends.append(now)
         often = sum(now - at < WITHIN for at in self._ends)
         if often >= self._most_ends:
-            log.critical("this cannot be kept going; the process ends", service=self._name, ends=often, exc_info=why)
+            log.critical("service ended too often; the process exits", service=self._name, ends=often, exc_info=why)
             self._give_up()
         else:
-            log.error("this ended and is begun again", service=self._name, ends=often, exc_info=why)
+            log.error("service ended; restarting it", service=self._name, ends=often, exc_info=why)
             self._again = self._loop.call_later(PAUSE / SECOND, self._begin)
 
     def cancel(self) -> None:
-        """It may end, and is cancelled."""
+        """Cancel the task without restarting it."""
         self._stopping = True
         if self._again is not None:
             self._again.cancel()
         self._task.cancel()
 
     async def stop(self, within: float = 0.0) -> None:
-        """It has ended when this returns: by itself, if it was told to and does so within these seconds."""
+        """Wait up to `within` seconds for the task to end by itself, then cancel it. It has ended on return."""
         self._stopping = True
         if within:
             await asyncio.wait({self._task}, timeout=within)

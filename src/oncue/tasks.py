@@ -1,4 +1,4 @@
-"""Tasks: code that can be run, known by name. Registered explicitly, on an object of the user: there is no global list.
+"""Define tasks: functions that jobs run by name. A task is registered explicitly on a `Tasks` object, never globally.
 
     tasks = Tasks()
 
@@ -28,15 +28,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Isolation(StrEnum):
     """Where a task's code runs."""
 
-    __hash__ = str.__hash__  # an enum's own is in Python, and these are keys for every run
+    __hash__ = str.__hash__  # an enum's own is slow Python code, and these are keys for every run
 
     LOOP = "loop"  # async functions: in the worker's event loop
     THREAD = "thread"  # sync functions: in a thread of the worker
-    PROCESS = "process"  # either, asked for: in a process of its own, which can be killed
+    PROCESS = "process"  # either kind, on request: in a process of its own, which can be killed
 
 
 class Task:
-    """One task: its function, the schema of its payload, and what its jobs get unless they say otherwise."""
+    """One task: its function, the schema of its payload, and the defaults of its jobs."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Task:
         self.name = name
         self.function = function
         self.isolation = isolation
-        # Whose places it takes in a worker: a command runs in the loop, its child does not.
+        # The kind of slot it takes in a worker: a command's function runs in the loop, its program does not.
         self.takes = takes or isolation
         self.defaults = dict(defaults)
         self.roles = roles
@@ -62,7 +62,7 @@ class Task:
             self._schema = msgspec.json.encode(msgspec.json.schema(self._parameters))
         except TypeError as wrong:
             raise Invalid.of(
-                "task", "bad_signature", f"the signature of {name!r} has no JSON Schema: {wrong}"
+                "task", "bad_signature", f"{name!r}: a parameter's type has no JSON Schema: {wrong}"
             ) from None
 
     @property
@@ -70,17 +70,19 @@ class Task:
         return inspect.iscoroutinefunction(self.function)
 
     def schema(self) -> bytes:
-        """The JSON Schema of the payload, as workers announce it."""
+        """Return the JSON Schema of the payload, which workers register."""
         return self._schema
 
     def arguments(self, payload: bytes | None) -> dict[str, Any]:
-        """The payload as keyword arguments. Invalid: it does not fit the signature, and trying again will not help."""
+        """Decode the payload to keyword arguments. Invalid: it does not fit the signature; a retry does not help."""
         if not self._fields and payload is None:
             return {}
         try:
             given = self._decode(payload or b"{}")
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as wrong:
-            raise Invalid.of("payload", "mismatch", f"does not fit the task {self.name!r}: {wrong}") from None
+            raise Invalid.of(
+                "payload", "mismatch", f"does not fit the signature of task {self.name!r}: {wrong}"
+            ) from None
         return {field: getattr(given, field) for field in self._fields}
 
 
@@ -100,10 +102,10 @@ class Tasks:
         retry: Mapping[str, Any] | None = None,
         roles: Iterable[str] = ("admin", "member"),
     ) -> Callable[[F], F]:
-        """Register a function under a name. What is given here is the default of its jobs, which may say otherwise.
+        """Register a function under a name. The options are the defaults of its jobs, which may override them.
 
-        `isolation="process"` runs it in a process of its own, where it can be killed and cannot harm its neighbours.
-        `roles` says who may make jobs of it.
+        `isolation="process"` runs each run in a process of its own, which can be killed without harm to other runs.
+        `roles` lists the roles that may create jobs of this task.
         """
         defaults = {"timeout": timeout, "max_retries": max_retries, "retry": retry}
         given = {field: value for field, value in defaults.items() if value is not None}
@@ -118,8 +120,9 @@ class Tasks:
         return register
 
     def add(self, task: Task) -> None:
-        if task.name in self._tasks:
-            raise Invalid.of("task", "duplicate", f"there are two tasks named {task.name!r}: rename one of them")
+        if (first := self._tasks.get(task.name)) is not None:
+            message = f"{_place(task)}: task {task.name!r} is already defined at {_place(first)}"
+            raise Invalid.of("task", "duplicate", message)
         self._tasks[task.name] = task
 
     def include(self, others: Iterable[Task]) -> None:
@@ -136,42 +139,55 @@ class Tasks:
         return self._tasks.get(name)
 
 
+def _place(task: Task) -> str:
+    """Return `file:line` of a task's function, or the name of its module if it is a callable object."""
+    code = getattr(inspect.unwrap(task.function), "__code__", None)
+    return type(task.function).__module__ if code is None else f"{code.co_filename}:{code.co_firstlineno}"
+
+
 def _isolation(asked: str | None, function: Callable[..., Any]) -> Isolation:
     if asked is None:
         return Isolation.LOOP if inspect.iscoroutinefunction(function) else Isolation.THREAD
     if asked != Isolation.PROCESS:
-        raise Invalid.of("isolation", "unknown", f"isolation is 'process' or left out, not {asked!r}")
+        raise Invalid.of("isolation", "unknown", f"unknown isolation {asked!r}; write 'process', or leave it out")
     return Isolation.PROCESS
 
 
 def _check(name: str, given: Mapping[str, Any], roles: Iterable[str]) -> None:
-    """Mistakes are told where the task is defined, not when its first job is refused."""
+    """Report mistakes where the task is defined, not when its first job is refused."""
     define({"task": name, **given}, {}, Instant(0))
     if isinstance(roles, str):
-        raise Invalid.of("roles", "not_a_list", f"roles is a list, like [{roles!r}]")
+        raise Invalid.of("roles", "not_a_list", f"roles must be a list, like [{roles!r}]")
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> type[msgspec.Struct]:
-    """The signature after `ctx` as a struct, which refuses unknown fields."""
+    """Turn the signature after `ctx` into a struct, which refuses unknown fields."""
     try:
         hints = get_type_hints(function, include_extras=True)
-    except (NameError, TypeError) as wrong:  # imported for type checkers only; or no function but an object to call
-        raise Invalid.of("task", "bad_signature", f"the types in the signature of {name!r}: {wrong}") from None
+    except (NameError, TypeError) as wrong:  # a type imported for type checkers only; or a callable object
+        raise Invalid.of(
+            "task", "bad_signature", f"{name!r}: cannot read the types of the signature: {wrong}"
+        ) from None
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters or parameters[0].kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD):
-        raise Invalid.of("task", "bad_signature", f"the function of {name!r} takes the context first: def f(ctx, …)")
+        raise Invalid.of("task", "bad_signature", f"{name!r}: add the context as the first parameter, `ctx: Context`")
     fields: list[Any] = []
     for parameter in parameters[1:]:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise Invalid.of(
-                "task", "bad_signature", f"{name!r}: the payload names every parameter; *, ** and / cannot be filled"
-            )
+            raise Invalid.of("task", "bad_signature", f"{name!r}: {_not_allowed(parameter)}")
         kind = hints.get(parameter.name, Any)
         field = (parameter.name, kind)
         fields.append(field if parameter.default is parameter.empty else (*field, _default(parameter.default)))
     return msgspec.defstruct("Payload", fields, kw_only=True, forbid_unknown_fields=True)
 
 
+def _not_allowed(parameter: inspect.Parameter) -> str:
+    if parameter.kind is parameter.POSITIONAL_ONLY:
+        return f"parameter {parameter.name!r} is positional-only; remove the '/'"
+    stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**"
+    return f"parameter '{stars}{parameter.name}' is not allowed; name every parameter"
+
+
 def _default(value: Any) -> Any:
-    """A mutable default is copied for every run, unlike in a plain call."""
+    """Copy a mutable default for every run, unlike in a plain call."""
     return msgspec.field(default_factory=lambda: deepcopy(value)) if value.__class__.__hash__ is None else value

@@ -75,8 +75,8 @@ async def test_who_stands_in_the_way_is_named_with_what_it_does(desk: Desk) -> N
 
     assert (found["reason"], found["holder"], found["position"]) == ("group", first["job_id"], 1)
     assert (
-        found["detail"]
-        == f"the group 'g' runs one at a time: it waits for run {first['job_id']}, which has run for 3 s"
+        found["detail"] == f"The group 'g' runs one run at a time. "
+        f"Blocked by run {first['job_id']}, which has been running for 3 s."
     )
 
 
@@ -112,7 +112,7 @@ async def test_a_holder_that_waits_for_its_concurrency_key_is_told_so(desk: Desk
 
     told = await in_the_way(desk, concurrency={"key": "k", "limit": 1})
 
-    assert told == "waits itself: at most 1 run at a time with the concurrency key 'k'"
+    assert told == "is itself blocked: the concurrency key 'k' has a limit of 1."
 
 
 async def test_a_holder_that_waits_for_its_rate_is_told_so(desk: Desk) -> None:
@@ -121,13 +121,13 @@ async def test_a_holder_that_waits_for_its_rate_is_told_so(desk: Desk) -> None:
     await desk.store.permit(SECOND)
     desk.store.advance(SECOND)
 
-    assert await in_the_way(desk, rate=rate) == "waits itself for its rate, 1 in any 1h for the key 'r'"
+    assert await in_the_way(desk, rate=rate) == "waits for its rate limit of 1 per 1h for the key 'r'."
 
 
 async def test_a_holder_in_a_paused_queue_is_told_so(desk: Desk) -> None:
     await desk.store.fleet.pause_queue("slow", desk.store.now)
 
-    assert await in_the_way(desk, queue="slow") == "cannot start because the queue 'slow' is paused"
+    assert await in_the_way(desk, queue="slow") == "cannot start because the queue 'slow' is paused."
 
 
 async def test_a_retry_with_a_rate_is_promised_no_more_than_is_true(desk: Desk) -> None:
@@ -140,7 +140,7 @@ async def test_a_retry_with_a_rate_is_promised_no_more_than_is_true(desk: Desk) 
     found = await why(desk, job)
 
     assert (found["state"], found["reason"]) == ("retrying", "not_due")
-    assert found["detail"].endswith(", at the earliest: then it waits for its rate, 1 in any 1h for the key 'mark'")
+    assert found["detail"].endswith(", or later: it then waits for its rate limit of 1 per 1h for the key 'mark'.")
 
 
 async def test_one_that_gave_way_is_told_so(desk: Desk) -> None:
@@ -153,7 +153,7 @@ async def test_one_that_gave_way_is_told_so(desk: Desk) -> None:
     found = await why(desk, job)
 
     assert (found["state"], found["reason"], found["position"]) == ("queued", "no_capacity", 1)
-    assert found["detail"].startswith(f"it gave way to one of high priority at {rfc3339(store.now)}; ")
+    assert found["detail"].startswith(f"Preempted by a high-priority run at {rfc3339(store.now)}. ")
 
 
 async def test_a_run_that_asks_for_more_places_than_its_task_has_is_too_big(desk: Desk) -> None:
@@ -212,7 +212,7 @@ async def test_a_recurring_job_is_explained_by_its_run_that_is_due(desk: Desk) -
     first = await why(desk, job, "jobs")
     assert (first["reason"], "next occurrence is at" in first["detail"]) == ("not_due", True)
     await store.plan(ahead=3 * MINUTE)
-    assert "it is due at" in (await why(desk, job, "jobs"))["detail"]
+    assert "Due at" in (await why(desk, job, "jobs"))["detail"]
 
     store.advance(MINUTE)
     assert await reason(desk, job, "jobs") == "no_worker"

@@ -63,8 +63,8 @@ async def test_one_job_too_many_is_refused_with_what_there_is_and_what_to_do(thr
 
     assert told(refused) == (
         422,
-        "of your jobs 3 have not ended, and at most 3 may: wait until some have ended or cancel them, or ask an"
-        " administrator for a larger quota",
+        "You have 3 active or paused jobs; at most 3 are allowed. Wait until some have ended, cancel some, or ask an"
+        " administrator for a larger quota.",
         [("", "quota_exceeded")],
     )
     assert len(await three.jobs()) == 3
@@ -86,7 +86,7 @@ async def test_bytes_too_many_are_refused_by_the_field(small: Desk) -> None:
 
     code, detail, errors = told(refused)
     assert (code, errors) == (422, [("payload", "quota_exceeded")])
-    assert "have 60 bytes and may have 100; this would add 41: send less" in detail
+    assert "have 60 bytes of payload; at most 100 are allowed, and this request adds 41; wait" in detail
     assert await status(small, {"payload": of_bytes(40)}) == 201
     assert await status(small, {}) == 201
 
@@ -98,14 +98,16 @@ async def test_a_batch_is_told_how_many_of_it_would_fit(three: Desk, small: Desk
     code, detail, errors = told(await three.call("POST", "/v1/jobs/batch", batch))
 
     assert (code, errors) == (422, [("", "quota_exceeded")])
-    assert detail.startswith("of your jobs 1 have not ended, and at most 3 may; 2 of these 5 would fit: ")
+    assert detail.startswith("You have 1 active or paused jobs; at most 3 are allowed; 2 of these 5 would fit. ")
     assert len(await three.jobs()) == 1
     assert (await three.call("POST", "/v1/jobs/batch", {"jobs": batch["jobs"][:2]})).status_code == 201
 
     sizes = {"jobs": [{"task": "mark", "payload": of_bytes(n)} for n in (50, 51, 20)]}
     code, detail, errors = told(await small.call("POST", "/v1/jobs/batch", sizes, key="bob"))
     assert (code, errors) == (422, [("jobs.1.payload", "quota_exceeded")])
-    assert "have 0 bytes and may have 100; this would add 51; 2 of these 3 would fit: " in detail
+    assert (
+        "have 0 bytes of payload; at most 100 are allowed, and this request adds 51; 2 of these 3 would fit; " in detail
+    )
 
 
 async def test_putting_by_key_makes_no_job_too_many_but_changes_what_there_is(three: Desk) -> None:

@@ -104,7 +104,7 @@ class TestApplying:
 
         result = apply()
 
-        assert 'timeout: "5m" → (as is usual)' in result.stdout
+        assert 'timeout: "5m" → (default)' in result.stdout
         assert kept.jobs["greet"]["timeout"] == "30s"
 
     def test_a_dry_run_shows_the_same_and_does_nothing(self, server: Standin, kept: KeptJobs) -> None:
@@ -115,7 +115,7 @@ class TestApplying:
 
         assert actions("--dry-run", "--prune") == [("change", "greet"), ("create", "check/site"), ("prune", "old")]
         assert changes_asked(server) == []
-        assert "(dry run: nothing was done)" in apply("--dry-run").stdout
+        assert "(dry run: nothing was applied)" in apply("--dry-run").stdout
 
     def test_a_refusal_names_the_job_and_the_rest_is_applied(self, server: Standin, kept: KeptJobs) -> None:
         kept.add("old", tags=[OF_SHOP])
@@ -125,7 +125,7 @@ class TestApplying:
 
         assert result.exit_code == 1
         assert "REFUSED: task: no worker has announced this task" in result.stdout
-        assert "not pruned" in result.stdout
+        assert "skipped because another job was refused" in result.stdout
         assert kept.jobs["check/site"]["task"] == "http"
         assert kept.jobs["old"]["status"] == "active"
 
@@ -170,14 +170,14 @@ class TestPruning:
         result = apply("--prune")
 
         assert (result.exit_code, server.requests) == (1, [])
-        assert "name the set in the file" in result.stderr
+        assert "needs the name of the set" in result.stderr
         assert apply().exit_code == 0
 
 
 class TestTakingOver:
     @pytest.mark.parametrize(
         ("tags", "whose"),
-        [(["applied:shop2"], "belongs to the set 'shop2'"), (["nightly"], "was not made by apply")],
+        [(["applied:shop2"], "belongs to the set 'shop2'"), (["nightly"], "was not created by apply")],
     )
     def test_a_job_that_is_not_of_this_set_is_not_touched_and_nothing_else_is_either(
         self, server: Standin, kept: KeptJobs, tags: list[str], whose: str
@@ -191,8 +191,8 @@ class TestTakingOver:
 
         assert result.exit_code == 1
         assert "create 1, take over 1, prune 1\n" in result.stdout
-        assert f"REFUSED: the job with this key {whose}: --take-over makes it one of this set" in result.stdout
-        assert result.stdout.count("not done, because something else was refused") == 2
+        assert f"REFUSED: the job with this key {whose}; adopt it with --take-over" in result.stdout
+        assert result.stdout.count("skipped because another job was refused") == 2
         assert (changes_asked(server), kept.jobs) == ([], before)
 
     def test_a_dry_run_shows_it_and_how_it_would_end(self, server: Standin, kept: KeptJobs) -> None:
@@ -270,24 +270,24 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ("set: a\njobs: 3", "jobs.yaml: is a list of jobs, or an object"),
-            ("set: a\njobs: []\ncolour: red", "colour: there is no such field"),
-            ("set: [a]\njobs: []", "set: is the name"),
-            ("- {task: hello}", "jobs.0.key: give each job a stable key"),
-            ("- {key: a}\n- {key: a}", "jobs.1.key: 'a' comes twice"),
-            ("- hello", "jobs.0: is an object"),
-            ("- {key: a, tags: ['applied:x']}", "jobs.0.tags: tags that begin with applied:"),
-            ("- key: a\n  task: b\n  task: c", "jobs.yaml, line 3, column 3: 'task' comes twice"),
+            ("set: a\njobs: 3", "jobs.yaml: must be a list of jobs, or an object"),
+            ("set: a\njobs: []\ncolour: red", "colour: unknown field 'colour'"),
+            ("set: [a]\njobs: []", "set: must be the name"),
+            ("- {task: hello}", "jobs.0.key: is required"),
+            ("- {key: a}\n- {key: a}", "jobs.1.key: 'a' appears twice"),
+            ("- hello", "jobs.0: must be an object"),
+            ("- {key: a, tags: ['applied:x']}", "jobs.0.tags: must not contain a tag that begins with applied:"),
+            ("- key: a\n  task: b\n  task: c", "jobs.yaml, line 3, column 3: 'task' appears twice"),
             ("- {1: a}", "jobs.yaml, line 1, column 4: the name 1 is not text"),
             ("- key: [a", "jobs.yaml, line 1"),
-            ("- {key: a, task: hello, tags: nightly}", "jobs.0.tags: is a list"),
-            ("- {key: a, task: hello, tags: 5}", "jobs.0.tags: is a list"),
+            ("- {key: a, task: hello, tags: nightly}", "jobs.0.tags: must be a list"),
+            ("- {key: a, task: hello, tags: 5}", "jobs.0.tags: must be a list"),
             ("- {key: a, task: hello, tags: [5]}", "a.tags"),
-            ("- {key: a, payload: {x: !!int abc}}", "jobs.yaml, line 1, column 25: 'abc' is no int of JSON"),
-            ("- {key: a, payload: {x: !!int 0x10}}", "jobs.yaml, line 1, column 25: '0x10' is no int of JSON"),
-            ("- {key: a, payload: {x: !!bool yes}}", "jobs.yaml, line 1, column 25: 'yes' is no bool of JSON"),
-            ("- {key: a, payload: {x: !!null no}}", "jobs.yaml, line 1, column 25: 'no' is no null of JSON"),
-            ("- {key: a, payload: {x: !!float .inf}}", "jobs.yaml, line 1, column 25: '.inf' is no float of JSON"),
+            ("- {key: a, payload: {x: !!int abc}}", "jobs.yaml, line 1, column 25: 'abc' is not a JSON int"),
+            ("- {key: a, payload: {x: !!int 0x10}}", "jobs.yaml, line 1, column 25: '0x10' is not a JSON int"),
+            ("- {key: a, payload: {x: !!bool yes}}", "jobs.yaml, line 1, column 25: 'yes' is not a JSON bool"),
+            ("- {key: a, payload: {x: !!null no}}", "jobs.yaml, line 1, column 25: 'no' is not a JSON null"),
+            ("- {key: a, payload: {x: !!float .inf}}", "jobs.yaml, line 1, column 25: '.inf' is not a JSON float"),
             ("- {key: a, payload: {x: !!set {b, c}}}", "jobs.yaml, line 1, column 25"),
             ("- {key: a, payload: {x: !!binary aGk=}}", "jobs.yaml, line 1, column 25"),
             ("- {key: a, payload: {x: !!timestamp 2027-01-01}}", "jobs.yaml, line 1, column 25"),
@@ -298,7 +298,7 @@ class TestFiles:
             (f"- {'[' * 2_000}", "jobs.yaml: is nested too deeply"),
             ("- !!python/object:os.system a", "jobs.yaml, line 1"),
             ("- {key: a, task: hello, schedule: 99 * * * *}", "a.schedule"),
-            ("- {key: a, task: hello, colour: red}", "a.colour: there is no field"),
+            ("- {key: a, task: hello, colour: red}", "a.colour: unknown field"),
         ],
         ids=lambda one: one[:50],
     )

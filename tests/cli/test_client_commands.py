@@ -78,7 +78,7 @@ class TestLists:
         result = command("jobs", "list", "--limit", "2")
 
         assert [request.query["limit"] for request in server.requests] == ["2", "1"]
-        assert result.stdout.endswith("there are more: a larger --limit, or --page-token t2\n")
+        assert result.stdout.endswith("more items exist; raise --limit, or continue with --page-token t2\n")
         assert command("jobs", "list", "--limit", "1", "--page-token", "t1").stdout.startswith("1 job\n")
         assert server.requests[-1].query == {"limit": "1", "page_token": "t1"}
 
@@ -145,7 +145,7 @@ class TestWhatIsAsked:
 
         shown = on_a_terminal("jobs", "cancel", J1, "--purge", typed=typed, ends=ends)
 
-        assert f"delete job {J1} and all its runs, results and logs? [y/N]" in shown
+        assert f"Delete job {J1} and all its runs, results and logs? [y/N]" in shown
         assert [request.query for request in server.requests] == asked
 
     def test_a_purge_that_need_not_be_asked_about(self, stand_in: StandIn) -> None:
@@ -175,7 +175,7 @@ class TestWhatIsAsked:
     def test_backfill(self, stand_in: StandIn) -> None:
         server = stand_in(lambda _: (202, {"run_ids": ["r1", "r2"]}))
 
-        assert command("jobs", "backfill", J1, "--from", "a", "--to", "b").stdout == "made 2 runs\n"
+        assert command("jobs", "backfill", J1, "--from", "a", "--to", "b").stdout == "created 2 runs\n"
         assert server.requests[0].body == {"from": "a", "to": "b"}
 
     def test_dead_letters_by_id_or_all_that_fit(self, stand_in: StandIn) -> None:
@@ -198,7 +198,7 @@ class TestWhatIsAsked:
         result = command("dead", "show", "r1")
 
         assert (result.exit_code, result.stdout) == (1, "")
-        assert result.stderr == "run r1 is no dead letter: look at it with `oncue runs show r1`\n"
+        assert result.stderr == "Run r1 is not a dead letter; see `oncue runs show r1`.\n"
 
     def test_all_of_them_only_after_a_yes(self, stand_in: StandIn) -> None:
         server = stand_in(lambda _: (200, {"count": 2}))
@@ -252,7 +252,7 @@ class TestTop:
 
         shown = command("top").stdout
 
-        assert "queues, 7 runs not ended\nqueue    depth  workers  paused since\ndefault  7      1\n" in shown
+        assert "queues, 7 waiting or running runs\nqueue    depth  workers  paused since\ndefault  7      1\n" in shown
         assert "box:1" in shown
         assert "3 of 10" in shown
 
@@ -284,7 +284,7 @@ class TestTop:
 
 class TestFollowing:
     def test_a_log_is_printed_as_it_grows_and_once(self, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("oncue.cli.following.LOOK", 0)
+        monkeypatch.setattr("oncue.cli.following.LOG_POLL_INTERVAL", 0)
         logs = ["one\n", "one\ntwo\n", "one\ntwo\nthree\n"]
         states = iter(["running", "running", "succeeded"])
         texts = iter(logs)
@@ -306,7 +306,7 @@ class TestFollowing:
         result = command("jobs", "run", J1, "--wait", "--timeout", "100ms")
 
         assert (result.exit_code, result.stdout) == (1, "")
-        assert result.stderr == "run r1 is running after 0.1 s; it goes on\n"
+        assert result.stderr == "Run r1 is still running after 0.1 s and continues. Wait again or cancel it.\n"
 
     def test_a_bar_while_one_waits_at_a_terminal(self, stand_in: StandIn) -> None:
         states = iter(["running", "running", "succeeded"])
@@ -330,7 +330,7 @@ class TestNoServer:
         result = command(*arguments)
 
         assert (result.exit_code, result.stdout) == (3, "")
-        assert result.stderr.startswith(f"no server at {nobody} — start one with `oncue up`")
+        assert result.stderr.startswith(f"No server at {nobody}. Start one with `oncue up`")
 
     def test_as_json(self, nobody: str) -> None:
         result = command("jobs", "list", "--json")
@@ -349,7 +349,7 @@ class TestNoServer:
             _, said = process.communicate()
 
         assert process.returncode == 3
-        assert "may or may not have been done" in said
+        assert "may or may not have been applied" in said
 
     def test_another_server_at_that_address(self, stand_in: StandIn) -> None:
         stand_in(lambda _: (200, "<h1>It works!</h1>"))
@@ -357,24 +357,24 @@ class TestNoServer:
         result = command("jobs", "show", J1)
 
         assert result.exit_code == 1
-        assert f"GET /v1/jobs/{J1} was answered with something else" in result.stderr
+        assert f"answer to GET /v1/jobs/{J1} is not from an oncue server" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("jobs", "create"), "--task NAME"),
-        (("jobs", "edit", J1), "name at least one field"),
-        (("jobs", "create", "--task", "t", "--payload", "[1]"), "--payload is no JSON object"),
-        (("jobs", "create", "--task", "t", "--payload", "@nowhere.json"), "nowhere.json cannot be read"),
-        (("jobs", "create", "--task", "t", "--field", "x"), "has no ="),
-        (("jobs", "create", "--task", "t", "--timezone", "UTC"), "goes with a cron expression"),
+        (("jobs", "create"), "--task is required"),
+        (("jobs", "edit", J1), "no field to change"),
+        (("jobs", "create", "--task", "t", "--payload", "[1]"), "--payload is not a JSON object"),
+        (("jobs", "create", "--task", "t", "--payload", "@nowhere.json"), "cannot read nowhere.json"),
+        (("jobs", "create", "--task", "t", "--field", "x"), "has no '='"),
+        (("jobs", "create", "--task", "t", "--timezone", "UTC"), "needs a cron expression"),
         (("jobs", "run", J1, "--wait", "--timeout", "soon"), "is not a duration"),
-        (("dead", "discard"), "say which ones"),
-        (("dead", "discard", "r1", "--all"), "say which ones"),
-        (("dead", "discard", "r1", "--task", "t"), "say which ones"),
+        (("dead", "discard"), "give either RUN_IDs or --all"),
+        (("dead", "discard", "r1", "--all"), "give either RUN_IDs or --all"),
+        (("dead", "discard", "r1", "--task", "t"), "give either RUN_IDs or --all"),
         (("jobs", "list", "--url", "localhost:8470"), "is not the address of a server"),
-        (("runs", "show", ".."), "neither an id nor a name"),
+        (("runs", "show", ".."), "is not a valid id or name"),
     ],
 )
 def test_a_command_line_that_makes_no_sense_is_exit_code_two(arguments: tuple[str, ...], said: str) -> None:

@@ -74,15 +74,15 @@ BOMB = "\n".join(["a0: &a0 [x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (f"{BOMB}\njobs: *a11", "stands for more than"),
-        ("jobs: &a [*a]", "stands for more than"),
-        ("jobs: [{key: a, task: t, payload: &p {x: *p}}]", "stands for more than"),
+        (f"{BOMB}\njobs: *a11", "expands to more than"),
+        ("jobs: &a [*a]", "expands to more than"),
+        ("jobs: [{key: a, task: t, payload: &p {x: *p}}]", "expands to more than"),
         ("jobs: " + "[" * 5_000, "nested too deeply"),
         ("jobs: " + "[" * 5_000 + "]" * 5_000, "nested too deeply"),
         ("jobs: [" + "9" * 100_000 + "]", "Exceeds the limit"),
         ("jobs: [!!binary aGVsbG8=]", "could not determine a constructor"),
         ("jobs: [!!timestamp 2027-01-01]", "could not determine a constructor"),
-        ("jobs: [{a: 1, a: 2}]", "comes twice"),
+        ("jobs: [{a: 1, a: 2}]", "appears twice"),
         ("\0", "special characters are not allowed"),
     ],
 )
@@ -105,7 +105,7 @@ def test_a_file_of_a_gigabyte_is_not_read(tmp_path: Path) -> None:
     with file.open("wb") as huge:
         huge.truncate(1_000_000_000)
 
-    with pytest.raises(Invalid, match=f"more than {LARGEST} bytes"):
+    with pytest.raises(Invalid, match=f"larger than {LARGEST} bytes"):
         read_job_file(file)
 
 
@@ -123,7 +123,7 @@ def test_a_pipe_that_never_ends_is_left(tmp_path: Path) -> None:
 
     talking = Thread(target=talk)
     talking.start()
-    with pytest.raises(Invalid, match="more than"):
+    with pytest.raises(Invalid, match="larger than"):
         read_job_file(pipe)
     talking.join(10)
     assert not talking.is_alive()

@@ -49,8 +49,8 @@ def test_it_says_from_where_to_where_and_then_that_nothing_is_to_do(url: str) ->
     first, second, as_json = migrate(url), migrate(url), migrate(url, "--json")
 
     assert [answer.exit_code for answer in (first, second, as_json)] == [0, 0, 0]
-    assert first.output == f"the schema was at version 0 and is at version {NEWEST} now\n"
-    assert second.output == f"the schema is up to date, at version {NEWEST}\n"
+    assert first.output == f"Migrated the schema from version 0 to version {NEWEST}.\n"
+    assert second.output == f"The schema is up to date at version {NEWEST}.\n"
     assert json.loads(as_json.output) == {"from_version": NEWEST, "to_version": NEWEST}
 
 

@@ -72,7 +72,7 @@ class TestWhatItShows:
         assert instants(schedule, "--count", "1") == [first]
 
     def test_what_lies_in_the_past_runs_at_once(self) -> None:
-        assert "in the past: runs at once" in preview("2020-01-01T00:00:00Z").stdout
+        assert "in the past: runs now" in preview("2020-01-01T00:00:00Z").stdout
 
 
 class TestDaylightSaving:
@@ -121,7 +121,7 @@ class TestWindow:
     def test_nothing_left_is_said(self) -> None:
         result = preview("@daily", "--end-at", "2020-01-01T00:00:00Z")
 
-        assert (result.exit_code, result.stdout) == (0, "at 00:00 every day (UTC)\nno occurrence is left\n")
+        assert (result.exit_code, result.stdout) == (0, "at 00:00 every day (UTC)\nno more occurrences\n")
 
     def test_jitter_is_told_and_moves_no_nominal_time(self) -> None:
         assert "each up to 5m later" in preview("@daily", "--jitter", "5m").stdout

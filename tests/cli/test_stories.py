@@ -145,7 +145,7 @@ class TestRefusals:
         assert "it is succeeded" in oncue("runs", "cancel", job_id).stderr
         refused = oncue("runs", "cancel", job_id, "--json")
         assert (refused.exit_code, json.loads(refused.stderr)["run_status"]) == (1, "succeeded")
-        assert "no dead letter" in oncue("dead", "show", job_id).stderr
+        assert "not a dead letter" in oncue("dead", "show", job_id).stderr
 
     def test_a_bad_key_is_told_with_where_keys_come_from(self, oncue: Oncue, monkeypatch: Any) -> None:
         monkeypatch.setenv("ONCUE_API_KEY", "oc_nobody")

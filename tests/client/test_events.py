@@ -115,7 +115,7 @@ def test_an_id_alone_is_no_event_but_the_place_to_go_on_from(connect: Connect, p
 def test_a_page_in_the_place_of_a_stream_is_not_asked_for_again(connect: Connect, headers: dict[str, str]) -> None:
     either = connect(wire := Wire(httpx2.Response(200, headers=headers, content=b"<html>log in</html>")))
 
-    with pytest.raises(NotOncue, match=r"GET /v1/events was answered with .* instead of events"):
+    with pytest.raises(NotOncue, match=r"GET /v1/events returned .* instead of events"):
         either.first(1, either.client.events())
     assert len(wire.requests) == 1
 

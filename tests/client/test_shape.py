@@ -64,5 +64,5 @@ def parameters(function: object) -> list[str]:
 
 def test_help_on_a_call_says_what_it_does() -> None:
     with Client("http://oncue") as client:
-        assert "Only `task` is needed" in (client.jobs.create.__doc__ or "")
+        assert "Only `task` is required" in (client.jobs.create.__doc__ or "")
         assert "if_match" in inspect.signature(client.jobs.edit).parameters

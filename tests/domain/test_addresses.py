@@ -347,6 +347,4 @@ class TestAUrl:
         with pytest.raises(Invalid) as refused:
             check_url("http://10.0.0.1/?token=secret", NOTHING, "webhook.url")
 
-        assert (
-            str(refused.value) == "webhook.url: 10.0.0.1 is private, and http_allow does not name it: it is not called"
-        )
+        assert str(refused.value) == "webhook.url: 10.0.0.1 is private, and http_allow does not list it"

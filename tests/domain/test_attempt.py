@@ -112,7 +112,7 @@ def test_a_loss_says_how_its_process_ended() -> None:
     assert settlement.error == ("the process running it ended with signal 9 (3 workers were lost while running it)")
     [one] = read_attempts(settlement.attempts)
     assert (one.outcome, one.error) == ("lost", "the process running it ended with signal 9")
-    assert lost(claimed(Spec("t")), WORKER, BEGAN, NOW).error == "the worker running it fell silent"
+    assert lost(claimed(Spec("t")), WORKER, BEGAN, NOW).error == "the worker that ran it sent no heartbeat"
     assert len(lost(claimed(Spec("t")), WORKER, BEGAN, NOW, "x" * 10**6).error or "") == LONGEST_ERROR
 
 
@@ -123,7 +123,7 @@ def test_a_lost_run_whose_definition_cannot_be_read_is_dead(spec: bytes) -> None
 
     assert (settlement.state, settlement.losses) == (State.DEAD, 1)
     assert settlement.error is not None
-    assert settlement.error.startswith("the worker running it fell silent (its definition cannot be read")
+    assert settlement.error.startswith("the worker that ran it sent no heartbeat (the definition cannot be read")
 
 
 def test_a_cancelled_attempt_is_neither_a_failure_nor_a_loss() -> None:

@@ -74,147 +74,148 @@ TABLE: list[tuple[Reason, RunDiagnosis, dict[str, Any], str]] = [
         Reason.FINISHED,
         RunDiagnosis(a_run(State.SUCCEEDED, ended_at=NOW)),
         {},
-        "it succeeded at 2026-11-15T12:00:00.000Z",
+        "Succeeded at 2026-11-15T12:00:00.000Z.",
     ),
     (
         Reason.FINISHED,
         RunDiagnosis(a_run(State.DEAD, ended_at=NOW)),
         {},
-        "it failed for good at 2026-11-15T12:00:00.000Z: look at its error; this dead letter can be requeued",
+        "Failed permanently at 2026-11-15T12:00:00.000Z. Read the error, then requeue or discard this dead letter.",
     ),
     (
         Reason.FINISHED,
         RunDiagnosis(a_run(State.CANCELLED, ended_at=NOW)),
         {},
-        "it was cancelled at 2026-11-15T12:00:00.000Z",
+        "Cancelled at 2026-11-15T12:00:00.000Z.",
     ),
     (
         Reason.FINISHED,
         RunDiagnosis(a_run(State.EXPIRED, ended_at=NOW)),
         {},
-        "it could not start within start_within, and expired at 2026-11-15T12:00:00.000Z: it will not run",
+        "Expired at 2026-11-15T12:00:00.000Z, because it did not start within start_within. This run will never start.",
     ),
-    (Reason.RUNNING, running(5 * SECOND), {}, f"it runs on the worker {WORKER} for 12 s"),
+    (Reason.RUNNING, running(5 * SECOND), {}, f"Running on worker {WORKER} for 12 s."),
     (
         Reason.WORKER_LOST,
         running(5 * SECOND + 1),
         {},
-        f"its worker {WORKER} has been silent for 5 s: unless it is heard by 2026-11-15T12:00:09.999Z, "
-        "it starts again elsewhere, unless it has cost three workers",
+        f"Worker {WORKER} has sent no heartbeat for 5 s. Without a heartbeat by 2026-11-15T12:00:09.999Z, "
+        "the run restarts on another worker; after three lost workers it becomes a dead letter.",
     ),
     (
         Reason.WORKER_LOST,
         RunDiagnosis(RUNNING),
         {},
-        f"its worker {WORKER} is gone: the loss is noticed within seconds, and then "
-        "it starts again elsewhere, unless it has cost three workers",
+        f"Worker {WORKER} is gone. Within seconds "
+        "the run restarts on another worker; after three lost workers it becomes a dead letter.",
     ),
     (
         Reason.PAUSED,
         RunDiagnosis(a_run(held=Held.PAUSED)),
         {},
-        "its job is paused: nothing of it starts until somebody resumes it",
+        "The job is paused. Resume it to start this run.",
     ),
     (
         Reason.QUEUE_PAUSED,
         RunDiagnosis(a_run()),
         {"paused_queues": {"images"}},
-        "the queue 'images' is paused: nothing of it starts until an administrator resumes it",
+        "The queue 'images' is paused. An administrator can resume it.",
     ),
-    (Reason.NOT_DUE, RunDiagnosis(a_run(due=3 * HOUR)), {}, "it is due at 2026-11-15T15:00:00.000Z, in 3 h"),
+    (Reason.NOT_DUE, RunDiagnosis(a_run(due=3 * HOUR)), {}, "Due at 2026-11-15T15:00:00.000Z, in 3 h."),
     (
         Reason.NOT_DUE,
         RunDiagnosis(a_run(due=3 * HOUR, held=Held.RATE, spec=RATED)),
         {},
-        "it is due at 2026-11-15T15:00:00.000Z, in 3 h",
+        "Due at 2026-11-15T15:00:00.000Z, in 3 h.",
     ),
     (
         Reason.NOT_DUE,
         RunDiagnosis(a_run(due=8 * SECOND, failures=1)),
         {},
-        "its last attempt ended without success; it retries at 2026-11-15T12:00:08.000Z, in 8 s",
+        "The last attempt did not succeed. The run retries at 2026-11-15T12:00:08.000Z, in 8 s.",
     ),
     (
         Reason.NOT_DUE,
         RunDiagnosis(a_run(due=8 * SECOND, losses=1, held=Held.RATE, spec=RATED)),
         {},
-        "its last attempt ended without success; it retries at 2026-11-15T12:00:08.000Z, in 8 s, at the earliest: "
-        "then it waits for its rate, 5 in any 1m for the key 'resize'",
+        "The last attempt did not succeed. The run retries at 2026-11-15T12:00:08.000Z, in 8 s, or later: "
+        "it then waits for its rate limit of 5 per 1m for the key 'resize'.",
     ),
     (
         Reason.OVERLAP,
         RunDiagnosis(a_run(held=Held.LANE), RunId(OTHER), 1),
         {},
-        f"its job does not run twice at a time: it waits for run {OTHER}",
+        f"The job runs one run at a time. Blocked by run {OTHER}.",
     ),
     (
         Reason.GROUP,
         RunDiagnosis(a_run(held=Held.LANE, spec=GROUPED), RunId(OTHER), 1),
         {},
-        f"the group 'g' runs one at a time: it waits for run {OTHER}",
+        f"The group 'g' runs one run at a time. Blocked by run {OTHER}.",
     ),
     (
         Reason.GROUP,
         RunDiagnosis(a_run(held=Held.LANE, spec=GROUPED)),
         {},
-        "the group 'g' runs one at a time: it waits for its turn",
+        "The group 'g' runs one run at a time. This run waits for its turn.",
     ),
     (
         Reason.CONCURRENCY,
         RunDiagnosis(a_run(held=Held.GATE, spec=GATED), RunId(OTHER), 4),
         {},
-        f"at most 3 run at a time with the concurrency key 'c': it waits for run {OTHER}",
+        f"The concurrency key 'c' has a limit of 3. Blocked by run {OTHER}.",
     ),
     (
         Reason.RATE,
         RunDiagnosis(a_run(held=Held.RATE, spec=RATED)),
         {},
-        "it waits for its rate, 5 in any 1m for the key 'resize': a scheduler gives it the next free start",
+        "Waiting for its rate limit of 5 per 1m for the key 'resize'. A scheduler assigns the start time.",
     ),
     (
         Reason.RATE,
         RunDiagnosis(a_run(due=MINUTE, wanted=NOW, spec=Spec("resize", rate=Rate(1, Duration(5 * SECOND // 2), "k")))),
         {},
-        "it waits for its rate, 1 in any 2500ms for the key 'k': "
-        "it was given the start at 2026-11-15T12:01:00.000Z, in 60 s",
+        "Waiting for its rate limit of 1 per 2500ms for the key 'k'. "
+        "The run starts at 2026-11-15T12:01:00.000Z, in 60 s.",
     ),
     (
         Reason.NOT_DUE,  # it has not been given a start yet
         RunDiagnosis(a_run(due=MINUTE, wanted=NOW, held=Held.RATE, spec=RATED)),
         {},
-        "it is due at 2026-11-15T12:01:00.000Z, in 60 s",
+        "Due at 2026-11-15T12:01:00.000Z, in 60 s.",
     ),
-    (Reason.NO_CAPACITY, RunDiagnosis(a_run()), {}, "it is due and waits for room on a worker"),
+    (Reason.NO_CAPACITY, RunDiagnosis(a_run()), {}, "Due: starts when a worker has a free slot."),
     (
         Reason.NO_CAPACITY,
         RunDiagnosis(a_run(), place=0),
         {},
-        "it is the next of its kind, and starts when a worker has room for it and it is its turn",
+        "Next in line: starts when a worker has a free slot.",
     ),
     (
         Reason.NO_CAPACITY,
         RunDiagnosis(a_run(spec=Spec("resize", unknown=(("later", b"1"),)))),
         {},
-        "a newer oncue defined it, and only workers of that version start it; it is due and waits for room on a worker",
+        "A newer oncue defined this job; only workers of that version start it. "
+        "Due: starts when a worker has a free slot.",
     ),
     (
         Reason.NO_CAPACITY,
         RunDiagnosis(a_run(attempts=GAVE_WAY), place=0),
         {},
-        "it gave way to one of high priority at 2026-11-15T12:00:00.000Z; "
-        "it is the next of its kind, and starts when a worker has room for it and it is its turn",
+        "Preempted by a high-priority run at 2026-11-15T12:00:00.000Z. "
+        "Next in line: starts when a worker has a free slot.",
     ),
     (
         Reason.NO_CAPACITY,
         RunDiagnosis(a_run(), place=12),
         {},
-        "of its kind 12 wait before it for the workers that can run it: let them work, or start more",
+        "12 runs wait before it for the same workers. Wait, or start more workers.",
     ),
     (
         Reason.NO_CAPACITY,
         RunDiagnosis(a_run(), place=10_000),
         {},
-        "of its kind at least 10,000 wait before it for the workers that can run it: let them work, or start more",
+        "At least 10,000 runs wait before it for the same workers. Wait, or start more workers.",
     ),
 ]
 
@@ -257,41 +258,45 @@ BIG = "the closest live worker with its task, queue and labels has"
 @pytest.mark.parametrize(
     ("workers", "reason", "says"),
     [
-        ([NO_TASK], Reason.NO_WORKER, "no live worker has the task 'resize': start one that has it, with --tasks"),
+        (
+            [NO_TASK],
+            Reason.NO_WORKER,
+            "No live worker has the task 'resize'. Start a worker that has it, with --tasks.",
+        ),
         (
             [NO_QUEUE, NO_TASK],
             Reason.NO_WORKER,
-            "live workers have the task 'resize', but none of them takes from the queue 'images': "
-            "start one with --queues images",
+            "No live worker with the task 'resize' takes runs from the queue 'images'. "
+            "Start a worker with --queues images.",
         ),
         (
             [NO_TASK, NO_LABELS, NO_QUEUE],
             Reason.NO_LABELS,
-            "no live worker with the task 'resize' on the queue 'images' has all the labels it asks for, and "
-            "the closest lacks gpu: start one with --labels gpu",
+            "No live worker with the task 'resize' and the queue 'images' has all required labels; "
+            "the closest lacks gpu. Start a worker with --labels gpu.",
         ),
         (
             [NO_LABELS, TOO_SMALL, NO_TASK],
             Reason.TOO_BIG,
-            f"it asks for 1.999 cpu, 1024 MB and 2 slots, and {BIG} 1 cpu, 4096 MB and 8 slots in all: "
-            "ask for less, or start a larger one",
+            f"The run requests 1.999 cpu, 1024 MB and 2 slots; {BIG} 1 cpu, 4096 MB and 8 slots in total. "
+            "Request less, or start a larger worker.",
         ),
         (
             [FEW_PLACES],
             Reason.TOO_BIG,
-            f"it asks for 1.999 cpu, 1024 MB and 2 slots, and {BIG} 4 cpu, 4096 MB and 1 slot in all: "
-            "ask for less, or start a larger one",
+            f"The run requests 1.999 cpu, 1024 MB and 2 slots; {BIG} 4 cpu, 4096 MB and 1 slot in total. "
+            "Request less, or start a larger worker.",
         ),
         (
             [SMALLEST, TOO_SMALL],
             Reason.TOO_BIG,
-            f"it asks for 1.999 cpu, 1024 MB and 2 slots, and {BIG} 1 cpu, 4096 MB and 8 slots in all: "
-            "ask for less, or start a larger one",
+            f"The run requests 1.999 cpu, 1024 MB and 2 slots; {BIG} 1 cpu, 4096 MB and 8 slots in total. "
+            "Request less, or start a larger worker.",
         ),
         (
             [TOO_SMALL, NO_LABELS, FIT, NO_TASK],
             Reason.NO_CAPACITY,
-            "of its kind 1 wait before it for the workers that can run it: let them work, or start more",
+            "1 run waits before it for the same workers. Wait, or start more workers.",
         ),
     ],
 )
@@ -307,7 +312,7 @@ def test_only_what_is_asked_for_is_compared() -> None:
 
     found = explain(RunDiagnosis(run), key, [worker(small)], NOW)
 
-    assert (found.reason, "asks for 9 slots" in found.detail, "has 8 slots in all" in found.detail) == (
+    assert (found.reason, "requests 9 slots" in found.detail, "has 8 slots in total" in found.detail) == (
         Reason.TOO_BIG,
         True,
         True,
@@ -320,7 +325,7 @@ def test_of_several_labels_those_are_named_that_the_closest_lacks() -> None:
 
     found = explain(RunDiagnosis(a_run()), key, list(map(worker, offers)), NOW)
 
-    assert "the closest lacks gpu: start one with --labels arm,gpu,ssd" in found.detail
+    assert "the closest lacks gpu. Start a worker with --labels arm,gpu,ssd." in found.detail
 
 
 @pytest.mark.parametrize("gone", [worker(draining=True), worker(silent=LEASE + 1)])
@@ -361,7 +366,7 @@ def test_a_start_that_a_rate_gave_for_later_is_the_rates_doing() -> None:
 
     found = why(RunDiagnosis(late))
 
-    assert (found.reason, "given the start at 2026-11-15T12:01:00.000Z" in found.detail) == (Reason.RATE, True)
+    assert (found.reason, "The run starts at 2026-11-15T12:01:00.000Z" in found.detail) == (Reason.RATE, True)
     assert why(RunDiagnosis(msgspec.structs.replace(late, failures=1))).reason is Reason.NOT_DUE
     assert why(RunDiagnosis(msgspec.structs.replace(late, wanted=Instant(NOW + 1)))).reason is Reason.NOT_DUE
 
@@ -382,7 +387,7 @@ def holding(state: State = State.WAITING, **how: Any) -> RunView:
 @pytest.mark.parametrize(
     ("holder", "says"),
     [
-        (holding(State.RUNNING, started_at=Instant(NOW - 12 * SECOND)), ", which has run for 12 s"),
+        (holding(State.RUNNING, started_at=Instant(NOW - 12 * SECOND)), ", which has been running for 12 s"),
         (holding(State.RUNNING), ", which is running"),
         (holding(held=Held.PAUSED, failures=1, due=MINUTE), ", which cannot start because its job is paused"),
         (
@@ -392,16 +397,16 @@ def holding(state: State = State.WAITING, **how: Any) -> RunView:
         (holding(due=MINUTE, failures=1), ", which retries at 2026-11-15T12:01:00.000Z"),
         (holding(due=MINUTE, losses=1, held=Held.RATE), ", which retries at 2026-11-15T12:01:00.000Z at the earliest"),
         (holding(due=MINUTE), ", which is due at 2026-11-15T12:01:00.000Z"),
-        (holding(held=Held.LANE, spec=GROUPED), ", which waits itself: the group 'g' runs one at a time"),
+        (holding(held=Held.LANE, spec=GROUPED), ", which is itself blocked: the group 'g' runs one run at a time"),
         (
             holding(held=Held.GATE | Held.RATE, spec=GATED),
-            ", which waits itself: at most 3 run at a time with the concurrency key 'c'",
+            ", which is itself blocked: the concurrency key 'c' has a limit of 3",
         ),
         (
             holding(held=Held.RATE, spec=RATED),
-            ", which waits itself for its rate, 5 in any 1m for the key 'resize'",
+            ", which waits for its rate limit of 5 per 1m for the key 'resize'",
         ),
-        (holding(spec=Spec("resize", queue="images")), ", which is let in and waits for a worker"),
+        (holding(spec=Spec("resize", queue="images")), ", which waits for a free slot on a worker"),
         (holding(State.SUCCEEDED), ", which has just ended"),
         (a_run(State.RUNNING, started_at=NOW), ""),  # another run
         (None, ""),
@@ -410,14 +415,14 @@ def holding(state: State = State.WAITING, **how: Any) -> RunView:
 def test_what_the_holder_does_or_waits_for_is_told_when_it_is_known(holder: RunView | None, says: str) -> None:
     found = why(RunDiagnosis(a_run(held=Held.LANE), RunId(OTHER), 1), holder=holder, paused_queues={"slow"})
 
-    assert found.detail == f"its job does not run twice at a time: it waits for run {OTHER}{says}"
+    assert found.detail == f"The job runs one run at a time. Blocked by run {OTHER}{says}."
 
 
 def test_what_is_lost_ends_as_its_definition_says() -> None:
     careful = msgspec.structs.replace(RUNNING, spec=encode_spec(Spec("resize", on_lost=OnLost.DEAD)))
 
     assert "dead letter" in why(RunDiagnosis(careful)).detail
-    assert "starts again elsewhere" in why(RunDiagnosis(RUNNING)).detail
+    assert "restarts on another worker" in why(RunDiagnosis(RUNNING)).detail
 
 
 def test_one_that_is_being_stopped_is_told_so() -> None:
@@ -425,7 +430,7 @@ def test_one_that_is_being_stopped_is_told_so() -> None:
 
     found = why(running(0, stopping))
 
-    assert (found.state, found.reason, found.detail.endswith("asked to stop 3 s ago")) == (
+    assert (found.state, found.reason, found.detail.endswith("cancelled 3 s ago, and stopping.")) == (
         "cancelling",
         Reason.RUNNING,
         True,
@@ -456,14 +461,14 @@ def a_job(status: JobStatus = JobStatus.ACTIVE, next_at: Instant = NEVER, **how:
             a_job(JobStatus.CANCELLED),
             {"paused_queues": {"images"}},
             Reason.FINISHED,
-            "cancelled at 2026-11-15T12:00:00.000Z",
+            "Cancelled at 2026-11-15T12:00:00.000Z.",
         ),
-        (a_job(JobStatus.FINISHED), {}, Reason.FINISHED, "no occurrence left"),
-        (a_job(JobStatus.PAUSED), {"paused_queues": {"images"}}, Reason.PAUSED, "resume it"),
+        (a_job(JobStatus.FINISHED), {}, Reason.FINISHED, "no more occurrences"),
+        (a_job(JobStatus.PAUSED), {"paused_queues": {"images"}}, Reason.PAUSED, "Resume it"),
         (a_job(), {"paused_queues": {"images"}}, Reason.QUEUE_PAUSED, "'images'"),
         (a_job(next_at=Instant(NOW + 2 * DAY)), {}, Reason.NOT_DUE, "at 2026-11-17T12:00:00.000Z, in 2 days"),
-        (a_job(next_at=Instant(NOW - SECOND)), {}, Reason.NOT_DUE, "see that a scheduler runs"),
-        (a_job(), {}, Reason.NOT_DUE, "no further occurrence"),
+        (a_job(next_at=Instant(NOW - SECOND)), {}, Reason.NOT_DUE, "check that a scheduler runs"),
+        (a_job(), {}, Reason.NOT_DUE, "no more occurrences"),
     ],
 )
 def test_a_job_without_a_run_is_explained_by_itself(
@@ -544,7 +549,7 @@ def test_whatever_comes_there_is_one_reason_and_a_sentence(
 
     assert isinstance(found.reason, Reason)
     assert found.detail
-    assert "None" not in found.detail.replace("worker None", "")
+    assert "None" not in found.detail.replace("orker None", "")
     assert (found.reason is Reason.FINISHED) == at.run.state.final
     assert (found.reason in (Reason.RUNNING, Reason.WORKER_LOST)) == (at.run.state is State.RUNNING)
     assert found.position is None or found.position >= 1

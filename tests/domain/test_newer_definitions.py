@@ -98,7 +98,7 @@ def test_what_decides_about_runs_is_for_those_who_can_read_it(stored: bytes) -> 
         lambda: change.run_now(snap, RunId(UUID(int=2)), NOW),
         lambda: change.backfill(snap, UUID(int=2), NOW, NOW, NOW),
     ):
-        with pytest.raises(Conflict, match=r"newer oncue defined this job, and this one cannot read its \w+: ask one"):
+        with pytest.raises(Conflict, match=r"newer oncue defined this job; this server cannot read its \w+\. Upgrade"):
             act()
     assert change.pause(snap, NOW).job is not None
 

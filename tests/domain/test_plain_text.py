@@ -46,7 +46,7 @@ def test_an_error_that_cannot_say_anything_is_said_to() -> None:
         def __str__(self) -> str:
             raise SystemExit
 
-    assert said_by(Mute(), 100) == "(it cannot be said: its __str__ raised SystemExit)"
+    assert said_by(Mute(), 100) == "(no message: __str__ raised SystemExit)"
     assert kind_of(Mute()) == "Mute"
 
 

@@ -179,7 +179,7 @@ class TestApi:
     async def test_the_page_has_every_field_of_a_job_with_its_default(self, client: httpx2.AsyncClient) -> None:
         job = await create(client, {"task": "hello"})
         listed = {field: default for field, default, _ in table(API, "field", "default", "meaning")}
-        [also] = re.findall(r"^Read back are also (.*)$", API.read_text(), re.MULTILINE)
+        [also] = re.findall(r"^Answers also have (.*)$", API.read_text(), re.MULTILINE)
 
         assert set(job) == {*listed, *(name for name in re.findall(r"`(\w+)`", also) if name not in STATUSES)}
         for field in listed.keys() - TOLD_IN_WORDS.keys():

@@ -511,7 +511,7 @@ class TestTheAddress:
     async def test_that_a_name_is_known_to_stand_for_is_not_told(self, name: str) -> None:
         failed = await failure(f"http://{name}/", settings=Settings())
 
-        assert str(failed) == f"payload.url: the URL has a host that {NOT_CALLED}"
+        assert str(failed) == f"payload.url: the host of the URL {NOT_CALLED}"
 
     async def test_is_asked_for_once_and_dialled_as_it_was_judged(
         self, server: Server, monkeypatch: pytest.MonkeyPatch

@@ -193,5 +193,5 @@ def test_two_tasks_of_one_name_are_refused(folder: Path) -> None:
     for name in ("first_file", "second_file"):
         (folder / f"{name}.py").write_text(ONE)
 
-    with pytest.raises(Invalid, match="two tasks named 'one'"):
+    with pytest.raises(Invalid, match="task 'one' is already defined at"):
         load_tasks(["first_file.py", "second_file.py"])

@@ -12,7 +12,7 @@ from tests.processes.fleet import ONCUE, Fleet, Member, free_port, until
 pytestmark = pytest.mark.kills
 
 MANY = 5
-KEY = re.compile(r"^The admin key, shown this once and kept in (\S+):\n  (\S+)$", re.MULTILINE)
+KEY = re.compile(r"^The admin key, shown only once and kept in (\S+):\n  (\S+)$", re.MULTILINE)
 
 
 def test_a_job_made_as_soon_as_up_is_ready_is_taken_and_run(any_fleet: Fleet) -> None:

@@ -225,7 +225,7 @@ async def test_a_run_whose_definition_cannot_be_read_is_dead_and_its_neighbours_
     await recover_runs(store)
 
     assert (await store.state(bad), await store.state(fine)) == (State.DEAD, State.WAITING)
-    assert "its definition cannot be read" in ((await store.run(bad)).error or "")
+    assert "the definition cannot be read" in ((await store.run(bad)).error or "")
 
 
 async def test_a_run_that_cannot_be_decided_on_is_dead_with_the_reason(

@@ -1,4 +1,4 @@
-"""`oncue api`: the front door alone."""
+"""`oncue api`: serve the REST API alone."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Examples:
   oncue api --engine postgresql://user:password@db/oncue --host 0.0.0.0
   ONCUE_ENGINE=postgresql://… oncue api --port 9000
 
-It accepts jobs whether or not schedulers and workers are up. Any number may run on one engine.
+The API accepts jobs even while no scheduler or worker runs. Any number of API processes may share one engine.
 """
 
 
 @click.command("api", epilog=EXAMPLES)
 @options(STORE, API_OPTIONS, GUARD, SAYING)
 def command(as_json: bool, **given: Any) -> None:
-    """Run the API alone."""
+    """Run the REST API only."""
     from oncue.app import api
 
     run("api", lambda settings: api(settings, partial(door_opened, settings, as_json)), given, as_json=as_json)

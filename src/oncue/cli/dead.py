@@ -1,4 +1,4 @@
-"""`oncue dead`: runs that used up their attempts; try them anew, or let them be."""
+"""`oncue dead`: inspect, requeue and discard dead letters."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ Examples:
 COLUMNS = ("run_id", "task", "ended", "attempts", "error type", "error")
 WHICH = (
     click.argument("run_ids", nargs=-1, metavar="[RUN_ID]..."),
-    click.option("--all", "everything", is_flag=True, help="All that fit the filters, instead of ids."),
+    click.option("--all", "everything", is_flag=True, help="All that match the filters, instead of ids."),
     click.option("--task", help="With --all: of this task."),
     click.option("--queue", help="With --all: of this queue."),
     click.option("--job", "job_id", metavar="JOB_ID", help="With --all: of this job."),
-    click.option("--from", "start_time", metavar="INSTANT", help="With --all: from this on."),
-    click.option("--until", "end_time", metavar="INSTANT", help="With --all: before this."),
-    click.option("--yes", is_flag=True, help="Do not ask whether --all is meant."),
+    click.option("--from", "start_time", metavar="INSTANT", help="With --all: scheduled for this time or later."),
+    click.option("--until", "end_time", metavar="INSTANT", help="With --all: scheduled for before this."),
+    click.option("--yes", is_flag=True, help="Do not ask for confirmation of --all."),
 )
 
 
 @click.group("dead", epilog=EXAMPLES)
 def command() -> None:
-    """Dead letters: runs that used up their attempts."""
+    """Inspect, requeue and discard dead letters."""
 
 
 LIST = """\b
@@ -53,8 +53,8 @@ Examples:
 @click.option("--task")
 @click.option("--queue")
 @click.option("--job", "job_id", metavar="JOB_ID")
-@click.option("--from", "start_time", metavar="INSTANT", help="From this on.")
-@click.option("--until", "end_time", metavar="INSTANT", help="Before this.")
+@click.option("--from", "start_time", metavar="INSTANT", help="Runs scheduled for this time or later.")
+@click.option("--until", "end_time", metavar="INSTANT", help="Runs scheduled for before this.")
 @options(PAGES, SERVER)
 def list_(url: str | None, as_json: bool, limit: int, **filters: Any) -> None:
     """List dead letters, newest first."""
@@ -73,7 +73,7 @@ def list_(url: str | None, as_json: bool, limit: int, **filters: Any) -> None:
 @click.argument("run_id")
 @options(SERVER)
 def show(url: str | None, as_json: bool, run_id: str) -> None:
-    """Show one dead letter, with its payload and every attempt."""
+    """Show a dead letter with its payload and attempts."""
     import msgspec
 
     from oncue.client import DeadLetter, dead_letters
@@ -81,7 +81,7 @@ def show(url: str | None, as_json: bool, run_id: str) -> None:
     with asking(url, as_json=as_json) as client:
         found = client.ask(dead_letters.show(run_id).plain())
         if found["status"] != "dead":
-            refuse(f"run {run_id} is no dead letter: look at it with `oncue runs show {run_id}`", as_json=as_json)
+            refuse(f"Run {run_id} is not a dead letter; see `oncue runs show {run_id}`.", as_json=as_json)
         if as_json:
             print_json(found)
         else:
@@ -98,13 +98,13 @@ Examples:
 @command.command("requeue", epilog=REQUEUE)
 @options(WHICH, SERVER)
 def requeue(url: str | None, as_json: bool, **which: Any) -> None:
-    """Make a new run of each."""
+    """Requeue dead letters, each as a new run."""
     from oncue.client import dead_letters
 
     def show_requeued(made: Requeued) -> None:
         say("\n".join([f"requeued {made.count}", *made.run_ids]))
 
-    _on_those(url, as_json, which, "requeue", dead_letters.requeue, show_requeued)
+    _on_selected(url, as_json, which, "requeue", dead_letters.requeue, show_requeued)
 
 
 DISCARD = """\b
@@ -117,16 +117,16 @@ Examples:
 @command.command("discard", epilog=DISCARD)
 @options(WHICH, SERVER)
 def discard(url: str | None, as_json: bool, **which: Any) -> None:
-    """Let them be: they are dead letters no more. The runs stay in history."""
+    """Discard dead letters; their runs stay in the history."""
     from oncue.client import dead_letters
 
     def show_discarded(count: int) -> None:
         say(f"discarded {count}")
 
-    _on_those(url, as_json, which, "discard", dead_letters.discard, show_discarded)
+    _on_selected(url, as_json, which, "discard", dead_letters.discard, show_discarded)
 
 
-def _on_those(
+def _on_selected(
     url: str | None,
     as_json: bool,
     which: dict[str, Any],
@@ -137,10 +137,10 @@ def _on_those(
     run_ids, everything, yes = which.pop("run_ids"), which.pop("everything"), which.pop("yes")
     fitting = {name: value for name, value in which.items() if value is not None}
     if bool(run_ids) == everything or (run_ids and fitting):
-        raise click.UsageError("say which ones: ids, or --all and any filters")
+        raise click.UsageError("give either RUN_IDs or --all with any filters")
     if everything and not yes:
-        what = ", ".join(f"{name} {value}" for name, value in fitting.items()) or "every one of yours"
-        click.confirm(f"{doing} all dead letters ({what})?", abort=True, err=True)
+        what = ", ".join(f"{name} {value}" for name, value in fitting.items()) or "no filter"
+        click.confirm(f"{doing.capitalize()} all your dead letters ({what})?", abort=True, err=True)
     call = build(run_ids) if run_ids else build(filter=fitting)
     with asking(url, as_json=as_json) as client:
         tell(client, call, show_it, as_json=as_json)

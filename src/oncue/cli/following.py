@@ -1,4 +1,4 @@
-"""Watching a run until it ends: a bar on terminals, its log when asked for."""
+"""Wait for a run to end, with a progress bar on terminals, or print its log meanwhile."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from oncue.domain.instants import SECOND, parse_duration
 if TYPE_CHECKING:
     from oncue.client import Client, Run
 
-LOOK = 0.5  # seconds
+LOG_POLL_INTERVAL = 0.5  # seconds
 END_WITH_THE_RUN = {True: 0, False: 1}  # exit codes, by whether the run succeeded
 
 
 def seconds(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
-    """An option that is a length of time."""
+    """Parse an option that is a duration, like 5m, into seconds."""
     try:
         return None if value is None else parse_duration(value, "") / SECOND
     except Invalid as wrong:
@@ -30,7 +30,7 @@ def seconds(_: click.Context, __: click.Parameter, value: str | None) -> float |
 
 
 def follow(client: Client, run_id: str, timeout: float | None, *, as_json: bool) -> bool:
-    """Wait for a run and show what it came to; whether it succeeded."""
+    """Wait for a run and print its outcome. Returns whether it succeeded."""
     from oncue.client import WaitTimeout, runs
 
     try:
@@ -63,13 +63,13 @@ def _watched(client: Client, run_id: str, timeout: float | None) -> Run:
 
 
 def follow_log(client: Client, run_id: str) -> Run:
-    """Print what a run logs as it comes, until it has ended."""
+    """Print a run's log as it grows, until the run ends."""
     told = ""
     while True:
-        run = client.runs.get(run_id)  # before the log: what it logged last is there once it is final
+        run = client.runs.get(run_id)  # read before the log: the log of a final run is complete
         log = client.runs.logs(run_id)
         say(log.removeprefix(told), nl=False)
         told = log
         if run.final:
             return run
-        Never().wait(LOOK)
+        Never().wait(LOG_POLL_INTERVAL)

@@ -1,4 +1,4 @@
-"""What has to be done so that the jobs of a set are as a file has them. Pure: jobs in, steps out."""
+"""Compute the steps that turn the stored jobs of a set into those of a file. Pure: jobs in, steps out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oncue.domain.instants import Instant
 from oncue.shapes.jobs import JobFields
 
 LIVE = ("active", "paused")
-TAG = "applied:"  # with the name of the set: the tag of every job that was applied
+TAG = "applied:"  # followed by the set's name: the tag of every applied job
 FIELDS = (*(name for name in JobFields.__annotations__ if name != "payload"), "payload")
 _IN_ANY_ORDER = ("tags", "labels")
 
@@ -28,7 +28,7 @@ class Action(StrEnum):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """Of one field, as it is read back and as the file has it; null: as is usual."""
+    """One field's stored value and the file's value; null: the default."""
 
     old: Any
     new: Any
@@ -38,11 +38,11 @@ class Step(msgspec.Struct, frozen=True):
     action: Action
     key: str
     fields: dict[str, Any] = {}
-    """What is sent for this key."""
+    """The request body for this key."""
     job_id: str | None = None
     changes: dict[str, Change] = {}
     owners: tuple[str, ...] = ()
-    """Of what is taken over: the sets that it belongs to; none: it was made by hand."""
+    """The sets that an adopted job belongs to; empty: it was created by hand."""
 
 
 def steps(
@@ -54,9 +54,10 @@ def steps(
     *,
     prune: bool,
 ) -> tuple[Step, ...]:
-    """`there` are the jobs with this tag or with a key of the file, as the API shows them.
+    """Compare the file's jobs with those that are stored.
 
-    Invalid: each field of the file that is wrong.
+    `there` are the jobs with this tag or with a key of the file, as the API shows them. Invalid: lists every wrong
+    field of the file.
     """
     known = _by_key(there, tag)
     problems: list[Problem] = []
@@ -80,8 +81,8 @@ def steps(
 
 
 def _by_key(there: Iterable[Mapping[str, Any]], tag: str) -> dict[str, Mapping[str, Any]]:
-    """The one job of each key. What lives comes before what has finished; only of this set is that looked at, and what
-    was cancelled never: another takes their place."""
+    """Pick one job for each key: an active or paused one, else a finished one of this set. A cancelled job never
+    counts: a new one takes over its key."""
     keyed = [job for job in there if job.get("key") is not None]
     finished = [job for job in keyed if job["status"] not in (*LIVE, "cancelled") and tag in job["tags"]]
     return {job["key"]: job for job in (*finished, *(job for job in keyed if job["status"] in LIVE))}
@@ -110,13 +111,13 @@ def _step(
 def _definition(
     fields: Mapping[str, Any], task_defaults: Mapping[str, Mapping[str, Any]], now: Instant
 ) -> dict[str, Any]:
-    """Every field with what it comes to, by the same reading that the server does."""
+    """Return every field with its effective value, read with the server's own code."""
     spec, payload = define(fields, task_defaults.get(fields.get("task", ""), {}), now)
     return {**msgspec.structs.asdict(spec), "payload": None if payload is None else msgspec.json.decode(payload)}
 
 
 def _read_back(job: Mapping[str, Any]) -> dict[str, Any]:
-    """A job as it is shown, as one would ask for it. A calendar is shown with the cron expression it became."""
+    """Turn a job from an answer into a request. Answers show a calendar with its cron expression; requests omit it."""
     fields = {name: job[name] for name in FIELDS if job.get(name) is not None}
     schedule = fields.get("schedule", {})
     if "calendar" in schedule:

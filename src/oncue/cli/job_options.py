@@ -1,4 +1,4 @@
-"""The options that say what a job is, for commands that make or change one."""
+"""The options that define a job, for the commands that create or change one."""
 
 from __future__ import annotations
 
@@ -8,35 +8,41 @@ from typing import Any
 import click
 import msgspec
 
-from oncue.domain.placement import Priority
-from oncue.domain.policy import Overlap
-
 JOB = (
     click.option("--task", help="The task to run."),
     click.option(
         "--schedule", metavar="WHEN", help='"now", an instant, a cron expression, "every 30s", or a JSON object.'
     ),
-    click.option("--timezone", metavar="ZONE", help="Of a cron expression: an IANA name, like Europe/Berlin."),
-    click.option("--payload", metavar="JSON|@FILE", help="The task's arguments, an object; @- reads standard input."),
-    click.option("--name", help="For people."),
-    click.option("--key", help="A stable name of yours, unique among your jobs."),
-    click.option("--queue", help="The queue it waits in."),
-    click.option("--priority", type=click.Choice([one.name.lower() for one in Priority])),
-    click.option("--tag", "tags", multiple=True, help="May be given several times."),
     click.option(
-        "--label", "labels", multiple=True, help="Goes only to workers that offer it. May be given several times."
+        "--timezone", metavar="ZONE", help="Time zone of a cron expression: an IANA name, like Europe/Berlin."
     ),
-    click.option("--max-retries", type=click.IntRange(0)),
-    click.option("--timeout", metavar="TIME", help="Of one attempt: 30s, 5m."),
-    click.option("--overlap", type=click.Choice([*Overlap])),
+    click.option("--payload", metavar="JSON|@FILE", help="The task's arguments as an object; @- reads standard input."),
+    click.option("--name", help="A name to show on screens."),
+    click.option("--key", help="Your own stable key, unique among your jobs."),
+    click.option("--queue", help="The queue of its runs."),
+    click.option("--priority", type=click.Choice(["high", "normal", "low"])),
+    click.option("--tag", "tags", multiple=True, help="A tag; repeatable."),
+    click.option("--label", "labels", multiple=True, help="Run only on workers with this label; repeatable."),
+    click.option("--max-retries", type=click.IntRange(0), help="Retries after a failed attempt."),
+    click.option("--timeout", metavar="TIME", help="Time limit of one attempt: 30s, 5m."),
+    click.option(
+        "--overlap",
+        type=click.Choice(["queue", "skip", "allow", "replace"]),
+        help="If an occurrence is due while the previous run is active.",
+    ),
     click.option(
         "--field",
         "fields",
         multiple=True,
         metavar="NAME=JSON",
-        help="Any other field; what is not JSON is text. May be given several times.",
+        help="Any other field; a value that is invalid JSON counts as text; repeatable.",
     ),
-    click.option("--file", "file", metavar="FILE", help="A definition in JSON to start from; - is standard input."),
+    click.option(
+        "--file",
+        "file",
+        metavar="FILE",
+        help="A JSON definition; other options override its fields; - reads standard input.",
+    ),
 )
 NAMES = {
     **{name: f"--{name}" for name in ("task", "schedule", "payload", "name", "key", "queue", "priority", "overlap")},
@@ -48,9 +54,9 @@ _AS_THEY_ARE = ("task", "name", "key", "queue", "priority", "max_retries", "time
 
 
 def job_fields(given: Mapping[str, Any], *, changing: bool = False) -> dict[str, Any]:
-    """The fields that these options ask for; whatever they leave out is not in it.
+    """Collect the fields given by the options; fields without an option are left out.
 
-    `changing` a job, a time zone may come alone: the rest of the schedule stays.
+    With `changing`, --timezone may be given alone: it keeps the rest of the schedule.
     """
     fields = {} if given["file"] is None else _object(_text(given["file"]), "--file")
     fields |= {name: given[name] for name in _AS_THEY_ARE if given[name] is not None}
@@ -60,14 +66,14 @@ def job_fields(given: Mapping[str, Any], *, changing: bool = False) -> dict[str,
     elif given["timezone"] is not None and changing:
         fields["schedule"] = {"timezone": given["timezone"]}
     elif given["timezone"] is not None:
-        raise click.UsageError("--timezone goes with a cron expression in --schedule")
+        raise click.UsageError("--timezone needs a cron expression in --schedule")
     if given["payload"] is not None:
         text = given["payload"]
         fields["payload"] = _object(_text(text[1:]) if text.startswith("@") else text.encode(), "--payload")
     for one in given["fields"]:
         name, equals, value = one.partition("=")
         if not equals:
-            raise click.UsageError(f"--field is NAME=JSON, and {one!r} has no =")
+            raise click.UsageError(f"--field {one!r} has no '='; write NAME=JSON, like start_within=10m")
         fields[name] = _json_or_text(value)
     return fields
 
@@ -85,14 +91,14 @@ def _text(file: str) -> bytes:
             content: bytes = opened.read()
             return content
     except OSError as wrong:
-        raise click.UsageError(f"{file} cannot be read: {wrong.strerror}") from None
+        raise click.UsageError(f"cannot read {file}: {wrong.strerror}") from None
 
 
 def _object(text: bytes, option: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError as wrong:
-        raise click.UsageError(f"{option} is no JSON object: {wrong}") from None
+        raise click.UsageError(f"{option} is not a JSON object: {wrong}") from None
 
 
 def _json_or_text(value: str) -> Any:

@@ -1,4 +1,4 @@
-"""`oncue jobs`: make jobs, look at them, change them, stop them."""
+"""`oncue jobs`: create, inspect, change and cancel jobs."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Examples:
   oncue jobs run JOB --wait
   oncue jobs explain JOB
 
-JOB is the id of a job, or its name if no other one that has not ended has it.
+JOB is the id of a job, or its name if only one active or paused job has that name.
 """
 
 
 @click.group("jobs", epilog=EXAMPLES)
 def command() -> None:
-    """Make jobs, look at them, change them, stop them."""
+    """Create, inspect, change and cancel jobs."""
 
 
 CREATE = """\b
@@ -47,15 +47,15 @@ Examples:
 
 @command.command("create", epilog=CREATE)
 @options(JOB)
-@click.option("--idempotency-key", metavar="TEXT", help="Make one job however often this command runs with it.")
+@click.option("--idempotency-key", metavar="TEXT", help="Create one job even if this command is repeated.")
 @options(SERVER)
 def create(url: str | None, as_json: bool, idempotency_key: str | None, **given: Any) -> None:
-    """Make a job. Without a schedule it runs now."""
+    """Create a job; without --schedule it runs now."""
     from oncue.client import jobs
 
     fields = job_fields(given)
     if "task" not in fields:
-        raise click.UsageError("name the task that it runs: --task NAME")
+        raise click.UsageError("--task is required, like --task hello")
     with asking(url, as_json=as_json, names=NAMES) as client:
         tell(client, jobs.create(idempotency_key=idempotency_key, **fields), show_job, as_json=as_json)
 
@@ -73,14 +73,14 @@ INSTANT is RFC 3339 with an offset: 2027-01-31T09:00:00Z.
 
 @command.command("list", epilog=LIST)
 @click.option("--status", type=click.Choice(["active", "paused", "finished", "cancelled"]))
-@click.option("--last-status", metavar="STATUS", help="Whose last run ended like this: succeeded, dead, …")
+@click.option("--last-status", metavar="STATUS", help="Jobs whose last run ended like this: succeeded, dead, …")
 @click.option("--task")
 @click.option("--name")
 @click.option("--tag")
 @click.option("--queue")
-@click.option("--from", "start_time", metavar="INSTANT", help="Whose next run is not before this.")
-@click.option("--until", "end_time", metavar="INSTANT", help="Whose next run is before this.")
-@click.option("--user", "user_id", help="Of this user; for administrators.")
+@click.option("--from", "start_time", metavar="INSTANT", help="Jobs whose next run is at this time or later.")
+@click.option("--until", "end_time", metavar="INSTANT", help="Jobs whose next run is before this.")
+@click.option("--user", "user_id", help="Jobs of this user (admin).")
 @options(PAGES, SERVER)
 def list_(url: str | None, as_json: bool, limit: int, **filters: Any) -> None:
     """List jobs, newest first."""
@@ -94,7 +94,7 @@ def list_(url: str | None, as_json: bool, limit: int, **filters: Any) -> None:
 @job_argument
 @options(SERVER)
 def show(url: str | None, as_json: bool, job: str) -> None:
-    """Show one job: its definition and how it stands."""
+    """Show a job's definition and status."""
     from oncue.client import jobs
 
     with asking(url, as_json=as_json) as client:
@@ -107,14 +107,14 @@ Examples:
   oncue jobs edit JOB --priority high --field start_within=null
   oncue jobs edit JOB --if-match 3 --payload @new.json
 
-What is not named stays as it is. Runs that have started are not touched.
+Fields without an option keep their values. Runs that have started do not change.
 """
 
 
 @command.command("edit", epilog=EDIT)
 @job_argument
 @options(JOB)
-@click.option("--if-match", metavar="VERSION", help="Only if this is still its version, as `show` tells it.")
+@click.option("--if-match", metavar="VERSION", help="Edit only if this is still the job's version; see `show`.")
 @options(SERVER)
 def edit(url: str | None, as_json: bool, job: str, if_match: str | None, **given: Any) -> None:
     """Change fields of a job."""
@@ -122,7 +122,7 @@ def edit(url: str | None, as_json: bool, job: str, if_match: str | None, **given
 
     fields = job_fields(given, changing=True)
     if not fields:
-        raise click.UsageError("name at least one field to change")
+        raise click.UsageError("no field to change; give at least one option, like --priority high")
     with asking(url, as_json=as_json, names=NAMES) as client:
         call = jobs.edit(job_id_of(client, job), if_match=if_match, **fields)
         tell(client, call, show_job, as_json=as_json)
@@ -132,7 +132,7 @@ def edit(url: str | None, as_json: bool, job: str, if_match: str | None, **given
 @job_argument
 @options(SERVER)
 def pause(url: str | None, as_json: bool, job: str) -> None:
-    """Let nothing of a job start until it is resumed."""
+    """Pause a job."""
     from oncue.client import jobs
 
     with asking(url, as_json=as_json) as client:
@@ -141,10 +141,14 @@ def pause(url: str | None, as_json: bool, job: str) -> None:
 
 @command.command("resume", epilog="\b\nExamples:\n  oncue jobs resume JOB\n  oncue jobs resume JOB --missed all")
 @job_argument
-@click.option("--missed", type=click.Choice(["skip", "last", "all"]), help="What the pause swallowed. [default: skip]")
+@click.option(
+    "--missed",
+    type=click.Choice(["skip", "last", "all"]),
+    help="Missed occurrences to run: none, the last one, or all. [default: skip]",
+)
 @options(SERVER)
 def resume(url: str | None, as_json: bool, job: str, missed: str | None) -> None:
-    """Let a job go on."""
+    """Resume a paused job."""
     from oncue.client import jobs
 
     with asking(url, as_json=as_json) as client:
@@ -153,11 +157,11 @@ def resume(url: str | None, as_json: bool, job: str, missed: str | None) -> None
 
 @command.command("cancel", epilog="\b\nExamples:\n  oncue jobs cancel JOB\n  oncue jobs cancel JOB --purge --yes")
 @job_argument
-@click.option("--purge", is_flag=True, help="Delete it, too, with its runs, results and logs; for administrators.")
-@click.option("--yes", is_flag=True, help="Do not ask whether to purge it. Only on terminals it is asked.")
+@click.option("--purge", is_flag=True, help="Also delete the job with its runs, results and logs (admin).")
+@click.option("--yes", is_flag=True, help="Purge without asking. Only terminals are asked.")
 @options(SERVER)
 def cancel(url: str | None, as_json: bool, job: str, purge: bool, yes: bool) -> None:
-    """End a job: nothing of it starts any more, and what runs is stopped."""
+    """Cancel a job and stop its running runs."""
     from oncue.client import jobs
 
     with asking(url, as_json=as_json) as client:
@@ -166,7 +170,7 @@ def cancel(url: str | None, as_json: bool, job: str, purge: bool, yes: bool) -> 
             tell(client, jobs.cancel(job_id), show_job, as_json=as_json)
             return
         if not yes and sys.stdin.isatty():
-            click.confirm(f"delete job {job_id} and all its runs, results and logs?", abort=True, err=True)
+            click.confirm(f"Delete job {job_id} and all its runs, results and logs?", abort=True, err=True)
         tell(client, jobs.purge(job_id), lambda _: say(f"purged {job_id}"), as_json=as_json)
 
 
@@ -174,17 +178,17 @@ RUN = """\b
 Examples:
   oncue jobs run JOB
   oncue jobs run JOB --wait
-  oncue jobs run JOB --wait --timeout 10m && echo "it went well"
+  oncue jobs run JOB --wait --timeout 10m && echo "succeeded"
 """
 
 
 @command.command("run", epilog=RUN)
 @job_argument
-@click.option("--wait", is_flag=True, help="Wait for the run to end; exit code 1 unless it succeeded.")
-@click.option("--timeout", metavar="TIME", callback=seconds, help="Wait no longer than this: 30s, 5m.")
+@click.option("--wait", is_flag=True, help="Wait for the run to end; exit code 0 only if it succeeded.")
+@click.option("--timeout", metavar="TIME", callback=seconds, help="Wait at most this long: 30s, 5m.")
 @options((URL, JSON))
 def run(url: str | None, as_json: bool, job: str, wait: bool, timeout: float | None) -> None:
-    """Run a job at once, beside its schedule."""
+    """Run a job now, in addition to its schedule."""
     from oncue.client import jobs
 
     with asking(url, as_json=as_json) as client:
@@ -199,7 +203,7 @@ def run(url: str | None, as_json: bool, job: str, wait: bool, timeout: float | N
 @job_argument
 @options(SERVER)
 def explain(url: str | None, as_json: bool, job: str) -> None:
-    """Say why a job has or has not run yet."""
+    """Explain why a job has or has not run."""
     from oncue.client import jobs
 
     with asking(url, as_json=as_json) as client:
@@ -210,7 +214,7 @@ def explain(url: str | None, as_json: bool, job: str) -> None:
 @job_argument
 @options(PAGES, SERVER)
 def occurrences(url: str | None, as_json: bool, job: str, limit: int, page_token: str | None) -> None:
-    """List what became of every nominal instant of its schedule."""
+    """List a job's occurrences with their outcomes."""
     from oncue.client import jobs
 
     def row(one: Occurrence) -> tuple[str, ...]:
@@ -231,16 +235,16 @@ Examples:
 
 @command.command("backfill", epilog=BACKFILL)
 @job_argument
-@click.option("--from", "start", required=True, metavar="INSTANT", help="From this on.")
-@click.option("--to", "end", required=True, metavar="INSTANT", help="Up to this.")
+@click.option("--from", "start", required=True, metavar="INSTANT", help="First time of the range.")
+@click.option("--to", "end", required=True, metavar="INSTANT", help="Last time of the range.")
 @options(SERVER)
 def backfill(url: str | None, as_json: bool, job: str, start: str, end: str) -> None:
-    """Run the occurrences of a stretch of time (again)."""
+    """Run all occurrences of a time range now."""
     from oncue.client import jobs
 
     with asking(url, as_json=as_json, names={"from": "--from", "to": "--to"}) as client:
-        tell(client, jobs.backfill(job_id_of(client, job), start, end), _show_made, as_json=as_json)
+        tell(client, jobs.backfill(job_id_of(client, job), start, end), _show_created, as_json=as_json)
 
 
-def _show_made(run_ids: tuple[str, ...]) -> None:
-    say(f"made {len(run_ids)} runs")
+def _show_created(run_ids: tuple[str, ...]) -> None:
+    say(f"created {len(run_ids)} runs")

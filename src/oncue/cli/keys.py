@@ -1,4 +1,4 @@
-"""`oncue keys`: API keys, made over the API by administrators, or in the store itself by whoever may reach it."""
+"""`oncue keys`: create, list and revoke API keys, through the API or directly in the database."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ Examples:
   oncue keys create --url https://jobs.example.org --user alice --role viewer
   export ONCUE_API_KEY=$(oncue keys create --json | jq -r .key)
 
-Where --url or ONCUE_URL names a server, and nothing names a store, the server makes it, with the key of an
-administrator. Otherwise it is made straight in the store: for when the first one is lost, or there is no server yet.
+With --url or ONCUE_URL, and without --engine, the server creates the key; this needs an admin key. Otherwise the
+command creates the key directly in the database, for when the first key is lost or no server runs yet.
 """
 
 
 @click.group("keys", epilog=EXAMPLES)
 def command() -> None:
-    """API keys: make, list and revoke them."""
+    """Create, list and revoke API keys."""
 
 
 @command.command("create", epilog=CREATE)
 @options(STORE, (URL,))
-@click.option("--user", default="admin", show_default=True, help="Whose key it is; made when new.")
+@click.option("--user", default="admin", show_default=True, help="Owner of the key; a new user is created.")
 @click.option("--role", type=click.Choice(["admin", "member", "viewer"]), default="admin", show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print an object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the key as an object.")
 def create(user: str, role: str, url: str | None, as_json: bool, **given: Any) -> None:
-    """Make a key, which is shown this once."""
+    """Create an API key; it is shown only once."""
     if url is not None and not given["engine"]:
         _ask_for(url, user, role, as_json=as_json)
     else:
@@ -71,13 +71,13 @@ def _store(user: str, role: str, given: dict[str, Any], *, as_json: bool) -> Non
 
 
 def _show(user: str, role: str, text: str) -> None:
-    say(f"The key of {user}, {role}, shown this once:\n  {text}")
+    say(f"The key of {user}, {role}, shown only once:\n  {text}")
 
 
 @command.command("list", epilog="\b\nExamples:\n  oncue keys list\n  oncue keys list --json | jq '.keys[].user_id'")
 @options(SERVER)
 def list_(url: str | None, as_json: bool) -> None:
-    """List the keys there are, without their secrets. For administrators."""
+    """List API keys without their secrets (admin)."""
     from oncue.client import keys
 
     def show(found: tuple[Key, ...]) -> None:
@@ -94,7 +94,7 @@ def list_(url: str | None, as_json: bool) -> None:
 @click.argument("key_id")
 @options(SERVER)
 def revoke(url: str | None, as_json: bool, key_id: str) -> None:
-    """Make a key good for nothing. For administrators."""
+    """Revoke an API key (admin)."""
     with asking(url, as_json=as_json) as client:
         client.keys.revoke(key_id)
         if as_json:

@@ -1,4 +1,4 @@
-"""The `oncue` command. A command's file is imported when it is asked for: none pays for what the others need."""
+"""The `oncue` command. Each subcommand's file is imported on first use, so that starting stays quick."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 from oncue import __version__
 
-# Each a file beside this one that holds a `command`, in the order in which they are listed.
+# Each is a file in this folder that holds a `command`, in the order of the help page.
 COMMANDS = (
     "up",
     "jobs",
@@ -47,15 +47,15 @@ Examples:
 
 \b
 Exit codes:
-  0  done
-  1  refused or failed: standard error says which field is wrong, and what to write
-  2  the command line was not understood
+  0  success
+  1  refused or failed; standard error names the wrong field and a valid value
+  2  the command line has an error
   3  no server answered
 
 \b
 Environment:
-  ONCUE_URL      the server that client commands ask, else http://127.0.0.1:8470
-  ONCUE_API_KEY  their key, else that of a server on this machine, from its data directory
+  ONCUE_URL      the server for client commands (default: http://127.0.0.1:8470)
+  ONCUE_API_KEY  the API key (default: the admin key in the data directory of a server on this machine)
 """
 
 
@@ -63,7 +63,7 @@ Environment:
 @click.version_option(__version__, prog_name="oncue", message="%(prog)s %(version)s")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Run jobs right on cue, at least once, with nothing silent."""
+    """Run jobs on schedule, at least once, and record every outcome."""
     if ctx.obj is None:
         from oncue.clock import SystemClock
 

@@ -1,4 +1,4 @@
-"""Jobs as people name them on the command line: by id, or by a name that only one of them has."""
+"""Resolve the JOB argument of a command: an id, or the name of one active or paused job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from oncue.client import Client
 
-MOST_TOLD = 5
+MOST_SHOWN = 5  # ids, when a name is ambiguous
 
 
 def job_argument(function: Any) -> Any:
@@ -19,7 +19,7 @@ def job_argument(function: Any) -> Any:
 
 
 def job_id_of(client: Client, job: str) -> str:
-    """An id as it is; a name as the id of the job that has it and has not ended. ClientError: none has, or several."""
+    """Return the id of the job that is meant. ClientError: no active or paused job has this name, or several have."""
     from oncue.client import ClientError
 
     try:
@@ -29,11 +29,13 @@ def job_id_of(client: Client, job: str) -> str:
     found = [
         one.job_id
         for status in ("active", "paused")
-        for one in islice(client.jobs.list(name=job, status=status, limit=MOST_TOLD), MOST_TOLD)
+        for one in islice(client.jobs.list(name=job, status=status, limit=MOST_SHOWN), MOST_SHOWN)
     ]
     if not found:
-        raise ClientError(f"no job that has not ended is called {job!r}: look with `oncue jobs list`")
+        raise ClientError(
+            f"No active or paused job matches {job!r}. Use an id or the exact name; see `oncue jobs list`."
+        )
     if len(found) > 1:
-        told = ", ".join(found[:MOST_TOLD])
-        raise ClientError(f"several jobs are called {job!r}: say which one by its id, {told}")
+        ids = ", ".join(found[:MOST_SHOWN])
+        raise ClientError(f"Several jobs are named {job!r}. Use the id of one of them: {ids}")
     return found[0]

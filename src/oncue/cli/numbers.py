@@ -1,4 +1,4 @@
-"""Numbers that options take."""
+"""Parse the numbers of options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 
 class FiniteRange(click.FloatRange):
-    """A range that holds numbers only: click's lets `nan` pass, since that is outside of nothing."""
+    """A range of finite numbers. click's own range accepts `nan`, which compares as neither below nor above."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number: float = super().convert(value, param, ctx)

@@ -1,4 +1,4 @@
-"""`oncue preview`: when a schedule fires, before anything is stored. Needs no server."""
+"""`oncue preview`: show when a schedule fires, without a server and without storing it."""
 
 from __future__ import annotations
 
@@ -45,26 +45,30 @@ INSTANT is RFC 3339 with an offset: 2027-01-31T09:00:00Z or 2027-01-31T10:00:00+
 @click.argument("schedule")
 @click.option("--timezone", default="UTC", show_default=True, metavar="ZONE", help="IANA name, like Europe/Berlin.")
 @click.option(
-    "--count", type=click.IntRange(1, MOST_SHOWN), default=USUALLY_SHOWN, show_default=True, help="How many to show."
+    "--count",
+    type=click.IntRange(1, MOST_SHOWN),
+    default=USUALLY_SHOWN,
+    show_default=True,
+    help="Number of occurrences to show.",
 )
-@click.option("--after", metavar="INSTANT", help="Show what comes later than this. [default: now]")
+@click.option("--after", metavar="INSTANT", help="Show occurrences after this. [default: now]")
 @click.option(
     "--dst-gap",
     type=click.Choice([policy.value for policy in DstGap]),
     default=DstGap.SHIFT.value,
     show_default=True,
-    help="A fixed time that the clock jumps over: right after the gap, or not at all.",
+    help="A fixed time skipped by daylight saving: run it right after the gap (shift), or skip it.",
 )
 @click.option(
     "--dst-fold",
     type=click.Choice([policy.value for policy in DstFold]),
     default=DstFold.FIRST.value,
     show_default=True,
-    help="A fixed time that comes twice: the first time, or both.",
+    help="A fixed time repeated by daylight saving: run it the first time, or both times.",
 )
-@click.option("--jitter", metavar="LENGTH", help="Start each up to this much later, like 30s.")
-@click.option("--start-at", metavar="INSTANT", help="Nothing before this; an interval counts from here.")
-@click.option("--end-at", metavar="INSTANT", help="Nothing after this.")
+@click.option("--jitter", metavar="LENGTH", help="Delay each start by a random time up to this, like 30s.")
+@click.option("--start-at", metavar="INSTANT", help="No occurrence before this; intervals count from here.")
+@click.option("--end-at", metavar="INSTANT", help="No occurrence after this.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def command(
@@ -83,7 +87,7 @@ def command(
 ) -> None:
     """Show when SCHEDULE fires next, in UTC and in its time zone.
 
-    Nothing is stored and no server is needed. Where daylight saving moves or doubles a time, a note says so.
+    Works without a server and stores nothing. A note marks each time that daylight saving moves or repeats.
     """
     now = clock.now()
     options = Asked(
@@ -106,7 +110,7 @@ def command(
 
 
 def _parse(text: str, options: Asked, now: Instant) -> Schedule:
-    """The text says when, the options the rest."""
+    """Combine the schedule's text with the other options."""
     match parse_schedule(text, now).kind:
         case Kind.NOW:
             asked = options
@@ -124,10 +128,10 @@ def _print(shown: Preview, timezone: str) -> None:
     rows = [[one.at, _readable(one.local), one.note or ""] for one in shown.occurrences]
     if not any(one.note for one in shown.occurrences):
         columns, rows = columns[:2], [row[:2] for row in rows]
-    print_table(shown.description, columns, rows, shown.skipped if rows else ("no occurrence is left",))
+    print_table(shown.description, columns, rows, shown.skipped if rows else ("no more occurrences",))
 
 
 def _readable(local: str) -> str:
-    """`2027-01-04T09:00:00.000+01:00` as `Mon 2027-01-04 09:00:00 +01:00`; the instant beside it has milliseconds."""
+    """Format `2027-01-04T09:00:00.000+01:00` as `Mon 2027-01-04 09:00:00 +01:00`; the UTC column has milliseconds."""
     there = datetime.fromisoformat(local)
     return f"{there:%a %Y-%m-%d %H:%M:%S} {local[23:]}"

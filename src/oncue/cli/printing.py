@@ -1,4 +1,4 @@
-"""What commands print: tables with colours on terminals, plain columns in pipes, JSON when asked for."""
+"""Print tables with colours on terminals, plain columns in pipes, and JSON with --json."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oncue.domain.plain_text import showable
 
 LONGEST_CELL = 200
 
-# By the words that tables show, so that a table needs no colours of its own.
+# Keyed by cell text, so that no table names its own colours.
 STYLES = {
     **dict.fromkeys(("succeeded", "started", "create", "goal"), "green"),
     **dict.fromkeys(("dead", "missed", "lost", "prune"), "red"),
@@ -25,7 +25,7 @@ STYLES = {
 
 
 def say(words: str, *, nl: bool = True, err: bool = False) -> None:
-    """Everything that is printed goes through here: what others wrote must not command the terminal."""
+    """Print text without control sequences: other users' text must not control the terminal. All output goes here."""
     click.echo(showable(words), nl=nl, err=err)
 
 
@@ -34,7 +34,7 @@ def print_json(value: object, *, err: bool = False, indent: int = 2) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], below: Sequence[str] = ()) -> None:
-    """A title, its rows, and lines that go with them. The last column may be long: on terminals it is wrapped."""
+    """Print a title, the rows, and the lines `below`. On terminals the last column is wrapped."""
     if sys.stdout.isatty():
         _print_rich(title, columns, rows, below)
     else:
@@ -42,17 +42,17 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 
 
 def print_fields(title: str, fields: Sequence[tuple[str, str]]) -> None:
-    """A title, and below it a line for each field that says something."""
+    """Print a title and one line for each field that is not empty."""
     print_table(title, (), [(f"{name}:", value) for name, value in fields if value])
 
 
 def time(at: datetime | None) -> str:
-    """In UTC, to the second: `2027-01-04 08:00:00Z`."""
+    """Format in UTC, to the second: `2027-01-04 08:00:00Z`."""
     return "" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
 
 
 def text(value: Any) -> str:
-    """Anything in one line that a terminal can show: JSON for what is not text, and nothing for nothing."""
+    """Format any value on one printable line: text as it is, other values as JSON, empty values as ''."""
     if value is None or value == () or value == {} or value == []:
         return ""
     shown = value if isinstance(value, str) else msgspec.json.encode(value).decode()
@@ -79,7 +79,7 @@ def _print_rich(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 
 
 def rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Any:
-    """A table for a terminal. Text is never read as markup."""
+    """Build a table for a terminal. Cells are plain text, never markup."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text

@@ -1,4 +1,4 @@
-"""How a command says no: an exit code, and on standard error what is wrong and what to do about it."""
+"""End a command with an exit code, and print on standard error what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ UNREACHABLE = 3
 
 @contextmanager
 def refusals(names: Mapping[str, str], *, as_json: bool) -> Iterator[None]:
-    """Whatever is Invalid in this block ends the command.
+    """End the command when this block raises Invalid.
 
-    `names` says what the user calls a field, by its path. With `as_json` the problem is an object of the shape that
-    the REST API answers with. It goes to standard error all the same: whoever reads standard output finds results only.
+    `names` maps a field's path to the option the user typed. With `as_json` the problem is an object of the same shape
+    as in the REST API. It goes to standard error in both cases, so that standard output holds results only.
     """
     try:
         yield
@@ -43,7 +43,7 @@ def _problem(wrong: Invalid) -> dict[str, object]:
 
 
 def refuse(*lines: str, as_json: bool = False, title: str = "Refused", code: int = REFUSED) -> NoReturn:
-    """End the command with these lines; as JSON, as the detail of a problem that no server told."""
+    """End the command with these lines; as JSON they are the `detail` of a problem with status null."""
     if as_json:
         problem: dict[str, object] = {
             "type": "about:blank",

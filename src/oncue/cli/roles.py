@@ -1,4 +1,4 @@
-"""What the commands that run a role share: their options, and how they become settings."""
+"""Shared by the commands that run a role: their options, and turning options into settings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WHERE = (
         "--engine",
         envvar="ONCUE_ENGINE",
         metavar="URL",
-        help="Where state lives: sqlite:///file.db or postgresql://… [default: a file in the data directory]",
+        help="The database: sqlite:///file.db or postgresql://… [default: a file in the data directory]",
     ),
     click.option(
         "--data-dir",
@@ -40,25 +40,23 @@ WHERE = (
         default=DEFAULTS.data_dir,
         show_default=True,
         metavar="DIR",
-        help="The folder of everything local.",
+        help="The folder for local files: the default database and the admin key.",
     ),
 )
 STORE = (
     *WHERE,
     click.option(
-        "--keep-history", default="90d", show_default=True, metavar="TIME", help="How long ended runs are kept."
+        "--keep-history", default="90d", show_default=True, metavar="TIME", help="How long to keep finished runs."
     ),
     click.option(
         "--history-width",
         default="1d",
         show_default=True,
         metavar="TIME",
-        help="The time that one piece of history spans: pieces are dropped whole.",
+        help="Time range of one history partition; old history is dropped by partition.",
     ),
 )
-SAYING = (
-    click.option("--json", "as_json", is_flag=True, help="Say as JSON where it listens, or why it cannot start."),
-)
+SAYING = (click.option("--json", "as_json", is_flag=True, help="Print the address, or the error, as JSON."),)
 API_OPTIONS = (
     click.option("--host", default=DEFAULTS.host, show_default=True, help="The address to listen on."),
     click.option(
@@ -66,35 +64,36 @@ API_OPTIONS = (
         type=click.IntRange(0, 65535),
         default=DEFAULTS.port,
         show_default=True,
-        help="The port to listen on; 0: any free one.",
+        help="The port to listen on; 0: any free port.",
     ),
     click.option(
         "--quota-jobs",
         type=click.IntRange(0),
         default=DEFAULTS.quota_jobs,
         metavar="N",
-        help="Jobs that have not ended which a member may have. [default: any number]",
+        help="Active and paused jobs per member. [default: no limit]",
     ),
     click.option(
         "--quota-payload",
         type=click.IntRange(0),
         default=DEFAULTS.quota_payload,
         metavar="BYTES",
-        help="Bytes of payload in these jobs, all together. [default: any number]",
+        help="Total payload bytes of these jobs per member. [default: no limit]",
     ),
     click.option(
         "--quota-runs",
         type=click.IntRange(0),
         default=DEFAULTS.quota_runs,
         metavar="N",
-        help="Runs that a member has asked for by hand and that wait; 0: any number. [default: 100,000]",
+        help="Waiting runs per member started by hand (run now, backfill, retry, requeue); 0: no limit. "
+        "[default: 100,000]",
     ),
     click.option(
         "--quota-classes",
         type=click.IntRange(0),
         default=DEFAULTS.quota_classes,
         metavar="N",
-        help="Combinations of task, queue, priority, labels and size that a user may make. [default: 1,000]",
+        help="Combinations of task, queue, priority, labels and size per user. [default: 1,000]",
     ),
 )
 WORK = (
@@ -102,41 +101,41 @@ WORK = (
         "--tasks",
         multiple=True,
         metavar="FILE.py|MODULE[:ATTR]",
-        help="Where the tasks are. May be given several times.",
+        help="Where to load tasks from; repeatable.",
     ),
     click.option(
         "--concurrency",
         type=click.IntRange(1, 100_000),
         default=DEFAULTS.concurrency,
         show_default=True,
-        help="Async runs at a time.",
+        help="Slots for async tasks.",
     ),
     click.option(
         "--threads",
         type=click.IntRange(1, 1_000),
         default=DEFAULTS.threads,
         show_default=True,
-        help="Sync runs at a time.",
+        help="Slots for sync tasks.",
     ),
     click.option(
         "--processes",
         type=click.IntRange(0, 1_000),
         default=0,
-        help="Process-isolated runs and commands at a time. [default: one per processor]",
+        help="Slots for process-isolated tasks and commands. [default: one per CPU]",
     ),
     click.option(
         "--cpu",
         type=FiniteRange(0, 10_000),
         default=0,
         metavar="N",
-        help="Processors that its runs may ask for, all together. [default: those there are]",
+        help="CPUs to share among runs that request them. [default: all CPUs]",
     ),
     click.option(
         "--memory-mb",
         type=click.IntRange(0),
         default=0,
         metavar="MB",
-        help="Memory that its runs may ask for, all together. [default: what the machine has]",
+        help="Memory in MB to share among runs that request it. [default: all memory]",
     ),
     click.option(
         "--reserved-for-high",
@@ -144,7 +143,7 @@ WORK = (
         default=DEFAULTS.reserved_for_high,
         show_default=True,
         metavar="PART",
-        help="The part of its places that only runs of high priority get.",
+        help="Fraction of slots reserved for high-priority runs.",
     ),
     click.option(
         "--queues",
@@ -152,34 +151,38 @@ WORK = (
         show_default=True,
         metavar="A,B",
         callback=_listed,
-        help="The queues to take work from.",
+        help="The queues to take runs from.",
     ),
     click.option(
-        "--labels", default="", metavar="X,Y", callback=_listed, help="What this worker offers: gpu, a region."
+        "--labels", default="", metavar="X,Y", callback=_listed, help="Labels of this worker, such as gpu or a region."
     ),
-    click.option("--name", default="", help="What it is called on screens. [default: host and process number]"),
+    click.option("--name", default="", help="The worker's name on screens. [default: host and process id]"),
     click.option(
         "--lease",
         default="15s",
         show_default=True,
         metavar="TIME",
-        help="A worker silent for so long is dead, and its runs start elsewhere.",
+        help="Time without a heartbeat after which a worker counts as dead and its runs restart elsewhere.",
     ),
     click.option(
         "--grace",
         default="25s",
         show_default=True,
         metavar="TIME",
-        help="How long runs may finish when it is told to stop.",
+        help="Time for running runs to finish after a stop signal.",
     ),
-    click.option("--allow-commands", is_flag=True, help="Run the built-in task `command`: any program, as this user."),
+    click.option(
+        "--allow-commands",
+        is_flag=True,
+        help="Enable the built-in task `command`, which runs any program as this OS user.",
+    ),
 )
 GUARD = (
     click.option(
         "--http-allow",
         multiple=True,
         metavar="NETWORK",
-        help="A private network the built-in task `http` may reach: 10.1.0.0/16.",
+        help="Private network that the built-in task `http` may reach, like 10.1.0.0/16; repeatable.",
     ),
 )
 
@@ -194,7 +197,7 @@ def options(*groups: tuple[Callable[[F], F], ...]) -> Callable[[F], F]:
 
 
 def settings_of(**given: Any) -> Settings:
-    """The options as settings. Without an engine it is a file in the data directory."""
+    """Turn options into settings. Without --engine the database is a file in the data directory."""
     for field in ("keep_history", "history_width", "lease", "grace"):
         if field in given:
             given[field] = parse_duration(given[field], field, least=SECOND)
@@ -207,7 +210,7 @@ def settings_of(**given: Any) -> Settings:
 def run(
     role: str, work: Callable[[Settings], Coroutine[Any, Any, int]], given: dict[str, Any], *, as_json: bool
 ) -> None:
-    """Run a role until it is told to stop, and end with its exit code."""
+    """Run a role until a stop signal, and exit with its exit code."""
     from oncue import logs, open_files
 
     logs.configure(role)
@@ -216,7 +219,7 @@ def run(
 
 
 def storing(work: Callable[[Settings], Coroutine[Any, Any, T]], given: dict[str, Any], *, as_json: bool = False) -> T:
-    """Do something with the store that the options name. What is wrong with them, or with the store, is told."""
+    """Run `work` with the settings of the options. Invalid options, or an unusable database, end the command."""
     import uvloop
 
     with refusals(NAMES, as_json=as_json):
@@ -235,12 +238,12 @@ def _make_folder(name: str) -> None:
         Path(name).mkdir(parents=True, exist_ok=True)
     except OSError as no:
         raise Invalid.of(
-            "data_dir", "bad_folder", f"{name} cannot be a folder ({no.strerror}): name another one"
+            "data_dir", "bad_folder", f"cannot create the folder {name!r} ({no.strerror}); choose another folder"
         ) from None
 
 
 def door_opened(settings: Settings, as_json: bool, address: str, key: str | None) -> None:
-    """What whoever has just started a server wants to know."""
+    """Print the address of a server that has just started, and where its admin key is."""
     file = Path(settings.data_dir) / "admin.key"
     if as_json:
         kept = str(file) if file.exists() else None
@@ -253,8 +256,11 @@ def door_opened(settings: Settings, as_json: bool, address: str, key: str | None
 def _tell(file: Path, address: str, key: str | None) -> None:
     click.echo(f"oncue listens at {address}")
     if key is not None:
-        click.echo(f"The admin key, shown this once and kept in {file}:\n  {key}")
+        click.echo(f"The admin key, shown only once and kept in {file}:\n  {key}")
     elif file.exists():
         click.echo(f"The admin key is in {file}")
     else:
-        click.echo("The store has keys. Make another: oncue keys create --engine URL --role admin")
+        click.echo(
+            "API keys exist, but no key file is here. "
+            "Create a key: `oncue keys create --engine URL --user NAME --role admin`"
+        )

@@ -1,4 +1,4 @@
-"""`oncue runs`: look at runs, read their logs, stop them, try them anew."""
+"""`oncue runs`: inspect runs, read their logs, cancel and retry them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _run_id(function: Any) -> Any:
 
 @click.group("runs", epilog=EXAMPLES)
 def command() -> None:
-    """Look at runs, read their logs, stop them, try them anew."""
+    """Inspect runs, read their logs, cancel and retry them."""
 
 
 LIST = """\b
@@ -45,8 +45,8 @@ Examples:
 @click.option("--job", "job_id", metavar="JOB_ID")
 @click.option("--task")
 @click.option("--queue")
-@click.option("--from", "start_time", metavar="INSTANT", help="From this on.")
-@click.option("--until", "end_time", metavar="INSTANT", help="Before this.")
+@click.option("--from", "start_time", metavar="INSTANT", help="Runs scheduled for this time or later.")
+@click.option("--until", "end_time", metavar="INSTANT", help="Runs scheduled for before this.")
 @options(PAGES, SERVER)
 def list_(url: str | None, as_json: bool, limit: int, **filters: Any) -> None:
     """List runs, newest first."""
@@ -60,7 +60,7 @@ def list_(url: str | None, as_json: bool, limit: int, **filters: Any) -> None:
 @_run_id
 @options(SERVER)
 def show(url: str | None, as_json: bool, run_id: str) -> None:
-    """Show one run, with every attempt."""
+    """Show a run with all its attempts."""
     from oncue.client import runs
 
     with asking(url, as_json=as_json) as client:
@@ -76,10 +76,10 @@ Examples:
 
 @command.command("logs", epilog=LOGS)
 @_run_id
-@click.option("--follow", "-f", "following", is_flag=True, help="Go on until the run has ended.")
-@options((URL, click.option("--json", "as_json", is_flag=True, help="Print an object, once it is complete.")))
+@click.option("--follow", "-f", "following", is_flag=True, help="Print new lines until the run ends.")
+@options((URL, click.option("--json", "as_json", is_flag=True, help="Print the complete log as one object.")))
 def logs(url: str | None, as_json: bool, run_id: str, following: bool) -> None:
-    """Print what a run has logged."""
+    """Print a run's log."""
     with asking(url, as_json=as_json) as client:
         if as_json:
             if following:
@@ -91,12 +91,12 @@ def logs(url: str | None, as_json: bool, run_id: str, following: bool) -> None:
             say(client.runs.logs(run_id), nl=False)
 
 
-@command.command("wait", epilog="\b\nExamples:\n  oncue runs wait RUN_ID --timeout 10m && echo it went well")
+@command.command("wait", epilog="\b\nExamples:\n  oncue runs wait RUN_ID --timeout 10m && echo succeeded")
 @_run_id
-@click.option("--timeout", metavar="TIME", callback=seconds, help="No longer than this: 30s, 5m.")
+@click.option("--timeout", metavar="TIME", callback=seconds, help="Wait at most this long: 30s, 5m.")
 @options(SERVER)
 def wait(url: str | None, as_json: bool, run_id: str, timeout: float | None) -> None:
-    """Wait for a run to end; exit code 1 unless it succeeded."""
+    """Wait for a run to end; exit code 0 only if it succeeded."""
     with asking(url, as_json=as_json) as client:
         ended = follow(client, run_id, timeout, as_json=as_json)
     raise SystemExit(END_WITH_THE_RUN[ended])
@@ -106,7 +106,7 @@ def wait(url: str | None, as_json: bool, run_id: str, timeout: float | None) -> 
 @_run_id
 @options(SERVER)
 def cancel(url: str | None, as_json: bool, run_id: str) -> None:
-    """Stop a run: `cancelled` when that is certain, else `cancelling`."""
+    """Cancel a run: `cancelling` until its worker has stopped it."""
     from oncue.client import runs
 
     with asking(url, as_json=as_json) as client:
@@ -117,7 +117,7 @@ def cancel(url: str | None, as_json: bool, run_id: str) -> None:
 @_run_id
 @options(SERVER)
 def retry(url: str | None, as_json: bool, run_id: str) -> None:
-    """Try a dead run anew, as a run of its own."""
+    """Retry a dead run as a new run."""
     from oncue.client import runs
 
     with asking(url, as_json=as_json) as client:
@@ -128,7 +128,7 @@ def retry(url: str | None, as_json: bool, run_id: str) -> None:
 @_run_id
 @options(SERVER)
 def explain(url: str | None, as_json: bool, run_id: str) -> None:
-    """Say why a run has or has not started yet."""
+    """Explain why a run has or has not started."""
     from oncue.client import runs
 
     with asking(url, as_json=as_json) as client:

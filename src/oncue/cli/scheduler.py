@@ -1,4 +1,4 @@
-"""`oncue scheduler`: what turns occurrences into runs."""
+"""`oncue scheduler`: turn occurrences into runs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Examples:
   oncue scheduler --engine postgresql://user:password@db/oncue
   oncue scheduler --engine postgresql://… --keep-history 30d
 
-Any number may run on one engine; none is the leader, and when one dies the others plan on without a pause.
+Any number of schedulers may share one engine. There is no leader; when one dies, the others continue at once.
 """
 
 
 @click.command("scheduler", epilog=EXAMPLES)
 @options(STORE, SAYING)
 def command(as_json: bool, **given: Any) -> None:
-    """Run a scheduler: it plans runs, finds dead workers, and drops old history."""
+    """Run a scheduler: plan runs, detect dead workers, drop old history."""
     from oncue.app import scheduler
 
     run("scheduler", scheduler, given, as_json=as_json)

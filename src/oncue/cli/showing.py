@@ -1,4 +1,4 @@
-"""Jobs and runs as people read them."""
+"""Print jobs, runs and explanations as tables."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def show_job(job: Job) -> None:
 
 
 def schedule(found: dict[str, Any]) -> str:
-    """`cron 0 9 * * 1-5, timezone Europe/Berlin`; what is as usual is left out."""
+    """Format as `cron 0 9 * * 1-5, timezone Europe/Berlin`; default values are left out."""
     usual = {"timezone": "UTC", "dst_gap": "shift", "dst_fold": "first"}
     said = [f"{name} {text(value)}" for name, value in found.items() if usual.get(name) != value]
     return ", ".join(said) or "now"
@@ -90,7 +90,7 @@ def _attempt(one: Attempt) -> tuple[str, ...]:
 def show_explanation(found: Explanation) -> None:
     print_fields(
         f"{found.reason}: {found.detail}",
-        [("state", found.state), ("in its way", text(found.holder)), ("position", text(found.position))],
+        [("state", found.state), ("blocked by", text(found.holder)), ("position", text(found.position))],
     )
 
 

@@ -1,4 +1,4 @@
-"""`oncue top`: what is going on, as it goes on."""
+"""`oncue top`: watch queues, workers and running runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Examples:
   oncue top --once
   oncue top --json | jq '.queues[] | {name, depth}'
 
-Ctrl-C ends it. In a pipe, and with --json, it looks once.
+Ctrl-C quits. In a pipe, or with --json, it prints once and exits.
 """
 MOST_RUNS = 20
 
@@ -32,8 +32,10 @@ Section = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 
 
 @click.command("top", epilog=EXAMPLES)
-@click.option("--every", type=FiniteRange(0.2, 3_600), default=1.0, show_default=True, metavar="SECONDS")
-@click.option("--once", is_flag=True, help="Look once.")
+@click.option(
+    "--every", type=FiniteRange(0.2, 3_600), default=1.0, show_default=True, metavar="SECONDS", help="Refresh interval."
+)
+@click.option("--once", is_flag=True, help="Print once and exit.")
 @options(SERVER)
 def command(url: str | None, as_json: bool, every: float, once: bool) -> None:
     """Watch queues, workers and running runs."""
@@ -67,7 +69,7 @@ def _watch(client: Client, every: float) -> None:
                 Never().wait(every)
                 live.update(_screen(client), refresh=True)
     except KeyboardInterrupt:
-        pass  # how one leaves
+        pass  # the usual way to quit
 
 
 def _screen(client: Client) -> Any:
@@ -86,7 +88,7 @@ def _sections(client: Client) -> list[Section]:
     waiting = sum(queue.depth for queue in queues)
     return [
         (
-            f"queues, {waiting} runs not ended",
+            f"queues, {waiting} waiting or running runs",
             ("queue", "depth", "workers", "paused since"),
             [_queue(q) for q in queues],
         ),

@@ -1,4 +1,4 @@
-"""`oncue up`: everything with one command."""
+"""`oncue up`: run the API, a scheduler and a worker with one command."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Then, with the key it prints:
   curl http://127.0.0.1:8470/v1/jobs -H "Authorization: Bearer $ONCUE_API_KEY" \\
     -H "Content-Type: application/json" -d '{"task": "http", "payload": {"url": "https://example.org"}}'
 
-Ctrl-C lets runs finish within --grace and hands the rest back; a second one stops at once.
+On Ctrl-C running runs finish within --grace and the rest return to the queue. A second Ctrl-C stops at once.
 """
 
 
 @click.command("up", epilog=EXAMPLES)
 @options(STORE, API_OPTIONS, WORK, GUARD, SAYING)
 def command(as_json: bool, **given: Any) -> None:
-    """Run everything: the API, a scheduler, and a worker that is watched and restarted."""
+    """Run the API, a scheduler and a worker together."""
     from oncue.app import up
 
     run("up", lambda settings: up(settings, partial(door_opened, settings, as_json)), given, as_json=as_json)

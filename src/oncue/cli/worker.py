@@ -1,4 +1,4 @@
-"""`oncue worker`: what runs tasks."""
+"""`oncue worker`: execute runs."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Examples:
   oncue worker --engine postgresql://user:password@db/oncue --tasks shop/tasks.py
   oncue worker --engine … --tasks shop.jobs --queues mail,reports --labels gpu --concurrency 200
 
-Any number may run on one engine. SIGTERM or Ctrl-C: it takes nothing new, lets runs finish within --grace, and hands
-the rest back without spending an attempt; a second signal stops at once.
+Any number of workers may share one engine. On SIGTERM or Ctrl-C a worker takes no new runs, lets running runs finish
+within --grace, and returns the rest to the queue without using up an attempt. A second signal stops it at once.
 """
 
 
 @click.command("worker", epilog=EXAMPLES)
 @options(STORE, WORK, GUARD, SAYING)
 def command(as_json: bool, **given: Any) -> None:
-    """Run a worker: it takes runs when they are due and executes them."""
+    """Run a worker, which executes runs when they are due."""
     from oncue.app import worker
 
     run("worker", worker, given, as_json=as_json)

@@ -1,4 +1,4 @@
-"""The Python client. Needs httpx2 and msgspec, and nothing of the server.
+"""The Python client. Needs httpx2 and msgspec only, no server package.
 
 from oncue.client import Client
 

@@ -1,4 +1,4 @@
-"""Where the server is and with which key to ask it: what was given, else the environment, else what is local."""
+"""Find the server's address and the API key: from arguments, else the environment, else the local defaults."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Address(msgspec.Struct, frozen=True):
     def local(self) -> bool:
         return urlsplit(self.url).hostname in _HERE
 
-    def __repr__(self) -> str:  # what is printed ends in logs
+    def __repr__(self) -> str:  # keeps the key out of logs
         return f"Address({self.url!r})"
 
 
 def find_address(url: str | None = None, key: str | None = None) -> Address:
-    """`ONCUE_URL` and `ONCUE_API_KEY` stand in for what is left out.
+    """Find address and key. `ONCUE_URL` and `ONCUE_API_KEY` replace missing arguments.
 
-    Without a key, that of a server started here is taken: `admin.key` in `ONCUE_DATA_DIR`, or in `.oncue`. It is only
-    ever sent to this machine.
+    Without a key, the admin key of a local server is used: `admin.key` in `ONCUE_DATA_DIR`, or in `.oncue`. It is sent
+    to this machine only.
     """
     found = Address(
         (url or os.environ.get("ONCUE_URL") or USUAL_URL).rstrip("/"),
@@ -37,7 +37,7 @@ def find_address(url: str | None = None, key: str | None = None) -> Address:
     )
     parts = urlsplit(found.url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{found.url!r} is not the address of a server: write it like {USUAL_URL}")
+        raise ValueError(f"{found.url!r} is not the address of a server; write it like {USUAL_URL}")
     if found.key is None and found.local:
         return Address(found.url, _local_key())
     return found

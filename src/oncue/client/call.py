@@ -1,4 +1,4 @@
-"""A call as a value: what is sent, how the answer is read, and whether it may be sent twice. No network in here."""
+"""A call as a value: what to send, how to read the answer, and whether it is safe to repeat. No network here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PROBLEM = frozenset({"type", "title", "status", "detail", "errors"})
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What came back; names of headers are in lower case."""
+    """The response; header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -30,7 +30,7 @@ class Answer(msgspec.Struct, frozen=True):
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds; a date in its place is not looked at."""
+        """Return the seconds of Retry-After; a date is ignored."""
         text = self.headers.get("retry-after", "")
         return float(text) if text.isascii() and text.isdecimal() else None
 
@@ -45,27 +45,28 @@ class Call(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     reads: bool = False
     """It changes nothing, whatever its method."""
     removes: bool = False
-    """Done once, there is nothing left to do it to: asked again, it is answered with 404."""
+    """It removes an object: repeated after success, it is answered with 404."""
     timeout: float | None = None
-    """Seconds that its answer may take; None: as many as the client gives to any."""
+    """Time limit of its answer in seconds; None: the client's default."""
 
     @property
     def repeatable(self) -> bool:
-        """Sending it twice comes to the same as once."""
+        """Whether sending it twice has the same effect as once."""
         return self.reads or self.method in _REPEATABLE or IDEMPOTENCY_KEY in self.headers
 
     def plain(self) -> Call[Any]:
-        """The same call, with the JSON of its answer as it came."""
+        """Return the same call with the plain JSON of its answer as the result."""
         return msgspec.structs.replace(self, parse=anything)
 
     def read(self, answer: Answer) -> T:
-        """The answer as a value, or the error it stands for."""
+        """Decode the answer, or raise the error it stands for."""
         if not 200 <= answer.status < 300:
             raise _error(answer)
         try:
             return self.parse(answer)
         except msgspec.MsgspecError as unreadable:
-            raise NotOncue(f"{self.method} {self.path} was answered with something else: {unreadable}") from None
+            message = f"The answer to {self.method} {self.path} is not from an oncue server: {unreadable}"
+            raise NotOncue(message) from None
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
@@ -76,18 +77,18 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
 
 
 def following(call: Call[Page[T]], token: str) -> Call[Page[T]]:
-    """The call for the page after the one that named this token."""
+    """Return the call for the next page, after the one that had this token."""
     return msgspec.structs.replace(call, params={**call.params, "page_token": token})
 
 
-# ------------------------------------------------------------------------------------------------------ making calls
+# ----------------------------------------------------------------------------------------------------- building calls
 
 
 def path(*parts: str) -> str:
-    """`path("jobs", "a/b", "runs")` is `/v1/jobs/a%2Fb/runs`."""
+    """Build a path: `path("jobs", "a/b", "runs")` is `/v1/jobs/a%2Fb/runs`."""
     for part in parts:
         if part in ("", ".", ".."):
-            raise ValueError(f"{part!r} is neither an id nor a name")
+            raise ValueError(f"{part!r} is not a valid id or name")
     return "/".join(["/v1", *(quote(part, safe="") for part in parts)])
 
 
@@ -96,7 +97,7 @@ def get(where: str, parse: Parse[T], **params: Any) -> Call[T]:
 
 
 def make(where: str, parse: Parse[T], body: Any = None, idempotency_key: str | None = None) -> Call[T]:
-    """A POST that makes something. Its key is the same however often it is sent, so that it makes it once."""
+    """Build a POST that creates an object. Retries send the same idempotency key, so that it creates one only."""
     headers = {IDEMPOTENCY_KEY: idempotency_key or str(uuid4())}
     return change("POST", where, parse, body, headers)
 
@@ -129,7 +130,7 @@ def model(kind: type[T]) -> Parse[T]:
 
 
 def field(name: str, kind: type[T]) -> Parse[T]:
-    """One member of the object that came."""
+    """Read one member of the answer's object."""
     return lambda answer: msgspec.convert(_member(_object(answer), name), kind)
 
 
@@ -152,7 +153,7 @@ def text(answer: Answer) -> str:
 
 
 def nothing(answer: Answer) -> None:
-    """That it was done is all there is to know."""
+    """Ignore the body of the answer."""
 
 
 def _object(answer: Answer) -> dict[str, Any]:
@@ -161,7 +162,7 @@ def _object(answer: Answer) -> dict[str, Any]:
 
 def _member(found: dict[str, Any], name: str) -> Any:
     if name not in found:
-        raise msgspec.ValidationError(f"it has no {name}")
+        raise msgspec.ValidationError(f"the field {name!r} is missing")
     return found[name]
 
 
@@ -173,7 +174,7 @@ class _Problem(msgspec.Struct):
 
 
 def _error(answer: Answer) -> OncueApiError:
-    """What an answer that says no stands for. A proxy's page has no problem in it: then its status is all we know."""
+    """Build the error of a refusal. A proxy's page has no problem object: then only the status is known."""
     try:
         told = msgspec.json.decode(answer.body, type=_Problem)
         members = _object(answer)

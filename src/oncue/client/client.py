@@ -1,4 +1,4 @@
-"""The client that waits for its answers. `async_client.py` has its twin, with the same parts and names."""
+"""The synchronous client. `async_client.py` has the asynchronous one, with the same resources and methods."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Resource:
 
 
 class Method(Generic[P, T]):
-    """A method that asks one call and returns what came of it."""
+    """A method that sends one call and returns its result."""
 
     def __init__(self, build: Callable[P, Call[T]]) -> None:
         self._build = build
@@ -45,7 +45,7 @@ class Method(Generic[P, T]):
 
 
 class PagedMethod(Generic[P, T]):
-    """A method that goes through a list, page by page, while it is iterated over."""
+    """A method that iterates over a list and fetches its pages as needed."""
 
     def __init__(self, build: Callable[P, Call[Page[T]]]) -> None:
         self._build = build
@@ -90,9 +90,9 @@ class Runs(Resource):
     explain = Method(runs.explain)
 
     def wait(self, run_id: str, timeout: float | None = None, seen: Callable[[Run], None] | None = None) -> Run:
-        """The run, once it is final. Raises `WaitTimeout` after so many seconds; the run goes on.
+        """Wait until a run is final, and return it. Raises `WaitTimeout` after `timeout` seconds; the run continues.
 
-        `seen` is called with the run each time it is looked at, to show progress for instance.
+        `seen` is called with the run at each poll, for instance to show progress.
         """
         return self._client.send(wait(run_id, timeout, seen, self._client.retry_policy))
 
@@ -130,10 +130,10 @@ class Keys(Resource):
 
 
 class Client(Resource):
-    """Talks to a server; may be shared by threads. Close it, or use it in a `with` block.
+    """Calls a server; threads may share it. Close it, or use it in a `with` block.
 
-    `timeout` is for each answer, in seconds. What is safe to repeat is repeated when no answer comes, or one that says
-    "not now": `retries` times and for `retry_for` seconds at most.
+    `timeout` is the time limit of each answer, in seconds. Calls that are safe to repeat are retried when no answer
+    arrives, or a temporary refusal: at most `retries` times and for `retry_for` seconds.
     """
 
     me = Method(keys.mine)
@@ -165,11 +165,11 @@ class Client(Resource):
         self._http = httpx2.Client(**http_options(address, timeout), transport=transport)
 
     def ask(self, call: Call[T]) -> T:
-        """What one call comes to."""
+        """Send one call and return its result."""
         return self.send(ask(call, self.retry_policy))
 
     def through(self, call: Call[Page[T]]) -> Iterator[T]:
-        """Every item of a list, from the page that this call asks for on."""
+        """Yield every item of a list, from the page of this call on."""
         page = self.ask(call)
         yield from page.items
         while page.next_page_token is not None:
@@ -177,10 +177,10 @@ class Client(Resource):
             yield from page.items
 
     def events(self, last_event_id: str | None = None) -> Iterator[Event]:
-        """What happens to your jobs and runs, as it happens; without an end.
+        """Yield the events of your jobs and runs as they happen, without an end.
 
-        A connection that breaks is made anew and goes on where it was. An event that is a `resync` says that some may
-        be missing. Raises `ServerUnreachable` after `retries` failures in a row.
+        After an interruption the stream reconnects and resumes. A `resync` event says that events may be missing.
+        Raises `ServerUnreachable` after `retries` failures in a row.
         """
         place = Following(last_event_id, self.retry_policy)
         while True:

@@ -20,8 +20,8 @@ def page(
     limit: int | None = None,
     page_token: str | None = None,
 ) -> Call[Page[DeadLetter]]:
-    """Runs that used up their attempts, with payload and attempts: those that fit every filter given. `start_time`
-    and `end_time` bound when they were wanted; `limit` is the size of a page."""
+    """List dead letters that match all filters, with payload and attempts. `start_time` and `end_time` bound the time
+    they were scheduled for; `limit` is the size of a page."""
     return get(
         path("dead-letters"),
         page_of("dead_letters", DeadLetter),
@@ -36,7 +36,7 @@ def page(
 
 
 def show(run_id: str) -> Call[DeadLetter]:
-    """A dead run with its payload, also after somebody dealt with it. Other runs come without a payload."""
+    """Get a dead run with its payload, also after it was requeued or discarded. Other runs have no payload."""
     return get(path("runs", run_id), model(DeadLetter))
 
 
@@ -46,7 +46,7 @@ def requeue(
     filter: Mapping[str, Any] | None = None,  # noqa: A002 - the field's name
     idempotency_key: str | None = None,
 ) -> Call[Requeued]:
-    """A new run for each of these dead letters, or for each that fits the filter."""
+    """Requeue these dead letters, or all that match the filter, each as a new run."""
     return make(path("dead-letters", "requeue"), model(Requeued), _which(run_ids, filter), idempotency_key)
 
 
@@ -55,11 +55,11 @@ def discard(
     *,
     filter: Mapping[str, Any] | None = None,  # noqa: A002 - the field's name
 ) -> Call[int]:
-    """These are dead letters no more, or those that fit the filter; how many. The runs stay in history."""
+    """Discard these dead letters, or all that match the filter. Returns how many. Their runs stay in the history."""
     return change("POST", path("dead-letters", "discard"), field("count", int), _which(run_ids, filter))
 
 
 def _which(run_ids: Iterable[str] | None, fitting: Mapping[str, Any] | None) -> dict[str, Any]:
     if (run_ids is None) == (fitting is None):
-        raise ValueError("say which ones: either run_ids or a filter")
+        raise ValueError("pass either run_ids or filter")
     return {"filter": dict(fitting)} if run_ids is None and fitting is not None else {"run_ids": list(run_ids or ())}

@@ -1,20 +1,20 @@
 """Every error the client raises on purpose.
 
 ClientError
-├── ServerUnreachable      no answer came; a change may or may not have been made
-├── NotOncue               an answer came, but not one of this API: another server has this address
-├── WaitTimeout            what was waited for did not happen in time; it goes on
-└── OncueApiError          the server said no; carries the problem it told
-    ├── BadRequest         the request cannot be read                              (400)
-    ├── Unauthorized       no key, or not a good one                               (401)
-    ├── Forbidden          the key's role does not allow it                        (403)
-    ├── NotFound           there is no such thing, or it is not yours              (404)
-    ├── Conflict           the thing's state does not allow it                     (409)
-    ├── Stale              it was changed since it was read: read it again         (412)
-    ├── TooLarge           send less at a time                                     (413)
-    ├── Invalid            read, but wrong; `errors` names each field              (422)
-    ├── TooManyRequests    slower, please; `retry_after` seconds                   (429)
-    └── Unavailable        the store is away, or a proxy finds no server           (502, 503, 504)
+├── ServerUnreachable      no answer; the request may or may not have been applied
+├── NotOncue               the answer is not from this API: another server has this address
+├── WaitTimeout            the run did not end in time; it continues
+└── OncueApiError          the server refused; carries the problem from the answer
+    ├── BadRequest         the request is not readable                             (400)
+    ├── Unauthorized       missing or invalid API key                              (401)
+    ├── Forbidden          the key's role does not allow this                      (403)
+    ├── NotFound           not found, or owned by another user                     (404)
+    ├── Conflict           the object's state does not allow this                  (409)
+    ├── Stale              the object changed since it was read: read it again     (412)
+    ├── TooLarge           the request is too large                                (413)
+    ├── Invalid            readable but wrong; `errors` names each field           (422)
+    ├── TooManyRequests    rate limit exceeded; retry after `retry_after` seconds  (429)
+    └── Unavailable        the database is unavailable, or a proxy has no server   (502, 503, 504)
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import msgspec
 
 
 class FieldProblem(msgspec.Struct, frozen=True):
-    """One thing wrong with one field. `path` is dotted, `code` is stable, `message` is for people."""
+    """One problem with one field. `path` is dotted, `code` is stable, `message` is for people."""
 
     path: str = ""
     code: str = ""
@@ -35,29 +35,29 @@ class FieldProblem(msgspec.Struct, frozen=True):
 
 
 class ClientError(Exception):
-    """The root: `except ClientError` catches whatever the client raises on purpose."""
+    """The root: `except ClientError` catches every error that the client raises on purpose."""
 
 
 class ServerUnreachable(ClientError):
-    """No answer came. Unless `sent` is false, what was asked for may have been done: look before you ask again."""
+    """No answer arrived. Unless `sent` is false, the request may have been applied: check before you repeat it."""
 
     def __init__(self, url: str, why: str, *, sent: bool) -> None:
-        super().__init__(f"no answer from {url}: {why}" if sent else f"no server at {url}: {why}")
+        super().__init__(f"No answer from {url}: {why}" if sent else f"No server at {url}: {why}")
         self.url = url
         self.why = why
         self.sent = sent
 
 
 class NotOncue(ClientError):
-    """An answer came that this API does not give."""
+    """The answer is not from this API."""
 
 
 class WaitTimeout(ClientError, TimeoutError):
-    """What was waited for did not happen in time. It was not stopped: wait again, or cancel it."""
+    """The run did not end in time. It continues: wait again, or cancel it."""
 
 
 class OncueApiError(ClientError):
-    """The server said no. The members of its problem are attributes; those beyond the usual are in `members`."""
+    """The server refused. The standard members of its problem are attributes; all others are in `members`."""
 
     def __init__(
         self,
@@ -81,43 +81,43 @@ class OncueApiError(ClientError):
 
 
 class BadRequest(OncueApiError):
-    """The request cannot be read."""
+    """The request is not readable."""
 
 
 class Unauthorized(OncueApiError):
-    """No key, or not a good one."""
+    """Missing or invalid API key."""
 
 
 class Forbidden(OncueApiError):
-    """The key's role does not allow it."""
+    """The key's role does not allow this."""
 
 
 class NotFound(OncueApiError):
-    """There is no such thing, or it is not yours: the two look the same on purpose."""
+    """Not found, or owned by another user: the two look the same on purpose."""
 
 
 class Conflict(OncueApiError):
-    """The thing's state does not allow it. About a run, `members` has its `run_status`."""
+    """The object's state does not allow this. For a run, `members` has its `run_status`."""
 
 
 class Stale(OncueApiError):
-    """It was changed since it was read. Read it again, then decide again."""
+    """The object changed since it was read. Read it again, then decide again."""
 
 
 class TooLarge(OncueApiError):
-    """Send less at a time."""
+    """The request is too large. Send less at a time."""
 
 
 class Invalid(OncueApiError):
-    """Read, but wrong. Nothing was stored; `errors` names each field."""
+    """Readable but wrong. Nothing was stored; `errors` names each field."""
 
 
 class TooManyRequests(OncueApiError):
-    """Nothing was done. Ask again after `retry_after` seconds."""
+    """Rate limit exceeded. Nothing was done; retry after `retry_after` seconds."""
 
 
 class Unavailable(OncueApiError):
-    """The store is away, or a proxy finds no server. It may or may not have been done."""
+    """The database is unavailable, or a proxy has no server. The request may or may not have been applied."""
 
 
 BY_STATUS: Mapping[int, type[OncueApiError]] = {

@@ -1,4 +1,4 @@
-"""A stream of events that goes on where it broke off. What both clients do alike, without the network."""
+"""Follow a stream of events and resume it after an interruption. Shared by both clients, without the network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from oncue.client.errors import NotOncue, ServerUnreachable
 
 CALL = get(path("events"), nothing)
 MEDIA_TYPE = "text/event-stream"
-LONGEST_SILENCE = 60.0  # seconds; servers send a sign of life more often than this
+LONGEST_SILENCE = 60.0  # seconds; servers send a keep-alive more often than this
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,32 +29,32 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Following:
-    """Where a stream is, and what to do when it breaks."""
+    """The position in a stream, and what to do when it breaks."""
 
     def __init__(self, last_event_id: str | None, retry_policy: RetryPolicy) -> None:
         self._last = last_event_id
         self._retry_policy = retry_policy
         self._failures = 0  # in a row, of connecting
-        self._fruitless = 0  # connections in a row that told nothing
+        self._fruitless = 0  # connections in a row without an event
         self._began = False
 
     def headers(self) -> dict[str, str]:
         return {} if self._last is None else {"Last-Event-ID": self._last}
 
     def connected(self, media_type: str) -> tuple[Event, ...]:
-        """Whoever comes back without having heard an id cannot tell from where to go on: something may be missing.
+        """Note a new connection. Returns a `resync` if the position is unknown, so that events may be missing.
 
-        NotOncue: this is no stream of events, but the page of a proxy for instance.
+        NotOncue: the answer is not a stream of events, but for instance the page of a proxy.
         """
         if media_type.partition(";")[0].strip().lower() != MEDIA_TYPE:
-            raise NotOncue(f"GET {CALL.path} was answered with {media_type or 'nothing'} instead of events")
+            raise NotOncue(f"GET {CALL.path} returned {media_type or 'no content type'} instead of events.")
         self._failures = 0
         unsure = self._began and self._last is None
         self._began = True
         return (Event(kind="resync"),) if unsure else ()
 
     def heard(self, kind: str, data: str, event_id: str) -> tuple[Event, ...]:
-        """What is told without data is no event: it says only where the stream is."""
+        """Note one message. A message without data is not an event; it only carries the position."""
         if event_id:
             self._last = event_id
         if not data:
@@ -63,13 +63,13 @@ class Following:
         return (Event(kind=kind, id=event_id or None, data=_decoded(data)),)
 
     def refused(self, answer: Answer) -> float:
-        """How many seconds to pause; raises what the answer stands for if asking again would not help."""
+        """Return the seconds to pause; raises the error of the answer if a retry does not help."""
         if answer.status not in PASSING:
             CALL.read(answer)
         return self.broken(f"status {answer.status}", answer.retry_after)
 
     def broken(self, why: str, at_least: float | None = None) -> float:
-        """How many seconds to pause before the next try. ServerUnreachable: it has failed too often in a row."""
+        """Return the seconds to pause before the next retry. ServerUnreachable: it failed too often in a row."""
         self._failures += 1
         self._fruitless += 1
         if self._failures > self._retry_policy.retries:
@@ -78,7 +78,7 @@ class Following:
 
 
 def _decoded(data: str) -> Any:
-    """Data is JSON; what is not is kept as text."""
+    """Decode JSON; other data stays text."""
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:

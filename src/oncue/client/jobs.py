@@ -16,31 +16,31 @@ _run_ids: Parse[tuple[str, ...]] = field("run_ids", tuple[str, ...])
 
 
 def create(*, idempotency_key: str | None = None, **fields: Unpack[JobFields]) -> Call[Job]:
-    """Make a job. Only `task` is needed; without a schedule it runs now.
+    """Create a job. Only `task` is required; without a schedule it runs now.
 
-    However often it has to be sent, it makes one job. With an `idempotency_key` of your own that also holds for calls
-    that you repeat yourself, after a crash for instance.
+    Automatic retries create one job only. With an `idempotency_key` of your own, this also holds when you repeat the
+    call yourself, for instance after a crash.
     """
     return make(path("jobs"), _job, fields, idempotency_key)
 
 
 def create_many(jobs: Iterable[JobFields], *, idempotency_key: str | None = None) -> Call[tuple[str, ...]]:
-    """Make up to 10,000 jobs, all or none; their ids, in this order."""
+    """Create up to 10,000 jobs in one transaction. Returns their ids in this order."""
     return make(path("jobs", "batch"), _ids, {"jobs": list(jobs)}, idempotency_key)
 
 
 def put(key: str, /, **fields: Unpack[JobFields]) -> Call[Job]:
-    """Make the job with this stable key of yours, or replace its whole definition."""
+    """Create or replace the job with this key."""
     return change("PUT", path("jobs", "by-key", key), _job, fields)
 
 
 def show(job_id: str) -> Call[Job]:
-    """One job: its definition and how it stands."""
+    """Get a job: its definition and status."""
     return get(path("jobs", job_id), _job)
 
 
 def show_by_key(key: str) -> Call[Job]:
-    """Your own job with this stable key, or, if it has ended, the one that had it last."""
+    """Get your job with this key: the active or paused one, else the last one that had the key."""
     return get(path("jobs", "by-key", key), _job)
 
 
@@ -58,8 +58,8 @@ def page(
     limit: int | None = None,
     page_token: str | None = None,
 ) -> Call[Page[Job]]:
-    """Your jobs, those that fit every filter given. `start_time` and `end_time` bound the next run; `limit` is the
-    size of a page; `user_id` is for administrators."""
+    """List jobs that match all filters. `start_time` and `end_time` bound the next run; `limit` is the size of a page;
+    `user_id` is for administrators."""
     return get(
         path("jobs"),
         page_of("jobs", Job),
@@ -78,62 +78,62 @@ def page(
 
 
 def edit(job_id: str, *, if_match: int | str | None = None, **fields: Unpack[JobFields]) -> Call[Job]:
-    """Change these fields of a job, for every occurrence that has not started.
+    """Change fields of a job, for every occurrence that has not started.
 
-    With `if_match`, the `version` that you read: raises `Stale`, and changes nothing, if somebody was quicker.
+    Pass the `version` that you read as `if_match` to raise `Stale`, and change nothing, if the job has changed since.
     """
     headers = {} if if_match is None else {"If-Match": _etag(if_match)}
     return change("PATCH", path("jobs", job_id), _job, fields, headers)
 
 
 def pause(job_id: str) -> Call[Job]:
-    """Nothing of it starts until it is resumed, but what is asked for by hand; what runs goes on."""
+    """Pause a job. Active runs continue, and runs started by hand still start."""
     return change("POST", path("jobs", job_id, "pause"), _job)
 
 
 def resume(job_id: str, *, missed: str | None = None) -> Call[Job]:
-    """Its schedule goes on from now. `missed`: "skip", "last" or "all" of what the pause swallowed is made up for."""
+    """Resume a paused job from now on. `missed` decides which missed occurrences run: "skip", "last" or "all"."""
     return change("POST", path("jobs", job_id, "resume"), _job, None if missed is None else {"missed": missed})
 
 
 def cancel(job_id: str) -> Call[Job]:
-    """Nothing of it starts after this; what runs is being stopped."""
+    """Cancel a job and stop its running runs."""
     return change("DELETE", path("jobs", job_id), _job)
 
 
 def purge(job_id: str) -> Call[None]:
-    """Remove a job and all that is known of it. For administrators."""
+    """Delete a job with its runs, results and logs. For administrators."""
     return Call(method="DELETE", path=path("jobs", job_id), parse=nothing, params={"purge": "true"}, removes=True)
 
 
 def run_now(job_id: str, *, idempotency_key: str | None = None) -> Call[str]:
-    """One more run at once, beside the schedule; its id."""
+    """Run a job now, in addition to its schedule. Returns the run's id."""
     return make(path("jobs", job_id, "runNow"), field("run_id", str), idempotency_key=idempotency_key)
 
 
 def status(job_id: str) -> Call[JobState]:
-    """Its latest run."""
+    """Get the status of a job's latest run."""
     return get(path("jobs", job_id, "status"), model(JobState))
 
 
 def runs_page(job_id: str, *, limit: int | None = None, page_token: str | None = None) -> Call[Page[Run]]:
-    """Its runs, newest first."""
+    """List a job's runs, newest first."""
     return get(path("jobs", job_id, "runs"), page_of("runs", Run), limit=limit, page_token=page_token)
 
 
 def occurrences_page(job_id: str, *, limit: int | None = None, page_token: str | None = None) -> Call[Page[Occurrence]]:
-    """What became of every nominal instant of its schedule, newest first."""
+    """List a job's occurrences with their outcomes, newest first."""
     where = path("jobs", job_id, "occurrences")
     return get(where, page_of("occurrences", Occurrence), limit=limit, page_token=page_token)
 
 
 def explain(job_id: str) -> Call[Explanation]:
-    """Why it has or has not run yet."""
+    """Explain why a job has or has not run."""
     return get(path("jobs", job_id, "explain"), model(Explanation))
 
 
 def backfill(job_id: str, start: When, end: When, *, idempotency_key: str | None = None) -> Call[tuple[str, ...]]:
-    """Runs for the occurrences between these instants, 10,000 at most; their ids."""
+    """Run the occurrences of a time range now, at most 10,000. Returns the ids of the runs."""
     body = {"from": start, "to": end}
     return make(path("jobs", job_id, "backfill"), _run_ids, body, idempotency_key)
 

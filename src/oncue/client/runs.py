@@ -21,7 +21,7 @@ def page(
     limit: int | None = None,
     page_token: str | None = None,
 ) -> Call[Page[Run]]:
-    """Your runs, those that fit every filter given; `limit` is the size of a page."""
+    """List runs that match all filters; `limit` is the size of a page."""
     return get(
         path("runs"),
         page_of("runs", Run),
@@ -37,30 +37,30 @@ def page(
 
 
 def show(run_id: str) -> Call[Run]:
-    """One run, with every attempt."""
+    """Get a run with all its attempts."""
     return get(path("runs", run_id), model(Run))
 
 
 def logs(run_id: str) -> Call[str]:
-    """What it has logged so far."""
+    """Get a run's log so far."""
     return get(path("runs", run_id, "logs"), text)
 
 
 def result(run_id: str) -> Call[Any]:
-    """What the task returned. Raises `Conflict` unless the run succeeded."""
+    """Get the task's return value. Raises `Conflict` unless the run succeeded."""
     return get(path("runs", run_id, "result"), anything)
 
 
 def cancel(run_id: str) -> Call[Run]:
-    """Stop it: `cancelled` when that is certain, else `cancelling`. Raises `Conflict` if it had ended."""
+    """Cancel a run: `cancelling` until its worker has stopped it. Raises `Conflict` if it had already ended."""
     return change("POST", path("runs", run_id, "cancel"), model(Run))
 
 
 def retry(run_id: str, *, idempotency_key: str | None = None) -> Call[str]:
-    """Try a dead run anew; the id of the new run."""
+    """Retry a dead run as a new run. Returns the id of the new run."""
     return make(path("runs", run_id, "retry"), field("run_id", str), idempotency_key=idempotency_key)
 
 
 def explain(run_id: str) -> Call[Explanation]:
-    """Why it has or has not started yet."""
+    """Explain why a run has or has not started."""
     return get(path("runs", run_id, "explain"), model(Explanation))

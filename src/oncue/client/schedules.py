@@ -14,7 +14,7 @@ from oncue.shapes.jobs import Preview, When
 def preview(
     schedule: When | Mapping[str, Any], *, count: int | None = None, after: When | None = None
 ) -> Call[Preview]:
-    """When a schedule fires. Nothing is stored."""
+    """Preview when a schedule fires, without storing it."""
     asked = {"schedule": schedule, "count": count, "after": after}
     body = {name: value for name, value in asked.items() if value is not None}
     call = change("POST", path("schedules", "preview"), model(Preview), body)

@@ -1,4 +1,4 @@
-"""Between our values and httpx2's: what both clients hand to it and take from it."""
+"""Convert between our values and those of httpx2, for both clients."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from oncue.client.call import Answer, Call
 
 
 def http_options(address: Address, timeout: float) -> dict[str, Any]:
-    """How a connection to this address is made. Nothing that goes to this machine takes the way over a proxy."""
+    """Return httpx2's options for this address. Requests to this machine never use a proxy."""
     return {
         "base_url": address.url,
         "headers": {} if address.key is None else {"Authorization": f"Bearer {address.key}"},
         "timeout": timeout,
         "trust_env": not address.local,
-        # Plain HTTP has no certificates to look at, and to load those of the system takes a tenth of a second.
+        # Plain HTTP needs no certificates, and loading those of the system takes a tenth of a second.
         "verify": address.url.startswith("https:"),
     }
 
@@ -38,7 +38,7 @@ def request_of(call: Call[Any]) -> dict[str, Any]:
 
 
 def answer_of(response: httpx2.Response) -> Answer:
-    """The body has been read by now."""
+    """Convert a response whose body has been read."""
     headers = {name.lower(): value for name, value in response.headers.items()}
     return Answer(response.status_code, headers, response.content)
 

@@ -1,11 +1,11 @@
-"""Which URLs and addresses oncue calls on a user's behalf: the guard against being sent to what only we can reach.
+"""Decide which URLs and addresses oncue calls for a user. This guards networks that only the server can reach (SSRF).
 
-`check_url` judges what is written, when a job is made and before every call; `refusal` judges an address, and is asked
-again for each one that a name turned out to stand for. Callers dial what they were given back, never the text they
-passed in: two readers of one URL disagree sooner or later.
+`check_url` checks a URL when a job is created and before every call; `refusal` checks an address, also each one that a
+name resolves to. Callers connect to the returned value, never to the text they passed in: two parsers of one URL
+disagree sooner or later.
 
-Addresses are judged by a table of our own: what `ipaddress` calls global differs between Python's patch releases, and
-takes in relays, multicast and the metadata services of clouds.
+Addresses are checked against our own table: what `ipaddress` calls global differs between Python's patch releases, and
+includes relays, multicast and the metadata services of clouds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from oncue.domain.errors import Invalid
 Address: TypeAlias = IPv4Address | IPv6Address
 Networks: TypeAlias = tuple[IPv4Network | IPv6Network, ...]
 
-# The first that fits gives the reason, so the particular stand before the general.
+# The first match gives the reason, so specific networks come before general ones.
 _REFUSED = tuple(
     (ip_network(network), why)
     for why, networks in (
@@ -44,12 +44,12 @@ _REFUSED = tuple(
     )
     for network in networks.split()
 )
-_GLOBAL_IPV6 = IPv6Network("2000::/3")  # all that is assigned; whatever lies outside is special or not in use
+_GLOBAL_IPV6 = IPv6Network("2000::/3")  # all assigned addresses; the rest is special or unused
 _NAT64 = IPv6Network("64:ff9b::/96")
 _NAT64_LOCAL = IPv6Network("64:ff9b:1::/48")
 
-# Of a name nobody is told more than this: what it stands for in our networks is nobody's business.
-NOT_CALLED = "stands for no address that may be called: it is private or reserved, and http_allow does not name it"
+# Users learn no more about a name than this: what it resolves to in private networks stays secret.
+NOT_CALLED = "has only private or reserved addresses, and http_allow does not list them"
 
 _METADATA = (ip_address("169.254.169.254"),)
 _STANDS_FOR: dict[str, tuple[Address, ...]] = {
@@ -60,7 +60,7 @@ _STANDS_FOR: dict[str, tuple[Address, ...]] = {
 
 
 def parse_networks(allow: Sequence[str], path: str = "http_allow") -> Networks:
-    """The networks a setting names, like `10.1.0.0/16`; a single address is a network of one."""
+    """Parse the networks of a setting, like `10.1.0.0/16`; a single address is a network of one."""
     try:
         return tuple(ip_network(network) for network in allow)
     except ValueError as wrong:
@@ -68,13 +68,13 @@ def parse_networks(allow: Sequence[str], path: str = "http_allow") -> Networks:
 
 
 def refusal(address: Address, allow: Networks) -> str | None:
-    """Why this address may not be dialled; None: it may. What is allowed by name may be dialled whatever it is.
+    """Return why this address may not be called; None: it may. Addresses in `allow` may always be called.
 
-    An IPv6 address that a gateway turns into an IPv4 one is judged as that one, by `allow` as well.
+    An IPv6 address that a gateway translates to IPv4 is checked as that IPv4 address, also against `allow`.
     """
     if isinstance(address, IPv6Address):
         if address.scope_id is not None:
-            return f"{address} has a zone, and is no address beyond this host's links"
+            return f"{address} has a zone, so it is valid only on this host's links"
         if inner := _inside(address):
             why = next(filter(None, (refusal(each, allow) for each in inner)), None)
             return f"{address} leads to an IPv4 address: {why}" if why else None
@@ -89,16 +89,16 @@ def refusal(address: Address, allow: Networks) -> str | None:
 
 
 def _inside(address: IPv6Address) -> tuple[IPv4Address, ...]:
-    """The IPv4 addresses that a packet to this one may end up at: mapped, NAT64, 6to4, Teredo (server and client)."""
+    """Return the IPv4 addresses that a packet may reach: mapped, NAT64, 6to4, Teredo (server and client)."""
     number = int(address)
     if address in _NAT64 or (address in _NAT64_LOCAL and not number >> 32 & 0xFFFF_FFFF):
-        # Local prefixes may put the IPv4 address further left, where these 32 bits are not zero: those are reserved.
+        # Local prefixes may put the IPv4 address further left, where these 32 bits are not zero: these are reserved.
         return (IPv4Address(number & 0xFFFF_FFFF),)
     return address.teredo or tuple(filter(None, (address.ipv4_mapped, address.sixtofour)))
 
 
 class CheckedUrl(msgspec.Struct, frozen=True):
-    """A URL in parts, in the one spelling that was judged. `host` is ASCII: a name, or an address without brackets."""
+    """A URL in parts, in the spelling that was checked. `host` is ASCII: a name, or an address without brackets."""
 
     scheme: str
     host: str
@@ -108,18 +108,18 @@ class CheckedUrl(msgspec.Struct, frozen=True):
 
     @property
     def target(self) -> str:
-        """What the request line names: path and query."""
+        """Return the target of the request line: path and query."""
         return self.path if self.query is None else f"{self.path}?{self.query}"
 
     @property
     def authority(self) -> str:
-        """What the Host header says."""
+        """Return the value of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def shown(self) -> str:
-        """For messages: without the query, which may hold secrets."""
+        """Return the URL for messages: without the query, which may hold secrets."""
         return f"{self.scheme}://{self.authority}{self.path}"
 
 
@@ -134,18 +134,18 @@ _KEPT_IN_TARGETS = "!$%&'()*+,/:;=?@[]~"
 
 
 def check_url(url: str, allow: Networks, path: str = "payload.url") -> CheckedUrl:
-    """A URL that may be called, as far as can be told without asking for its name; else Invalid says why not."""
+    """Check a URL as far as possible without resolving its name. Invalid says why it may not be called."""
     if not url.isprintable() or " " in url or "\\" in url:
-        _refuse(path, "has a space, a backslash or an invisible character: write it percent-encoded")
+        _refuse(path, "has a space, a backslash or an invisible character; percent-encode it")
     if "#" in url:
-        _refuse(path, "has a fragment (#…), which never reaches a server: leave it out")
+        _refuse(path, "has a fragment (#…), which servers never receive; remove it")
     if not (found := _URL.fullmatch(url)):
-        _refuse(path, "does not start with http:// or https://, and nothing else is called")
+        _refuse(path, "must start with http:// or https://")
     scheme, authority, rest, query = found.groups()
     if "@" in authority:
-        _refuse(path, "has a user or password before the host: send them in a header")
+        _refuse(path, "has a user or password before the host; send them in a header")
     if not (parts := _AUTHORITY.fullmatch(authority)):
-        _refuse(path, "has no host, or one that cannot be read: write https://host/ or https://host:port/")
+        _refuse(path, "has no valid host; write https://host/ or https://host:port/")
     port = int(parts[2]) if parts[2] else _PORTS[scheme.lower()]
     if not 1 <= port <= 65_535:
         _refuse(path, "has a port outside 1 to 65535")
@@ -159,29 +159,29 @@ def check_url(url: str, allow: Networks, path: str = "payload.url") -> CheckedUr
 
 
 def _host(text: str, allow: Networks, path: str) -> str:
-    """The host in its one spelling, if nothing about its form forbids it."""
+    """Normalise and check a host."""
     name = text if text.startswith("[") else _name(text, path)
     address = _literal(name, path)
     known = (address,) if address else _STANDS_FOR.get("localhost" if name.endswith(".localhost") else name, ())
     reasons = [refusal(each, allow) for each in known]
     if reasons and None not in reasons:
         if address is None:
-            raise Invalid.of(path, "refused_address", f"the URL has a host that {NOT_CALLED}")
-        raise Invalid.of(path, "refused_address", f"{reasons[0]}, and http_allow does not name it: it is not called")
+            raise Invalid.of(path, "refused_address", f"the host of the URL {NOT_CALLED}")
+        raise Invalid.of(path, "refused_address", f"{reasons[0]}, and http_allow does not list it")
     return str(address) if address else name
 
 
 def _name(text: str, path: str) -> str:
-    """A host that is not in brackets, in ASCII and lower case, without the dot at its end."""
+    """Normalise a host without brackets: ASCII, lower case, no trailing dot."""
     name = (text.lower() if text.isascii() else _in_ascii(text)).removesuffix(".")
     if len(name) > _LONGEST_NAME or not all(_LABEL.fullmatch(label) for label in name.split(".")):
-        _refuse(path, "has a host that is not a name on the internet")
+        _refuse(path, "has a host that is not a valid DNS name")
     return name
 
 
 def _in_ascii(text: str) -> str:
-    """`müller.de` as resolvers know it; digits and dots of other scripts as the plain ones. Empty: there is no such."""
-    import idna  # here, because its tables take a while to load and few need them
+    """Encode `müller.de` for resolvers; digits and dots of other scripts become plain. '': the name is invalid."""
+    import idna  # here, because its tables load slowly and few URLs need them
 
     try:
         return idna.encode(text, uts46=True).decode("ascii").lower()
@@ -190,24 +190,24 @@ def _in_ascii(text: str) -> str:
 
 
 def _literal(name: str, path: str) -> Address | None:
-    """The address that a host spells out, in any of the ways that some resolver takes; None: it is a name."""
+    """Parse a host that is an address, in any notation that some resolver accepts; None: it is a name."""
     if name.startswith("["):
         try:
             return IPv6Address(name[1:-1])
         except ValueError:
-            _refuse(path, "has brackets without an IPv6 address in them")
+            _refuse(path, "has brackets without a valid IPv6 address in them")
     parts = name.split(".")
     if not _LOOKS_LIKE_A_NUMBER.fullmatch(parts[-1]):
         return None
     numbers = [_number(part) for part in parts]
     *front, last = numbers
     if len(numbers) > 4 or any(number > 255 for number in front) or not 0 <= last < 256 ** (5 - len(numbers)):
-        _refuse(path, "ends in a number, but is not an IPv4 address")
+        _refuse(path, "has a host that ends in a number but is not an IPv4 address")
     return IPv4Address(sum(number << 8 * (3 - place) for place, number in enumerate(front)) + last)
 
 
 def _number(text: str) -> int:
-    """Decimal, 0x… or octal, as inet_aton reads it; what it does not read is too large."""
+    """Parse decimal, 0x… or octal, as inet_aton does; other text becomes a number that is too large."""
     match = _NUMBER.fullmatch(text)
     if not match:
         return 2**32

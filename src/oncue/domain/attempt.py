@@ -1,4 +1,4 @@
-"""What an attempt's end means for its run: each function returns the one Settlement that says what to write."""
+"""Decide what the end of an attempt means for its run. Each function returns the Settlement to write."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oncue.domain.policy import Again, Dead, after_failure, after_loss
 from oncue.domain.run import Attempt, Claimed, Settlement, State, with_attempt
 
 LONGEST_ERROR = 4_000
-FELL_SILENT = "the worker running it fell silent"
+FELL_SILENT = "the worker that ran it sent no heartbeat"
 
 
 def succeeded(run: Claimed, started_at: Instant, now: Instant, result: bytes | None) -> Settlement:
@@ -44,15 +44,15 @@ def failed(
     retry: bool = True,
     asked: Duration | None = None,
 ) -> Settlement:
-    """A visible failure. `retry=False` is a task's NoRetry; `asked` its RetryAfter.
+    """Settle a visible failure. `retry=False` is a task's NoRetry; `asked` is the delay of its RetryAfter.
 
-    Whatever stands in the texts, what is written of them every store takes.
+    The texts are cleaned, so that every database can store them.
     """
     failures = run.failures + 1
     decision = (
         after_failure(spec.retry, spec.max_retries, failures, now, luck, asked)
         if retry
-        else Dead("the task said not to retry")
+        else Dead("the task raised NoRetry")
     )
     return _unsuccessful(
         run,
@@ -64,15 +64,15 @@ def failed(
 
 
 def preempted(run: Claimed, worker: WorkerId, started_at: Instant, now: Instant) -> Claimed:
-    """To be handed back, unspent, with a note that it gave way: how often it did decides when it may be asked again.
+    """Record a preemption; the run then returns to the queue without using up an attempt.
 
-    Nothing went wrong: the note has no error.
+    The number of preemptions decides when the run may be preempted again. The record has no error.
     """
     return replace(run, attempts=with_attempt(run.attempts, Attempt(run.attempt, worker, started_at, now, "preempted")))
 
 
 def handed_back(run: Claimed, now: Instant) -> Settlement:
-    """Never really tried: it waits again as if it had not been claimed."""
+    """Return a run to the queue as if it had not been claimed."""
     return Settlement(
         run=run,
         state=State.WAITING,
@@ -85,7 +85,7 @@ def handed_back(run: Claimed, now: Instant) -> Settlement:
 
 
 def cancelled(run: Claimed, worker: WorkerId, started_at: Instant, now: Instant) -> Settlement:
-    """It was asked to stop, and did: neither a failure nor a loss."""
+    """Settle a cancelled attempt: neither a failure nor a loss."""
     stopped = Attempt(run.attempt, worker, started_at, now, "cancelled")
     return Settlement(
         run=run,
@@ -99,7 +99,7 @@ def cancelled(run: Claimed, worker: WorkerId, started_at: Instant, now: Instant)
 
 
 def lost(run: Claimed, worker: WorkerId, claimed_at: Instant, now: Instant, error: str = FELL_SILENT) -> Settlement:
-    """Its worker fell silent, or its own process died as `error` tells: a loss, whatever retries are left."""
+    """Settle a loss: its worker sent no heartbeat, or its own process died as `error` says. Uses up no retry."""
     losses = run.losses + 1
     return _unsuccessful(
         run,
@@ -111,7 +111,7 @@ def lost(run: Claimed, worker: WorkerId, claimed_at: Instant, now: Instant, erro
 
 
 def given_up(run: Claimed, started_at: Instant, now: Instant, why: str) -> Settlement:
-    """The last resort, made of nothing that can be wrong: what it came to could not be made out, or not be written."""
+    """Settle as dead when the outcome cannot be determined or written. Uses no value that could itself be invalid."""
     return Settlement(
         run=run,
         state=State.DEAD,
@@ -126,13 +126,13 @@ def given_up(run: Claimed, started_at: Instant, now: Instant, why: str) -> Settl
 
 
 def _after_loss(spec: bytes, losses: int, now: Instant) -> Again | Dead:
-    """Of a definition that a newer oncue made only this one word matters: a worker that knows the rest will take it."""
+    """Read `on_lost` only: if a newer oncue wrote the definition, a worker of that version understands the rest."""
     try:
         found = decode_spec(spec)
         if "on_lost" in found.not_understood:
-            raise ValueError("its on_lost is one that this oncue does not know")
-    except ValueError as wrong:  # it may have said that a second start is never to be risked
-        return Dead(f"its definition cannot be read, so it is not started again: {wrong}")
+            raise ValueError("this oncue does not know the value of on_lost")
+    except ValueError as wrong:  # on_lost may be dead, which forbids a second start
+        return Dead(f"the definition cannot be read, so the run is not started again: {wrong}")
     return after_loss(found.on_lost, losses, now)
 
 

@@ -1,4 +1,4 @@
-"""Calendar fields, as people think of them, and the cron expression they mean."""
+"""Turn calendar fields (year, month, date, weekdays, hour, minute) into a cron expression."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oncue.domain.instants import FIRST_YEAR, LAST_YEAR
 
 
 class Calendar(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Each field a number or a cron field ("1,15", "9-17", "mon-fri"). Date and weekday both given means either."""
+    """Each field is a number or a cron field ("1,15", "9-17", "mon-fri"). With date and weekday, either matches."""
 
     year: int | str | None = None
     month: int | str | None = None
@@ -22,7 +22,7 @@ class Calendar(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 
 def to_cron(calendar: Calendar) -> tuple[str, tuple[int, ...]]:
-    """The cron expression and the years. Coarser fields left out mean any; finer ones their least value."""
+    """Return the cron expression and the years. Omitted coarser fields mean any value, finer ones the least value."""
     weekdays = calendar.days_of_week
     if isinstance(weekdays, tuple):
         weekdays = ",".join(weekdays)
@@ -39,7 +39,7 @@ def to_cron(calendar: Calendar) -> tuple[str, tuple[int, ...]]:
     )
     for field in (month, date, hour, minute, "*" if weekdays is None else weekdays):
         if not field or len(field.split()) != 1:
-            raise Invalid.of("calendar", "bad_calendar", f"{field!r} is not a number or a cron field")
+            raise Invalid.of("calendar", "bad_calendar", f"{field!r} must be a number or a cron field, like 9 or 9-17")
     years = () if calendar.year is None else _years(str(calendar.year))
     return f"{minute} {hour} {date} {month} {weekdays or '*'}", years
 
@@ -51,7 +51,7 @@ def _years(text: str) -> tuple[int, ...]:
         first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
         if not FIRST_YEAR <= first <= last <= LAST_YEAR:
             raise Invalid.of(
-                "calendar.year", "bad_calendar", f'{part[:20]!r} is not a year or a range like "2027" or "2027-2030"'
+                "calendar.year", "bad_calendar", f'{part[:20]!r} must be a year or a range, like "2027" or "2027-2030"'
             )
         years.update(range(first, last + 1))
     return tuple(sorted(years))

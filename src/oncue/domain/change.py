@@ -1,6 +1,6 @@
-"""What users do to a job, as pure decisions: a snapshot in, a `JobChange` out, for an engine to apply in one write.
+"""Decide what a user's action changes in a job: a snapshot in, a `JobChange` out, which an engine applies in one write.
 
-If the job moved on since the snapshot was read, nothing is written and the caller reads and decides again.
+If the job changed after the snapshot was read, the engine writes nothing; the caller reads and decides again.
 """
 
 from __future__ import annotations
@@ -28,45 +28,45 @@ MOST_AT_ONCE = 10_000
 
 
 class JobChange(msgspec.Struct, frozen=True):
-    """Everything one act does to one job. Applied whole, or not at all when a guard fails."""
+    """Everything that one action changes in one job. Applied as a whole, or not at all when a guard fails."""
 
     job_id: JobId
     uid: UserNumber
     # guards: what was read
     expect_version: int
     expect_status: JobStatus
-    expect_floor: Instant | None = None  # None: whatever the cursor says
-    # the definition and its cursor after; None: as they are
+    expect_floor: Instant | None = None  # None: any floor
+    # the new definition and cursor; None: unchanged
     job: Job | None = None
     class_id: ClassId = ClassId(0)
-    new_class: ClassKey | None = None  # what `class_id` 0 stands for, also in `add`: found or made with the change
+    new_class: ClassKey | None = None  # what `class_id` 0 stands for, also in `add`: found or created with the change
     cursor: Cursor | None = None
-    dissolve: bool = False  # definition and cursor go: what was recurring is a one-shot now
+    dissolve: bool = False  # delete definition and cursor: a recurring job becomes a one-shot
     # runs
     withdraw: tuple[RunId, ...] = ()  # each must still be waiting, untried, at `expect_version`
-    add: tuple[NewRun, ...] = ()  # one that exists already, in whatever state, is not added again
+    add: tuple[NewRun, ...] = ()  # a run that exists already, in any state, is not added again
     hold: tuple[RunId, ...] = ()  # of a one-shot; each must still be waiting
     release: tuple[RunId, ...] = ()
     ledger: tuple[Entry, ...] = ()
-    grows: int = 0  # bytes that the payload has more than before
-    # more runs wait than one change may hold: they follow it in bites, see `domain.following`, and start after that
+    grows: int = 0  # bytes by which the payload grows
+    # more runs wait than one change may hold: `domain.following` updates them in batches before they start
     crowded: bool = False
-    drop_before: Instant | None = None  # then: occurrences before this one are dropped
+    drop_before: Instant | None = None  # if crowded: drop the occurrences before this one
 
     def adds(self, fresh: Set[RunId]) -> Usage:
-        """What its owner has more by it, if these of its runs are new."""
+        """Return what this adds to its owner's usage, if the runs in `fresh` are new."""
         by_hand = sum(run.origin is not None for run in self.add if run.run_id in fresh)
         return Usage(payload=max(0, self.grows), runs=by_hand)
 
     @property
     def pauses_or_resumes(self) -> bool:
-        """A recurring job's status decides for all its runs: an engine holds or releases whatever waits of it."""
+        """Whether the engine has to hold or release all waiting runs: a recurring job's status applies to them all."""
         paused = JobStatus.PAUSED
         return self.job is not None and (self.job.status is paused) != (self.expect_status is paused)
 
 
 def first_cursor(schedule: Schedule, now: Instant) -> Cursor:
-    """Where a recurring job starts: nothing before `now` is owed."""
+    """Return the cursor of a new recurring job; its first occurrence is after `now`."""
     first = next_occurrence(schedule, now)
     if first is None:
         raise _never_fires()
@@ -74,11 +74,11 @@ def first_cursor(schedule: Schedule, now: Instant) -> Cursor:
 
 
 def _never_fires() -> Invalid:
-    return Invalid.of("schedule", "never_fires", "this schedule has no occurrence left: look at end_at and the years")
+    return Invalid.of("schedule", "never_fires", "the schedule has no more occurrences; check end_at and the years")
 
 
 def only_run(job: Job, class_id: ClassId, now: Instant, held: Held = Held.NO) -> NewRun:
-    """The run of a one-shot. It *is* the job: same id, and the definition travels with it."""
+    """Build the run of a one-shot job. It *is* the job: it has the same id and carries the definition."""
     at = job.spec.schedule.at
     nominal = now if at is None else at
     run_id = RunId(job.job_id)
@@ -101,16 +101,16 @@ def only_run(job: Job, class_id: ClassId, now: Instant, held: Held = Held.NO) ->
 
 
 def edit(snap: Snapshot, spec: Spec, payload: bytes | None, class_id: ClassId, now: Instant) -> JobChange:
-    """Takes effect for every occurrence that has not started. `class_id` 0: its class is found or made with it."""
+    """Edit every occurrence that has not started. `class_id` 0: the change finds or creates the class."""
     _still_open(snap.job)
     _understood(snap.job)
     job = msgspec.structs.replace(snap.job, spec=spec, payload=payload, version=snap.job.version + 1, updated_at=now)
     if snap.cursor is None and snap.started:
-        raise Conflict("this job has started: a one-shot can be edited until then")
+        raise Conflict("This job has already started. A job that runs once can be edited only before it starts.")
     if snap.crowded and (snap.cursor is None or not spec.schedule.recurring):
         raise Conflict(
-            f"more than {MOST_READ} runs of this job wait, too many to make it another kind of job: let them run "
-            "first, or cancel this job and make another"
+            f"More than {MOST_READ} runs of this job wait, too many to change the kind of its schedule. "
+            "Wait until they have run, or cancel this job and create another."
         )
     if not spec.schedule.recurring:
         decided = _edit_to_one_shot(snap, job, class_id, now)
@@ -123,7 +123,7 @@ def edit(snap: Snapshot, spec: Spec, payload: bytes | None, class_id: ClassId, n
 
 
 def classed(change: JobChange, class_id: ClassId) -> JobChange:
-    """The same with the number of its class, now that it is known."""
+    """Fill in the number of the class."""
     add = tuple(msgspec.structs.replace(run, class_id=class_id) for run in change.add)
     return msgspec.structs.replace(change, class_id=class_id, new_class=None, add=add)
 
@@ -146,7 +146,7 @@ def _one_shot_to_recurring(snap: Snapshot, job: Job, class_id: ClassId, now: Ins
 
 
 def _edit_recurring(snap: Snapshot, cursor: Cursor, job: Job, class_id: ClassId, now: Instant) -> JobChange:
-    """Planned runs are withdrawn; those already due come back under the new version, the others are planned anew."""
+    """Withdraw the planned runs. Those already due are added under the new version; the others are planned again."""
     schedule = job.spec.schedule
     owed = [] if snap.crowded else [run for run in snap.waiting if run.scheduled]
     planned = cursor.planned - len(owed)
@@ -175,11 +175,11 @@ def _edit_recurring(snap: Snapshot, cursor: Cursor, job: Job, class_id: ClassId,
 
 
 def pause(snap: Snapshot, now: Instant) -> JobChange:
-    """Nothing of this job starts until it is resumed; what was planned is held, not lost."""
+    """Pause a job: no planned run starts until the job is resumed. Planned runs are held, not lost."""
     _still_open(snap.job)
     if snap.cursor is None:
         if snap.started:
-            raise Conflict("this job has started: cancel its run to stop it")
+            raise Conflict("This job has already started. To stop it, cancel its run.")
         return _change(snap, hold=tuple(run.run_id for run in snap.waiting))
     return _change(
         snap,
@@ -189,10 +189,10 @@ def pause(snap: Snapshot, now: Instant) -> JobChange:
 
 
 def resume(snap: Snapshot, missed: CatchUp, now: Instant) -> JobChange:
-    """Goes on from now; `missed` says what becomes of the occurrences that the pause swallowed."""
+    """Resume a job from now on; `missed` decides which occurrences of the pause still run."""
     _still_open(snap.job)
     if snap.job.status is not JobStatus.PAUSED:
-        return _beside(snap)
+        return _unguarded_by_cursor(snap)
     _understood(snap.job)
     if snap.cursor is None:
         return _change(snap, release=tuple(run.run_id for run in snap.waiting if Held.PAUSED in run.held))
@@ -218,7 +218,7 @@ def resume(snap: Snapshot, missed: CatchUp, now: Instant) -> JobChange:
 
 
 def _resume_crowded(snap: Snapshot, cursor: Cursor, missed: CatchUp, now: Instant) -> JobChange:
-    """What was planned is dropped in bites; of what was not, at most the last is added."""
+    """Resume a job with too many waiting runs: planned ones are dropped in batches, at most one missed one is added."""
     schedule = snap.job.spec.schedule
     last = last_occurrence(schedule, LONG_AGO, now) if missed is CatchUp.LAST else None
     wanted = [last] if last is not None and last > cursor.floor else []
@@ -237,7 +237,7 @@ def _resume_crowded(snap: Snapshot, cursor: Cursor, missed: CatchUp, now: Instan
 
 
 def _room(schedule: Schedule, planned: int) -> int | None:
-    """How many runs its maximum still leaves; None: as many as there are."""
+    """Return how many runs `max_runs` still allows; None: no limit."""
     return None if schedule.max_runs is None else max(0, schedule.max_runs - planned)
 
 
@@ -247,14 +247,14 @@ def _cursor(schedule: Schedule, floor: Instant, planned: int) -> Cursor:
 
 
 def _active(job: Job, cursor: Cursor) -> Job:
-    """Active if anything is left to come, else finished: as the planner leaves a job whose schedule has run out."""
+    """Set the status: active if an occurrence follows, else finished, as the planner does."""
     return msgspec.structs.replace(job, status=JobStatus.FINISHED if cursor.next_at == NEVER else JobStatus.ACTIVE)
 
 
 def _make_up(
     job: Job, cursor: Cursor, swallowed: list[WaitingRun], missed: CatchUp, now: Instant
 ) -> tuple[list[Instant], tuple[Entry, ...]]:
-    """Which missed instants run after all, and what the ledger says of the others."""
+    """Return the missed instants that still run, and ledger entries for the others."""
     planned = sorted(run.nominal for run in swallowed if run.nominal is not None)
     schedule = job.spec.schedule
     match missed:
@@ -264,7 +264,7 @@ def _make_up(
                 raise Invalid.of(
                     "missed",
                     "too_many",
-                    f"more than {MOST_AT_ONCE} were missed: resume with last or skip, then backfill",
+                    f"more than {MOST_AT_ONCE} occurrences were missed; resume with last or skip, then backfill",
                 )
             return planned + unplanned, ()
         case CatchUp.LAST:
@@ -277,32 +277,32 @@ def _make_up(
 
 
 def run_now(snap: Snapshot, run_id: RunId, now: Instant) -> JobChange:
-    """One more run at once, beside the schedule: it moves no cursor and counts for no maximum, but obeys the lane."""
+    """Add a run that is due now. It neither moves the cursor nor counts towards `max_runs`, but obeys the lane."""
     if snap.job.status is JobStatus.CANCELLED:
-        raise Conflict("this job is cancelled")
+        raise Conflict("This job is cancelled.")
     _understood(snap.job)
     if snap.going and snap.job.spec.overlap is Overlap.SKIP:
-        raise Conflict("a run of this job is still going, and its overlap is skip")
-    return _beside(snap, (_extra_run(snap, run_id, run_id, None, now, Trigger.RUN_NOW),))
+        raise Conflict("A run of this job is active, and its overlap policy is skip. Wait until that run has ended.")
+    return _unguarded_by_cursor(snap, (_extra_run(snap, run_id, run_id, None, now, Trigger.RUN_NOW),))
 
 
 def backfill(snap: Snapshot, origin: UUID, after: Instant, until: Instant, now: Instant) -> JobChange:
-    """The occurrences in [after, until], as new runs due now, in nominal order. Also those before its `start_at`."""
+    """Add runs for the occurrences in [after, until], due now, in nominal order. Ignores `start_at`."""
     _still_open(snap.job)
     _understood(snap.job)
     if not snap.job.spec.schedule.recurring:
-        raise Conflict("this job runs once: there are no past occurrences to make up for; run it now instead")
+        raise Conflict("This job runs once and has no past occurrences. Run it now instead.")
     schedule = msgspec.structs.replace(snap.job.spec.schedule, start_at=None)
     found = list(islice(occurrences(schedule, Instant(after - 1), until), MOST_AT_ONCE + 1))
     if len(found) > MOST_AT_ONCE:
         raise Invalid.of(
-            "to", "too_many", f"more than {MOST_AT_ONCE} occurrences lie in that stretch: take a shorter one"
+            "to", "too_many", f"the time range has more than {MOST_AT_ONCE} occurrences; choose a shorter one"
         )
     add = tuple(
         _extra_run(snap, occurrence_id(snap.job.job_id, at, origin), origin, at, Instant(now + i), Trigger.BACKFILL)
         for i, at in enumerate(found)
     )
-    return _beside(snap, add)
+    return _unguarded_by_cursor(snap, add)
 
 
 def _extra_run(
@@ -333,14 +333,14 @@ def _extra_run(
 
 def _still_open(job: Job) -> None:
     if job.status in (JobStatus.FINISHED, JobStatus.CANCELLED):
-        raise Conflict(f"this job is {job.status}")
+        raise Conflict(f"This job is {job.status}.")
 
 
 def _understood(job: Job) -> None:
-    """New fields are carried along; but what cannot be read of those known here may decide about runs."""
+    """Refuse a job with unreadable values in known fields: they may decide about runs. New fields are kept as is."""
     if unread := job.spec.not_understood:
         fields = ", ".join(unread)
-        raise Conflict(f"a newer oncue defined this job, and this one cannot read its {fields}: ask one that can")
+        raise Conflict(f"A newer oncue defined this job; this server cannot read its {fields}. Upgrade this server.")
 
 
 def _untried(waiting: tuple[WaitingRun, ...]) -> tuple[RunId, ...]:
@@ -362,7 +362,7 @@ def skipped(job: Job, at: list[Instant], reason: str) -> Entry:
 def _passed_over(
     job: Job, after: Instant, until: Instant, reason: str, but: Sequence[Instant] = ()
 ) -> tuple[Entry, ...]:
-    """One ledger row for the occurrences in (after, until]; counted exactly up to a thousand."""
+    """Write one ledger row for the occurrences in (after, until]; the count is exact up to a thousand."""
     seen = list(islice(occurrences(job.spec.schedule, after, until), MOST_LATE + 1))
     if len(seen) > MOST_LATE:
         return (Entry(job.job_id, seen[0], until, len(seen), Outcome.SKIPPED, f"{reason}; there were more"),)
@@ -371,10 +371,12 @@ def _passed_over(
 
 
 def _change(snap: Snapshot, **parts: object) -> JobChange:
-    """Guarded by all that was read."""
-    return msgspec.structs.replace(_beside(snap), expect_floor=snap.cursor.floor if snap.cursor else None, **parts)
+    """Build a change that is guarded by everything in the snapshot."""
+    return msgspec.structs.replace(
+        _unguarded_by_cursor(snap), expect_floor=snap.cursor.floor if snap.cursor else None, **parts
+    )
 
 
-def _beside(snap: Snapshot, add: tuple[NewRun, ...] = ()) -> JobChange:
-    """Leaves definition, cursor and schedule alone: planning meanwhile is no conflict."""
+def _unguarded_by_cursor(snap: Snapshot, add: tuple[NewRun, ...] = ()) -> JobChange:
+    """Build a change that leaves definition and cursor alone, so that concurrent planning is no conflict."""
     return JobChange(snap.job.job_id, snap.job.uid, snap.job.version, snap.job.status, class_id=snap.class_id, add=add)

@@ -1,15 +1,15 @@
-"""Cron: when an expression fires next, in a time zone, with declared behaviour where the clock is changed.
+"""Compute when a cron expression fires next in a time zone, with declared behaviour at daylight-saving changes.
 
-An expression names *wall times*. A wall time that comes once fires once. The two other kinds are decided by policy:
+An expression names *wall times*. A wall time that occurs once fires once. Policies decide about the other two kinds:
 
     does not exist (spring)    shift: the first instant after the gap      skip: not at all
-    comes twice (autumn)       first: the first time only                  both: both times
+    occurs twice (autumn)      first: the first time only                  both: both times
 
 That is for fixed-time jobs. When the minute or the hour field starts with `*`, as in Debian's cron, the job follows
 real time: it fires at each instant whose wall time matches, which is `skip` and `both`.
 
 Everything is a function of its arguments: no state, no clock. Wall times and instants are whole seconds since
-1970-01-01, on the wall's calendar and in UTC; only `next_after` speaks microseconds.
+1970-01-01, in local time and in UTC; only `next_after` uses microseconds.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _END = (date(LAST_YEAR + 1, 1, 2) - date(1970, 1, 1)).days * _DAY  # by then the
 
 
 class DstGap(StrEnum):
-    """What becomes of a fixed time that the clock jumps over."""
+    """What happens to a fixed time that the clock jumps over."""
 
     SHIFT = "shift"
     SKIP = "skip"
 
 
 class DstFold(StrEnum):
-    """What becomes of a fixed time that comes twice because the clock is set back."""
+    """What happens to a fixed time that occurs twice because the clock is set back."""
 
     FIRST = "first"
     BOTH = "both"
@@ -47,7 +47,7 @@ class DstFold(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """A valid expression that fires at least once. Equal when text and years are equal; the rest follows from them."""
+    """A valid expression that fires at least once. Text and years decide about equality; the rest follows from them."""
 
     text: str
     years: tuple[int, ...]  # none: every year
@@ -57,7 +57,7 @@ class Cron:
     days_by_year: tuple[int, ...] = field(compare=False, repr=False)
 
     def next_wall(self, wall: int) -> int | None:
-        """The first matching wall time at or after `wall`."""
+        """Return the first matching wall time at or after `wall`."""
         day, second = divmod(wall, _DAY)
         due = next_day(self.days_by_year, day)
         if due == day:
@@ -80,7 +80,7 @@ class Cron:
         return None
 
     def count_walls(self, start: int, end: int) -> int:
-        """How many matching wall times lie in [start, end)."""
+        """Count the matching wall times in [start, end)."""
         count, day = 0, next_day(self.days_by_year, start // _DAY)
         while day is not None and day * _DAY < end:
             count += self._times_before(end - day * _DAY) - self._times_before(start - day * _DAY)
@@ -96,12 +96,12 @@ class Cron:
 
 
 def _lowest(mask: int) -> int:
-    """The smallest value in a mask that has one."""
+    """Return the smallest value in a mask, which must not be empty."""
     return (mask & -mask).bit_length() - 1
 
 
 def parse_cron(text: str, path: str = "cron", years: AbstractSet[int] | tuple[int, ...] = ()) -> Cron:
-    """Five fields, or six with leading seconds, and the years it is restricted to. Invalid says what to write."""
+    """Parse five fields, or six with leading seconds, and the years to restrict it to. Invalid says what to write."""
     try:
         return _parse(text, tuple(sorted(set(years))) if years else ())
     except Invalid as wrong:
@@ -116,7 +116,7 @@ def _parse(text: str, years: tuple[int, ...]) -> Cron:
     days = days_by_year(fields.days, years)
     if not any(days):
         when = "in the years given" if years else "in any year"
-        raise Invalid.of("", "never_fires", f"never fires: no date {when} matches its day and month fields")
+        raise Invalid.of("", "never_fires", f"never fires: no date {when} matches the day and month fields")
     minutes_of_day = 0
     for hour in values_of(fields.hours):
         minutes_of_day |= fields.minutes << 60 * hour
@@ -127,7 +127,7 @@ def _parse(text: str, years: tuple[int, ...]) -> Cron:
 def next_after(
     cron: Cron, zone: ZoneInfo, after: Instant, gap: DstGap = DstGap.SHIFT, fold: DstFold = DstFold.FIRST
 ) -> Instant | None:
-    """The first instant strictly later than `after` at which the expression fires; None when there is none left."""
+    """Return the first instant strictly later than `after` at which the expression fires; None: it never does again."""
     if cron.fields.wildcard:
         gap, fold = DstGap.SKIP, DstFold.BOTH
     segments = timeline(zone)
@@ -145,12 +145,12 @@ def next_after(
 
 
 def _wall(segment: Segment, at: int, gap: DstGap, fold: DstFold) -> int:
-    """The first wall time that may fire at or after `at`, an instant within the segment."""
+    """Return the first wall time that may fire at or after `at`, an instant within the segment."""
     wall = at + segment.offset
     if segment.before == segment.offset:
         return wall
     jumps = segment.before < segment.offset
-    # Shifted times are looked for from the gap's beginning; first passes were all served before the fold.
+    # Shifted times are searched from the start of the gap; the first pass of a fold has fired before it.
     if (jumps and gap is DstGap.SHIFT) or (not jumps and fold is DstFold.FIRST):
         continued = segment.start + segment.before
         return continued if at == segment.start else max(wall, continued)
@@ -158,10 +158,10 @@ def _wall(segment: Segment, at: int, gap: DstGap, fold: DstFold) -> int:
 
 
 def _resume(segment: Segment, at: int, due: int) -> int:
-    """Where to search on when `due` lies beyond the segment that was searched from `at`.
+    """Return where to continue the search when `due` lies beyond the segment that was searched from `at`.
 
-    No offset reaches a day. So what is two days past `at` is past its wall time too, where nothing matches before
-    `due`; and what is two days short of `due` cannot have reached it. All in between is passed over at once.
+    Offsets are shorter than a day. So an instant two days after `at` is later than its wall time, where nothing matches
+    before `due`; and an instant two days before `due` cannot have reached it. The search skips all between them.
     """
     if segment.end - at < 2 * _DAY:
         return segment.end

@@ -1,7 +1,7 @@
-"""Which days of a year a cron expression matches.
+"""Compute which days of a year a cron expression matches.
 
-There are only fourteen calendars: a year is a leap year or not and begins on one of seven weekdays. A rule is worked
-out once for each of them, exactly, so "never" is known for certain and a search of two centuries is a few lookups.
+There are only fourteen calendars: a year is a leap year or not and begins on one of seven weekdays. Each rule is
+evaluated once per calendar, exactly, so "never" is certain and a search of two centuries is a few lookups.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from oncue.domain.instants import FIRST_YEAR, LAST_YEAR
 _MONTH_LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _SUNDAY, _SATURDAY = 0, 6
 
-# A year on either side has no matching days: the edges of the time line need no special case.
+# One year more on each side, without matching days, saves special cases at the edges.
 _YEARS = range(FIRST_YEAR - 1, LAST_YEAR + 2)
 _YEAR_STARTS = tuple((date(year, 1, 1) - date(1970, 1, 1)).days for year in _YEARS)
 
@@ -28,7 +28,7 @@ def _weekday_of_new_year(year: int) -> int:
 
 @lru_cache(maxsize=512)
 def days_by_year(rule: DayRule, years: tuple[int, ...]) -> tuple[int, ...]:
-    """For each of `_YEARS` a mask of its matching days, 0 being 1 January. No `years` means all of them."""
+    """Return a mask of matching days for each of `_YEARS`; bit 0 is 1 January. Empty `years` means all."""
     calendars: dict[tuple[bool, int], int] = {}
     masks = []
     for year in _YEARS:
@@ -43,7 +43,7 @@ def days_by_year(rule: DayRule, years: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def next_day(masks: tuple[int, ...], day: int) -> int | None:
-    """The first matching day at or after `day`, both counted from 1970-01-01."""
+    """Return the first matching day at or after `day`, both counted from 1970-01-01."""
     index = bisect_right(_YEAR_STARTS, day) - 1
     rest = masks[index] >> (day - _YEAR_STARTS[index])
     if rest:
@@ -66,7 +66,7 @@ def _days_of_year(rule: DayRule, leap: bool, new_year: int) -> int:
 
 @lru_cache(maxsize=1024)
 def _days_of_month(rule: DayRule, length: int, first_weekday: int) -> int:
-    """The mask of a month's matching dates; there are twenty-eight kinds of months."""
+    """Return the mask of a month's matching dates; there are twenty-eight kinds of months."""
     by_date = {day for day in range(1, length + 1) if rule.dates >> day & 1}
     by_date |= {
         _nearest_workday(day, length, first_weekday) for day in range(1, length + 1) if rule.nearest_workdays >> day & 1
@@ -91,7 +91,7 @@ def _weekday_matches(rule: DayRule, day: int, length: int, first_weekday: int) -
 
 
 def _nearest_workday(day: int, length: int, first_weekday: int) -> int:
-    """The Monday to Friday nearest to `day` without leaving the month."""
+    """Return the Monday to Friday nearest to `day` within the month."""
     weekday = (first_weekday + day - 1) % 7
     if weekday == _SATURDAY:
         return day - 1 if day > 1 else day + 2

@@ -1,4 +1,4 @@
-"""Reading a cron expression: five or six fields of text become bit masks, or an Invalid that says what to write.
+"""Read a cron expression: five or six fields of text become bit masks, or an Invalid that says what to write.
 
 A mask is an integer whose bit n is set when the value n matches: small, hashable, and searched with one shift.
 """
@@ -12,8 +12,8 @@ import msgspec
 
 from oncue.domain.errors import Invalid
 
-LONGEST_TEXT = 600  # room for a list of every value in every field
-_LONGEST_ITEM = 20  # of a list; twice what makes sense, so that messages stay short
+LONGEST_TEXT = 600  # characters: enough for a list of every value in every field
+_LONGEST_ITEM = 20  # characters of a list's item: twice what is useful, so that messages stay short
 _SHORTHANDS = {
     "@hourly": "0 * * * *",
     "@daily": "0 0 * * *",
@@ -32,7 +32,7 @@ class Field(msgspec.Struct, frozen=True):
     low: int
     high: int
     largest: int
-    unit: str  # of an interval that says what a step cannot
+    unit: str  # of the interval to suggest when a step is too large
     names: tuple[str, ...] = ()
 
     def refuse(self, problem: str) -> Invalid:
@@ -49,7 +49,7 @@ WEEKDAY = Field("day-of-week", 0, 6, 7, "d", ("SUN", "MON", "TUE", "WED", "THU",
 
 
 class DayRule(msgspec.Struct, frozen=True):
-    """Which days match. Dates and weekdays are both needed when `both`, else either will do."""
+    """Which days match. With `both` a day must match dates and weekdays; otherwise one of them is enough."""
 
     months: int
     dates: int
@@ -63,7 +63,7 @@ class DayRule(msgspec.Struct, frozen=True):
 
 
 class Fields(msgspec.Struct, frozen=True):
-    """A whole expression, read. `wildcard`: its minutes or hours start with `*`, so it follows real time."""
+    """A parsed expression. `wildcard`: its minutes or hours start with `*`, so it follows real time."""
 
     seconds: int
     minutes: int
@@ -84,7 +84,7 @@ def values_of(mask: int) -> list[int]:
 
 
 def read_fields(text: str) -> Fields:
-    """The fields of an expression without its years. Invalid, with an empty path, names the field and the remedy."""
+    """Parse an expression without its years. Invalid, with an empty path, names the field and the remedy."""
     second, minute, hour, date, month, weekday = _split(text)
     return Fields(
         seconds=_mask(SECOND, second),
@@ -96,14 +96,14 @@ def read_fields(text: str) -> Fields:
 
 
 def _split(text: str) -> list[str]:
-    """Six fields in upper case, seconds first."""
+    """Split into six fields in upper case, seconds first."""
     if len(text) > LONGEST_TEXT:
-        raise _refuse(f"{len(text)} characters are too long for a cron expression; {LONGEST_TEXT} is the most")
+        raise _refuse(f"a cron expression has at most {LONGEST_TEXT} characters; this one has {len(text)}")
     if odd := [character for character in text if not " " <= character <= "~"]:
-        raise _refuse(f"{odd[0]!r} cannot be part of a cron expression; write printable ASCII characters only")
+        raise _refuse(f"{odd[0]!r} is not allowed in a cron expression; write printable ASCII characters only")
     fields = _in_full(text.strip()).upper().split()
     if long := [item for field in fields for item in field.split(",") if len(item) > _LONGEST_ITEM]:
-        raise _refuse(f"'{long[0][:_LONGEST_ITEM]}…' is not understood; a field is like 5 or 1-5 or */15, or a list")
+        raise _refuse(f"'{long[0][:_LONGEST_ITEM]}…' is invalid; write a field like 5, 1-5, */15 or 1,15")
     match len(fields):
         case 5:
             return ["0", *fields]
@@ -117,7 +117,7 @@ def _split(text: str) -> list[str]:
 
 
 def _in_full(text: str) -> str:
-    """`@daily` as the expression it stands for."""
+    """Expand `@daily` and the like to a full expression."""
     if not text.startswith("@"):
         return text
     if text.lower() not in _SHORTHANDS:
@@ -146,7 +146,7 @@ def _day_rule(date: str, month: str, weekday: str) -> DayRule:
 
 
 def _sort_out(field: Field, text: str, is_special: Callable[[str], bool]) -> tuple[int, list[str]]:
-    """The mask of a day field's ordinary terms, and its special ones (L, W, #) as they are."""
+    """Split a day field into the mask of its ordinary terms and a list of its special ones (L, W, #)."""
     if text == "?":
         text = "*"
     terms = text.split(",")
@@ -162,7 +162,7 @@ def _sunday_once(weekdays: int) -> int:
 def _nearest_workday(term: str) -> int:
     if not re.fullmatch("[0-9]{1,6}W", term):
         raise DATE.refuse(
-            f"{term!r} is not understood; L is the last day, LW the last workday, 15W the one nearest the 15th"
+            f"{term!r} is invalid; write L (last day), LW (last workday) or 15W (workday nearest the 15th)"
         )
     return _value(DATE, term[:-1])
 
@@ -170,7 +170,7 @@ def _nearest_workday(term: str) -> int:
 def _nth_weekday(term: str) -> tuple[int, int]:
     weekday, _, nth = term.partition("#")
     if not weekday or nth not in ("1", "2", "3", "4", "5"):
-        raise WEEKDAY.refuse(f"{term!r} is not understood; write MON#1 to MON#5 for the first to the fifth Monday")
+        raise WEEKDAY.refuse(f"{term!r} is invalid; write MON#1 to MON#5 for the first to the fifth Monday")
     return _value(WEEKDAY, weekday) % 7, int(nth)
 
 
@@ -185,7 +185,7 @@ def _mask(field: Field, text: str) -> int:
 
 
 def _term(field: Field, term: str) -> range:
-    """The values of one item of a list: `*`, `5`, `1-5`, or one of these with a step."""
+    """Return the values of one item of a list: `*`, `5`, `1-5`, or one of these with a step."""
     body, slash, step_text = term.partition("/")
     low, high = _bounds(field, body, term)
     if not slash:
@@ -197,24 +197,24 @@ def _term(field: Field, term: str) -> range:
         raise field.refuse(f"{term!r} needs a step of 1 or more after the slash")
     if step > high - low:
         interval = f", or schedule 'every {step}{field.unit}'" if field.unit else ""
-        raise field.refuse(f"{term!r} steps past {high} at once; write {low}{interval}")
+        raise field.refuse(f"the step of {term!r} is larger than the range; write {low}{interval}")
     return range(low, high + 1, step)
 
 
 def _bounds(field: Field, body: str, term: str) -> tuple[int, int]:
     if not body:
-        raise field.refuse(f"there is an empty item{f' in {term!r}' if term else ''}; write * for every value")
+        raise field.refuse(f"an item{f' of {term!r}' if term else ''} is empty; write * for every value")
     if body == "*":
         return field.low, field.high
     first, dash, last = body.partition("-")
     if not first or (dash and not last):
-        raise field.refuse(f"{term!r} is not understood; a range is written 1-5")
+        raise field.refuse(f"{term!r} is invalid; write a range like 1-5")
     low = _value(field, first)
     high = _value(field, last) if dash else low
     if last == "SUN" and low > 0:
         high = 7
     if high < low:
-        raise field.refuse(f"{term!r} ends before it begins; write {_unwrapped(field, low, high, term)}")
+        raise field.refuse(f"the range {term!r} ends before it begins; write {_unwrapped(field, low, high, term)}")
     return low, high
 
 
@@ -231,7 +231,7 @@ def _value(field: Field, text: str) -> int:
 
 
 def _unwrapped(field: Field, low: int, high: int, term: str) -> str:
-    """How to write a range that was meant to go past the end: 22-2 as 22-23,0-2."""
+    """Rewrite a range that wraps around the end: 22-2 as 22-23,0-2."""
     body, _, step = term.partition("/")
     size = field.high - field.low + 1
     if step.isdecimal() and int(step) > 0:

@@ -1,6 +1,6 @@
-"""What a change of the clock did to a cron schedule, in words for people and in numbers for the ledger.
+"""Describe what a clock change does to a cron schedule, in words for people and in numbers for the ledger.
 
-Only fixed-time jobs lose or shift anything: a wildcard job follows real time, and a missing hour never was.
+Only fixed-time jobs lose or shift occurrences: a wildcard job follows real time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    """Nominal times that one gap took away under `skip`. `at` is the first instant after the gap."""
+    """Nominal times that one gap removes under `skip`. `at` is the first instant after the gap."""
 
     at: Instant
     count: int
@@ -27,7 +27,7 @@ class Skipped(msgspec.Struct, frozen=True):
 
 
 def note_on(cron: Cron, zone: ZoneInfo, at: Instant, gap: DstGap = DstGap.SHIFT) -> str | None:
-    """What is special about the occurrence `at`, one that `next_after` returned; None on ordinary days."""
+    """Describe what is special about the occurrence `at` from `next_after`; None on ordinary days."""
     segments, second = timeline(zone), at // SECOND
     segment = segments.at(second)
     if gap is DstGap.SHIFT and (missing := _missing(cron, segment, second)):
@@ -41,7 +41,7 @@ def note_on(cron: Cron, zone: ZoneInfo, at: Instant, gap: DstGap = DstGap.SHIFT)
 
 
 def swallowed(cron: Cron, zone: ZoneInfo, at: Instant, gap: DstGap = DstGap.SHIFT) -> int:
-    """How many further nominal times the occurrence `at` stands for: those of a gap, coalesced into one run."""
+    """Count the further nominal times of a gap that are coalesced into the occurrence `at`."""
     if gap is not DstGap.SHIFT:
         return 0
     second = at // SECOND
@@ -51,7 +51,7 @@ def swallowed(cron: Cron, zone: ZoneInfo, at: Instant, gap: DstGap = DstGap.SHIF
 
 
 def skipped_between(cron: Cron, zone: ZoneInfo, after: Instant, until: Instant) -> tuple[Skipped, ...]:
-    """What a job with `skip` loses in the gaps that end in (after, until]."""
+    """Return the nominal times that a job with `skip` loses in the gaps that end in (after, until]."""
     skipped = []
     segments, last = timeline(zone), until // SECOND
     segment = segments.at(max(after // SECOND, 0))
@@ -64,20 +64,20 @@ def skipped_between(cron: Cron, zone: ZoneInfo, after: Instant, until: Instant) 
 
 
 def _missing(cron: Cron, segment: Segment, second: int) -> int:
-    """How many nominal times of a fixed-time job the gap that ends at `second` swallows."""
+    """Count the nominal times of a fixed-time job in the gap that ends at `second`."""
     if cron.fields.wildcard or second != segment.start or segment.before >= segment.offset:
         return 0
     return cron.count_walls(segment.start + segment.before, segment.start + segment.offset)
 
 
 def _fires_by_itself(cron: Cron, segment: Segment) -> bool:
-    """Does the wall time right after the gap match as well?"""
+    """Whether the wall time right after the gap matches as well."""
     reopens = segment.start + segment.offset
     return cron.next_wall(reopens) == reopens
 
 
 def _has_wall(segments: Timeline, neighbour: Segment, wall: int, second: int) -> bool:
-    """Is `wall` also the wall time of another instant than `second`, at the neighbour's offset?"""
+    """Whether `wall` is also the wall time of another instant than `second`, at the neighbour's offset."""
     twin = wall - neighbour.offset
     return twin != second and twin + segments.at(twin).offset == wall
 

@@ -1,4 +1,4 @@
-"""A cron expression in plain English, written from what it matches and not from how it was typed."""
+"""Describe a cron expression in plain English, by the times it matches and not by how it was typed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _MONTHS = (
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _ORDINALS = ("", "first", "second", "third", "fourth", "fifth")
 
-_MOST_TIMES = 6  # more times of day than this are put as minutes and hours
+_MOST_TIMES = 6  # more times of day than this are described as minutes and hours
 
 
 def describe(cron: Cron) -> str:
-    """`at 09:00, Monday to Friday`, `every 15 minutes`, `at 00:00 on the last day of the month`."""
+    """Describe: `at 09:00, Monday to Friday`, `every 15 minutes`, `at 00:00 on the last day of the month`."""
     time, days, months = _time(cron.fields), _days(cron.fields.days), _months(cron.fields.days)
     if not days and months:
         days = f" in {months}"
@@ -52,7 +52,7 @@ def _minutes_and_hours(minutes: list[int], hours: list[int]) -> str:
 
 
 def _pace(values: list[int], size: int, unit: str) -> str:
-    """`every 15 minutes` if these values are spread evenly over the whole of `size`, else nothing."""
+    """Return `every 15 minutes` if these values are spread evenly over all of `size`, else ''."""
     step = size // len(values)
     if len(values) == 1 or size % step or values != list(range(0, size, step)):
         return ""
@@ -68,7 +68,7 @@ def _during(hours: list[int], last_minute: int, last_second: int) -> str:
 
 
 def _days(rule: DayRule) -> str:
-    """The day part, with the space or comma that leads to it; nothing when all days of the months match."""
+    """Describe the days, with a leading space or comma; '' when all days of the months match."""
     months = _months(rule)
     of_months = f"of {months or 'the month'}"
     dates, weekdays = _dates(rule, of_months), _weekdays(rule, of_months)
@@ -87,7 +87,7 @@ def _months(rule: DayRule) -> str:
 
 
 def _dates(rule: DayRule, of_months: str) -> str:
-    """The matching dates; nothing when all of them match and so only the weekday decides."""
+    """Describe the matching dates; '' when all match, so that only the weekday decides."""
     dates = values_of(rule.dates)
     if len(dates) == 31 and rule.both:
         return ""
@@ -99,7 +99,7 @@ def _dates(rule: DayRule, of_months: str) -> str:
 
 
 def _weekdays(rule: DayRule, of_months: str) -> str:
-    """The matching weekdays; nothing when all of them match and so only the date decides."""
+    """Describe the matching weekdays; '' when all match, so that only the date decides."""
     plain = sorted((day - 1) % 7 for day in values_of(rule.weekdays))
     if len(plain) == 7 and rule.both:
         return ""
@@ -118,14 +118,14 @@ def _clock(hour: int, minute: int, second: int = 0) -> str:
 
 
 def _numbered(word: str, values: list[int], every: int = 0) -> str:
-    """`minute 5`, `minutes 5 and 10`; `every minute` when there are `every` of them."""
+    """Return `minute 5`, `minutes 5 and 10`; `every minute` when there are `every` of them."""
     if len(values) == every:
         return f"every {word}"
     return f"{word}{'s' if len(values) > 1 else ''} {_joined(_runs(values, str))}"
 
 
 def _runs(values: Sequence[int], name: Callable[[int], str]) -> list[str]:
-    """The values by name, three or more in a row as `first to last`."""
+    """Name the values; three or more in a row become `first to last`."""
     runs: list[list[int]] = []
     for value in values:
         if runs and runs[-1][-1] == value - 1:
@@ -143,5 +143,5 @@ def _is_run(values: list[int]) -> bool:
 
 
 def _joined(parts: list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Join to `a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

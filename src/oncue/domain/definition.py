@@ -1,4 +1,4 @@
-"""From the JSON of a request to a checked definition. Everything that is wrong with it is told at once."""
+"""Turn the JSON of a request into a checked definition. Reports all problems at once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from oncue.shapes.jobs import JobFields, Range
 MOST_AT_A_TIME = 100_000
 MOST_CORES = 4_096
 MOST_MEMORY_MB = 64 * 1024 * 1024
-LABEL_BYTES = 1_000  # of all labels together: they are part of a class, which is looked up by its value
+LABEL_BYTES = 1_000  # of all labels together: they are part of a class, which is found by its value
 MOST_PROBLEMS = 100
 
 
@@ -50,14 +50,14 @@ USUAL = Limits()
 def define(
     raw: Mapping[str, Any], defaults: Mapping[str, Any], now: Instant, limits: Limits = USUAL
 ) -> tuple[Spec, bytes | None]:
-    """The definition and the payload that this object asks for. Invalid: each field that is wrong, and why.
+    """Read a definition and its payload. Invalid: every wrong field, and why.
 
-    `defaults` are what the task's workers announced for fields that the job leaves out; of `retry`, part by part.
+    `defaults` are the task's registered values for fields that the job leaves out; `retry` is merged part by part.
     """
     problems: list[Problem] = []
     found = read_fields(_with_defaults(raw, defaults), _readers(limits), problems, nothing=_NULLABLE)
     if "task" not in raw:
-        problems.append(Problem("task", "required", "name the task that this job runs"))
+        problems.append(Problem("task", "required", 'is required, like "task": "hello"'))
     try:
         with inside("schedule"):
             found["schedule"] = parse_schedule(found.get("schedule"), now)
@@ -70,13 +70,13 @@ def define(
 
 
 def define_payload(raw: Any, limits: Limits = USUAL) -> bytes | None:
-    """The same for the payload alone."""
+    """Read the payload alone."""
     found: bytes | None = None if raw is None else _readers(limits)["payload"](raw, "payload")
     return found
 
 
 def definition_schema(limits: Limits = USUAL) -> Schema:
-    """What `define` takes, as JSON Schema."""
+    """Return the JSON Schema of the objects that `define` accepts."""
     return object_schema(_readers(limits), required=("task",), nothing=_NULLABLE)
 
 
@@ -120,28 +120,30 @@ def _reader_of(kind: Any, by_type: Mapping[Any, Reader]) -> Reader:
 
 
 def _payload(limit: int) -> Reader:
-    """The payload becomes keyword arguments: an object, kept as compact JSON."""
+    """Read a payload: an object of keyword arguments, stored as compact JSON."""
 
     @takes(type="object")
     def read(raw: Any, path: str) -> bytes:
         if not isinstance(raw, dict):
-            raise Invalid.of(path, "wrong_type", 'is an object of the task\'s arguments, like {"to": "a@example.org"}')
+            raise Invalid.of(
+                path, "wrong_type", 'must be an object of the task\'s arguments, like {"to": "a@example.org"}'
+            )
         stored = _encoded(raw)
         if stored is None:
             raise Invalid(*islice(not_plain(raw, path), MOST_PROBLEMS))
         if len(stored) > limit:
-            raise Invalid.of(path, "too_large", f"has {len(stored)} bytes as compact JSON; at most {limit} are kept")
+            raise Invalid.of(path, "too_large", f"has {len(stored)} bytes as compact JSON; at most {limit} are allowed")
         return stored
 
     return read
 
 
-# A NUL, what becomes of NaN, an integer that may have more than 64 bits; or a text that has these.
+# A NUL, the encoding of NaN, an integer that may have more than 64 bits; or text that looks like them.
 _PERHAPS_NOT_PLAIN = re.compile(rb"\\u0000|null|\d{19}")
 
 
 def _encoded(raw: dict[str, Any]) -> bytes | None:
-    """As compact JSON. None: it is not plain. What can only be plain is not looked at value by value."""
+    """Encode as compact JSON. None: not plain JSON. Values are checked one by one only when that is possible."""
     try:
         stored = msgspec.json.encode(raw)
     except (UnicodeEncodeError, OverflowError, RecursionError, TypeError):
@@ -165,7 +167,9 @@ def _retry(raw: Any, path: str) -> Retry:
     retry = Retry(**fields.object_of(raw, path, _RETRY))
     if retry.backoff > retry.max_backoff:
         longest = show_duration(retry.max_backoff)
-        raise Invalid.of(f"{path}.backoff", "too_large", f"is longer than max_backoff, {longest}: raise that one, too")
+        raise Invalid.of(
+            f"{path}.backoff", "too_large", f"is longer than max_backoff, {longest}; raise max_backoff, too"
+        )
     return retry
 
 
@@ -195,7 +199,7 @@ _RESOURCES: dict[str, Reader] = {
 @takes(title="Resources", **object_schema(_RESOURCES))
 def _resources(raw: Any, path: str) -> Resources:
     found = fields.object_of(raw, path, _RESOURCES)
-    # rounded up, but not because 2.007 has no exact binary fraction
+    # rounded up, but not only because 2.007 has no exact binary fraction
     return Resources(cpu_milli=ceil(round(found.pop("cpu", 0.0) * 1_000, 6)), **found)
 
 
@@ -206,7 +210,7 @@ def _labels(limits: Limits) -> Reader:
     def read(raw: Any, path: str) -> tuple[str, ...]:
         found: tuple[str, ...] = read_all(raw, path)
         if sum(len(label.encode()) for label in found) > LABEL_BYTES:
-            raise Invalid.of(path, "too_large", f"have more than {LABEL_BYTES} bytes together: shorten them")
+            raise Invalid.of(path, "too_large", f"have more than {LABEL_BYTES} bytes together; shorten them")
         return found
 
     return read

@@ -1,19 +1,19 @@
 """Every error oncue raises on purpose.
 
 OncueError
-├── Invalid            the input was read but is wrong; names each field          (422)
-├── NotFound           no such thing, or it is another user's                     (404)
-├── Conflict           the thing's state does not allow this                      (409)
-├── Stale              the definition changed since the caller read it            (412)
-├── QuotaExceeded      the user's quota is used up                                (422)
-│   └── TooManyClasses more queues, labels and sizes than one user may have made  (422)
-├── KeyReused          an idempotency key came back with another body             (422)
-├── StoreUnavailable   the store cannot be reached; nothing is known to be stored (503)
-├── StoreRefused       the store is there and will not have this: nothing of it is stored (422)
-├── NoRetry            raised by a task: fail now, do not try again
-└── RetryAfter         raised by a task: try again after this long
+├── Invalid            the input is readable but wrong; names each field                     (422)
+├── NotFound           the object does not exist, or belongs to another user                 (404)
+├── Conflict           the object's state does not allow this                                (409)
+├── Stale              the definition changed since the caller read it                       (412)
+├── QuotaExceeded      the user's quota is used up                                           (422)
+│   └── TooManyClasses the user's jobs use too many combinations of queue, labels and size   (422)
+├── KeyReused          an idempotency key was already used with a different body             (422)
+├── StoreUnavailable   the database is unavailable; a write may or may not have been applied (503)
+├── StoreRefused       the database cannot store this value; nothing was stored              (422)
+├── NoRetry            raised by a task: fail now, without a retry
+└── RetryAfter         raised by a task: retry after this delay
 
-A message says what was wrong and what to do, or what happens next.
+A message says what is wrong and what to do, or what happens next.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import msgspec
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """One thing wrong with one field. `path` is dotted, `code` is stable, `message` is for people."""
+    """One problem with one field. `path` is dotted, `code` is stable, `message` is for people."""
 
     path: str
     code: str
@@ -33,11 +33,11 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class OncueError(Exception):
-    """The root: `except OncueError` catches whatever oncue raises on purpose."""
+    """The root: `except OncueError` catches every error that oncue raises on purpose."""
 
 
 class Invalid(OncueError):
-    """The input was read but is wrong. Nothing was stored."""
+    """The input is readable but wrong. Nothing was stored."""
 
     def __init__(self, *problems: Problem) -> None:
         super().__init__("; ".join(f"{p.path}: {p.message}" if p.path else p.message for p in problems))
@@ -48,13 +48,13 @@ class Invalid(OncueError):
         return cls(Problem(path, code, message))
 
     def under(self, prefix: str) -> Invalid:
-        """The same problems seen from one level further out: `cron` becomes `schedule.cron`."""
+        """Prefix every path: `cron` becomes `schedule.cron`."""
         return Invalid(*(Problem(f"{prefix}.{p.path}" if p.path else prefix, p.code, p.message) for p in self.problems))
 
 
 @contextmanager
 def inside(field: str) -> Iterator[None]:
-    """Whatever is Invalid in this block is named as a part of `field`."""
+    """Prefix the paths of an Invalid raised in this block with `field`."""
     try:
         yield
     except Invalid as wrong:
@@ -62,11 +62,11 @@ def inside(field: str) -> Iterator[None]:
 
 
 class NotFound(OncueError):
-    """No such thing, or not yours: the two look the same on purpose."""
+    """The object does not exist, or belongs to another user: the two look the same on purpose."""
 
 
 class Conflict(OncueError):
-    """The thing's state does not allow this; the message says what the state is."""
+    """The object's state does not allow this; the message names the state."""
 
 
 class Stale(OncueError):
@@ -74,7 +74,7 @@ class Stale(OncueError):
 
 
 class QuotaExceeded(OncueError):
-    """The user's quota is used up. Nothing was stored. `path` is the field that is too large, if it is one."""
+    """The user's quota is used up. Nothing was stored. `path` is the field that is too large, if one is."""
 
     def __init__(self, message: str, path: str = "") -> None:
         super().__init__(message)
@@ -82,7 +82,7 @@ class QuotaExceeded(OncueError):
 
 
 class TooManyClasses(QuotaExceeded):
-    """The job needs a class, `key`, and its user has made as many as may be."""
+    """The job needs a new class, `key`, but its user's jobs already use as many classes as allowed."""
 
     def __init__(self, message: str, path: str, key: object) -> None:
         super().__init__(message, path)
@@ -90,24 +90,24 @@ class TooManyClasses(QuotaExceeded):
 
 
 class KeyReused(OncueError):
-    """This idempotency key was used with another body. Nothing was stored."""
+    """This idempotency key was already used with a different body. Nothing was stored."""
 
 
 class StoreUnavailable(OncueError):
-    """The store cannot be reached or did not answer in time. A write may or may not have happened: repeat it."""
+    """The database cannot be reached or did not answer in time. A write may or may not have happened: repeat it."""
 
 
 class StoreRefused(OncueError):
-    """The store is there, and there is something in this that it cannot keep. Nothing was stored; nor will it be."""
+    """The database is available but cannot store this value. Nothing was stored, and repeating does not help."""
 
 
 class NoRetry(OncueError):
-    """Raised by a task: this run fails now, whatever retries are left."""
+    """Raised by a task: the run fails now, even if retries are left."""
 
 
 class RetryAfter(OncueError):
-    """Raised by a task: try again after `delay` ("30s"); counts as a failure like any other."""
+    """Raised by a task: retry after `delay` ("30s"); counts as a failure like any other."""
 
     def __init__(self, delay: str, message: str = "") -> None:
-        super().__init__(message or f"asked to be tried again after {delay}")
+        super().__init__(message or f"the task asks for a retry after {delay}")
         self.delay = delay

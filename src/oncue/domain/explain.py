@@ -1,6 +1,6 @@
-"""Why a job or a run has or has not run yet: one reason, and a sentence that says what it waits for or what to do.
+"""Explain why a job or a run has or has not run: one reason, what it waits for, and what to do.
 
-Of several things in its way the first in the order of `Reason` is told, most of which somebody has to act on first.
+When several reasons hold, the first in the order of `Reason` is given: those that need an action come first.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from oncue.domain.placement import ClassKey, Mismatch, Offer, Resources, mismatc
 from oncue.domain.policy import OnLost
 from oncue.domain.run import RunView, State, Status, read_attempts, shown
 
-MOST_COUNTED = 10_000  # as far as engines count those before a run
+MOST_COUNTED = 10_000  # engines count the runs before a run only up to here
 
 
 class Reason(StrEnum):
-    """In the order in which they are looked at; the first that holds is told."""
+    """In the order of checking; the first that holds is given."""
 
     FINISHED = "finished"
     RUNNING = "running"
@@ -53,7 +53,7 @@ class Reason(StrEnum):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """`position` is its place among those that wait in the same line, 1 for the next; `holder` the run in its way."""
+    """One reason in words. `position` is the place in line, 1 for the next; `holder` is the run that blocks it."""
 
     state: str
     reason: Reason
@@ -63,21 +63,21 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 class Offered(msgspec.Struct, frozen=True):
-    """A registered worker, as far as it matters here."""
+    """A registered worker, as far as explaining needs it."""
 
-    classes: tuple[ClassId, ...]  # those it says it takes now
-    live_until: Instant  # when its lease ends, unless it beats again
+    classes: tuple[ClassId, ...]  # those it takes now
+    live_until: Instant  # when its lease ends without another heartbeat
     draining: bool = False
-    offer: Offer | None = None  # None: it does not say, so its classes have to do
+    offer: Offer | None = None  # None: unknown, so its classes decide
 
 
 class RunDiagnosis(msgspec.Struct, frozen=True):
-    """Where a run stands, as far as an engine knows: what explaining needs beyond the run itself."""
+    """A run, and what an engine knows of its surroundings."""
 
     run: RunView
-    holder: RunId | None = None  # the first run in its way: in its serial lane, else at its gate
+    holder: RunId | None = None  # the first run that blocks it: in its serial lane, else at its gate
     place: int | None = None  # how many wait before it: for the lane or the gate that holds it, else among the due
-    beat_at: Instant | None = None  # of the worker that runs it; None: no such worker (any more)
+    beat_at: Instant | None = None  # last heartbeat of the worker that runs it; None: that worker is gone
     lease: Duration | None = None
 
 
@@ -93,7 +93,7 @@ def explain(
     paused_queues: Collection[str] = (),
     holder: RunView | None = None,
 ) -> Explanation:
-    """`key` is the class of the run; `holder` is the run that `standing` names as such, if it can still be read."""
+    """Explain one run. `key` is its class; `holder` is the run that `standing` names, if it can still be read."""
     run = standing.run
     state = _state(run, now)
     if run.state.final:
@@ -112,7 +112,7 @@ def explain(
         doing = _doing(holder, paused_queues, now) if holder is not None and known else ""
         return _behind(standing, spec, state, doing)
     if run.held & Held.RATE:
-        return Explanation(state, Reason.RATE, f"it waits for {_rate(spec)}: a scheduler gives it the next free start")
+        return Explanation(state, Reason.RATE, f"Waiting for {_rate(spec)}. A scheduler assigns the start time.")
     return _unclaimed(standing, key, workers, state, now)
 
 
@@ -125,82 +125,83 @@ def _ended(run: RunView) -> str:
     when = "" if run.ended_at is None else f" at {_time(run.ended_at)}"
     match run.state:
         case State.DEAD:
-            return f"it failed for good{when}: look at its error; this dead letter can be requeued"
+            return f"Failed permanently{when}. Read the error, then requeue or discard this dead letter."
         case State.CANCELLED:
-            return f"it was cancelled{when}"
+            return f"Cancelled{when}."
         case State.EXPIRED:
-            return f"it could not start within start_within, and expired{when}: it will not run"
+            return f"Expired{when}, because it did not start within start_within. This run will never start."
         case _:
-            return f"it succeeded{when}"
+            return f"Succeeded{when}."
 
 
 def _running(standing: RunDiagnosis, state: Status, now: Instant) -> Explanation:
     run, beat_at, lease = standing.run, standing.beat_at, standing.lease
     if beat_at is None or lease is None:
-        detail = f"its worker {run.worker_id} is gone: the loss is noticed within seconds, and then {_after_loss(run)}"
+        detail = f"Worker {run.worker_id} is gone. Within seconds {_after_loss(run)}."
         return Explanation(state, Reason.WORKER_LOST, detail)
     if now - beat_at > lease // 3:
         detail = (
-            f"its worker {run.worker_id} has been silent for {_length(now - beat_at)}: "
-            f"unless it is heard by {_time(Instant(beat_at + lease))}, {_after_loss(run)}"
+            f"Worker {run.worker_id} has sent no heartbeat for {_length(now - beat_at)}. "
+            f"Without a heartbeat by {_time(Instant(beat_at + lease))}, {_after_loss(run)}."
         )
         return Explanation(state, Reason.WORKER_LOST, detail)
     since = "" if run.started_at is None else f" for {_length(now - run.started_at)}"
-    stopping = "" if run.cancel_at is None else f", and was asked to stop {_length(now - run.cancel_at)} ago"
-    return Explanation(state, Reason.RUNNING, f"it runs on the worker {run.worker_id}{since}{stopping}")
+    stopping = "" if run.cancel_at is None else f"; cancelled {_length(now - run.cancel_at)} ago, and stopping"
+    return Explanation(state, Reason.RUNNING, f"Running on worker {run.worker_id}{since}{stopping}.")
 
 
 def _after_loss(run: RunView) -> str:
     spec = _spec(run)
     if spec is not None and spec.on_lost is OnLost.DEAD:
-        return "it becomes a dead letter, because its on_lost is dead"
-    return "it starts again elsewhere, unless it has cost three workers"
+        return "the run becomes a dead letter, because on_lost is dead"
+    return "the run restarts on another worker; after three lost workers it becomes a dead letter"
 
 
 def _to_come(run: RunView, spec: Spec | None, state: Status, now: Instant) -> Explanation:
-    """Not due: retries wait out their backoff, and what was due before waits for the start that its rate gave it."""
+    """Explain a run that is not due: a retry waits for its backoff, another run for the start its rate limit gave."""
     when = f"{_time(run.due)}, in {_length(run.due - now)}"
     rated = bool(run.held & Held.RATE)
     if run.failures + run.losses:
-        earliest = f", at the earliest: then it waits for {_rate(spec)}" if rated else ""
-        detail = f"its last attempt ended without success; it retries at {when}{earliest}"
+        later = f", or later: it then waits for {_rate(spec)}" if rated else ""
+        detail = f"The last attempt did not succeed. The run retries at {when}{later}."
         return Explanation(state, Reason.NOT_DUE, detail)
     if run.wanted <= now and not rated and spec is not None and spec.rate is not None:
-        return Explanation(state, Reason.RATE, f"it waits for {_rate(spec)}: it was given the start at {when}")
-    return Explanation(state, Reason.NOT_DUE, f"it is due at {when}")
+        return Explanation(state, Reason.RATE, f"Waiting for {_rate(spec)}. The run starts at {when}.")
+    return Explanation(state, Reason.NOT_DUE, f"Due at {when}.")
 
 
 def _rate(spec: Spec | None) -> str:
     if spec is None or spec.rate is None:
-        return "its rate"
+        return "its rate limit"
     rate = spec.rate
-    return f"its rate, {rate.limit} in any {show_duration(rate.per)} for the key {rate.key or spec.task!r}"
+    return f"its rate limit of {rate.limit} per {show_duration(rate.per)} for the key {rate.key or spec.task!r}"
 
 
 def _behind(standing: RunDiagnosis, spec: Spec | None, state: Status, doing: str) -> Explanation:
     position = None if standing.place is None else standing.place + 1
     reason, rule = _rule(standing.run, spec)
-    waits = "it waits for its turn" if standing.holder is None else f"it waits for run {standing.holder}{doing}"
-    return Explanation(state, reason, f"{rule}: {waits}", standing.holder, position)
+    waits = "This run waits for its turn" if standing.holder is None else f"Blocked by run {standing.holder}{doing}"
+    return Explanation(state, reason, f"{rule[0].upper()}{rule[1:]}. {waits}.", standing.holder, position)
 
 
 def _rule(run: RunView, spec: Spec | None) -> tuple[Reason, str]:
-    """What keeps it out. A serial lane is its group's, or else its job's own."""
+    """Name the rule that blocks the run. A serial lane belongs to its group, or else to its job."""
     if not run.held & Held.LANE:
         gate = None if spec is None else spec.concurrency
-        many = "only so many" if gate is None else f"at most {gate.limit}"
-        return Reason.CONCURRENCY, f"{many} run at a time with the concurrency key{f' {gate.key!r}' if gate else ''}"
+        if gate is None:
+            return Reason.CONCURRENCY, "its concurrency key has reached its limit"
+        return Reason.CONCURRENCY, f"the concurrency key {gate.key!r} has a limit of {gate.limit}"
     if spec is not None and spec.group is not None:
-        return Reason.GROUP, f"the group {spec.group!r} runs one at a time"
+        return Reason.GROUP, f"the group {spec.group!r} runs one run at a time"
     if spec is None and run.run_id == run.job_id:
-        return Reason.GROUP, "its group runs one at a time"
-    return Reason.OVERLAP, "its job does not run twice at a time"
+        return Reason.GROUP, "its group runs one run at a time"
+    return Reason.OVERLAP, "the job runs one run at a time"
 
 
 def _doing(holder: RunView, paused_queues: Collection[str], now: Instant) -> str:
     match holder.state:
         case State.RUNNING if holder.started_at is not None:
-            return f", which has run for {_length(now - holder.started_at)}"
+            return f", which has been running for {_length(now - holder.started_at)}"
         case State.RUNNING:
             return ", which is running"
         case State.WAITING:
@@ -210,7 +211,7 @@ def _doing(holder: RunView, paused_queues: Collection[str], now: Instant) -> str
 
 
 def _waiting(holder: RunView, paused_queues: Collection[str], now: Instant) -> str:
-    """What a run that others wait for waits for itself. It is asked about in the order of `Reason`, as any other."""
+    """Say what the blocking run itself waits for, checked in the order of `Reason`."""
     spec = _spec(holder)
     rated = bool(holder.held & Held.RATE)
     if holder.held & Held.PAUSED:
@@ -221,10 +222,10 @@ def _waiting(holder: RunView, paused_queues: Collection[str], now: Instant) -> s
         does = "retries" if holder.failures + holder.losses else "is due"
         return f"{does} at {_time(holder.due)}{' at the earliest' if rated else ''}"
     if holder.held & (Held.LANE | Held.GATE):
-        return f"waits itself: {_rule(holder, spec)[1]}"
+        return f"is itself blocked: {_rule(holder, spec)[1]}"
     if rated:
-        return f"waits itself for {_rate(spec)}"
-    return "is let in and waits for a worker"
+        return f"waits for {_rate(spec)}"
+    return "waits for a free slot on a worker"
 
 
 # ------------------------------------------------------------------------------------------------------------- workers
@@ -233,7 +234,7 @@ def _waiting(holder: RunView, paused_queues: Collection[str], now: Instant) -> s
 def _unclaimed(
     standing: RunDiagnosis, key: ClassKey, workers: Sequence[Offered], state: Status, now: Instant
 ) -> Explanation:
-    """Due, and nothing holds it: whatever keeps it from running is a matter of workers. The closest one decides."""
+    """Explain a run that is due and not held, so only workers can be missing. The closest worker decides."""
     live = [worker for worker in workers if not worker.draining and worker.live_until >= now]
     if any(worker.offer is None and standing.run.class_id in worker.classes for worker in live):
         return _in_line(standing, state)
@@ -245,11 +246,11 @@ def _unclaimed(
     nearly = [offer for offer, lack in zip(offers, payload_problems, strict=True) if lack is closest]
     match closest:
         case Mismatch.NO_TASK:
-            detail = f"no live worker has the task {key.task!r}: start one that has it, with --tasks"
+            detail = f"No live worker has the task {key.task!r}. Start a worker that has it, with --tasks."
             return Explanation(state, Reason.NO_WORKER, detail)
         case Mismatch.NO_QUEUE:
-            detail = f"live workers have the task {key.task!r}, but none of them takes from the queue {key.queue!r}"
-            return Explanation(state, Reason.NO_WORKER, f"{detail}: start one with --queues {key.queue}")
+            detail = f"No live worker with the task {key.task!r} takes runs from the queue {key.queue!r}."
+            return Explanation(state, Reason.NO_WORKER, f"{detail} Start a worker with --queues {key.queue}.")
         case Mismatch.NO_LABELS:
             return Explanation(state, Reason.NO_LABELS, _missing_labels(key, nearly))
         case Mismatch.TOO_BIG:
@@ -259,38 +260,39 @@ def _unclaimed(
 
 
 def _in_line(standing: RunDiagnosis, state: Status) -> Explanation:
-    """Other kinds wait in lines of their own, and users take turns: room is not all that it waits for."""
-    place, before = standing.place, _for_newer(standing.run) + _gave_way(standing.run)
+    """Explain a run that waits for a free slot. Its place counts runs of its class only; users share slots fairly."""
+    place, before = standing.place, _for_newer(standing.run) + _preempted(standing.run)
     if place is None:
-        return Explanation(state, Reason.NO_CAPACITY, f"{before}it is due and waits for room on a worker")
+        return Explanation(state, Reason.NO_CAPACITY, f"{before}Due: starts when a worker has a free slot.")
     if place == 0:
-        detail = "it is the next of its kind, and starts when a worker has room for it and it is its turn"
+        detail = "Next in line: starts when a worker has a free slot."
     else:
-        many = f"at least {MOST_COUNTED:,}" if place >= MOST_COUNTED else f"{place:,}"
-        detail = f"of its kind {many} wait before it for the workers that can run it: let them work, or start more"
+        many = f"At least {MOST_COUNTED:,}" if place >= MOST_COUNTED else f"{place:,}"
+        verb = "run waits" if place == 1 else "runs wait"
+        detail = f"{many} {verb} before it for the same workers. Wait, or start more workers."
     return Explanation(state, Reason.NO_CAPACITY, before + detail, position=place + 1)
 
 
 def _for_newer(run: RunView) -> str:
     spec = _spec(run)
-    return "a newer oncue defined it, and only workers of that version start it; " if spec and spec.unknown else ""
+    return "A newer oncue defined this job; only workers of that version start it. " if spec and spec.unknown else ""
 
 
-def _gave_way(run: RunView) -> str:
+def _preempted(run: RunView) -> str:
     tried = read_attempts(run.attempts)
     if not tried or tried[-1].outcome != "preempted":
         return ""
-    return f"it gave way to one of high priority at {_time(tried[-1].ended_at)}; "
+    return f"Preempted by a high-priority run at {_time(tried[-1].ended_at)}. "
 
 
 def _too_big(run: RunView, key: ClassKey, offers: Iterable[Offer]) -> str:
-    """Compared with the one that lacks the least."""
+    """Compare with the worker that lacks the least."""
     spec = _spec(run)
     asks = key.size if spec is None else spec.resources
     closest = max((offer.room_for(key.task) for offer in offers), key=lambda has: _closeness(key.size, has))
     return (
-        f"it asks for {_amounts(asks, asks)}, and the closest live worker with its task, queue and labels has "
-        f"{_amounts(closest, asks)} in all: ask for less, or start a larger one"
+        f"The run requests {_amounts(asks, asks)}; the closest live worker with its task, queue and labels has "
+        f"{_amounts(closest, asks)} in total. Request less, or start a larger worker."
     )
 
 
@@ -300,7 +302,7 @@ def _closeness(size: Resources, has: Resources) -> tuple[int, int, int, int]:
 
 
 def _amounts(of: Resources, asked: Resources) -> str:
-    """Of whatever is asked for."""
+    """Format the amounts of the resources in `asked`."""
     cpu = [f"{of.cpu_milli / 1_000:g} cpu"] if asked.cpu_milli else []
     memory = [f"{of.memory_mb} MB"] if asked.memory_mb else []
     slots = f"{of.slots} slot{'s' * (of.slots != 1)}"
@@ -310,8 +312,8 @@ def _amounts(of: Resources, asked: Resources) -> str:
 def _missing_labels(key: ClassKey, offers: Iterable[Offer]) -> str:
     fewest = min((sorted(set(key.labels) - offer.labels) for offer in offers), key=len)
     return (
-        f"no live worker with the task {key.task!r} on the queue {key.queue!r} has all the labels it asks for, and "
-        f"the closest lacks {', '.join(fewest)}: start one with --labels {','.join(key.labels)}"
+        f"No live worker with the task {key.task!r} and the queue {key.queue!r} has all required labels; "
+        f"the closest lacks {', '.join(fewest)}. Start a worker with --labels {','.join(key.labels)}."
     )
 
 
@@ -319,7 +321,7 @@ def _missing_labels(key: ClassKey, offers: Iterable[Offer]) -> str:
 
 
 def telling(snap: Snapshot, now: Instant) -> RunId | None:
-    """The run of a job that tells how it stands: the last that is due or going, else the first to come."""
+    """Pick the run that explains its job: the last that is due or active, else the next to come."""
     due = [run for run in snap.waiting if run.wanted <= now]
     if due:
         return max(due, key=lambda run: (run.wanted, run.run_id)).run_id
@@ -329,15 +331,15 @@ def telling(snap: Snapshot, now: Instant) -> RunId | None:
 
 
 def explain_job(snap: Snapshot, now: Instant, *, paused_queues: Collection[str] = ()) -> Explanation:
-    """A job that has no run at the moment."""
+    """Explain a job that has no run at the moment."""
     job, cursor = snap.job, snap.cursor
     match job.status:
         case JobStatus.CANCELLED:
-            return Explanation(job.status, Reason.FINISHED, f"it was cancelled at {_time(job.updated_at)}")
+            return Explanation(job.status, Reason.FINISHED, f"Cancelled at {_time(job.updated_at)}.")
         case JobStatus.FINISHED:
-            return Explanation(job.status, Reason.FINISHED, "its schedule has no occurrence left")
+            return Explanation(job.status, Reason.FINISHED, "The schedule has no more occurrences.")
         case JobStatus.PAUSED:
-            return Explanation(job.status, Reason.PAUSED, "it is paused: resume it, and its schedule goes on")
+            return Explanation(job.status, Reason.PAUSED, "The job is paused. Resume it to continue its schedule.")
         case JobStatus.ACTIVE if job.spec.queue in paused_queues:
             return Explanation(job.status, Reason.QUEUE_PAUSED, _queue_is_paused(job.spec.queue))
         case JobStatus.ACTIVE:
@@ -347,24 +349,24 @@ def explain_job(snap: Snapshot, now: Instant, *, paused_queues: Collection[str] 
 
 def _next(next_at: Instant, now: Instant) -> str:
     if next_at == NEVER:
-        return "nothing is planned for it, and its schedule has no further occurrence"
+        return "The schedule has no more occurrences."
     if next_at <= now:
-        return f"its occurrence of {_time(next_at)} is not planned yet: if that lasts, see that a scheduler runs"
-    return f"its next occurrence is at {_time(next_at)}, in {_length(next_at - now)}"
+        return f"The occurrence of {_time(next_at)} is not planned yet. If this lasts, check that a scheduler runs."
+    return f"The next occurrence is at {_time(next_at)}, in {_length(next_at - now)}."
 
 
 # --------------------------------------------------------------------------------------------------------------- words
 
 
-_JOB_IS_PAUSED = "its job is paused: nothing of it starts until somebody resumes it"
+_JOB_IS_PAUSED = "The job is paused. Resume it to start this run."
 
 
 def _queue_is_paused(queue: str) -> str:
-    return f"the queue {queue!r} is paused: nothing of it starts until an administrator resumes it"
+    return f"The queue {queue!r} is paused. An administrator can resume it."
 
 
 def _spec(run: RunView) -> Spec | None:
-    """None: it cannot be read, which must not keep anybody from learning the rest."""
+    """Decode the definition. None: it cannot be read; the rest can still be explained."""
     try:
         return None if run.spec is None else decode_spec(run.spec)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -372,15 +374,15 @@ def _spec(run: RunView) -> Spec | None:
 
 
 def _time(at: Instant) -> str:
-    """Some instants are beyond all calendars."""
+    """Format an instant, also one beyond the calendar, such as NEVER."""
     try:
         return rfc3339(at)
     except OverflowError:
-        return "no time in sight"
+        return "a time beyond the calendar"
 
 
 def _length(length: int) -> str:
-    """Roughly, for people: two digits or more of a unit that they would use themselves."""
+    """Format a length of time roughly, in the largest unit of which there are at least two."""
     for unit, name in ((DAY, "days"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s")):
         if length >= 2 * unit:
             return f"{length // unit} {name}"

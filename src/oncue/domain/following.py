@@ -1,4 +1,4 @@
-"""What becomes of a job's waiting runs when it was changed while too many of them waited for one change: in bites."""
+"""Update a job's waiting runs in batches after a change, when too many wait for one transaction."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from oncue.domain.schedule import next_occurrence
 
 
 class Followed(msgspec.Struct, frozen=True):
-    """What becomes of some runs of a job that were taken back because too many waited when it was changed."""
+    """The decision about one batch of withdrawn runs."""
 
     add: tuple[NewRun, ...] = ()
     ledger: tuple[Entry, ...] = ()
-    uncounted: int = 0  # so many fewer are planned
+    uncounted: int = 0  # the number by which the cursor's `planned` falls
 
 
 def is_outdated(job: Job, run: WaitingRun, drop_before: Instant | None) -> bool:
-    """Whether it is to be taken back, for `followed` to decide on."""
+    """Whether a run has to be withdrawn, for `followed` to decide about."""
     return run.scheduled and (run.version < job.version or _is_dropped(run, drop_before))
 
 
 def is_meant(job: Job, run: WaitingRun, since: Instant) -> bool:
-    """Whether a pause holds it or a resume releases it. What was asked for by hand after the act is not meant."""
+    """Whether a pause holds the run or a resume releases it. Runs started by hand after the pause are exempt."""
     if job.status is JobStatus.PAUSED:
         return Held.PAUSED not in run.held and not (run.by_hand and run.wanted > since)
     return Held.PAUSED in run.held
@@ -39,8 +39,8 @@ def is_meant(job: Job, run: WaitingRun, since: Instant) -> bool:
 def followed(
     job: Job, class_id: ClassId, taken: Sequence[WaitingRun], drop_before: Instant | None, now: Instant
 ) -> Followed:
-    """Those due when the job was edited come back under its version. Of those to come, what its schedule has: an edit
-    counts these anew.
+    """Decide about withdrawn runs. Those due when the job was edited return under its new version. Of the later ones
+    those return that the new schedule has, and the cursor counts them again.
     """
     dropped = [run for run in taken if _is_dropped(run, drop_before)]
     others = [run.nominal for run in taken if run.nominal is not None and not _is_dropped(run, drop_before)]

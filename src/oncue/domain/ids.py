@@ -1,4 +1,4 @@
-"""Ids are UUIDv7: they sort by time. A planned run's id is a function of its occurrence, so planning twice collides."""
+"""Create ids: UUIDv7, sorted by time. A planned run's id follows from its occurrence, so planning twice collides."""
 
 from __future__ import annotations
 
@@ -14,23 +14,21 @@ WorkerId = NewType("WorkerId", UUID)
 KeyId = NewType("KeyId", UUID)
 UserNumber = NewType("UserNumber", int)
 ClassId = NewType("ClassId", int)
-NO_CLASS = ClassId(0)  # its number is not known
+NO_CLASS = ClassId(0)  # not known yet
 LaneKey = NewType("LaneKey", int)
 
-SCHEDULE = UUID(
-    int=0
-)  # the origin of a run that its schedule asked for; a run-now or backfill carries an id of its own
+SCHEDULE = UUID(int=0)  # the origin of a scheduled run; a run-now or backfill carries an id of its own
 
 _VERSION_AND_VARIANT = (7 << 76) | (2 << 62)
 _RANDOM = (1 << 62) - 1  # the bits that are not time, version or variant
-_STRIDE = 0x2545F4914F6CDD1D  # large and odd: the sequels of one id are far apart, and come round after all others
+_STRIDE = 0x2545F4914F6CDD1D  # large and odd: the sequels of one id are far apart, and repeat only after 2**62 steps
 
 
 def uuid7(at: Instant, entropy: bytes) -> UUID:
-    """A UUIDv7 that sorts by the microsecond of `at`, its other 62 bits filled from eight bytes of entropy.
+    """Return a UUIDv7 that sorts by the microsecond of `at`; its other 62 bits come from eight bytes of entropy.
 
-    Makers of many at once count the microseconds up: ids in the order of their making keep what is made together
-    together on disk, and a thousand runs settle in a few dozen pages instead of a thousand.
+    Callers that create many ids at once count the microseconds up. Ids in the order of creation keep rows that belong
+    together close on disk: a thousand runs settle in a few dozen pages instead of a thousand.
     """
     return _uuid7(at, int.from_bytes(entropy[:8], "big") & _RANDOM)
 
@@ -42,20 +40,20 @@ def _uuid7(at: int, random: int) -> UUID:
 
 
 def created_at(identifier: UUID) -> Instant:
-    """When a UUIDv7 was made, to the millisecond."""
+    """Return when a UUIDv7 was created, to the millisecond."""
     return Instant((identifier.int >> 80) * MILLISECOND)
 
 
 def occurrence_id(job_id: JobId, nominal: Instant, origin: UUID = SCHEDULE) -> RunId:
-    """The id of the run for one occurrence: the same for whoever plans it, however often."""
+    """Return the id of the run for one occurrence: the same for every scheduler and every repetition."""
     seed = job_id.bytes + nominal.to_bytes(8, "big", signed=True) + origin.bytes
     return RunId(uuid7(nominal, _digest(seed)))
 
 
 def sequel(first: UUID, n: int) -> UUID:
-    """The n-th id after a UUIDv7 that stands for many things made at once: in their order, a microsecond apart.
+    """Return the n-th id of a batch that starts with `first`: in order, a microsecond apart.
 
-    The same for whoever makes them from the same first one, which is its own sequel 0.
+    The same `first` always gives the same ids; `first` itself is number 0.
     """
     if n == 0:
         return first
@@ -65,7 +63,7 @@ def sequel(first: UUID, n: int) -> UUID:
 
 
 def derived_id(first: UUID, of: UUID, at: Instant) -> UUID:
-    """The id of what is made for another thing on behalf of `first`: the same every time, and sorted by `at`."""
+    """Return the id of an object derived from `of` by the action `first`: the same every time, and sorted by `at`."""
     return uuid7(at, _digest(first.bytes + of.bytes))
 
 
@@ -74,6 +72,6 @@ def _digest(seed: bytes) -> bytes:
 
 
 def lane_key(*parts: str | int | UUID) -> LaneKey:
-    """A lane's key: 64 bits of a hash. A collision only makes two strangers wait for each other."""
+    """Return a lane's key: 64 bits of a hash. After a collision two unrelated lanes wait for each other, no more."""
     digest = hashlib.blake2b("\x1f".join(map(str, parts)).encode(), digest_size=8).digest()
     return LaneKey(int.from_bytes(digest, "big", signed=True))

@@ -1,7 +1,7 @@
 """Instants and durations: integers of microseconds, parsed strictly, printed one way.
 
-An `Instant` counts microseconds since 1970-01-01T00:00:00Z. Integers compare exactly, cost nothing, and mean the
-same on every engine; `datetime` appears only where people or time zones do.
+An `Instant` counts microseconds since 1970-01-01T00:00:00Z. Integers compare exactly, are cheap, and mean the same on
+every engine; `datetime` is used only at the border to people and time zones.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ MINUTE = Duration(60 * SECOND)
 HOUR = Duration(60 * MINUTE)
 DAY = Duration(24 * HOUR)
 
-LONG_AGO = Instant(0)  # before anything: no schedule reaches back so far
-NEVER = Instant(2**62)  # later than anything: what is held or paused is due then
+LONG_AGO = Instant(0)  # before every occurrence of every schedule
+NEVER = Instant(2**62)  # later than every instant: the due instant of held or paused work
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ONE = timedelta(microseconds=1)
 
-# Dates a schedule may name. The store can hold more; zones, calendars and people cannot be trusted beyond.
+# Dates a schedule may name. Databases can hold more, but time-zone rules are not reliable beyond.
 FIRST_YEAR, LAST_YEAR = 1970, 2199
 
 
 def instant(moment: datetime) -> Instant:
-    """An aware datetime as an Instant."""
+    """Convert an aware datetime to an Instant."""
     if moment.tzinfo is None:
-        raise ValueError("a naive datetime is not an instant: it has no time zone")
+        raise ValueError("the datetime has no time zone; pass tzinfo, like tzinfo=UTC")
     return Instant((moment - EPOCH) // _ONE)
 
 
 def moment(at: Instant) -> datetime:
-    """An Instant as an aware datetime in UTC."""
+    """Convert an Instant to an aware datetime in UTC."""
     return EPOCH + timedelta(microseconds=at)
 
 
 @lru_cache(maxsize=4_000)
 def rfc3339(at: Instant) -> str:
-    """As the API prints it: UTC, milliseconds, `Z`."""
+    """Format as the API does: UTC, milliseconds, `Z`."""
     return moment(at).isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
 
 
 def whole_millisecond(at: Instant) -> Instant:
-    """Rounded up, to what the API can print: never early."""
+    """Round up to a millisecond, which is what the API prints: never early."""
     return Instant(-(-at // MILLISECOND) * MILLISECOND)
 
 
@@ -59,7 +59,7 @@ _RFC3339 = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1
 
 
 def parse_instant(text: str, path: str = "") -> Instant:
-    """RFC 3339 with an offset, rounded *up* to the millisecond: what is due then is never early."""
+    """Parse RFC 3339 with an offset, rounded *up* to the millisecond, so that nothing starts early."""
     found = _RFC3339.fullmatch(text)
     if not found:
         raise Invalid.of(
@@ -96,7 +96,7 @@ LONGEST = Duration(3_660 * DAY)
 
 
 def parse_duration(text: str, path: str = "", *, least: Duration = MILLISECOND) -> Duration:
-    """`"250ms"`, `"30s"`, `"1.5h"`, `"7d"` or ISO 8601 (`"PT1H30M"`); no months or years, they have no fixed length."""
+    """Parse `"250ms"`, `"30s"`, `"1.5h"`, `"7d"` or ISO 8601 (`"PT1H30M"`), without months and years."""
     length = _short(text)
     if length is None:
         length = _iso(text)
@@ -139,7 +139,7 @@ def _iso(text: str) -> Duration | None:
 
 @lru_cache(maxsize=1_000)
 def show_duration(length: Duration) -> str:
-    """The shortest exact spelling: an hour is `1h`, 90 s `90s`; what no unit divides is shown in milliseconds."""
+    """Format in the largest unit that divides it: an hour is `1h`, 90 s `90s`; otherwise in milliseconds."""
     for unit in ("d", "h", "m", "s", "ms"):
         if length and length % _UNITS[unit] == 0:
             return f"{length // _UNITS[unit]}{unit}"

@@ -1,4 +1,4 @@
-"""Jobs: what a user defined. The definition (`Spec`) is written by users only, the `Cursor` by planners only."""
+"""Jobs: what a user defined. Only users write the definition (`Spec`), only schedulers the `Cursor`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class JobStatus(StrEnum):
 
 
 class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """At most `limit` starts in any `per`, over all of a user's jobs with this key; left out, it is the task's name."""
+    """At most `limit` starts in any window of `per`, over all of a user's jobs with this key (default: the task)."""
 
     limit: int
     per: Duration
@@ -34,9 +34,9 @@ class Rate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
 
 class Spec(PlainFields, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A checked definition, without its payload. Stored as JSON; what equals its default is not written.
+    """A checked definition, without its payload. Stored as JSON; default values are not written.
 
-    Here are the fields that are stored otherwise than they are sent; how follows from their types.
+    Here are the fields whose stored form differs from the one that is sent; their types say how.
     """
 
     task: str
@@ -52,12 +52,12 @@ class Spec(PlainFields, frozen=True, forbid_unknown_fields=True, omit_defaults=T
     concurrency: Concurrency | None = None
     rate: Rate | None = None
     resources: Resources = Resources()
-    # what a newer oncue wrote and this one cannot read, by name, as it is stored; never written under a name of its own
+    # fields of a newer oncue that this one cannot read, by name, as stored; encoded back under their own names
     unknown: tuple[tuple[str, bytes], ...] = msgspec.field(default=(), name="")
 
     @property
     def not_understood(self) -> tuple[str, ...]:
-        """The fields known here with values that are not: what is shown of them is not what they are."""
+        """Return the known fields whose values are unknown here: their attributes hold defaults instead."""
         return tuple(name for name, _ in self.unknown if name in _READERS)
 
     @property
@@ -87,12 +87,12 @@ _encode = msgspec.json.Encoder().encode
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _READERS = {field.name: msgspec.json.Decoder(field.type) for field in msgspec.structs.fields(Spec) if field.encode_name}
 
-# For whoever acts on a definition. ValidationError: a newer oncue made it, and has to; any other is damage.
+# For code that acts on a definition. ValidationError: a newer oncue wrote it and has to act; other errors: damage.
 understand_spec = msgspec.json.Decoder(Spec).decode
 
 
 def decode_spec(stored: bytes) -> Spec:
-    """For whoever shows a definition or hands it on: as far as it is understood, and the rest as it is."""
+    """Decode a definition to show it or pass it on; fields that this version cannot read are kept as stored."""
     try:
         return understand_spec(stored)
     except msgspec.ValidationError:
@@ -108,7 +108,7 @@ def _as_far_as_understood(stored: bytes) -> Spec:
         except (KeyError, msgspec.ValidationError):
             unknown.append((name, bytes(raw)))
     if "task" not in known:
-        raise msgspec.ValidationError("it names no task")
+        raise msgspec.ValidationError("the definition has no task")
     return Spec(**known, unknown=tuple(unknown))
 
 
@@ -120,23 +120,23 @@ def encode_spec(spec: Spec) -> bytes:
 
 
 def definition_of(spec: Spec, payload: bytes | None) -> bytes:
-    """A digest of what a job is to be. Equal for payloads that say the same, however they are written."""
+    """Return a digest of a definition. Payloads with equal values give equal digests, however they are written."""
     written = payload or b"null"
     with suppress(msgspec.DecodeError):
-        # no payload is one without arguments
+        # a missing payload equals one without arguments
         written = msgspec.json.encode(msgspec.json.decode(written) or None, order="sorted")
     said = msgspec.json.encode(_said(spec), order="sorted")
     return hashlib.blake2b(said + b"\n" + written, digest_size=16).digest()
 
 
 def _said(found: Any) -> Any:
-    """Without what equals its default, however it came there: encoding leaves out only what is that very object."""
+    """Drop values that equal their defaults. Encoding drops only values that are identical to the default."""
     if not isinstance(found, msgspec.Struct):
         return found
     values = ((field, getattr(found, field.name)) for field in msgspec.structs.fields(found) if field.encode_name)
     said = {field.name: _said(value) for field, value in values if value != field.default}
     if isinstance(found, Spec):
-        said |= {name: msgspec.json.decode(raw) for name, raw in found.unknown}  # as whoever knows it says it
+        said |= {name: msgspec.json.decode(raw) for name, raw in found.unknown}  # as a version that knows them would
     return said
 
 
@@ -172,27 +172,27 @@ class Cursor(msgspec.Struct, frozen=True):
 
 
 class WaitingRun(msgspec.Struct, frozen=True):
-    """As much of a waiting run as deciding about its job needs."""
+    """The part of a waiting run that decisions about its job need."""
 
     run_id: RunId
     wanted: Instant
     nominal: Instant | None
     scheduled: bool  # by its schedule, and never claimed (a one-shot: never tried): an edit may withdraw it
     held: Held = Held.NO
-    by_hand: bool = False  # asked for by somebody, not by its schedule
-    version: int = 0  # of the definition it was planned by, where that is asked for
+    by_hand: bool = False  # created by a user's request, not by its schedule
+    version: int = 0  # of the definition it was planned with, where the query reads it
 
 
-MOST_READ = 1_000  # waiting runs in a snapshot: of more, what is decided follows in bites
+MOST_READ = 1_000  # waiting runs in a snapshot: if there are more, changes follow in batches
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """A job as read for a decision. The change that follows is guarded by what was read here."""
+    """A job as read for a decision. The resulting change is guarded by these values."""
 
     job: Job
     class_id: ClassId
     cursor: Cursor | None  # None: a one-shot, whose definition sits in its run
     waiting: tuple[WaitingRun, ...] = ()
-    going: tuple[RunId, ...] = ()  # running, or between two attempts
-    started: bool = False  # a one-shot whose only run has been tried
-    crowded: bool = False  # more runs wait than a snapshot holds: these are the first
+    going: tuple[RunId, ...] = ()  # active: running, or between two attempts
+    started: bool = False  # a one-shot whose only run has had an attempt
+    crowded: bool = False  # more runs wait than a snapshot holds: `waiting` has the first

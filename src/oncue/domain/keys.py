@@ -1,4 +1,4 @@
-"""API keys as text: how one is made, how a slip of the pen is noticed, and what is stored of it."""
+"""API keys as text: create one, recognise a mistyped one, and hash one for storage."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import re
 from zlib import crc32
 
-ENTROPY = 32  # bytes a key is made of
+ENTROPY = 32  # random bytes in a key
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _SECRET, _CHECKSUM = 43, 6  # digits that hold 256 and 32 bits
@@ -14,21 +14,21 @@ _KEY = re.compile(rf"oc_([0-9A-Za-z]{{{_SECRET}}})([0-9A-Za-z]{{{_CHECKSUM}}})",
 
 
 def make_key(entropy: bytes) -> str:
-    """The key that 32 random bytes make: `oc_`, the secret, and a checksum."""
+    """Build a key from 32 random bytes: `oc_`, the secret, and a checksum."""
     if len(entropy) != ENTROPY:
-        raise ValueError(f"a key is made of {ENTROPY} random bytes, not {len(entropy)}")
+        raise ValueError(f"a key needs {ENTROPY} random bytes, not {len(entropy)}")
     secret = _base62(int.from_bytes(entropy, "big"), _SECRET)
     return f"oc_{secret}{_checksum(secret)}"
 
 
 def well_formed(text: str) -> bool:
-    """Whether this could be a key. What is mistyped or cut off is refused without asking the store."""
+    """Check form and checksum: a mistyped or truncated key is refused without asking the database."""
     found = _KEY.fullmatch(text)
     return found is not None and _checksum(found[1]) == found[2]
 
 
 def key_hash(text: str) -> bytes:
-    """All that is ever stored of a key. With 256 random bits in it, no salt or slow hash is needed."""
+    """Hash a key; only this hash is stored. With 256 random bits in a key, no salt or slow hash is needed."""
     return hashlib.sha256(text.encode()).digest()
 
 

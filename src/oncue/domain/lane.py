@@ -2,7 +2,7 @@
 
 A lane admits its first `width` members, in order of `wanted`; every other member is held and cannot be claimed.
 A run goes through at most two: its serial lane (a group, or its job's own), then its gate (a concurrency key).
-Whoever adds, settles, cancels or withdraws a member tends its lanes in the same transaction.
+An engine that adds, settles, cancels or withdraws a member tends its lanes in the same transaction.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from oncue.domain.policy import Overlap
 
 
 class Held(IntFlag):
-    """Why a waiting run cannot be claimed though it may be due. Zero: it can."""
+    """Why a waiting run cannot be claimed although it may be due. Zero: it can be claimed."""
 
     NO = 0
     LANE = 1
@@ -34,7 +34,7 @@ class Concurrency(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RateBucket(msgspec.Struct, frozen=True):
-    """What spaces out starts: at most `limit` in any `per`."""
+    """A rate limit: at most `limit` starts in any window of length `per`."""
 
     key: LaneKey
     limit: int
@@ -42,17 +42,17 @@ class RateBucket(msgspec.Struct, frozen=True):
 
 
 class Lanes(msgspec.Struct, frozen=True):
-    """Where a run has to queue before it may be claimed."""
+    """The lanes that a run must pass before it may be claimed."""
 
     lane: LaneKey | None = None
     gate: LaneKey | None = None
     width: int = 1  # of the gate; a serial lane's is always one
-    meter: RateBucket | None = None  # the last thing it passes: a start is granted only to what nothing else holds
+    meter: RateBucket | None = None  # passed last: only a run that nothing else holds gets a start
 
     @property
     def held(self) -> Held:
-        """How a new member starts: outside, until its lane is tended."""
-        if self is FREE:  # as most are: flags are slow to combine
+        """Return why a new member is held: by each of its lanes, until the lane is tended."""
+        if self is FREE:  # the common case: combining flags is slow
             return Held.NO
         lane = Held.NO if self.lane is None else Held.LANE
         gate = Held.NO if self.gate is None else Held.GATE
@@ -72,7 +72,7 @@ def lanes_of(
     concurrency: Concurrency | None,
     meter: RateBucket | None = None,
 ) -> Lanes:
-    """A group is stricter than overlap and takes its place; a one-shot has nothing to overlap with."""
+    """Return a job's lanes. A group replaces the overlap policy, since it is stricter; a one-shot needs none."""
     lane: LaneKey | None = None
     if group is not None:
         lane = lane_key("group", uid, group)

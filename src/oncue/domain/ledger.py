@@ -1,4 +1,4 @@
-"""The ledger: every nominal instant that did *not* become a run, and why. Those that did are read from the runs."""
+"""The ledger (occurrence history): every nominal instant that did *not* become a run, and why. Runs record the rest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Outcome(StrEnum):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A stretch of occurrences with one fate: a paused every-1s job writes one row, not thirty million a year."""
+    """Consecutive occurrences with one outcome: a paused every-1s job writes one row, not thirty million a year."""
 
     job_id: JobId
     first: Instant
@@ -25,4 +25,4 @@ class Entry(msgspec.Struct, frozen=True):
     count: int
     outcome: Outcome
     reason: str
-    run_id: RunId | None = None  # the run they were coalesced into, or that stood in their way
+    run_id: RunId | None = None  # the run they were coalesced into, or that blocked them

@@ -1,4 +1,4 @@
-"""Rates: at most `limit` starts in any stretch of `per`, decided ahead as instants."""
+"""Rate limits: at most `limit` starts in any window of length `per`, decided ahead as instants."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from oncue.domain.instants import Duration, Instant
 class Given(msgspec.Struct, frozen=True):
     """The starts given before: how many count, the earliest of the last `limit` of them, and the last of all.
 
-    As many of the earliest as starts are to be given: a rate of a hundred thousand a day is no reason to read them all.
+    `earliest` needs only as many entries as new starts are requested: a limit of a hundred thousand a day does not
+    require reading them all.
     """
 
     count: int = 0
@@ -22,9 +23,9 @@ class Given(msgspec.Struct, frozen=True):
 
 
 def starts(limit: int, per: Duration, given: Given, due: Iterable[Instant]) -> Iterator[Instant]:
-    """For runs due at these instants, in order, the first instant at which each may start.
+    """Yield the first instant at which each run may start, for runs due at these instants, in order.
 
-    A start is never before its run is due, and never less than `per` after the start that was `limit` before it.
+    A start is at or after its run's due instant, and at least `per` after the start that was `limit` before it.
     """
     free, before, last = limit - given.count, deque(given.earliest), given.last
     for at in due:

@@ -1,8 +1,8 @@
-"""Overlap: what becomes of an occurrence that is due while its job's lane is held. Decided at the due instant.
+"""Decide about an occurrence that is due while its job's lane is occupied. Decided at the due instant.
 
-In its way is the run of the same job that is going; or, while nobody claims (no worker, a paused queue, all places
-taken), the one that was let in and has not begun. That one counts from GRACE after its instant on: until then a planner
-that was late, and not a worker that is missing, may be why it has not begun.
+It is blocked by the active run of the same job; or, while no worker claims (no worker, a paused queue, no free slot),
+by the run that the lane has admitted and that has not started. The latter blocks only from GRACE after its instant on:
+until then it may not have started because a scheduler was late, not because a worker is missing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from oncue.domain.run import Trigger
 
 
 class Unbegun(msgspec.Struct, frozen=True):
-    """The run of a job that its lane has let in and that nobody has claimed yet."""
+    """The run of a job that its lane has admitted and no worker has claimed yet."""
 
     run_id: RunId
     wanted: Instant
@@ -30,7 +30,7 @@ class Unbegun(msgspec.Struct, frozen=True):
 
 
 class HeldRun(msgspec.Struct, frozen=True):
-    """A run that is due and held by its lane, with whoever of its job is in the way."""
+    """A run that is due and held by its lane, with the run of its job that blocks it."""
 
     run_id: RunId
     job_id: JobId
@@ -38,14 +38,14 @@ class HeldRun(msgspec.Struct, frozen=True):
     nominal: Instant | None
     trigger: Trigger
     overlap: Overlap
-    busy: RunId | None  # the run of the same job that is still going (running, handed back, or between two attempts)
-    first: Unbegun | None = None  # if none is: the one that is to begin before it
+    busy: RunId | None  # the active run of the same job (running, returned to the queue, or between two attempts)
+    first: Unbegun | None = None  # without an active run: the run that starts before it
 
 
 class Withdrawal(msgspec.Struct, frozen=True):
-    """A held run that will not run after all, and what the ledger says of its occurrence.
+    """A held run that will not run, and the ledger entry of its occurrence.
 
-    `let_in`: it is not held but the first of its lane, and is withdrawn as long as nobody has claimed it.
+    `let_in`: the run is not held but the first of its lane; it is withdrawn unless a worker has claimed it.
     """
 
     run_id: RunId
@@ -54,20 +54,20 @@ class Withdrawal(msgspec.Struct, frozen=True):
 
 
 class Displacement(msgspec.Struct, frozen=True):
-    """The going run is to be cancelled so that the held one may follow."""
+    """The active run has to be cancelled so that the held run can start."""
 
     going: RunId
 
 
 def decide(held: Iterable[HeldRun], now: Instant) -> Iterator[Withdrawal | Displacement]:
-    """For held runs in order of `wanted`. What is neither withdrawn nor displaces anything simply waits its turn."""
+    """Decide about held runs in order of `wanted`. A run that is not mentioned in the result waits for its turn."""
     kept: dict[JobId, HeldRun | Unbegun] = {}  # of each job, the occurrence that waits
     for run in held:
         unbegun = run.first if run.first is not None and is_late(run.first.wanted, now) else None
         in_the_way = run.busy if unbegun is None else unbegun.run_id
         if run.trigger is not Trigger.SCHEDULE or in_the_way is None:
-            continue  # run-now, backfill and catch-up queue without a cap; behind a stranger of its group it waits
-        if unbegun is not None and unbegun.trigger is Trigger.SCHEDULE:  # what somebody asked for takes nobody's place
+            continue  # run-now, backfill and catch-up queue without a cap; a run behind another job of its group waits
+        if unbegun is not None and unbegun.trigger is Trigger.SCHEDULE:  # a run started by hand replaces no occurrence
             kept.setdefault(run.job_id, unbegun)
         waits = kept.get(run.job_id)
         match run.overlap:
@@ -78,7 +78,7 @@ def decide(held: Iterable[HeldRun], now: Instant) -> Iterator[Withdrawal | Displ
                     yield Withdrawal(run.run_id, _entry(run, run, Outcome.COALESCED, "overlap", waits.run_id))
                 kept.setdefault(run.job_id, run)
             case Overlap.REPLACE:
-                if waits is not None:  # it never started: the newer one replaces it too
+                if waits is not None:  # not started yet: the newer occurrence replaces it, too
                     entry = _entry(run, waits, Outcome.SKIPPED, "replaced", run.run_id)
                     yield Withdrawal(waits.run_id, entry, let_in=waits is unbegun)
                 elif run.busy is not None:

@@ -1,4 +1,4 @@
-"""Where a run may go: its class, what a worker offers, and the order among what is due."""
+"""Match runs with workers: a run's class, a worker's offer, and the order of due runs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Priority(IntEnum):
     LOW = 2
 
 
-# Everything waiting ages at the same rate, so a static offset per priority is all that ageing needs: each priority
-# overtakes what is up to five minutes older of the next one. A low run is overtaken for ten minutes at most.
+# All waiting runs age at the same rate, so ageing needs only a static offset per priority: each priority overtakes runs
+# of the next one that are up to five minutes older. A low run is overtaken for ten minutes at most.
 HEAD_START: dict[Priority, Duration] = {
     Priority.HIGH: Duration(-5 * MINUTE),
     Priority.NORMAL: Duration(0),
@@ -27,19 +27,19 @@ HEAD_START: dict[Priority, Duration] = {
 
 
 class Resources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a run takes while it runs, or what a worker has to give."""
+    """What a run occupies while it runs, or what a worker has in total."""
 
     cpu_milli: int = 0
     memory_mb: int = 0
     slots: int = 1
 
     def within(self, offer: Resources) -> bool:
-        """Compared in size classes: whatever truly fits is within, and so is what exceeds by less than a class."""
+        """Whether this fits, compared by size class: a size that exceeds by less than a class counts as fitting."""
         mine, theirs = self.size_class(), offer.size_class()
         return mine.cpu_milli <= theirs.cpu_milli and mine.memory_mb <= theirs.memory_mb and mine.slots <= theirs.slots
 
     def size_class(self) -> Resources:
-        """Rounded up, cpu and memory to eight sizes per doubling, so that all sizes asked for make few classes."""
+        """Round cpu and memory up to eight sizes per doubling, so that all requested sizes form few classes."""
         return Resources(_round_up(self.cpu_milli), _round_up(self.memory_mb), self.slots)
 
 
@@ -49,7 +49,7 @@ def _round_up(amount: int) -> int:
 
 
 class ClassKey(msgspec.Struct, frozen=True):
-    """What a worker can or cannot take, as one value. Engines intern it as a small number."""
+    """What decides which workers can take a run, as one value. Engines intern it as a small number."""
 
     task: str
     queue: str = "default"
@@ -58,16 +58,16 @@ class ClassKey(msgspec.Struct, frozen=True):
     size: Resources = Resources()
 
 
-GONE = ""  # the queue of the classes that stand in for those nothing refers to any more: no job can name it
+GONE = ""  # the queue of placeholder classes for deleted ones: no job can name it
 
 
 def too_many_classes(key: ClassKey, most: int) -> TooManyClasses:
-    """What to tell somebody who needs a class more than they may have made. The field is the one that stands out."""
+    """Build the error for a user who needs one class too many. Names the field that differs from its default."""
     given = {"queue": key.queue != ClassKey("").queue, "labels": bool(key.labels), "resources": key.size != Resources()}
     path = next((name for name, stands_out in given.items() if stands_out), "queue")
-    what = f"your jobs have made {most} different combinations of task, queue, priority, labels and resources"
-    advice = "use those again, or wait until some have gone that nothing refers to any more"
-    return TooManyClasses(f"{what}, and more are not kept: {advice}", path, key)
+    what = f"your jobs already use {most} combinations of task, queue, priority, labels and resources, the limit"
+    advice = "use an existing combination, or wait until unused ones are deleted"
+    return TooManyClasses(f"{what}; {advice}", path, key)
 
 
 class Offer(msgspec.Struct, frozen=True):
@@ -77,15 +77,15 @@ class Offer(msgspec.Struct, frozen=True):
     queues: frozenset[str] = frozenset({"default"})
     labels: frozenset[str] = frozenset()
     resources: Resources = Resources()
-    slots: Mapping[str, int] = {}  # by task, where it is not as many as the resources say
+    slots: Mapping[str, int] = {}  # by task, where it differs from the resources' slots
 
     def room_for(self, task: str) -> Resources:
-        """All that a run of this task can get here."""
+        """Return the most that a run of this task can get on this worker."""
         return msgspec.structs.replace(self.resources, slots=self.slots.get(task, self.resources.slots))
 
 
 class Mismatch(IntEnum):
-    """What a worker lacks first, from the farthest to the closest to being able to run something."""
+    """The first thing that a worker lacks, from the farthest to the closest match."""
 
     NO_TASK = 0
     NO_QUEUE = 1
@@ -94,7 +94,7 @@ class Mismatch(IntEnum):
 
 
 def mismatch(key: ClassKey, offer: Offer) -> Mismatch | None:
-    """None if the worker could run it when free, else the first thing against it."""
+    """Return the first thing that the worker lacks; None: it can run this class when it has a free slot."""
     if key.task not in offer.tasks:
         return Mismatch.NO_TASK
     if key.queue not in offer.queues:
@@ -111,7 +111,7 @@ _read_offer = msgspec.json.Decoder(Offer).decode
 
 
 def read_offer(info: bytes | None) -> Offer | None:
-    """What a worker says of itself. None: nothing that can be read: it may be older or newer than we are."""
+    """Decode a worker's offer. None: unreadable, as from an older or newer version."""
     try:
         return None if info is None else _read_offer(info)
     except (msgspec.MsgspecError, UnicodeDecodeError):

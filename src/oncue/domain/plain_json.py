@@ -1,4 +1,4 @@
-"""JSON that every store, language and log takes alike. What only some take is named, with the place where it stands."""
+"""Check that JSON is portable: accepted alike by every database, language and log. Problems name their place."""
 
 from __future__ import annotations
 
@@ -15,28 +15,30 @@ DEEPEST = 64
 LONGEST_REASON = 500
 SMALLEST_INTEGER, LARGEST_INTEGER = -(2**63), 2**64 - 1
 
-_skim = msgspec.json.Decoder(msgspec.Raw).decode  # reads all of it and makes nothing of it
+_skim = msgspec.json.Decoder(msgspec.Raw).decode  # parses without building values
 _SHAPES = bytes(dict(zip(b"0123456789eE+", b"0000000000ee+", strict=True)).get(byte, 32) for byte in range(256))
-_LARGE_NUMBERS = (b"0" * 300, b"e000", b"e+000")  # in these shapes; or what looks like one
+_LARGE_NUMBERS = (b"0" * 300, b"e000", b"e+000")  # as they look in _SHAPES; text may look the same
 
 _BRACKETS = bytes.maketrans(b"{}", b"[]")
 _NEITHER_BRACKET_NOR_QUOTE = bytes(sorted(set(range(256)) - set(b'{}[]"')))
 
 
 def not_plain(value: Any, path: str, depth: int = 1) -> Iterator[Problem]:
-    """What is wrong with a decoded JSON value, if anything; `path` is where it stands."""
+    """Yield the problems of a decoded JSON value at `path`."""
     if isinstance(value, str):
         if UNSTORABLE.search(value):
             yield Problem(
-                printable(path), "bad_text", "has a NUL or half a surrogate pair, which cannot be stored: leave it out"
+                printable(path), "bad_text", "has a NUL or half a surrogate pair, which cannot be stored; remove it"
             )
     elif isinstance(value, dict | list):
         if depth > DEEPEST:
-            yield Problem(printable(path), "too_deep", f"is nested more than {DEEPEST} levels deep: flatten it")
+            yield Problem(printable(path), "too_deep", f"is nested more than {DEEPEST} levels deep; flatten it")
         elif isinstance(value, dict):
             for key, inner in value.items():
                 if UNSTORABLE.search(key):
-                    yield Problem(printable(f"{path}.{key}"), "bad_text", "its name has a NUL or half a surrogate pair")
+                    yield Problem(
+                        printable(f"{path}.{key}"), "bad_text", "the name has a NUL or half a surrogate pair; remove it"
+                    )
                 yield from not_plain(inner, f"{path}.{key}", depth + 1)
         else:
             for place, inner in enumerate(value):
@@ -45,23 +47,23 @@ def not_plain(value: Any, path: str, depth: int = 1) -> Iterator[Problem]:
         if not isfinite(value):
             yield Problem(printable(path), "bad_number", "is not a finite number")
     elif isinstance(value, int) and not SMALLEST_INTEGER <= value <= LARGEST_INTEGER:
-        yield Problem(printable(path), "bad_number", "does not fit into 64 bits: write it as a string")
+        yield Problem(printable(path), "bad_number", "does not fit into 64 bits; write it as a string")
 
 
 def encoded(value: object, name: str, largest: int) -> bytes:
-    """A value that user code gave us, as it is kept. Invalid: it is no JSON, or would be read back as something else.
+    """Encode a value from user code for storage. Invalid: it is not JSON, or would be read back as another value.
 
-    It is read once to see that: some types can be encoded into what nobody can read.
+    The result is parsed once as a check: some types encode to text that is not valid JSON.
     """
     try:
         stored = msgspec.json.encode(value)
         if len(stored) > largest:
-            message = f"has {len(stored)} bytes and at most {largest} are kept: store it elsewhere and keep where"
+            message = f"has {len(stored)} bytes; at most {largest} are allowed; store a reference instead"
             raise Invalid.of(name, "too_large", message)
         _see_that_it_is_json(stored)
         if len(stored) > DEEPEST and too_deep(stored):
             raise RecursionError
-        if b"null" in stored and _is_not_finite(value):  # which would be read back as nothing
+        if b"null" in stored and _is_not_finite(value):  # which would be read back as null
             raise Invalid.of(name, "bad_number", "is not JSON: a number in it is not finite")
     except Invalid:
         raise
@@ -74,10 +76,10 @@ def encoded(value: object, name: str, largest: int) -> bytes:
 
 
 def too_deep(stored: bytes, deepest: int = DEEPEST) -> bool:
-    """Of something that is JSON: it has more levels than everybody can read.
+    """Whether valid JSON is nested more deeply than every reader supports.
 
-    Whoever wrote it decides what it costs to make values of it, so none are made: what is left of the text without its
-    strings are brackets, and the innermost go first.
+    Building values could be expensive, since an attacker may have written the text. So only the brackets outside
+    strings are kept, and the innermost pairs are removed level by level.
     """
     if stored.count(b"[") + stored.count(b"{") <= deepest:
         return False
@@ -92,15 +94,15 @@ def too_deep(stored: bytes, deepest: int = DEEPEST) -> bool:
 
 
 def _see_that_it_is_json(stored: bytes) -> None:
-    """ValueError or RecursionError: it is not, or some reader of it would say so."""
+    """Raise ValueError or RecursionError if this is not JSON for every reader."""
     _skim(stored.decode())
-    shapes = stored.translate(_SHAPES)  # a regular expression would hold up everybody for 40 ms a megabyte
+    shapes = stored.translate(_SHAPES)  # a regular expression would block the event loop for 40 ms per megabyte
     if any(large in shapes for large in _LARGE_NUMBERS):
         msgspec.json.decode(stored)
 
 
 def readable(stored: bytes) -> bool:
-    """It is JSON for everybody, whoever says so."""
+    """Whether this is JSON for every reader."""
     try:
         _see_that_it_is_json(stored)
         return not too_deep(stored)
@@ -109,10 +111,10 @@ def readable(stored: bytes) -> bool:
 
 
 def _is_not_finite(value: object) -> bool:
-    """Or something in it is not."""
+    """Whether the value contains a number that is not finite."""
     try:
         todo: list[object] = [msgspec.to_builtins(value)]
-    except TypeError:  # it has JSON in it that is ready-made
+    except TypeError:  # it contains raw JSON
         return False
     while todo:
         one = todo.pop()
@@ -126,13 +128,13 @@ def _is_not_finite(value: object) -> bool:
 
 
 def number(value: Any, name: str) -> float:
-    """What stands for a number, as one that JSON has. Invalid: it does not."""
+    """Convert to a number that JSON has. Invalid: that is impossible."""
     try:
         if isinstance(value, int):
             if SMALLEST_INTEGER <= value <= LARGEST_INTEGER:
                 return int(value)
         elif isfinite(found := float(type(value).__float__(value))):
             return found
-    except Exception:  # it may be anything
+    except Exception:  # the value comes from user code
         pass
     raise Invalid.of(name, "bad_number", "is not a finite number of at most 64 bits")

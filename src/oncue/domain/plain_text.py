@@ -1,6 +1,6 @@
-"""Text that every store, screen and log takes, made of whatever code that is not ours has to say.
+"""Clean text from user code, so that every database, terminal and log accepts it.
 
-Nothing here raises, whatever it is given, and nothing takes long: what is too long is cut before it is looked at.
+No function here raises, whatever it is given, and none takes long: long text is cut first.
 """
 
 from __future__ import annotations
@@ -11,39 +11,39 @@ from typing import Any
 LONGEST_SHOWN = 100
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
-# What a terminal obeys instead of showing it: controls but for line ends and tabs, and what turns writing around.
+# Characters that control a terminal: controls other than line ends and tabs, and marks that reverse text direction.
 _COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
-_name_of_class: Any = type.__dict__["__name__"].__get__  # not as a metaclass would have it
+_name_of_class: Any = type.__dict__["__name__"].__get__  # bypasses metaclasses
 
 
 def plain(text: str, longest: int) -> str:
-    """No longer than that, and with each NUL and each half of a surrogate pair written out as in Python: `\\x00`."""
-    short = str.__getitem__(text, slice(longest))  # a subclass may do with its slices what it likes
+    """Cut to `longest`, and escape each NUL and each half of a surrogate pair as in Python: `\\x00`."""
+    short = str.__getitem__(text, slice(longest))  # bypasses a subclass's own slicing
     if short.isascii() and "\0" not in short:
         return short
     return UNSTORABLE.sub(lambda found: ascii(found[0])[1:-1], short)[:longest]
 
 
 def showable(text: str) -> str:
-    """All of it, with whatever a terminal would obey written out as in Python and JSON: `\\u001b`."""
+    """Escape the characters that control a terminal, as in Python and JSON: `\\u001b`."""
     return _COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text.replace("\r\n", "\n"))
 
 
 def printable(name: str) -> str:
-    """A name or path from outside, fit to be shown in a problem: on one line, short, and encodable."""
+    """Format a name or path from outside for a message: on one line, short, and encodable."""
     shown = name if len(name) <= LONGEST_SHOWN else f"{name[:LONGEST_SHOWN]}…"
     return shown if shown.isprintable() else "".join(one if one.isprintable() else ascii(one)[1:-1] for one in shown)
 
 
 def kind_of(value: object) -> str:
-    """The name of its class, on one line."""
+    """Return the name of a value's class, on one line."""
     return printable(plain(_name_of_class(type(value)), 2 * LONGEST_SHOWN))
 
 
 def said_by(error: BaseException, longest: int) -> str:
-    """Its message; or, when it cannot say it, that."""
+    """Return an error's message, or a note that its `__str__` failed."""
     try:
         return plain(str(error), longest)
-    except BaseException as worse:  # code of users, which may raise anything
-        return f"(it cannot be said: its __str__ raised {kind_of(worse)})"
+    except BaseException as worse:  # user code, which may raise anything
+        return f"(no message: __str__ raised {kind_of(worse)})"

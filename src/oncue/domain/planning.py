@@ -1,7 +1,7 @@
-"""From a due job to its runs: which occurrences are planned, which go to the ledger, and where the cursor stands after.
+"""Plan a due job: decide which occurrences become runs, which go to the ledger, and how the cursor moves.
 
-Pure and bounded: one call looks at a few thousand occurrences and makes a few hundred runs at most, and is called again
-for the rest, so that neither an hour's outage nor a clock that jumps to the year 2200 costs more than a little at once.
+Pure and bounded: one call examines at most a few thousand occurrences and creates a few hundred runs; the next call
+does the rest. So neither an hour's outage nor a clock that jumps to the year 2200 makes one call expensive.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from oncue.domain.run import NewRun, Trigger
 from oncue.domain.schedule import cron_of, due_at, next_occurrence, occurrences, rules_of
 from oncue.domain.zones import PACKAGED, Rules, zone
 
-GRACE = Duration(2 * SECOND)  # planned later than this after its instant, an occurrence counts as missed
-MOST_LATE = 1_000  # at most this many late occurrences are caught up with at a time: the newest
-MOST_RUNS = 250  # that one step makes of one job; the rest is for the next step, after other jobs have had theirs
-PLANNED_AT_ONCE = 1_000  # runs in one transaction: from here on no further job is planned in it
+GRACE = Duration(2 * SECOND)  # an occurrence planned later than this after its instant counts as missed
+MOST_LATE = 1_000  # late occurrences to catch up with at a time: the newest
+MOST_RUNS = 250  # new runs of one job per step; the rest follows in the next step, after other jobs
+PLANNED_AT_ONCE = 1_000  # runs in one transaction: from here on it plans no further job
 
 
 class DueJob(msgspec.Struct, frozen=True):
-    """A recurring job whose next instant has come near, as the planner takes it under its lock."""
+    """A recurring job whose next instant is near, as the scheduler reads it under its lock."""
 
     job_id: JobId
     uid: UserNumber
@@ -42,7 +42,7 @@ class DueJob(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What planning one job comes to. `finished`: its schedule has no occurrence left."""
+    """The result of planning one job. `finished`: its schedule has no more occurrences."""
 
     job: DueJob
     runs: tuple[NewRun, ...]
@@ -52,16 +52,16 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def plan(job: DueJob, now: Instant, until: Instant, rules: Rules = PACKAGED) -> Plan:
-    """Every occurrence in (floor, until], each given its one fate; if they are many, the first of them.
+    """Decide about every occurrence in (floor, until]; if there are many, about the first ones.
 
-    Also for a job that is not due but whose cursor other rules made: then only the cursor changes, or what these rules
-    have moved into the past is late like anything that nobody planned in time.
+    Also for a job that is not due but whose cursor follows other time-zone rules: then only the cursor changes;
+    occurrences that these rules move into the past count as late.
     """
     schedule, cursor = job.spec.schedule, job.cursor
     floor, ledger = _give_up_on_old(job, now, rules)
     found = list(islice(occurrences(schedule, floor, until, rules), 2 * MOST_LATE))
     late = [at for at in found if is_late(at, now)]
-    if len(late) == 2 * MOST_LATE:  # there is more: the newest of these may run, and are left until called again
+    if len(late) == 2 * MOST_LATE:  # more follow: the newest of these may run, and are left for the next call
         found = late = late[: -MOST_LATE if job.spec.catch_up is CatchUp.ALL else -1]
         caught_up: list[Instant] = []
     else:
@@ -69,7 +69,7 @@ def plan(job: DueJob, now: Instant, until: Instant, rules: Rules = PACKAGED) -> 
     ledger += _not_caught_up(job, late[: len(late) - len(caught_up)], caught_up)
     left = None if schedule.max_runs is None else max(0, schedule.max_runs - cursor.planned)
     wanted = (caught_up + found[len(late) :])[:left]
-    if len(wanted) > MOST_RUNS:  # those after it are found again, as late as they are then
+    if len(wanted) > MOST_RUNS:  # the next call finds the later ones again
         wanted = wanted[:MOST_RUNS]
         found = [at for at in found if at <= wanted[-1]]
     floor = max([cursor.floor, floor, *found[-1:]])
@@ -103,7 +103,7 @@ def planned_run(job: DueJob, nominal: Instant, now: Instant, trigger: Trigger = 
 
 
 def _give_up_on_old(job: DueJob, now: Instant, rules: Rules) -> tuple[Instant, tuple[Entry, ...]]:
-    """What is older than the catch-up window is passed over in one step, however long ago planning stopped."""
+    """Skip all occurrences older than the catch-up window in one step, however long planning has stopped."""
     oldest, floor = Instant(now - job.spec.catch_up_window), job.cursor.floor
     seen = list(islice(occurrences(job.spec.schedule, floor, Instant(oldest - MICROSECOND), rules), MOST_LATE + 1))
     if not seen:
@@ -126,7 +126,7 @@ def _asked_by(at: Instant, now: Instant) -> Trigger:
 
 
 def _caught_up(policy: CatchUp, late: list[Instant]) -> list[Instant]:
-    """Which of the occurrences nobody planned in time still run."""
+    """Return the late occurrences that still run."""
     match policy:
         case CatchUp.ALL:
             return late[-MOST_LATE:]
@@ -149,7 +149,7 @@ def _not_caught_up(job: DueJob, dropped: list[Instant], caught_up: list[Instant]
 
 
 def _lost_to_the_clock(job: DueJob, found: list[Instant], floor: Instant, rules: Rules) -> tuple[Entry, ...]:
-    """Nominal times that clocks going forward took away: skipped, or coalesced into the run after the gap."""
+    """Return entries for nominal times that a forward clock change removed: skipped, or coalesced into one run."""
     schedule = job.spec.schedule
     if rules_of(schedule) is None:
         return ()

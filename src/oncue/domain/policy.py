@@ -1,4 +1,4 @@
-"""Policies as functions over plain values: retries, losses, expiry. They decide; engines write."""
+"""Decide about retries, losses and expiry, as functions over plain values. Engines write the decisions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import msgspec
 
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
 
-LOSSES = 3  # a run that took this many workers down with it is dead
-ALONE_FROM = 2  # from this loss on it runs in a process of its own, so that innocents do not collect a poison's deaths
+LOSSES = 3  # a run becomes a dead letter when this many workers died while running it
+ALONE_FROM = 2  # from this loss on a run gets a process of its own, so that no other run counts its losses
 
 
 class Overlap(StrEnum):
-    """What a scheduled occurrence does when its job's previous run is still going."""
+    """What a scheduled occurrence does while its job's previous run is active."""
 
     QUEUE = "queue"
     SKIP = "skip"
@@ -22,7 +22,7 @@ class Overlap(StrEnum):
 
 
 class CatchUp(StrEnum):
-    """What becomes of occurrences that nobody planned in time."""
+    """Which occurrences still run when no scheduler planned them in time."""
 
     LAST = "last"
     SKIP = "skip"
@@ -30,14 +30,14 @@ class CatchUp(StrEnum):
 
 
 class OnLost(StrEnum):
-    """What becomes of a run whose worker died: run it again, or never risk a second start."""
+    """What happens to a run whose worker died: run it again, or never risk a second start."""
 
     RERUN = "rerun"
     DEAD = "dead"
 
 
 class Retry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The wait after the n-th failure: backoff × factorⁿ⁻¹, at most max_backoff, plus up to jitter of itself."""
+    """The delay after the n-th failure: backoff × factorⁿ⁻¹, at most max_backoff, plus up to jitter of itself."""
 
     backoff: Duration = Duration(2 * SECOND)
     factor: float = 2.0
@@ -46,22 +46,22 @@ class Retry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 def backoff(retry: Retry, failures: int, luck: float) -> Duration:
-    """The wait after this many failures; `luck` in [0, 1) draws the jitter, which only ever adds."""
+    """Return the delay after this many failures; `luck` in [0, 1) draws the jitter, which only adds."""
     if failures < 1:
-        raise ValueError("backoff follows a failure")
-    doublings = min(failures - 1, 64)  # beyond, only max_backoff can answer, and floats would overflow
+        raise ValueError("failures must be at least 1")
+    doublings = min(failures - 1, 64)  # beyond that max_backoff applies anyway, and floats would overflow
     length = min(retry.backoff * retry.factor**doublings, float(retry.max_backoff))
     return Duration(int(length * (1 + retry.jitter * luck)))
 
 
 class Again(msgspec.Struct, frozen=True):
-    """The run waits and is tried again from `due` on."""
+    """The run waits and is retried from `due` on."""
 
     due: Instant
 
 
 class Dead(msgspec.Struct, frozen=True):
-    """The run is a dead letter, for this reason."""
+    """The run becomes a dead letter, for this reason."""
 
     reason: str
 
@@ -69,7 +69,10 @@ class Dead(msgspec.Struct, frozen=True):
 def after_failure(
     retry: Retry, max_retries: int, failures: int, now: Instant, luck: float, asked: Duration | None = None
 ) -> Again | Dead:
-    """A visible failure (exception, exit code, status): `failures` counts this one; `asked` is a task's RetryAfter."""
+    """Decide after a visible failure (exception, exit code, status), which `failures` includes.
+
+    `asked` is the delay of a task's RetryAfter.
+    """
     if failures > max_retries:
         tries = f"{failures} attempt{'s' * (failures > 1)}"
         return Dead(f"failed after {tries}; max_retries is {max_retries}")
@@ -77,9 +80,9 @@ def after_failure(
 
 
 def after_loss(on_lost: OnLost, losses: int, now: Instant) -> Again | Dead:
-    """An invisible failure: its worker fell silent. `losses` counts this one; max_retries has no say in it."""
+    """Decide after a loss: the worker sent no heartbeat. `losses` includes this one; max_retries does not apply."""
     if on_lost is OnLost.DEAD:
-        return Dead("its worker was lost, and on_lost is dead: it may have run, and is not started twice")
+        return Dead("the worker was lost and on_lost is dead, so the run is not started a second time")
     if losses >= LOSSES:
         return Dead(f"{losses} workers were lost while running it")
     return Again(now)
@@ -90,5 +93,5 @@ def must_run_alone(losses: int) -> bool:
 
 
 def expires_at(start_within: Duration | None, wanted: Instant) -> Instant | None:
-    """The instant after which a run that never started is of no use any more."""
+    """Return the instant at which a run that has not started expires."""
     return None if start_within is None else Instant(wanted + start_within)

@@ -1,4 +1,4 @@
-"""Preemption: which run gives way when something of high priority waits and every place is taken."""
+"""Choose which runs to preempt when a high-priority run waits and no slot is free."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST_STINT = Duration(HOUR)
 
 
 def may_preempt(spec: Spec, run: Claimed, started_at: Instant, now: Instant) -> bool:
-    """One that says so, is not of high priority itself, and has had its time."""
+    """Whether a run may be preempted: it is preemptible, not high-priority, and has run for its minimum time."""
     if not spec.preemptible or spec.priority is Priority.HIGH:
         return False
     gave_way = sum(attempt.outcome == "preempted" for attempt in read_attempts(run.attempts))
@@ -21,9 +21,10 @@ def may_preempt(spec: Spec, run: Claimed, started_at: Instant, now: Instant) -> 
 
 
 def stint(gave_way: int) -> Duration:
-    """The time of its own that a run has before it may be preempted again: a minute, then twice as long each time.
+    """Return the least time before a run is preempted (again): half a second, a minute, then twice as long each time.
 
-    So it ends at last, however much of high priority there is. At first hardly any: else high ones would wait.
+    The growth lets it finish in the end, even under constant high-priority load. The first time is short, so that
+    high-priority runs start at once.
     """
     if not gave_way:
         return Duration(SECOND // 2)
@@ -31,9 +32,10 @@ def stint(gave_way: int) -> Duration:
 
 
 def give_way(short: Resources, held: Sequence[tuple[Resources, bool]]) -> list[int] | None:
-    """Which of those that hold something have to give it back, the first of them first; no more than it takes.
+    """Choose the fewest runs to preempt so that `short` becomes free, the first of `held` first.
 
-    `held` tells what each holds, and whether its slots are of the kind that is short. None: all were not enough.
+    `held` has what each run holds, and whether its slots are of the kind that is short. None: all together are not
+    enough.
     """
     chosen: list[int] = []
     for n, (size, same_kind) in enumerate(held):

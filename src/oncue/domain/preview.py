@@ -1,4 +1,4 @@
-"""When a schedule fires, told before anything is stored."""
+"""Preview when a schedule fires, before anything is stored."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from oncue.domain.zones import zone
 
 MOST_SHOWN = 1_000
 USUALLY_SHOWN = 10
-CUT_OFF = "cut off here, because computing more took too long: ask for what comes after this one"
+CUT_OFF = "truncated here because computing more took too long; request the occurrences after this one"
 END_OF_TIME = Instant(instant(datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC)) - MICROSECOND)
 
 
 class Occurrence(msgspec.Struct, frozen=True):
-    """One nominal instant, in UTC and in the schedule's time zone; the note tells what daylight saving did to it."""
+    """One nominal instant, in UTC and in the schedule's time zone; the note says what daylight saving changed."""
 
     at: str
     local: str
@@ -30,7 +30,7 @@ class Occurrence(msgspec.Struct, frozen=True):
 
 
 class Preview(msgspec.Struct, frozen=True):
-    """`skipped` tells what gaps take away from a schedule that skips them: it has no occurrence to be noted on."""
+    """The next occurrences. `skipped` lists what `dst_gap: skip` drops, which has no occurrence to carry a note."""
 
     description: str
     occurrences: tuple[Occurrence, ...]
@@ -38,8 +38,8 @@ class Preview(msgspec.Struct, frozen=True):
 
 
 class Previewing:
-    """A preview that is computed step by step: the first `count` occurrences later than `after`, or than now; no more
-    than `max_runs` of them."""
+    """A preview computed step by step: the first `count` occurrences later than `after`, or than now; at most
+    `max_runs`."""
 
     def __init__(self, schedule: Schedule, count: int, after: Instant | None, now: Instant) -> None:
         self._schedule = schedule
@@ -55,18 +55,18 @@ class Previewing:
             yield _occurrence(self._schedule, at, self._now)
 
     def whole(self, found: Sequence[Occurrence]) -> Preview:
-        """What the steps have given, and what gaps take away up to there."""
+        """Build the preview from the steps, with the times skipped up to the last one."""
         skipped = _skipped(self._schedule, self._after, self._last)
         return Preview(_description(self._schedule), tuple(found), skipped)
 
     def cut_off(self, found: Sequence[Occurrence]) -> Preview:
-        """The same, where computing took too long: the last one says so."""
+        """Build a preview that was truncated because it took too long; its last occurrence says so."""
         *before, last = found
         return self.whole([*before, replace(last, note="; ".join(filter(None, (last.note, CUT_OFF))))])
 
 
 def preview(schedule: Schedule, count: int, after: Instant | None, now: Instant) -> Preview:
-    """All of it in one go."""
+    """Compute the whole preview at once."""
     asked = Previewing(schedule, count, after, now)
     return asked.whole(tuple(asked.steps()))
 
@@ -87,7 +87,7 @@ def _occurrence(schedule: Schedule, at: Instant, now: Instant) -> Occurrence:
     if schedule.kind is Kind.CRON:
         note = note_on(cron_of(schedule), here, at, schedule.dst_gap)
     elif schedule.kind is Kind.AT and at < now:
-        note = "in the past: runs at once"
+        note = "in the past: runs now"
     return Occurrence(rfc3339(at), local, note)
 
 

@@ -1,4 +1,4 @@
-"""How much one user may have at a time: jobs that have not ended, bytes of payload in them, runs asked for by hand."""
+"""Quotas per user: active and paused jobs, their payload bytes, and waiting runs started by hand."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from oncue.domain.errors import QuotaExceeded
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What a user has, or is about to have: jobs that have not ended, the bytes of their payloads, and the waiting runs
-    that were asked for by hand.
+    """What a user has, or is about to add: active and paused jobs, the bytes of their payloads, and the waiting runs
+    started by hand.
     """
 
     jobs: int = 0
@@ -24,18 +24,18 @@ class Usage(msgspec.Struct, frozen=True):
         )
 
 
-ANY: Final = 2**62  # more than anybody has: what is certainly no less than a figure that nobody knows
+ANY: Final = 2**62  # more than any user has: an upper bound for an unknown figure
 
 
 class Quota(msgspec.Struct, frozen=True):
-    """What a user may have; 0: as much as they like, but others of their jobs may be counted against a limit."""
+    """What a user may have; 0: no limit, but the jobs count when another request of the user has a limit."""
 
     jobs: int = 0
     payload: int = 0
     runs: int = 0
 
     def refuses(self, used: Usage, more: Usage) -> bool:
-        """Whether there is no room for `more`. Who is over already is refused only what adds to it."""
+        """Whether `more` exceeds a quota. A user who is over a quota already is refused only additions to it."""
         return self.lacks_jobs(used, more) or self.lacks_bytes(used, more) or self.lacks_runs(used, more)
 
     def lacks_jobs(self, used: Usage, more: Usage) -> bool:
@@ -49,15 +49,16 @@ class Quota(msgspec.Struct, frozen=True):
 
 
 def exceeded(quota: Quota, used: Usage, more: Usage, had: Usage | None = None, told: str = "") -> QuotaExceeded:
-    """What to tell somebody who is refused `more`; if `used` has more in it than was stored, `had` is what was."""
+    """Build the error for a refused `more`. `had` is the stored usage, if `used` counts other requests, too."""
     had = had or used
-    advice = "wait until some have ended or cancel them, or ask an administrator for a larger quota"
+    advice = "Wait until some have ended, cancel some, or ask an administrator for a larger quota."
     if quota.lacks_jobs(used, more):
         n = f"more than {quota.jobs}" if had.jobs > quota.jobs else str(had.jobs)
-        return QuotaExceeded(f"of your jobs {n} have not ended, and at most {quota.jobs} may{told}: {advice}")
+        return QuotaExceeded(f"You have {n} active or paused jobs; at most {quota.jobs} are allowed{told}. {advice}")
     if quota.lacks_runs(used, more):
         n = f"more than {quota.runs}" if had.runs > quota.runs else str(had.runs)
-        what = f"of the runs you asked for by hand {n} wait, and at most {quota.runs} may (quota_runs)"
-        return QuotaExceeded(f"{what}; this would add {more.runs}: ask for fewer, {advice}")
-    what = f"the payloads of your jobs that have not ended have {had.payload} bytes and may have {quota.payload}"
-    return QuotaExceeded(f"{what}; this would add {more.payload}{told}: send less, {advice}", "payload")
+        what = f"You have {n} waiting runs started by hand; at most {quota.runs} are allowed (quota_runs)"
+        return QuotaExceeded(f"{what}, and this request adds {more.runs}. {advice}")
+    what = f"your active and paused jobs have {had.payload} bytes of payload; at most {quota.payload} are allowed"
+    advice = f"{advice[0].lower()}{advice[1:-1]}"  # this one is a field's message
+    return QuotaExceeded(f"{what}, and this request adds {more.payload}{told}; {advice}", "payload")

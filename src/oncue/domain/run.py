@@ -1,4 +1,4 @@
-"""Runs: their states, the table of moves between them, and the values that travel with a run from claim to settled."""
+"""Runs: their states, the table of moves between them, and the values that a run carries from claim to settlement."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from oncue.domain.lane import FREE, Held, Lanes
 
 
 class State(IntEnum):
-    """Stored. The first two change; the others are final for ever."""
+    """The stored state. The first two change; the others are final."""
 
-    __hash__ = int.__hash__  # an enum's own is in Python, and these are keys for every run
+    __hash__ = int.__hash__  # an enum's own is slow Python code, and these are keys for every run
 
     WAITING = 0
     RUNNING = 1
@@ -57,7 +57,7 @@ MOVES: dict[tuple[State, Move], State] = {
 
 
 class Status(StrEnum):
-    """What users see: the stored state, told apart by what it means to them."""
+    """What users see: the stored state, split by its meaning for them."""
 
     SCHEDULED = "scheduled"
     QUEUED = "queued"
@@ -71,7 +71,7 @@ class Status(StrEnum):
 
 
 def shown(state: State, *, due: Instant, tries: int, cancelling: bool, now: Instant) -> Status:
-    """`tries` are the attempts that ended without success, failed or lost."""
+    """Return the status that users see. `tries` counts the attempts that failed or were lost."""
     if state is State.WAITING:
         if tries:
             return Status.RETRYING
@@ -82,7 +82,7 @@ def shown(state: State, *, due: Instant, tries: int, cancelling: bool, now: Inst
 
 
 class Trigger(IntEnum):
-    """Who asked for the run."""
+    """What created the run."""
 
     SCHEDULE = 0
     RUN_NOW = 1
@@ -95,19 +95,19 @@ OUTCOMES = ("failed", "timed_out", "lost", "cancelled", "preempted", "succeeded"
 
 
 class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One try that ended without success: kept with the run, shown under `attempts`."""
+    """One attempt that did not succeed: stored with the run, shown under `attempts`."""
 
     number: int
     worker_id: WorkerId | None
     started_at: Instant | None
     ended_at: Instant
-    outcome: str  # one of OUTCOMES, or a word of a newer oncue's
+    outcome: str  # one of OUTCOMES, or a value of a newer oncue
     error_type: str | None = None
     error: str | None = None
 
 
 class NewRun(msgspec.Struct, frozen=True, gc=False):
-    """A run to be. A one-shot's carries its definition; a recurring job's refers to (job_id, job_version)."""
+    """A run to insert. A one-shot's carries its definition; a recurring job's refers to (job_id, job_version)."""
 
     run_id: RunId
     job_id: JobId
@@ -122,13 +122,13 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     spec: bytes | None = None
     payload: bytes | None = None
     held: Held = Held.NO  # beyond what its lanes hold: PAUSED
-    expires_at: Instant | None = None  # not started by then, it never will be
+    expires_at: Instant | None = None  # if not started by then, it never starts
     parent: RunId | None = None  # the dead letter it was requeued from
     updated_at: Instant | None = None  # of a one-shot that was edited
 
 
 class Peeked(msgspec.Struct, frozen=True, gc=False):
-    """What a worker keeps in its heap. Not a reservation: by the instant it may be gone."""
+    """A run in a worker's heap. Not a reservation: at the due instant another worker may have it."""
 
     run_id: RunId
     due: Instant
@@ -137,15 +137,15 @@ class Peeked(msgspec.Struct, frozen=True, gc=False):
 
 
 def next_number(recorded: Sequence[Attempt], tries: int) -> int:
-    """What the next attempt is called, counting from 1. `tries` are failures and losses.
+    """Return the number of the next attempt, from 1. `tries` counts failures and losses.
 
-    One that gave way has a number of its own, too, though it is neither.
+    A preempted attempt has its own number, too, although it is neither.
     """
     return max(tries, recorded[-1].number if recorded else 0) + 1
 
 
 class Claimed(msgspec.Struct, frozen=True, gc=False):
-    """A run held by one worker. `token` is the fence: whoever carries an older one has lost it."""
+    """A run held by one worker. `token` is the fence: a worker with an older token no longer owns the run."""
 
     run_id: RunId
     token: int
@@ -169,17 +169,17 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     inline: bool  # the definition sits in the run and goes with it into history
     parent: RunId | None = None
     updated_at: Instant | None = None
-    claimed_at: Instant = Instant(0)  # its start, for whoever looks while it runs and for history
+    claimed_at: Instant = Instant(0)  # shown as its start, while it runs and in the history
 
     @property
     def attempt(self) -> int:
-        """The number of this attempt as users count: 1, 2, …"""
+        """Return the number of this attempt: 1, 2, …"""
         tries = self.failures + self.losses
         return tries + 1 if self.attempts is None else next_number(read_attempts(self.attempts), tries)
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):
-    """What an attempt came to. State WAITING means: try again from `due` on; any other is final."""
+    """The outcome of an attempt. State WAITING means: retry from `due` on; any other state is final."""
 
     run: Claimed
     state: State
@@ -195,14 +195,14 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
 
 
 class Settled(msgspec.Struct, frozen=True):
-    """The exceptions among a batch of settlements: the rest was written as asked."""
+    """The exceptions in a batch of settlements; the rest was written as requested."""
 
     lost: frozenset[RunId] = frozenset()  # no longer held with that token: nothing was written
-    cancelled: frozenset[RunId] = frozenset()  # a cancel had been asked for: written as cancelled
+    cancelled: frozenset[RunId] = frozenset()  # a cancel was requested before: written as cancelled
 
 
 class RunView(msgspec.Struct, frozen=True):
-    """A run as read back, whatever its state."""
+    """A run as read from the store, in any state."""
 
     run_id: RunId
     job_id: JobId
@@ -242,6 +242,6 @@ def read_attempts(stored: bytes | None) -> tuple[Attempt, ...]:
 
 
 def with_attempt(stored: bytes | None, attempt: Attempt, keep: int = 50) -> bytes:
-    """The stored attempts, as they are, and one more; only the newest are kept, so that a row stays small."""
+    """Append an attempt to the stored ones; only the newest `keep` stay, to bound the size of the row."""
     before = () if stored is None else _as_stored.decode(stored)
     return _encode.encode((*before, attempt)[-keep:])

@@ -1,6 +1,6 @@
-"""When: now, at an instant, by cron, every so often, or by calendar fields; and the occurrences that follow from it.
+"""Schedules: now, at an instant, by cron, at an interval or by calendar fields; and their occurrences.
 
-A schedule is stored as users wrote it, normalised. `next_after` is pure: the same answer for whoever asks, whenever.
+A schedule is stored as users wrote it, normalised. `next_after` is pure: it gives every caller the same answer.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Kind(StrEnum):
 
 
 class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One of `at`, `cron`, `every`, or none: now. Checked by `parse_schedule`, stored and read back as it is."""
+    """One of `at`, `cron`, `every`, or none: now. `parse_schedule` checks it; it is stored and read back unchanged."""
 
     at: Instant | None = None
     cron: str | None = None
@@ -71,7 +71,7 @@ class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A schedule object as a request carries it, before it is checked."""
+    """A schedule object from a request, before it is checked."""
 
     at: str | None = None
     cron: str | None = None
@@ -87,14 +87,14 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def parse_schedule(asked: Asked | str | None, now: Instant) -> Schedule:
-    """What a request asks for, checked; `now` anchors `every` and bounds `at`."""
+    """Check a requested schedule; `now` anchors `every` and bounds `at`."""
     if asked is None or asked == "now":
         return Schedule()
     return _from_object(shorthand(asked) if isinstance(asked, str) else asked, now)
 
 
 def shorthand(text: str) -> Asked:
-    """What a text other than "now" stands for."""
+    """Parse a text other than "now" into a schedule object."""
     if text.startswith("every "):
         return Asked(every=text.removeprefix("every ").strip())
     if text[:1] == "@" or len(text.split()) in (5, 6):
@@ -104,7 +104,7 @@ def shorthand(text: str) -> Asked:
     raise Invalid.of(
         "",
         "bad_schedule",
-        f'{text[:40]!r} is not a schedule: write "now", an instant like "2027-01-31T09:00:00Z",'
+        f'{text[:40]!r} is not a schedule; write "now", an instant like "2027-01-31T09:00:00Z",'
         ' a cron expression like "0 9 * * 1-5", or "every 30s"',
     )
 
@@ -113,7 +113,9 @@ def _from_object(asked: Asked, now: Instant) -> Schedule:
     asked = _without_echo(asked)
     given = [name for name in ("at", "cron", "every", "calendar") if getattr(asked, name) is not None]
     if len(given) > 1:
-        raise Invalid.of(given[1], "bad_schedule", f"give one of at, cron, every, calendar, not {' and '.join(given)}")
+        raise Invalid.of(
+            given[1], "bad_schedule", f"give only one of at, cron, every, calendar, not {' and '.join(given)}"
+        )
     window = _window(asked)
     match given:
         case ["at"]:
@@ -138,28 +140,30 @@ def _from_object(asked: Asked, now: Instant) -> Schedule:
 
 
 def _without_echo(asked: Asked) -> Asked:
-    """A calendar is read back with the cron expression it became: the two may come back together."""
+    """Drop the cron expression that an answer shows with a calendar: clients may send both back."""
     if asked.calendar is not None and asked.cron is not None and asked.cron == to_cron(asked.calendar)[0]:
         return msgspec.structs.replace(asked, cron=None)
     return asked
 
 
 def _only_recurring(asked: Asked) -> None:
-    """What bounds a series means nothing to a single instant: better refused than ignored."""
+    """Refuse fields that apply to recurring schedules only, instead of ignoring them."""
     for field in ("start_at", "end_at", "max_runs"):
         if getattr(asked, field) is not None:
-            raise Invalid.of(field, "bad_schedule", f"{field} goes with cron, every or calendar: this runs once")
+            raise Invalid.of(field, "bad_schedule", f"{field} needs cron, every or calendar; this schedule runs once")
 
 
 def _at(text: str, now: Instant) -> Instant:
     at = parse_instant(text, "at")
     if at > now + FURTHEST:
-        raise Invalid.of("at", "too_far", f"{rfc3339(at)} is more than {show_duration(FURTHEST)} ahead")
+        raise Invalid.of(
+            "at", "too_far", f"{rfc3339(at)} is more than {show_duration(FURTHEST)} ahead; choose an earlier time"
+        )
     return at
 
 
 def _window(asked: Asked) -> Schedule:
-    """The parts every recurring schedule shares."""
+    """Parse the fields that all recurring schedules share."""
     start_at = None if asked.start_at is None else parse_instant(asked.start_at, "start_at")
     end_at = None if asked.end_at is None else parse_instant(asked.end_at, "end_at")
     if start_at is not None and end_at is not None and end_at <= start_at:
@@ -183,12 +187,12 @@ def cron_of(schedule: Schedule) -> Cron:
 
 
 def rules_of(schedule: Schedule, rules: Rules = PACKAGED) -> str | None:
-    """The version of the time-zone rules that its occurrences follow from; None: the same by whatever rules."""
+    """Return the version of the time-zone rules that its occurrences depend on; None: it depends on none."""
     return None if schedule.cron is None or schedule.timezone == "UTC" else rules.version
 
 
 def next_occurrence(schedule: Schedule, after: Instant, rules: Rules = PACKAGED) -> Instant | None:
-    """The first nominal instant of a recurring schedule strictly later than `after`; None when there is none left."""
+    """Return the first nominal instant of a recurring schedule strictly later than `after`; None: no more follow."""
     if schedule.start_at is not None:
         after = max(after, Instant(schedule.start_at - MICROSECOND))
     if schedule.every is not None:
@@ -208,7 +212,7 @@ def _next_interval(every: Duration, anchor: Instant, after: Instant) -> Instant:
 
 
 def occurrences(schedule: Schedule, after: Instant, until: Instant, rules: Rules = PACKAGED) -> Iterator[Instant]:
-    """Every nominal instant in (after, until], in order; the caller stops when it has enough."""
+    """Yield every nominal instant in (after, until], in order; the caller stops when it has enough."""
     found = next_occurrence(schedule, after, rules)
     while found is not None and found <= until:
         yield found
@@ -216,7 +220,7 @@ def occurrences(schedule: Schedule, after: Instant, until: Instant, rules: Rules
 
 
 def last_occurrence(schedule: Schedule, after: Instant, until: Instant) -> Instant | None:
-    """The latest nominal instant in (after, until], found by halving: years of occurrences cost a few dozen steps."""
+    """Return the latest nominal instant in (after, until], by bisection: a few dozen steps for years of occurrences."""
     latest, nothing_after = None, until
     while after < nothing_after:
         middle = Instant((after + nothing_after) // 2)
@@ -229,12 +233,12 @@ def last_occurrence(schedule: Schedule, after: Instant, until: Instant) -> Insta
 
 
 def due_at(schedule: Schedule, nominal: Instant, run_id: RunId) -> Instant:
-    """The nominal instant moved later by jitter; drawn from the run's id, so that replanning draws the same."""
+    """Return the nominal instant plus jitter, which follows from the run's id, so that replanning draws the same."""
     return Instant(nominal + run_id.int % (schedule.jitter + 1))
 
 
 def describe_schedule(schedule: Schedule) -> str:
-    """In plain English: "every 30s", "at 09:00, Monday to Friday (Europe/Berlin)"."""
+    """Describe in plain English: "every 30s", "at 09:00, Monday to Friday (Europe/Berlin)"."""
     match schedule.kind:
         case Kind.NOW:
             return "now"

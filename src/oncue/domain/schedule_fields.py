@@ -1,4 +1,4 @@
-"""The JSON of a schedule, a string or an object, read into what `parse_schedule` takes."""
+"""Read the JSON of a schedule, a string or an object, into the value that `parse_schedule` takes."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ MOST_DAYS = 50
 @takes(type="string", maxLength=LONGEST_TEXT)
 def _string(raw: Any, path: str) -> str:
     if not isinstance(raw, str):
-        raise Invalid.of(path, "wrong_type", "is a string")
+        raise Invalid.of(path, "wrong_type", "must be a string")
     if len(raw) > LONGEST_TEXT:
-        raise Invalid.of(path, "too_long", f"has {len(raw)} characters; at most {LONGEST_TEXT} are read")
+        raise Invalid.of(path, "too_long", f"has {len(raw)} characters; at most {LONGEST_TEXT} are allowed")
     return raw
 
 
 @takes(type=["integer", "string"], maxLength=LONGEST_TEXT)
 def _number_or_text(raw: Any, path: str) -> int | str:
     if isinstance(raw, bool) or not isinstance(raw, int | str):
-        raise Invalid.of(path, "wrong_type", 'is a number or a cron field, like 9 or "9-17"')
+        raise Invalid.of(path, "wrong_type", 'must be a number or a cron field, like 9 or "9-17"')
     return raw if isinstance(raw, int) else _string(raw, path)
 
 
@@ -37,7 +37,7 @@ def _days(raw: Any, path: str) -> str | tuple[str, ...]:
     if isinstance(raw, list) and len(raw) <= MOST_DAYS:
         return tuple(_string(one, f"{path}.{place}") for place, one in enumerate(raw))
     if not isinstance(raw, str):
-        raise Invalid.of(path, "wrong_type", 'is a cron field or a list, like "mon-fri" or ["mon", "wed"]')
+        raise Invalid.of(path, "wrong_type", 'must be a cron field or a list, like "mon-fri" or ["mon", "wed"]')
     return _string(raw, path)
 
 
@@ -65,11 +65,11 @@ SCHEDULE = {"title": "Schedule", **object_schema(_SCHEDULE, nothing=_NULLABLE)}
 
 @takes(anyOf=[fields.schema_of(_string), SCHEDULE])
 def read_schedule(raw: Any, path: str = "schedule") -> Asked | str:
-    """The types are right after this, and every field is one we know; what they say is checked by `parse_schedule`."""
+    """Check types and field names; `parse_schedule` checks the values."""
     if isinstance(raw, str):
         return _string(raw, path)
     if not isinstance(raw, dict):
-        message = 'is a string like "now", "every 30s" or "0 9 * * 1-5", or an object with at, cron, every or calendar'
+        message = 'must be a string like "now", "every 30s" or "0 9 * * 1-5", or an object like {"cron": "0 9 * * *"}'
         raise Invalid.of(path, "wrong_type", message)
     return Asked(**fields.object_of(raw, path, _SCHEDULE, nothing=_NULLABLE))
 
@@ -85,10 +85,10 @@ _APPLIES = {
 
 
 def merged(there: dict[str, Any], given: Any) -> Any:
-    """A schedule with what an edit names changed; `there` as it is shown. Checked afterwards, like any other.
+    """Merge an edit into a schedule; `there` is the schedule as the API shows it. The caller checks the result.
 
-    What is not named stays, and null makes it as if it had never been. A kind takes the place of the former one, and
-    with it goes what means nothing to the new one. "now" stands for itself, and so does what is no schedule at all.
+    Fields that the edit leaves out stay; null removes a field. A new kind replaces the old one, together with the
+    fields that do not apply to the new kind. "now", and a value that is not a schedule, are returned unchanged.
     """
     if isinstance(given, str) and given != "now":
         try:
@@ -107,5 +107,5 @@ def merged(there: dict[str, Any], given: Any) -> Any:
 
 
 def _kind_of(schedule: dict[str, Any]) -> str | None:
-    """A calendar is shown with the cron expression it became, and is a calendar all the same."""
+    """Return the kind. The API shows a calendar together with its cron expression; it counts as a calendar."""
     return next((kind for kind in reversed(_KINDS) if schedule.get(kind) is not None), None)

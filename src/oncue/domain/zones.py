@@ -1,10 +1,10 @@
-"""Time zones: which names are real, and when each one changes its offset from UTC.
+"""Time zones: which names exist, and when each zone changes its offset from UTC.
 
-Names and rules come from the `tzdata` package alone. A host has rules of its own, and two hosts may have two kinds:
-then one scheduler would plan for eight what another plans for nine.
+Names and rules come from the `tzdata` package alone. Hosts may have rules of different versions: then one scheduler
+would plan for eight what another plans for nine.
 
-`zoneinfo` answers one question at a time and slowly. Cron asks a hundred thousand times a second, so a zone is read
-once into a `Timeline`: stretches of constant offset, found by probing, a few years at a time as they are needed.
+`zoneinfo` is slow for one lookup at a time. Cron needs a hundred thousand lookups a second, so a zone is read once into
+a `Timeline`: segments of constant offset, found by probing, a few years at a time as they are needed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from io import BytesIO
 from zoneinfo import ZoneInfo
 
 import msgspec
-import tzdata  # type: ignore[import-untyped]  # it is data: all we want of it is one text
+import tzdata  # type: ignore[import-untyped]  # only its version is used
 
 from oncue.domain.errors import Invalid
 
-# Files that zoneinfo opens although they are no IANA zones: this host's own zone, tables with leap seconds, a stub.
+# Files that zoneinfo opens although they are not IANA zones: the host's own zone, tables with leap seconds, a stub.
 _TRAPS = frozenset({"Factory", "localtime", "posixrules"})
 _TRAP_FOLDERS = ("posix/", "right/")
 _LONGEST_NAME = 60
@@ -31,19 +31,19 @@ _LONGEST_NAME = 60
 
 @cache
 def zone_names() -> frozenset[str]:
-    """The IANA names as the tzdata package lists them: the same on every host.
+    """Return the IANA names listed by the tzdata package: the same on every host.
 
-    `zoneinfo.available_timezones()` opens each file of the system, 50 ms here, to find the same names.
+    `zoneinfo.available_timezones()` opens every zone file of the system, which takes 50 ms, to find the same names.
     """
     listed = resources.files("tzdata").joinpath("zones").read_text("ascii").split()
     return frozenset(name for name in listed if name not in _TRAPS and not name.startswith(_TRAP_FOLDERS))
 
 
 class Rules:
-    """One release of the rules: its `version` as IANA names it ("2026a"; a later one sorts later), and zones by name.
+    """One release of the time-zone rules: its IANA `version` ("2026a"; later ones sort later), and zones by name.
 
-    `read` gives a zone's file (TZif) by its name. Everything that depends on rules takes them as an argument and goes
-    by the package's when none are given.
+    `read` returns a zone's file (TZif) by its name. Functions that depend on rules take them as an argument and default
+    to those of the package.
     """
 
     __slots__ = ("_read", "_zones", "version")
@@ -54,14 +54,14 @@ class Rules:
         self._zones: dict[str, ZoneInfo] = {}
 
     def zone(self, name: str) -> ZoneInfo:
-        """The zone of a name that is one of `zone_names`; always the same object."""
+        """Return the zone of a name in `zone_names`; always the same object."""
         found = self._zones.get(name)
-        # Two threads may read it at once: the first to be done decides which object it is.
+        # Two threads may read it at once: the first to finish decides which object it is.
         return found or self._zones.setdefault(name, ZoneInfo.from_file(BytesIO(self._read(name)), name))
 
 
 def packaged(name: str) -> bytes:
-    """The file of a zone as the tzdata package has it."""
+    """Read a zone's file from the tzdata package."""
     return resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).read_bytes()
 
 
@@ -69,7 +69,7 @@ PACKAGED = Rules(str(tzdata.IANA_VERSION), packaged)
 
 
 def zone(name: str, path: str = "timezone", rules: Rules = PACKAGED) -> ZoneInfo:
-    """The zone of an IANA name, spelled exactly. Anything else is Invalid, with the likely spelling."""
+    """Return the zone of an exact IANA name. Any other name is Invalid, with a suggested spelling."""
     if len(name) <= _LONGEST_NAME and name in zone_names():
         return rules.zone(name)
     raise Invalid.of(
@@ -78,7 +78,7 @@ def zone(name: str, path: str = "timezone", rules: Rules = PACKAGED) -> ZoneInfo
 
 
 def _suggestion(name: str) -> str:
-    """`; did you mean …?` for another case, a bare city or a slip of the finger."""
+    """Return `; did you mean …?` for a name in another case, a bare city or a typo."""
     if not 2 < len(name) <= _LONGEST_NAME:
         return ""
     spellings = _spellings()
@@ -89,18 +89,18 @@ def _suggestion(name: str) -> str:
 
 @cache
 def _spellings() -> dict[str, str]:
-    """What people type, in lower case, and the name they mean: the whole name or its last part."""
-    # Etc/GMT+2 is two hours *behind* UTC: never lead anybody there.
+    """Map what people type, in lower case, to the name they mean: the whole name or its last part."""
+    # Etc/GMT+2 is two hours *behind* UTC, so it is never suggested.
     names = sorted(name for name in zone_names() if not name.startswith("Etc/"))
     cities = {name.rpartition("/")[2].casefold(): name for name in names if "/" in name}
     return cities | {name.casefold(): name for name in names}
 
 
 class Segment(msgspec.Struct, frozen=True, gc=False):
-    """A stretch of time, `start` up to but not including `end`, with one offset. All in seconds.
+    """A time range, `start` up to but not including `end`, with one offset. All in seconds.
 
     `before` is the offset until `start`: smaller means the clock jumps forward there (a gap in the wall times),
-    larger that it is set back (a fold: wall times that come twice), equal that nothing happens.
+    larger that it is set back (a fold: wall times that occur twice), equal that nothing happens.
     """
 
     start: int
@@ -109,12 +109,12 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
     before: int
 
 
-_ERA = 2**28  # seconds, eight and a half years: what is explored in one go, about a millisecond
-_PROBE = 2**18  # seconds, three days: the shortest stretch known in any zone is almost seven (a test watches it)
+_ERA = 2**28  # seconds, eight and a half years: explored at once, in about a millisecond
+_PROBE = 2**18  # seconds, three days: the shortest segment of any zone has almost seven (a test checks this)
 
 
 class Timeline:
-    """The segments of one zone. An era is explored when first asked for; its edges are segments' edges too."""
+    """The segments of one zone. An era is explored on first use; segments do not cross the edges of eras."""
 
     __slots__ = ("_eras", "_zone")
 
@@ -123,7 +123,7 @@ class Timeline:
         self._eras: dict[int, tuple[list[int], list[Segment]]] = {}
 
     def at(self, second: int) -> Segment:
-        """The segment that `second`, counted from the epoch in UTC, lies in."""
+        """Return the segment that contains `second`, counted from the epoch in UTC."""
         era = second // _ERA
         starts, segments = self._eras.get(era) or self._explore(era)
         return segments[bisect_right(starts, second) - 1]
@@ -139,7 +139,7 @@ class Timeline:
         return starts, segments
 
     def _changes(self, begin: int, end: int) -> list[int]:
-        """The seconds in (begin, end) at which a new offset begins."""
+        """Return the seconds in (begin, end) at which a new offset begins."""
         changes = []
         known, offset = begin, self._offset(begin)
         for probe in range(begin + _PROBE, end + 1, _PROBE):
@@ -152,7 +152,7 @@ class Timeline:
         return changes
 
     def _first_change(self, same: int, other: int, offset: int) -> int:
-        """Between a second with this offset and a later one with another: the second at which this offset ends."""
+        """Return the first second with another offset, between one with this offset and a later one without."""
         while other - same > 1:
             middle = (same + other) // 2
             if self._offset(middle) == offset:
@@ -169,5 +169,5 @@ class Timeline:
 
 @lru_cache(maxsize=1024)
 def timeline(zone: ZoneInfo) -> Timeline:
-    """The zone's timeline, one per zone and process."""
+    """Return the zone's timeline, one per zone and process."""
     return Timeline(zone)

@@ -18,7 +18,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None = None
     """null: never"""
     revoked_at: datetime | None = None
-    """null while it is good"""
+    """null while it is valid"""
 
 
 class Me(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,5 +51,5 @@ class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
     detail: dict[str, Any] | None = None
     """more about it: the name of the queue, the user and role of a new key"""
     address: str | None = None
-    """where the connection came from; headers like `X-Forwarded-For` are not believed, so behind a proxy it is the \
+    """where the connection came from; headers like `X-Forwarded-For` are ignored, so behind a proxy it is the \
 address of the proxy"""

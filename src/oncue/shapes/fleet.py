@@ -23,11 +23,11 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
     paused_since: datetime | None = None
     """null unless it is paused"""
     depth: int = 0
-    """runs that have not ended: to come, waiting or running"""
+    """scheduled, waiting and running runs"""
     classes: tuple[dict[str, Any], ...] = ()
-    """the kinds of work it has had: `task`, `priority`, `labels`, `resources`, and the `depth` of each"""
+    """the classes of its runs: `task`, `priority`, `labels`, `resources`, and the `depth` of each"""
     workers: tuple[str, ...] = ()
-    """ids of the live workers that take from it; who is draining does not"""
+    """ids of the live workers that take runs from it, without draining ones"""
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):

@@ -32,7 +32,7 @@ class JobFields(TypedDict, total=False):
     """
 
     task: str
-    """a task that some worker has announced"""
+    """a task that some worker has registered"""
     name: str | None
     """for people, up to 200 characters"""
     schedule: When | Mapping[str, Any]
@@ -40,45 +40,44 @@ class JobFields(TypedDict, total=False):
     payload: Mapping[str, Any] | None
     """the task's arguments, an object of up to 256 KiB"""
     queue: str
-    """workers take from the queues they name"""
+    """workers take runs from the queues they name"""
     priority: str
-    """[who goes first](sharing.md#who-goes-first): `high` goes before `normal` that was due up to 5 minutes earlier, \
-and `normal` before `low`"""
+    """[who goes first](sharing.md#who-goes-first): `high` goes before `normal` that was due up to 5 minutes \
+earlier, and `normal` before `low`"""
     tags: Sequence[str]
     """up to 50"""
     max_retries: int
-    """failures after which it is tried again; the task may have set another default"""
+    """retries after failures; the task may set another default"""
     retry: Mapping[str, Any]
     """`{"backoff": "2s", "factor": 2, "max_backoff": "5m", "jitter": 0.2}`"""
     timeout: Length
     """of one attempt"""
     overlap: str
-    """[when the previous run is still going](schedules.md): `queue`, `skip`, `allow`, `replace`"""
+    """[when the previous run is still active](schedules.md): `queue`, `skip`, `allow`, `replace`"""
     catch_up: str
-    """what becomes of occurrences that were missed: `last`, `skip`, `all`"""
+    """which late occurrences still run: `last`, `skip`, `all`"""
     catch_up_window: Length
     """how old they may be"""
     start_within: Length | None
-    """a run that could not start so soon expires"""
+    """a run that does not start within this time expires"""
     on_lost: str
     """when its worker was lost; `dead`: never start it a second time"""
     key: str | None
-    """the user's own name for this job, [stable](#changing-a-job): up to 200 characters, of one job that has not \
-ended"""
+    """the user's own [stable](#changing-a-job) key, up to 200 characters; unique among active and paused jobs"""
     group: str | None
     """jobs of one user with one group run one after another"""
     concurrency: Mapping[str, Any] | None
-    """`{"key", "limit"}`: so many at a time among the jobs with this key"""
+    """`{"key", "limit"}`: at most `limit` runs at a time among the jobs with this key"""
     rate: Mapping[str, Any] | None
-    """`{"limit", "per", "key"}`: at most `limit` starts in any `per` among the jobs with this key; \
-[without a key](schedules.md#rates-so-many-starts-in-a-stretch-of-time), among those of this task"""
+    """`{"limit", "per", "key"}`: at most `limit` starts in any `per` among the jobs with this key; [without a \
+key](schedules.md#rate-limits), among those of this task"""
     resources: Mapping[str, Any]
-    """`{"cpu", "memory_mb", "slots"}`: starts where [so much is left](sharing.md#places-cpu-memory-labels) of what a \
-worker has; limits for processes and commands"""
+    """`{"cpu", "memory_mb", "slots"}`: starts where a worker has [this much \
+free](sharing.md#slots-cpu-memory-labels); limits for processes and commands"""
     labels: Sequence[str]
-    """goes only to workers that offer all of them"""
+    """runs only on workers that have all of them"""
     preemptible: bool
-    """may be [stopped for one of high priority](sharing.md#giving-way), and starts again later"""
+    """may be [stopped for a high-priority run](sharing.md#preemption), and restarts later"""
 
 
 class PlainFields(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,18 +134,18 @@ class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
     """What became of one nominal instant, or of a stretch of `count` of them up to `until` that share one fate."""
 
     scheduled_for: datetime
-    """the nominal instant; of a stretch, its first"""
+    """the nominal instant; of a time range, its first"""
     outcome: str
-    """`started`; `late`, by more than 2 s; `waiting`; or it made no run: `skipped`, `coalesced` into another one, \
+    """`started`; `late`, by more than 2 s; `waiting`; or without a run: `skipped`, `coalesced` into another run, \
 `missed`"""
     reason: str | None = None
-    """why it made no run, or who but the schedule asked for the run: `catch_up`, `backfill`"""
+    """why it became no run, or what other than the schedule created the run: `catch_up`, `backfill`"""
     run_id: str | None = None
-    """its run; without one, the run it was coalesced into or that stood in its way"""
+    """its run; without one, the run it was coalesced into or that blocked it"""
     lag_ms: int | None = None
     """how late its first attempt started"""
     until: datetime | None = None
-    """the last instant of a stretch that shares one fate"""
+    """the last instant of a time range with one outcome"""
     count: int = 1
     """how many occurrences this is"""
 

@@ -42,9 +42,9 @@ class LastRun(msgspec.Struct, frozen=True, kw_only=True):
     end_time: datetime | None = None
     """null until it is final"""
     error_type: str | None = None
-    """of the last failure or loss; to give way is neither"""
+    """of the last failure or loss; a preemption is neither"""
     error_message: str | None = None
-    """and what it said"""
+    """its message"""
 
 
 class Run(LastRun, frozen=True, kw_only=True):
@@ -53,23 +53,23 @@ class Run(LastRun, frozen=True, kw_only=True):
     job_id: str
     task: str | None = None
     modified_time: datetime | None = None
-    """when anything last happened to it"""
+    """when it last changed"""
     attempt_number: int = 0
-    """how many attempts have begun; one that gave way counts, one that was handed back because its worker stopped \
-does not"""
+    """how many attempts have started; a preempted one counts, one that returned to the queue because its worker \
+stopped does not"""
     executor_id: str | None = None
     """the worker"""
     lag_ms: int | None = None
     """how late the first attempt started"""
     progress: Progress | None = None
-    """`{"done", "total"}` while it is running, if the task says so"""
+    """`{"done", "total"}` while it is running, if the task reports it"""
     log_url: str | None = None
     """where its log is"""
     result: Any = None
-    """what the task returned"""
+    """the task's return value"""
     attempts: tuple[Attempt, ...] = ()
-    """the last 50 that have ended, each with `number`, `executor_id`, `start_time`, `end_time`, `outcome` (`failed`, \
-`timed_out`, `lost`, `preempted`, `cancelled`, `succeeded`), `error_type`, `error_message`"""
+    """the last 50 that have ended, each with `number`, `executor_id`, `start_time`, `end_time`, `outcome` \
+(`failed`, `timed_out`, `lost`, `preempted`, `cancelled`, `succeeded`), `error_type`, `error_message`"""
 
     @property
     def final(self) -> bool:

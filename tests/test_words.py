@@ -1,0 +1,112 @@
+"""Help pages and messages use common terms: each word below has a standard one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from oncue.cli.main import main
+
+SOURCE = Path(__file__).parent.parent / "src" / "oncue"
+WATCHED = ("cli", "client", "domain", "*.py")  # folders and files whose messages are held to these words
+
+INSTEAD = {
+    r"mak(e|es|ing)|made": "create",
+    r"lets? (a job |it |them |nothing |be)": "resume, discard",
+    r"anew|try again": "retry",
+    r"not ended": "active or paused",
+    r"bec(ame|omes?) of": "outcome, status",
+    r"announc\w+": "register",
+    r"(no|has|have|for|give|leaves?) room|places": "free slot, capacity",
+    r"(gave|gives?|giving) way": "preempted",
+    r"silent|heard|beats?": "no heartbeat, heartbeat",
+    r"pieces? of history": "partition",
+    r"ledger": "occurrence history",
+    r"its spelling": "check the spelling",
+    r"the store (is|has|was)": "the database",
+    r"(shown|told) this once": "shown only once",
+    r"good for nothing": "revoked",
+    r"of yours|somebody|whoever|anybody|nobody": "your, another client, a named subject",
+    r"as is usual": "default",
+    r"how it stands": "status",
+    r"tak(e|es|en) over": "adopt",
+    r"holds? up|in (its|the) way": "block, blocked by",
+    r"hand(s|ed)? (it |them |the rest )?back": "return to the queue",
+    r"stretch(es)?": "time range",
+    r"so (many|long)": "at most N, N seconds",
+    r"beside (its|the) schedule": "in addition to its schedule",
+    r"ask again|comes? back": "retry",
+}
+FORBIDDEN = {re.compile(rf"\b(?:{words})\b", re.IGNORECASE): standard for words, standard in INSTEAD.items()}
+
+
+def faults(text: str) -> list[str]:
+    """The words of a text that have a standard term, each with that term."""
+    found = ((words.search(text), standard) for words, standard in FORBIDDEN.items())
+    return [f"{match[0]!r} in {text!r}: write {standard}" for match, standard in found if match]
+
+
+def helps(command: click.Command, name: str = "oncue") -> Iterator[tuple[str, str]]:
+    """Every text of a command's help page, and of the commands below it."""
+    yield name, f"{command.help or ''}\n{command.epilog or ''}"
+    for parameter in command.params:
+        yield f"{name} {parameter.name}", getattr(parameter, "help", None) or ""
+    if isinstance(command, click.Group):
+        with click.Context(command) as context:
+            for below in command.list_commands(context):
+                found = command.get_command(context, below)
+                assert found is not None
+                yield from helps(found, f"{name} {below}")
+
+
+def said(source: str) -> Iterator[tuple[int, str]]:
+    """Every text of three words or more in some code, docstrings apart: what it can say to people."""
+    tree = ast.parse(source)
+    apart = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant | ast.JoinedStr)
+    }
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in apart
+        if is_text and len(node.value.split()) > 2:
+            yield node.lineno, node.value
+
+
+def files() -> list[Path]:
+    inside = [SOURCE.glob(one) if one.endswith(".py") else (SOURCE / one).rglob("*.py") for one in WATCHED]
+    return sorted(file for found in inside for file in found)
+
+
+def test_help_pages_use_common_terms() -> None:
+    pages = list(helps(main))
+
+    assert len(pages) > 200, "the whole tree of commands"
+    assert [f"{name}: {fault}" for name, text in pages for fault in faults(text)] == []
+
+
+@pytest.mark.parametrize("file", files(), ids=lambda file: str(file.relative_to(SOURCE)))
+def test_messages_use_common_terms(file: Path) -> None:
+    assert [f"line {line}: {fault}" for line, text in said(file.read_text()) for fault in faults(text)] == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'raise Invalid.of("x", "y", "make another one of it")',
+        'raise Conflict(f"run {run_id} has not ended by now")',
+        'message = "the store is away now"',
+        'log.warning("a worker fell silent again")',
+    ],
+)
+def test_a_planted_word_is_found(source: str) -> None:
+    assert [fault for _, text in said(source) for fault in faults(text)]
+
+
+def test_docstrings_are_not_messages() -> None:
+    assert list(said('def f():\n    """Whoever makes a job."""')) == []
