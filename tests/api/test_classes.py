@@ -47,10 +47,7 @@ async def test_one_class_too_many_is_refused_with_the_field_that_makes_it(desk: 
     status, detail, errors = told(await desk.call("POST", "/v1/jobs", named("one more")))
 
     assert (status, errors) == (422, [("queue", "quota_exceeded")])
-    assert detail == (
-        f"your jobs have made {MOST} different combinations of task, queue, priority, labels and resources, and more"
-        " are not kept: use those again, or wait until some have gone that nothing refers to any more"
-    )
+    assert f"already use {MOST} combinations" in detail
     labelled = await desk.call("POST", "/v1/jobs", {"task": "mark", "labels": ["gpu"]})
     assert told(labelled)[2] == [("labels", "quota_exceeded")]
     put = await desk.call("PUT", "/v1/jobs/by-key/k", {"task": "mark", "queue": "one more"})

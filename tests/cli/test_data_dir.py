@@ -18,4 +18,4 @@ def test_a_data_directory_that_is_a_file_is_named(tmp_path: Path, role: str) -> 
     assert answer.exit_code == 1
     assert isinstance(answer.exception, SystemExit)
     assert "--data-dir" in answer.output
-    assert "cannot be a folder" in answer.output
+    assert "cannot create the folder" in answer.output

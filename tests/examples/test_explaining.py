@@ -32,9 +32,9 @@ async def test_a_worker_says_what_it_can_run(client: httpx2.AsyncClient) -> None
 @pytest.mark.parametrize(
     ("asks", "reason", "says"),
     [
-        ({"queue": "elsewhere"}, "no_worker", "start one with --queues elsewhere"),
-        ({"labels": ["moon"]}, "no_labels", "start one with --labels moon"),
-        ({"resources": {"memory_mb": 1_000_000}}, "too_big", "ask for less"),
+        ({"queue": "elsewhere"}, "no_worker", "Start a worker with --queues elsewhere"),
+        ({"labels": ["moon"]}, "no_labels", "Start a worker with --labels moon"),
+        ({"resources": {"memory_mb": 1_000_000}}, "too_big", "Request less"),
     ],
 )
 async def test_a_job_that_it_cannot_take_says_why(

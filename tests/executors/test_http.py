@@ -496,7 +496,7 @@ class TestTheAddress:
         failed = await failure(f"{server.url}/?token=secret", settings=Settings())
 
         assert (failed.kind, failed.retry) == ("AddressRefused", False)
-        assert str(failed) == "payload.url: 127.0.0.1 is loopback, and http_allow does not name it: it is not called"
+        assert str(failed) == "payload.url: 127.0.0.1 is loopback, and http_allow does not list it"
         assert server.requests == []
 
     async def test_that_a_name_stands_for_is_refused_when_dialled(self, server: Server) -> None:

@@ -38,6 +38,6 @@ def test_up_on_a_port_in_use_ends_and_says_so(fleet: Fleet) -> None:
         up = fleet.start("up")
 
         assert up.ended() == 1
-    assert f"--port: {fleet.port} is taken" in up.said
+    assert f"--port: {fleet.port} is in use" in up.said
     assert "Traceback" not in up.said
     assert fleet.processes() == {}

@@ -27,7 +27,7 @@ LAST_ONE_COUNTS = {"fleet.pause_queue", "fleet.resume_queue"}
 DELICATE = {f"running.{verb}" for verb in ("claim", "held_by", "settle", "hand_back", "save")} | {
     "planning.plan",
     "planning.withdraw",
-    "planning.grant",
+    "planning.permit",
 }
 
 T = TypeVar("T")

@@ -56,7 +56,7 @@ UNSEEN = {
     "a key with another body is taken for a repeat": "nobody in the simulation uses idempotency keys",
     "the peek's window is closed at its beginning": "a run that is seen twice is claimed once all the same",
     "a worker that has beaten meanwhile is buried": "it must beat between a look and the next call",
-    "a beat brings no mail": "workers ask for their mail by itself",
+    "a worker is asked only once": "nothing says how soon a run that is to stop has to; its timeout ends it, too",
     "retention takes open dead letters": "no story lasts as long as history is kept",
     "the first key is looked for, then added": "nobody in the simulation has a key",
     **dict.fromkeys(

@@ -146,7 +146,7 @@ class World:
                     journal.claimed(args[0], run)
             case "running.held_by":
                 journal.doubted |= {(run.run_id, args[0]) for run in answer}
-            case "fleet.bury":
+            case "fleet.expire_workers":
                 for worker_id in answer:
                     journal.buried(worker_id, self.least_silence(worker_id))
             case "fleet.leave":

@@ -274,7 +274,7 @@ async def test_an_edit_may_make_a_payload_larger_while_there_is_room(store: Stor
         return await store.jobs.apply(await store.edited(snap, payload=payload, **fields), store.now, quota)
 
     before = await store.snapshot(one.job.job_id)
-    with pytest.raises(QuotaExceeded, match="20 bytes and may have 20; this would add 1") as refused:
+    with pytest.raises(QuotaExceeded, match="at most 20 are allowed, and this request adds 1") as refused:
         await edit(one, b"y" * 11, name="larger")
     assert refused.value.path == "payload"
     assert await store.snapshot(one.job.job_id) == before
