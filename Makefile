@@ -27,8 +27,8 @@ run: .venv/runtime.stamp ## start oncue with the example tasks and everything in
 	@.venv/bin/oncue up --tasks examples/tasks.py $(ARGS)
 
 .PHONY: test
-test: .venv/dev.stamp ## run the tests, all but the long ones and what only repeats others on PostgreSQL
-	@$(PYTEST) $(PARALLEL) -m "not ($(LONG_TESTS) or again)" $(ARGS)
+test: .venv/dev.stamp ## run the tests, all but the long ones, what repeats others on PostgreSQL, and what `make check` runs
+	@$(PYTEST) $(PARALLEL) -m "not ($(LONG_TESTS) or again)" --ignore=tests/test_architecture.py $(ARGS)
 
 .PHONY: test-all
 test-all: .venv/dev.stamp ## run everything but the tests that kill real processes: all seeds, mutants, pairs and engines

@@ -99,7 +99,7 @@ def one_first_key(fleet: Fleet, *, folders: int) -> None:
 
     others = [member.said for member in members if key not in member.said]
     assert len(others) == MANY - 1
-    told = "The admin key is in" if folders == 1 else "oncue keys create --engine URL --role admin"
+    told = "The admin key is in" if folders == 1 else "API keys exist, but no key file is here"
     assert all(told in said for said in others)
     kept = list(fleet.folder.glob("data*/admin.key*"))
     assert [(str(one), one.read_text().strip(), S_IMODE(one.stat().st_mode)) for one in kept] == [(file, key, 0o600)]
