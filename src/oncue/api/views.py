@@ -167,7 +167,7 @@ def _attempt(one: Attempt) -> dict[str, Any]:
 
 
 def _lag(found: RunView, tried: tuple[Attempt, ...]) -> int | None:
-    """How late the first attempt started. Unknown after so many attempts that the first is not kept."""
+    """How late the first attempt started. Unknown once the first of many attempts is no longer kept."""
     if tried and tried[0].number > 1:
         return None
     start = tried[0].started_at if tried else found.started_at

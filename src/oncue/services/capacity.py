@@ -54,8 +54,7 @@ class Capacity:
     def how_many(self, kind: Isolation, size: Resources, priority: Priority) -> int:
         """How many runs of this size fit now. The last slots are reserved for high-priority runs.
 
-        But a run that needs so many slots that some reserved ones are among them gets these when it is alone: else it
-        would never run.
+        But a large run that needs some of the reserved slots gets these when it is alone: else it would never run.
         """
         kept = 0 if priority is Priority.HIGH else min(self._reserved[kind], self._size[kind] - size.slots)
         many = (self._free[kind] - kept) // size.slots
