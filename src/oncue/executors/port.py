@@ -37,9 +37,7 @@ class Work(msgspec.Struct, frozen=True):
 
 
 class TaskFailed(Exception):
-    """A failure in words, the only form that leaves an executor. `kind` is shown as the error's type, `trace` is
-    logged.
-    """
+    """A failure in words, the only form that leaves an executor. `kind` is shown as its type, `trace` is logged."""
 
     def __init__(
         self, kind: str, message: str, *, retry: bool = True, after: Duration | None = None, trace: str = ""
