@@ -20,7 +20,7 @@ from oncue.engines.port import Accounts, Key, Role
 log = structlog.get_logger()
 
 TRUSTED_FOR = Duration(SECOND // 2)  # how long a key lookup is cached, and a revoked key may still be accepted
-MOST_KEYS = 10_000
+MOST_KEYS = 10_000  # in the cache
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="oncue"'}
 
 FAILED_KEY_LOG_INTERVAL = 1.0  # seconds between two log lines

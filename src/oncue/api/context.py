@@ -28,7 +28,7 @@ from oncue.engines.known_classes import KnownClasses
 from oncue.engines.port import Cancelled, Creation, Engine, Hint, Quota, Role, Topic
 from oncue.settings import Settings
 
-MOST_CLASSES = 100_000
+MOST_CLASSES = 100_000  # in the cache
 LOST = ClassKey(task="", queue=GONE)  # a class that was deleted although a run has it, which should never happen
 
 

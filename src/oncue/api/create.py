@@ -37,8 +37,8 @@ from oncue.engines.port import Created, Creation, Hint, NewJob, Quota, Task, Top
 
 CREATE = "job.create"  # its name in the audit log
 FAR_OFF = Duration(10 * SECOND)  # schedulers and workers poll sooner than this, without a hint
-LARGEST_BATCH = 10_000
-BATCH_BYTES = 64 * 1024 * 1024
+LARGEST_BATCH = 10_000  # jobs
+BATCH_BYTES = 64 * 1024 * 1024  # of a batch's body
 TURN = Duration(5 * MILLISECOND)  # other requests wait at most this long for a large batch
 
 

@@ -31,8 +31,8 @@ from oncue.domain.policy import expires_at
 from oncue.domain.run import NewRun, RunView, State, Trigger
 from oncue.engines.port import Page
 
-MOST_AT_ONCE = 1_000
-READ_TOGETHER = 16
+MOST_AT_ONCE = 1_000  # ids in one request
+READ_TOGETHER = 16  # concurrent reads
 ONE_PASS = 100  # dead letters, each with its payload
 LONGEST = 200  # characters of a filter: every name is shorter
 

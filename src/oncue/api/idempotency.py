@@ -19,7 +19,7 @@ from oncue.api.outcome import Interrupted, Outcome, unchanged
 from oncue.domain.errors import Conflict, Invalid, KeyReused, OncueError, StoreUnavailable
 from oncue.engines.port import Created, Creation, IdempotencyKey
 
-LONGEST_KEY = 255
+LONGEST_KEY = 255  # characters
 HEADER = "Idempotency-Key"
 HASHED = 16  # bytes
 

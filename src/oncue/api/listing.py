@@ -31,8 +31,8 @@ from oncue.domain.plain_text import printable
 from oncue.domain.run import RunView, State, Status
 from oncue.engines.port import JobQuery, JobRow, LastAndNext, Page, RunQuery
 
-LARGEST_PAGE = 1_000
-USUAL_PAGE = 100
+LARGEST_PAGE = 1_000  # items
+USUAL_PAGE = 100  # items, if the request has no limit
 LOOKED_AT_ONCE, MOST_LOOKED_AT = 100, 200  # rows read for one page, where a filter skips some
 NO_FILTERS: Mapping[str, Reader] = MappingProxyType({})
 _SEAL = 9  # bytes

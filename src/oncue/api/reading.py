@@ -22,7 +22,7 @@ from oncue.domain.ids import JobId
 from oncue.domain.plain_json import LARGEST_INTEGER, SMALLEST_INTEGER
 from oncue.domain.plain_text import printable
 
-LARGEST_BODY = 1024 * 1024
+LARGEST_BODY = 1024 * 1024  # bytes
 LONGEST_UPLOAD = 10  # seconds until the whole body must have arrived
 _LONGEST_INTEGER = len(str(SMALLEST_INTEGER))
 

@@ -21,8 +21,8 @@ from oncue.engines.port import Fleet, Task
 
 TRUSTED_FOR = Duration(SECOND // 2)  # how long a registration is cached, and an older one may still be used
 MISS_LOOKUP_INTERVAL = 0.02  # seconds between two lookups of unknown names: a client that sends nonsense costs no more
-MOST_PROBLEMS = 100
-LONGEST_MESSAGE = 200
+MOST_PROBLEMS = 100  # reported of one payload
+LONGEST_MESSAGE = 200  # characters
 
 log = structlog.get_logger()
 

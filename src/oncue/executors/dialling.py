@@ -24,7 +24,7 @@ from oncue.executors.share import Turns
 CONNECT_WITHIN = 10.0  # seconds
 MOST_ADDRESSES = 4  # of one name; each gets an equal part of the time to connect
 PIECE = 4 * 1024  # bytes; the worst possible head takes some 10 ms for this many, and nothing can interrupt that
-LARGE_PIECE = 64 * 1024
+LARGE_PIECE = 64 * 1024  # bytes
 DIALLING = Duration(MILLISECOND)  # of the loop's time that a connection takes
 
 T = TypeVar("T")

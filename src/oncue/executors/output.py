@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 # A pipe holds 64 KiB. Once the log is full the pipe is emptied every two milliseconds: 32 MB/s slow down hardly any
 # process, and one that writes for ever does not take the loop from other runs.
-PIPE = 64 * 1024
-PAUSE = 0.002
-TAIL = 4 * 1024
+PIPE = 64 * 1024  # bytes
+PAUSE = 0.002  # seconds
+TAIL = 4 * 1024  # bytes
 
 _Decoder = codecs.getincrementaldecoder("utf-8")
 

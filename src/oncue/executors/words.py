@@ -15,7 +15,7 @@ import msgspec
 from oncue.context import RunInfo
 from oncue.domain.instants import Duration
 
-LONGEST_LINE = 16 * 1024 * 1024
+LONGEST_LINE = 16 * 1024 * 1024  # bytes
 RUN = b"r"  # comes with two descriptors
 
 

@@ -272,7 +272,7 @@ class Attempts:
             self.capacity.leave(active.kind, active.run.uid)
             stopped.over.add_done_callback(lambda _: self.capacity.came_back(active.kind, active.run.uid))
 
-    # ------------------------------------------------------------------------------------------------ what it came to
+    # --------------------------------------------------------------------------------------------------------- outcomes
 
     def _succeeded(self, active: ActiveAttempt, result: bytes | None) -> End:
         noticed = active.reports.noticed or (active.task is not None and active.task.cancelling() > 0)

@@ -16,7 +16,7 @@ from oncue.settings import Settings
 
 Known = tuple[Left, Instant]  # and until when, by the monotonic clock, which all processes of a host share
 
-LONGEST_LINE = 64 * 1024 * 1024
+LONGEST_LINE = 64 * 1024 * 1024  # bytes
 
 
 class Start(msgspec.Struct, tag="start", frozen=True):

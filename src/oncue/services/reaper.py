@@ -15,7 +15,7 @@ from oncue.domain.run import Claimed, Settlement, State
 from oncue.engines.port import Engine, Hint, Topic, Worker
 from oncue.services.supervisor import BEATS
 
-BATCH = 500
+BATCH = 500  # runs in one pass
 CHECK_INTERVAL = Duration(SECOND)
 WATCH_FOR = 2  # heartbeat periods, at least, whatever the store's clock says about a worker not seen before
 

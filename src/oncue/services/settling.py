@@ -19,7 +19,7 @@ from oncue.services.attempts import End
 from oncue.services.changes import Changes
 from oncue.services.prefetch import Prefetch
 
-BATCH = 1_000
+BATCH = 1_000  # runs in one transaction
 SMALL_BATCH = 50  # a smaller batch waits a moment for more
 LINGER = Duration(2 * MILLISECOND)
 IDLE = Duration(5 * SECOND)

@@ -10,7 +10,7 @@ from oncue.engines.port import Engine
 
 SYNC_INTERVAL = Duration(5 * SECOND)
 AT_FIRST = Duration(100 * MILLISECOND)  # the first answer may have been slow, and work starts soon
-FIRST_FEW = 3
+FIRST_FEW = 3  # answers
 
 log = structlog.get_logger()
 
