@@ -171,7 +171,7 @@ async def test_however_often_a_run_changes_it_is_told_of_a_few_times_a_second(de
         seen = [event for event in await through(desk, stream) if event.kind == "run"]
         took = loop.time() - began
 
-    assert 1 <= len(seen) <= took / watching.PACE + 1
+    assert 1 <= len(seen) <= took / watching.SCAN_INTERVAL + 1
     assert seen[-1].data["progress"] == {"done": 99, "total": 100}
 
 

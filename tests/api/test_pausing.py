@@ -10,7 +10,7 @@ from oncue.domain.ids import JobId
 from oncue.domain.instants import HOUR, MINUTE, SECOND, rfc3339
 from oncue.domain.run import State
 from oncue.engines.port import Hint, Topic
-from oncue.services.finishing import SELDOM, Finishing
+from oncue.services.finishing import POLL_INTERVAL, Finishing
 from oncue.testing.conformance.cutting_off import cut_off
 from oncue.testing.conformance.store import Store
 
@@ -290,5 +290,5 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 async def finished(store: Store) -> None:
     """As schedulers do it, a few bites at a time."""
     finishing = Finishing(store.engine, store.clock)
-    while await finishing.run_once() != SELDOM:
+    while await finishing.run_once() != POLL_INTERVAL:
         pass

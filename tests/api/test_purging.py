@@ -13,7 +13,7 @@ from oncue.domain import attempt
 from oncue.domain.ids import JobId
 from oncue.domain.instants import MINUTE, rfc3339
 from oncue.domain.run import State
-from oncue.services.finishing import SELDOM, Finishing
+from oncue.services.finishing import POLL_INTERVAL, Finishing
 
 EACH_MINUTE = {"every": "1m"}
 
@@ -199,7 +199,7 @@ async def test_of_a_large_job_the_rest_goes_after_the_answer(desk: Desk, monkeyp
     finishing = Finishing(desk.store.engine, desk.store.clock)
 
     assert (await purge(desk, job_id)).status_code == 202
-    while await finishing.run_once() != SELDOM:
+    while await finishing.run_once() != POLL_INTERVAL:
         pass
 
     assert await desk.nothing_stored()

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from tests.api.conftest import Desk
 
-from oncue.api.runs import PATIENCE
+from oncue.api.runs import CANCEL_TIMEOUT
 from oncue.domain import attempt
 from oncue.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, Duration, rfc3339
 from oncue.domain.run import State
@@ -192,7 +192,7 @@ async def test_a_run_that_does_not_stop_within_a_second_is_cancelling(desk: Desk
     passed = await until_done(desk, asked)
 
     assert (asked.result().status_code, asked.result().json()["status"]) == (200, "cancelling")
-    assert passed == PATIENCE // MILLISECOND
+    assert passed == CANCEL_TIMEOUT // MILLISECOND
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ async def test_hints_follow_what_was_stored(desk: Desk, monkeypatch: pytest.Monk
     worker = await store.worker()
     await store.claim_due(worker)
     await desk.call("DELETE", f"/v1/jobs/{job['job_id']}")
-    monkeypatch.setattr("oncue.api.runs.PATIENCE", 0)
+    monkeypatch.setattr("oncue.api.runs.CANCEL_TIMEOUT", 0)
     await desk.call("POST", f"/v1/runs/{job['job_id']}/cancel")
 
     assert sent == [

@@ -143,7 +143,7 @@ async def test_one_user_waits_for_some_previews_at_a_time(desk: Desk, monkeypatc
     statuses = [answer.status_code for answer in await asyncio.gather(*asked)]
 
     assert sorted(set(statuses)) == [200, 429]
-    assert statuses.count(200) == previews.MOST_OF_ONE
+    assert statuses.count(200) == previews.MAX_PER_USER
     assert (await desk.call("POST", "/v1/schedules/preview", body)).status_code == 200
 
 
@@ -272,7 +272,7 @@ async def test_a_store_that_is_gone_is_not_ready_though_it_has_just_kept_somethi
 
 
 async def test_a_store_that_does_not_answer_is_not_ready(desk: Desk, monkeypatch: Any) -> None:
-    monkeypatch.setattr("oncue.api.readiness.WITHIN", 50 * MILLISECOND)
+    monkeypatch.setattr("oncue.api.readiness.PROBE_TIMEOUT", 50 * MILLISECOND)
     monkeypatch.setattr(desk.store.engine, "probe", asyncio.Event().wait)
 
     assert (await desk.client.get("/readyz")).status_code == 503
@@ -281,7 +281,7 @@ async def test_a_store_that_does_not_answer_is_not_ready(desk: Desk, monkeypatch
 async def test_failed_authentications_are_counted_and_told_once_a_second_without_the_key(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("oncue.api.auth.PACE", 0.05)
+    monkeypatch.setattr("oncue.api.auth.FAILED_KEY_LOG_INTERVAL", 0.05)
     key = desk.keys["ada"][:-1] + ("a" if desk.keys["ada"][-1] != "a" else "b")
     with structlog.testing.capture_logs() as lines:
         for _ in range(30):

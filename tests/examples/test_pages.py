@@ -125,7 +125,8 @@ class TestSharing:
         ):
             assert said in page, said
         assert KEEP_AFTER[Priority.LOW] == KEEP_AFTER[Priority.NORMAL]
-        assert (prefetch.LATE, prefetch.PATIENCE) == (SECOND, SECOND // 10)  # more than a second; a tenth of a second
+        assert prefetch.LATE == SECOND  # more than a second
+        assert prefetch.PREEMPT_DELAY == SECOND // 10  # a tenth of a second
         assert [stint(n) for n in (0, 1, 2, 3, 10)] == [SECOND // 2, MINUTE, 2 * MINUTE, 4 * MINUTE, HOUR]
 
 

@@ -320,7 +320,7 @@ class TestWardens:
     async def test_one_that_is_stopped(
         self, processes: ProcessExecutor, monkeypatch: pytest.MonkeyPatch, again: bool
     ) -> None:
-        monkeypatch.setattr(contained, "PATIENCE", 0.3)
+        monkeypatch.setattr(contained, "WARDEN_TIMEOUT", 0.3)
         mark = f"marked-{os.getpid()}-stopped"
         monkeypatch.setenv("MARK", mark)
         reports = Remembered()

@@ -30,7 +30,7 @@ steps = st.lists(
 def test_they_are_as_a_sorted_list_of_which_a_part_is_due(steps: list[tuple[str, int]]) -> None:
     found, model, now, order = InOrder(), list[DueRun](), 0, itertools.count()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choosing, "ENOUGH", 3)  # so few leave before the room they took is given back
+        patch.setattr(choosing, "ENOUGH_DUE", 3)  # so few leave before the room they took is given back
         for what, number in steps:
             due = [run for run in model if run.due <= now]
             if what == "add":

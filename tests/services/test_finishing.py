@@ -5,7 +5,7 @@ import pytest
 from oncue.domain.instants import HOUR, SECOND
 from oncue.domain.policy import Overlap
 from oncue.engines.port import Hint, Topic
-from oncue.services.finishing import APART, SELDOM, Finishing
+from oncue.services.finishing import APART, POLL_INTERVAL, Finishing
 from oncue.testing.conformance.cutting_off import CutOff, cut_off
 from oncue.testing.conformance.store import Store
 
@@ -29,7 +29,7 @@ async def test_a_cancel_that_was_cut_off_comes_to_its_end_and_workers_are_told(s
     store.engine.signals.send = send  # type: ignore[method-assign, assignment]
     finishing = Finishing(store.engine, store.clock)
 
-    while (wait := await finishing.run_once()) != SELDOM:
+    while (wait := await finishing.run_once()) != POLL_INTERVAL:
         assert wait == APART  # at once again, until nothing is left
 
     assert await store.jobs.unfinished(1) == []
@@ -40,5 +40,5 @@ async def test_a_cancel_that_was_cut_off_comes_to_its_end_and_workers_are_told(s
     store.advance(HOUR)
     assert await store.claimable() == []
     sent.clear()
-    assert await finishing.run_once() == SELDOM
+    assert await finishing.run_once() == POLL_INTERVAL
     assert sent == []

@@ -152,7 +152,7 @@ async def test_a_lost_answer_writes_no_entry_twice(store: Store, monkeypatch: py
 
 async def test_many_that_only_wait_do_not_hide_one_to_decide_on(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten wait behind a stranger of their group, longer than anybody else; a look takes three at first."""
-    monkeypatch.setattr(overlap, "FEWEST", 3)
+    monkeypatch.setattr(overlap, "MIN_HELD_READ", 3)
     stranger = await store.one_shot(group="g")
     await store.claim_one(await store.worker(lease=Duration(60 * MINUTE)), stranger)
     for _ in range(10):

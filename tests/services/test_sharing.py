@@ -113,7 +113,7 @@ async def test_of_several_full_workers_one_makes_room(store: Store, stage: Stage
 
     for _ in range(20):
         for crew in crews:
-            await drive(store, crew, prefetch.PATIENCE // 4)
+            await drive(store, crew, prefetch.PREEMPT_DELAY // 4)
 
     assert (len(stage.started), len(stage.stopped)) == (7, 1)
 
@@ -436,7 +436,7 @@ async def test_what_asks_for_more_places_than_there_are_is_in_nobodys_way(store:
 async def test_when_work_is_late_users_take_turns(store: Store, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """One has far more than a look reads; the other's few runs are not behind all of it."""
     monkeypatch.setattr(prefetch, "LIMIT", 8)
-    monkeypatch.setattr(choosing, "ENOUGH", 4)
+    monkeypatch.setattr(choosing, "ENOUGH_DUE", 4)
     await store.one_shots(400, -MINUTE, apart=1)
     crew = await crew_on(store, stage, concurrency=2)
     await work(crew)
@@ -562,7 +562,7 @@ async def test_a_worker_whose_turn_it_is_not_rests_meanwhile(store: Store, stage
     crew.prefetch.peers.place = (3 - high.int) % 4  # it is the last of four
     crew.prefetch.ask(None)
     passes = 0
-    until = store.now + 3 * prefetch.PATIENCE
+    until = store.now + 3 * prefetch.PREEMPT_DELAY
     while store.now < until:
         passes += 1
         await store.clock.advance(Duration(max(await crew.worker.run_once(), MILLISECOND)))

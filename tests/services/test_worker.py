@@ -143,7 +143,7 @@ async def test_a_run_moved_to_sooner_starts_at_its_new_instant(store: Store, sta
 async def test_a_backlog_of_one_kind_does_not_keep_the_other_from_being_seen(
     store: Store, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choosing, "ENOUGH", 2)
+    monkeypatch.setattr(choosing, "ENOUGH_DUE", 2)
     await store.one_shots(6, -MINUTE, task="heavy")
     crew = await crew_on(store, stage, threads=1)
     await work(crew)
@@ -162,7 +162,7 @@ async def test_a_backlog_larger_than_one_look_is_read_on(
 ) -> None:
     """Without waiting for the next sweep, and also when they are all due at one instant."""
     monkeypatch.setattr(prefetch, "LIMIT", 3)
-    monkeypatch.setattr(choosing, "ENOUGH", 2)
+    monkeypatch.setattr(choosing, "ENOUGH_DUE", 2)
     runs = [*await store.one_shots(5, -MINUTE), *await store.one_shots(5, -SECOND, apart=MILLISECOND)]
     crew = await crew_on(store, stage, concurrency=2)
 
@@ -179,7 +179,7 @@ async def test_a_backlog_that_appears_behind_the_window_is_read_on(
 ) -> None:
     """One look where the hint points is not enough for them all, and the next sweep is a second away."""
     monkeypatch.setattr(prefetch, "LIMIT", 3)
-    monkeypatch.setattr(choosing, "ENOUGH", 2)
+    monkeypatch.setattr(choosing, "ENOUGH_DUE", 2)
     first = await store.one_shot()  # of the same class, of which everything up to now has been read then
     crew = await crew_on(store, stage, concurrency=2)
     await work(crew)

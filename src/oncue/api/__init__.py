@@ -1,1 +1,1 @@
-"""The REST API, thin: calls in application.py, who may in auth.py, errors in problems.py, what is shown in views.py."""
+"""The REST API, a thin layer: calls in application.py, access in auth.py, errors in answers.py, output in views.py."""

@@ -1,4 +1,4 @@
-"""Answers: JSON or text, and problems. The one place where an error becomes a status."""
+"""Build answers: JSON, text and problems. Only this file turns an error into a status."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ALWAYS = _raw(ALWAYS)
 
 
 class Answer(Response):
-    """A body that is there whole. Made without all that the general case needs: it is made for every request."""
+    """An answer whose body is complete. It skips the general case's overhead, because every request creates one."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ def answer(
 
 
 def stored_json(value: bytes, status: HTTPStatus = HTTPStatus.OK) -> Response:
-    """JSON as it was stored."""
+    """Answer with JSON exactly as it is stored."""
     return Answer(value, status)
 
 
@@ -81,7 +81,7 @@ def plain_text(value: bytes) -> Response:
 
 
 class Refused(OncueError):
-    """The request itself cannot be served: `status` says how, the message what to do."""
+    """The server cannot serve this request: `status` says how, the message what to do."""
 
     def __init__(self, status: HTTPStatus, message: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(message)
@@ -90,7 +90,7 @@ class Refused(OncueError):
 
 
 class WrongState(Conflict):
-    """A Conflict with the state a run is in, told to machines, too, as the member `run_status`."""
+    """A Conflict that names the state of a run, for programs also as the member `run_status`."""
 
     def __init__(self, message: str, status: str) -> None:
         super().__init__(message)
@@ -98,7 +98,7 @@ class WrongState(Conflict):
 
 
 def problem_of(error: Exception, request: Request) -> Response:
-    """The answer to whatever a call raised. What nobody expected is logged, and tells the caller nothing."""
+    """Build the answer to an exception of a call. Unexpected ones are logged, and the caller learns nothing of them."""
     match error:
         case Invalid():
             return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), errors=error.problems)
@@ -131,14 +131,14 @@ def problem_of(error: Exception, request: Request) -> Response:
         case ClientDisconnect():
             return problem(HTTPStatus.BAD_REQUEST, "The connection was closed before the request was complete.")
         case _:
-            # written out here, because some renderers print local variables, too: keys and payloads
+            # formatted here, because some renderers also print local variables: keys and payloads
             told = "".join(format_exception(error))
             log.error("a request failed", method=request.method, path=request.url.path, exception=told)
             return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error. The server's log has the details.")
 
 
 def problem(status: HTTPStatus, detail: str, headers: dict[str, str] | None = None, **members: Any) -> Response:
-    """Titles are those of RFC 9110, whatever the Python in use calls them."""
+    """Build a problem document. Titles are those of RFC 9110, whatever the Python in use calls them."""
     title = _TITLES.get(status, status.phrase)
     body = {
         "type": "about:blank",

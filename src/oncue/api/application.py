@@ -1,4 +1,4 @@
-"""The one path that every request takes: who asks, what is done, what is remembered of it, what went wrong."""
+"""The one path of every request: authenticate, call, audit, and turn errors into answers."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ OPEN_CALLS: dict[str, OpenCall] = {route.path: route.call for route in OPEN_ROUT
 
 
 class Application:
-    """The API on an engine that is open, and stays its opener's to close.
+    """The API on an open engine. The caller that opened the engine closes it.
 
-    Most requests are for a path without parameters, which is looked up; the others are tried one after the other.
+    Most requests have a path without parameters, which is looked up; the other patterns are tried one after the other.
     """
 
     def __init__(self, engine: Engine, clock: Clock, settings: Settings) -> None:
@@ -62,7 +62,7 @@ class Application:
         await response(scope, receive, send)
 
     def _by_pattern(self, scope: Scope) -> dict[str, Serve]:
-        """Empty: there is nothing at this path."""
+        """Find the routes whose pattern matches this path. Empty: nothing exists at this path."""
         for pattern, serves in self._patterns:
             if found := pattern.fullmatch(scope["path"]):
                 scope["path_params"] = found.groupdict()
@@ -78,7 +78,7 @@ def _no_such_call(scope: Scope, serves: Mapping[str, Serve]) -> Response:
 
 
 def _pattern(path: str) -> re.Pattern[str]:
-    """Of an id everything but a slash; names of queues and keys of jobs may have slashes."""
+    """Compile a path. An id matches everything but a slash; queue names and job keys may contain slashes."""
     parts = re.split(r"\{(\w+)\}", path)
     names = [f"(?P<{name}>{'[^/]+' if name == 'id' else '.+'})" for name in parts[1::2]]
     fixed = [re.escape(part) for part in parts[::2]]
@@ -86,7 +86,7 @@ def _pattern(path: str) -> re.Pattern[str]:
 
 
 class Guard:
-    """What is checked before every call, and told and logged after one that changed something."""
+    """Checks every call before it runs; hints to watchers and writes the audit log after one that changed something."""
 
     def __init__(self, api: Api, settings: Settings) -> None:
         self._api = api
@@ -135,7 +135,7 @@ class Guard:
             await self._audit.record(entry, WRITTEN_WITHIN)
 
     async def _failed(self, action: str | None, request: Request, caller: Caller | None, error: Exception) -> Response:
-        """What is refused was not done. What failed on our side may have been, and its line says that nobody knows."""
+        """Audit a failed call. A refusal changed nothing. After a server error the line says: outcome unknown."""
         cut = error if isinstance(error, Interrupted) else Interrupted(error, (), Line())
         response = problem_of(cut.why, request)
         unknown = response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
@@ -158,7 +158,7 @@ class Guard:
         detail: dict[str, Any],
         made: str = "",
     ) -> AuditEntry:
-        """About the id in the path, the one thing that was made, or the one job that was changed."""
+        """Build the audit entry. Its object is the id in the path, the one created object, or the one changed job."""
         named = request.path_params.get("id") or made
         jobs = [one.job_id for one in changed]
         about = as_uuid(named) if named else jobs[0] if len(jobs) == 1 else None
@@ -166,7 +166,7 @@ class Guard:
 
 
 def _supposed(action: str, request: Request, caller: Caller) -> Changed:
-    """What a call may have changed that failed before it could say."""
+    """Guess what a call may have changed that failed before it could report it."""
     if not action.startswith("job."):
         return Changed(caller.uid)
     job_id = as_uuid(request.path_params.get("id", ""))

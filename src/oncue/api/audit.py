@@ -1,4 +1,4 @@
-"""The audit log: who did what to which thing, when, and from where."""
+"""The audit log: which user did what to which object, when, and from which address."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = structlog.get_logger()
 
 NO_DETAIL: Mapping[str, Any] = MappingProxyType({})
 WRITTEN_WITHIN = 1.0  # seconds that an answer waits for its line
-WRITTEN_AFTER_A_FAILURE = 0.1  # seconds; the store has made the caller wait before
+WRITTEN_AFTER_A_FAILURE = 0.1  # seconds; the caller has already waited for the database
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
@@ -45,7 +45,7 @@ def audit_entry(
     now: Instant,
     detail: Mapping[str, Any] = NO_DETAIL,
 ) -> AuditEntry:
-    """The line of a request: with the names in its path, and these details."""
+    """Build the line of a request from the names in its path and these details."""
     client = request.scope.get("client")
     address = None if client is None else client[0]
     told = {name: value for name, value in request.path_params.items() if name != "id"} | dict(detail)
@@ -54,10 +54,9 @@ def audit_entry(
 
 
 class AuditLog:
-    """Lines are there when the answer is; those of the same moment are written together.
+    """Writes each line before its answer is sent, and lines of the same moment together.
 
-    Whatever goes wrong here is logged with the lines it is about, and the answer is given all the same: what was done
-    is done.
+    An error here is logged with the lines it affects, and the answer is sent anyway: the change is already stored.
     """
 
     def __init__(self, audit: Audit, clock: Clock) -> None:
@@ -68,7 +67,7 @@ class AuditLog:
         self._writing: set[asyncio.Task[None]] = set()
 
     async def record(self, entry: AuditEntry, within: float) -> None:
-        """Give the line so many seconds; one that takes longer is written after the answer."""
+        """Wait at most `within` seconds for the line; a slower one is written after the answer."""
         self._waiting.append(entry)
         writing = asyncio.create_task(self._write())
         self._writing.add(writing)
@@ -76,7 +75,7 @@ class AuditLog:
         await asyncio.wait({writing}, timeout=within)
 
     async def _write(self) -> None:
-        """Whoever gets the turn writes for all who wait for it; these then find nothing left to do."""
+        """Write all waiting lines. The call with the lock writes for all that wait; these then find nothing to do."""
         async with self._turn:
             left, self._waiting = self._waiting, []
             try:

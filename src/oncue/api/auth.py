@@ -1,4 +1,4 @@
-"""Who asks, and what they may: the one place that decides it. Failed keys are counted and logged."""
+"""Authenticate callers and check their roles; only this file decides both. Failed keys are counted and logged."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from oncue.engines.port import Accounts, Key, Role
 
 log = structlog.get_logger()
 
-TRUSTED_FOR = Duration(SECOND // 2)  # a key that was looked up; so long a revoked one may still be taken
-MOST_KEYS = 10_000
+TRUSTED_FOR = Duration(SECOND // 2)  # how long a key lookup is cached, and a revoked key may still be accepted
+MOST_KEYS = 10_000  # in the cache
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="oncue"'}
 
-PACE = 1.0  # seconds between two lines
-SHOWN = 7  # characters of what was sent as a key: enough to tell whose it may have been, and a quarter of it at most
+FAILED_KEY_LOG_INTERVAL = 1.0  # seconds between two log lines
+SHOWN = 7  # characters of a failed key in the log: enough to guess its owner, and at most a quarter of the key
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Whoever a request comes from."""
+    """The user and key that sent a request."""
 
     uid: UserNumber
     user_id: str
@@ -37,12 +37,12 @@ class Caller(msgspec.Struct, frozen=True):
 
     @property
     def sees(self) -> UserNumber | None:
-        """Whose things this caller may see and act on: one's own; None, for an administrator: everybody's."""
+        """The user whose objects this caller may see and change. None, for an administrator: all users."""
         return None if self.role is Role.ADMIN else self.uid
 
 
 class Keyring:
-    """Keys as the store knows them, remembered so briefly that a revocation works within a second."""
+    """Caches keys of the database, briefly enough that a revocation takes effect within a second."""
 
     def __init__(self, accounts: Accounts, clock: Clock) -> None:
         self._accounts = accounts
@@ -51,7 +51,7 @@ class Keyring:
         self._owners: dict[UserNumber, str] = {}
 
     async def admit(self, request: Request) -> Caller:
-        """The caller, if the key is good."""
+        """Return the caller if the key is valid."""
         scheme, _, text = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
             raise _unknown("API key missing. Send the header Authorization: Bearer <key>.")
@@ -63,11 +63,11 @@ class Keyring:
         return Caller(key.uid, key.user_id, key.role, key.key_id)
 
     def forget(self, key: Key) -> None:
-        """Look it up again when it comes next: it was revoked."""
+        """Drop a revoked key from the cache: its next use looks it up again."""
         self._seen.pop(key.key_hash, None)
 
     async def owner(self, uid: UserNumber) -> str | None:
-        """What a user is called. Whoever owns something had a key once, and keys are never deleted."""
+        """Return a user's name. Every owner had a key once, and keys are never deleted."""
         if uid not in self._owners:
             self._owners = {key.uid: key.user_id for key in await self._accounts.keys()}
         return self._owners.get(uid)
@@ -86,7 +86,7 @@ class Keyring:
 
 
 def check_role(caller: Caller, *, changes: bool, admin: bool) -> None:
-    """Whether the role allows a call: one that changes something, one for administrators. Before anything is read."""
+    """Check whether the role allows a call that changes something, or an admin call. Runs before anything is read."""
     if admin and caller.role is not Role.ADMIN:
         raise forbidden("This call needs an admin key.")
     if changes and caller.role is Role.VIEWER:
@@ -102,7 +102,7 @@ def _unknown(message: str) -> Refused:
 
 
 class FailedKeys:
-    """Counted each, told about once a second: the first, and how many others there were."""
+    """Counts every failed key and logs about once a second: the first one, and how many others there were."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -119,7 +119,7 @@ class FailedKeys:
 
     def _be_quiet(self) -> None:
         self._quiet = True
-        asyncio.get_running_loop().call_later(PACE, self._tell_rest)
+        asyncio.get_running_loop().call_later(FAILED_KEY_LOG_INTERVAL, self._tell_rest)
 
     def _tell_rest(self) -> None:
         self._quiet, more, self._untold = False, self._untold, 0

@@ -1,4 +1,4 @@
-"""One connection: HTTP with heads of a bounded size, and nobody waited for longer than its queue says."""
+"""One HTTP connection, with heads of bounded size and a timeout for every wait, set by the connection's queue."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 LARGEST_HEAD = 64 * 1024  # bytes of a request's address and headers
-MOST_IGNORED = 1024 * 1024  # bytes that are still read, and thrown away, of a request that was cut short
+MOST_IGNORED = 1024 * 1024  # bytes of a truncated request that are still read and discarded
 
-NAME = "oncue.connection"  # in the scope of a request
+NAME = "oncue.connection"  # the key in a request's scope
 FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n"
     b"content-type: text/plain; charset=utf-8\r\ncontent-length: 40\r\n\r\n"
@@ -23,26 +23,26 @@ FULL = (
 )
 
 HEAD_WITHIN = (
-    10.0  # seconds from the first we hear of a caller to the end of the head; more bytes do not give more time
+    10.0  # seconds from connecting, or a next request's first byte, to the end of the head; more bytes do not extend it
 )
-IDLE_FOR = 60.0  # seconds between two requests of somebody who has shown a good key
-READ_WITHIN = 30.0  # seconds in which some of what was sent has to be read
-LINGER = 2.0  # seconds in which an answer to a request that was cut short can be read
-TICK = 0.1  # seconds between two looks, as uvicorn makes them
-MOST = 5_000  # connections at a time, if we may have so many descriptors
-KEPT_FREE = 256  # descriptors for ourselves: the store, workers, files
+IDLE_FOR = 60.0  # seconds between two requests of a caller with a valid key
+READ_WITHIN = 30.0  # seconds within which the caller must read some of what was sent
+LINGER = 2.0  # seconds for the caller to read the answer to a truncated request
+TICK = 0.1  # seconds between two checks, as in uvicorn
+MAX_CONNECTIONS = 5_000  # connections at a time, if the descriptor limit allows it
+KEPT_FREE = 256  # descriptors for the database, workers and files
 
 
 def known(scope: Scope) -> None:
-    """The request has a good key: its connection is no stranger's."""
+    """Record that the request has a valid key: from now on its connection is authenticated."""
     connection = scope.get(NAME)
     if connection is not None:
         connection.known = True
 
 
 class Connection(HttpToolsProtocol):
-    """Whoever sends more than a head may have is told 400, and cut off. An answer that is given before the body has
-    come to its end is the last one: the rest of the body is nobody's business, and may be without end.
+    """Answers 400 to a head that is too large and closes the connection. An answer sent before the body is complete is
+    the last one on its connection: the rest of the body is not needed, and may be endless.
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class Connection(HttpToolsProtocol):
         self._all = cast(Connections, server_state)
         self._queue: Queue | None = None
         self._in_head = True
-        self._received = 0  # bytes of a head that is not complete
-        self._keep_alive = False  # what the request wants, while its body is not complete
+        self._received = 0  # bytes of an incomplete head
+        self._keep_alive = False  # what the request wants, while its body is incomplete
         self._ignored = 0
-        self._unread = 0  # bytes that we had for a reader who stalled
+        self._unread = 0  # bytes waiting for a caller that does not read
 
     # ----------------------------------------------------------------------------------------------------- what comes
 
@@ -100,7 +100,7 @@ class Connection(HttpToolsProtocol):
         self._in_head, self._received = False, 0
         if self._queue is not self._all.stalled:
             self._wait_in(None)
-        self.scope[NAME] = self  # type: ignore[literal-required]  # whoever checks the key tells us
+        self.scope[NAME] = self  # type: ignore[literal-required]  # the key check uses it
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -110,7 +110,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
 
     def _expect_the_rest(self) -> None:
-        """Of a body: as long as it is not here, an answer is followed by the end of the connection."""
+        """Close the connection after an answer that is sent before the body is complete."""
         if self.cycle.transport is self.transport:
             self._keep_alive = self.cycle.keep_alive
             self.cycle.transport, self.cycle.keep_alive = cast(asyncio.Transport, _LastAnswer(self)), False
@@ -151,8 +151,7 @@ class Connection(HttpToolsProtocol):
         super().shutdown()
 
     def linger(self) -> None:
-        """No more is said, and what is still sent to us is thrown away: cut off at once, we would take back the answer
-        that is on its way."""
+        """Send nothing more, and discard what still arrives: closing at once would take back the answer in transit."""
         self._wait_in(self._all.leaving)
         if not self.transport.is_closing():
             self.transport.write_eof()
@@ -188,7 +187,7 @@ class Connection(HttpToolsProtocol):
 
 
 class _LastAnswer:
-    """The way out for an answer after which nothing is read any more."""
+    """The transport for a connection's last answer, after which nothing is read."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -198,19 +197,19 @@ class _LastAnswer:
 
 
 class Guest(Protocol):
-    """A connection, as the queues know it."""
+    """A connection, as the queues see it."""
 
     def overdue(self) -> None:
-        """It had its time: it leaves its queue, or has shown that it goes on."""
+        """Handle its timeout: leave the queue, or stay because the connection has made progress."""
         ...
 
     def drop(self) -> None:
-        """Gone at once, whatever was on its way."""
+        """Close at once, and discard unsent data."""
         ...
 
 
 class Queue:
-    """Those who are waited for, the longest waiting first."""
+    """Connections that wait for the same event with the same timeout, the longest waiting first."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -218,23 +217,23 @@ class Queue:
 
 
 class Connections(ServerState):
-    """What all connections of a server share."""
+    """State that all connections of a server share."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
         self.most = most
-        self.head = Queue(HEAD_WITHIN)  # a stranger, or somebody within a head
-        self.leaving = Queue(LINGER)  # told no, and about to be cut off
+        self.head = Queue(HEAD_WITHIN)  # unauthenticated, or within a head
+        self.leaving = Queue(LINGER)  # refused, closing after a pause
         self.stalled = Queue(READ_WITHIN)  # does not read what we send
-        self.idle = Queue(IDLE_FOR)  # somebody we know, between two requests
+        self.idle = Queue(IDLE_FOR)  # authenticated, between two requests
         self._now = 0.0
 
     def enter(self, queue: Queue, guest: Guest) -> None:
         queue.until[guest] = self._now + queue.seconds
 
     def look(self) -> None:
-        """Whoever is overdue by now is told so. Time is counted in looks: a process that had none for its connections
-        does not hold it against them.
+        """Call `overdue` on every connection whose time is over. Time counts in calls of this method: a process that
+        was too busy for its connections does not time them out for it.
         """
         self._now = now = self._now + TICK
         for queue in (self.head, self.leaving, self.stalled, self.idle):
@@ -245,7 +244,7 @@ class Connections(ServerState):
                 first.overdue()
 
     def make_room(self) -> bool:
-        """Whether there is a place for the latest of our connections. Who means least to us gives way: strangers."""
+        """Whether the newest connection fits. If not, drop others, unauthenticated ones first."""
         while len(self.connections) > self.most:
             for queue in (self.head, self.leaving, self.stalled, self.idle):
                 if queue.until:
@@ -257,8 +256,8 @@ class Connections(ServerState):
 
 
 def most_connections() -> int:
-    """As many as we may have descriptors for, but for those that we need ourselves."""
+    """As many as the descriptor limit allows, minus those that the process needs itself."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
-        return MOST
-    return min(MOST, descriptors - min(KEPT_FREE, descriptors // 2))
+        return MAX_CONNECTIONS
+    return min(MAX_CONNECTIONS, descriptors - min(KEPT_FREE, descriptors // 2))

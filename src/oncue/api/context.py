@@ -1,4 +1,4 @@
-"""What every call has at hand."""
+"""What every call shares: engine, clock and caches."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from oncue.engines.known_classes import KnownClasses
 from oncue.engines.port import Cancelled, Creation, Engine, Hint, Quota, Role, Topic
 from oncue.settings import Settings
 
-MOST_CLASSES = 100_000
-LOST = ClassKey(task="", queue=GONE)  # a class that went although a run has it, which nothing should bring about
+MOST_CLASSES = 100_000  # in the cache
+LOST = ClassKey(task="", queue=GONE)  # a class that was deleted although a run has it, which should never happen
 
 
 class Api:
-    """The store, the clock, and what is remembered between two calls."""
+    """The engine, the clock, and what is cached between calls."""
 
     def __init__(self, engine: Engine, clock: Clock, settings: Settings) -> None:
         self.engine = engine
@@ -51,19 +51,19 @@ class Api:
         self.failed_keys = FailedKeys()
         self.previews = Previews(clock)
         self.readiness = Readiness(engine, clock)
-        self.awaited: asyncio.Event | None = None  # not ready to serve before this has happened
+        self.awaited: asyncio.Event | None = None  # not ready to serve before this is set
         self._classes = KnownClasses(engine.jobs, clock)
-        self._numbers: dict[ClassKey, tuple[ClassId, Instant]] = {}  # each with when it was asked for
+        self._numbers: dict[ClassKey, tuple[ClassId, Instant]] = {}  # each with the time of its last lookup
         self._luck = _eights()
 
     def quota_of(self, caller: Caller) -> Quota | None:
-        """None: nobody has one. An administrator's has no limits; what they add is counted for whom it belongs to."""
+        """The quota. None: no user has one. An administrator's has no limits; what they add counts for its owner."""
         if self._quota == Quota():
             return None
         return Quota() if caller.role is Role.ADMIN else self._quota
 
     def quota_of_runs(self, caller: Caller) -> Quota | None:
-        """For what is asked for by hand. It is apart from the other: making jobs does not pay for it."""
+        """The quota for runs started by hand. It is separate from the other: creating jobs does not use it up."""
         if not self._most_runs:
             return None
         return Quota() if caller.role is Role.ADMIN else Quota(runs=self._most_runs)
@@ -72,13 +72,13 @@ class Api:
         return uuid7(at, next(self._luck))
 
     async def classes(self) -> dict[ClassId, ClassKey]:
-        """Those there are, and perhaps some that went a moment ago. They never change: only new ones are read."""
+        """All classes, and perhaps some deleted a moment ago. Classes never change, so only new ones are read."""
         await self._classes.read_new()
         await self._classes.check()
         return self._classes.known
 
     async def classes_of(self, *runs: RunView) -> dict[ClassId, ClassKey]:
-        """At least the classes of these runs."""
+        """Return at least the classes of these runs."""
         known = self._classes.known
         if all(run.class_id in known for run in runs):
             return known
@@ -87,9 +87,9 @@ class Api:
         return known | lost if lost else known
 
     def class_id(self, key: ClassKey) -> ClassId:
-        """The number of a class, if it is known; 0: the store finds it, or makes the class, with the job.
+        """The number of a class, if it is cached; 0: the database finds or creates the class with the job.
 
-        Every hour somebody gets 0 all the same: so it is known to be in use.
+        Once an hour one caller gets 0 for a cached class, too: this records that the class is in use.
         """
         now = self.clock.now()
         class_id, asked_at = self._numbers.get(key, (NO_CLASS, now))
@@ -99,7 +99,7 @@ class Api:
         return NO_CLASS
 
     def learn(self, key: ClassKey, created: Creation) -> None:
-        """What was stored without the number of its class has told it."""
+        """Cache the class number that the database returned for a job stored without it."""
         if created.class_id:
             if len(self._numbers) >= MOST_CLASSES:
                 self._numbers.clear()
@@ -109,7 +109,7 @@ class Api:
         return caller.user_id if uid == caller.uid else await self.keyring.owner(uid)
 
     async def hint_runs(self, due: Instant | None) -> None:
-        """Something is due then; None: anything may be, also what was due long ago."""
+        """Hint that a run is due at this instant; None: any run may be, also one that was due long ago."""
         await self.engine.signals.send([Hint(Topic.RUNS, due=due)])
 
     async def hint_stopped(self, answer: Cancelled) -> None:
@@ -117,7 +117,7 @@ class Api:
 
 
 def _eights() -> Iterator[bytes]:
-    """Random bytes, eight at a time. They are drawn by the thousand, because each draw is a call of the system."""
+    """Yield random bytes, eight at a time. They are drawn by the thousand, because each draw is a system call."""
     while True:
         many = secrets.token_bytes(8_000)
         yield from (many[start : start + 8] for start in range(0, len(many), 8))

@@ -1,4 +1,4 @@
-"""Creating jobs: one at a time, or a batch that is stored whole or not at all. What a definition has to be."""
+"""Create jobs: one, or a batch stored in one transaction. Validate definitions."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from oncue.domain.plain_text import printable
 from oncue.domain.quota import exceeded
 from oncue.engines.port import Created, Creation, Hint, NewJob, Quota, Task, Topic, Usage
 
-CREATE = "job.create"  # as the audit log calls it
-FAR_OFF = Duration(10 * SECOND)  # whoever plans and runs jobs looks by itself before that
-LARGEST_BATCH = 10_000
-BATCH_BYTES = 64 * 1024 * 1024
-TURN = Duration(5 * MILLISECOND)  # so long others wait for one who has a large batch
+CREATE = "job.create"  # its name in the audit log
+FAR_OFF = Duration(10 * SECOND)  # schedulers and workers poll sooner than this, without a hint
+LARGEST_BATCH = 10_000  # jobs
+BATCH_BYTES = 64 * 1024 * 1024  # of a batch's body
+TURN = Duration(5 * MILLISECOND)  # other requests wait at most this long for a large batch
 
 
 async def create(api: Api, request: Request, caller: Caller) -> Outcome:
-    """Stored with its line in the audit log, both or none."""
+    """Store a job and its line in the audit log in one transaction."""
     raw, now = await read_object(request), api.clock.now()
     idempotency_key, job_id = idempotency_key_of(request, raw), JobId(api.new_id(now))
     spec, payload = await checked(api, raw, caller, now)
@@ -74,9 +74,9 @@ async def _made_before(api: Api, job_id: JobId, caller: Caller) -> Response:
 
 
 async def batch(api: Api, request: Request, caller: Caller) -> Outcome:
-    """All or nothing. The same idempotency key and body again: the ids of the first time.
+    """Store all jobs or none. The same idempotency key with the same body returns the ids of the first request.
 
-    The key is stored with the first job, and from its id those of the others follow.
+    The key is stored with the first job, and the ids of the others derive from that job's id.
     """
     now = api.clock.now()
     hashing = BodyHash("jobs") if HEADER in request.headers else None
@@ -106,7 +106,7 @@ async def _wanted(request: Request) -> list[msgspec.Raw]:
 async def _checked_jobs(
     api: Api, wanted: list[msgspec.Raw], caller: Caller, now: Instant, hashing: BodyHash | None
 ) -> list[NewJob]:
-    """All of them, or what is wrong with any. Others have their turns meanwhile."""
+    """Return all jobs, or report what is wrong with any of them. Yields to other requests meanwhile."""
     definitions, first = Definitions(api, caller, now), api.new_id(now)
     problems, news, rested = list[Problem](), list[NewJob](), api.clock.monotonic()
     for index, raw in enumerate(wanted):
@@ -137,7 +137,7 @@ def _made_of(
 
 
 def _hints(news: list[NewJob]) -> list[Hint]:
-    """Of each topic the earliest."""
+    """Of each topic, the earliest hint."""
     first: dict[Topic, Hint] = {}
     for found in map(hint_of, news):
         known = first.get(found.topic)
@@ -147,7 +147,7 @@ def _hints(news: list[NewJob]) -> list[Hint]:
 
 
 def refuse_over_quota(new: Sequence[NewJob], created: Sequence[Creation]) -> None:
-    """QuotaExceeded: there was no room for all of these. Of several, which are stored all or none, none was."""
+    """Raise QuotaExceeded if some of these jobs exceed a quota. Of several, stored all or none, none was stored."""
     refused = next((index for index, one in enumerate(created) if one.outcome is Created.OVER_QUOTA), None)
     if refused is None:
         return
@@ -166,7 +166,7 @@ def refuse_over_quota(new: Sequence[NewJob], created: Sequence[Creation]) -> Non
 
 @contextmanager
 def naming_jobs(new: Sequence[NewJob]) -> Iterator[None]:
-    """Of several, the error says which one was refused a class."""
+    """Name the job that was refused a class, if there are several."""
     try:
         yield
     except TooManyClasses as error:
@@ -180,7 +180,7 @@ def _size(job: NewJob) -> Usage:
 
 
 async def checked(api: Api, raw: dict[str, Any], caller: Caller, now: Instant) -> tuple[Spec, bytes | None]:
-    """The definition, if all of it is right; else everything that is not, at once."""
+    """Return the definition if all of it is valid; else raise all its problems at once."""
     name = raw.get("task")
     task = await api.task_registry.find(name) if isinstance(name, str) else None
     if task is not None and caller.role not in task.roles:
@@ -202,8 +202,8 @@ async def checked(api: Api, raw: dict[str, Any], caller: Caller, now: Instant) -
 
 
 class Definitions:
-    """Definitions one after the other, for one caller. Those that differ from the one before in their payload only, as
-    in a batch most do, are checked as far as they differ.
+    """Validates one caller's definitions one after the other. If a definition differs from the previous one in its
+    payload only, as most do in a batch, only the payload is checked.
     """
 
     def __init__(self, api: Api, caller: Caller, now: Instant) -> None:
@@ -213,7 +213,7 @@ class Definitions:
         self._before: tuple[bytes, Task, Spec, ClassId] | None = None
 
     async def checked(self, raw: Any) -> tuple[Spec, ClassId, bytes | None]:
-        """The definition, the number of its class if that is known, and the payload."""
+        """Return the definition, the number of its class if that is cached, and the payload."""
         if not isinstance(raw, dict):
             raise Invalid.of("", "wrong_type", 'is an object like {"task": "send_email"}')
         rest = _encode({name: value for name, value in raw.items() if name != "payload"})
@@ -230,10 +230,10 @@ class Definitions:
 
 
 def _encode(raw: dict[str, Any]) -> bytes:
-    """Unlike the values themselves, 1 and true differ as they are written."""
+    """Encode a definition for comparison. Unlike the values themselves, 1 and true differ when encoded."""
     try:
         return msgspec.json.encode(raw)
-    except UnicodeEncodeError:  # not a text that could be stored: whoever checks it says so
+    except UnicodeEncodeError:  # not storable text: its validation reports it
         return b""
 
 
@@ -260,7 +260,7 @@ def hint_of(new: NewJob) -> Hint:
 
 
 def as_stored(new: NewJob) -> Snapshot:
-    """The job as reading it back would give it, without asking."""
+    """Build the job as reading it back would return it, without a query."""
     run = new.run
     waiting = () if run is None else (WaitingRun(run.run_id, run.wanted, run.nominal, scheduled=True),)
     return Snapshot(new.job, new.class_id, new.cursor, waiting)

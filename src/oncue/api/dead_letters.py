@@ -31,17 +31,17 @@ from oncue.domain.policy import expires_at
 from oncue.domain.run import NewRun, RunView, State, Trigger
 from oncue.engines.port import Page
 
-MOST_AT_ONCE = 1_000
-READ_TOGETHER = 16
-ONE_PASS = 100  # letters, each with its payload
-LONGEST = 200  # characters of a filter: no name of anything is longer
+MOST_AT_ONCE = 1_000  # ids in one request
+READ_TOGETHER = 16  # concurrent reads
+ONE_PASS = 100  # dead letters, each with its payload
+LONGEST = 200  # characters of a filter: every name is shorter
 
 Letter = tuple[RunView, ClassKey]
 Fits = Callable[[Letter], bool]
 
 
 class Chosen(msgspec.Struct, frozen=True):
-    """Those with these ids, or, without ids, all that fit the filter."""
+    """The dead letters with these ids, or, without ids, all that match the filter."""
 
     run_ids: list[RunId] | None
     filter: dict[str, Any]
@@ -58,7 +58,7 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
 
 
 async def requeue(api: Api, request: Request, caller: Caller) -> Outcome:
-    """A new run for each of these that is still a dead letter of the caller's; the others are passed over."""
+    """Create a new run for each of these that is still a dead letter of the caller; skip the others."""
     raw = await read_object(request)
     chosen = _chosen(raw)
 
@@ -72,7 +72,7 @@ async def requeue(api: Api, request: Request, caller: Caller) -> Outcome:
 
 
 async def discard(api: Api, request: Request, caller: Caller) -> Outcome:
-    """These are dead letters no more; their history stays. Those that are none of the caller's are passed over."""
+    """Discard these dead letters; their runs stay in the history. Skip those that are not the caller's dead letters."""
     chosen = _chosen(await read_object(request))
     progress = Progress(chosen, Changed(caller.uid))
     with progress.told_if_cut():
@@ -85,7 +85,7 @@ async def discard(api: Api, request: Request, caller: Caller) -> Outcome:
 
 
 async def _requeue(api: Api, caller: Caller, chosen: Chosen, first: UUID, progress: Progress) -> set[RunId]:
-    """The new runs; also those that the same request made before or makes this moment, if their letters are found."""
+    """Return the new runs, also those the same request created before, or creates now, if their letters are found."""
     made: set[RunId] = set()
     async for letters in _passes(api, chosen, caller):
         now = api.clock.now()
@@ -100,7 +100,7 @@ async def _requeue(api: Api, caller: Caller, chosen: Chosen, first: UUID, progre
 
 
 class Progress:
-    """How far a call has come that acts on many letters in several transactions: the next of them may fail."""
+    """The progress of a call that changes many dead letters in several transactions, the next of which may fail."""
 
     def __init__(self, chosen: Chosen, *changed: Changed) -> None:
         self._which = {"filter": chosen.filter} if chosen.run_ids is None else {"run_ids": chosen.run_ids}
@@ -122,13 +122,13 @@ class Progress:
 
 
 def _follower(run: RunView, first: UUID) -> RunId:
-    """The id of its next run. In the order of their ends: what is made together stays together."""
+    """The id of the run that follows a dead letter. Ids sort by the ends of the letters: one request's stay close."""
     assert run.ended_at is not None, "a dead run has ended"
     return RunId(derived_id(first, run.run_id, run.ended_at))
 
 
 def again(run: RunView, run_id: RunId, now: Instant) -> NewRun:
-    """The run that a dead letter is tried anew by: its definition and payload, its own attempts."""
+    """Build the run that retries a dead letter: same definition and payload, attempts of its own."""
     assert run.spec is not None, "a dead letter keeps its definition"
     spec = decode_spec(run.spec)
     return NewRun(
@@ -150,7 +150,7 @@ def again(run: RunView, run_id: RunId, now: Instant) -> NewRun:
 
 
 async def _passes(api: Api, chosen: Chosen, caller: Caller) -> AsyncIterator[list[RunView]]:
-    """The chosen letters, some at a time, never none. Those that come meanwhile are newer, and not among them."""
+    """Yield the chosen letters in batches, never an empty one. Letters that arrive meanwhile are newer and excluded."""
     if chosen.run_ids is not None:
         letters = [run for run in await _read(api, chosen.run_ids, caller) if run.state is State.DEAD]
         if letters:
@@ -202,7 +202,7 @@ def _ids(raw: Any, path: str) -> list[RunId]:
 
 
 def _fitting(filters: Mapping[str, Any]) -> Fits:
-    """Times are those that the runs were wanted at, as in other lists of runs."""
+    """Whether a dead letter matches the filter. Times are `wanted` times, as in other lists of runs."""
     start, end = window(filters)
     job_id, task, queue = (filters.get(name) for name in ("job_id", "task", "queue"))
 
@@ -240,4 +240,4 @@ def _filter(raw: Any, path: str) -> Fits:
         return _fitting(found)
 
 
-CHOICE: Mapping[str, Reader] = {"run_ids": _ids, "filter": _filter}  # one of the two
+CHOICE: Mapping[str, Reader] = {"run_ids": _ids, "filter": _filter}  # exactly one

@@ -1,4 +1,4 @@
-"""Changing a job: some of its fields, or, by its key, all of it."""
+"""Edit some fields of a job, or replace the whole job by its key."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from oncue.domain.schedule_fields import merged
 from oncue.engines.port import Created, Hint, Topic
 from oncue.shapes.jobs import READ_ONLY
 
-TOLD = ("next_run_at", "last_run")  # change by themselves: what is sent back of them is what once was
-KEPT = tuple(name for name in READ_ONLY if name not in TOLD)  # may be sent back as they are
+TOLD = ("next_run_at", "last_run")  # change on their own: a client sends back an earlier value
+KEPT = tuple(name for name in READ_ONLY if name not in TOLD)  # may be sent back unchanged
 
 
 async def edit(api: Api, request: Request, caller: Caller) -> Outcome:
-    """Takes effect for every occurrence that has not started. What the request does not name stays as it is."""
+    """Edit a job, for every occurrence that has not started. Fields that the request does not name stay unchanged."""
     _check_match(request, (await snapshot(api, request, caller)).job)
     raw = await read_object(request)
 
     async def attempt() -> Outcome | None:
         snap, now = await snapshot(api, request, caller), api.clock.now()
         _check_match(request, snap.job)
-        change.edit(snap, snap.job.spec, snap.job.payload, snap.class_id, now)  # Conflict: it is too late for any
+        change.edit(snap, snap.job.spec, snap.job.payload, snap.class_id, now)  # Conflict: too late for any edit
         spec, payload = await _edited(api, snap, raw, caller, now)
         changed = await _stored(api, snap, (spec, payload), caller, now)
         if changed is None:
@@ -50,10 +50,10 @@ async def edit(api: Api, request: Request, caller: Caller) -> Outcome:
 
 
 async def put(api: Api, request: Request, caller: Caller) -> Outcome:
-    """The caller's job with this key is so after this: made, changed, or left alone if it is so already.
+    """Give the caller's job with this key this definition: create it, change it, or leave it if it is equal.
 
-    One that was cancelled is made anew. One that has finished is made anew only if it is to be another: sending the
-    same again runs nothing twice.
+    A cancelled job is created again. A finished job is created again only if the definition differs: sending the same
+    definition again runs nothing twice.
     """
     key = path_key(api, request)
     raw = {"key": key} | await read_object(request)
@@ -63,7 +63,7 @@ async def put(api: Api, request: Request, caller: Caller) -> Outcome:
 
 
 async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller) -> Outcome | None:
-    """None: it moved on meanwhile, or somebody else was quicker to make it."""
+    """None: the job changed meanwhile, or another request created it first."""
     now = api.clock.now()
     holder = await api.engine.jobs.keyed(caller.uid, raw["key"])
     snap = None if holder is None else await api.engine.jobs.read(caller.uid, holder.job_id)
@@ -83,7 +83,7 @@ async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller) 
 
 
 def _check_match(request: Request, job: Job | None) -> None:
-    """Stale: the caller means another version than the one there is, or another job that had the key."""
+    """Stale: the caller means another version than the current one, or another job that had the key."""
     asked = request.headers.get("if-match")
     if asked is None:
         return
@@ -94,7 +94,7 @@ def _check_match(request: Request, job: Job | None) -> None:
 
 
 def _check_absent(request: Request, job: Job | None) -> None:
-    """Stale: the caller wants to make the job, and there is one that has not ended."""
+    """Stale: the caller wants to create the job, and an active or paused one has the key."""
     wanted = "*" in _tags(request.headers.get("if-none-match", ""))
     if wanted and job is not None and job.status in (JobStatus.ACTIVE, JobStatus.PAUSED):
         raise Stale(f"Job {job.job_id} already has this key. Leave out If-None-Match to replace it.")
@@ -107,7 +107,7 @@ def _tags(header: str) -> set[str]:
 async def _edited(
     api: Api, snap: Snapshot, raw: dict[str, Any], caller: Caller, now: Instant
 ) -> tuple[Spec, bytes | None]:
-    """The definition with these fields changed; checked as a whole, like that of a new job."""
+    """Return the definition with these fields changed, validated as a whole, like that of a new job."""
     job = snap.job
     there = await _as_shown(api, snap, caller)
     given, problems = _own_fields(raw, there)
@@ -129,7 +129,7 @@ async def _edited(
 async def _replacing(
     api: Api, snap: Snapshot | None, raw: dict[str, Any], caller: Caller, now: Instant
 ) -> tuple[Spec, bytes | None]:
-    """The definition that this asks for, whatever there was before."""
+    """Return the definition that this request asks for, whatever the previous one was."""
     if snap is None:
         return await checked(api, raw, caller, now)
     given, problems = _own_fields(raw, await _as_shown(api, snap, caller))
@@ -139,14 +139,14 @@ async def _replacing(
 
 
 async def _as_shown(api: Api, snap: Snapshot, caller: Caller) -> dict[str, Any]:
-    """The job as its owner reads it, so that what was read can be sent back."""
+    """The job as its owner reads it, so that a client can send back what it read."""
     shown = views.job(snap, await api.owner_of(snap.job.uid, caller), None)
     found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(shown))
     return found
 
 
 def _own_fields(raw: dict[str, Any], there: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
-    """What defines a job, without what is only read back; what of that is not as it is cannot be made so."""
+    """Return the fields that define a job, without read-only ones; a read-only field with another value is refused."""
     problems = [
         Problem(name, "read_only", "is read-only; leave it out, or send the value that was read")
         for name in KEPT
@@ -156,7 +156,7 @@ def _own_fields(raw: dict[str, Any], there: dict[str, Any]) -> tuple[dict[str, A
 
 
 def _in_step(old: Spec, new: Spec) -> Spec:
-    """An interval that stays as it is keeps its beat."""
+    """Keep the phase of an interval that does not change."""
     was, asked = old.schedule, new.schedule
     if asked.every is None or (asked.every, asked.start_at) != (was.every, was.start_at):
         return new
@@ -166,9 +166,9 @@ def _in_step(old: Spec, new: Spec) -> Spec:
 async def _stored(
     api: Api, snap: Snapshot, wanted: tuple[Spec, bytes | None], caller: Caller, now: Instant
 ) -> tuple[Changed, ...] | None:
-    """What changed, so that the job has this definition; None: it moved on meanwhile.
+    """Store this definition and return what changed; None: the job changed meanwhile.
 
-    One that has ended, or started once, is a Conflict.
+    Conflict: the job has ended, or runs once and has started.
     """
     spec, payload = wanted
     same = spec.class_key == snap.job.spec.class_key
@@ -187,14 +187,14 @@ def _is_so(job: Job, spec: Spec, payload: bytes | None) -> bool:
 
 
 def _is_over(job: Job, spec: Spec, payload: bytes | None) -> bool:
-    """Whether another job takes its place."""
+    """Whether a new job takes its place."""
     if job.status is JobStatus.FINISHED:
         return not _is_so(job, spec, payload)
     return job.status is JobStatus.CANCELLED
 
 
 def _forgotten(job_id: JobId, spec: Spec, payload: bytes | None, caller: Caller) -> Response:
-    """A one-shot that finished so long ago that only its key is left: it was so."""
+    """Answer for a one-shot that finished so long ago that only its key is left: it had this definition."""
     made = created_at(job_id)
     job = Job(job_id, caller.uid, spec, payload, made, made, status=JobStatus.FINISHED)
     shown = views.job(Snapshot(job, ClassId(0), cursor=None), caller.user_id, None)
@@ -202,7 +202,7 @@ def _forgotten(job_id: JobId, spec: Spec, payload: bytes | None, caller: Caller)
 
 
 async def _made(api: Api, job: Job, caller: Caller, now: Instant) -> Outcome | None:
-    """None: somebody else was quicker to make a job with this key."""
+    """None: another request created a job with this key first."""
     new = replace(new_job(job, api.class_id(job.spec.class_key), now, api.quota_of(caller)), applied=True)
     created = await api.commits.store(new)
     api.learn(job.spec.class_key, created)

@@ -1,4 +1,4 @@
-"""Changes as they happen, as Server-Sent Events."""
+"""Stream changes as they happen, as Server-Sent Events."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import UserNumber
 from oncue.domain.instants import SECOND, Duration
 
-CHECK = 0.4  # seconds between two looks at the key: with the time that it is trusted for, less than a second
+KEY_CHECK_INTERVAL = 0.4  # seconds between two checks of the key: with the time a lookup is cached, less than a second
 HEARTBEAT = Duration(15 * SECOND)
-HEADERS = {**ALWAYS, "X-Accel-Buffering": "no"}  # some proxies would hold back what is to be read at once
+HEADERS = {**ALWAYS, "X-Accel-Buffering": "no"}  # some proxies buffer what must arrive at once
 MOST_STREAMS = 20  # of one user, in this process: each holds a connection
 MEDIA_TYPE = "text/event-stream"
 
 
 async def stream(api: Api, request: Request, caller: Caller) -> Response:
-    """Without a `Last-Event-ID` from now on; with one from there, if what came since is still kept."""
+    """Stream changes from now on; with a `Last-Event-ID`, from that event on, if all later events are still kept."""
     if request.method == "HEAD":
         return Response(headers=HEADERS, media_type=MEDIA_TYPE)
     if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
@@ -42,7 +42,7 @@ async def stream(api: Api, request: Request, caller: Caller) -> Response:
 
 
 class _Stream(StreamingResponse):
-    """Counted from before it is sent until nobody reads it any more."""
+    """A stream that counts from before it is sent until its reader is gone."""
 
     def __init__(self, streams: Counter[UserNumber], uid: UserNumber, events: AsyncIterator[bytes]) -> None:
         if streams[uid] >= MOST_STREAMS:
@@ -67,11 +67,11 @@ class _Stream(StreamingResponse):
 
 
 async def _events(api: Api, request: Request, channel: Channel, place: int | None) -> AsyncIterator[bytes]:
-    """Until the server stops or the key is good no more. Nothing is kept for a reader: it is a place in the channel."""
+    """Yield events until the server stops or the key is invalid. A reader has no buffer, only a channel position."""
     channel.readers += 1
     try:
         if place is not None:
-            yield f"id: {channel.event_id(place)}\n\n".encode()  # whoever hears nothing else can come back all the same
+            yield f"id: {channel.event_id(place)}\n\n".encode()  # a client without events can resume, too
         spoke_at = api.clock.monotonic()
         while not api.watching.closed and await _welcome(api, request):
             news = channel.news
@@ -89,12 +89,12 @@ async def _events(api: Api, request: Request, channel: Channel, place: int | Non
 
 async def _wait(news: asyncio.Event) -> None:
     with suppress(TimeoutError):
-        async with asyncio.timeout(CHECK):
+        async with asyncio.timeout(KEY_CHECK_INTERVAL):
             await news.wait()
 
 
 async def _welcome(api: Api, request: Request) -> bool:
-    """Whether the key is still good. While the store is away nobody can have revoked it."""
+    """Whether the key is still valid. While the database is unavailable no request can have revoked it."""
     try:
         with WatchedCall(api.watchdog):
             await api.keyring.admit(request)

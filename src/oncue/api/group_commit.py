@@ -1,4 +1,4 @@
-"""Group commit: jobs that are created at the same time are stored together, at the price of one commit."""
+"""Group commit: jobs that are created at the same time are stored together in one commit."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from oncue.clock import Clock
 from oncue.engines.port import Creation, Engine, NewJob
 from oncue.engines.refusals import Refusal, apart
 
-MOST = 500
+MAX_GROUP = 500  # jobs in one commit
 
 Waiting: TypeAlias = tuple[NewJob, asyncio.Future[Creation]]
 
 
 class GroupCommit:
-    """Whoever comes while a commit is under way is part of the next one. Nobody waits longer for company than it takes
-    to look whether there is any: requests that have arrived and are not read yet.
+    """Collects creates that arrive during a commit for the next commit. A create waits for others only as long as it
+    takes to look for requests that have arrived and are not read yet.
     """
 
     def __init__(self, engine: Engine, clock: Clock, watchdog: StoreWatchdog) -> None:
@@ -27,10 +27,10 @@ class GroupCommit:
         self._clock = clock
         self._waiting: list[Waiting] = []
         self._committing: asyncio.Task[None] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None  # kept: to ask for it takes a call of the system
+        self._loop: asyncio.AbstractEventLoop | None = None  # cached: asking for it takes a system call
 
     async def store(self, new: NewJob) -> Creation:
-        """The answer for this one. StoreUnavailable: it may or may not have been stored."""
+        """Store one job and return its answer. StoreUnavailable: it may or may not have been stored."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         answer: asyncio.Future[Creation] = self._loop.create_future()
@@ -43,20 +43,20 @@ class GroupCommit:
         try:
             while self._waiting:
                 await self._gather()
-                batch, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
+                batch, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
                 await self._store(batch)
         finally:
             self._committing = None
 
     async def _gather(self) -> None:
-        """Let the others in for as long as each turn of the loop brings somebody."""
+        """Yield to the event loop as long as each turn brings another create."""
         before = 0
-        while before < len(self._waiting) < MOST:
+        while before < len(self._waiting) < MAX_GROUP:
             before = len(self._waiting)
             await asyncio.sleep(0)
 
     async def _store(self, batch: list[Waiting]) -> None:
-        """An outage befalls everybody in the batch, a refusal only whose it is; who has gone away needs no answer."""
+        """Store a batch. An outage fails all creates, a refusal only its own; a cancelled create needs no answer."""
         try:
             with WatchedCall(self._watchdog):
                 async for some, created in apart(batch, self._create):

@@ -1,4 +1,4 @@
-"""Whether this process lives, and whether it can serve: open to everybody, and telling nothing else."""
+"""Whether this process is alive, and whether it can serve. Needs no key and reveals nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ async def alive(api: Api, request: Request) -> Response:
 
 
 async def ready(api: Api, request: Request) -> Response:
-    """Ready when the store keeps what is written, and whoever started this server has what else is needed."""
+    """Ready when the database keeps writes, and all that the starter of this server awaits has happened."""
     if api.awaited is not None and not api.awaited.is_set():
         raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "The server is starting. Retry in 1 second.", AGAIN_SOON)
     await api.readiness.check()

@@ -1,4 +1,4 @@
-"""Idempotency keys: a request that is sent again gets the answer of the first, and nothing is made twice."""
+"""Idempotency keys: a repeated request gets the answer of the first, and creates nothing twice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from oncue.api.outcome import Interrupted, Outcome, unchanged
 from oncue.domain.errors import Conflict, Invalid, KeyReused, OncueError, StoreUnavailable
 from oncue.engines.port import Created, Creation, IdempotencyKey
 
-LONGEST_KEY = 255
+LONGEST_KEY = 255  # characters
 HEADER = "Idempotency-Key"
 HASHED = 16  # bytes
 
@@ -27,7 +27,7 @@ Make = Callable[[UUID], Awaitable[Outcome]]
 
 
 def idempotency_key_of(request: Request, body: Any) -> IdempotencyKey | None:
-    """What tells a repeat apart from another request: the key as it was sent, the body by what it means."""
+    """Identify a repeated request: by its key as sent, and by the meaning of its body."""
     return None if HEADER not in request.headers else idempotency_key_with(request, _hash(_encode(body)))
 
 
@@ -41,7 +41,7 @@ def idempotency_key_with(request: Request, body_hash: bytes) -> IdempotencyKey:
 
 
 class BodyHash:
-    """Of a body with one list, as of any other, from the parts of the list as they come."""
+    """Hashes a body that has one list like any other body, from the parts of the list as they are read."""
 
     def __init__(self, name: str) -> None:
         self._hash = hashlib.blake2b(b'{"%b":[' % name.encode(), digest_size=HASHED)
@@ -59,11 +59,11 @@ class BodyHash:
 async def idempotent(
     api: Api, request: Request, caller: Caller, body: Any, make: Make, *, kept: bool = True
 ) -> Outcome:
-    """What `make` answers; whoever repeats the request is told the same, with 202. Without a key it is just made.
+    """Return the answer of `make`; a repeated request gets the same, with 202. Without a key, `make` is just called.
 
-    What is made gets its ids from the reserved one. So `make` may be called again for a request whose answer was lost,
-    also beside itself, and has to answer then as it would have: what it finds made already is its own. What it refuses
-    may be asked for anew with the same key, and another body. `kept` False: it is asked each time.
+    What `make` creates gets its ids from the reserved one. So `make` may be called again for a request whose answer was
+    lost, even concurrently, and must then answer as it would have the first time: what it finds created is its own.
+    After a refusal the same key may be used again, with another body. `kept` False: `make` is called each time.
     """
     idempotency_key, made = idempotency_key_of(request, body), api.new_id(api.clock.now())
     if idempotency_key is None:
@@ -83,7 +83,7 @@ async def idempotent(
                 await idempotency.refused(caller.uid, idempotency_key, reserved.made)
         raise
     if kept:
-        with suppress(StoreUnavailable):  # it is done: whoever repeats it finds it so
+        with suppress(StoreUnavailable):  # it is done: a repeated request finds it
             await idempotency.answered(caller.uid, idempotency_key, reserved.made, bytes(done.answer.body))
     return done
 

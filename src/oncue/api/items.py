@@ -1,4 +1,4 @@
-"""A long list in a body, read one part at a time: all of it at once would take many times the room of the body."""
+"""Read a long list in a body one part at a time: parsing all at once would take many times the memory of the body."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from oncue.api.reading import LARGEST_BODY, as_object, expect_json, parse_json, 
 from oncue.domain.errors import Invalid
 from oncue.domain.plain_text import printable
 
-MOST_VALUES = 2_000_000  # of one body: each may be a part, which takes more room by itself than it does in the body
+MOST_VALUES = 2_000_000  # of one body: each may be a part, which takes more memory than its bytes in the body
 
 NOTHING = msgspec.Raw(b"null")
 
@@ -26,7 +26,7 @@ _parts = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 async def read_items(request: Request, name: str, largest: int) -> list[msgspec.Raw]:
-    """The parts of the one list that the body, an object, has. They are cut apart, and not read: see `read_item`."""
+    """Return the parts of the only list in the body, an object. They are split, not parsed: see `read_item`."""
     expect_json(request)
     body = await read_body(request, largest)
     if body.count(b",") >= MOST_VALUES:
@@ -54,8 +54,9 @@ def _cut(body: bytes, name: str) -> list[msgspec.Raw]:
 
 
 def _read(body: bytes, name: str) -> list[msgspec.Raw]:
-    """Of what cannot be cut: as JSON it says best what is wrong with it, or it has half a surrogate pair in some part,
-    and then there is one who can say in which."""
+    """Parse a body that could not be split. The JSON parser reports best what is wrong; or a part has half a surrogate
+    pair, and the check of the parts then says which one.
+    """
     fields = as_object(body)
     _refuse_unknown(fields, name)
     parts = fields.get(name)
@@ -65,8 +66,8 @@ def _read(body: bytes, name: str) -> list[msgspec.Raw]:
 
 
 def _refuse_others(body: bytes, name: str, found: msgspec.Raw) -> None:
-    """Whatever is in the body beside the list. The first bracket is the list's; if it is another one's, there is
-    something beside the list, and what is left of the body is no object that has only this.
+    """Refuse everything in the body but the list. The first bracket belongs to the list; if it belongs to another
+    field, the body has more than the list, and the rest of the body is not an object with only this field.
     """
     start = -1 if found is NOTHING else body.find(b"[")
     around = body if start < 0 else body[:start] + b"[]" + body[start + len(found) :]
@@ -82,7 +83,7 @@ def _refuse_unknown(fields: Iterable[str], name: str) -> None:
 
 
 async def read_item(raw: msgspec.Raw) -> Any:
-    """One part, as strictly as a body."""
+    """Parse one part, as strictly as a body."""
     if len(raw) > LARGEST_BODY:
         raise Invalid.of("", "too_large", f"exceeds {LARGEST_BODY} bytes")
     return parse_json(bytes(raw)) if len(raw) <= LARGE else await asyncio.to_thread(parse_json, bytes(raw))

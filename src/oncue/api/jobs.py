@@ -1,4 +1,4 @@
-"""Calls on one job: show it, run it now, pause, resume, cancel and purge it."""
+"""Calls on one job: show, run now, pause, resume, cancel and purge."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from oncue.api.idempotency import idempotent
 from oncue.api.listing import page, read_query, wanted_page
 from oncue.api.outcome import Changed, Interrupted, Line, Outcome, Unlogged, outcome
 from oncue.api.reading import path_id, read_optional_object
-from oncue.api.runs import LOOK, PATIENCE
+from oncue.api.runs import CANCEL_POLL_INTERVAL, CANCEL_TIMEOUT
 from oncue.clock import Clock
 from oncue.domain import change
 from oncue.domain.change import JobChange
@@ -36,9 +36,9 @@ from oncue.engines.port import Hint, Role, RunQuery, Topic
 RESUMING: Mapping[str, Reader] = {"missed": choice({one.value: one for one in CatchUp})}
 
 PARAMETERS: Mapping[str, Reader] = {"purge": choice({"true": True, "false": False})}
-AT_A_TIME = 1_000  # runs deleted in one go: others wait no longer than for these
-TIMES = 2  # while the caller waits
-TRIES = 20
+AT_A_TIME = 1_000  # runs deleted in one transaction: other writers wait only for these
+PURGE_STEPS = 2  # transactions of a purge while the caller waits
+TRIES = 20  # before the caller gets a conflict
 FIRST_PAUSE = 2 * MILLISECOND
 LONGEST_PAUSE = 200 * MILLISECOND
 T = TypeVar("T")
@@ -49,7 +49,7 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
 
 
 async def show_by_key(api: Api, request: Request, caller: Caller) -> Response:
-    """The caller's own, whatever else an administrator sees: the one that has this key, or had it last."""
+    """Show the caller's own job that has this key, or had it last, even if the caller is an administrator."""
     snap = await keyed(api, path_key(api, request), caller)
     if snap is None:
         raise NotFound
@@ -57,7 +57,7 @@ async def show_by_key(api: Api, request: Request, caller: Caller) -> Response:
 
 
 async def cancel(api: Api, request: Request, caller: Caller) -> Outcome:
-    """Nothing of it starts after this answer. One that had ended before stays as it ended, and is shown so."""
+    """Cancel a job: none of its runs starts after this answer. A job that had ended stays unchanged and is shown."""
     before = await snapshot(api, request, caller)
     stopped = await api.engine.jobs.cancel(caller.sees, before.job.job_id, api.clock.now())
     if stopped is None:
@@ -68,14 +68,14 @@ async def cancel(api: Api, request: Request, caller: Caller) -> Outcome:
 
 
 def _is_over(snap: Snapshot) -> bool:
-    """Whether there is nothing left of it to end. What has finished may have runs that wait or run still."""
+    """Whether a cancel has nothing left to do. A finished job may still have waiting or active runs."""
     if snap.job.status is JobStatus.FINISHED:
         return not snap.waiting and not snap.going
     return snap.job.status is JobStatus.CANCELLED
 
 
 async def status(api: Api, request: Request, caller: Caller) -> Response:
-    """The last run that is due or was tried; of a job that had none yet, the first to come."""
+    """Show the last run that is due or has started; for a job without one, the next run."""
     snap = await snapshot(api, request, caller)
     latest = await _latest(api, snap)
     return answer({"job_id": snap.job.job_id, "latest_run": latest})
@@ -97,7 +97,7 @@ async def run_now(api: Api, request: Request, caller: Caller) -> Outcome:
         run_id = RunId(made)
         try:
             changed = await _change(api, request, caller, lambda snap, now: change.run_now(snap, run_id, now))
-        except Conflict:  # who asks again because no answer came may have been in time the first time
+        except Conflict:  # a repeated request whose first answer was lost may have been in time
             run = await api.engine.history.run(caller.sees, run_id)
             if run is None:
                 raise
@@ -109,18 +109,18 @@ async def run_now(api: Api, request: Request, caller: Caller) -> Outcome:
 
 
 async def pause(api: Api, request: Request, caller: Caller) -> Outcome:
-    """Nothing of it starts after this answer, but what is asked for by hand later; what runs goes on."""
+    """Pause a job: no run starts after this answer, except those started by hand later; active runs continue."""
 
     def decide(snap: Snapshot, now: Instant) -> JobChange | None:
         return None if snap.job.status is JobStatus.PAUSED else change.pause(snap, now)
 
     changed = await _change(api, request, caller, decide)
-    await api.hint_runs(None)  # a run that waited behind what is held now may start
+    await api.hint_runs(None)  # a run that waited behind the held runs may start
     return outcome(await show(api, request, caller), changed)
 
 
 async def resume(api: Api, request: Request, caller: Caller) -> Outcome:
-    """Goes on from now; `missed` says what becomes of what the pause swallowed."""
+    """Resume a job from now on; `missed` says which occurrences of the pause still run."""
     problems: list[Problem] = []
     found = read_fields(await read_optional_object(request), RESUMING, problems)
     if problems:
@@ -139,7 +139,7 @@ async def resume(api: Api, request: Request, caller: Caller) -> Outcome:
 async def _change(
     api: Api, request: Request, caller: Caller, decide: Callable[[Snapshot, Instant], JobChange | None]
 ) -> tuple[Changed, ...]:
-    """Read, decide, write; again if the job changed meanwhile. Empty: it is as it should be already."""
+    """Read, decide, write; repeat if the job changed meanwhile. Empty: the job needs no change."""
 
     async def attempt() -> tuple[Changed, ...] | None:
         snap, now = await snapshot(api, request, caller), api.clock.now()
@@ -177,7 +177,7 @@ async def shown(api: Api, snap: Snapshot, caller: Caller) -> Response:
 
 
 async def _latest(api: Api, snap: Snapshot) -> dict[str, Any] | None:
-    """Of those that are due or going the one wanted last; else the one that ended last, or that comes first."""
+    """Of the due and active runs the one wanted last; else the one that ended last, or the next one."""
     job_id, now = snap.job.job_id, api.clock.now()
     last = (await api.engine.lists.last_and_next([job_id]))[job_id].last
     due = [run for run in snap.waiting if run.wanted <= now and run.run_id not in snap.going]
@@ -202,9 +202,9 @@ async def end(api: Api, request: Request, caller: Caller) -> Outcome:
 
 
 async def _purge(api: Api, request: Request, caller: Caller) -> Outcome:
-    """End it, then delete it, some at a time; of a large one schedulers delete the rest.
+    """Cancel the job, then delete it in batches; schedulers delete the rest of a large job.
 
-    The answer is the job as it was, and says by its code whether it is gone.
+    The answer is the job as it was; its status code says whether the job is gone.
     """
     job_id, now = JobId(path_id(request)), api.clock.now()
     await cancel(api, request, caller)
@@ -212,9 +212,9 @@ async def _purge(api: Api, request: Request, caller: Caller) -> Outcome:
     if snap.going:
         raise Interrupted(_still_stopping(), (Changed(snap.job.uid, job_id),), Line())
     as_it_was = await shown(api, snap, caller)
-    # first, because the rest may be cut off
+    # first, because the request may be interrupted later
     await api.engine.audit.record([audit_entry("job.purge", request, caller, job_id, now)])
-    for _ in range(TIMES):
+    for _ in range(PURGE_STEPS):
         if not await api.engine.jobs.purge(job_id, AT_A_TIME):
             break
     if await api.engine.jobs.read(None, job_id) is not None:
@@ -224,11 +224,11 @@ async def _purge(api: Api, request: Request, caller: Caller) -> Outcome:
 
 
 async def _stopped(api: Api, request: Request, caller: Caller) -> Snapshot:
-    """The job when nothing of it runs any more, or after a second."""
-    until = api.clock.monotonic() + PATIENCE
+    """Return the job when none of its runs is active, or after a second."""
+    until = api.clock.monotonic() + CANCEL_TIMEOUT
     snap = await snapshot(api, request, caller)
     while snap.going and api.clock.monotonic() < until:
-        await api.clock.sleep(LOOK)
+        await api.clock.sleep(CANCEL_POLL_INTERVAL)
         snap = await snapshot(api, request, caller)
     return snap
 
@@ -238,10 +238,10 @@ def _still_stopping() -> Conflict:
 
 
 async def until_settled(clock: Clock, attempt: Callable[[], Awaitable[T | None]]) -> T:
-    """What an attempt comes to that is not None: that one was too late, and nothing was written.
+    """Call `attempt` until it returns a value. None: the job changed meanwhile, and nothing was written.
 
-    One that is made again at once finds what is there now. After that all who are at it wait for a while, each for
-    another one, or the same few would be too late every time.
+    The second call follows at once and finds the current state. Before later calls each request waits for a random
+    time, or the same few would be too late every time.
     """
     for number in range(TRIES):
         if number > 1:

@@ -1,4 +1,4 @@
-"""Calls on API keys. All but `mine` are for administrators: the table of calls says so."""
+"""Calls on API keys. All but `mine` are for administrators: routes.py says so."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FIELDS: Mapping[str, Reader] = {"user_id": text(USUAL.name), "role": choice(ROLE
 
 
 async def create(api: Api, request: Request, caller: Caller) -> Outcome:
-    """A key of a user, who is made when new. Its secret is told this once."""
+    """Create a key of a user, and the user if it is new. The secret is shown only once."""
     raw = await read_object(request)
     user_id, role = _asked(raw)
 
@@ -59,7 +59,7 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
 
 
 async def revoke(api: Api, request: Request, caller: Caller) -> Outcome:
-    """Good for nothing any more. Conflict: it is the last one that an administrator can use."""
+    """Revoke a key. Conflict: it is the last valid admin key."""
     key_id, now = KeyId(path_id(request)), api.clock.now()
     key = next((one for one in await api.engine.accounts.keys() if one.key_id == key_id), None)
     if key is None:

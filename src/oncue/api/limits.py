@@ -1,4 +1,4 @@
-"""What one user may take of this process: requests a second, requests at a time, bytes of large bodies."""
+"""Limits of one user in this process: requests per second, concurrent requests, bytes of large bodies."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from oncue.domain.ids import UserNumber
 from oncue.domain.instants import SECOND, Instant
 from oncue.engines.port import Role
 
-MOST_REQUESTS = 256  # of one user that are being answered: each holds a connection
-LARGE = 64 * 1024  # bytes; a body that has more is counted, for what is made of it takes several times as much
-MOST_BYTES = 96 * 1024 * 1024  # of large bodies that are being read or dealt with
+MOST_REQUESTS = 256  # requests of one user in progress: each holds a connection
+LARGE = 64 * 1024  # bytes; larger bodies are counted, because parsing takes several times their size
+MOST_BYTES = 96 * 1024 * 1024  # of large bodies being read or processed
 BYTES_OF_ONE = 64 * 1024 * 1024  # the same, of one user
 
 
 class RateLimit:
-    """A bucket for each user that holds the requests of one second, and fills at `rate` a second; 0: no limit.
+    """A token bucket per user: holds the requests of one second, and fills at `rate` per second; 0: no limit.
 
-    Instead of a level, the instant is kept at which the bucket is full again. All keys of a user share one bucket; an
-    administrator has none. What is refused takes nothing out.
+    Instead of a level it stores the instant at which the bucket is full again. All keys of a user share one bucket; an
+    administrator has none. A refused request takes no token.
     """
 
     def __init__(self, clock: Clock, rate: int) -> None:
@@ -45,22 +45,22 @@ class RateLimit:
 
 
 class ApiRequest(Request):
-    """A request with its share, once its key is known."""
+    """A request with its share of the limits, once its key is known."""
 
     share: Share | None = None
 
 
 class Shares:
-    """Taken when a request has shown its key, given back with the answer."""
+    """What all requests in progress use: taken when the key is known, released with the answer."""
 
     def __init__(self) -> None:
-        self.requests: dict[UserNumber, int] = {}  # not a Counter: it is slow where there is nothing yet, and deletes
+        self.requests: dict[UserNumber, int] = {}  # not a Counter, which is slow for missing users and deletions
         self.bytes: Counter[UserNumber] = Counter()
         self.all_bytes = 0
 
 
 class Share:
-    """Of one request, around the work on it."""
+    """The share of one request, held while it is processed."""
 
     __slots__ = ("_held", "_shares", "_uid")
 
@@ -70,7 +70,7 @@ class Share:
         self._held = 0
 
     def hold(self, size: int) -> None:
-        """Room for a body of so many bytes, more than before. Refused: there is none, and nothing was done."""
+        """Reserve `size` bytes for a body, more than before. Refused: they exceed a limit, and nothing was reserved."""
         more, shares = size - self._held, self._shares
         if shares.bytes[self._uid] + more > BYTES_OF_ONE:
             message = (

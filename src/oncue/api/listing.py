@@ -1,4 +1,4 @@
-"""Lists of jobs and of runs: filtered, page by page, each page with a bounded number of questions to the store."""
+"""List jobs and runs: filtered, page by page, each page with a bounded number of queries."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from oncue.domain.plain_text import printable
 from oncue.domain.run import RunView, State, Status
 from oncue.engines.port import JobQuery, JobRow, LastAndNext, Page, RunQuery
 
-LARGEST_PAGE = 1_000
-USUAL_PAGE = 100
-LOOKED_AT_ONCE, MOST_LOOKED_AT = 100, 200  # items of the store for one page of ours, where a filter leaves out some
+LARGEST_PAGE = 1_000  # items
+USUAL_PAGE = 100  # items, if the request has no limit
+LOOKED_AT_ONCE, MOST_LOOKED_AT = 100, 200  # rows read for one page, where a filter skips some
 NO_FILTERS: Mapping[str, Reader] = MappingProxyType({})
 _SEAL = 9  # bytes
 
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """The page a request asks for, and of what; `after` is the engine's mark."""
+    """The requested page and its filters; `after` is the engine's cursor."""
 
     limit: int
     after: str | None
@@ -50,7 +50,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def wanted_page(request: Request, caller: Caller, filters: Mapping[str, Reader] = NO_FILTERS) -> Wanted:
-    """Invalid: a parameter that is wrong or that we do not know, or a token that is not from this very listing."""
+    """Invalid: a parameter is wrong or unknown, or the token is not from this listing."""
     given, problems = _parameters(request)
     found = read_fields(given, {**filters, **PAGING}, problems)
     if problems:
@@ -61,7 +61,7 @@ def wanted_page(request: Request, caller: Caller, filters: Mapping[str, Reader] 
 
 
 def read_query(request: Request, readers: Mapping[str, Reader]) -> dict[str, Any]:
-    """The parameters of a call that is no listing."""
+    """Read the parameters of a call that is not a listing."""
     given, problems = _parameters(request)
     found = read_fields(given, readers, problems)
     if problems:
@@ -77,12 +77,12 @@ def _parameters(request: Request) -> tuple[dict[str, str], list[Problem]]:
 
 @takes(type="string", format="date-time")
 def instant(raw: Any, path: str) -> Instant:
-    """A filter by time. An offset's plus sign is a space in a query, unless it is written as %2B."""
+    """Read a filter by time. The plus sign of an offset arrives as a space, unless the query has it as %2B."""
     return parse_instant(re.sub(r" (?=\d\d:\d\d$)", "+", raw), path)
 
 
 def window(filters: Mapping[str, Any]) -> tuple[Instant | None, Instant | None]:
-    """From `start_time` up to, and without, `end_time`."""
+    """Read the window from `start_time` up to, but not including, `end_time`."""
     start, end = filters.get("start_time"), filters.get("end_time")
     if start is not None and end is not None and end <= start:
         raise Invalid.of("end_time", "bad_window", "must be later than start_time")
@@ -92,17 +92,17 @@ def window(filters: Mapping[str, Any]) -> tuple[Instant | None, Instant | None]:
 async def filled_page(
     read: Callable[[int, str | None], Awaitable[Page[T]]], wanted: Wanted, keep: Callable[[T], bool] | None = None
 ) -> Page[T]:
-    """A page of those to keep. A bounded number of them is looked at: it may be short while there is more."""
+    """Return a page of the matching items. It reads a bounded number of rows: it may be short although more follow."""
     if keep is None:
         return await read(wanted.limit, wanted.after)
     items, after, looked_at = list[T](), wanted.after, 0
     while looked_at < MOST_LOOKED_AT:
         room = wanted.limit - len(items)
-        asked = max(room, LOOKED_AT_ONCE) if looked_at else room  # nearly always all of the first ones fit
+        asked = max(room, LOOKED_AT_ONCE) if looked_at else room  # nearly always all of the first rows match
         found = await read(asked, after)
         looked_at += len(found.items)
         fitting = [number for number, item in enumerate(found.items, 1) if keep(item)]
-        if len(fitting) > room:  # the page ends with the last one it has room for: ask where that is
+        if len(fitting) > room:  # the page ends with the last item that fits: read up to there
             found = await read(fitting[room - 1], after)
         items += filter(keep, found.items)
         after = found.next
@@ -112,7 +112,7 @@ async def filled_page(
 
 
 def page(name: str, found: Page[T], shown: Callable[[T], Any], wanted: Wanted) -> dict[str, Any]:
-    """The answer: the items under `name`, and the token of the next page, null on the last one."""
+    """Build the answer: the items under `name`, and the token of the next page, null on the last one."""
     items: Sequence[Any] = [shown(item) for item in found.items]
     return {name: items, "next_page_token": None if found.next is None else _seal(found.next, wanted.scope)}
 
@@ -129,11 +129,11 @@ def _token(raw: str, path: str) -> str:
     return raw
 
 
-PAGING: Mapping[str, Reader] = {"limit": _limit, "page_token": _token}  # what every listing takes beside its filters
+PAGING: Mapping[str, Reader] = {"limit": _limit, "page_token": _token}  # of every listing, in addition to filters
 
 
 def _seal(mark: str, scope: str) -> str:
-    """A mark bound to its listing and its reader, so that any other token is noticed, not misread."""
+    """Sign a cursor for its listing and its reader, so that any other token is refused instead of misread."""
     return base64.urlsafe_b64encode(_digest(mark, scope) + mark.encode()).decode().rstrip("=")
 
 
@@ -152,7 +152,7 @@ def _digest(mark: str, scope: str) -> bytes:
     return hashlib.blake2b(f"{scope} {mark}".encode(), digest_size=_SEAL).digest()
 
 
-LONGEST = 200  # characters of a filter: no name of anything is longer
+LONGEST = 200  # characters of a filter: every name is shorter
 NOBODY = UserNumber(0)
 NOT_TRIED = frozenset({Status.SCHEDULED, Status.QUEUED})
 Listed = tuple[Snapshot, RunView | None]
@@ -178,7 +178,7 @@ _STATES = {
 
 
 async def jobs(api: Api, request: Request, caller: Caller) -> Response:
-    """Newest first; in a window, by the next run. One that ends meanwhile may come twice."""
+    """List jobs, newest first; in a window, by next run. A job that ends meanwhile may appear twice."""
     if "user_id" in request.query_params and caller.sees is not None:
         raise forbidden("The filter user_id needs an admin key. Leave it out to list your own jobs.")
     wanted = wanted_page(request, caller, JOB_FILTERS)
@@ -193,7 +193,7 @@ async def jobs(api: Api, request: Request, caller: Caller) -> Response:
         return Page(tuple(_as_read(row, last_and_next[row.job.job_id]) for row in found.items), found.next)
 
     def keep(found: Listed) -> bool:
-        """Whether it fits as it is shown, which the store need not know: what was planned meanwhile, for instance."""
+        """Whether a job matches as it is shown. The store may lack a part: what was planned meanwhile, for instance."""
         snap, last = found
         return (
             status in (None, snap.job.status)
@@ -217,7 +217,7 @@ async def _job_query(api: Api, caller: Caller, filters: dict[str, Any]) -> JobQu
     uid = caller.sees
     if "user_id" in filters:
         numbers = {key.user_id: key.uid for key in await api.engine.accounts.keys()}
-        uid = numbers.get(filters["user_id"], NOBODY)  # whoever owns something had a key once
+        uid = numbers.get(filters["user_id"], NOBODY)  # every owner had a key once
     next_from, next_until = window(filters)
     asked = {name: filters[name] for name in ("status", "task", "name", "tag", "queue") if name in filters}
     return JobQuery(uid, next_from=next_from, next_until=next_until, **asked)
@@ -231,7 +231,7 @@ def _is_in_window(query: JobQuery, snap: Snapshot) -> bool:
 
 
 def _as_read(row: JobRow, near: LastAndNext) -> Listed:
-    """As much of a job as showing it needs."""
+    """The fields of a job that its view needs."""
     job, waiting = row.job, tuple[WaitingRun, ...]()
     if near.next_at is not None:
         waiting = (WaitingRun(RunId(job.job_id), near.next_at, None, scheduled=True),)
@@ -240,7 +240,7 @@ def _as_read(row: JobRow, near: LastAndNext) -> Listed:
 
 
 async def runs(api: Api, request: Request, caller: Caller) -> Response:
-    """Live runs first, then ended ones, newest end first; a window is on when they were wanted."""
+    """List runs that have not ended, then ended ones, newest end first; a window filters by the wanted time."""
     wanted = wanted_page(request, caller, RUN_FILTERS)
     status, now = wanted.filters.get("status"), api.clock.now()
     wanted_from, wanted_until = window(wanted.filters)

@@ -1,4 +1,4 @@
-"""The occurrences of a job with their outcomes, from its ledger and its runs; and running past ones (backfill)."""
+"""List a job's occurrences with outcomes, from its occurrence history and its runs; and run past ones (backfill)."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from oncue.engines.port import Lists, Page, RunQuery
 
 T = TypeVar("T")
 
-BY_HAND = frozenset({Trigger.RUN_NOW, Trigger.REQUEUE})  # no occurrences of the schedule
+BY_HAND = frozenset({Trigger.RUN_NOW, Trigger.REQUEUE})  # not occurrences of the schedule
 
 STRETCH: Mapping[str, Reader] = {"from": instant, "to": instant}
-CLOCKS_DIFFER = MINUTE  # a caller's "until now" may lie so much ahead of ours
+CLOCKS_DIFFER = MINUTE  # a caller's clock may be ahead of ours by this much
 
 
 class _Side(msgspec.Struct, frozen=True, array_like=True):
@@ -63,7 +63,7 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
 
 
 async def _page(lists: Lists, job_id: JobId, place: _Place, limit: int) -> Page[RunView | Entry]:
-    """Two listings, merged: as much is read of each as the page has room for, then exactly as much as it takes."""
+    """Merge a page from two listings: read a full page of each, then exactly the part that the page takes."""
 
     def list_runs(limit: int, after: str | None) -> Awaitable[Page[RunView]]:
         return lists.runs(RunQuery(job_id=job_id, limit=limit, after=after))
@@ -96,7 +96,7 @@ async def _read(
 
 
 def _shares(runs: Sequence[RunView], entries: Sequence[Entry], limit: int, *, more_runs: bool) -> tuple[int, int]:
-    """How many of each make up the newest `limit`. Beyond the last run that was read, what is newest is not known."""
+    """How many of each listing make up the newest `limit`. Beyond the last run read, the newest is unknown."""
     i = j = 0
     while i + j < limit and (i < len(runs) or (j < len(entries) and not more_runs)):
         if j == len(entries) or (i < len(runs) and _newness(runs[i]) >= _newness(entries[j])):
@@ -107,14 +107,14 @@ def _shares(runs: Sequence[RunView], entries: Sequence[Entry], limit: int, *, mo
 
 
 def _newness(one: RunView | Entry) -> tuple[bool, Instant]:
-    """Those that have not ended come first, as the listing of runs has it."""
+    """The sort key: runs that have not ended come first, as in the listing of runs."""
     if isinstance(one, Entry):
         return False, one.last
     return not one.state.final, one.wanted if one.nominal is None else one.nominal
 
 
 async def backfill(api: Api, request: Request, caller: Caller) -> Outcome:
-    """A run for each occurrence in [from, to), due now. Asked for again: the same runs, and none twice."""
+    """Create a run for each occurrence in [from, to), due now. A repeated request gets the same runs, none twice."""
     raw, asked_at = await read_object(request), api.clock.now()
     first, last = _stretch(raw, asked_at)
     job_id = JobId(path_id(request))
@@ -130,19 +130,19 @@ async def backfill(api: Api, request: Request, caller: Caller) -> Outcome:
 
 
 async def _backfilled(api: Api, job_id: JobId, first: Instant, last: Instant, caller: Caller) -> JobChange | None:
-    """None: it was edited meanwhile."""
+    """None: the job was edited meanwhile."""
     snap = await api.engine.jobs.read(caller.sees, job_id)
     if snap is None:
         raise NotFound
-    # a job's own id stands for all its backfills, so that overlapping ones share their runs; ten thousand steps of a
-    # calendar take a while, which other callers need not wait for
+    # the job's own id is the origin of all its backfills, so that overlapping ones share their runs; ten thousand steps
+    # of a calendar take a while, which other requests must not wait for
     decided = await asyncio.to_thread(change.backfill, snap, job_id, first, last, api.clock.now())
     applied = await api.engine.jobs.apply(decided, api.clock.now(), api.quota_of_runs(caller))
     return decided if applied else None
 
 
 def _stretch(raw: dict[str, Any], now: Instant) -> tuple[Instant, Instant]:
-    """The first and the last instant of [from, to), as far as it is past: what is to come is up to the schedule."""
+    """The first and last instant of [from, to) in the past: future occurrences belong to the schedule."""
     problems: list[Problem] = []
     found = read_fields(raw, STRETCH, problems)
     missing = [name for name in STRETCH if name not in raw]

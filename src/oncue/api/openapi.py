@@ -1,4 +1,4 @@
-"""What programs are told about the API: OpenAPI 3.1, made from the one table of calls."""
+"""The OpenAPI 3.1 document, built from the table of routes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ REFUSALS = {
     429: "Too many requests: come back after Retry-After.",
     503: "The store is away: it may or may not have been done. Come back after Retry-After.",
 }
-ALWAYS = (401, 422, 429, 503)  # what every call with a key may say
+ALWAYS = (401, 422, 429, 503)  # possible answers to every call with a key
 WITH_A_BODY = (400, 408, 413, 415)
 TEXT: Schema = {"type": "string"}
 SENT: dict[int, str] = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}
@@ -110,7 +110,7 @@ def _operation(path: str, route: Route) -> dict[str, Any]:
 
 
 def refusals(route: Route) -> set[int]:
-    """The statuses of all that a call may say instead of what was asked for."""
+    """The error statuses that a call may answer with."""
     found = {*ALWAYS, *route.refuses}
     if route.body is not None:
         found |= {*WITH_A_BODY}
@@ -145,7 +145,7 @@ def _parameters(route: Route) -> Iterator[dict[str, Any]]:
 
 
 def _answer(status: int, name: str) -> dict[str, Any]:
-    """A name with a slash is a media type: such an answer is not JSON."""
+    """Describe an answer. A name with a slash is a media type: such an answer is not JSON."""
     media_type, schema = (name, TEXT) if "/" in name else ("application/json", _ref(name))
     found: dict[str, Any] = {
         "description": HTTPStatus(status).phrase,
@@ -171,12 +171,12 @@ def _ref(name: str) -> Schema:
 
 
 def _tag(path: str) -> str:
-    """What a call is about: the first part of its path."""
+    """The tag of a call: the first part of its path."""
     return path.split("/")[2] if path.startswith("/v1/") else "server"
 
 
 def _operation_id(route: Route) -> str:
-    """jobs_list, jobs_show, jobs_run_now, jobs_by_key_show: from the path, as the client names its methods."""
+    """The operation id, from the path, as the client names its methods: jobs_list, jobs_run_now, jobs_by_key_show."""
     first, *rest = [part for part in route.path.strip("/").split("/") if not part.startswith("{")]
     verb = VERBS.get(route.method, "show" if "{" in route.path else "list")
     says_it = rest and not route.path.endswith("}")

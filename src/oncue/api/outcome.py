@@ -1,6 +1,6 @@
-"""What a call that may change something comes to: its answer, what it changed, and its line in the audit log.
+"""The outcome of a call that may change something: its answer, what it changed, and its line in the audit log.
 
-The guard consumes it. A call that forgets one of the three does not type-check.
+The guard consumes it. A call that omits one of the three does not type-check.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from oncue.domain.errors import OncueError
 from oncue.domain.ids import JobId, UserNumber
 from oncue.engines.port import Hint, Topic
 
-PAUSE = 0.1  # seconds between two sendings: what happens meanwhile leaves together
-MOST_TOLD = 20  # of one user's jobs; beyond, it is told that there are many
+PAUSE = 0.1  # seconds between two sends: changes in between are sent together
+MOST_TOLD = 20  # jobs of one user in a hint; beyond, the hint says that there are many
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -51,12 +51,12 @@ def unchanged(answer: Response) -> Outcome:
 
 
 def outcome(answer: Response, changed: tuple[Changed, ...]) -> Outcome:
-    """Logged without details if anything changed."""
+    """Build an outcome that is logged without details if anything changed."""
     return Outcome(answer, changed, Line()) if changed else unchanged(answer)
 
 
 class Interrupted(OncueError):
-    """A call failed after it changed something, or may have. `why` is answered, the rest is told and logged."""
+    """A call failed after it changed something, or may have. `why` is answered; watchers and the log get the rest."""
 
     def __init__(self, why: Exception, changed: tuple[Changed, ...], audit: Audit) -> None:
         super().__init__(str(why))
@@ -66,7 +66,7 @@ class Interrupted(OncueError):
 
 
 class Changed(msgspec.Struct, frozen=True):
-    """What a hint is about: runs of a user's; with `job_id` a job; with `jobs` any number of the user's jobs."""
+    """What a hint reports: changed runs of a user; with `job_id` a job; with `jobs` any number of the user's jobs."""
 
     uid: UserNumber
     job_id: JobId | None = None
@@ -78,7 +78,7 @@ class Changed(msgspec.Struct, frozen=True):
 
 
 def read_changed(target: str) -> Changed | None:
-    """None: not from here, or from a newer version."""
+    """None: the hint is of another kind, or from a newer version."""
     user, _, about = target.partition(" ")
     if not (user.isascii() and user.isdecimal()):
         return None
@@ -89,7 +89,7 @@ def read_changed(target: str) -> Changed | None:
 
 
 class Changes:
-    """At most ten sendings a second, however many calls there are."""
+    """Sends hints of changes at most ten times a second, however many calls there are."""
 
     def __init__(self, send: Callable[[Sequence[Hint]], Coroutine[Any, Any, None]]) -> None:
         self._send = send

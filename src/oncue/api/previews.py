@@ -1,4 +1,4 @@
-"""Previews take their turns: one is computed at a time, a little at a time, so that nobody else has to wait for it."""
+"""Compute previews one at a time, in short steps, so that other requests need not wait."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from oncue.domain.instants import MILLISECOND, Duration, Instant
 from oncue.domain.preview import Occurrence, Preview, Previewing
 from oncue.domain.schedule import Schedule
 
-MOST_OF_ONE = 4  # of one user that are computed or wait
-MOST = 64  # the same, of all
-TURN = Duration(2 * MILLISECOND)  # so long others wait
+MAX_PER_USER = 4  # previews of one user in progress or waiting
+MAX_PREVIEWS = 64  # the same, of all users
+TURN = Duration(2 * MILLISECOND)  # other requests wait at most this long
 COMPUTED_FOR = Duration(500 * MILLISECOND)  # in all, before it is cut off
 
 
 class Previews:
-    """On the loop, not in threads, each of which would have it wait for the interpreter's lock."""
+    """Computes previews in the event loop: each thread would make the loop wait for the interpreter's lock."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -38,10 +38,10 @@ class Previews:
 
     @asynccontextmanager
     async def _place(self, caller: Caller) -> AsyncIterator[None]:
-        if self._of[caller.uid] >= MOST_OF_ONE:
-            message = f"More than {MOST_OF_ONE} of your previews are in progress. Wait for some of the answers."
+        if self._of[caller.uid] >= MAX_PER_USER:
+            message = f"More than {MAX_PER_USER} of your previews are in progress. Wait for some of the answers."
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, message, AGAIN_SOON)
-        if self._of.total() >= MOST:
+        if self._of.total() >= MAX_PREVIEWS:
             message = "The server is computing too many previews. Retry in 1 second."
             raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, message, AGAIN_SOON)
         self._of[caller.uid] += 1

@@ -1,4 +1,4 @@
-"""Calls on queues, and the numbers of runs by task and queue."""
+"""Calls on queues, and run counts by task and queue."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ ENDS = frozenset({Count.SUCCEEDED, Count.DEAD, Count.CANCELLED, Count.EXPIRED, C
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
-    """Those that workers take from, and those that the caller has had runs in; an administrator sees all there are."""
+    """List queues that workers take from and queues the caller has had runs in; for an administrator, all queues."""
     return answer({"queues": await _queues(api, caller)})
 
 
 async def pause(api: Api, request: Request, caller: Caller) -> Outcome:
-    """Nothing of it is claimed any more, but what is being claimed this very moment; what runs goes on."""
+    """Pause a queue: workers claim none of its runs, except in claims already under way; active runs continue."""
     queue = _named(api, request)
     await api.engine.fleet.pause_queue(queue, api.clock.now())
     return outcome(await _shown(api, queue, caller), (Changed(caller.uid),))
@@ -43,7 +43,7 @@ async def resume(api: Api, request: Request, caller: Caller) -> Outcome:
 
 
 def _named(api: Api, request: Request) -> str:
-    """The queue in the path. One that nobody uses yet may be paused, too."""
+    """The queue in the path. An unused queue may be paused, too."""
     queue: str = text(api.limits.queue)(request.path_params["queue"], "queue")
     return queue
 
@@ -83,7 +83,7 @@ def _queue(
 
 
 def _depths(counters: Iterable[Counter]) -> dict[ClassId, int]:
-    """Open runs of each class: what was created less what has ended or was withdrawn. Counted, never listed."""
+    """Open runs of each class: created minus ended or withdrawn ones. Read from counters, never from lists."""
     depths: dict[ClassId, int] = defaultdict(int)
     for counter in counters:
         if counter.what is Count.CREATED:
@@ -107,7 +107,7 @@ def _takers(workers: Iterable[Worker], classes: dict[ClassId, ClassKey], now: In
 
 
 async def stats(api: Api, request: Request, caller: Caller) -> Response:
-    """Of the caller's own runs; for an administrator, of everybody's."""
+    """Count the caller's own runs; for an administrator, all users' runs."""
     counters = await api.engine.history.counters(caller.sees)
     classes = await api.classes()
     return answer(

@@ -1,4 +1,4 @@
-"""Whether a write would be kept: found out by one, once a second at most while the store is there."""
+"""Check whether the database keeps a write, by writing, at most once a second while the database is available."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.engines.port import Engine
 
-TRUSTED_FOR = Duration(SECOND)  # a write: within this time it is only asked whether the store is there
-WITHIN = Duration(SECOND)  # for the store to keep it
+TRUSTED_FOR = Duration(SECOND)  # after a write that was kept, a check within this time only pings the database
+PROBE_TIMEOUT = Duration(SECOND)  # for the database to keep the write
 
 
 class Readiness:
-    """Open to everybody, therefore nobody's question reaches the store by itself: those who ask while it is asked share
-    the answer."""
+    """Needs no key, so no request reaches the database on its own: concurrent requests share one check."""
 
     def __init__(self, engine: Engine, clock: Clock) -> None:
         self._engine = engine
@@ -24,7 +23,7 @@ class Readiness:
         self._kept_at: Instant | None = None
 
     async def check(self) -> None:
-        """StoreUnavailable: it would not be kept, or nobody can tell."""
+        """StoreUnavailable: a write would not be kept, or the check cannot tell."""
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._problem())
         problem = await asyncio.shield(self._asking)
@@ -33,7 +32,7 @@ class Readiness:
 
     async def _problem(self) -> str | None:
         try:
-            async with asyncio.timeout(WITHIN / SECOND):
+            async with asyncio.timeout(PROBE_TIMEOUT / SECOND):
                 await self._ask()
         except StoreUnavailable as away:
             self._kept_at = None
@@ -46,7 +45,7 @@ class Readiness:
     async def _ask(self) -> None:
         now = self._clock.monotonic()
         if self._kept_at is not None and now - self._kept_at < TRUSTED_FOR:
-            await self._engine.ping(WITHIN)
+            await self._engine.ping(PROBE_TIMEOUT)
         else:
             await self._engine.probe()
             self._kept_at = now

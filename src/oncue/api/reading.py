@@ -1,4 +1,4 @@
-"""What a request says, read strictly: its body, its query, the ids in its path."""
+"""Parse requests strictly: the body, the query, the ids in the path."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from oncue.domain.ids import JobId
 from oncue.domain.plain_json import LARGEST_INTEGER, SMALLEST_INTEGER
 from oncue.domain.plain_text import printable
 
-LARGEST_BODY = 1024 * 1024
-LONGEST_UPLOAD = 10  # seconds until the whole body has to be here
+LARGEST_BODY = 1024 * 1024  # bytes
+LONGEST_UPLOAD = 10  # seconds until the whole body must have arrived
 _LONGEST_INTEGER = len(str(SMALLEST_INTEGER))
 
 
 async def read_object(request: Request) -> dict[str, Any]:
-    """The body, which must be one JSON object."""
+    """Parse the body, which must be one JSON object."""
     expect_json(request)
     body = await read_body(request)
     if len(body) <= LARGE:
         return as_object(body)
-    return await asyncio.to_thread(as_object, body)  # others need not wait for it
+    return await asyncio.to_thread(as_object, body)  # other requests need not wait
 
 
 async def read_optional_object(request: Request) -> dict[str, Any]:
-    """The same, where no body asks for nothing in particular."""
+    """The same for an optional body: without one, an empty object."""
     body = await read_body(request)
     if not body:
         return {}
@@ -59,7 +59,7 @@ def as_object(body: bytes) -> dict[str, Any]:
 
 
 async def read_body(request: Request, largest: int = LARGEST_BODY) -> bytes:
-    """Refused as soon as it is known to be too large, and not waited for without end."""
+    """Read the body. It is refused as soon as it is known to be too large, and has to arrive within a timeout."""
     declared, held = request.headers.get("content-length", "0"), LARGE
     size = int(declared[:20]) if declared.isdecimal() else 0
     if size > largest:
@@ -87,14 +87,14 @@ async def read_body(request: Request, largest: int = LARGEST_BODY) -> bytes:
 
 
 def _hold(request: Request, size: int) -> int:
-    """Refused, if there is no room for so much beside what others send."""
+    """Refused: the body and other bodies in progress exceed a limit."""
     if isinstance(request, ApiRequest) and request.share is not None:
         request.share.hold(size)
     return size
 
 
 def _is_here(request: Request) -> bool:
-    """Whether nothing has to be waited for: uvicorn has read all of the body. Another server does not say."""
+    """Whether uvicorn has read the whole body, so that reading it does not wait. Other servers do not say."""
     return getattr(getattr(request.receive, "__self__", None), "more_body", True) is False
 
 
@@ -103,7 +103,7 @@ def _too_large(largest: int) -> Refused:
 
 
 def parse_json(body: bytes) -> Any:
-    """Strict JSON: one value per name, finite numbers, integers of 64 bits. Strings are checked where they are used."""
+    """Parse strict JSON: one value per name, finite numbers, 64-bit integers. Strings are checked at their use."""
     try:
         return _decoder.decode(body.decode())
     except UnicodeDecodeError as wrong:
@@ -149,13 +149,13 @@ _decoder = json.JSONDecoder(
 
 
 def refuse_parameters(request: Request) -> None:
-    """Of a call that takes none."""
+    """Refuse query parameters of a call that takes none."""
     if request.scope["query_string"] and (unknown := [printable(name) for name in request.query_params]):
         raise Invalid(*(Problem(name, "unknown_field", "is not a parameter of this call") for name in unknown))
 
 
 def refuse_undecodable(request: Request) -> None:
-    """Bytes that are no text would all be read as the same character: two names for one thing, and a wrong one."""
+    """Refuse bytes that are not text. All decode to the same character: two names for one object, and a wrong one."""
     path, query = request.scope.get("raw_path") or b"", request.scope["query_string"]
     if b"%" in path:
         _refuse_undecodable(path, "path")
@@ -172,7 +172,7 @@ def _refuse_undecodable(raw: bytes, field: str) -> None:
 
 
 def path_id(request: Request) -> UUID:
-    """The id in the path. What is no id names nothing, like an unknown one."""
+    """The id in the path. Malformed ids are not found, like unknown ones."""
     found = as_uuid(request.path_params["id"])
     if found is None:
         raise NotFound
@@ -188,7 +188,7 @@ def read_job_id(raw: Any, path: str) -> JobId:
 
 
 def as_uuid(text: str) -> UUID | None:
-    """Ids in the one spelling that we print, in whatever case: `uuid.UUID` takes braces, prefixes and more."""
+    """Parse an id in the one spelling that we print, in any case: `uuid.UUID` accepts braces, prefixes and more."""
     try:
         found = UUID(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Every call there is: the one source of routing, of what is checked before a call, and of what programs are told."""
+"""The table of all calls: the only source of routing, of the checks before a call, and of the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ NO_ANSWERS: Mapping[int, str] = MappingProxyType({})
 
 
 class _Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What programs are told of a call.
+    """What the OpenAPI document says of a call.
 
-    `query` are its parameters by the readers that it uses; `body` and `gives`, for each status of success, are names in
-    schemas.py (one with a slash is a media type); `headers` are names in openapi.py. `refuses` are the statuses of
-    refusals that do not follow from the rest: see `refusals` in openapi.py.
+    `query` are its parameters by the readers that it uses; `body` and `gives`, for each success status, are names in
+    schemas.py (one with a slash is a media type); `headers` are names in openapi.py. `refuses` are the error statuses
+    that do not follow from the rest: see `refusals` in openapi.py.
     """
 
     admin: bool = False
@@ -66,7 +66,7 @@ class Read(_Told, frozen=True):
 
 
 class Change(_Told, frozen=True):
-    """A call under /v1 that may change something. `action` is what the audit log calls it."""
+    """A call under /v1 that may change something. `action` is its name in the audit log."""
 
     method: str
     path: str
@@ -87,7 +87,7 @@ class OpenRoute(msgspec.Struct, frozen=True):
     refuses: tuple[int, ...] = ()
 
 
-# What several calls have in common, by the name of the field it goes into.
+# What several calls share, by the name of the field.
 REPEATABLE = ("Idempotency-Key",)
 VERSIONED = ("If-Match",)
 MADE_OR_VERSIONED = ("If-Match", "If-None-Match")
@@ -100,7 +100,7 @@ ROUTES = (
     Read("GET", "/jobs", listing.jobs, "List jobs, newest first",
          query={**listing.JOB_FILTERS, **PAGING}, gives={200: "JobPage"}, refuses=(403,)),
     Read("GET", "/jobs/by-key/{key}", jobs.show_by_key, "The caller's job with this key",
-         gives={200: "Job"}, refuses=(404,)),  # before /jobs/{id}/runs and the like: a key may be called so
+         gives={200: "Job"}, refuses=(404,)),  # before /jobs/{id}/runs and the like: a key may have such a name
     Read("GET", "/jobs/{id}", jobs.show, "A job", gives={200: "Job"}),
     Change("PATCH", "/jobs/{id}", editing.edit, "Change some fields of a job", "job.edit",
            body="JobChange", headers=VERSIONED, gives={200: "Job"}, refuses=(409,)),

@@ -1,4 +1,4 @@
-"""Calls on runs: show, log, result, cancel, retry, and why one has not run yet."""
+"""Calls on runs: show, log, result, cancel, retry, and why a run has not started."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from oncue.domain.placement import read_offer
 from oncue.domain.run import RunView, State, Status
 from oncue.engines.port import Worker
 
-PATIENCE = Duration(SECOND)  # how long a cancel waits for the run to end
-LOOK = Duration(25 * MILLISECOND)  # how often it looks
+CANCEL_TIMEOUT = Duration(SECOND)  # how long a cancel waits for the run to end
+CANCEL_POLL_INTERVAL = Duration(25 * MILLISECOND)  # how often the cancel reads the run
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
-    """A dead one with its payload, for whoever has to decide what becomes of it."""
+    """Show a run; a dead one with its payload, for the user who requeues or discards it."""
     run = await _run(api, request, caller)
     if run.state is not State.DEAD:
         return await _shown(api, run)
@@ -50,7 +50,7 @@ async def result(api: Api, request: Request, caller: Caller) -> Response:
 
 
 async def cancel(api: Api, request: Request, caller: Caller) -> Outcome:
-    """Certain for a run that waits. One that runs is given a second to stop, so that the answer is the truth."""
+    """Cancel a run: at once if it waits. A running one gets a second to stop, so that the answer is its final state."""
     before = await _run(api, request, caller)
     stopped = await api.engine.running.cancel(caller.sees, before.run_id, api.clock.now())
     if stopped is None:
@@ -59,10 +59,10 @@ async def cancel(api: Api, request: Request, caller: Caller) -> Outcome:
         status = Status[stopped.final.name]
         raise WrongState(f"Run {before.run_id} already ended: {status}.", status=status)
     await api.hint_stopped(stopped)
-    until = api.clock.monotonic() + PATIENCE
+    until = api.clock.monotonic() + CANCEL_TIMEOUT
     run = await _run(api, request, caller)
     while not run.state.final and api.clock.monotonic() < until:
-        await api.clock.sleep(LOOK)
+        await api.clock.sleep(CANCEL_POLL_INTERVAL)
         run = await _run(api, request, caller)
     changed = (Changed(before.uid),) if before.cancel_at is None else ()
     return outcome(await _shown(api, run), changed)
@@ -103,7 +103,7 @@ async def explanation(api: Api, request: Request, caller: Caller) -> Response:
 
 
 async def job_explanation(api: Api, request: Request, caller: Caller) -> Response:
-    """Of its run that is due or going; before that, of the first to come; without any, of the job itself."""
+    """Explain the job's due or active run; without one, its next run; without any, the job itself."""
     snap, now = await api.engine.jobs.read(caller.sees, JobId(path_id(request))), api.clock.now()
     if snap is None:
         raise NotFound

@@ -1,4 +1,4 @@
-"""Calls on schedules that are nobody's yet."""
+"""Calls on schedules that belong to no job."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NULLABLE = frozenset({"after"})
 
 
 async def show_ahead(api: Api, request: Request, caller: Caller) -> Response:
-    """When a schedule fires. Nothing is stored."""
+    """Preview when a schedule fires. Stores nothing."""
     asked, now = _asked(await read_object(request)), api.clock.now()
     with inside("schedule"):
         schedule = parse_schedule(asked["schedule"], now)

@@ -1,6 +1,6 @@
-"""The shapes of bodies and answers, by the names that the table of calls gives them, as JSON Schema.
+"""JSON Schemas of bodies and answers, by the names that the table of calls uses.
 
-Bodies are as their readers say, answers as oncue.shapes has them; enums and limits come from where they are decided.
+Bodies follow their readers, answers follow oncue.shapes; enums and limits come from the modules that define them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SHAPES = (
     *(Key, NewKey, Me, AuditLine),
 )
 IDS = frozenset({"job_id", "run_id", "key_id", "worker_id", "executor_id", "holder", "object_id"})
-MADE_OUTCOMES = ("started", "late", "waiting")  # of occurrences that have a run; the others are in the ledger
+MADE_OUTCOMES = ("started", "late", "waiting")  # occurrences with a run; the others are in the occurrence history
 VALUES: dict[tuple[str, str], Iterable[str]] = {
     ("Job", "status"): JobStatus,
     **{(name, "status"): run.Status for name in ("Run", "LastRun", "DeadLetter")},
@@ -48,7 +48,7 @@ def ref(name: str) -> Schema:
 
 
 def components() -> dict[str, Schema]:
-    """Every shape there is. Parts that have a title are taken out, and stand under it by themselves."""
+    """All schemas. Parts with a title move into schemas of their own under that title."""
     parts: dict[str, Schema] = {}
     for name, schema in (_bodies() | _answers() | _lists()).items():
         parts[name] = {word: _without_parts(said, parts) for word, said in schema.items() if word != "title"}
@@ -77,7 +77,7 @@ def _bodies() -> dict[str, Schema]:
 def _answers() -> dict[str, Schema]:
     found = _models()
     defined = definition_schema()["properties"] | {"schedule": SCHEDULE}
-    found["Job"]["properties"] |= defined  # as it was asked for, so that it can be sent back
+    found["Job"]["properties"] |= defined  # as requested, so that a client can send it back
     counts: dict[str, Schema] = {str(name): {"type": "integer"} for name in ("open", *Count)}
     shapes = found | {
         "Problem": _object(
@@ -103,7 +103,7 @@ def _answers() -> dict[str, Schema]:
         "Health": _object(status={"const": "ok"}),
         "OpenApi": {"type": "object", "required": ["openapi", "info", "paths"]},
     }
-    shapes["Problem"]["properties"]["run_status"] = {"enum": list(run.Status)}  # of a conflict with a run's state only
+    shapes["Problem"]["properties"]["run_status"] = {"enum": list(run.Status)}  # only in a conflict with a run's state
     return shapes
 
 
@@ -142,7 +142,7 @@ def _or_null(schema: Schema) -> Schema:
 
 
 def _models() -> dict[str, Schema]:
-    """Who reads takes what it does not know and lets much be left out. What is sent is known, and all of it is."""
+    """Schemas of answers. Readers accept unknown and missing fields; the server sends all fields, only known ones."""
     _, found = msgspec.json.schema_components(SHAPES, ref_template=REFERENCE)
     for shape in SHAPES:
         name, types = shape.__name__, get_type_hints(shape)
@@ -167,14 +167,14 @@ def _sharper(model: str, field: str, kind: Any, shape: Schema) -> Schema:
 
 
 def _with(shape: Schema, **more: Any) -> Schema:
-    """More about a string that may be null."""
+    """Add constraints to a string that may be null."""
     if "anyOf" in shape:
         return {**shape, "anyOf": [_with(one, **more) for one in shape["anyOf"]]}
     return {**shape, **more} if shape["type"] == "string" else shape
 
 
 def _without_parts(schema: Any, parts: dict[str, Schema]) -> Any:
-    """The same with references to what has a title; that is added to `parts`."""
+    """Replace parts that have a title by references, and add these parts to `parts`."""
     if isinstance(schema, list):
         return [_without_parts(one, parts) for one in schema]
     if not isinstance(schema, Mapping):

@@ -1,4 +1,4 @@
-"""The API on a port: uvicorn around the application, started and stopped with the block that uses it."""
+"""Serve the API on a port: uvicorn around the application, started and stopped with the block that uses it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from oncue.engines.port import Engine
 from oncue.settings import Settings
 from oncue.supervised import Supervised
 
-LAST_ANSWERS = 5  # seconds for requests that are under way when the server is told to stop
+LAST_ANSWERS = 5  # seconds for requests in progress when the server is told to stop
 
 
 class Server(uvicorn.Server):
-    """Signals are not its business: whoever runs it says when to stop."""
+    """Handles no signals: its caller tells it when to stop."""
 
     def __init__(self, app: Application, most: int) -> None:
         super().__init__(_config(app))
@@ -51,7 +51,7 @@ def _config(app: Application) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # whoever is on this machine could have any address in the audit log
+        proxy_headers=False,  # any process of this machine could write any address into the audit log
         timeout_graceful_shutdown=LAST_ANSWERS,
     )
 
@@ -60,7 +60,7 @@ def _config(app: Application) -> uvicorn.Config:
 async def serving(
     engine: Engine, clock: Clock, settings: Settings, door: socket.socket, awaited: asyncio.Event
 ) -> AsyncIterator[str]:
-    """Listening inside the block; yields the address. `/readyz` says no until what is awaited has happened."""
+    """Listen inside the block; yields the address. `/readyz` fails until all that is awaited has happened."""
     host, port = door.getsockname()[:2]
     app = Application(engine, clock, settings)
     app.api.awaited = awaited
@@ -71,14 +71,14 @@ async def serving(
         yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
     finally:
         server.should_exit = True
-        await app.api.watching.close()  # streams have no end of their own
+        await app.api.watching.close()  # streams do not end on their own
         await served.stop(within=2 * LAST_ANSWERS)
 
 
 def take_address(settings: Settings) -> socket.socket:
-    """Bound, and not listening yet: whoever connects is refused until a server listens on it."""
+    """Bind without listening: connections are refused until a server listens."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    door = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # of no protocol, asyncio would let it wait
+    door = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else asyncio sets no TCP_NODELAY
     try:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         door.bind((settings.host, settings.port))

@@ -1,7 +1,7 @@
-"""Nobody waits long for a store that is away, and nobody is sent away from one that is only slow.
+"""Fail requests early if the database is unavailable, and never because it is only slow.
 
-Whoever has waited for a while makes us ask the store whether it is there. If it says nothing, all who wait are told
-that it is away; else they wait on, for as long as a call to the store may take.
+When a request has waited for a while, the watchdog pings the database. Without an answer all waiting requests fail as
+unavailable; else they wait on, as long as a call to the database may take.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from oncue.clock import Clock
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import MILLISECOND, Duration
 
-PERIOD = 0.6  # seconds: who has waited for one to two of these is long enough here to make us ask
-ANSWER_WITHIN = Duration(500 * MILLISECOND)  # less than a period: the store is asked once at a time
-# For an answer that should have been given up before: we had no time at that moment, and it may lie there unread.
+PERIOD = 0.6  # seconds: a request that has waited for one to two periods triggers a ping
+ANSWER_WITHIN = Duration(500 * MILLISECOND)  # less than a period: one ping at a time
+# An answer later than this should have timed out before: the process was too busy, and the answer may lie there unread.
 TOO_BUSY = Duration(ANSWER_WITHIN + 20 * MILLISECOND)
 
 Ping = Callable[[Duration], Awaitable[None]]
 
 
 class StoreWatchdog:
-    """Around whatever waits for the store: `with WatchedCall(watchdog): …` raises StoreUnavailable within two seconds
-    of its going away. One for all requests; it costs each two sets and no timer of its own.
+    """Wraps every wait for the database: `with WatchedCall(watchdog): …` raises StoreUnavailable within two seconds of
+    an outage. All requests share one; it costs each two set operations and no timer of its own.
     """
 
     def __init__(self, ping: Ping, clock: Clock) -> None:
         self._ping = ping
         self._clock = clock
-        self.new: set[asyncio.Task[Any]] = set()  # came after the last look at the time
+        self.new: set[asyncio.Task[Any]] = set()  # came after the last tick
         self.old: set[asyncio.Task[Any]] = set()
         self.given_up: set[asyncio.Task[Any]] = set()
         self._ticking = False
@@ -40,7 +40,7 @@ class StoreWatchdog:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Within a wait: what is waited for in here is not the store."""
+        """Suspend the watch of this task: inside the block it waits for something other than the database."""
         task = asyncio.current_task()
         assert task is not None
         self.new.discard(task)
@@ -81,7 +81,7 @@ class StoreWatchdog:
 
 
 class WatchedCall:
-    """One that waits. Which task that is, is asked once: to ask takes a call of the system."""
+    """One watched wait. It asks only once for the current task, which takes a system call."""
 
     __slots__ = ("_task", "_watchdog")
 

@@ -1,4 +1,4 @@
-"""Tasks as workers announced them, and whether a payload fits one."""
+"""Tasks as workers registered them, and whether a payload fits a task."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.plain_text import printable
 from oncue.engines.port import Fleet, Task
 
-TRUSTED_FOR = Duration(SECOND // 2)  # what was announced; so long an older announcement may still be taken
-PACE = 0.02  # seconds between two looks for what is not known: whoever sends nonsense costs the store no more
-MOST_PROBLEMS = 100
-LONGEST_MESSAGE = 200
+TRUSTED_FOR = Duration(SECOND // 2)  # how long a registration is cached, and an older one may still be used
+MISS_LOOKUP_INTERVAL = 0.02  # seconds between two lookups of unknown names: a client that sends nonsense costs no more
+MOST_PROBLEMS = 100  # reported of one payload
+LONGEST_MESSAGE = 200  # characters
 
 log = structlog.get_logger()
 
@@ -34,17 +34,17 @@ class TaskRegistry:
         self._tasks: dict[str, Task] = {}
         self._read_at: Instant | None = None
         self._turn = asyncio.Lock()
-        self._begun = self._answered = 0  # looks at the store, counted
+        self._begun = self._answered = 0  # counts of lookups
 
     async def find(self, name: str) -> Task | None:
-        """The task of this name. One that is not known is looked for once more: it may be a moment old."""
+        """Find the task with this name. An unknown one is looked up once more: it may have just been registered."""
         fresh = self._read_at is not None and self._clock.monotonic() - self._read_at < TRUSTED_FOR
         if not fresh or name not in self._tasks:
             await self._look(again=fresh)
         return self._tasks.get(name)
 
     async def _look(self, *, again: bool) -> None:
-        """See what the store says from now on. Looks come one by one, and one is enough for all who waited for it."""
+        """Read the tasks from the database as of now. Reads run one by one, and one serves all that waited for it."""
         before = self._begun
         async with self._turn:
             if self._answered > before:
@@ -59,12 +59,12 @@ class TaskRegistry:
 
 async def _pause() -> None:
     with suppress(TimeoutError):
-        async with asyncio.timeout(PACE):
+        async with asyncio.timeout(MISS_LOOKUP_INTERVAL):
             await asyncio.Event().wait()
 
 
 def defaults_of(task: Task) -> dict[str, Any]:
-    """What its jobs get for fields they leave out."""
+    """The task's defaults for fields that its jobs leave out."""
     return _decoded(task.defaults)
 
 
@@ -75,7 +75,7 @@ def _decoded(defaults: bytes) -> dict[str, Any]:
 
 
 def payload_problems(task: Task, payload: Mapping[str, Any]) -> list[Problem]:
-    """What keeps a payload from being the task's arguments."""
+    """Why a payload does not fit the task's parameters."""
     validator = _validator(task.schema)
     if validator is None or validator.is_valid(payload):
         return []
@@ -103,7 +103,7 @@ def _shortened(message: str) -> str:
 
 @lru_cache(maxsize=1_024)
 def _validator(schema: bytes) -> jsonschema_rs.Validator | None:
-    """None: the announced schema is none, so the worker alone can tell whether a payload fits."""
+    """None: the registered schema is invalid, so only the worker can tell whether a payload fits."""
     try:
         return jsonschema_rs.validator_for(msgspec.json.decode(schema), retriever=_nothing_from_outside)
     except (ValueError, jsonschema_rs.ReferencingError) as wrong:

@@ -28,7 +28,7 @@ NOTHING = msgspec.Raw(b"null")
 
 
 def job(snap: Snapshot, user_id: str | None, last: dict[str, Any] | None) -> dict[str, Any]:
-    """A job: its definition as it was asked for, with defaults filled in, and how it stands. `last` is its last run."""
+    """Show a job: its definition as requested, with defaults filled in, and its status. `last` is its last run."""
     found = snap.job
     return {
         "job_id": found.job_id,
@@ -45,7 +45,7 @@ def job(snap: Snapshot, user_id: str | None, last: dict[str, Any] | None) -> dic
 
 
 def next_run_at(snap: Snapshot) -> Instant | None:
-    """The first instant its schedule still owes, planned already or not. What was asked for by hand does not count."""
+    """The first instant its schedule has yet to run, already planned or not. Runs started by hand do not count."""
     if snap.job.status is not JobStatus.ACTIVE:
         return None
     own = [run.wanted for run in snap.waiting if run.scheduled or run.run_id == snap.job.job_id]
@@ -81,7 +81,7 @@ def _rate(found: Rate) -> dict[str, Any]:
 
 
 def schedule(found: Schedule) -> dict[str, Any]:
-    """Always the object, without what was left out; a calendar with the cron expression it became."""
+    """Show a schedule, always as an object, without omitted fields; a calendar with its cron expression."""
     said = {
         "at": _time(found.at),
         "cron": found.cron,
@@ -99,10 +99,10 @@ def schedule(found: Schedule) -> dict[str, Any]:
 
 
 def run(found: RunView, classes: Classes, now: Instant) -> dict[str, Any]:
-    """A run with every attempt."""
+    """Show a run with all attempts."""
     tried = _attempts(found)
     last = tried[-1] if tried else None
-    failed = next((one for one in reversed(tried) if one.outcome != "preempted"), None)  # to give way is no failure
+    failed = next((one for one in reversed(tried) if one.outcome != "preempted"), None)  # a preemption is no failure
     return {
         "run_id": found.run_id,
         "job_id": found.job_id,
@@ -134,14 +134,14 @@ def status(found: RunView, now: Instant) -> Status:
 
 
 def _attempt_number(found: RunView, tried: tuple[Attempt, ...]) -> int:
-    """How many attempts have begun."""
+    """How many attempts have started."""
     if found.state is State.RUNNING:
         return next_number(tried, found.failures + found.losses)
     return tried[-1].number if tried else 0
 
 
 def _attempts(found: RunView) -> tuple[Attempt, ...]:
-    """Those that were recorded, which ended without success, and the one that ended the run otherwise."""
+    """The recorded attempts, which ended without success, and the one that ended the run otherwise."""
     recorded = read_attempts(found.attempts)
     if found.ended_at is None or found.started_at is None:
         return recorded
@@ -167,7 +167,7 @@ def _attempt(one: Attempt) -> dict[str, Any]:
 
 
 def _lag(found: RunView, tried: tuple[Attempt, ...]) -> int | None:
-    """How late the first attempt started. Unknown once so many followed that the first is not kept."""
+    """How late the first attempt started. Unknown once the first of many attempts is no longer kept."""
     if tried and tried[0].number > 1:
         return None
     start = tried[0].started_at if tried else found.started_at
@@ -175,7 +175,7 @@ def _lag(found: RunView, tried: tuple[Attempt, ...]) -> int | None:
 
 
 def _modified_at(found: RunView, last: Attempt | None, now: Instant) -> Instant:
-    """The last thing that happened to it. The id of a run that was planned ahead names a time to come."""
+    """When the run last changed. The id of a run that was planned ahead contains a future time."""
     known = (found.started_at, found.ended_at, found.cancel_at, None if last is None else last.ended_at)
     return max((at for at in known if at is not None), default=min(created_at(found.run_id), now))
 
@@ -229,7 +229,7 @@ def class_(found: ClassKey) -> dict[str, Any]:
 
 
 def occurrence(found: RunView | Entry) -> dict[str, Any]:
-    """What became of an occurrence, or of a stretch of them that share one fate."""
+    """Show the outcome of an occurrence, or of a time range of occurrences that share one."""
     if isinstance(found, RunView):
         return _occurrence_of_run(found)
     return {
@@ -272,7 +272,7 @@ def _fate(found: RunView, lag: int | None, *, started: bool) -> tuple[str, str |
 
 
 def etag(found: Job) -> str:
-    """Of this version of this job: another one with its key begins with the same numbers."""
+    """The ETag of this version of this job: another job with its key starts with the same version numbers."""
     return f'"{found.version}-{found.job_id.hex[-8:]}"'
 
 
@@ -281,7 +281,7 @@ def _time(at: Instant | None) -> str | None:
 
 
 def _json(stored: bytes | None) -> msgspec.Raw:
-    """Stored JSON goes out as it is."""
+    """Send stored JSON as it is."""
     return NOTHING if stored is None else msgspec.Raw(stored)
 
 

@@ -1,7 +1,8 @@
-"""What changes, for those who watch: found by one task for all of them, kept for a moment, read by each at its pace.
+"""Find changes for event streams: one task finds them for all, keeps them for a while, and each stream reads at its
+speed.
 
-Hints say whose things changed and wake a look; now and then a look comes without one, because hints get lost. Who
-reads too slowly, comes back too late or has too many changes is told to read anew instead.
+Hints name the users with changes and trigger a scan; scans also run periodically, because hints get lost. A reader that
+is too slow, resumes too late or has too many changes is told to read everything again.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from oncue.domain.run import RunView, State
 from oncue.engines.port import Engine, Hint, Topic
 from oncue.supervised import Supervised
 
-PACE = 0.25  # seconds between two looks: so often an object is told of at most
-POLL = Duration(SECOND)  # between looks that nothing hinted at, or that found too much
-PATIENCE = 2.0  # seconds for the hints to begin, before a stream does without
-LATE = Duration(2 * SECOND)  # an end may be written so long after its instant
-MOST_FOUND = 1_000  # runs of one look, running or ended
-MOST_TOLD = 500  # changes of one look, and jobs hinted at between two
-KEPT = 2_000  # events for those who come back or are slow
-KEPT_BYTES = 4 * 1024 * 1024  # the same
-AT_ONCE = 64 * 1024  # bytes handed to a reader, who gets the next when these are on their way; of one event, too
+SCAN_INTERVAL = 0.25  # seconds between two scans: an object is reported at most this often
+POLL = Duration(SECOND)  # between scans without a hint, or after one that found too much
+HINTS_TIMEOUT = 2.0  # seconds for the hints to start, before a stream works without them
+LATE = Duration(2 * SECOND)  # the end of a run may be written this long after its instant
+MOST_FOUND = 1_000  # runs in one scan, running or ended
+MOST_TOLD = 500  # changes in one scan, and jobs with hints between two
+KEPT = 2_000  # events kept for readers that resume or are slow
+KEPT_BYTES = 4 * 1024 * 1024  # the same, in bytes
+AT_ONCE = 64 * 1024  # bytes sent to a reader before it takes the next; also of one event
 KEPT_FOR = Duration(MINUTE)  # after the last reader has left
 
 ClassesOf = Callable[..., Awaitable[dict[ClassId, ClassKey]]]
@@ -53,20 +54,20 @@ _RUN = (
 
 
 class Channel:
-    """The changes that one user may see, the latest of them kept; `uid` None: everybody's."""
+    """The changes that one user may see, the latest of them kept; `uid` None: all users' changes."""
 
     def __init__(self, uid: UserNumber | None) -> None:
         self.uid = uid
-        self.name = secrets.token_hex(4)  # so that a place in another process's channel is not taken for one of ours
+        self.name = secrets.token_hex(4)  # so that a position in another process's channel is not taken for one of ours
         self.last = 0
         self.news = asyncio.Event()  # set and replaced by every change
         self.readers = 0
         self.left_at = Instant(0)
         self.stirred = False
         self.look_at = Instant(0)
-        self.busy = False  # the last look found too much: hints do not hasten the next one
+        self.busy = False  # the last scan found too much: hints do not advance the next one
         self.first_look = asyncio.Lock()
-        self.known: dict[RunId, object] | None = None  # what was told of a run last; None: nobody has looked yet
+        self.known: dict[RunId, object] | None = None  # what was last reported of each run; None: not scanned yet
         self.running: frozenset[RunId] = frozenset()
         self.seen_until = Instant(0)
         self._events: deque[bytes] = deque()
@@ -91,14 +92,14 @@ class Channel:
         return f"{self.name}-{place}"
 
     def place(self, event_id: str) -> int | None:
-        """Where an id of ours is. None: not ours."""
+        """The position of an event id. None: the id is of another channel."""
         name, _, number = event_id.partition("-")
         known = name == self.name and number.isascii() and number.isdecimal() and len(number) < 20
         return int(number) if known and int(number) <= self.last else None
 
     def after(self, place: int | None) -> tuple[bytes, int]:
-        """What came after this place, as much of it as goes at once, and the new place. If any of it is not kept, only
-        that one should read anew.
+        """Return events after this position, up to the chunk size, and the new position. If some are no longer kept,
+        return only the event that tells the reader to read everything again.
         """
         if place is None or self.last - place > len(self._events):
             return self.written("resync", self.last, {}), self.last
@@ -112,7 +113,7 @@ class Channel:
 
 
 class Watching:
-    """Runs while anybody watches, and for a moment longer."""
+    """Runs while there are streams, and a moment longer."""
 
     def __init__(self, engine: Engine, clock: Clock, watchdog: StoreWatchdog, classes_of: ClassesOf) -> None:
         self._engine = engine
@@ -121,7 +122,7 @@ class Watching:
         self._classes_of = classes_of
         self._channels: dict[UserNumber | None, Channel] = {}
         self.streams: Counter[UserNumber] = Counter()  # of each user
-        self._jobs: dict[JobId, None] = {}  # to be told of, in this order
+        self._jobs: dict[JobId, None] = {}  # to be reported, in this order
         self._hearing = asyncio.Event()
         self._tasks: tuple[Supervised, ...] = ()
         self._closing = asyncio.Event()
@@ -131,7 +132,7 @@ class Watching:
         return self._closing.is_set()
 
     async def open(self, uid: UserNumber | None) -> Channel:
-        """What changes from now on is in this channel."""
+        """Open a channel that has all changes from now on."""
         channel = self._channels.setdefault(uid, Channel(uid))
         channel.left_at = self._clock.monotonic()
         if not self._tasks and not self.closed:
@@ -140,7 +141,7 @@ class Watching:
                 Supervised("looking at what changed", self._look, self._clock),
             )
         with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(HINTS_TIMEOUT):
                 await self._hearing.wait()
         async with channel.first_look:
             if channel.known is None:
@@ -152,7 +153,7 @@ class Watching:
         channel.left_at = self._clock.monotonic()
 
     async def close(self) -> None:
-        """Every stream ends, and nothing goes on behind them."""
+        """End every stream and all background tasks."""
         self._closing.set()
         for channel in self._channels.values():
             channel.news.set()
@@ -168,7 +169,7 @@ class Watching:
 
     def _heard(self, hint: Hint) -> None:
         if hint.target is None:
-            if self._hearing.is_set():  # hints were missed, and with them jobs that nobody looks for
+            if self._hearing.is_set():  # hints were missed, and jobs with them, which no scan finds
                 self._read_anew(self._channels.values())
             self._hearing.set()
         elif changed := read_changed(hint.target):
@@ -190,13 +191,13 @@ class Watching:
     async def _look(self) -> None:
         while self._channels and not self.closed:
             with suppress(TimeoutError):
-                async with asyncio.timeout(PACE):
+                async with asyncio.timeout(SCAN_INTERVAL):
                     await self._closing.wait()
             try:
                 with WatchedCall(self._watchdog):
                     await self._look_once()
             except StoreUnavailable:
-                pass  # what changed meanwhile is found by the next look
+                pass  # the next scan finds what changed meanwhile
             except Exception:
                 log.exception("a look at what changed failed; the next one follows")
             self._forget()
@@ -216,7 +217,7 @@ class Watching:
                     self._channels[uid].tell("job", _job(snap))
 
     def _forget(self) -> None:
-        """Channels that nobody has read for a while; with the last of them the listening ends."""
+        """Drop channels without a reader for a while; with the last one, stop listening."""
         now = self._clock.monotonic()
         idle = [uid for uid, one in self._channels.items() if not one.readers and now - one.left_at > KEPT_FOR]
         for uid in idle:
@@ -227,7 +228,7 @@ class Watching:
             self._tasks, self._hearing = (), asyncio.Event()
 
     async def _look_at(self, channel: Channel) -> None:
-        """Tell of runs that are not as they were at the last look; the first look only remembers."""
+        """Report runs that changed since the last scan; the first scan only remembers them."""
         channel.stirred = False
         channel.look_at = Instant(self._clock.monotonic() + POLL)
         now = self._clock.now()
@@ -249,7 +250,7 @@ class Watching:
         channel.running, channel.seen_until = running, now
 
     async def _read(self, uid: UserNumber | None, run_ids: frozenset[RunId]) -> list[RunView]:
-        """Those that no longer run, nor ended just now: they are tried again, or it was written late."""
+        """Read runs that no longer run and did not just end: they are retried, or their end was written late."""
         found = [await self._engine.history.run(uid, run_id) for run_id in sorted(run_ids)]
         return [run for run in found if run is not None]
 

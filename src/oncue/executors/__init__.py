@@ -1,1 +1,1 @@
-"""Ways to run a task. Each file one executor, all with the same `run`."""
+"""Ways to run a task. Each file is one executor, all with the same `run`."""

@@ -1,4 +1,4 @@
-"""What all executors have in common where they call a task's function."""
+"""What all executors share where they call a task's function."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from oncue.executors.port import TaskFailed
 from oncue.tasks import Task
 
 LONGEST_TRACE = 32_000  # characters
-FRAMES = 100  # the innermost are told
-MOST_ERRORS = 200  # in a group or a chain: groups of groups can stand for billions
+FRAMES = 100  # the innermost are shown
+MOST_ERRORS = 200  # in a group or a chain: nested groups can stand for billions
 
 _OURS = str(Path(__file__).parent.parent)
 
 
 def arguments_of(task: Task, payload: bytes | None) -> dict[str, Any]:
-    """The payload was checked at creation; the task may have changed since, and trying again would not help."""
+    """Decode the arguments. The payload was checked at creation; if the task has changed since, no retry would help."""
     try:
         return task.arguments(payload)
     except Invalid as mismatch:
@@ -32,7 +32,7 @@ def arguments_of(task: Task, payload: bytes | None) -> dict[str, Any]:
 
 
 def not_awaitable(result: object) -> object:
-    """What a sync function returned. A coroutine would never run: better to fail than to call that a success."""
+    """Return a sync function's result. Fails for a coroutine, which would never run and must not count as a success."""
     if not inspect.isawaitable(result):
         return result
     if inspect.iscoroutine(result):
@@ -45,16 +45,16 @@ def not_awaitable(result: object) -> object:
 
 
 def told(error: BaseException) -> TaskFailed:
-    """What was raised, in words. Whatever its own code does when it is asked: this raises nothing."""
-    kind = type(error)  # and not isinstance, which believes what an object says of itself
+    """Describe an exception as TaskFailed. Never raises, whatever the exception's own code does when asked."""
+    kind = type(error)  # not isinstance, which trusts what an object says of itself
     if issubclass(kind, TaskFailed):
-        return error  # type: ignore[return-value]  # it was just seen to be one
+        return error  # type: ignore[return-value]  # just checked
     name, said = kind_of(error), said_by(error, LONGEST_ERROR)
     if issubclass(kind, NoRetry):
         return TaskFailed(name, said, retry=False)
     if issubclass(kind, RetryAfter):
         return _again_later(error, name, said)
-    if not issubclass(kind, Exception):  # it would end a thread or a loop, or pass for a cancellation
+    if not issubclass(kind, Exception):  # it would end a thread or a loop, or look like a cancellation
         said = f"the task raised {name}({said})"
     return TaskFailed(name, said, trace=trace_of(error))
 
@@ -70,7 +70,7 @@ def _again_later(error: BaseException, name: str, said: str) -> TaskFailed:
 
 
 def trace_of(error: BaseException) -> str:
-    """As Python tells it, of the task's own code; how we came to call it is nobody's business."""
+    """Format the traceback as Python does, of the task's own code only, without our frames that called it."""
     try:
         if not _is_bearable(error):
             return f"{kind_of(error)}: more than {MOST_ERRORS} errors in one, without their traceback\n"
@@ -82,7 +82,7 @@ def trace_of(error: BaseException) -> str:
             if room <= 0:
                 break
         return "".join(lines)
-    except BaseException as worse:  # asked for a line of a traceback, an error runs code of its own
+    except BaseException as worse:  # formatting a traceback may run the exception's own code
         return f"{kind_of(error)}: its traceback cannot be told, because that raised {kind_of(worse)}\n"
 
 

@@ -1,7 +1,7 @@
-"""Prints and log lines of user code, led to the log of the run they belong to.
+"""Send prints and log lines of user code to the log of their run.
 
 `print`, `sys.stderr.write` and standard logging find the run in `oncue.context.current`; `ctx.log` names it itself.
-Whatever belongs to no run goes where it always went. Nothing here raises into user code.
+Output that belongs to no run goes where it always went. Nothing here raises into user code.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any, TextIO, cast
 from oncue.context import Reports, current
 from oncue.domain.instants import Instant, rfc3339
 
-# True while a run's log takes something: what it prints or logs itself must not come back to it.
+# True while a run's log is being written: what the log itself prints or logs must not come back to it.
 _delivering: ContextVar[bool] = ContextVar("oncue_delivering", default=False)
 
 
 def install() -> Callable[[], None]:
-    """From now on, for the whole process. What is returned undoes it."""
+    """Capture from now on, for the whole process. The returned function undoes it."""
     real = sys.stdout, sys.stderr
     if isinstance(real[0], _Stream):
         return lambda: None
@@ -36,7 +36,7 @@ def install() -> Callable[[], None]:
 
 
 def capture_logging() -> Callable[[], None]:
-    """Only standard logging; for a process whose standard streams are the run's log already."""
+    """Capture only standard logging; for a process whose standard streams already are the run's log."""
     root, task = logging.getLogger(), logging.getLogger("oncue.task")
     handler = _Handler()
     handler.setFormatter(_Formatter())
@@ -56,7 +56,7 @@ def capture_logging() -> Callable[[], None]:
 
 @contextmanager
 def capturing(reports: Reports) -> Iterator[None]:
-    """What this block prints and logs belongs to this run."""
+    """Send what this block prints and logs to this run."""
     token = current.set(reports)
     try:
         yield
@@ -65,13 +65,13 @@ def capturing(reports: Reports) -> Iterator[None]:
 
 
 def _deliver(reports: Reports | None, text: str) -> bool:
-    """False: it belongs to no run, or comes from the run's log itself."""
+    """Write to the run's log. False: the text belongs to no run, or comes from the run's log itself."""
     if reports is None or _delivering.get():
         return False
     token = _delivering.set(True)
     try:
         reports.write(text)
-    except Exception:  # a log that cannot take it is no reason for a task to fail
+    except Exception:  # a failing log must not fail the task
         return False
     finally:
         _delivering.reset(token)
@@ -79,7 +79,7 @@ def _deliver(reports: Reports | None, text: str) -> bool:
 
 
 class _Stream:
-    """Stands in for a standard stream, and is that stream in everything but writing."""
+    """Replaces a standard stream, and behaves like it in everything but writing."""
 
     def __init__(self, real: TextIO) -> None:
         self._real = real
@@ -104,16 +104,16 @@ class _Handler(logging.Handler):
             if reports is not None and (self._said_elsewhere(record) or _deliver(reports, self.format(record) + "\n")):
                 return
         except Exception:
-            self.handleError(record)  # as every handler of standard logging: told on stderr, not raised
+            self.handleError(record)  # like every handler of standard logging: printed to stderr, not raised
         self._otherwise(record)
 
     def _said_elsewhere(self, record: logging.LogRecord) -> bool:
-        """The user's own handler writes to a stream that we capture: once is enough."""
+        """Whether the user's own handler writes to a stream that we capture: once is enough."""
         others = logging.getLogger().handlers
         return record.name != "oncue.task" and any(isinstance(getattr(h, "stream", None), _Stream) for h in others)
 
     def _otherwise(self, record: logging.LogRecord) -> None:
-        """Our presence must not take from the root logger what it does without handlers: warnings go to stderr."""
+        """Keep what the root logger does without handlers: warnings go to stderr."""
         last = logging.lastResort
         if logging.getLogger().handlers == [self] and last and record.levelno >= last.level:
             last.handle(record)
@@ -121,5 +121,5 @@ class _Handler(logging.Handler):
 
 class _Formatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        said = super().format(record)  # the message, and the traceback when there is one
+        said = super().format(record)  # the message, and the traceback if there is one
         return f"{rfc3339(Instant(int(record.created * 1_000_000)))} {record.levelname} {said}"

@@ -1,7 +1,7 @@
 """A run in a process of its own, which serves this one run and ends with it.
 
-What it says travels over a line that was made for this run, what it prints through a pipe that was: whatever it leaves
-behind reaches no other run. TERM tells the run: `ctx.cancelled` is true, and an async function is cancelled.
+Its messages travel over a socket created for this run, its prints through a pipe created for it: whatever it leaves
+behind reaches no other run. TERM tells the run to stop: `ctx.cancelled` is true, and an async function is cancelled.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     import asyncio
 
 PROGRESS_EVERY = 0.1  # seconds
-TRACEBACK_END = 3_000  # characters of a traceback that are told
+TRACEBACK_END = 3_000  # characters of a traceback that are sent
 
 
 class Line:
-    """The socket to the worker. Whole messages, also from several threads."""
+    """The socket to the worker. Sends whole messages, also from several threads."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
@@ -46,7 +46,7 @@ class Line:
         self._sending, self._asking = Lock(), Lock()
 
     def receive(self) -> words.ToProcess | None:
-        """None: the worker is done with us."""
+        """None: the worker has closed the line."""
         received = self._reading.readline()
         return msgspec.json.decode(received, type=words.ToProcess) if received.endswith(b"\n") else None
 
@@ -64,7 +64,7 @@ class Line:
 
 
 class LineReports:
-    """`Reports` whose words travel to the worker: the log through standard output, the rest over the socket."""
+    """`Reports` that go to the worker: the log through standard output, the rest over the socket."""
 
     def __init__(self, line: Line) -> None:
         self.cancelled = False
@@ -77,7 +77,7 @@ class LineReports:
         sys.stdout.write(text)
 
     def progress(self, stored: bytes) -> None:
-        """Sent a little later: a function that reports a million times must not keep the worker busy."""
+        """Send progress a little later: a function that reports a million times must not keep the worker busy."""
         with self._lock:
             self._newest = stored
             if self._timer is None:
@@ -91,7 +91,7 @@ class LineReports:
                 self._timer.cancel()
             newest, self._newest, self._timer = self._newest, None, None
             if newest is not None:
-                with suppress(OSError):  # the worker is gone, and so are we in a moment
+                with suppress(OSError):  # the worker is gone, and this process ends in a moment
                     self._line.send(words.Progress(newest))
 
     def save(self, stored: bytes) -> Awaitable[None]:
@@ -105,7 +105,7 @@ class LineReports:
 
 
 class Child:
-    """One run. `tasks` is Invalid where they could not be loaded: then the run fails and says why."""
+    """One run. `tasks` is Invalid if they could not be loaded: then the run fails and says why."""
 
     def __init__(self, line: Line, settings: Settings, tasks: Tasks | Invalid) -> None:
         self._line = line
@@ -115,7 +115,7 @@ class Child:
         self._async_run: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
 
     def on_term(self, number: int, frame: FrameType | None) -> None:
-        """It comes from the warden and from the process we are a copy of: an async function is cancelled only once."""
+        """Handle TERM. The warden and the template both send it: an async function is cancelled only once."""
         if self._reports.cancelled:
             return
         self._reports.cancelled = True
@@ -130,7 +130,7 @@ class Child:
             return
         answer = self._answer(message, self._reports)
         if os.getpid() != us:
-            os._exit(0)  # the task forked and let its copy return: that one has no business with the worker
+            os._exit(0)  # the task forked and its copy returned: the copy must not talk to the worker
         for stream in (sys.stdout, sys.stderr):
             with suppress(Exception):  # closed or replaced by the task
                 stream.flush()
@@ -157,7 +157,7 @@ class Child:
             raise self._tasks
         task = self._tasks.get(name)
         if task is None:
-            from oncue.executors.registry import load_registry  # a built-in one: its imports only when it is asked for
+            from oncue.executors.registry import load_registry  # a built-in task: imported only when needed
 
             task = load_registry(self._settings).get(name)
         if task is None:
@@ -175,11 +175,11 @@ class Child:
                 this.cancel()
             try:
                 result: object = await task.function(ctx, **arguments)
-            except BaseException as error:  # the edge of user code, before asyncio looks at what was raised
+            except BaseException as error:  # the edge of user code, before asyncio sees the exception
                 raise told(error) from None
             return result
 
-        return asyncio.Runner().run(run(), context=context)  # not closed: what is left in it ends with this process
+        return asyncio.Runner().run(run(), context=context)  # not closed: whatever is left in it ends with this process
 
 
 def failure(error: BaseException) -> words.Failed:
@@ -190,7 +190,7 @@ def failure(error: BaseException) -> words.Failed:
 
 
 def serve(line: int, output: int, settings: Settings, tasks: Tasks | Invalid) -> NoReturn:
-    """The run on this line, and then the end of this process: nothing waits for threads that the run has left."""
+    """Execute the run on this line, then end the process, without waiting for threads that the run has left."""
     try:
         for stream in (1, 2):
             os.dup2(output, stream)

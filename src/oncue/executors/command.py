@@ -22,16 +22,16 @@ from oncue.executors.port import TaskFailed
 from oncue.settings import Settings
 from oncue.tasks import Isolation, Task
 
-# All that a command gets of our own environment: anything else may be a secret, of ours or of other tasks.
+# The only variables of our environment that a command gets: any other may be a secret, of ours or of other tasks.
 INHERITED = {"PATH", "HOME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL", "TERM"}
 INHERITED_BEGINNING = "LC_"
 
-PASSING = {errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE, errno.ETXTBSY}  # another time it may start
+PASSING = {errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE, errno.ETXTBSY}  # a retry may start it
 
 
 def command_task(settings: Settings) -> Task:
-    """The task `command`, as a worker with these settings runs it. Its result: exit_code, and the end of the output."""
-    here = Path.cwd()  # where commands start, wherever other tasks of the worker go
+    """Build the task `command` for a worker with these settings. Its result: exit_code, and the end of the output."""
+    here = Path.cwd()  # where commands start, wherever other tasks of the worker change to
 
     async def command(
         ctx: Context,
@@ -96,7 +96,7 @@ async def _run(
 
 
 def environment(ctx: Context, given: Mapping[str, str]) -> dict[str, str]:
-    """A few variables of ours, those of the job, and who the run is, which no job can change."""
+    """Build the environment: a few variables of ours, those of the job, and the run's ids, which no job can change."""
     ours = {n: v for n, v in os.environ.items() if n in INHERITED or n.startswith(INHERITED_BEGINNING)}
     return {
         **ours,
@@ -110,7 +110,7 @@ def environment(ctx: Context, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check(argv: list[str], env: Mapping[str, str], cwd: str | None) -> None:
-    """What no system call can be given. Trying again would not help."""
+    """Refuse what no system call accepts. A retry would not help."""
     if not argv or not argv[0]:
         raise _bad("argv is empty: its first item is the program to run")
     for name in env:

@@ -1,4 +1,4 @@
-"""Starting a program under a warden, and stopping it with all that it started."""
+"""Start a program under a warden, and stop it with all its descendants."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from oncue.executors.limits import Limits
 from oncue.executors.machine import MEGABYTE
 
 WARDEN = str(Path(__file__).with_name("warden.py"))
-PATIENCE = 2.0  # seconds beyond the grace: then we do the warden's work
-LAST_PATIENCE = 8.0  # seconds after that: what is not gone by then hangs in the kernel
+WARDEN_TIMEOUT = 2.0  # seconds after the grace for the warden; then we do its work
+KILL_TIMEOUT = 8.0  # seconds after that; a process that is not gone by then hangs in the kernel
 
 
 class How(StrEnum):
@@ -69,7 +69,7 @@ class Contained:
 
     @property
     def pid(self) -> int:
-        """The warden's."""
+        """The pid of the warden."""
         return self._process.pid
 
     @property
@@ -77,21 +77,21 @@ class Contained:
         return not self._watching.done()
 
     async def ended(self) -> Ending:
-        """When the program and all its descendants are gone."""
+        """Wait until the program and all its descendants are gone."""
         return await asyncio.shield(self._watching)
 
     async def stop(self) -> None:
-        """TERM to all of them, KILL to whoever is left after the grace. Nothing of it runs when this returns."""
+        """Send TERM to all processes, and KILL to those left after the grace. None of them runs when this returns."""
         with suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)
             self._process.send_signal(signal.SIGCONT)  # the program may have stopped its warden
-        await asyncio.wait((self._watching,), timeout=self._grace + PATIENCE)
+        await asyncio.wait((self._watching,), timeout=self._grace + WARDEN_TIMEOUT)
         if self.running:
             self._end_without_warden()
-            await asyncio.wait((self._watching,), timeout=LAST_PATIENCE)
+            await asyncio.wait((self._watching,), timeout=KILL_TIMEOUT)
 
     def _end_without_warden(self) -> None:
-        """It goes last: as long as it is there, stopped or not, no descendant can get away from it."""
+        """Kill the descendants, then the warden: while the warden exists, stopped or not, no descendant can escape."""
         end_descendants(self._process.pid)
         with suppress(ProcessLookupError):
             self._process.kill()
@@ -102,7 +102,7 @@ class Contained:
         os.close(self._report)
         if report:
             return Ending.told(report)
-        end_marked(self._mark)  # the warden was killed, and has left who knows whom
+        end_marked(self._mark)  # the warden was killed, and may have left any processes
         return Ending(How.SIGNAL, -code) if code < 0 else Ending(How.EXIT, code)
 
 
@@ -118,7 +118,7 @@ async def start(
     stderr: int,
     fds: Sequence[int] = (),
 ) -> Contained:
-    """Started when this returns, if there is such a program; `ended` tells. OSError: arguments or env are too long.
+    """Start a program; `ended` tells if there is no such program. OSError: arguments or environment are too long.
 
     The program gets its three streams and `fds`, no other descriptor.
     """
@@ -135,10 +135,10 @@ async def start(
             stdout=stdout,
             stderr=stderr,
             pass_fds=(writing, *fds),
-            start_new_session=True,  # a Ctrl-C is the worker's to handle
+            start_new_session=True,  # the worker handles Ctrl-C
         )
     )
-    # Cancelled half-way, asyncio would kill the warden and so set free what it had started.
+    # If the start were cancelled half-way, asyncio would kill the warden and so release what the warden had started.
     cancelled = await outlast(starting)
     os.close(writing)
     if starting.exception():
@@ -151,7 +151,7 @@ async def start(
 
 
 async def outlast(task: asyncio.Future[Any]) -> asyncio.CancelledError | None:
-    """Wait until it is done, however often we are cancelled meanwhile. Who was cancelled raises that afterwards."""
+    """Wait until the task is done, however often we are cancelled meanwhile. The caller raises what is returned."""
     cancelled = None
     while not task.done():
         try:

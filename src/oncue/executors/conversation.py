@@ -1,4 +1,4 @@
-"""What a worker and one run in a process of its own say to each other. Made for the run, and closed with it."""
+"""What a worker and one run in a process of its own say to each other. Created for the run, and closed with it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from oncue.executors.contained import outlast
 from oncue.executors.output import Output
 from oncue.executors.port import ProcessLost
 
-LONG = 256 * 1024  # bytes; to understand a line that has more takes milliseconds, which others need not wait
+LONG = 256 * 1024  # bytes; decoding a longer line takes milliseconds, so a thread does it
 
 _decode = msgspec.json.Decoder(words.FromProcess).decode
 
 
 class Conversation:
-    """A line, and a pipe for what is printed. `theirs` are the ends for the process."""
+    """A socket for messages, and a pipe for prints. `theirs` are the process's ends."""
 
     def __init__(
         self,
@@ -37,11 +37,11 @@ class Conversation:
         self._reports = reports
 
     def hand_over(self, orders: socket.socket) -> None:
-        """The run's process gets its ends; without ours they are closed when it has ended."""
+        """Send the run's process its ends, and close ours: so they are closed when the process has ended."""
         try:
             socket.send_fds(orders, [words.RUN], [self._theirs.fileno(), self._output.writing])
         except OSError:
-            pass  # it is gone, which the line says in a moment
+            pass  # it is gone, which the socket tells in a moment
         finally:
             self._theirs.close()
             self._output.handed_over()
@@ -50,7 +50,7 @@ class Conversation:
         self._writer.write(words.line(run))
 
     async def listen(self) -> words.Done | words.Failed | None:
-        """Pass on what the run says until it has ended. None: its process has closed the line."""
+        """Pass on the run's messages until it has ended. None: its process has closed the line."""
         while True:
             match await self._hear():
                 case None:
@@ -67,7 +67,7 @@ class Conversation:
                     return answer
 
     def close(self) -> None:
-        """What was printed is in the log when this returns."""
+        """Close both. All prints are in the log when this returns."""
         self._theirs.close()
         self._output.close()
         self._writer.close()
@@ -81,13 +81,13 @@ class Conversation:
             return _understood(line) if len(line) <= LONG else await asyncio.to_thread(_understood, line)
         except OSError:
             return None
-        except (ValueError, RecursionError):  # the task's code has found the line, and a use of its own for it
+        except (ValueError, RecursionError):  # the task's code has found the line and uses it itself
             raise ProcessLost("the process said something that cannot be understood, and was stopped") from None
 
 
 async def converse(reports: Reports, log_cap: int) -> Conversation:
     ours, theirs = socket.socketpair()
-    # asyncio forgets a socket whose opening is cancelled half-way.
+    # asyncio loses a socket if its opening is cancelled half-way.
     opening = asyncio.ensure_future(asyncio.open_unix_connection(sock=ours, limit=words.LONGEST_LINE))
     cancelled = await outlast(opening)
     reader, writer = opening.result()
@@ -111,6 +111,6 @@ def _understood(line: bytes) -> words.FromProcess:
 async def _kept(reports: Reports, stored: bytes) -> words.Kept:
     try:
         await reports.save(stored)
-    except Exception as problem:  # it is the run's to handle, over there
+    except Exception as problem:  # the run over there handles it
         return words.Kept(str(problem) or type(problem).__name__)
     return words.Kept()

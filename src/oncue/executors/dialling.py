@@ -1,7 +1,7 @@
-"""The connection of one call that is made on a user's behalf: to an address that was judged, and read in turns.
+"""The connection of one call on a user's behalf: to a checked address, and read in turns.
 
-Little is read at a time, and only what can be looked at: what a server sends beyond that waits on its side. Whatever is
-made of what came, TLS included, happens in a turn, between one reading and the next.
+It reads little at a time, and only what can be processed: anything more that a server sends waits on its side. All
+processing of what was read, TLS included, happens in a turn, between two reads.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from oncue.executors.port import TaskFailed
 from oncue.executors.share import Turns
 
 CONNECT_WITHIN = 10.0  # seconds
-MOST_ADDRESSES = 4  # of one name; each gets its share of the time to connect
-PIECE = 4 * 1024  # bytes; a head cut up as badly as can be takes some 10 ms for so many, and nobody can interrupt that
-LARGE_PIECE = 64 * 1024
-DIALLING = Duration(MILLISECOND)  # of the loop's time that making a connection takes
+MOST_ADDRESSES = 4  # of one name; each gets an equal part of the time to connect
+PIECE = 4 * 1024  # bytes; the worst possible head takes some 10 ms for this many, and nothing can interrupt that
+LARGE_PIECE = 64 * 1024  # bytes
+DIALLING = Duration(MILLISECOND)  # of the loop's time that a connection takes
 
 T = TypeVar("T")
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[Address]]]
 
 
 async def resolve(host: str, port: int) -> Sequence[Address]:
-    """What a name stands for, best first. An address stands for itself."""
+    """Resolve a name to addresses, best first. An address resolves to itself."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as unknown:
@@ -41,8 +41,8 @@ async def resolve(host: str, port: int) -> Sequence[Address]:
 
 
 class Dial:
-    """Makes connections to addresses that were judged and not to names: whatever a name stands for a moment later,
-    nobody asks again. TLS and the Host header still go by the name.
+    """Connects to checked addresses and not to names: a name that changes a moment later is not resolved again. TLS and
+    the Host header still use the name.
     """
 
     def __init__(self, allow: Networks, resolve: Resolve) -> None:
@@ -51,7 +51,7 @@ class Dial:
 
     @asynccontextmanager
     async def connected(self, host: str, port: int, turns: Turns) -> AsyncIterator[Line]:
-        """In a turn. The connection is gone after this, also one that was cancelled half way into TLS."""
+        """Connect, in a turn. The connection is closed after the block, also if cancelled in the TLS handshake."""
         turns.end(DIALLING)
         try:
             async with asyncio.timeout(CONNECT_WITHIN):
@@ -63,8 +63,8 @@ class Dial:
             yield Line(found, turns)
 
     def _judged(self, host: str, addresses: Sequence[Address]) -> Sequence[Address]:
-        """Those that may be dialled. A name that stands for no such is refused, and nobody learns what it stands for:
-        names and addresses of our own networks are not for everybody who may call the world's.
+        """Return the addresses that may be called. A name without any is refused, and the caller does not learn its
+        addresses: names and addresses of our own networks are not for every user who may call public ones.
         """
         if good := [address for address in addresses if refusal(address, self._allow) is None]:
             return good
@@ -97,7 +97,7 @@ async def _dialled(address: Address, port: int, within: float) -> socket.socket:
 
 
 class Line(httpcore2.AsyncNetworkStream):
-    """A connection that was made."""
+    """An open connection."""
 
     def __init__(self, to: socket.socket, turns: Turns) -> None:
         self._socket = to
@@ -136,7 +136,7 @@ class Line(httpcore2.AsyncNetworkStream):
         return self
 
     def read_more(self) -> None:
-        """From now on whoever reads sees to it that no turn is long."""
+        """Read larger pieces: from now on the caller makes sure that no turn is long."""
         self._piece = LARGE_PIECE
 
     async def aclose(self) -> None:
@@ -150,7 +150,7 @@ class Line(httpcore2.AsyncNetworkStream):
         return received
 
     async def _through(self, step: Callable[..., T], *given: Any) -> T:
-        """A step of TLS, which may have to hear and to say something first."""
+        """Do a step of TLS, which may have to receive and send data first."""
         while True:
             try:
                 result = step(*given)

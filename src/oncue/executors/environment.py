@@ -1,4 +1,4 @@
-"""What of our environment is for user code: all of it, but for what is ours."""
+"""The environment of user code: ours, without our own variables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from oncue.settings import Settings
 
 OURS = "ONCUE_"  # the address of the store, keys, where secrets are
-# With these PostgreSQL's clients get in where an address has no password in it.
+# With these PostgreSQL's clients authenticate where an address has no password in it.
 LETS_IN = {"PGPASSWORD", "PGPASSFILE", "PGSERVICE", "PGSERVICEFILE"}
 
 
@@ -17,7 +17,7 @@ def without_ours(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def for_tasks(environment: Mapping[str, str], settings: Settings) -> dict[str, str]:
-    """For a process that runs user code and has no business with the store."""
+    """The environment for a process that runs user code and must not reach the store."""
     engine = urlsplit(settings.engine)
     hidden = LETS_IN if engine.scheme in ("postgresql", "postgres") and not engine.password else set[str]()
     return {name: value for name, value in without_ours(environment).items() if name not in hidden}

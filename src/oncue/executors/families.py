@@ -1,4 +1,4 @@
-"""Ending processes where no warden does: those of one that was stopped or killed, and a worker's own at its end."""
+"""Kill processes where no warden does: those of a stopped or killed warden, and a worker's own at its end."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from pathlib import Path
 
 from oncue.executors.warden import LINUX, descendants, kill
 
-MARK = "ONCUE_WARDEN"  # a variable of every program under a warden, inherited by what it starts
+MARK = "ONCUE_WARDEN"  # a variable of every program under a warden, inherited by its descendants
 MOST_ROUNDS = 1_000  # against a fork bomb that is faster than we
 
 Members = list[tuple[int, int]]  # process and group numbers
 
 
 def end_descendants(of: int = 0) -> None:
-    """Of this process or another. Who loses its parents meanwhile must become a child of `of`, or is not found."""
+    """Kill the descendants of this process or another. An orphan must become a child of `of`, or it is not found."""
     _end(lambda: descendants(of))
 
 
 def end_marked(mark: str) -> None:
-    """Whoever has this mark in its environment, wherever it descends from by now."""
+    """Kill every process that has this mark in its environment, whatever its parent is by now."""
     _end(lambda: _marked(f"{MARK}={mark}".encode()))
 
 
 def _end(find: Callable[[], Members]) -> None:
-    """Until a look finds nobody new: who was killed can fork no more, and whom it forked before that is found next."""
+    """Kill until no new process is found: a killed one cannot fork, and those it forked before are found next."""
     killed: set[tuple[int, int]] = set()
     for _ in range(MOST_ROUNDS if LINUX else 0):
         members = find()

@@ -1,8 +1,8 @@
-"""What tasks may copy, and how a copy behaves. No copies of a worker's event loop.
+"""Which tasks may fork, and how a forked copy behaves. No copies of a worker's event loop.
 
-A copy made by `os.fork` shares the loop's sockets, and goes on with it: what it reads and writes there is missing, or
-twice, in the worker. So a task in the loop cannot fork. One in a thread can: in its copy there is no other thread, and
-it ends with the function. Starting programs is no fork in this sense.
+A copy made by `os.fork` shares the loop's sockets and continues the loop: what it reads and writes there is missing, or
+twice, in the worker. So a task in the loop cannot fork. A task in a thread can: its copy has no other thread, and ends
+with the function. Starting programs is no fork in this sense.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ REFUSED = "a task in the worker's event loop cannot fork: give it isolation='pro
 
 
 def end_copies_by_signals() -> None:
-    """A copy that a task makes ends by TERM and INT, like any process: our handlers there would swallow them, and who
-    waits for its end would wait for ever. One that the task has set itself stays. What comes before the copy is ready
-    for it waits so long.
+    """Let TERM and INT end the forked copies of a task, like any process: our handlers would swallow the signals there,
+    and a parent that waits for the copy's end would wait for ever. A handler that the task has set itself stays.
+    Signals that arrive before the copy is ready stay pending until then.
     """
     usual: dict[int, Any] = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
     ours = {number: signal.getsignal(number) for number in usual}
@@ -42,7 +42,7 @@ def end_copies_by_signals() -> None:
 
 
 def refuse_in_this_thread() -> Callable[[], None]:
-    """From now on, also for multiprocessing where it forks. What is returned undoes it."""
+    """Refuse forks in this thread from now on, also by multiprocessing where it forks. Returns an undo function."""
     thread, real = get_ident(), (os.fork, os.forkpty)
 
     def guarded(fork: Callable[[], Any]) -> Callable[[], Any]:

@@ -1,4 +1,4 @@
-"""Async functions, in the worker's event loop."""
+"""Run async functions in the worker's event loop."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from oncue.context import current
 from oncue.executors.calling import arguments_of, told
 from oncue.executors.port import Work, encoded
 
-# The attempt a built-in task belongs to: `ctx` tells tasks nothing of resources and timeouts.
+# The attempt of a built-in task: `ctx` tells tasks nothing of resources and timeouts.
 attempt: ContextVar[Work | None] = ContextVar("oncue_attempt", default=None)
 
 
 class LoopExecutor:
-    """Each run in the asyncio task that awaits `run`, whose context is its own: what is set there needs no reset."""
+    """Executes each run in the asyncio task that awaits `run`, with its own context: what is set needs no reset."""
 
     def __init__(self, result_cap: int) -> None:
         self._cap = result_cap
@@ -30,9 +30,9 @@ class LoopExecutor:
             asked = asyncio.current_task()
             if asked is None or asked.cancelling():
                 raise
-            raise told(cancelled) from None  # nobody cancelled the run: the task raised it by itself
+            raise told(cancelled) from None  # no one cancelled the run: the task raised it itself
         except BaseException as error:  # the edge of user code; some would end the loop, and with it the worker
             raise told(error) from None
 
     async def close(self) -> None:
-        """Runs belong to whoever awaits them: there is nothing to close."""
+        """Does nothing: the callers of `run` own their runs."""

@@ -1,12 +1,12 @@
 """The built-in task `http`: call a URL, and judge the answer.
 
 Every call has a connection of its own, which ends with it: about a millisecond more than a kept one, and in return no
-call fails because a server had just dropped an idle connection, and nothing is shared between users.
+call fails because a server had just dropped an idle connection, and users share nothing.
 
-Time: a connection is made within 10 s (finding and dialling the address, then TLS, 10 s each), and a server may be
-silent for five minutes, longer than most gateways in between bear. The whole call ends with the run's own timeout.
+Timeouts: 10 s to connect (resolving and connecting, then TLS, 10 s each), and five minutes without data from the
+server, longer than most gateways in between allow. The whole call ends with the run's own timeout.
 
-The loop is everybody's: what all calls together take of it is a share, whatever servers send.
+All runs share the loop: all calls together get a limited share of it, whatever servers send.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from oncue.settings import Settings
 from oncue.tasks import Isolation, Task
 
 LONGEST_SILENCE = 300.0  # seconds
-LONGEST_HEAD = 16 * 1024  # bytes of an answer before its body, or between two parts of that
+LONGEST_HEAD = 16 * 1024  # bytes of an answer before its body, or between two parts of the body
 
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 Status: TypeAlias = Annotated[int, msgspec.Meta(ge=100, le=599)]
 
 
 def http_task(settings: Settings, resolve: Resolve = resolve, clock: Clock | None = None) -> Task:
-    """The task `http`, as a worker with these settings runs it. Its result: status, a few headers, body, truncated."""
+    """Build the task `http` for a worker with these settings. Its result: status, a few headers, body, truncated."""
     allow = parse_networks(settings.http_allow)
     dial = Dial(allow, resolve)
     share = LoopShare(clock or SystemClock())
@@ -91,7 +91,7 @@ class _Connection(httpcore2.AsyncHTTP11Connection):
 
 @cache
 def _trust() -> ssl.SSLContext:
-    """The certificates that count; reading them takes long, so it is done once. SSL_CERT_FILE names others."""
+    """Load the trusted certificates once, because reading them takes long. SSL_CERT_FILE names others."""
     trust = httpcore2.default_ssl_context()
     trust.set_alpn_protocols(["http/1.1"])
     return trust
@@ -113,7 +113,7 @@ async def _call(line: Line, turns: Turns, request: _Request, cap: int) -> _Answe
 
 
 async def _read(response: httpcore2.Response, encoding: str, cap: int, turns: Turns) -> tuple[bytes, bool]:
-    """The body, unpacked, and whether it was cut: no more than `cap` bytes are taken from the server or unpacked."""
+    """Read and unpack the body, and whether it was cut: at most `cap` bytes are read from the server or unpacked."""
     packed = zlib.decompressobj(wbits=31) if encoding.lower() in ("gzip", "x-gzip") else None
     body, taken = bytearray(), 0
     async with aclosing(response.aiter_stream()) as chunks:
@@ -150,7 +150,7 @@ def _reason(failed: Exception) -> str:
 
 # ---------------------------------------------------------------------------------------------------------- the request
 
-# How a message travels is ours to say; an answer packed in ways we cannot unpack would be of no use.
+# These headers are ours to set; an answer in an encoding that we cannot unpack would be useless.
 _NOT_FOR_USERS = frozenset(
     "accept-encoding connection content-length expect host keep-alive te trailer transfer-encoding upgrade".split()
 )
@@ -197,7 +197,7 @@ def _headers_of_ours(ctx: Context, url: CheckedUrl, content_type: str | None) ->
 
 
 def _headers(users: Mapping[str, str], ours: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """Ours, and the user's instead where both have one."""
+    """Merge our headers and the user's; the user's win."""
     for name, value in users.items():
         if not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value):
             raise _bad_header(name, "has characters that no header can have")
@@ -221,7 +221,7 @@ _EXCERPT = 200  # characters
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """What came back, its body unpacked."""
+    """The answer, its body unpacked."""
 
     status: int
     headers: dict[str, str]
@@ -248,7 +248,7 @@ class _Answer(msgspec.Struct, frozen=True):
         return TaskFailed("HttpStatus", words, retry=retry, after=after)
 
     def as_result(self, cap: int) -> dict[str, Any]:
-        """A body that is too large to be kept is cut like one that is too large to be read: the call went well."""
+        """The result. A body too large to be kept is cut like one too large to be read: the call itself succeeded."""
         result: dict[str, Any] = {
             "status": self.status,
             "headers": {name: self.headers[name] for name in _HEADERS_KEPT if name in self.headers},
@@ -267,13 +267,13 @@ class _Answer(msgspec.Struct, frozen=True):
         return result
 
     def _json(self, cap: int) -> Iterator[Any]:
-        """The one value that the body is, if it is JSON that may be kept. Of what may not, no values are made: to make
-        them of a megabyte of brackets takes longer than anybody may hold up the loop.
+        """The body as one JSON value, if it may be kept. A value that may not be kept is never decoded: decoding a
+        megabyte of brackets takes longer than any call may block the loop.
         """
         if not self.truncated and _JSON.fullmatch(self.headers.get("content-type", "")):
-            with suppress(ValueError, RecursionError):  # it is a text, whatever it says
+            with suppress(ValueError, RecursionError):  # else it is text
                 compact = msgspec.json.format(self.body, indent=-1)
-                if len(compact) <= cap and not too_deep(compact, DEEPEST - 1):  # there will be one more around it
+                if len(compact) <= cap and not too_deep(compact, DEEPEST - 1):  # the result adds one level
                     yield msgspec.json.decode(compact)
 
 
@@ -298,11 +298,11 @@ def _date(text: str) -> datetime | None:
 
 
 def _without_secrets(location: str) -> str:
-    """Where a redirect points, without user, query and fragment."""
+    """The target of a redirect, without user, query and fragment."""
     return _printable(re.sub(r"//[^/]*@", "//", re.split(r"[?#]", location, maxsplit=1)[0]))
 
 
 def _printable(text: str) -> str:
-    """The beginning of what a server said, on one line: stores and screens take no control characters."""
+    """The beginning of a server's text, on one line: stores and screens accept no control characters."""
     words = " ".join(text[: 4 * _EXCERPT].split())
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in words)[:_EXCERPT]

@@ -11,7 +11,7 @@ from oncue.settings import Settings
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """For each process of a tree, not for their sum. 0: no limit."""
+    """Limits for each process of a tree, not for their sum. 0: no limit."""
 
     memory_mb: int = 0
     open_files: int = 0
@@ -19,7 +19,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 def limits_for(settings: Settings, resources: Resources, timeout: Duration | None = None) -> Limits:
-    """What the job asked for, else what the worker gives. With a timeout, no more processor time than fits into it."""
+    """The job's limits, else the worker's. With a timeout, no more processor time than fits into it."""
     cpus = max(1_000, resources.cpu_milli or machine.cpu_milli())
     return Limits(
         memory_mb=resources.memory_mb or settings.memory_limit_mb or machine.memory_mb() // 2,

@@ -1,4 +1,4 @@
-"""Finding the user's tasks: `--tasks file.py`, `--tasks package.module`, each with or without `:attribute`."""
+"""Find the user's tasks: `--tasks file.py`, `--tasks package.module`, each with or without `:attribute`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOW_TO = 'write `tasks = oncue.Tasks()` and register functions with `@tasks.task
 
 
 def load_tasks(sources: Sequence[str]) -> Tasks:
-    """All tasks of all sources in one set. Invalid: a source is missing, fails, or has none; or a name comes twice."""
+    """Load all tasks of all sources. Invalid: a source is missing, fails or has no task; or two tasks have one name."""
     found: dict[int, Tasks] = {}  # by identity: one object may be named twice
     for source in sources:
         found |= {id(tasks): tasks for tasks in _load(source)}
@@ -31,7 +31,7 @@ def load_tasks(sources: Sequence[str]) -> Tasks:
 
 
 def absolute(source: str) -> str:
-    """The same source, also from another folder."""
+    """Make a source valid from any folder."""
     where, colon, attribute = source.partition(":")
     return f"{Path(where).resolve()}{colon}{attribute}" if _is_file(where) else source
 
@@ -58,7 +58,7 @@ def _load(source: str) -> list[Tasks]:
 
 
 def _file(where: str) -> ModuleType:
-    """Imported under its own name, with its folder on the path, so that files next to it can be imported."""
+    """Import a file under its own name, with its folder on the path, so that it can import files next to it."""
     file = Path(where).resolve()
     if not file.is_file():
         raise _wrong("no_such_file", f"there is no file {where} (looked in {file.parent})")
@@ -99,7 +99,7 @@ def _module(name: str) -> ModuleType:
 
 
 def _imported(where: str, load: Callable[[], T]) -> T:
-    """The edge of user code: whatever it raises while it is imported is told, and chained."""
+    """Import user code: whatever it raises is reported, and chained."""
     try:
         return load()
     except (Exception, SystemExit) as error:
@@ -109,7 +109,7 @@ def _imported(where: str, load: Callable[[], T]) -> T:
 
 
 def _last_on_path(folder: str) -> None:
-    """No file there stands for what is Python's own or was installed, whatever its name."""
+    """Add a folder last, so that no file there replaces a standard or installed module of the same name."""
     if folder not in sys.path:
         sys.path.append(folder)
 

@@ -1,4 +1,4 @@
-"""What the machine has for this process: what a worker offers when it is not told, and what its runs may take."""
+"""The machine's resources for this process: a worker's default offer, and the limit for its runs."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ ROOT = Path("/")
 
 
 def memory_mb(root: Path = ROOT) -> int:
-    """What the machine has, or less where a control group gives less."""
+    """The memory of the machine, or of its control group if that is less."""
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min([machine, *_cgroup_limits(root)]) // MEGABYTE
 
 
 def cpu_milli() -> int:
-    """The processors this process may use, which may be fewer than the machine has."""
+    """The processors this process may use, perhaps fewer than the machine has."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return 1_000 * count
 
 
 def _cgroup_limits(root: Path) -> list[int]:
-    """Of our group and all around it, in both versions of cgroups. What cannot be read is no limit."""
+    """The limits of our group and all groups around it, in both versions of cgroups. An unreadable limit is none."""
     found: list[int] = []
     cgroups = root / "sys/fs/cgroup"
     with suppress(OSError):

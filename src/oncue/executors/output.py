@@ -1,4 +1,4 @@
-"""What a process writes to its standard streams, on its way into a run's log."""
+"""Pass what a process writes to its standard streams to a run's log."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import codecs
 import os
 from collections.abc import Callable
 
-# A pipe holds 64 KiB. Once the log is full it is emptied every two milliseconds: 32 MB/s hold up hardly anybody, and
-# a process that writes for ever does not take the loop from its neighbours.
-PIPE = 64 * 1024
-PAUSE = 0.002
-TAIL = 4 * 1024
+# A pipe holds 64 KiB. Once the log is full the pipe is emptied every two milliseconds: 32 MB/s slow down hardly any
+# process, and one that writes for ever does not take the loop from other runs.
+PIPE = 64 * 1024  # bytes
+PAUSE = 0.002  # seconds
+TAIL = 4 * 1024  # bytes
 
 _Decoder = codecs.getincrementaldecoder("utf-8")
 
@@ -30,19 +30,19 @@ class Output:
         self._listen()
 
     def pass_to(self, write: Callable[[str], None] | None) -> None:
-        """From now on to this log, up to the cap; the piece that exceeds it goes whole, so that the log notices."""
+        """Write to this log from now on, up to the cap; the piece that exceeds it goes whole: so the log notices."""
         self._write = write
         self._left = self._cap if write else 0
         self._decoder = _Decoder("replace")
         self.tail = b""
 
     def handed_over(self) -> None:
-        """The process has its copy of the writing end: without ours the pipe ends when the process does."""
+        """Close our writing end. The process has its copy, so the pipe ends when the process does."""
         os.close(self.writing)
         self.writing = -1
 
     def drain(self) -> None:
-        """Take what was written up to now. More than a pipe holds was written later."""
+        """Read what was written up to now. More than a pipe holds was written later."""
         taken = 0
         while taken < 2 * PIPE and (piece := self._take()):
             taken += len(piece)

@@ -1,4 +1,4 @@
-"""A process that does not outlive its parent, whatever kills that."""
+"""Make a process end with its parent, whatever kills the parent."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _PR_SET_PDEATHSIG = 1
 
 
 def die_with(parent: int) -> None:
-    """From now on this process is killed when its parent ends. Elsewhere than on Linux the closed channel tells it."""
+    """Kill this process when its parent ends. Outside Linux the closed channel tells it."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it went before we asked
+        if os.getppid() != parent:  # the parent ended before this call
             os._exit(1)

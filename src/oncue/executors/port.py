@@ -1,9 +1,9 @@
-"""What every executor does, whatever it runs.
+"""The contract of every executor, whatever it runs.
 
-`run` is awaited in an asyncio task of its own, one for each attempt. **To stop an attempt, that task is cancelled**,
-for a timeout, a cancel, a drain. The executor then stops what it started, for certain where it can (a process group:
-TERM, `grace`, KILL), and lets the CancelledError out when it has stopped. What cannot be stopped (a thread, code that
-catches CancelledError) is left behind, and counted: a thread by a LeftBehind in place of the CancelledError.
+`run` is awaited in an asyncio task of its own, one for each attempt. **To stop an attempt, the worker cancels that
+task**, for a timeout, a cancel, a drain. The executor then stops what it started, for certain where it can (a process
+group: TERM, `grace`, KILL), and raises the CancelledError when it has stopped. What cannot be stopped (a thread, code
+that catches CancelledError) is left behind, and counted: a thread by a LeftBehind in place of the CancelledError.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Work(msgspec.Struct, frozen=True):
 
 
 class TaskFailed(Exception):
-    """What went wrong, in words: all that leaves an executor. `kind` is shown as the error's type, `trace` logged."""
+    """A failure in words, the only form that leaves an executor. `kind` is shown as its type, `trace` is logged."""
 
     def __init__(
         self, kind: str, message: str, *, retry: bool = True, after: Duration | None = None, trace: str = ""
@@ -50,14 +50,14 @@ class TaskFailed(Exception):
 
 
 class ProcessLost(TaskFailed):
-    """The process running it ended without a word: killed, `os._exit`, out of memory."""
+    """The process of the run ended without an answer: killed, `os._exit`, out of memory."""
 
     def __init__(self, message: str) -> None:
         super().__init__("ProcessLost", message)
 
 
 class LeftBehind(asyncio.CancelledError):
-    """The attempt is over, but what runs it goes on, until `over` is done."""
+    """The attempt is over, but the code that executes it continues until `over` is done."""
 
     def __init__(self, over: asyncio.Future[None]) -> None:
         super().__init__()
@@ -66,16 +66,16 @@ class LeftBehind(asyncio.CancelledError):
 
 class Executor(Protocol):
     async def run(self, work: Work) -> bytes | None:
-        """The result as JSON. What the task raised comes out as TaskFailed, told where the task's code runs."""
+        """Return the result as JSON. The task's exceptions come out as TaskFailed, described where its code runs."""
         ...
 
     async def close(self) -> None:
-        """Nothing that was started is left running after this."""
+        """Stop everything that was started; nothing is left running after this."""
         ...
 
 
 def kept(stored: bytes | None, cap: int) -> bytes | None:
-    """A result that says it is JSON already, from where user code may have made it itself."""
+    """Check a result that claims to be JSON already, from a process where user code may have written it."""
     if stored is not None and len(stored) > cap:
         message = f"the task ended well, but its result has {len(stored)} bytes and at most {cap} are kept"
         raise TaskFailed("BadResult", message, retry=False)
@@ -83,7 +83,7 @@ def kept(stored: bytes | None, cap: int) -> bytes | None:
 
 
 def encoded(result: object, cap: int) -> bytes | None:
-    """A task's return value as it is kept."""
+    """Encode a task's return value as it is stored."""
     if result is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Functions in processes of their own, which can be killed and cannot harm their neighbours."""
+"""Run functions in processes of their own, which can be killed and cannot harm other runs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ log = structlog.get_logger()
 class ProcessExecutor:
     """Up to `size` processes, started when needed and kept for the next run with the same limits.
 
-    They run nothing themselves: each run is a process of its own, and over when nothing is left of it.
+    They execute no run themselves: each run is a process of its own, and over when nothing is left of it.
     """
 
     def __init__(self, settings: Settings, size: int) -> None:
         self._settings = settings
-        self._folder = str(Path.cwd())  # where every run starts, wherever other tasks of the worker go
+        self._folder = str(Path.cwd())  # where every run starts, wherever other tasks of the worker change to
         self._told = False
         self._size = size or os.cpu_count() or 1
         self._places = asyncio.Semaphore(self._size)
@@ -45,7 +45,7 @@ class ProcessExecutor:
                     self._end(process)
 
     async def run_alone(self, work: Work) -> bytes | None:
-        """With nothing that others have used: for a run that has cost workers before."""
+        """Run with nothing that other runs have used: for a run that has cost workers before."""
         async with self._places:
             process = await self._started(limits_for(self._settings, work.resources))
             try:
@@ -75,7 +75,7 @@ class ProcessExecutor:
             self._busy.discard(process)
 
     def _warm(self, limits: Limits) -> WarmProcess | None:
-        """The one that was used last. If none has these limits, one makes room for a fresh one."""
+        """The process that was used last. If none has these limits, one ends to make room for a new one."""
         for process in [process for process in self._idle if not process.usable]:
             self._idle.remove(process)
             self._end(process)
@@ -88,7 +88,7 @@ class ProcessExecutor:
         return None
 
     def _end(self, process: WarmProcess) -> None:
-        """Without waiting for it: the result of a run need not."""
+        """End a process without waiting for it: the result of a run need not wait."""
         ending = asyncio.ensure_future(process.stop())
         self._endings.add(ending)
         ending.add_done_callback(self._endings.discard)

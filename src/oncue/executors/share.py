@@ -1,8 +1,8 @@
-"""A share of the worker's loop for what strangers send us, however much that is and however it is cut up.
+"""A share of the worker's loop for data from foreign servers, however much it is and however it is split.
 
-What costs time is not the bytes but what is made of them: a megabyte in one piece is read in a millisecond, and in
-chunks of one byte in ten seconds. So it is time that is counted. Whoever has received something waits for a turn before
-it looks at it; what the turn took is charged, and the next one comes when the share allows it.
+Not the bytes cost time, but their processing: a megabyte in one piece is read in a millisecond, and in chunks of one
+byte in ten seconds. So the share counts time. A call that has received data waits for a turn before it processes the
+data; the turn's duration is charged, and the next turn comes when the share allows it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from oncue.clock import Clock
 from oncue.domain.instants import MILLISECOND, Duration, Instant
 
 SHARE = 0.5  # of the loop's time
-SAVED_UP = Duration(20 * MILLISECOND)  # of time that was not used, for those who come all at once after a quiet moment
-LONG = Duration(2 * MILLISECOND)  # for one turn; then it is somebody else's
-LEAST = Duration(MILLISECOND // 10)  # what a turn takes outside of what can be seen of it: the system's part
+SAVED_UP = Duration(20 * MILLISECOND)  # of unused time, for calls that come all at once after a quiet moment
+LONG = Duration(2 * MILLISECOND)  # for one turn; then another call gets one
+LEAST = Duration(MILLISECOND // 10)  # what a turn costs outside of what can be measured: the system's part
 
 
 class LoopShare:
-    """Shared by all who belong to one loop. Those who used least go first."""
+    """Shared by all calls of one loop. Calls that used least go first."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -34,7 +34,7 @@ class LoopShare:
         return Turns(self, self._clock)
 
     async def admitted(self, used: int) -> None:
-        """Returns when somebody may have a turn who has used so much before. What follows at once is that turn."""
+        """Wait for a turn of a call that has used this much before. The turn begins when this returns."""
         if not self._waiting and self._open_at <= self._clock.monotonic():
             return
         admission = asyncio.get_running_loop().create_future()
@@ -48,7 +48,7 @@ class LoopShare:
         self._open_at = Instant(max(self._open_at, idle_since) + int(took / SHARE))
 
     def _look(self) -> None:
-        """Let one in if it is time; look again after its turn, or when it is time."""
+        """Admit one call if it is time; look again after its turn, or when it is time."""
         while self._waiting and self._waiting[0][-1].done():  # it was cancelled
             heappop(self._waiting)
         self._looking = bool(self._waiting)
@@ -63,7 +63,7 @@ class LoopShare:
 
 
 class Turns:
-    """The turns of one of them. Between `begin` and `end` nothing is awaited that takes time."""
+    """The turns of one call. Between `begin` and `end` it awaits nothing that takes time."""
 
     def __init__(self, share: LoopShare, clock: Clock) -> None:
         self._share = share
@@ -76,7 +76,7 @@ class Turns:
         return self._since is not None and self._clock.monotonic() - self._since > LONG
 
     async def begin(self) -> None:
-        """Another one, if there is one already."""
+        """Begin a turn; end the current one first, if there is one."""
         self.end()
         await self._share.admitted(self._used)
         self._since = self._clock.monotonic()

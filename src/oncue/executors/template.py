@@ -2,12 +2,12 @@
 
     python -P -m oncue.executors.template FD
 
-Each run gets a copy of it, made by fork: it is there within a millisecond or two, and as if freshly started. When the
-copy has ended, whatever it started is killed, and then the worker is told how it ended. So nothing that a run leaves
-behind (threads, children, descriptors, handlers, environment, folder, limits) is there when the next one starts.
+Each run gets a copy of it, made by fork: ready within a millisecond or two, and as if freshly started. When the copy
+has ended, the template kills whatever the copy started, and then tells the worker how it ended. So nothing that a run
+leaves behind (threads, children, descriptors, handlers, environment, folder, limits) exists when the next one starts.
 
 A fork copies one thread, and shares what is open. Where importing the tasks has left other threads, children or open
-files behind, and elsewhere than on Linux, this process serves one run by itself and ends.
+files behind, and outside Linux, this process serves one run by itself and ends.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ class Template:
         self._settings = settings
         self._tasks = tasks
         self._control = process_control()
-        self._copy = 0  # the process of the run under way, or of the next one
+        self._copy = 0  # the process of the current run, or of the next one
         self._stopping = False
 
     def on_term(self, number: int, frame: FrameType | None) -> None:
-        """Our copy is told as well: it may have been born after the warden looked for who is there."""
+        """Pass TERM on to our copy: it may have been forked after the warden listed the processes."""
         self._stopping = True
         if self._copy:
             with suppress(ProcessLookupError):
                 os.kill(self._copy, signal.SIGTERM)
 
     def serve(self, left: str) -> None:
-        """Until the worker closes its end, or TERM. `left`: what keeps us from forking, if anything does."""
+        """Serve runs until the worker closes its end, or TERM. `left`: what keeps us from forking, if anything does."""
         self._orders.sendall(words.ready(left))
         if left:
             self._wait_for_run()
-        self._control(PR_SET_CHILD_SUBREAPER, 1)  # what loses its parents in a run becomes our child
+        self._control(PR_SET_CHILD_SUBREAPER, 1)  # orphans of a run become our children
         signal.signal(signal.SIGTERM, self.on_term)
         while (ending := self._in_a_copy()) is not None:
             try:
@@ -71,7 +71,7 @@ class Template:
                 return
 
     def _in_a_copy(self) -> str | None:
-        """The copy is made before there is a run for it: whoever waits for a run to start need not wait for that."""
+        """Serve a run in a copy, forked before there is a run: the start of a run need not wait for the fork."""
         us = os.getpid()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         if self._stopping:
@@ -85,13 +85,13 @@ class Template:
             os._exit(1)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         os.waitid(os.P_PID, copy, os.WEXITED | os.WNOWAIT)
-        self._copy = 0  # before its number can be another's
+        self._copy = 0  # before another process can get its pid
         _, status = os.waitpid(copy, 0)
         sweep()
         return ended(status)
 
     def _wait_for_run(self) -> NoReturn:
-        """Until there is one, TERM is the end."""
+        """Wait for a run. Until there is one, TERM ends this process."""
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         order, handed, _, _ = socket.recv_fds(self._orders, 1, 2)
@@ -103,7 +103,7 @@ class Template:
 
 
 def sweep() -> None:
-    """Kill until nobody is left: the run is over, and all that it started and that still lives descends from us."""
+    """Kill until no process is left: the run is over, and every living process that it started descends from us."""
     with suppress(ChildProcessError):
         while True:
             if os.waitpid(-1, os.WNOHANG) == (0, 0):
@@ -112,7 +112,7 @@ def sweep() -> None:
 
 
 def open_files() -> set[int]:
-    """Of this process. The folder that is read for it is closed again, and so not among them."""
+    """The open files of this process, without the folder that is read to find them."""
     found = set[int]()
     for file in Path("/proc/self/fd").iterdir() if LINUX else ():
         with suppress(OSError):
@@ -122,7 +122,7 @@ def open_files() -> set[int]:
 
 
 def left_by_imports(before: set[int]) -> str:
-    """What a fork would not copy, or share: nothing, or a word for it."""
+    """What a fork would not copy, or would share: empty, or a word for it."""
     if not LINUX:
         return "another system than Linux"
     left = {
@@ -152,10 +152,10 @@ def main() -> None:
     before = open_files()
     tasks = load(settings)
     for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):  # a module may have put something else there
+        with suppress(Exception):  # a module may have replaced it
             stream.flush()
     gc.collect()
-    gc.freeze()  # or a copy's first collection would touch, and so copy, all there is
+    gc.freeze()  # else a copy's first collection would touch, and so copy, all memory
     Template(orders, settings, tasks).serve(left_by_imports(before))
 
 

@@ -1,7 +1,7 @@
-"""Sync functions, in threads of the worker.
+"""Run sync functions in threads of the worker.
 
-The threads are daemons of our own: the standard pool waits for its threads at exit, and one that is stuck for ever in a
-task would keep its place.
+The threads are daemons of our own: the standard pool waits for its threads at exit, and a thread stuck in a task for
+ever would keep its slot.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from oncue.executors.port import LeftBehind, TaskFailed, Work, encoded
 
 
 class ThreadExecutor:
-    """A thread cannot be stopped. A run that is cancelled leaves its thread behind, counted in `abandoned` while it
-    still runs; its late result is dropped, and another thread takes its place.
+    """Runs functions in threads, which cannot be stopped. A cancelled run leaves its thread behind, counted in
+    `abandoned` while it still runs; its late result is dropped, and another thread takes its place.
     """
 
     def __init__(self, size: int, result_cap: int) -> None:
@@ -50,7 +50,7 @@ class ThreadExecutor:
             self._start_threads()
 
     async def close(self) -> None:
-        """Idle threads end. Nobody waits for the others: they are daemons, and end with the worker."""
+        """End idle threads. The others are not waited for: they are daemons, and end with the worker."""
         for _ in range(self._threads):
             self._calls.put(None)
         self._threads = 0
@@ -65,7 +65,7 @@ class ThreadExecutor:
 
 
 class _Call:
-    """One run on its way through a thread. The lock decides between a call that begins or ends and its cancellation."""
+    """One run in a thread. The lock decides between a call that begins or ends and its cancellation."""
 
     def __init__(self, work: Work, cap: int) -> None:
         self._work = work
@@ -75,16 +75,16 @@ class _Call:
         self._begun = self._ended = self._abandoned = False
         self.loop = asyncio.get_running_loop()
         self.outcome: asyncio.Future[bytes | None] = self.loop.create_future()
-        self.over: asyncio.Future[None] = self.loop.create_future()  # of one that was abandoned: the thread has ended
+        self.over: asyncio.Future[None] = self.loop.create_future()  # of an abandoned call: the thread has ended
 
     def abandon(self) -> bool:
-        """Nobody waits for it any more. True: a thread is at it and stays behind."""
+        """Stop waiting for this call. True: a thread executes it and stays behind."""
         with self._lock:
             self._abandoned = True
             return self._begun and not self._ended
 
     def make(self) -> bool:
-        """In the thread. False: it was abandoned meanwhile, and so was the thread."""
+        """Execute the call, in the thread. False: it was abandoned meanwhile, and so was the thread."""
         if not self._begin():
             return True
         us = os.getpid()
@@ -95,7 +95,7 @@ class _Call:
         except BaseException as error:  # the edge of user code: nothing it raises may end the thread, or reach the loop
             failure = told(error)
         if os.getpid() != us:
-            os._exit(0)  # the task forked and let its copy return: that one has no business with the worker
+            os._exit(0)  # the task forked and its copy returned: the copy must not talk to the worker
         if not self._end():
             return False
         with suppress(RuntimeError):  # the loop is closed: the worker has ended
@@ -127,7 +127,7 @@ def _take_calls(calls: SimpleQueue[_Call | None]) -> None:
             with suppress(RuntimeError):
                 call.loop.call_soon_threadsafe(call.over.set_result, None)
             return
-        del call  # or its payload and result would live until the next one comes
+        del call  # else its payload and result would live until the next call
 
 
 def _called(work: Work, cap: int) -> bytes | None:

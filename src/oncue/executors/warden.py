@@ -2,16 +2,16 @@
 
     python -I -S warden.py PARENT GRACE REPORT_FD FDS CPU MEMORY FILES FOLDER PROGRAM [ARGUMENT …]
 
-PARENT is the process that started it; GRACE the seconds between TERM and KILL; FDS what the program inherits beside
-its three standard streams ("7,9", or ""); CPU in seconds, MEMORY in bytes and FILES are limits, 0 for none; FOLDER
-where the program starts, "" for here.
+PARENT is the process that started it; GRACE the seconds between TERM and KILL; FDS the descriptors that the program
+inherits in addition to its three standard streams ("7,9", or ""); CPU in seconds, MEMORY in bytes and FILES are limits,
+0 for none; FOLDER where the program starts, "" for here.
 
-When the program ends, whatever it left behind is killed. On TERM every descendant gets TERM, and KILL after the grace.
-When PARENT dies, however it dies, all are killed at once. How the program ended is one line on REPORT_FD: `exit 3`,
-`signal 9`, or, with the errno of a start that failed, `folder 2`, `program 2` or `limits 1`.
+When the program ends, the warden kills whatever it left behind. On TERM every descendant gets TERM, and KILL after the
+grace. When PARENT dies, however it dies, all are killed at once. The warden reports how the program ended in one line
+on REPORT_FD: `exit 3`, `signal 9`, or, with the errno of a start that failed, `folder 2`, `program 2` or `limits 1`.
 
-On Linux a descendant cannot get away by a session of its own or by losing its parents: this process is the one that
-inherits it (a subreaper). Elsewhere only the program's process group is held.
+On Linux a descendant cannot escape by a session of its own or by losing its parents: this process inherits it (a
+subreaper). On other systems only the program's process group is contained.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 PARENT_DIED = signal.SIGUSR1
 STOP = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 AWAITED = {*STOP, PARENT_DIED, signal.SIGCHLD, signal.SIGALRM}
-LOOK_AGAIN = 0.02
-LOOK_FOR_PARENT = 0.5  # where the system does not tell of a parent's death
+LOOK_AGAIN = 0.02  # seconds
+LOOK_FOR_PARENT = 0.5  # seconds; where the system does not report a parent's death
 
 
 def main(arguments: list[str]) -> None:
-    # From here on a signal waits until it is asked for. One that comes earlier ends this process, which has no child.
+    # From here on a signal stays pending until it is asked for. An earlier one ends this process, which has no child.
     signal.pthread_sigmask(signal.SIG_SETMASK, AWAITED)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, it would never come
     parent, grace, report = int(arguments[0]), float(arguments[1]), int(arguments[2])
@@ -47,18 +47,18 @@ def main(arguments: list[str]) -> None:
         return
     os.set_inheritable(report, False)
     child, failure = start(control, arguments[4:7], arguments[7], arguments[8:])
-    close_all_but([report])  # the program has its own; ours would hold up those who wait for their end
+    close_all_but([report])  # the program has its own; with ours open, their readers would see no end
     os.close(1)
     family = Family(child)
     family.watch(parent, grace)
     family.end()
-    with suppress(OSError):  # nobody may be there to read it
+    with suppress(OSError):  # the reader may be gone
         os.write(report, (failure or ended(family.status)).encode())
 
 
 def close_all_but(kept: list[int]) -> None:
-    """Beyond the standard streams: not every event loop closes what a program is not to inherit."""
-    most = max(4_096, resource.getrlimit(resource.RLIMIT_NOFILE)[0])  # which may be -1: no limit
+    """Close all but these and the standard streams: not every event loop closes what a program must not inherit."""
+    most = max(4_096, resource.getrlimit(resource.RLIMIT_NOFILE)[0])  # may be -1: no limit
     for lower, upper in pairwise([2, *sorted(kept), most]):
         os.closerange(lower + 1, upper)
 
@@ -73,7 +73,7 @@ def process_control() -> Callable[[int, int], object]:
 
 
 def start(control: Callable[[int, int], object], limits: list[str], folder: str, argv: list[str]) -> tuple[int, str]:
-    """The child's process number, and why it could not start, if so."""
+    """Start the program. Return its pid, and why it could not start, if so."""
     warden = os.getpid()
     reading, writing = os.pipe()
     child = os.fork()
@@ -101,7 +101,7 @@ def start(control: Callable[[int, int], object], limits: list[str], folder: str,
 
 
 def limit(cpu: int, memory: int, files: int) -> None:
-    """Not RLIMIT_AS: programs that reserve much more than they use (Go, Java, Node) would not even start."""
+    """Set limits. Not RLIMIT_AS: programs that reserve much more than they use (Go, Java, Node) would not start."""
     bounds = {resource.RLIMIT_CPU: cpu, resource.RLIMIT_DATA: memory, resource.RLIMIT_NOFILE: files}
     for kind, bound in bounds.items():
         hard = resource.getrlimit(kind)[1]
@@ -111,7 +111,7 @@ def limit(cpu: int, memory: int, files: int) -> None:
 
 
 def restore_signals() -> None:
-    """A program expects none ignored and none blocked."""
+    """Reset all signals: a program expects none ignored and none blocked."""
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         if signal.getsignal(number) is not signal.SIG_DFL:
             signal.signal(number, signal.SIG_DFL)
@@ -119,15 +119,15 @@ def restore_signals() -> None:
 
 
 class Family:
-    """The child and all that descend from it."""
+    """The child and all its descendants."""
 
     def __init__(self, child: int) -> None:
         self.child = child
-        self.status = 0  # as waitpid gives it, once the child has ended
+        self.status = 0  # as waitpid returns it, once the child has ended
         self.ended = False
 
     def watch(self, parent: int, grace: float) -> None:
-        """Until the child has ended by itself, or nobody is left after a TERM, or there is no time left for them."""
+        """Wait until the child has ended by itself, or no process is left after a TERM, or their time is over."""
         stopping = False
         if not LINUX:
             signal.setitimer(signal.ITIMER_REAL, LOOK_FOR_PARENT, LOOK_FOR_PARENT)
@@ -141,14 +141,14 @@ class Family:
                 signal.setitimer(signal.ITIMER_REAL, max(grace, LOOK_AGAIN))
 
     def end(self) -> None:
-        """Kill until nobody is left: what was born while we looked is found the next time."""
+        """Kill until no process is left: those born during a pass are found in the next."""
         while self.reap():
             self.send(signal.SIGKILL)
             signal.setitimer(signal.ITIMER_REAL, LOOK_AGAIN)
             signal.sigwait({signal.SIGCHLD, signal.SIGALRM})
 
     def reap(self) -> bool:
-        """Take note of who has ended. Is anybody left? On Linux descendants are our children sooner or later."""
+        """Reap ended processes; return whether any is left. On Linux descendants are our children sooner or later."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -177,15 +177,15 @@ class Family:
 
 
 def kill(members: list[tuple[int, int]], number: int = signal.SIGKILL) -> None:
-    """By group first: that is one step for all its members, and none of them can fork its way out of it."""
+    """Kill by group first: that is one step for all its members, and none of them can escape it by a fork."""
     groups = {group for _, group in members} - {os.getpgrp(), 0}
     for target in [*(-group for group in groups), *(pid for pid, _ in members)]:
-        with suppress(OSError):  # already gone, or another user's by now
+        with suppress(OSError):  # already gone, or owned by another user by now
             os.kill(target, number)
 
 
 def descendants(of: int = 0) -> list[tuple[int, int]]:
-    """Process and group numbers of whoever descends from a process, or from this one, by what /proc says of parents."""
+    """Process and group numbers of all descendants of a process, or of this one, by the parents in /proc."""
     children: dict[int, list[tuple[int, int]]] = {}
     with os.scandir("/proc") as entries:
         for pid in [int(entry.name) for entry in entries if entry.name.isdigit()]:

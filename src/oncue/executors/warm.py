@@ -19,12 +19,12 @@ from oncue.executors.port import ProcessLost, TaskFailed, Work
 from oncue.settings import Settings
 
 TEMPLATE = ("-P", "-m", "oncue.executors.template")
-LAST_WORDS = 1.0  # seconds that a process which fell silent has to end by itself
-LONGEST_WORD = 200  # bytes of what it says of itself, on a line that only we read
+LAST_WORDS = 1.0  # seconds for a process that closed its line to end by itself
+LONGEST_WORD = 200  # bytes of its own reports, on a socket that only we read
 
 
 class WarmProcess:
-    """Gives each run a process of its own, one at a time. Whatever was not answered with Done or Failed ends it."""
+    """Gives each run a process of its own, one at a time. A run without a Done or Failed ends the warm process."""
 
     def __init__(self, contained: Contained, orders: socket.socket, limits: Limits, log_cap: int) -> None:
         self.limits = limits
@@ -39,13 +39,13 @@ class WarmProcess:
         return not self._worn and self._contained.running and not self._is_hung_up()
 
     def _is_hung_up(self) -> bool:
-        """One that is idle says nothing: if there is something to read, it is gone, and we had yet to notice."""
+        """Whether it is gone unnoticed: an idle process sends nothing, so anything to read is the end of the socket."""
         waiting = select.poll()
         waiting.register(self._orders.fileno(), select.POLLIN)
         return bool(waiting.poll(0))
 
     async def run(self, work: Work) -> bytes | None:
-        """Nothing of the run is left when this ends, and no process either unless by result or TaskFailed."""
+        """Execute a run. Nothing of it is left when this ends, nor is this process, unless by result or TaskFailed."""
         conversation = await converse(work.reports, self._log_cap)
         try:
             answer = await self._asked(conversation, work)
@@ -64,14 +64,14 @@ class WarmProcess:
                 raise TaskFailed(kind, message, retry=retry, after=after)
 
     async def stop(self) -> None:
-        """TERM, the grace, KILL; then nothing of it is left, here or there."""
+        """Send TERM, wait for the grace, send KILL; then nothing of it is left, here or there."""
         self._worn = True
         await self._contained.stop()
         self._orders.close()
 
     async def ready(self, settings: Settings) -> None:
-        """When it has imported the tasks, or has found that it cannot. ProcessLost: it died of that."""
-        # Where the store is and how to get in is not for code that runs apart from us.
+        """Wait until it has imported the tasks, or has found that it cannot. ProcessLost: it died of that."""
+        # The address of the store and its credentials are not for code that runs in another process.
         told = msgspec.json.encode(msgspec.structs.replace(settings, engine="")) + b"\n"
         try:
             await asyncio.get_running_loop().sock_sendall(self._orders, told)
@@ -88,11 +88,11 @@ class WarmProcess:
         answer = await conversation.listen()
         if answer is None:
             raise ProcessLost(await self._how_it_ended())
-        await self._over()  # only then nothing that the run has started can do anything any more
+        await self._over()  # only then no process that the run has started can do anything any more
         return answer
 
     async def _over(self) -> Ending:
-        """How the run's process has ended, when nothing of it is left."""
+        """Return how the run's process has ended, when nothing of it is left."""
         if said := await self._hear():
             try:
                 return Ending.told(said)
@@ -109,7 +109,7 @@ class WarmProcess:
             return ""
 
     async def _stop_run(self, conversation: Conversation) -> None:
-        """The run is told and has the grace to save a checkpoint and say a last word."""
+        """Stop the run, which has the grace to save a checkpoint and write last log lines."""
         listening = asyncio.ensure_future(conversation.listen())
         await self._contained.stop()
         listening.cancel()
@@ -125,7 +125,7 @@ class WarmProcess:
 
 
 async def start_process(settings: Settings, limits: Limits, folder: str) -> WarmProcess:
-    """Ready for a run when this returns."""
+    """Start a process. It is ready for a run when this returns."""
     orders, theirs = socket.socketpair()
     orders.setblocking(False)
     try:
@@ -135,7 +135,7 @@ async def start_process(settings: Settings, limits: Limits, folder: str) -> Warm
             cwd=folder,
             limits=limits,
             grace=settings.stop_grace,
-            stdout=asyncio.subprocess.DEVNULL,  # what the tasks print when imported, our own import has printed
+            stdout=asyncio.subprocess.DEVNULL,  # our own import has printed what tasks print when imported
             stderr=asyncio.subprocess.DEVNULL,
             fds=[theirs.fileno()],
         )

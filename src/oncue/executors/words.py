@@ -1,11 +1,11 @@
-"""What a worker and a process of its own say to each other: lines of JSON over a socket.
+"""Messages between a worker and a process of its own: lines of JSON over a socket.
 
-A process that waits for runs gets its Settings, says that it is `ready`, and is then handed, for each run, the ends of
-a line and of a pipe that were made for this run. It answers, when nothing is left of the run, how its process ended,
-in the words of a warden.
+A process that waits for runs gets its Settings, says that it is `ready`, and then receives, for each run, the ends of a
+socket and of a pipe created for this run. When nothing is left of the run, it answers how the run's process ended, in
+the words of a warden.
 
-On the line of a run the worker sends a Run. The run's process says any number of Progress and Save (each of which is
-answered with Kept), then Done or Failed. What user code prints takes the pipe.
+On the socket of a run the worker sends a Run. The run's process sends any number of Progress and Save (each Save is
+answered with Kept), then Done or Failed. What user code prints goes through the pipe.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from oncue.context import RunInfo
 from oncue.domain.instants import Duration
 
-LONGEST_LINE = 16 * 1024 * 1024
+LONGEST_LINE = 16 * 1024 * 1024  # bytes
 RUN = b"r"  # comes with two descriptors
 
 
@@ -27,7 +27,7 @@ class Run(msgspec.Struct, tag="run", frozen=True):
 
 
 class Kept(msgspec.Struct, tag="kept", frozen=True):
-    """To the process: the checkpoint is kept, or `problem` says why it is not."""
+    """To the process: the checkpoint is saved, or `problem` says why it is not."""
 
     problem: str | None = None
 
@@ -58,7 +58,7 @@ FromProcess = Progress | Save | Done | Failed
 
 
 def ready(left: str) -> bytes:
-    """`left`: what importing the tasks left behind, and why each run needs a process that was started for it."""
+    """Build `ready`. `left`: what importing the tasks left behind, and why each run needs a process started for it."""
     return f"ready {left}\n".encode()
 
 

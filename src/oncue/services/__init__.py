@@ -1,1 +1,1 @@
-"""The roles: each file one service with a `run_once`; `loop.py` runs them all."""
+"""The roles: each file is one service with a `run_once`; `loop.py` runs them all."""

@@ -1,4 +1,4 @@
-"""The attempts a worker has going: started, stopped when told to or when their time is over, and what each came to."""
+"""A worker's active attempts: start them, stop them on request or on timeout, and report each outcome."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from oncue.tasks import Isolation, Task, Tasks
 
 LOOK_AFTER = Duration(50 * MILLISECOND)
 IDLE = Duration(5 * SECOND)
-TO_GIVE_WAY = Duration(5 * SECOND)  # for what was asked to, before others are asked instead
-LAST_CHANCE = Duration(SECOND // 2)  # beyond the grace that executors give, before an attempt is left behind
+TO_GIVE_WAY = Duration(5 * SECOND)  # for a preempted run to stop, before other runs are preempted instead
+LAST_CHANCE = Duration(SECOND // 2)  # after the executors' grace, before an attempt is left behind
 
 UNTOLD = "what this attempt came to could not be made out; the worker's log tells why"
 
-End = Settlement | Claimed  # what an attempt came to; or the run itself, to be handed back as if never claimed
+End = Settlement | Claimed  # an attempt's outcome; or the run itself, to return to the queue as if never claimed
 
 PLAIN = Resources()
 
@@ -52,7 +52,7 @@ class Stop(Enum):
 
 
 class ActiveAttempt:
-    """One attempt under way."""
+    """One active attempt."""
 
     __slots__ = (
         "begun",
@@ -75,12 +75,12 @@ class ActiveAttempt:
         self.size = PLAIN if spec.resources == PLAIN else spec.resources.size_class()  # as its class says
         self.kind = kind
         self.reports = reports
-        self.started_at = run.claimed_at  # what the store says while it runs must stay true when it has ended
+        self.started_at = run.claimed_at  # as the store shows it while it runs: it must not change at the end
         self.deadline = Instant(0)  # by the monotonic clock
-        self.begun = False  # until then a cancel would end its asyncio task before that could say what became of it
+        self.begun = False  # until then a cancel would end its asyncio task before the task could report an outcome
         self.stop: Stop | None = None
         self.told_at = Instant(0)
-        self.stoppable = True  # False: a thread, which can only be asked
+        self.stoppable = True  # False: a thread, which can only be asked to stop
         self.task: asyncio.Task[None] | None = None
 
 
@@ -115,7 +115,7 @@ class Attempts:
         self._stop_grace = stop_grace
         self._chance = chance
         self._active: dict[RunId, ActiveAttempt] = {}
-        self._loop = asyncio.get_running_loop()  # kept: to ask for it takes a call of the system
+        self._loop = asyncio.get_running_loop()  # cached: asking for it takes a system call
         self.capacity = capacity
 
     def __len__(self) -> int:
@@ -123,16 +123,17 @@ class Attempts:
 
     @property
     def left_behind(self) -> int:
-        """Attempts that would not stop and may still run."""
+        """The number of attempts that did not stop and may still run."""
         return sum(self.capacity.left.values())
 
     def __iter__(self) -> Iterator[ActiveAttempt]:
         return iter(list(self._active.values()))
 
     def start(self, runs: Iterable[Claimed]) -> None:
-        """Only what a claim returned may come here. Never raises: what cannot be started has failed.
+        """Start claimed runs; callers pass only what a claim returned. Never raises: a run that cannot start has
+        failed.
 
-        But for what a newer oncue made and this one cannot read: that is another's to start.
+        Exception: a run of a newer oncue that this version cannot read is left to other workers.
         """
         monotonic = self._clock.monotonic()
         none_before = not self._active
@@ -155,7 +156,7 @@ class Attempts:
             return
         active = ActiveAttempt(run, spec, task.takes, reports)
         if not self.capacity.fits(active.kind, active.size, Priority.HIGH):
-            self._ended(run)  # its claim was in doubt for a while, and its place is another's by now
+            self._ended(run)  # its claim was in doubt for a while, and another run has its slot now
             return
         active.deadline = Instant(monotonic + spec.timeout)
         executor = self._alone if must_run_alone(run.losses) else self._executors[task.isolation]
@@ -165,15 +166,16 @@ class Attempts:
         active.task = self._loop.create_task(self._attempt(active, executor, work))
 
     def stop(self, run_id: RunId, why: Stop) -> None:
-        """Tell an attempt to stop. A second reason does not replace the first, unless that was only to give way.
+        """Tell an attempt to stop. A second reason does not replace the first, unless the first is a preemption.
 
-        To be handed back it must have stopped for certain: a thread is asked, and it is not handed back while it runs.
+        A run returns to the queue only when it has certainly stopped: a thread is asked, and its run does not return to
+        the queue while the thread runs.
         """
         active = self._active.get(run_id)
         if active is None or active.stop not in (None, Stop.PREEMPTED) or active.stop is why or active.task is None:
             return
         only_asked = not active.stoppable and why in (Stop.DRAINING, Stop.PREEMPTED)
-        stopping = active.stoppable and active.stop is not None  # and must not be disturbed while it cleans up
+        stopping = active.stoppable and active.stop is not None  # it cleans up and must not be disturbed
         active.stop = why
         active.told_at = self._clock.monotonic()
         active.reports.tell_to_stop()
@@ -183,10 +185,10 @@ class Attempts:
             active.task.cancel()
 
     def make_room(self, kind: Isolation, size: Resources) -> bool:
-        """Something of high priority waits and there is no room for it: those that may give way do, if that helps.
+        """Preempt runs for a waiting high-priority run that does not fit, if that helps.
 
-        No more than it needs, and those first that lose least: of the lowest priority, and started last.
-        Who was asked lately counts as giving way; a thread may take its time.
+        Preempts no more runs than needed, and first those that lose least: lowest priority, then started last. Recently
+        preempted runs count as stopping; a thread may take its time.
         """
         now, lately = self._clock.now(), self._clock.monotonic() - TO_GIVE_WAY
         asked = [one for one in self if one.stop is Stop.PREEMPTED and one.told_at > lately]
@@ -199,18 +201,18 @@ class Attempts:
         return chosen is not None
 
     def forget(self) -> list[Claimed]:
-        """What is still going and cannot be waited for. It is another's to say what becomes of these.
+        """Drop the active attempts that cannot be waited for, and return their runs, whose outcomes others write.
 
-        Not those that have ended and only write their last words: what they came to is on its way.
+        Attempts that have ended and only write their last log lines stay: their outcomes are about to be settled.
         """
         left = [active for active in self if active.task is not None]
         for active in left:
             del self._active[active.run.run_id]
-            self.capacity.leave(active.kind, active.run.uid)  # until it comes back, if it does before we end
+            self.capacity.leave(active.kind, active.run.uid)  # until it ends, if it does before this process ends
         return [active.run for active in left]
 
     async def run_once(self) -> Duration:
-        """Deadlines: of attempts, and of those that were told to stop and did not."""
+        """Enforce the deadlines of attempts, and of attempts that were told to stop and did not."""
         now = self._clock.monotonic()
         for active in self:
             if active.deadline <= now and active.task is not None:
@@ -221,16 +223,17 @@ class Attempts:
         return LOOK_AFTER if self._active else IDLE
 
     async def _attempt(self, active: ActiveAttempt, executor: Executor, work: Work) -> None:
-        """From start to end: run it, see what it came to, keep its log, hand on what is to be written.
+        """Run one attempt from start to end: execute it, determine its outcome, keep its log, pass on what is to be
+        written.
 
-        Whatever is raised on the way, it has an end: nothing that can raise is outside the guard.
+        The attempt has an outcome whatever is raised: nothing that can raise is outside the guard.
         """
         end: End | None = None
         try:
             active.begun = True
             try:
                 if active.stop is not None:
-                    raise asyncio.CancelledError  # told to stop before it could begin
+                    raise asyncio.CancelledError  # told to stop before it began
                 result = await executor.run(work)
                 end = self._succeeded(active, result)
             except asyncio.CancelledError as stopped:
@@ -238,7 +241,7 @@ class Attempts:
                 end = self._stopped(active)
             except BaseException as error:
                 end = self._failed(active, error)
-            active.task = None  # what it came to is known: from here on nothing stops it
+            active.task = None  # its outcome is known: from here on nothing stops it
             if active.reports in self._reporting and self._is_ours(active):
                 await self._reporting.last_words(active.reports)
         except BaseException as error:
@@ -247,10 +250,10 @@ class Attempts:
         if self._is_ours(active):
             self._end(active, end or attempt.given_up(active.run, active.started_at, self._clock.now(), UNTOLD))
         else:
-            self.capacity.came_back(active.kind, active.run.uid)  # it was settled without us, and is over at last
+            self.capacity.came_back(active.kind, active.run.uid)  # it was settled without us, and has now ended
 
     def _is_ours(self, active: ActiveAttempt) -> bool:
-        """It was not settled without us. There may be a later attempt of the same run."""
+        """Whether it was not settled without us. The same run may have a later attempt."""
         return self._active.get(active.run.run_id) is active
 
     def _end(self, active: ActiveAttempt, end: End) -> None:
@@ -264,17 +267,17 @@ class Attempts:
         self._end(active, self._stopped(active))
 
     def _note_left(self, active: ActiveAttempt, stopped: asyncio.CancelledError) -> None:
-        """A thread goes on without its attempt. It counts against its user until it ends."""
+        """Count a thread that outlives its attempt. It counts against its user until it ends."""
         if isinstance(stopped, LeftBehind):
             self.capacity.leave(active.kind, active.run.uid)
             stopped.over.add_done_callback(lambda _: self.capacity.came_back(active.kind, active.run.uid))
 
-    # ------------------------------------------------------------------------------------------------ what it came to
+    # --------------------------------------------------------------------------------------------------------- outcomes
 
     def _succeeded(self, active: ActiveAttempt, result: bytes | None) -> End:
         noticed = active.reports.noticed or (active.task is not None and active.task.cancelling() > 0)
         if active.stop is Stop.TIMED_OUT or (active.stop is not None and noticed):
-            return self._stopped(active)  # it came to an end of its own, but not to the end of its work
+            return self._stopped(active)  # it returned, but did not finish its work
         return attempt.succeeded(active.run, active.started_at, self._clock.now(), result)
 
     def _stopped(self, active: ActiveAttempt) -> End:
@@ -347,5 +350,5 @@ def _unstartable(run: Claimed, worker_id: WorkerId, now: Instant, error: Excepti
         return attempt.failed(
             run, Spec("?"), worker_id, start, now, error_type=kind_of(error), error=why, luck=0.0, retry=False
         )
-    except Exception:  # not even what is stored of it can be read
+    except Exception:  # not even its stored data can be read
         return attempt.given_up(run, start, now, why)

@@ -1,4 +1,4 @@
-"""A worker's mail: runs it holds that somebody wants stopped."""
+"""A worker's cancel requests: active runs that it has to stop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.engines.port import Engine
 from oncue.services.attempts import Attempts, Stop
 
-EVERY = Duration(500 * MILLISECOND)  # a hint is quicker, but may be lost
+POLL_INTERVAL = Duration(500 * MILLISECOND)  # a hint is faster, but may be lost
 IDLE = Duration(5 * SECOND)
 
 
@@ -24,4 +24,4 @@ class CancelInbox:
             return IDLE
         for request in await self._engine.fleet.cancel_requests(self._worker_id):
             self._attempts.stop(request.run_id, Stop.CANCELLED)
-        return EVERY
+        return POLL_INTERVAL

@@ -1,4 +1,4 @@
-"""What a worker has to give, what is taken of it, and who may have the rest."""
+"""A worker's capacity: how much it has, how much is taken, and which users may take the rest."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from oncue.domain.ids import UserNumber
 from oncue.domain.placement import Priority, Resources
 from oncue.tasks import Isolation
 
-MOST_FOR_ONE = 0.8  # of the places that all may have, while others wait
-MOST_LEFT = 8  # by all who never did it before, of a worker that says nothing else
+MOST_FOR_ONE = 0.8  # of the slots that all priorities share, while other users wait
+MOST_LEFT = 8  # attempts left by users who had left none before, unless the worker sets another limit
 
-Left = tuple[Isolation, UserNumber]  # of what kind, and whose
+Left = tuple[Isolation, UserNumber]  # the kind, and the user
 
 
 class Capacity:
-    """Places of each kind, and cpu and memory for whoever asks for them. Whatever is taken is given back, always.
+    """Slots of each kind, and cpu and memory for runs that ask for them. Whatever is taken is always given back.
 
-    What does not stop when told to is **left** behind. It takes no place, so that nobody else suffers, until as much of
-    a kind is left as there are places. But it counts against its user: in what one may hold while others wait; and who
-    has left more than wears a worker out gets no place of that kind until some of it has ended. Who has worn out a
-    worker before this one is **known for it**: what such a user runs and has left here is at most half of that.
+    An attempt that does not stop when told to is **left** behind. It takes no slot, so that no other user suffers,
+    until as many of a kind are left as there are slots. But it counts against its user: towards what one user may hold
+    while others wait; and a user who has left more than wears a worker out gets no slot of that kind until some of
+    these attempts have ended. A user who wore out a worker before this one is **known for it**: this user's active and
+    left attempts here are at most half of that number.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class Capacity:
         self._size = dict(places)
         self._free = dict(places)
         self._reserved = {kind: int(size * reserved) for kind, size in places.items()}
-        offered = resources.size_class()  # as runs are counted
+        offered = resources.size_class()  # in the units that runs are counted in
         self._cpu = offered.cpu_milli
         self._memory = offered.memory_mb
         self._held: dict[Isolation, dict[UserNumber, int]] = {kind: {} for kind in places}
@@ -44,16 +45,16 @@ class Capacity:
         self.known_for_it: frozenset[Left] = frozenset()
 
     def copy(self) -> Capacity:
-        """To try out what would fit."""
+        """Copy it, to try what would fit."""
         other = copy(self)
         other._free = dict(self._free)
         other._held = {kind: dict(held) for kind, held in self._held.items()}
         return other
 
     def how_many(self, kind: Isolation, size: Resources, priority: Priority) -> int:
-        """So many of this size there is room for now. The last places are kept for what is of high priority.
+        """How many runs of this size fit now. The last slots are reserved for high-priority runs.
 
-        But what needs so many that some of these are among them gets them when it is alone: else it would never run.
+        But a large run that needs some of the reserved slots gets these when it is alone: else it would never run.
         """
         kept = 0 if priority is Priority.HIGH else min(self._reserved[kind], self._size[kind] - size.slots)
         many = (self._free[kind] - kept) // size.slots
@@ -67,7 +68,7 @@ class Capacity:
         return self.how_many(kind, size, priority) > 0
 
     def short_of(self, kind: Isolation, size: Resources) -> Resources:
-        """What would have to be given back for it to fit."""
+        """What must be given back for this run to fit."""
         return Resources(
             max(0, size.cpu_milli - self._cpu) if size.cpu_milli else 0,
             max(0, size.memory_mb - self._memory) if size.memory_mb else 0,
@@ -98,20 +99,20 @@ class Capacity:
             del held[uid]
 
     def has_enough(self, kind: Isolation, uid: UserNumber) -> bool:
-        """This user holds as much as one may while others wait."""
+        """Whether this user holds as much as one user may while others wait."""
         holds = self._held[kind].get(uid, 0) + self.left.get((kind, uid), 0)
         return holds >= MOST_FOR_ONE * (self._size[kind] - self._reserved[kind])
 
     # ------------------------------------------------------------------------------------------- what does not stop
 
     def leave(self, kind: Isolation, uid: UserNumber) -> None:
-        """It runs on, though its place was given back."""
+        """Count an attempt that runs on although its slot was given back."""
         self.left[kind, uid] = self.left.get((kind, uid), 0) + 1
         if self._left_of(kind) > self._size[kind]:
             self._free[kind] -= 1
 
     def came_back(self, kind: Isolation, uid: UserNumber) -> None:
-        """It is over at last."""
+        """Count the end of an attempt that was left behind."""
         if self._left_of(kind) > self._size[kind]:
             self._free[kind] += 1
         self.left[kind, uid] -= 1
@@ -120,22 +121,22 @@ class Capacity:
 
     @property
     def worn(self) -> bool:
-        """Another should take our place: too much is left, by users who never did it before, or by all."""
+        """Whether this worker should be replaced: too many attempts are left, by users not known for it, or by all."""
         fresh = sum(many for who, many in self.left.items() if who not in self.known_for_it)
         return fresh > self._most_left or any(self._left_of(kind) > size for kind, size in self._size.items())
 
     @property
     def worn_by(self) -> tuple[Left, ...]:
-        """Those who have done much of it."""
+        """The users who have left many attempts."""
         return tuple(who for who, many in self.left.items() if many >= self._much)
 
     @property
     def wary(self) -> bool:
-        """Somebody may be barred."""
+        """Whether any user may be barred."""
         return bool(self.left or self.known_for_it)
 
     def is_barred(self, kind: Isolation, uid: UserNumber) -> bool:
-        """This user gets nothing more of this kind here, until some of what it left has ended."""
+        """Whether this user gets no more slots of this kind here, until some of its left attempts have ended."""
         left = self.left.get((kind, uid), 0)
         if (kind, uid) in self.known_for_it:
             return left + self._held[kind].get(uid, 0) >= self._much

@@ -1,4 +1,4 @@
-"""Telling whoever watches that runs of a user changed: a hint now and then, never one for each."""
+"""Hint to watchers that runs of a user changed: now and then, never once for each run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAUSE = Duration(200 * MILLISECOND)
 
 
 class Changes:
-    """At most five sendings a second. What comes in between goes with the next; watchers look by themselves, too."""
+    """Sends at most five times a second. Changes in between go with the next hint; watchers also poll."""
 
     def __init__(self, signals: Signals, clock: Clock) -> None:
         self._signals = signals

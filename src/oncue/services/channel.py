@@ -1,4 +1,4 @@
-"""Words between a keeper and the worker process it keeps: lines of JSON over a socket that both inherit."""
+"""Messages between a supervisor and its worker process: lines of JSON over a socket that both inherit."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from oncue.settings import Settings
 
 Known = tuple[Left, Instant]  # and until when, by the monotonic clock, which all processes of a host share
 
-LONGEST_LINE = 64 * 1024 * 1024
+LONGEST_LINE = 64 * 1024 * 1024  # bytes
 
 
 class Start(msgspec.Struct, tag="start", frozen=True):
-    """To the worker: who it is, and how it is set up."""
+    """To the worker: its id and its settings."""
 
     worker_id: WorkerId
     settings: Settings
-    known_for_it: tuple[Known, ...] = ()  # who wore out workers before it
+    known_for_it: tuple[Known, ...] = ()  # users who wore out earlier workers
 
 
 class Beaten(msgspec.Struct, tag="beaten", frozen=True):
-    """To the worker: a beat that was asked for at this instant (monotonic) has arrived, and where it stands."""
+    """To the worker: the heartbeat sent at this instant (monotonic) has arrived; and its position among its peers."""
 
     asked_at: Instant
     place: int = 0
@@ -36,9 +36,9 @@ class Beaten(msgspec.Struct, tag="beaten", frozen=True):
 
 
 class Drain(msgspec.Struct, tag="drain", frozen=True):
-    """To the worker: finish what you have, take nothing new. `at_once`: do not wait, hand everything back.
+    """To the worker: finish active runs, take no new ones. `at_once`: do not wait, return all runs to the queue.
 
-    `replaced`: another has taken its place, so that there is no hurry. What runs may take the time it takes.
+    `replaced`: another worker has taken over, so there is no hurry. Active runs may take as long as they need.
     """
 
     at_once: bool = False
@@ -46,29 +46,29 @@ class Drain(msgspec.Struct, tag="drain", frozen=True):
 
 
 class Ready(msgspec.Struct, tag="ready", frozen=True):
-    """From the worker: it is registered, beat for it; and again whenever what it can run has changed."""
+    """From the worker: it is registered, send heartbeats for it; and again whenever the classes it can run change."""
 
     classes: tuple[ClassId, ...]
 
 
 class Alive(msgspec.Struct, tag="alive", frozen=True):
-    """From the worker: its loop still turns."""
+    """From the worker: its event loop is not blocked."""
 
 
 class Worn(msgspec.Struct, tag="worn", frozen=True):
-    """From the worker: another should take its place. Too much goes on here that cannot be stopped, left by these."""
+    """From the worker: replace it. Too many attempts run here that cannot be stopped, left by these users."""
 
     left_by: tuple[Left, ...]
 
 
 class Unusable(msgspec.Struct, tag="unusable", frozen=True):
-    """From the worker: it cannot start like this, and starting it again will not help."""
+    """From the worker: it cannot start with this configuration, and a restart will not help."""
 
     problem: str
 
 
 class Unstopped(msgspec.Struct, tag="unstopped", frozen=True):
-    """From the worker, its last words: runs it could not stop; once it is gone they can be handed back."""
+    """From the worker, its last message: runs it could not stop; once it has exited they can return to the queue."""
 
     runs: tuple[Claimed, ...]
 
@@ -79,7 +79,7 @@ Said = TypeVar("Said")
 
 
 class Channel:
-    """One end. Receiving ends with None when the other side is gone; so does sending, silently."""
+    """One end of the channel. Receiving returns None when the other side is gone; sending then does nothing."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, kinds: object) -> None:
         self._reader = reader

@@ -1,4 +1,4 @@
-"""Who goes next, of all that is known to be due: by rank, and when work is late every other one in turn by user."""
+"""Choose the next run among those known to be due: by rank, and when work is late every other one by user in turn."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from oncue.domain.placement import HEAD_START, ClassKey, Priority
 from oncue.services.capacity import Capacity
 from oncue.tasks import Isolation
 
-ENOUGH = 2_000  # due and known, of one class: no need to look for more
-# What asks for more than a place waits so long before room is kept for it, and so much longer on the next worker.
-# As soon as it is certain that nobody has room for it, if it is high.
+ENOUGH_DUE = 2_000  # due runs known of one class: no need to read more
+# A run that needs more than a single slot waits this long before capacity is reserved for it, and KEEP_NEXT longer on
+# each further worker. A high-priority one: as soon as it is certain that no worker has capacity for it.
 KEEP_AFTER = {
     Priority.HIGH: Duration(200 * MILLISECOND),
     Priority.NORMAL: Duration(2 * SECOND),
@@ -28,19 +28,19 @@ FIRST = Duration(-NEVER)
 
 
 class Peers:
-    """Where this worker stands among all that live, so that they do not all do the same thing for one run."""
+    """This worker's position among all live workers, so that they do not all do the same for one run."""
 
     def __init__(self) -> None:
         self.place = 0
         self.count = 1
 
     def turn(self, run_id: RunId) -> int:
-        """0: it is the first to do something for this run."""
+        """The position of this worker for this run. 0: it acts first."""
         return (run_id.int + self.place) % self.count
 
 
 class DueRun(msgspec.Struct, frozen=True, eq=False):
-    """A run that was seen waiting. Not a reservation: by its instant it may be gone."""
+    """A run that was seen waiting. Not a reservation: when it is due it may be gone."""
 
     run_id: RunId
     uid: UserNumber
@@ -54,17 +54,17 @@ class DueRun(msgspec.Struct, frozen=True, eq=False):
 
 
 class InOrder:
-    """Runs by due: those that are due and wait for room, then those to come.
+    """Runs by due time: those that are due and wait for capacity, then future ones.
 
-    They come in order, nearly always, and leave from the front. So a list does, where a heap sifts for each of them.
+    They nearly always arrive in order, and leave from the front. So a list is enough, where a heap would sift for each.
     """
 
     __slots__ = ("_first", "_runs", "_to_come")
 
     def __init__(self) -> None:
         self._runs: list[tuple[Instant, int, DueRun]] = []
-        self._first = 0  # those before it have left
-        self._to_come = 0  # from here on
+        self._first = 0  # runs before this index have left
+        self._to_come = 0  # future runs start at this index
 
     def add(self, run: DueRun) -> None:
         entry = (run.due, run.order, run)
@@ -81,11 +81,11 @@ class InOrder:
 
     def drop_first(self) -> None:
         self._first += 1
-        if self._first >= ENOUGH:
+        if self._first >= ENOUGH_DUE:
             self.keep_of_due(self.due())
 
     def due(self) -> list[DueRun]:
-        """Those that were when they were last asked for."""
+        """The runs that were due at the last call of `first_due`."""
         return [run for _, _, run in self._runs[self._first : self._to_come]]
 
     def how_many_due(self) -> int:
@@ -96,11 +96,11 @@ class InOrder:
         return self._first == len(self._runs)
 
     def next_due(self) -> Instant | None:
-        """Of those to come."""
+        """The due time of the first future run."""
         return self._runs[self._to_come][0] if self._to_come < len(self._runs) else None
 
     def keep_of_due(self, runs: list[DueRun]) -> None:
-        """Only these of the due ones, which are in order."""
+        """Keep only these of the due runs; they are in order."""
         self._runs[: self._to_come] = [(run.due, run.order, run) for run in runs]
         self._first, self._to_come = 0, len(runs)
 
@@ -115,17 +115,17 @@ class ClassQueue:
         self.size = key.size
         self.priority = key.priority
         self.big = key.size.slots > 1 or key.size.cpu_milli > 0 or key.size.memory_mb > 0
-        self.handicap = HEAD_START[key.priority]  # from due to rank
-        self.paused = False  # its queue is: nothing of it can be claimed
-        self.runs = InOrder()  # all of one priority: by due is by rank
-        self.seen = Instant(0)  # everything due until then has been read once
+        self.handicap = HEAD_START[key.priority]  # from due time to rank
+        self.paused = False  # its queue is paused: none of its runs can be claimed
+        self.runs = InOrder()  # all have one priority: order of due time is order of rank
+        self.seen = Instant(0)  # every run due until then has been read once
 
     @property
     def hungry(self) -> bool:
-        return self.runs.how_many_due() < ENOUGH and not self.paused
+        return self.runs.how_many_due() < ENOUGH_DUE and not self.paused
 
     def behind(self, now: Instant) -> bool:
-        """Something due may not have been read, and there is use for it."""
+        """Whether some due run may not have been read, and the worker needs more."""
         return self.seen < now and self.hungry
 
     @property
@@ -133,21 +133,21 @@ class ClassQueue:
         return self.handicap == FIRST
 
     def go_first(self) -> None:
-        """Others give way for its best, which therefore goes before everybody."""
+        """Put its first run before all others, because other runs were preempted for it."""
         self.handicap = FIRST
 
     def go_by_rank(self) -> None:
         self.handicap = HEAD_START[self.priority]
 
     def head(self, known: dict[RunId, DueRun], now: Instant) -> DueRun | None:
-        """The best that is due, past those that were taken in turn or found again with an earlier due."""
+        """The first due run, skipping those that were taken in turn or found again with an earlier due time."""
         while (best := self.runs.first_due(now)) is not None and known.get(best.run_id) is not best:
             self.runs.drop_first()
         return None if self.paused else best
 
 
 class Choice:
-    """What one claim asks for: chosen on a copy of the room there is, which only what is claimed will take."""
+    """The runs that one claim asks for: chosen on a copy of the capacity, since only claimed runs take capacity."""
 
     def __init__(
         self,
@@ -174,15 +174,15 @@ class Choice:
             if head is not None:
                 heads.append(head)
             else:
-                class_queue.go_by_rank()  # whoever others gave way for is gone
+                class_queue.go_by_rank()  # the run that others were preempted for is gone
         self._kept = [head for head in heads if head.class_queue.big and self._waits_long(head, peers)]
         self._heads = [(head.rank, head.order, head.class_queue) for head in heads]
         heapq.heapify(self._heads)
 
     def alternate(self, turns: list[DueRun], *, turn_first: bool) -> bool:
-        """One in turn, the best of all, one in turn. Where one has no more, the other goes on.
+        """Alternate between users' turns and rank. When one has no more runs, the other continues.
 
-        True: the next one would be in turn.
+        True: the next run would be one in turn.
         """
         in_turn, by_rank = self._in_turn(turns), self._by_rank()
         streams = deque((in_turn, by_rank) if turn_first else (by_rank, in_turn))
@@ -205,7 +205,7 @@ class Choice:
                 yield True
 
     def _by_rank(self) -> Iterator[bool]:
-        """The best of all; as many in a row as are of one line, unless others wait."""
+        """Yield the best runs by rank; several in a row from one class queue, unless other users wait."""
         one_by_one = self._others_wait or self._wary
         while self._heads:
             _, _, class_queue = heapq.heappop(self._heads)
@@ -219,13 +219,13 @@ class Choice:
             if row:
                 self._take(class_queue, row)
             head = self._head(class_queue)
-            if head is not None and (row or head.rank > next_rank):  # else there is no room: its others are as big
+            if head is not None and (row or head.rank > next_rank):  # else no capacity: its others are as big
                 heapq.heappush(self._heads, (head.rank, head.order, class_queue))
             if row:
                 yield True
 
     def _row(self, class_queue: ClassQueue, next_rank: Instant, most: int) -> list[DueRun]:
-        """Its first so many, as long as no other line's comes before them."""
+        """Its first runs, at most `most`, as long as no run of another class queue comes before them."""
         row: list[DueRun] = []
         last_due = next_rank - class_queue.handicap
         anybody = not (self._others_wait or self._kept)
@@ -239,7 +239,7 @@ class Choice:
         return row
 
     def _head(self, class_queue: ClassQueue) -> DueRun | None:
-        """Its best. Those of users who are barred go out of the others' way: the next sweep finds them again."""
+        """Its first run. Runs of barred users are dropped, so as not to block others: the next sweep finds them."""
         best = class_queue.head(self._known, self._now)
         while self._wary and best is not None and self._room.is_barred(class_queue.kind, best.uid):
             class_queue.runs.drop_first()
@@ -248,13 +248,13 @@ class Choice:
         return best
 
     def _take(self, class_queue: ClassQueue, row: list[DueRun]) -> None:
-        """Whose they are matters only while others wait or somebody may be barred: then they are taken one by one."""
+        """Take runs. Their users matter only while others wait or a user may be barred: then they come one by one."""
         self._room.take(class_queue.kind, class_queue.size, row[0].uid, len(row))
         class_queue.go_by_rank()
         self.taken += row
 
     def _may_go(self, run: DueRun) -> bool:
-        """Its user has not enough while others wait, and nobody before it waits for what it would take."""
+        """Whether its user may hold more while others wait, and no earlier run waits for the capacity it would take."""
         if self._has_enough(run):
             return False
         return not self._kept or not any(self._goes_before(kept, run) for kept in self._kept)
@@ -266,12 +266,12 @@ class Choice:
         )
 
     def _waits_long(self, head: DueRun, peers: Peers) -> bool:
-        """So long that smaller ones must not starve it."""
+        """Whether it has waited so long that smaller runs must not starve it."""
         wait = KEEP_AFTER[head.class_queue.priority] + KEEP_NEXT * peers.turn(head.run_id)
         return head.due <= self._now - wait and not self._has_enough(head)
 
     def _goes_before(self, kept: DueRun, run: DueRun) -> bool:
-        """It is before this one, still waits, and asks for something that this one would take."""
+        """Whether `kept` comes before `run`, still waits, and needs a resource that `run` would take."""
         if kept is run or kept.rank >= run.rank or self._known.get(kept.run_id) is not kept:
             return False
         big, small = kept.class_queue, run.class_queue

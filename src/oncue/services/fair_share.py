@@ -1,4 +1,4 @@
-"""Turns between users, when work is late: round after round a few runs of everybody, however much one of them has."""
+"""Turns between users when work is late: each round takes a few runs of every user, however many one user has."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from oncue.domain.run import Peeked
 from oncue.engines.port import Engine
 from oncue.services.choosing import DueRun
 
-USERS = 100  # in one round
-EACH = 10  # runs of each
-STAYS = 4  # rounds in which those whose turn it is may have none for lack of room, before others are looked at
-REST = 10  # times as long as a round took, until the next
+USERS = 100  # users in one round
+EACH = 10  # runs of each user in one round
+STAYS = 4  # rounds in which the users in turn may get no run for lack of capacity, before other users are read
+REST = 10  # times the duration of a round, until the next
 LEAST_REST = Duration(10 * MILLISECOND)
-RECENTLY = Duration(3 * SECOND)  # so long after others waited, nobody takes all the places there are
+RECENTLY = Duration(3 * SECOND)  # after other users waited, one user may not take all slots for this long
 LONG_AGO = Instant(0)
 
 
 class FairShare:
-    """A round is read with `read` and made up by `line_up`; whoever takes from `turns` says so with `took`."""
+    """A round is read with `read` and ordered by `line_up`; a caller that takes from `turns` reports it with `took`."""
 
     def __init__(self, engine: Engine, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
-        self.turns: list[DueRun] = []  # one of each user after the other, then the second of each
-        self.turn_first = True  # the next to be taken is one of these
-        self.one_more = False  # somebody's turns are used up, or somebody may have come
+        self.turns: list[DueRun] = []  # the first run of each user, then the second of each
+        self.turn_first = True  # the next run to take is one of these
+        self.one_more = False  # a user's turns are used up, or a user may have come
         self.rest_until = LONG_AGO
         self._users = 0  # in this round
-        self._after = UserNumber(0)  # where the next one begins
+        self._after = UserNumber(0)  # the user after which the next round starts
         self._stays = STAYS
-        self._late: tuple[set[UserNumber], set[UserNumber]] = (set(), set())  # users, on this way around and the last
+        self._late: tuple[set[UserNumber], set[UserNumber]] = (set(), set())  # users, in this cycle and the last
         self._others_until = LONG_AGO
 
     @property
     def others_wait(self) -> bool:
-        """More than one user has something due, or had a moment ago: whoever adds one a second finds a place."""
+        """Whether several users have due runs, or had a moment ago: a user who adds one run a second finds a slot."""
         now = self._clock.now()
         if len(self._late[0] | self._late[1]) > 1:
             self._others_until = Instant(now + RECENTLY)
@@ -47,16 +47,16 @@ class FairShare:
 
     @property
     def wanted(self) -> bool:
-        """There should be another round, as soon as we have rested."""
+        """Whether another round should follow, after the rest."""
         return self.one_more and self._users > 0
 
     def stop(self) -> None:
-        """Nothing is late."""
+        """Reset: nothing is late."""
         self.turns, self._users, self.one_more = [], 0, False
         self._late, self._others_until = (set(), set()), LONG_AGO
 
     async def read(self, classes: Sequence[ClassId], now: Instant) -> list[Peeked]:
-        """The runs of the next round, one user's after the other's. Nothing, if only one has any."""
+        """Read the runs of the next round, user by user. Empty if only one user has any."""
         self.turns, self._users, self.one_more = [], 0, False
         asked_at = self._clock.monotonic()
         found = await self._engine.running.peek_fair(classes, self._after, USERS, EACH, now)
@@ -67,7 +67,7 @@ class FairShare:
         return found.runs if len(users) > 1 else []
 
     def line_up(self, runs: Sequence[DueRun]) -> None:
-        """The best of each user first, the users in the order in which they were found."""
+        """Order the runs: the best of each user first, the users in the order in which they were found."""
         users = {uid: n for n, uid in enumerate(dict.fromkeys(run.uid for run in runs))}
         numbers: Counter[UserNumber] = Counter()
         places: list[tuple[int, int, DueRun]] = []
@@ -77,13 +77,13 @@ class FairShare:
         self.turns = [run for _, _, run in sorted(places, key=lambda place: place[:2])]
 
     def took(self, last: UserNumber, known: dict[RunId, DueRun]) -> None:
-        """Some were taken, this user's last: the next round begins after that one."""
+        """Record that runs were taken, this user's last: the next round starts after this user."""
         self.turns = [run for run in self.turns if known.get(run.run_id) is run]
         self.one_more = len({run.uid for run in self.turns}) < self._users
         self._after, self._stays = last, STAYS
 
     def _note_late(self, users: set[UserNumber], reached: UserNumber | None) -> None:
-        """Who is late; where so many have nothing due that a round does not come around, over several of them."""
+        """Record which users are late; where one round cannot cover all users, collect them over several rounds."""
         if reached is None:
             self._late = (users, set())
             return

@@ -1,6 +1,6 @@
-"""Finishes what was begun with a job that has many runs: all of them follow what it is now.
+"""Finish the change of a job that has many runs: all its runs follow its current definition and status.
 
-No scheduler is special: several may finish the same job, each a bite at a time; and several jobs take turns.
+All schedulers are equal: several may work on the same job, one batch at a time; and several jobs take turns.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.engines.hints import after_stopping
 from oncue.engines.port import Engine, Hint, Topic
 
-SELDOM = Duration(SECOND)  # nothing is claimed of such a job meanwhile: there is no hurry
-APART = Duration(10 * MILLISECOND)  # between two passes, for others to have their turn
+POLL_INTERVAL = Duration(SECOND)  # meanwhile no run of such a job is claimed: there is no hurry
+APART = Duration(10 * MILLISECOND)  # between two passes, so that other writers get their turn
 BATCH = 100  # jobs in one pass
 
 
@@ -27,4 +27,4 @@ class Finishing:
         for job_id in jobs:
             answer = await self._engine.jobs.finish(job_id, self._clock.now())
             await self._engine.signals.send([*after_stopping(answer), Hint(Topic.RUNS)])
-        return APART if jobs else SELDOM
+        return APART if jobs else POLL_INTERVAL

@@ -1,4 +1,4 @@
-"""The first admin key of a store: made exactly once, however many processes start together, and not lost by a crash."""
+"""The first admin key of a store: created exactly once, however many processes start together, and kept in a crash."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ USER = "admin"
 
 
 async def first_key(engine: Engine, clock: Clock, data_dir: Path) -> str | None:
-    """The key, if this call made it. It is in the data directory then, readable by its owner only.
+    """Return the key if this call created it. The key is then in the data directory, readable by its owner only.
 
-    It is written down before it counts, so a crash in between leaves a file that the next start completes.
+    It is written to a file before it is stored, so a crash in between leaves a file that the next start completes.
     """
     if await engine.accounts.keys():
         return await _left_by_a_crash(engine, data_dir)
@@ -28,19 +28,19 @@ async def first_key(engine: Engine, clock: Clock, data_dir: Path) -> str | None:
     if await engine.accounts.add_first_key(key):
         return _completed(written, text)
     written.unlink(missing_ok=True)
-    return await _left_by_a_crash(engine, data_dir)  # or by who was first, and has not come to complete it
+    return await _left_by_a_crash(engine, data_dir)  # or by the process that was first and has not completed it yet
 
 
 async def _left_by_a_crash(engine: Engine, data_dir: Path) -> str | None:
     for written, text in _written_down(data_dir):
         if await engine.accounts.key(key_hash(text)) is not None:
             return _completed(written, text)
-        written.unlink(missing_ok=True)  # somebody else's was first
+        written.unlink(missing_ok=True)  # another process's key was first
     return None
 
 
 def _completed(written: Path, text: str) -> str | None:
-    """None: somebody who started with us was quicker, and has told it."""
+    """None: a process that started at the same time was first and has shown it."""
     try:
         written.replace(written.with_name(FILE))
     except FileNotFoundError:
@@ -51,7 +51,7 @@ def _completed(written: Path, text: str) -> str | None:
 def _written_down(data_dir: Path) -> list[tuple[Path, str]]:
     found = []
     for file in sorted(data_dir.glob(f"{FILE}.*")):
-        with suppress(FileNotFoundError):  # who wrote it, or another who found it, was quicker
+        with suppress(FileNotFoundError):  # its writer, or another process that found it, was first
             found.append((file, file.read_text().strip()))
     return found
 

@@ -1,4 +1,4 @@
-"""Hints from the store, handed to whoever they concern. Lost ones cost a poll's delay, nothing else."""
+"""Pass hints from the store to the loops they concern. A lost hint costs a poll's delay, nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Listening:
         self._concerns = concerns
 
     async def run(self) -> None:
-        """Until cancelled, or until the engine is closed."""
+        """Run until cancelled, or until the engine is closed."""
         async for hint in self._signals.listen():
             act = self._concerns.get(hint.topic)
             if act is not None:

@@ -1,4 +1,4 @@
-"""The one loop under every service: call `run_once`, wait as long as it says, end when told to."""
+"""The loop of every service: call `run_once`, wait as long as it says, end when told to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oncue.domain.instants import SECOND, Duration
 
 LONGEST_WAIT = Duration(5 * SECOND)
 AFTER_AN_ERROR = Duration(SECOND)
-WHILE_AWAY = Duration(SECOND // 5)  # the store may be back any moment, and work waits for it
+WHILE_AWAY = Duration(SECOND // 5)  # the database may be available again any moment, and work waits for it
 
 log = structlog.get_logger()
 
@@ -22,12 +22,12 @@ class Service(Protocol):
     name: str
 
     async def run_once(self) -> Duration:
-        """Do what there is to do; say how long from now there will be nothing more. 0: come back at once."""
+        """Do the pending work; return how long there will be nothing more to do. 0: call again at once."""
         ...
 
 
 class Loop:
-    """Waits are monotonic and capped: no jump of any clock and no lost wake-up can put a service to sleep for good."""
+    """Runs a service. Waits are monotonic and capped: no clock step or lost wake-up makes a service sleep for good."""
 
     def __init__(self, service: Service, clock: Clock) -> None:
         self._service = service
@@ -41,11 +41,11 @@ class Loop:
         return self._service.name
 
     def wake(self) -> None:
-        """Something happened: run again without waiting."""
+        """Run again without waiting, because something happened."""
         self._wanted.set()
 
     def stop(self) -> None:
-        """End after the pass that is under way."""
+        """End after the current pass."""
         self._stopping = True
         self._wanted.set()
 
@@ -59,7 +59,7 @@ class Loop:
                 await asyncio.sleep(0)
 
     async def _pass(self) -> Duration:
-        """Whatever goes wrong in one pass, there is a next one: this is the edge where errors end."""
+        """Run one pass. Every error ends here, so that there is always a next pass."""
         try:
             wait = await self._service.run_once()
         except StoreUnavailable as away:

@@ -1,4 +1,4 @@
-"""Decides what becomes of occurrences that are due while a run of their job is in the way: at the due instant."""
+"""Decide about occurrences that are due while a run of their job blocks them: at the due instant."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from oncue.engines.hints import after_stopping
 from oncue.engines.port import Engine
 from oncue.engines.refusals import Refusal, apart
 
-# Held runs are looked at this much ahead, and at least this often: so the instant of each is known before it comes.
+# Held runs are read this much ahead, and at least this often: so each due instant is known before it comes.
 AHEAD = Duration(SECOND)
-APART = Duration(50 * MILLISECOND)  # between two passes, however many instants lie close together
-FEWEST, MOST = 500, 20_000  # held runs in one look
+APART = Duration(50 * MILLISECOND)  # between two passes, however close together the instants are
+MIN_HELD_READ, MAX_HELD_READ = 500, 20_000  # held runs in one read
 WITHDRAWN_AT_ONCE = 1_000  # in one transaction
 
 log = structlog.get_logger()
@@ -29,14 +29,14 @@ class Overlap:
     def __init__(self, engine: Engine, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
-        self._limit = FEWEST
+        self._limit = MIN_HELD_READ
 
     async def run_once(self) -> Duration:
         now = self._clock.now()
         held = await self._engine.planning.overdue(self._limit, Instant(now + AHEAD))
-        # Those that only wait come first, being the oldest: if they fill a look, the next one reaches further.
-        reach_further = len(held) == self._limit < MOST
-        self._limit = min(max(FEWEST, 2 * len(held)), MOST)
+        # Runs that only wait come first, being the oldest: if they fill a read, the next one reads more.
+        reach_further = len(held) == self._limit < MAX_HELD_READ
+        self._limit = min(max(MIN_HELD_READ, 2 * len(held)), MAX_HELD_READ)
         due = [run for run in held if run.wanted <= now]
         decisions = list(decide(due, now))
         await self._withdraw([one for one in decisions if isinstance(one, Withdrawal)], now)
@@ -54,12 +54,12 @@ class Overlap:
                     log.error("this run cannot be taken back", run_id=str(some[0].run_id), exc_info=answer.why)
 
     async def _displace(self, going: RunId, now: Instant) -> None:
-        """A repeat is harmless, and tells the worker again."""
+        """Cancel the active run. Repeating it is harmless, and notifies the worker again."""
         answer = await self._engine.running.cancel(None, going, now)
         if answer is not None:
             await self._engine.signals.send(after_stopping(answer))
 
 
 def _until_next(coming: Sequence[HeldRun], now: Instant) -> Duration:
-    """`coming` are in order of `wanted`."""
+    """How long until the next held run is due; `coming` is in order of `wanted`."""
     return Duration(max(APART, coming[0].wanted - now)) if coming else AHEAD

@@ -1,8 +1,8 @@
-"""Looking ahead: what comes within half a second, read into memory so that it can be claimed on the instant.
+"""Prefetch: read the runs of the next half second into memory, so that the worker can claim each at its due instant.
 
-A read reserves nothing. Three looks complete each other: a window that moves on with time and reads everything once, a
-look where a hint points, and once a second a sweep over all that is due and still waits, which finds what the other
-two have missed. When work is late there is a fourth: a few runs of every user in turn, however much one of them has.
+A read reserves nothing. Three kinds of reads complement each other: a window that moves with time and reads every run
+once; a read where a hint points; and once a second a sweep over all runs that are due and still wait, which finds what
+the other two missed. When work is late there is a fourth: a few runs of every user in turn, however many one user has.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from oncue.services.fair_share import FairShare
 from oncue.tasks import Tasks
 
 AHEAD = Duration(500 * MILLISECOND)
-POLL = Duration(250 * MILLISECOND)  # twice in what a look covers, so that a slow one leaves no hole
+POLL = Duration(250 * MILLISECOND)  # twice per window, so that a slow read leaves no gap
 SWEEP = Duration(SECOND)
-SPACING = Duration(10 * MILLISECOND)  # between looks, however many hints come
-LIMIT = 10_000  # of each class in one look
-LATE = Duration(SECOND)  # from here on users take turns
-FEW = 300  # claimed at a time while users take turns: nobody waits for a thousand of somebody else's
-PATIENCE = Duration(100 * MILLISECOND)  # before anything gives way to what is high: another worker may have room
-LEAVE_ALONE = Duration(MINUTE)  # what this worker cannot read, before it tries again
-MOST_LEFT_ALONE = 200_000  # some 40 MB; more than a worker could claim and hand back in that time
+SPACING = Duration(10 * MILLISECOND)  # between reads, however many hints come
+LIMIT = 10_000  # runs of each class in one read
+LATE = Duration(SECOND)  # from this lateness on users take turns
+FAIR_CLAIM = 300  # runs in one claim while users take turns: no user waits for a thousand runs of another
+PREEMPT_DELAY = Duration(100 * MILLISECOND)  # before a high-priority run preempts: another worker may have a slot
+LEAVE_ALONE = Duration(MINUTE)  # how long a run that this worker cannot read is ignored
+MOST_LEFT_ALONE = 200_000  # some 40 MB; more than a worker could claim and return to the queue in that time
 LONG_AGO = Instant(0)
 
 log = structlog.get_logger()
@@ -50,29 +50,29 @@ class Prefetch:
         self._paused: frozenset[str] = frozenset()
         self._class_queues: dict[
             ClassId, ClassQueue
-        ] = {}  # of the classes of which anything is known, or is still to be read
-        self._seen = LONG_AGO  # of all others, everything due until then has been read once
+        ] = {}  # of the classes with known runs, or with runs still to be read
+        self._seen = LONG_AGO  # of all other classes, every run due until then has been read once
         self._known: dict[RunId, DueRun] = {}
-        self._left_alone: dict[RunId, Instant] = {}  # and until when, by the monotonic count; in that order
+        self._left_alone: dict[RunId, Instant] = {}  # and until when, by the monotonic clock; in that order
         self._order = itertools.count()
         self._rounds = FairShare(engine, clock)
         self._took = True
         self._crowded_at = LONG_AGO
         self.peers = Peers()
-        self._asked = NEVER  # where a hint points
+        self._asked = NEVER  # the instant a hint points to
         self._look_at = self._sweep_at = self._rest_until = LONG_AGO
 
     @property
     def classes(self) -> tuple[ClassId, ...]:
-        """Those this worker can run."""
+        """The classes this worker can run."""
         return tuple(self._classes.known)
 
     def ask(self, due: Instant | None) -> None:
-        """Something is due from then on (None: anything may be): look there soon."""
+        """Read soon from this instant on, because a run is due then (None: any run may be)."""
         self._asked = min(self._asked, LONG_AGO if due is None else Instant(due - MICROSECOND))
 
     def leave_alone(self, run_id: RunId) -> None:
-        """A newer oncue made it, and this one cannot read it: it is for workers of that version."""
+        """Ignore a run of a newer oncue that this version cannot read: it is for workers of that version."""
         if not self._left_alone:
             log.warning("some runs are of a newer oncue, and left to workers of that version", run_id=str(run_id))
         self._left_alone.pop(run_id, None)
@@ -83,7 +83,7 @@ class Prefetch:
     # ---------------------------------------------------------------------------------------------------------- reading
 
     async def look(self) -> None:
-        """Read what is missing, if it is time to and there is use for it."""
+        """Read missing runs, if it is time and the worker needs them."""
         now = self._clock.now()
         if now < self._rest_until:
             return
@@ -115,16 +115,16 @@ class Prefetch:
         )
 
     def _but(self, some: set[ClassId]) -> Sequence[ClassId]:
-        """All that something may be claimed of, without these."""
+        """All classes that runs may be claimed of, without these."""
         return [class_id for class_id in self._open if class_id not in some] if some else self._open
 
     def _behind(self, now: Instant) -> bool:
-        """Something due may not have been read, and there is use for it."""
+        """Whether some due run may not have been read, and the worker needs more."""
         rest = self._seen < now and bool(self._open)
         return rest or any(class_queue.behind(now) for class_queue in self._class_queues.values())
 
     async def _refresh(self, *, queues: bool = True) -> None:
-        """New classes appear with the first job that needs them, and go. Queues are paused and resumed."""
+        """Read changes of classes and paused queues. A class appears with the first job that needs it, and may go."""
         known, paused = self._classes.known, self._paused
         await self._classes.read_new()
         if queues:
@@ -152,7 +152,7 @@ class Prefetch:
         return class_queue
 
     async def _sweep(self, now: Instant) -> None:
-        """All that is due; and whatever we know that is not among it is gone: another's, cancelled, or put off."""
+        """Read all due runs, and forget known ones not among them: they were claimed, cancelled or postponed."""
         class_queues = [class_queue for class_queue in self._class_queues.values() if class_queue.hungry]
         short, found = await self._read(self._hungry(), LONG_AGO, now)
         there = {run.run_id for run in found}
@@ -162,13 +162,13 @@ class Prefetch:
         self._drop_idle_lines()
 
     def _drop_idle_lines(self) -> None:
-        """So that a class costs something only while something of it is known."""
+        """Drop empty class queues, so that a class costs something only while one of its runs is known."""
         for class_queue in list(self._class_queues.values()):
             if class_queue.runs.empty and class_queue.seen == self._seen:
                 del self._class_queues[class_queue.class_id]
 
     async def _move_on(self, until: Instant) -> None:
-        """The stretch that nobody has read yet; nearly always the same for every class, and then one read."""
+        """Read the time range not read yet; nearly always the same for every class, and then in one read."""
         apart = {
             class_queue.class_id: class_queue
             for class_queue in self._class_queues.values()
@@ -187,7 +187,7 @@ class Prefetch:
         self._seen = until
 
     async def _take_turns(self, now: Instant) -> None:
-        """Only when work is late."""
+        """Read a round of users' turns, if work is late."""
         heads = [
             head
             for class_queue in self._class_queues.values()
@@ -203,7 +203,7 @@ class Prefetch:
     async def _read(
         self, classes: Sequence[ClassId], after: Instant, until: Instant
     ) -> tuple[dict[ClassId, Instant], list[Peeked]]:
-        """Into memory. Also returned: the classes of which there was more than fits, and how far they were read."""
+        """Read runs into memory. Return how far the classes were read that have more than the limit, and the runs."""
         if not classes:
             return {}, []
         found = await self._engine.running.peek(classes, after, until, LIMIT)
@@ -215,7 +215,7 @@ class Prefetch:
         short = {class_id: last[class_id] for class_id, n in counts.items() if n >= LIMIT}
         for class_id, at in short.items():
             class_queue = self._class_queue(class_id)
-            class_queue.seen = min(class_queue.seen, at)  # wherever it was read for: the window goes on from there
+            class_queue.seen = min(class_queue.seen, at)  # whatever it was read for: the window continues from there
         return short, found
 
     def _remember(self, found: Iterable[Peeked]) -> None:
@@ -224,13 +224,13 @@ class Prefetch:
             if run.run_id in left_alone:
                 continue
             before = known.get(run.run_id)
-            if before is None or run.due != before.due:  # what was read last is true
+            if before is None or run.due != before.due:  # the latest read counts
                 class_queue = self._class_queue(run.class_id)
                 new = known[run.run_id] = DueRun(run.run_id, run.uid, run.due, class_queue, next(self._order))
                 class_queue.runs.add(new)
 
     def _forget_left_alone(self) -> None:
-        """Whose time is over may be tried again: it may have been edited, or found nobody else."""
+        """Forget ignored runs whose time is over: such a run may have been edited, or no other worker took it."""
         now = self._clock.monotonic()
         while self._left_alone and next(iter(self._left_alone.values())) <= now:
             del self._left_alone[next(iter(self._left_alone))]
@@ -238,10 +238,10 @@ class Prefetch:
     # --------------------------------------------------------------------------------------------------------- choosing
 
     def take(self, capacity: Capacity, most: int) -> list[RunId]:
-        """The ids to claim now, as many as there is room for."""
+        """Return the ids to claim now, as many as fit."""
         rounds, class_queues = self._rounds, self._class_queues.values()
         others_wait = rounds.others_wait
-        most = min(most, FEW) if others_wait else most
+        most = min(most, FAIR_CLAIM) if others_wait else most
         choice = Choice(
             class_queues, self._known, capacity, self._clock.now(), most, self.peers, others_wait=others_wait
         )
@@ -253,14 +253,14 @@ class Prefetch:
         return [run.run_id for run in choice.taken]
 
     async def crowded_out(self, capacity: Capacity) -> list[ClassQueue]:
-        """Where something of high priority has found no room for a while, here or elsewhere."""
+        """The class queues whose first high-priority run has found no slot for a while, here or elsewhere."""
         now = self._clock.now()
         class_queues = [
             class_queue for class_queue in self._class_queues.values() if self._is_crowded(class_queue, capacity, now)
         ]
         if not class_queues or now < self._crowded_at:
             return []
-        self._crowded_at = Instant(now + PATIENCE)
+        self._crowded_at = Instant(now + PREEMPT_DELAY)
         found = await self._engine.running.peek(
             [class_queue.class_id for class_queue in class_queues], LONG_AGO, now, 1
         )
@@ -271,7 +271,7 @@ class Prefetch:
         return [class_queue for class_queue in class_queues if class_queue.class_id in waiting]
 
     def _is_crowded(self, class_queue: ClassQueue, capacity: Capacity, now: Instant) -> bool:
-        """Workers act one after the other, so that not all of them make room for one run."""
+        """Whether this worker should preempt. Workers act one after the other, so that not all preempt for one run."""
         if class_queue.priority is not Priority.HIGH or capacity.fits(
             class_queue.kind, class_queue.size, class_queue.priority
         ):
@@ -279,10 +279,10 @@ class Prefetch:
         head = class_queue.head(self._known, now)
         if head is None or capacity.is_barred(class_queue.kind, head.uid):
             return False
-        return head.due <= now - PATIENCE * min(1 + self.peers.turn(head.run_id), 8)
+        return head.due <= now - PREEMPT_DELAY * min(1 + self.peers.turn(head.run_id), 8)
 
     def _forget(self, class_queue: ClassQueue, but: Container[RunId] = frozenset()) -> None:
-        """What is due of it, but for these, is others' by now."""
+        """Forget its due runs, except these: other workers have them now."""
         due = class_queue.runs.due()
         for run in due:
             if run.run_id not in but and self._known.get(run.run_id) is run:
@@ -290,7 +290,7 @@ class Prefetch:
         class_queue.runs.keep_of_due([run for run in due if run.run_id in but])
 
     def wait(self, capacity: Capacity) -> Duration:
-        """How long until there is something to read or to claim, or somebody to ask to give way."""
+        """How long until there are runs to read or to claim, or a run to preempt."""
         now = self._clock.now()
         class_queues = [class_queue for class_queue in self._class_queues.values() if not class_queue.paused]
         ready = [class_queue for class_queue in class_queues if class_queue.runs.how_many_due()]
@@ -303,7 +303,7 @@ class Prefetch:
             return Duration(0)
         wanted = [due for class_queue in class_queues if (due := class_queue.runs.next_due()) is not None]
         if any(class_queue.priority is Priority.HIGH for class_queue in full):
-            wanted.append(Instant(now + PATIENCE))
+            wanted.append(Instant(now + PREEMPT_DELAY))
         if self._rounds.wanted:
             wanted.append(self._rounds.rest_until)
         at_once = self._asked < now + AHEAD or self._behind(now)

@@ -1,6 +1,6 @@
-"""Gives starts to runs that wait for their rate, a little ahead, so that workers find them before their instants.
+"""Assign starts to rate-limited runs, a little ahead, so that workers find them before their instants.
 
-No scheduler is special: several grant at once, each at other meters.
+All schedulers are equal: several assign starts at once, each for other rate keys.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from oncue.clock import Clock
 from oncue.domain.instants import MILLISECOND, MINUTE, SECOND, Duration, Instant
 from oncue.engines.port import Engine, Hint, Permitted, Topic
 
-BATCH = 500  # starts granted in one pass
-# A start must be there when workers look for it, half a second ahead, and there is time for a slow pass.
-# Not more: what is granted and then cancelled has used up its start.
+BATCH = 500  # starts assigned in one pass
+# A start must be assigned when workers look for it, half a second ahead, and a pass may be slow. Not earlier: a run
+# that is cancelled after its assignment has used up its start.
 AHEAD = Duration(SECOND)
-SET_BACK = Duration(SECOND)  # by more than clocks of different processes may differ
-SELDOM = MINUTE  # a scheduler may have died before it noticed that the clock was set back
-LONGEST = Duration(SECOND // 2)  # starts that nobody makes use of are noticed so soon
+SET_BACK = Duration(SECOND)  # more than the clocks of different processes may differ
+RECALL_INTERVAL = MINUTE  # a scheduler may have died before it noticed that the clock was set back
+LONGEST = Duration(SECOND // 2)  # unused starts are noticed within this time
 APART = Duration(20 * MILLISECOND)  # between two passes, however many hints come
 
 
@@ -28,7 +28,7 @@ class RateLimiter:
         self._engine = engine
         self._clock = clock
         self._recall_at = clock.monotonic()
-        self._offset = 0  # from the monotonic count to the store's time, the most since starts were last recalled
+        self._offset = 0  # from the monotonic clock to the store's time, the maximum since starts were last recalled
 
     async def run_once(self) -> Duration:
         now = self._clock.now()
@@ -39,11 +39,11 @@ class RateLimiter:
         return Duration(0) if granted.runs == BATCH else _until_next(granted, now)
 
     async def _recall(self, now: Instant) -> None:
-        """Mend what was given by a clock that was ahead: at once when ours was set back, for others now and then."""
+        """Correct starts of a clock that was ahead: at once if ours was set back, periodically for other processes."""
         at = self._clock.monotonic()
         if at >= self._recall_at or now - at < self._offset - SET_BACK:
             await self._engine.planning.recall(Instant(now + AHEAD + SET_BACK), now)
-            self._recall_at, self._offset = Instant(at + SELDOM), now - at
+            self._recall_at, self._offset = Instant(at + RECALL_INTERVAL), now - at
         self._offset = max(self._offset, now - at)
 
 
@@ -54,9 +54,9 @@ def _until_next(granted: Permitted, now: Instant) -> Duration:
 
 
 class Nudge:
-    """Wakes metering when a hint says that runs changed: at once, and then not again for APART.
+    """Wakes the rate limiter when a hint says that runs changed: at once, and then not again for APART.
 
-    Nearly all such hints are about runs without a rate, and they come by the hundred.
+    Nearly all such hints concern runs without a rate, and they come by the hundred.
     """
 
     def __init__(self, wake: Callable[[], None], clock: Clock) -> None:
@@ -66,7 +66,7 @@ class Nudge:
         self._again = False
 
     def __call__(self, hint: Hint) -> None:
-        if hint.due is None or hint.due <= self._clock.now() + AHEAD:  # else it is found in time without
+        if hint.due is None or hint.due <= self._clock.now() + AHEAD:  # else a regular pass finds it in time
             self._nudge()
 
     def _nudge(self) -> None:

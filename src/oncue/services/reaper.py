@@ -1,4 +1,4 @@
-"""Declares silent workers dead and settles what they left: nothing stays running for ever."""
+"""Declare workers without a heartbeat dead and settle their runs: no run stays running for ever."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from oncue.domain.run import Claimed, Settlement, State
 from oncue.engines.port import Engine, Hint, Topic, Worker
 from oncue.services.supervisor import BEATS
 
-BATCH = 500
-OFTEN = Duration(SECOND)
-WATCH_FOR = 2  # beats, at least, whatever the store's clock says about a worker that we have not seen before
+BATCH = 500  # runs in one pass
+CHECK_INTERVAL = Duration(SECOND)
+WATCH_FOR = 2  # heartbeat periods, at least, whatever the store's clock says about a worker not seen before
 
 log = structlog.get_logger()
 
 
 class Watched(msgspec.Struct, frozen=True):
-    """A worker's last beat as we saw it, and since when by the monotonic count there was no other."""
+    """A worker's last heartbeat as we saw it, and since when by the monotonic clock there was no other."""
 
     beat_at: Instant
     since: Instant
 
 
 class Reaper:
-    """Judges each worker by its own lease and our own monotonic count: no step of the store's clock can bury anybody,
-    nor keep the dead alive.
+    """Judges each worker by its own lease and our monotonic clock: no step of the store's clock can make a live worker
+    dead, nor keep a dead one alive.
     """
 
     name = "reaper"
@@ -40,18 +40,18 @@ class Reaper:
         self._engine = engine
         self._clock = clock
         self._watched: dict[WorkerId, Watched] = {}
-        self._looked_at: Instant | None = None  # by the monotonic count
+        self._looked_at: Instant | None = None  # by the monotonic clock
 
     async def run_once(self) -> Duration:
         now = self._clock.now()
         await self._bury(now)
         settled = await self._reap(now)
-        if settled:  # also when all are dead: whoever waited behind them in a lane may start
+        if settled:  # also when all are dead: a run that waited behind them in a lane may start
             await self._engine.signals.send([Hint(Topic.RUNS)])
-        return Duration(0) if settled >= BATCH else OFTEN
+        return Duration(0) if settled >= BATCH else CHECK_INTERVAL
 
     async def _bury(self, now: Instant) -> None:
-        """Whoever has not beaten for its lease while we watched. One that beats in between is not buried."""
+        """Expire workers without a heartbeat for their lease while we watched, unless one arrives in between."""
         asked_at = self._clock.monotonic()
         known = {worker.worker_id: worker for worker in await self._engine.fleet.workers()}
         self._watch(known.values(), now)
@@ -73,18 +73,20 @@ class Reaper:
 
     def _seen(self, worker: Worker, before: Watched | None, at: Instant, gap: int, now: Instant) -> Watched:
         if before is None:
-            # Silent since its beat by the store's clock, which may have been set since: watch it for a while anyhow.
+            # No heartbeat since `beat_at` by the store's clock, which may have been set since: watch it for a while
+            # anyway.
             silent_for = min(max(0, now - worker.beat_at), worker.lease - WATCH_FOR * worker.lease // BEATS)
             return Watched(worker.beat_at, Instant(at - silent_for))
         if before.beat_at != worker.beat_at:
             return Watched(worker.beat_at, at)
-        if gap > max(worker.lease // 2, 2 * OFTEN):
-            # The machine slept or the store was away: the silence may be our own. It gets a whole lease to beat again.
+        if gap > max(worker.lease // 2, 2 * CHECK_INTERVAL):
+            # The machine slept or the database was unavailable: the silence may be ours. The worker gets a whole lease
+            # again.
             return Watched(worker.beat_at, at)
         return before
 
     async def _reap(self, now: Instant) -> int:
-        """One batch; how many there were. Not only of workers just buried: some said goodbye, some reapers died."""
+        """Settle one batch; return its size. Also of workers expired earlier: some left in order, some reapers died."""
         decided: set[RunId] = set()
 
         def decide(run: Claimed, worker_id: WorkerId, claimed_at: Instant) -> Settlement:
@@ -96,7 +98,7 @@ class Reaper:
 
 
 def lost(run: Claimed, worker_id: WorkerId, claimed_at: Instant, now: Instant) -> Settlement:
-    """Never raises: one bad row must not keep its neighbours from coming back."""
+    """Settle a lost run. Never raises: one bad row must not keep other runs from returning to the queue."""
     try:
         return attempt.lost(run, worker_id, claimed_at, now)
     except Exception as wrong:

@@ -1,4 +1,4 @@
-"""What a running attempt says: its log, its progress, its checkpoints. Gathered here, written in batches."""
+"""Collect what active attempts report (log, progress, checkpoints) and write it in batches."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from oncue.domain.instants import SECOND, Duration
 from oncue.domain.run import Claimed
 from oncue.engines.port import Engine
 
-EVERY = Duration(SECOND)
-PARTS = 1 << 16  # of one attempt's log; the next attempt's are numbered after them
+FLUSH_INTERVAL = Duration(SECOND)
+PARTS = 1 << 16  # of one attempt's log; the next attempt's parts are numbered after them
 UNWRITTEN = "\n… something that was said or reported here could not be written\n"
 
 log = structlog.get_logger()
 
 
 class RunReports:
-    """The reports of one attempt: the one door for what it says, wherever it runs and whoever speaks in its name.
+    """The reports of one attempt: its only way to report, wherever it runs and whichever code reports for it.
 
-    Its first three methods may be called from any thread. Invalid: what was said cannot be kept.
+    Its first three methods may be called from any thread. Invalid: the report cannot be stored.
     """
 
     __slots__ = ("_parts", "_progress", "_refused", "_reporting", "_room", "_told", "_words", "noticed", "run")
 
     def __init__(self, run: Claimed, reporting: Reporting) -> None:
         self.run = run
-        self.noticed = False  # the task has asked whether it is to stop, and was told so
+        self.noticed = False  # the task has asked whether to stop, and was told yes
         self._told = False
         self._refused = False
         self._reporting = reporting
         self._words: deque[bytes] = deque()
-        self._room = reporting.cap - len(reporting.cut)  # the store keeps no more than the cap, the last words included
-        self._parts = run.token * PARTS  # of each start, also of one that was handed back
+        self._room = reporting.cap - len(reporting.cut)  # the cap includes the note that the log was cut
+        self._parts = run.token * PARTS  # of each start, also of one that returned to the queue
         self._progress: bytes | None = None
 
     @property
@@ -68,7 +68,7 @@ class RunReports:
         return self._reporting.saved(self, checked_checkpoint(stored))
 
     async def flush(self) -> None:
-        """Write what was not written yet. On an outage it is kept for the next time."""
+        """Write what has not been written yet. In an outage it is kept for the next time."""
         if self._words:
             words = [self._words.popleft() for _ in range(len(self._words))]
             try:
@@ -86,9 +86,9 @@ class RunReports:
                 raise
 
     def was_refused(self) -> None:
-        """The store would not have it, and would not the next time. Who reads the log learns that it lacks something.
+        """Note in the log, for its readers, that a part is missing: the store refused it, and would refuse it again.
 
-        Once: what says so may be refused, too.
+        Once: the note may be refused, too.
         """
         if not self._refused:
             self._refused = True
@@ -97,7 +97,7 @@ class RunReports:
 
 
 class Reporting:
-    """Writes once a second what all attempts of a worker have said."""
+    """Writes the reports of all attempts of a worker once a second."""
 
     name = "reporting"
 
@@ -114,7 +114,7 @@ class Reporting:
         return RunReports(run, self)
 
     def __contains__(self, reports: RunReports) -> bool:
-        """Something of it is not written yet."""
+        """Whether some of its reports are not written yet."""
         return reports in self._noted
 
     def noted(self, reports: RunReports) -> None:
@@ -123,19 +123,19 @@ class Reporting:
     async def run_once(self) -> Duration:
         for reports in list(self._noted):
             await self._flush(reports)
-        return EVERY
+        return FLUSH_INTERVAL
 
     async def last_words(self, reports: RunReports) -> None:
-        """Before an attempt is settled, so that whoever sees the end can read the log."""
+        """Write the log before an attempt is settled, so that a reader who sees the end can read the log."""
         try:
             await self._flush(reports)
         except StoreUnavailable:
             log.warning("a run's log could not be written yet; it will be", run_id=str(reports.run.run_id))
 
     async def _flush(self, reports: RunReports) -> None:
-        """Words that the store refuses are told and left: neither their run's end nor others' logs wait for them."""
+        """Write reports. Refused ones are logged and dropped: neither their run's end nor other logs wait for them."""
         if reports not in self._noted:
-            return  # another call was quicker
+            return  # another call was faster
         del self._noted[reports]
         try:
             await reports.flush()
@@ -153,7 +153,7 @@ class Reporting:
         await self._engine.running.save(self._worker_id, run, progress=progress)
 
     def saved(self, reports: RunReports, stored: bytes) -> Awaitable[None]:
-        """From the loop something to await; from a thread it is done when this returns."""
+        """Save a checkpoint. In the loop this returns an awaitable; in a thread it is saved when this returns."""
         saving = self._save(reports, stored)
         try:
             here = asyncio.get_running_loop() is self._loop

@@ -1,4 +1,4 @@
-"""Keeps the store small: counts are folded into their sums, and history older than is wanted is dropped."""
+"""Keep the store small: roll counters up into their sums, and drop history older than `keep_history`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from oncue.domain.instants import DAY, MINUTE, SECOND, Duration, Instant, rfc333
 from oncue.engines.port import ROLLED_UP_AT_ONCE, Engine
 from oncue.settings import Settings
 
-SELDOM = Duration(10 * MINUTE)
-OFTEN = Duration(SECOND)
-AFTER_A_FAILURE = Duration(MINUTE)  # of one part of tending, perhaps because it took too long: not again at once
-STEP = DAY  # by so much at most one round moves the time before which things are dropped
+MAINTAIN_INTERVAL = Duration(10 * MINUTE)
+ROLL_UP_INTERVAL = Duration(SECOND)
+AFTER_A_FAILURE = Duration(MINUTE)  # of one part of the maintenance, perhaps by a timeout: no immediate retry
+STEP = DAY  # one round moves the time before which history is dropped by at most this much
 
 log = structlog.get_logger()
 
 
 class CounterRollup:
-    """Apart from retention, because dropping history may take minutes and counts are looked at all the time."""
+    """Separate from retention, because dropping history may take minutes and counts are read all the time."""
 
     name = "folding"
 
@@ -27,11 +27,11 @@ class CounterRollup:
 
     async def run_once(self) -> Duration:
         folded = await self._engine.maintenance.roll_up(ROLLED_UP_AT_ONCE)
-        return Duration(0) if folded == ROLLED_UP_AT_ONCE else OFTEN
+        return Duration(0) if folded == ROLLED_UP_AT_ONCE else ROLL_UP_INTERVAL
 
 
 class Retention:
-    """Tends history at start and then every ten minutes; twice in each stretch if those are narrower than that."""
+    """Maintains history at start and then every ten minutes; twice per partition if those are shorter than that."""
 
     name = "retention"
 
@@ -39,11 +39,11 @@ class Retention:
         self._engine = engine
         self._clock = clock
         self._keep = settings.keep_history
-        self._every = Duration(min(SELDOM, max(OFTEN, settings.history_width // 2)))
+        self._every = Duration(min(MAINTAIN_INTERVAL, max(ROLL_UP_INTERVAL, settings.history_width // 2)))
         self._due = clock.monotonic()
 
     async def run_once(self) -> Duration:
-        """Called more often than there is something to do: loops cap their waits."""
+        """Maintain history if it is due. Called more often than that: loops cap their waits."""
         if self._clock.monotonic() >= self._due:
             self._due = Instant(self._clock.monotonic() + min(self._every, AFTER_A_FAILURE))
             await self._engine.maintenance.maintain(await self._by(), self._keep)
@@ -51,7 +51,7 @@ class Retention:
         return Duration(self._due - self._clock.monotonic())
 
     async def _by(self) -> Instant:
-        """The time to tend by. After a long pause it takes some rounds to come up to now, and there is no hurry."""
+        """The time to maintain by. After a long pause it takes some rounds to reach the present; there is no hurry."""
         now = self._clock.now()
         by = await self._engine.maintenance.tended(now, STEP)
         if by < now:

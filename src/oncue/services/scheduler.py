@@ -1,10 +1,10 @@
-"""Turns occurrences into runs shortly before they are due, and ends runs that came too late.
+"""Turn occurrences into runs shortly before they are due, and expire runs that are too late.
 
-No scheduler is special: any number plan at once, and none waits for another. What one leaves undone the next one does.
+All schedulers are equal: any number plan at once, and none waits for another. What one leaves undone the next one does.
 
-After an outage there may be half a million runs to make. Each pass makes some, and none takes long: what is in time
-comes first and does not wait for what is late already; a pass that the store could not finish is tried with half as
-many jobs.
+After an outage there may be half a million runs to create. Each pass creates some, and none takes long: occurrences in
+time come first and do not wait for late ones; a pass that the database could not finish is retried with half as many
+jobs.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from oncue.domain.zones import PACKAGED, Rules
 from oncue.engines.port import Engine, Hint, Planned, Topic
 
 BATCH = 500  # jobs planned, or runs ended, in one pass: a transaction of some dozen milliseconds
-DECIDING = Duration(25 * MILLISECOND)  # from then on a pass decides no more: whoever else uses loop or store waits
+DECIDING = Duration(25 * MILLISECOND)  # then a pass stops deciding: other users of the loop or the database wait
 LONGEST = Duration(SECOND)
-# A run must be there when workers look for it, half a second ahead, though the last pass was up to LONGEST ago.
-# Not more: what is planned early has to be withdrawn again when its job is edited.
+# A run must exist when workers look for it, half a second ahead, though the last pass was up to LONGEST ago. Not
+# earlier: runs planned early have to be withdrawn again when their job is edited.
 HORIZON = Duration(LONGEST + 500 * MILLISECOND)
-OTHERS_AT_IT = Duration(50 * MILLISECOND)  # due, but not given to us: another scheduler plans it this moment
+OTHERS_AT_IT = Duration(50 * MILLISECOND)  # due, but not given to us: another scheduler is planning it now
 PUT_OFF = Duration(MINUTE)
 
 log = structlog.get_logger()
 
 
 class Batch:
-    """How many jobs are taken at a time: half as many after each call that failed, and slowly more again."""
+    """How many jobs one call takes: half as many after each failed call, and slowly more again."""
 
     def __init__(self) -> None:
         self.size = BATCH
@@ -44,7 +44,7 @@ class Batch:
         self.size = max(1, self.size // 2)
 
     def done(self, jobs: int, *, more: bool) -> None:
-        """`more` were due: if they fitted no more, it is of no use to take and lock so many of them again."""
+        """Adapt the size. If `more` jobs were due and did not fit, taking and locking as many again is useless."""
         if more and 0 < jobs < self.size:
             self.size = min(self.size, 2 * jobs)
         else:
@@ -59,7 +59,7 @@ class Scheduler:
         self._clock = clock
         self._in_time = Batch()
         self._late = Batch()
-        self._refused: dict[JobId, Exception] = {}  # jobs of which the store would not have what was planned
+        self._refused: dict[JobId, Exception] = {}  # jobs whose plans the store refused
         self._rules = rules
         self._newer: str | None = None
 
@@ -70,12 +70,12 @@ class Scheduler:
         if planned.first_due is not None:
             await self._engine.signals.send([Hint(Topic.RUNS, due=planned.first_due)])
         expired = await self._engine.planning.expire(BATCH, now)
-        if expired:  # whoever waited behind them in a lane may start
+        if expired:  # runs that waited behind them in a lane may start
             await self._engine.signals.send([Hint(Topic.RUNS)])
         return Duration(0) if expired == BATCH else _until_next(planned, now)
 
     async def _plan_all(self, now: Instant) -> Planned:
-        """What is in time, and then what is late, each as much as fits into one transaction."""
+        """Plan occurrences in time, and then late ones, each as many as fit into one transaction."""
         on_time = Instant(now - GRACE)
         planned = await self._plan(self._in_time, on_time, Instant(now + HORIZON), now)
         if planned.next_at is None or planned.next_at >= on_time:
@@ -83,7 +83,7 @@ class Scheduler:
         return _both(planned, await self._plan(self._late, LONG_AGO, Instant(on_time - MICROSECOND), now))
 
     async def _plan(self, batch: Batch, since: Instant, until: Instant, now: Instant) -> Planned:
-        """Of the jobs whose next instant is between these, each as far as the horizon."""
+        """Plan the jobs whose next instant is between these, each up to the horizon."""
         unplannable: dict[JobId, Exception] = {}
         decided: set[JobId] = set()
         decide = self._decide(now, decided, unplannable)
@@ -113,7 +113,7 @@ class Scheduler:
         began: Instant | None = None
 
         def decide(job: DueJob) -> Plan | None:
-            """Never raises: one bad definition must not keep its neighbours from being planned."""
+            """Never raises: one bad definition must not keep other jobs from being planned."""
             nonlocal began
             if began is None:
                 began = self._clock.monotonic()
@@ -131,16 +131,16 @@ class Scheduler:
         return decide
 
     def _take_fewer(self, batch: Batch, decided: set[JobId], refused: Exception) -> Planned:
-        """Of these one is refused: half of them the next time, and so on; the one that is left alone is put off."""
+        """Halve the batch, because the store refuses one of these jobs; a job refused alone is postponed."""
         if len(decided) <= 1 and decided <= self._refused.keys():
-            raise refused  # it is not about what was planned
+            raise refused  # the cause is not what was planned
         batch.size = max(1, len(decided) // 2)
         if len(decided) == 1:
             self._refused = dict.fromkeys(decided, refused)
         return Planned(jobs=len(decided), runs=0, first_due=None, next_at=Instant(0), newer_rules=self._newer)
 
     def _say_whose_zones(self, newer: str | None) -> None:
-        """Once, when it changes."""
+        """Log it once, when it changes."""
         if newer == self._newer:
             return
         self._newer = newer
@@ -163,7 +163,7 @@ def _both(one: Planned, other: Planned) -> Planned:
 
 
 def _put_off(job: DueJob, now: Instant, rules: Rules) -> Plan:
-    """Nothing planned, nothing passed over: the floor stays, and what is late by then is caught up with."""
+    """Plan nothing and skip nothing: the floor stays, and catch-up handles what is late by then."""
     return Plan(job, (), Cursor(Instant(now + PUT_OFF), job.cursor.floor, job.cursor.planned, rules.version))
 
 
@@ -173,6 +173,6 @@ def _until_next(planned: Planned, now: Instant) -> Duration:
     if planned.next_at is None:
         return LONGEST
     wait = planned.next_at - HORIZON - now
-    if wait <= 0:  # there were more than a batch, or more of one job than a step; or somebody else is at it
+    if wait <= 0:  # more than a batch, or more of one job than a step; or another scheduler is planning it
         return Duration(0) if planned.jobs else OTHERS_AT_IT
     return Duration(min(wait, LONGEST))

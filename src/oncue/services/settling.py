@@ -1,4 +1,4 @@
-"""Writing down what attempts came to, many at a time."""
+"""Write the outcomes of attempts, many at a time."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from oncue.services.attempts import End
 from oncue.services.changes import Changes
 from oncue.services.prefetch import Prefetch
 
-BATCH = 1_000
-FEW = 50  # so few wait a moment for company
+BATCH = 1_000  # runs in one transaction
+SMALL_BATCH = 50  # a smaller batch waits a moment for more
 LINGER = Duration(2 * MILLISECOND)
 IDLE = Duration(5 * SECOND)
 LONGEST_REASON = 500  # characters
@@ -56,7 +56,7 @@ class Settling:
     async def run_once(self) -> Duration:
         if not len(self):
             return IDLE
-        if self._linger and len(self) < FEW:
+        if self._linger and len(self) < SMALL_BATCH:
             await self._clock.sleep(self._linger)
         try:
             if self._back:
@@ -64,13 +64,13 @@ class Settling:
             if self._ended:
                 await self._settle()
         except StoreUnavailable:
-            self._most = max(1, self._most // 2)  # it may have been the batch that took too long
+            self._most = max(1, self._most // 2)  # the batch may have been too large for the timeout
             raise
         self._most = BATCH
         return Duration(0) if len(self) else IDLE
 
     async def _settle(self) -> None:
-        """A batch stays here until the store has answered: after an outage it is written again, and fenced again."""
+        """Settle a batch. It stays here until the store answers: after an outage it is written and fenced again."""
         batch = self._ended[: self._most]
         async for done, answer in apart(batch, self._write):
             del self._ended[: len(done)]
@@ -95,9 +95,10 @@ class Settling:
             await self._changes.of(run.uid for run in runs)
 
     async def _settle_instead(self, refused: Settlement, why: Exception) -> None:
-        """What it came to is given up only when the store takes its substitute.
+        """Settle a refused outcome by a substitute. The outcome is dropped only when the store accepts the substitute.
 
-        If it does not, the trouble is the store's: the others go first the next time, and all is tried again.
+        If the store refuses it, too, the store has a problem: the other outcomes go first next time, and all are
+        retried.
         """
         log.error("the store refuses what an attempt came to", run_id=str(refused.run.run_id), exc_info=why)
         now = self._clock.now()
@@ -115,7 +116,7 @@ class Settling:
         return await self._engine.running.hand_back(self._worker_id, runs, self._clock.now())
 
     async def _tell(self, batch: Sequence[Settlement]) -> None:
-        """Whoever looks ahead should know: something is tried again soon, or a lane let its next one in."""
+        """Hint to prefetches: a run is retried soon, or a lane admitted its next run."""
         if any(done.run.lane is not None or done.run.gate is not None for done in batch):
             hint = Hint(Topic.RUNS)
         else:

@@ -1,8 +1,8 @@
-"""The keeper: starts a worker process, beats for it, and starts another when it ends.
+"""The supervisor: starts a worker process, sends its heartbeats, and starts another when it ends.
 
-No user code runs here, so neither a blocked loop nor a held GIL keeps a beat from being sent. The worker's loop shows
-that it turns; one that is stuck for longer than its lease is ended. A worker whose beats do not reach the store is
-ended before its lease is: what it was doing starts elsewhere then.
+No user code runs here, so neither a blocked loop nor a held GIL delays a heartbeat. The worker's loop reports that it
+is not blocked; a worker blocked for longer than its lease is killed. A worker whose heartbeats do not reach the store
+is killed before its lease ends, because its runs start elsewhere then.
 """
 
 from __future__ import annotations
@@ -30,19 +30,17 @@ from oncue.services.capacity import Left
 from oncue.services.channel import Beaten, Channel, Drain, FromWorker, Known, Ready, Start, Unstopped, Unusable, Worn
 from oncue.settings import Settings
 
-UNUSABLE = 78  # the exit code of a worker that could not start as it is set up
+UNUSABLE = 78  # the exit code of a worker that cannot start with its configuration
 BEATS = 5  # in one lease
-HASTE = (
-    3  # in place of one that has not arrived after a third of its period another is sent; of one that failed, sooner
-)
-SAFE = 0.8  # of a lease: a worker that was not heard for so long is ended
-SOON_DEAD = Duration(5 * SECOND)  # a worker that lived no longer than this makes the next one wait
-LAST_WORDS = Duration(10 * SECOND)  # after the grace times, to write down what was done, before a worker is killed
-FIRST_PAUSE, LONGEST_PAUSE = Duration(SECOND // 10), Duration(5 * SECOND)  # before the next start, when some failed
-MOST_WORN = 2  # that have been replaced and are not over
+HASTE = 3  # a heartbeat without an answer after a third of its period is sent again; a failed one sooner
+SAFE = 0.8  # of a lease: a worker without a heartbeat for this long is killed
+SOON_DEAD = Duration(5 * SECOND)  # a worker that lived no longer than this delays the next start
+LAST_WORDS = Duration(10 * SECOND)  # after the grace times, to write outcomes, before a worker is killed
+FIRST_PAUSE, LONGEST_PAUSE = Duration(SECOND // 10), Duration(5 * SECOND)  # before the next start, after failures
+MOST_WORN = 2  # replaced workers that have not ended
 REPLACE_AGAIN = Duration(10 * SECOND)  # at the earliest
-KNOWN_FOR = Duration(10 * MINUTE)  # wearing out a worker
-NOT_YET = Duration(2 * SECOND)  # for one that has not started to work, and so has nothing to finish
+KNOWN_FOR = Duration(10 * MINUTE)  # how long a user counts as one who wore out a worker
+NOT_YET = Duration(2 * SECOND)  # for a worker that has not started to work, and so has nothing to finish
 
 log = structlog.get_logger()
 
@@ -58,9 +56,9 @@ class SupervisedWorker:
         self.channel = channel
         self.started_at = self.alive_at = self.beaten_at = now  # monotonic
         self.classes: tuple[ClassId, ...] = ()
-        self.told: tuple[ClassId, ...] | None = None  # the store, of these
+        self.told: tuple[ClassId, ...] | None = None  # the classes the store knows of
         self.ready = asyncio.Event()  # it is registered
-        self.worn = asyncio.Event()  # another should take its place
+        self.worn = asyncio.Event()  # another worker should replace it
         self.worn_by: tuple[Left, ...] = ()
         self.replaced = self.buried = False
         self.unstopped: tuple[Claimed, ...] = ()
@@ -79,8 +77,8 @@ class SupervisedWorker:
                     *("-P", "-m", "oncue.app", "worker", str(theirs.fileno()), str(os.getpid())),
                     pass_fds=[theirs.fileno()],
                     stdin=asyncio.subprocess.DEVNULL,
-                    env=without_ours(os.environ),  # it gets its settings from us; tasks would find what is there
-                    start_new_session=True,  # the terminal's Ctrl-C is for us: we tell the worker
+                    env=without_ours(os.environ),  # we send its settings; tasks could read the environment
+                    start_new_session=True,  # we handle the terminal's Ctrl-C, and tell the worker
                 )
             except BaseException:
                 await channel.close()
@@ -94,22 +92,22 @@ class SupervisedWorker:
                 os.killpg(self.process.pid, signal.SIGKILL)
 
     def sweep(self) -> None:
-        """It has ended this moment: whatever tasks in its threads have left in its process group ends, too."""
+        """Kill whatever tasks in its threads left in its process group; call it right after the worker has ended."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
 
     async def end(self) -> None:
-        """It is gone when this returns."""
+        """Kill it; it is gone when this returns."""
         self.kill()
         await self.process.wait()
         await self.channel.close()
 
 
 class WorkerSupervisor:
-    """`first` is a worker process that was started already.
+    """Supervises worker processes. `first` is one that was started already.
 
-    There is one at a time, but for those that are **worn**: too much goes on in them that nobody can stop. Then another
-    is started beside it, and when that takes runs the worn one takes no more, and ends once those it has are over.
+    There is one at a time, except for **worn** ones: too many attempts run in them that cannot be stopped. Then another
+    worker is started in addition; when it takes runs, the worn one takes no more, and ends once its runs are over.
     """
 
     def __init__(self, engine: Engine, clock: Clock, settings: Settings, first: SupervisedWorker | None = None) -> None:
@@ -117,23 +115,23 @@ class WorkerSupervisor:
         self._clock = clock
         self._settings = settings
         self._first = first
-        self._kept: dict[SupervisedWorker, asyncio.Task[None]] = {}  # and what watches over each, until it is buried
-        self._known_for_it: dict[Left, Instant] = {}  # who has worn out workers, and until when we remember
+        self._kept: dict[SupervisedWorker, asyncio.Task[None]] = {}  # and the task that watches each, to its end
+        self._known_for_it: dict[Left, Instant] = {}  # users who have worn out workers, and until when we remember them
         self._replace_at = Instant(0)
         self._stops = 0
         self._told = asyncio.Event()  # to stop
-        self.working = asyncio.Event()  # a worker has announced its tasks and begins to take runs
-        self.problem: str | None = None  # why no worker can be started like this
+        self.working = asyncio.Event()  # a worker has registered its tasks and begins to take runs
+        self.problem: str | None = None  # why no worker can be started with this configuration
 
     def stop(self) -> None:
-        """Let the worker finish, within its grace time. Asked a second time: at once."""
+        """Let the worker finish within its grace time. Called a second time: at once."""
         self._stops += 1
         self._told.set()
         for kept in self._kept:
             kept.channel.send(Drain(at_once=self._stops > 1))
 
     async def run(self) -> None:
-        """Returns when told to stop and the worker has; or when no worker can be started: then `problem` says why."""
+        """Run until told to stop and the worker has ended, or until no worker can start: then `problem` says why."""
         pause = Duration(0)
         try:
             while self.problem is None and (kept := await self._start()) is not None:
@@ -154,12 +152,12 @@ class WorkerSupervisor:
             await asyncio.gather(*watching, return_exceptions=True)
 
     async def _start(self) -> SupervisedWorker | None:
-        """Another worker process, watched over from now on. None: told to stop before there was one."""
+        """Start another worker process and watch it. None: told to stop before one started."""
         pause = Duration(0)
         while not self._told.is_set():
             try:
                 kept = self._first or await SupervisedWorker.start(self._clock, self._settings, self._remembered())
-            except Exception as error:  # no files, memory or processes to be had: there may be some in a moment
+            except Exception as error:  # no files, memory or processes left: there may be some in a moment
                 if not pause:
                     log.error("no worker process can be started; trying again until one can", why=str(error))
                 pause = _longer(pause)
@@ -173,7 +171,7 @@ class WorkerSupervisor:
         return None
 
     async def _last_of(self, kept: SupervisedWorker) -> SupervisedWorker:
-        """When it has ended; or, if another has taken its place, when that one has, and so on."""
+        """Wait until it has ended; or, if another has replaced it, until that one has, and so on."""
         while (watching := self._kept.get(kept)) is not None:
             await _first_of(watching, kept.worn)
             if kept.worn.is_set():
@@ -181,7 +179,7 @@ class WorkerSupervisor:
         return kept
 
     async def _replaced(self, worn: SupervisedWorker) -> SupervisedWorker:
-        """Who works in its place; itself, if nobody can now. It says again that it is worn, until somebody does."""
+        """Return its replacement; itself, if none can start now. A worn worker repeats its message until replaced."""
         worn.worn.clear()
         now = self._clock.monotonic()
         if now < self._replace_at or len(self._kept) > MOST_WORN:
@@ -218,13 +216,13 @@ class WorkerSupervisor:
                 del self._kept[kept]
 
     async def _watch(self, kept: SupervisedWorker) -> None:
-        """Until the process has ended, by itself or by us."""
+        """Watch the process until it has ended, by itself or by us."""
         watches = (self._listen(kept), self._beat_on(kept), self._give_up(kept))
         tasks = [asyncio.create_task(self._or_end(kept, watch)) for watch in watches]
         try:
             await kept.process.wait()
             kept.sweep()
-            await asyncio.wait(tasks[:1], timeout=1)  # its last words: a pipe's, so by real time
+            await asyncio.wait(tasks[:1], timeout=1)  # its last message, over a pipe, so by real time
         finally:
             for task in tasks:
                 task.cancel()
@@ -255,13 +253,13 @@ class WorkerSupervisor:
                 case Unusable(problem):
                     kept.problem = problem
                 case _:
-                    pass  # it is alive, and that is all it had to say
+                    pass  # it only reports that it is alive
 
     async def _beat_on(self, kept: SupervisedWorker) -> None:
-        """Beats, and an end to a worker that is stuck, buried or cannot be vouched for.
+        """Send heartbeats, and kill a worker that is blocked, expired or without heartbeats.
 
-        A beat under way keeps no other from being sent: it may hang on a connection that is worth nothing any more
-        while the store is back. The newest that has arrived decides.
+        A pending heartbeat delays no other: it may hang on a dead connection while the database is available again. The
+        newest that has arrived counts.
         """
         every = Duration(self._settings.lease // BEATS)
         async with asyncio.TaskGroup() as under_way:
@@ -270,7 +268,7 @@ class WorkerSupervisor:
                 if kept.ready.is_set():
                     beat = under_way.create_task(self._beat(kept, asked_at, every))
                     await self._done_within(beat, Duration(every // HASTE))
-                    if kept.beaten_at < asked_at:  # lost, and the store may be back any moment; or still under way
+                    if kept.beaten_at < asked_at:  # lost, and the database may be available again; or still pending
                         await self._clock.sleep(Duration(every // HASTE**2 if beat.done() and not kept.buried else 0))
                         continue
                 await self._clock.sleep(Duration(max(0, asked_at + every - self._clock.monotonic())))
@@ -296,7 +294,7 @@ class WorkerSupervisor:
             waiting.cancel()
 
     async def _beat(self, kept: SupervisedWorker, asked_at: Instant, patience: Duration) -> None:
-        """A store that is away is no answer."""
+        """Send one heartbeat. An unavailable database is no answer."""
         classes = kept.classes
         news = None if classes == kept.told else classes
         try:
@@ -323,14 +321,14 @@ class WorkerSupervisor:
         kept.kill()
 
     async def _bury(self, kept: SupervisedWorker) -> None:
-        """It is gone for certain. What it left unstopped is handed back unspent; what it held otherwise was lost."""
+        """Handle its end. Runs it could not stop return to the queue, no attempt used; its other runs were lost."""
         await kept.end()
         try:
             if kept.unstopped:
                 await self._engine.running.hand_back(kept.worker_id, kept.unstopped, self._clock.now())
             await self._engine.fleet.leave(kept.worker_id)
         except StoreUnavailable:
-            pass  # its silence says the same, a little later
+            pass  # its missing heartbeats say the same, a little later
         except Exception:
             log.exception("a worker that ended could not say goodbye; its silence will")
 

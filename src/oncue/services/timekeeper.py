@@ -1,4 +1,4 @@
-"""Keeps this process's clock at the store's time."""
+"""Keep this process's clock at the store's time."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from oncue.clock import CONFIRMED_AFTER, FollowingClock
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.engines.port import Engine
 
-OFTEN = Duration(5 * SECOND)
+SYNC_INTERVAL = Duration(5 * SECOND)
 AT_FIRST = Duration(100 * MILLISECOND)  # the first answer may have been slow, and work starts soon
-FIRST_FEW = 3
+FIRST_FEW = 3  # answers
 
 log = structlog.get_logger()
 
@@ -29,10 +29,10 @@ class Timekeeper:
         store_now = await self._engine.now()
         self._report(self._clock.follow(store_now, asked_at, self._clock.monotonic()))
         self._answers += 1
-        return AT_FIRST if self._answers < FIRST_FEW else OFTEN
+        return AT_FIRST if self._answers < FIRST_FEW else SYNC_INTERVAL
 
     def _report(self, doubted: Duration | None) -> None:
-        """Once for each step."""
+        """Log each clock step once."""
         if doubted is not None and self._doubted is None:
             log.error(
                 "the store's clock was set forward; we go on by the time before until it has stayed there for a while: "

@@ -1,4 +1,4 @@
-"""The worker: claims runs on their instant and starts what the claim returned. What it starts is others' business."""
+"""The worker: claims runs at their due instants and starts what the claim returned. Others run and settle them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from oncue.services.attempts import Attempts
 from oncue.services.changes import Changes
 from oncue.services.prefetch import Prefetch
 
-BATCH = 450  # half of what ordinary runs have room for in a worker as it comes, so that the other half can run
-CLAIMS = 4  # one after the other: what the last one brought runs while the next is under way
+BATCH = 450  # half of the slots for ordinary runs of a default worker, so that the other half can run
+CLAIMS = 4  # one after the other: the runs of the last claim execute while the next is under way
 ASK_AGAIN = Duration(SECOND)
 
 
@@ -39,21 +39,21 @@ class Worker:
         self._prefetch = prefetch
         self._attempts = attempts
         self._changes = Changes(engine.signals, clock)
-        self._unwanted = unwanted  # takes what came too late to be started, to be handed back
+        self._unwanted = unwanted  # takes runs that came too late to start, to return them to the queue
         self._too_long = Duration(lease // 3)
         self._may_come_true = Duration(2 * store_timeout)  # the store itself gives up a statement after one
-        self._doubts: dict[RunId, Instant] = {}  # claims whose answer was lost, and until when they may come true
+        self._doubts: dict[RunId, Instant] = {}  # claims whose answer was lost, and until when they may apply
         self._ask_at = Instant(0)
         self._claiming = False
         self.draining = False
 
     @property
     def unsure(self) -> bool:
-        """Something may be ours that we do not know of yet."""
+        """Whether this worker may own runs that it does not know of yet."""
         return self._claiming or bool(self._doubts)
 
     async def run_once(self) -> Duration:
-        """Look ahead, claim what is due as far as there is room, start it; say when the next instant comes."""
+        """Prefetch, claim as many due runs as fit, start them; return the time until the next instant."""
         if self._doubts and self._clock.monotonic() >= self._ask_at:
             self._start(await self._resolve_doubts())
         if self.draining:
@@ -90,7 +90,7 @@ class Worker:
             raise
         finally:
             self._claiming = False
-        if self._clock.monotonic() - asked_at > self._too_long:  # we were asleep: by now it may be worth nothing
+        if self._clock.monotonic() - asked_at > self._too_long:  # we were asleep: the claim may be void by now
             self._doubt([run.run_id for run in claimed])
             return await self._resolve_doubts()
         for run in claimed:
@@ -103,11 +103,11 @@ class Worker:
         self._ask_at = Instant(0)
 
     async def _resolve_doubts(self) -> Sequence[Claimed]:
-        """Those we hold after all. The others are asked about again until nothing can come of them any more."""
+        """Return the doubtful runs that we own after all. Ask again about the others while their claims may apply."""
         asked_at = self._clock.monotonic()
         held = await self._engine.running.held_by(self._worker_id, list(self._doubts))
         if self._clock.monotonic() - asked_at > self._too_long:
-            return ()  # asleep again, and the answer old: ask again
+            return ()  # asleep again, and the answer is old: ask again
         for run in held:
             del self._doubts[run.run_id]
         self._doubts = {run_id: until for run_id, until in self._doubts.items() if until > asked_at}

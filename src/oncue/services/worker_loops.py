@@ -1,4 +1,4 @@
-"""A worker and those who work with it, put together: the one place that knows how they depend on each other."""
+"""A worker's loops, put together: only this file knows how they depend on each other."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from oncue.tasks import Isolation, Tasks
 
 
 class WorkerLoops:
-    """Each member has a `run_once`; `loops` runs them, and wakes one when another has made work for it."""
+    """Each member has a `run_once`; `loops` runs them, and wakes one when another has created work for it."""
 
     def __init__(
         self,
@@ -75,26 +75,26 @@ class WorkerLoops:
 
     @property
     def concerns(self) -> Mapping[Topic, Callable[[Hint], None]]:
-        """What to do with hints from the store."""
+        """The handlers of hints from the store."""
         return {Topic.RUNS: self._something_is_due, Topic.MAIL: self._mail}
 
     @property
     def busy(self) -> bool:
-        """There is something going, or not yet written down."""
+        """Whether there are active attempts, or outcomes not yet written."""
         return bool(len(self.attempts) or len(self.settling) or self.worker.unsure)
 
     def _begun(self) -> None:
-        """The first one going: deadlines and mail matter again."""
+        """Wake the loops for deadlines and cancel requests: the first attempt is active."""
         self.loops[self.attempts.name].wake()
         self.loops[self.mailbox.name].wake()
 
     def _ended(self, end: End) -> None:
         self.settling.add(end)
         self.loops[self.settling.name].wake()
-        self.loops[self.worker.name].wake()  # there is room
+        self.loops[self.worker.name].wake()  # there is capacity
 
     def _not_understood(self, run: Claimed) -> None:
-        """Handed back unspent, and left to others for a while: else it would be claimed again at once."""
+        """Return a run to the queue, no attempt used, and ignore it for a while: else it is claimed again at once."""
         self.prefetch.leave_alone(run.run_id)
         self._ended(run)
 

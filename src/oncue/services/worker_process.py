@@ -1,4 +1,4 @@
-"""What runs in a worker process: a crew, under a keeper's eye, until it is told to stop."""
+"""The worker process: runs a worker's loops under a supervisor until it is told to stop."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from oncue.settings import Settings
 from oncue.supervised import Supervised
 from oncue.tasks import Isolation, Task, Tasks
 
-AGAIN = 75  # the exit code of a worker for which nobody beats any more
+AGAIN = 75  # the exit code of a worker without heartbeats
 VITALS = Duration(250 * MILLISECOND)
-MOST_TOLD = 1_000  # classes: whoever asks what a worker takes reads its offer, and this only where that is unreadable
-LAST_SETTLES = Duration(5 * SECOND)  # that a worker going away spends on writing down what it has done
+MOST_TOLD = 1_000  # classes: readers of what a worker takes read its offer, and this only where the offer is unreadable
+LAST_SETTLES = Duration(5 * SECOND)  # that a stopping worker spends on writing outcomes
 
 log = structlog.get_logger()
 
 
 class Alone:
-    """Runs that have cost workers before: each in a process of its own, used once."""
+    """Runs each run that has cost workers before in a process of its own, used once."""
 
     def __init__(self, processes: ProcessExecutor) -> None:
         self._processes = processes
@@ -52,11 +52,11 @@ class Alone:
         return await self._processes.run_alone(work)
 
     async def close(self) -> None:
-        """Nothing of its own to close."""
+        """Does nothing: there is nothing to close."""
 
 
 class WorkerProcess:
-    """Its own `run_once` shows the keeper that the loop turns, and ends everything when beats no longer arrive."""
+    """Its `run_once` tells the supervisor that the loop is not blocked, and ends the process without heartbeats."""
 
     name = "vitals"
 
@@ -88,17 +88,17 @@ class WorkerProcess:
             chance=Random(),
         )
         self._known_for_it = known_for_it
-        self._told = asyncio.Event()  # to take nothing new
-        self._hurried = asyncio.Event()  # to come to an end
+        self._told = asyncio.Event()  # take nothing new
+        self._hurried = asyncio.Event()  # stop within the grace time
         self._at_once = asyncio.Event()
         self._beaten_at = clock.monotonic()
         self._classes: tuple[ClassId, ...] | None = None
 
     async def run(self) -> int:
-        """Until told to stop."""
+        """Run until told to stop."""
         await self._register()
         collecting.settle()
-        self._channel.send(Ready(()))  # before anything is claimed: from here on there is something to finish
+        self._channel.send(Ready(()))  # before the first claim: from here on there is something to finish
         loops = [
             *self._crew.loops.values(),
             Loop(Timekeeper(self._engine, self._clock), self._clock),
@@ -107,7 +107,7 @@ class WorkerProcess:
         supervised = [Supervised(loop.name, loop.run, self._clock) for loop in loops]
         listening = Listening(self._engine.signals, self._crew.concerns)
         supervised.append(Supervised("listening", listening.run, self._clock))
-        supervised.append(Supervised("keeper's word", self._hear, self._clock, most_ends=1))  # nobody beats for us then
+        supervised.append(Supervised("keeper's word", self._hear, self._clock, most_ends=1))  # without it no beats
         await self._told.wait()
         await self._drain()
         await asyncio.gather(*(one.stop() for one in supervised))
@@ -118,7 +118,7 @@ class WorkerProcess:
     async def run_once(self) -> Duration:
         if self._clock.monotonic() - self._beaten_at > SAFE * self._settings.lease:
             log.error("no beat has reached the store for too long: everything here ends, to start elsewhere")
-            logs.end(AGAIN)  # threads cannot be stopped otherwise, and whatever else we started dies with us
+            logs.end(AGAIN)  # threads cannot be stopped otherwise, and all other processes that we started die with us
         classes = self._crew.prefetch.classes[:MOST_TOLD]
         self._channel.send(Alive() if classes == self._classes else Ready(classes))
         self._classes = classes
@@ -126,7 +126,7 @@ class WorkerProcess:
         return VITALS
 
     def _tell_of_wear(self) -> None:
-        """Until another has taken our place; meanwhile we go on."""
+        """Report that this worker is worn, until another has replaced it; meanwhile it continues."""
         capacity, now = self._crew.attempts.capacity, self._clock.monotonic()
         capacity.known_for_it = frozenset(who for who, until in self._known_for_it if until > now)
         if capacity.worn:
@@ -156,12 +156,12 @@ class WorkerProcess:
                         self._at_once.set()
                 case _:
                     pass
-        logs.end(AGAIN)  # whoever kept us is gone: nobody beats for us any more
+        logs.end(AGAIN)  # the supervisor is gone: no process sends our heartbeats any more
 
     # --------------------------------------------------------------------------------------------------------- draining
 
     async def _drain(self) -> None:
-        """Take nothing new; let runs finish; stop and hand back the rest; write everything down."""
+        """Take nothing new; let runs finish; stop the rest and return it to the queue; write all outcomes."""
         self._crew.worker.draining = True
         await self._idle_within(Duration(NEVER), unless=self._hurried)
         await self._idle_within(self._settings.grace, unless=self._at_once)

@@ -1,4 +1,4 @@
-"""Keys, whose they are, and the audit log of what was done with them."""
+"""API keys, their users, and the audit log of what was done with them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class NewKey(Key, frozen=True, kw_only=True):
 
     key: str
 
-    def __repr__(self) -> str:  # what is printed ends in logs
+    def __repr__(self) -> str:  # what is printed ends up in logs
         return f"NewKey(key_id={self.key_id!r}, user_id={self.user_id!r}, role={self.role!r}, key=…)"
 
 

@@ -1,4 +1,4 @@
-"""What there is to run on: tasks, queues, workers."""
+"""Tasks, queues and workers."""
 
 from __future__ import annotations
 

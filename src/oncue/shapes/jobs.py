@@ -1,7 +1,7 @@
-"""A job: what is sent to define one, and what is told of it, of its occurrences and of its schedule.
+"""A job: the fields that define one, and how it, its occurrences and its schedule are shown.
 
-A new field goes into `JobFields`, and into `PlainFields` if it is stored and told as it is sent. Else it goes into
-`Job` as it is told, and into `Spec` of domain/job.py as it is stored: reader and view follow from its type there.
+A new field goes into `JobFields`, and into `PlainFields` if it is stored and shown as it is sent. Else it goes into
+`Job` as it is shown, and into `Spec` of domain/job.py as it is stored: reader and view follow from its type there.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ When = str | datetime
 
 
 class Range(NamedTuple):
-    """From which whole number to which. Only what is sent is held to it: what was stored before stays readable."""
+    """The lowest and highest whole number. Only requests are checked against it: stored values stay readable."""
 
     least: int
     most: int
 
 
 class JobFields(TypedDict, total=False):
-    """Every field of a job that can be set. Only `task` is needed to make one.
+    """Every field of a job that can be set. Only `task` is required to create one.
 
-    Lengths of time may be text ("30s") or timedeltas, instants text (RFC 3339) or aware datetimes.
+    Durations may be text ("30s") or timedeltas, instants text (RFC 3339) or aware datetimes.
     """
 
     task: str
@@ -81,7 +81,7 @@ free](sharing.md#slots-cpu-memory-labels); limits for processes and commands"""
 
 
 class PlainFields(msgspec.Struct, frozen=True, kw_only=True):
-    """Fields of a job that are stored and told just as they are sent, each with its default."""
+    """Fields of a job that are stored and shown exactly as they are sent, each with its default."""
 
     name: str | None = None
     queue: str = "default"

@@ -1,4 +1,4 @@
-"""A run and its attempts, and what becomes of dead letters."""
+"""A run and its attempts, and requeued dead letters."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ stopped does not"""
 
     @property
     def final(self) -> bool:
-        """Nothing will ever change about it."""
+        """Whether the run has ended: nothing about it will ever change."""
         return self.status in FINAL
 
 
