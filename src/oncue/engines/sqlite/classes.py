@@ -22,7 +22,7 @@ from oncue.engines.sql import statements
 from oncue.engines.sqlite.store import Connection, fetch, first
 
 _SQL = statements("oncue.engines.sqlite")
-STEPS = 100  # from class to class, before all are looked into at once
+MOST_STEPS = 100  # from class to class, before all are looked into at once
 
 
 def read_classes(db: Connection, after: ClassId, limit: int | None) -> dict[ClassId, ClassKey]:
@@ -63,7 +63,7 @@ def worth_a_look(db: Connection, classes: Sequence[ClassId], after: Instant, unt
     asked, found, at, steps = sorted(classes), list[ClassId](), 0, 0
     while at < len(asked):
         steps += 1
-        if steps > STEPS:
+        if steps > MOST_STEPS:
             rest = fetch(db, _SQL["due_classes"], (_numbers(asked[at:]), after, until))
             return found + [class_id for (class_id,) in rest]
         if (row := first(db, _SQL["busy_class"], (asked[at],))) is None:

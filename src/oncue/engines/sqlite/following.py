@@ -33,7 +33,7 @@ from oncue.engines.touched import TouchedLanes
 _SQL = statements("oncue.engines.sqlite")
 
 BITE = 1_000  # runs in one turn: some dozen milliseconds
-JUST_NOW = Duration(20_000)  # what was asked for together with others is wanted that much later, in their order
+BATCH_SPREAD = Duration(20_000)  # what was asked for together with others is wanted that much later, in their order
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ def noted(db: Connection, job_id: JobId) -> Note | None:
 
 def note(db: Connection, job_id: JobId, new: Note, *, stops: bool = True) -> None:
     """Runs of it are left that have not followed. `stops`: none is claimed before."""
-    db.execute(_SQL["note"], (job_id.bytes, new.since + JUST_NOW, stops, new.drop_before, new.purge))
+    db.execute(_SQL["note"], (job_id.bytes, new.since + BATCH_SPREAD, stops, new.drop_before, new.purge))
 
 
 def forget(db: Connection, job_id: JobId) -> None:

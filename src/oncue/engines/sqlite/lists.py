@@ -27,7 +27,7 @@ from oncue.engines.stored import STATUSES
 
 _SQL = statements("oncue.engines.sqlite")
 SCAN = 2_000  # most rows of an index that one page looks at
-FEW = 5_000  # runs of one user: so many are read and sorted in a few milliseconds
+SORTED_AT_ONCE = 5_000  # runs of one user: so many are read and sorted in a few milliseconds
 FIRST, LAST = bytes(16), b"\xff" * 16
 BEGINNING = -NEVER
 BEING_STOPPED = "job_id in (select run_id from running where cancel_at is not null) and "
@@ -197,7 +197,10 @@ def _jobs_in_window(db: Connection, query: JobQuery, at: int, last: bytes) -> Wa
 
 def _one_shots_in_window(db: Connection, given: dict[str, Any]) -> Iterator[rows.Row]:
     """A user's few runs are read and sorted; many, or everybody's, are found in the order in which they are due."""
-    if given["uid"] is not None and len(fetch(db, _SQL["some_run_ids"], (given["uid"], FEW + 1))) <= FEW:
+    if (
+        given["uid"] is not None
+        and len(fetch(db, _SQL["some_run_ids"], (given["uid"], SORTED_AT_ONCE + 1))) <= SORTED_AT_ONCE
+    ):
         return iter(sorted(fetch(db, _SQL["few_in_window"], given), key=_by_next))
     who = "" if given["uid"] is None else "and r.uid = :uid "
     by_class = _SQL["due_in_window"].format(who=who)

@@ -40,9 +40,9 @@ _COUNT = {
     State.CANCELLED: Count.CANCELLED,
     State.EXPIRED: Count.EXPIRED,
 }
-FEW = 2_000  # late runs of a class: so many are read in a few milliseconds
+LATE_READ_AT_ONCE = 2_000  # late runs of a class: so many are read in a few milliseconds
 FEW_CLASSES = 20  # are looked into as quickly as is found out whether anything waits in them
-LOOKS = 1_000  # users that are asked one by one, whether or not they have anything due
+FAIR_USERS = 1_000  # users that are asked one by one, whether or not they have anything due
 LONG_AGO = Instant(0)
 _TOKEN = rows.HISTORY.index("token")
 
@@ -252,8 +252,8 @@ def _peek_fair(
 ) -> tuple[list[rows.Row], UserNumber | None]:
     """While few are late, all of them are read; else each user's own are looked at, however many others have."""
     classes = classes if len(classes) <= FEW_CLASSES else worth_a_look(db, classes, LONG_AGO, now)
-    late = [fetch(db, _SQL["peek"], (class_id, LONG_AGO, now, FEW + 1)) for class_id in classes]
-    if any(len(of_class) > FEW for of_class in late):
+    late = [fetch(db, _SQL["peek"], (class_id, LONG_AGO, now, LATE_READ_AT_ONCE + 1)) for class_id in classes]
+    if any(len(of_class) > LATE_READ_AT_ONCE for of_class in late):
         return _from_user_to_user(db, classes, after, users, each, now)
     by_user: dict[int, list[rows.Row]] = defaultdict(list)
     for row in merge(*late, key=itemgetter(1, 0)):
@@ -268,7 +268,7 @@ def _from_user_to_user(
     """Around once at most; who has nothing to give takes nobody's turn."""
     found: list[rows.Row] = []
     seen: set[int] = set()
-    while users and len(seen) < LOOKS:
+    while users and len(seen) < FAIR_USERS:
         [after] = first(db, _SQL["next_user"], (after,)) or first(db, _SQL["next_user"], (0,)) or (0,)
         if after in seen or not after:
             break
@@ -276,7 +276,7 @@ def _from_user_to_user(
         theirs = fetch(db, _SQL["peek_fair"], (after, now, apsw.carray(array("q", classes)), each))
         found += theirs
         users -= bool(theirs)
-    return found, after if len(seen) == LOOKS else None
+    return found, after if len(seen) == FAIR_USERS else None
 
 
 def _claim(db: Connection, worker_id: bytes, run_ids: list[bytes], now: Instant) -> list[rows.Row]:

@@ -22,7 +22,7 @@ from oncue.domain.instants import MILLISECOND, Duration
 from oncue.engines.hints import Pending, reader
 from oncue.engines.port import Hint, Topic
 
-PAUSE = Duration(
+SEND_INTERVAL = Duration(
     5 * MILLISECOND
 )  # between two sendings: the first hint leaves at once, those that follow leave together
 LONGEST_PATH = 100  # bytes; the kernel takes 107 on Linux, 103 on macOS
@@ -76,7 +76,7 @@ class SqliteSignals:
     def _flush(self) -> None:
         hints, self._pausing = self._pending.take(), None
         if hints and not self._closed:
-            self._pausing = self._clock.call_later(PAUSE, self._flush)
+            self._pausing = self._clock.call_later(SEND_INTERVAL, self._flush)
             with suppress(OSError):  # no folder: nobody ever listened
                 for ear in self.folder.iterdir():
                     for i in range(0, len(hints), MOST_AT_ONCE):

@@ -32,7 +32,7 @@ Act = Callable[[Connection], T]
 Row = tuple[Any, ...]
 
 READERS = 2  # for listings; what workers wait for has a thread of its own
-BUSY = 5_000  # milliseconds SQLite itself waits: only for recovery after a crash, and for opening
+BUSY_TIMEOUT = 5_000  # milliseconds SQLite itself waits: only for recovery after a crash, and for opening
 CACHE_WRITING, CACHE_READING = 16_000, 4_000  # KiB
 WAL_PAGES = 4_000  # 16 MB: from here on pages are copied back into the file, beside the writer
 WAL_LEFT = 500  # pages; few enough for the writer to copy itself, which lets the log start again from its beginning
@@ -318,7 +318,7 @@ def connect(path: Path, cache: int) -> Connection:
     """One thread at a time uses it, so it needs no mutex of its own: a fifth off every row read."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX
     db = Connection(str(path), flags=flags, statementcachesize=300)
-    db.set_busy_timeout(BUSY)
+    db.set_busy_timeout(BUSY_TIMEOUT)
     db.execute(
         f"pragma synchronous = full; pragma wal_autocheckpoint = 0; pragma journal_size_limit = {WAL_BYTES};"
         f" pragma cache_size = -{cache}; pragma temp_store = memory"
