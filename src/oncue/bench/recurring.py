@@ -39,7 +39,7 @@ async def _round(stand: Stand, count: int, seconds: int, step: Step) -> list[Row
 
 
 async def _create(stand: Stand, count: int, first: Instant, end: Instant, step: Step) -> None:
-    """Return jobs that count their seconds each from its own instant, and finish by themselves."""
+    """Create jobs that count their seconds each from its own instant, and finish by themselves."""
     for start in range(0, count, BATCH):
         step("creating recurring jobs", start, count)
         anchors = [Instant(first + n * SECOND // count) for n in range(start, min(start + BATCH, count))]

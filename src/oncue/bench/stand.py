@@ -120,7 +120,7 @@ async def standing(engine: str, _: Options) -> AsyncIterator[Stand]:
 
 @asynccontextmanager
 async def reached(store: Store, processes: Processes, door: Process, folder: Path) -> AsyncIterator[Stand]:
-    """Return the stand, once this process of it accepts requests."""
+    """Yield the stand, once this process of it accepts requests."""
     stand = Stand(store, processes, door, processes.opened(door), folder)
     try:
         async with stand.client:

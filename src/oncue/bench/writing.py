@@ -33,7 +33,7 @@ def batch_due(stand: Stand, dues: Sequence[Instant]) -> bytes:
 
 
 def steady(first: Instant, rate: int, seconds: int) -> Iterator[tuple[Instant, list[Instant]]]:
-    """Return `rate` runs a second: when to send each batch, and when its runs are due, spread over their interval.
+    """Yield `rate` runs a second: when to send each batch, and when its runs are due, spread over their interval.
 
     In whole milliseconds, as the API represents them.
     """
@@ -44,7 +44,7 @@ def steady(first: Instant, rate: int, seconds: int) -> Iterator[tuple[Instant, l
 
 
 def sizes(count: int) -> Iterator[int]:
-    """Return the sizes of the batches that add up to this."""
+    """Yield the sizes of the batches that add up to this."""
     for start in range(0, count, BATCH):
         yield min(BATCH, count - start)
 

@@ -34,7 +34,7 @@ def unchecked_since(check_at: Instant) -> Instant:
 
 
 def next_check(check_at: Instant, last: Instant, now: Instant) -> Instant:
-    """Return when to check next whether starts were used, after a check that was done or put off now."""
+    """Return when to check next whether starts were used, after a check done or put off now; NEVER if none is new."""
     if now < check_at < NEVER:
         return check_at
     return Instant(now + UNUSED_AFTER) if last > now - UNUSED_AFTER else NEVER

@@ -49,7 +49,7 @@ def tend(db: Connection, touched: TouchedLanes) -> None:
 
 
 def _widths(db: Connection, gates: Mapping[int, int]) -> dict[int, int]:
-    """Set the width of gates: by the newest definition that adds a member; freeing a slot only reads it."""
+    """Set and return the widths of gates: the newest definition that adds a member sets it; freeing a slot reads it."""
     db.executemany(_SQL["set_width"], [(gate, width) for gate, width in gates.items() if width])
     known = dict(db.execute(_SQL["widths"], (_numbers(gates),)))
     return {gate: known.get(gate, 1) for gate in gates}
