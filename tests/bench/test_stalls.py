@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from oncue.bench.stalls import LOOK, STALL, Stalls
+from oncue.bench.stalls import CHECK_INTERVAL, STALL, Stalls
 from oncue.domain.instants import SECOND, Duration, Instant
 
 
@@ -42,7 +42,7 @@ async def test_a_stall_is_told_with_its_length() -> None:
 
 
 async def test_what_is_a_little_late_is_none() -> None:
-    assert (await found(STALL // 2, LOOK, 0)).note == ""
+    assert (await found(STALL // 2, CHECK_INTERVAL, 0)).note == ""
 
 
 async def test_nor_is_what_we_compute_ourselves(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from oncue.domain.ids import JobId
 from oncue.domain.instants import DAY, SECOND, Duration
 from oncue.domain.run import State
 from oncue.engines.postgres import partitions
-from oncue.engines.postgres.store import ASKING_CONNECTIONS, HOT_CONNECTIONS
+from oncue.engines.postgres.store import HOT_CONNECTIONS, PING_CONNECTIONS
 from oncue.testing.conformance.store import LONG_AGO, Store
 from oncue.testing.postgres import PrivatePostgres
 
@@ -51,7 +51,7 @@ async def test_behind_a_lock_every_call_gives_up_in_time_and_works_again_after(p
     assert max(took.values()) < 5 * SHORT / SECOND
     for verb, call in calls.items():
         assert await answered(call, tries=1) is not NotImplemented, verb
-    await eventually(lambda: all_of(place, 3 + HOT_CONNECTIONS + ASKING_CONNECTIONS))
+    await eventually(lambda: all_of(place, 3 + HOT_CONNECTIONS + PING_CONNECTIONS))
 
 
 async def all_of(place: Place, most: int) -> bool:

@@ -82,7 +82,7 @@ async def test_pages_that_are_cut_short_miss_nothing_and_repeat_nothing(
             seen += len(whole)
             with monkeypatch.context() as patch:
                 patch.setattr(lists, "SCAN", 4)
-                patch.setattr(lists, "LOOKED_THROUGH", 4)
+                patch.setattr(lists, "LOOKUP_SCAN", 4)
                 for limit in (1, 3, 100):
                     pages = await walk(store, limit, uid=uid, **query)
                     assert [job_id for page in pages for job_id in page] == whole, (query, uid, limit)

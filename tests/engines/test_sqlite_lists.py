@@ -40,7 +40,7 @@ async def test_a_window_is_the_same_however_it_is_read(
         query = JobQuery(uid, next_from=store.at(2 * MINUTE), next_until=store.at(HOUR), limit=3)
 
         few = await all_pages(store, query)
-        monkeypatch.setattr(lists, "FEW", 0)
+        monkeypatch.setattr(lists, "SORTED_AT_ONCE", 0)
         many = await all_pages(store, query)
 
     assert [row.job.job_id for row in many] == [row.job.job_id for row in few]

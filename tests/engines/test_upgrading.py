@@ -135,7 +135,7 @@ def test_ours_say_what_they_are_compatible_with() -> None:
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_migrate, "LOCK_TIMEOUT", "100ms")
-    monkeypatch.setattr(postgres_migrate, "LET_PASS", 0.05)
+    monkeypatch.setattr(postgres_migrate, "RETRY_DELAY", 0.05)
 
 
 GROWS = (99, "alter table waiting add column later int;")

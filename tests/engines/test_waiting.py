@@ -14,8 +14,8 @@ from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.engines.port import Hint, Topic
 from oncue.engines.postgres import signals as postgres_signals
 from oncue.engines.postgres.connecting import Dialling
-from oncue.engines.postgres.store import SCARCE_FOR, Store
-from oncue.engines.sqlite.signals import PAUSE, SqliteSignals
+from oncue.engines.postgres.store import CONNECTION_RETRY_DELAY, Store
+from oncue.engines.sqlite.signals import SEND_INTERVAL, SqliteSignals
 from oncue.testing.clock import FakeClock
 
 
@@ -46,11 +46,11 @@ async def test_a_server_without_connections_is_asked_ten_times_a_second() -> Non
         acquiring = asyncio.create_task(store._acquire(pool))
         await settled()
         for _ in range(3):
-            await pool.clock.advance(SCARCE_FOR)
+            await pool.clock.advance(CONNECTION_RETRY_DELAY)
             await settled()
 
         assert await acquiring == (pool, "a connection")
-    assert pool.asked == [0, SCARCE_FOR, 2 * SCARCE_FOR]
+    assert pool.asked == [0, CONNECTION_RETRY_DELAY, 2 * CONNECTION_RETRY_DELAY]
 
 
 class Written:
@@ -76,10 +76,10 @@ async def test_hints_by_postgres_linger_and_travel_together() -> None:
     await settled()
     await signals.send([Hint(Topic.JOBS)])
     assert store.at == []
-    await store.clock.advance(postgres_signals.LINGER)
+    await store.clock.advance(postgres_signals.GATHER_TIME)
     await settled()
 
-    assert store.at == [postgres_signals.LINGER]
+    assert store.at == [postgres_signals.GATHER_TIME]
     await signals.close()
 
 
@@ -89,7 +89,7 @@ async def test_who_cannot_listen_tries_again_every_second() -> None:
     listening = asyncio.ensure_future(anext(signals.listen()))
     for _ in range(3):
         await settled()
-        await store.clock.advance(postgres_signals.RECONNECT)
+        await store.clock.advance(postgres_signals.RECONNECT_DELAY)
     await settled()
 
     assert store.listened_at == [n * SECOND for n in range(4)]
@@ -113,7 +113,7 @@ async def test_the_first_hint_by_sqlite_leaves_at_once_and_the_next_together(tmp
     for due in (8, 7):
         await signals.send([Hint(Topic.RUNS, due=Instant(due))])
     waiting = asyncio.ensure_future(heard(hints, 1))
-    await clock.advance(Duration(PAUSE - 1))
+    await clock.advance(Duration(SEND_INTERVAL - 1))
     await settled()
     assert not waiting.done()
     await clock.advance(Duration(1))

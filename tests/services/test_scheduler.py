@@ -21,7 +21,7 @@ from oncue.engines.postgres import planning as postgres_planning
 from oncue.engines.postgres import rows as postgres_rows
 from oncue.engines.sqlite import planning as sqlite_planning
 from oncue.engines.sqlite import rows as sqlite_rows
-from oncue.engines.unreadable import PATIENCE
+from oncue.engines.unreadable import NEWER_SCHEDULER_WAIT
 from oncue.services import scheduler
 from oncue.services.scheduler import HORIZON, OTHERS_AT_IT, Scheduler
 from oncue.testing.conformance import Store
@@ -373,12 +373,12 @@ async def test_a_stored_definition_that_cannot_be_read_does_not_stop_its_neighbo
     assert [await on(store).run_once() for _ in range(2)] == [0, scheduler.OTHERS_AT_IT]  # perhaps a newer one can
     assert await planned(store, fine) == every(MINUTE, began, store.at(HORIZON))
     assert logged == []
-    store.advance(PATIENCE)
+    store.advance(NEWER_SCHEDULER_WAIT)
     assert await on(store).run_once() == SECOND
     store.advance(MINUTE)
     await on(store).run_once()
     assert [line["job_id"] for line in logged] == [str(bad)]  # once in a while, and not at every pass
-    store.advance(PATIENCE)
+    store.advance(NEWER_SCHEDULER_WAIT)
     await on(store).run_once()
 
     assert await planned(store, fine) == every(MINUTE, began, store.at(HORIZON))

@@ -1,1 +1,1 @@
-"""`oncue bench`: what this machine makes of oncue, end to end, measured by the tasks themselves."""
+"""`oncue bench`: how fast oncue is on this machine, end to end, measured by the tasks themselves."""

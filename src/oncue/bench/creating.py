@@ -1,4 +1,4 @@
-"""`create`: how many jobs a second the API takes in."""
+"""`create`: how many jobs a second the API creates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WARM_UP = 1_000
 
 
 async def create(stand: Stand, options: Options, step: Step) -> list[Row]:
-    """Jobs of tomorrow: nothing but their creation is measured."""
+    """Create jobs for tomorrow, so that only their creation is measured."""
     tomorrow = Instant(stand.clock.now() + DAY)
     one = single(stand, tomorrow)
     step("creating one by one", 0, None)

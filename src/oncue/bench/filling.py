@@ -1,4 +1,4 @@
-"""`full` and `snapshot`: the same again, with millions of runs in the store, or while somebody reads for long."""
+"""`full` and `snapshot`: the same again, with millions of runs in the database, or during a long read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from oncue.engines.open import open_engine
 from oncue.engines.sql import statements
 from oncue.settings import Settings
 
-AT_ONCE = 50_000  # rows: a second of SQLite's one writer, which others wait for
+ROWS_AT_ONCE = 50_000  # in one transaction: a second of SQLite's one writer, for which others wait
 
 Wanted = Iterable[tuple[str, int]]
 
@@ -30,7 +30,7 @@ _SQL = statements("oncue.bench")
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """Whose the rows are, of which class, and which worker has run those that are finished."""
+    """The user and class of the rows, and the worker of those that are finished."""
 
     uid: UserNumber
     class_id: ClassId
@@ -76,7 +76,7 @@ async def _pace(stand: Stand, options: Options, step: Step) -> Pace:
 
 @asynccontextmanager
 async def old_snapshot(url: str) -> AsyncIterator[None]:
-    """Another session that has begun to read and does not end: what it sees cannot be cleaned up."""
+    """Open another session that has begun to read and does not end: what it sees cannot be vacuumed."""
     if url.startswith("sqlite"):
         db = _sqlite(url)
         try:
@@ -98,7 +98,7 @@ async def old_snapshot(url: str) -> AsyncIterator[None]:
 
 
 async def _owner(stand: Stand) -> Owner:
-    """The administrator, with the task that is measured."""
+    """Return the administrator, with the task that is measured."""
     engine = await open_engine(Settings(engine=stand.store.url))
     try:
         uid = await engine.accounts.user("admin", stand.clock.now())
@@ -109,7 +109,7 @@ async def _owner(stand: Stand) -> Owner:
 
 
 async def fill(url: str, owner: Owner, now: Instant, future: int, finished: int, step: Step) -> None:
-    """Rows as the engine would have written them, faster than it would."""
+    """Insert rows as the engine would have written them, faster than the engine would."""
     run = _fill_sqlite if url.startswith("sqlite") else _fill_postgres
     await run(url, owner, now, (("future", future), ("finished", finished)), step)
 
@@ -121,9 +121,9 @@ async def _fill_postgres(url: str, owner: Owner, now: Instant, wanted: Wanted, s
     try:
         for what, count in wanted:
             worker = (owner.worker_id,) if what == "finished" else ()
-            for start in range(0, count, AT_ONCE):
+            for start in range(0, count, ROWS_AT_ONCE):
                 step(f"{what} runs put into the store", start, count)
-                span = (start + 1, min(start + AT_ONCE, count), now)
+                span = (start + 1, min(start + ROWS_AT_ONCE, count), now)
                 await connection.execute(_SQL[f"postgres_{what}"], *span, owner.uid, owner.class_id, *worker)
         step("tidying the store", 0, None)
         for statement in ("vacuum analyze waiting", "vacuum analyze history", "checkpoint"):
@@ -139,9 +139,9 @@ async def _fill_sqlite(url: str, owner: Owner, now: Instant, wanted: Wanted, ste
         [(piece,)] = db.execute("select name from pieces where from_at <= ?1 and until_at > ?1", (now,))
         for what, count in wanted:
             statement = _SQL[f"sqlite_{what}"].format(piece=piece)
-            for start in range(0, count, AT_ONCE):
+            for start in range(0, count, ROWS_AT_ONCE):
                 step(f"{what} runs put into the store", start, count)
-                span = (start + 1, min(start + AT_ONCE, count), now)
+                span = (start + 1, min(start + ROWS_AT_ONCE, count), now)
                 await asyncio.to_thread(db.execute, statement, (*span, owner.uid, owner.class_id))
         step("tidying the store", 0, None)
         await asyncio.to_thread(db.execute, "pragma wal_checkpoint(truncate)")

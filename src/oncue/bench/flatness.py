@@ -1,4 +1,4 @@
-"""Whether a soak was flat: its last quarter beside its second. The first is for warming up."""
+"""Whether a soak was flat: compares its last quarter with its second. The first is for warming up."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from oncue.bench.measures import Row
 from oncue.bench.minutes import MEGABYTE, Sample
 from oncue.bench.notes import Histogram
 
-SMALL = 8 * MEGABYTE  # a table below this may grow by as much as a tenth of it: by pages, not by much
+SMALL = 8 * MEGABYTE  # a smaller table may grow by a tenth of this: by pages, not by much
 
 
 def judged(samples: Sequence[Sample], lost: int) -> list[Row]:
-    """Each row has a bound that it must keep."""
+    """Return rows, each with a bound that it must keep."""
     quarter = len(samples) // 4
     second, last = samples[quarter : 2 * quarter], samples[-quarter:]
     return [

@@ -1,7 +1,7 @@
-"""A light generator of HTTP load: requests written beforehand, answers counted and hardly read.
+"""A light generator of HTTP load: requests are encoded beforehand, answers counted and hardly read.
 
-It speaks just enough HTTP/1.1 for our own API: keep-alive, Content-Length. One core of it makes some thirty thousand
-requests a second, so it is not what is measured.
+It implements just enough HTTP/1.1 for our own API: keep-alive, Content-Length. One core of it sends some thirty
+thousand requests a second, so it is not what is measured.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CONNECTIONS = 64
 
 @dataclass
 class Load:
-    """What came back: how many of each status, and how long each took, in milliseconds."""
+    """The answers: how many of each status, and how long each took, in milliseconds."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     took: list[float] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Load:
 
     @property
     def refused(self) -> dict[int, int]:
-        """How many of each status that is no success."""
+        """Return how many answers had each status that is no success."""
         return {status: count for status, count in self.statuses.items() if status >= 300}
 
     @property
@@ -50,7 +50,7 @@ def request(url: str, key: str, method: str, path: str, body: bytes = b"") -> by
 
 
 async def load(url: str, connections: int, requests: Callable[[], Iterator[bytes]]) -> Load:
-    """Each connection sends one request after the other, from one source, until there are no more."""
+    """Let each connection send one request after the other, from one source, until there are no more."""
     found, source, clock = Load(), requests(), SystemClock()
 
     def go_on(talker: _Talker) -> None:
@@ -70,9 +70,9 @@ async def load(url: str, connections: int, requests: Callable[[], Iterator[bytes
 
 
 async def paced(url: str, connections: int, requests: Iterable[tuple[Instant, bytes]], clock: Clock) -> Load:
-    """Each request goes out at its instant; one that finds all connections taken, as soon as there is one.
+    """Send each request at its instant; if all connections are busy, as soon as one is free.
 
-    None goes out after a refusal.
+    Sends none after a refusal.
     """
     found, free = Load(), asyncio.Queue[_Talker]()
     talkers = await _connected(url, connections, lambda: _Talker(found, free.put_nowait, clock))
@@ -108,14 +108,14 @@ async def _next(free: asyncio.Queue[_Talker]) -> _Talker:
 
 
 class _Talker(asyncio.Protocol):
-    """One connection with at most one request under way; `answered` is told when there is none again, or it is lost."""
+    """One connection with at most one request in flight; calls `answered` when there is none again, or it is lost."""
 
     def __init__(self, found: Load, answered: Callable[[_Talker], None], clock: Clock) -> None:
         self._found = found
         self._answered = answered
         self._clock = clock
         self._buffer = b""
-        self._left = 0  # bytes of the answer still to come, once its head is here
+        self._left = 0  # bytes of the answer still to come, once its head has arrived
         self._status = 0
         self._sent = clock.monotonic()
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -129,7 +129,7 @@ class _Talker(asyncio.Protocol):
 
     def close(self) -> None:
         if self.over.done():
-            self.over.exception()  # if it was lost, nobody asks any more
+            self.over.exception()  # if it was lost, no caller asks any more
         else:
             self.over.set_result(None)
         self._transport.close()

@@ -1,4 +1,4 @@
-"""`idle`: what `oncue up` takes while there is nothing to do: it and all it started."""
+"""`idle`: what `oncue up` and all the processes it started use while there is nothing to do."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from oncue.bench.running import drained
 from oncue.bench.stand import Stand
 from oncue.domain.instants import SECOND, Duration, Instant
 
-CALM = Duration(2 * SECOND)  # after a start, or after work
+SETTLE_TIME = Duration(2 * SECOND)  # after a start, or after work, before measuring
 
 
 async def idle(stand: Stand, options: Options, step: Step) -> list[Row]:
-    """Fresh when it is asked for the first time; later, beside that, and whether more runs leave it as it is."""
+    """Measure a fresh process the first time; later, compare with that, and whether more runs leave it unchanged."""
     if not procfs.readable():
         return []
     pid, when = stand.door.pid, "fresh" if stand.fresh_memory is None else f"after {stand.noted:,} runs"
-    await stand.until(Instant(stand.clock.now() + CALM), "idle", step)
+    await stand.until(Instant(stand.clock.now() + SETTLE_TIME), "idle", step)
     before, began = procfs.busy_seconds(pid), stand.clock.monotonic()
     await stand.until(Instant(stand.clock.now() + options.idle_seconds * SECOND), "idle", step)
     busy, ended = procfs.busy_seconds(pid) - before, stand.clock.monotonic()
@@ -28,7 +28,7 @@ async def idle(stand: Stand, options: Options, step: Step) -> list[Row]:
         return rows
     rows.append(_grown(measures.IDLE_GROWTH, stand.fresh_memory, memory, when))
     await drained(stand, options.more, step)
-    await stand.until(Instant(stand.clock.now() + CALM), "idle", step)
+    await stand.until(Instant(stand.clock.now() + SETTLE_TIME), "idle", step)
     more = f"after {options.more:,} runs more"
     return [*rows, _grown(measures.IDLE_GOING_ON, memory, procfs.megabytes(pid), more)]
 

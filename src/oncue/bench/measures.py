@@ -1,4 +1,4 @@
-"""What is measured, in which unit, and what we aim at on a machine with two cores that everything shares."""
+"""The measures, their units, and our targets on a machine with two cores that everything shares."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Lags(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, part: str, floor: float | None = None, goal: float | None = None) -> Lags:
-        """The bounds are those of p99."""
+        """Return the measures; the bounds are those of p99."""
         return cls(
             Measure(part, "start lag p50", "ms"),
             Measure(part, "start lag p99", "ms", floor, goal),

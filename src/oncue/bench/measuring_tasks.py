@@ -1,4 +1,4 @@
-"""The task that measures: it notes itself when it was due and when it starts. Our tables are not believed."""
+"""The task that measures: it records itself when it was due and when it starts, independent of our tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TASK = "note"
 
 
 class Notebook:
-    """A file of this process that is written through memory, a window of it at a time: none of it stays in ours."""
+    """A file of this process that is written through a memory map, one window at a time: it stays out of our memory."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("w+b")
@@ -46,7 +46,7 @@ def measuring(folder: Path) -> Tasks:
 
     @made.task(TASK)
     async def note(ctx: Context) -> None:
-        """Nothing but a note."""
+        """Write a note, and nothing else."""
         start = now()
         notebook.write(instant(ctx.scheduled_for), start)
 
@@ -54,9 +54,9 @@ def measuring(folder: Path) -> Tasks:
 
 
 def _punctual_clock() -> SystemClock:
-    """A clock sets itself when it is made, and is behind by as long as we were kept from it then: the best of five.
+    """Return the best of five clocks: a clock sets itself when it is created, and is behind by any delay then.
 
-    One that is behind would make runs early that are not.
+    A clock that is behind would report runs as early that are not.
     """
     return max((SystemClock() for _ in range(5)), key=lambda clock: clock.now() - clock.monotonic())
 

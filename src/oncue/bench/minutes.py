@@ -1,4 +1,4 @@
-"""What a soak was like in each of its minutes. In a short one they are shorter."""
+"""What a soak was like in each of its minutes. In a short soak they are shorter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from oncue.bench.notes import Histogram
 
 MEGABYTE = 2**20
-A_MINUTE = 6  # samples
+SAMPLES_A_MINUTE = 6
 
 COLUMNS = (
     *("from", "runs/s", "lag p50 ms", "p99 ms", "max ms", "memory MB"),
@@ -19,7 +19,7 @@ COLUMNS = (
 
 
 class Table(msgspec.Struct, frozen=True):
-    """How large a table is with its indexes, and how it is kept clean."""
+    """The size of a table with its indexes, and how it is vacuumed."""
 
     size: int
     dead: int
@@ -29,7 +29,7 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class StoreState(msgspec.Struct, frozen=True):
-    """In bytes. `wal` only rises."""
+    """Sizes in bytes. `wal` only rises."""
 
     waiting: Table
     running: Table
@@ -55,7 +55,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Minute(msgspec.Struct, frozen=True):
-    """Sizes are those at its end."""
+    """One minute; sizes are those at its end."""
 
     begins: float
     seconds: float
@@ -69,11 +69,11 @@ class Minute(msgspec.Struct, frozen=True):
 
 
 def minutes(samples: Sequence[Sample]) -> tuple[Minute, ...]:
-    return tuple(minute(samples[n : n + A_MINUTE]) for n in range(0, len(samples), A_MINUTE))
+    return tuple(minute(samples[n : n + SAMPLES_A_MINUTE]) for n in range(0, len(samples), SAMPLES_A_MINUTE))
 
 
 def minute(samples: Sequence[Sample]) -> Minute:
-    """Of the samples that lie in it."""
+    """Summarise the samples of one minute."""
     last, seconds = samples[-1], sum(one.seconds for one in samples)
     lags, longest = Histogram.together([one.lags for one in samples]), max(one.longest for one in samples)
     return Minute(
@@ -90,7 +90,7 @@ def minute(samples: Sequence[Sample]) -> Minute:
 
 
 def levels_of(all_: Sequence[Minute]) -> list[tuple[str, dict[str, list[float]]]]:
-    """What is worth a plot: its title with the unit, and by name how high it was in each minute."""
+    """Return the plots: each a title with the unit, and by name the value in each minute."""
     stores = [one.store for one in all_]
     found = [
         ("runs/s", {"started": [one.runs_per_second for one in all_]}),
@@ -124,7 +124,7 @@ def levels_of(all_: Sequence[Minute]) -> list[tuple[str, dict[str, list[float]]]
 
 
 def cells(one: Minute) -> tuple[str, ...]:
-    """Of the table of minutes, under `COLUMNS`."""
+    """Return the cells of the table of minutes, under `COLUMNS`."""
     store = one.store
     tables = (store.waiting, store.running)
     ago = ", ".join("never" if t.vacuumed_ago is None else f"{t.vacuums}: {t.vacuumed_ago:.0f}" for t in tables)

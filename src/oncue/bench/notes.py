@@ -1,4 +1,4 @@
-"""What the measuring task wrote down, read from outside: due and start of each run, and what follows from them."""
+"""Reads the notes of the measuring task from outside: due and start of each run, and what follows from them."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ import msgspec
 
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 
-# The folder in which each worker process keeps a file of notes. Tasks do not get what begins with ONCUE_.
+# The folder in which each worker process has a file of notes. Tasks do not get variables that begin with ONCUE_.
 ENVIRONMENT = "BENCH_NOTES"
-RECORD = struct.Struct("=qq")  # due and start, in microseconds since 1970; a start of 0 is a place not written yet
-WINDOW = RECORD.size * 65_536  # files grow by so many bytes
+RECORD = struct.Struct("=qq")  # due and start, in microseconds since 1970; a start of 0: not written yet
+WINDOW = RECORD.size * 65_536  # bytes by which files grow
 
 BINS = 8  # of a histogram, in each power of ten
-SHORTEST, LONGEST = 0.1, 100_000.0  # milliseconds: what a histogram tells apart
+SHORTEST, LONGEST = 0.1, 100_000.0  # milliseconds: the range of a histogram
 
 
 class Histogram(msgspec.Struct, frozen=True):
-    """How many lags lie between each two edges, in milliseconds. The outermost also hold what lies beyond."""
+    """How many lags lie between each two edges, in milliseconds. The outermost bins also hold what lies beyond."""
 
     edges: tuple[float, ...]
     counts: tuple[int, ...]
 
     def lag(self, part: float) -> float:
-        """No more than this, for this part of them: the upper edge that they lie below."""
+        """Return a bound for this fraction of lags: the upper edge of their bin."""
         target, so_far = ceil(sum(self.counts) * part), 0
         for edge, count in zip(self.edges[1:], self.counts, strict=True):
             so_far += count
@@ -40,18 +40,18 @@ class Histogram(msgspec.Struct, frozen=True):
         return 0.0
 
     def coarse(self, times: int) -> Histogram:
-        """With so many bins in one."""
+        """Return a histogram with this many bins merged into one."""
         starts = range(0, len(self.counts), times)
         return Histogram(self.edges[::times], tuple(sum(self.counts[n : n + times]) for n in starts))
 
     @classmethod
     def together(cls, all_: Sequence[Histogram]) -> Histogram:
-        """Of several that have the same edges."""
+        """Return the sum of histograms with the same edges."""
         return cls(all_[0].edges, tuple(map(sum, zip(*(one.counts for one in all_), strict=True))))
 
 
 class Series(msgspec.Struct, frozen=True):
-    """How many runs started in each stretch of so many milliseconds, from the first to the last."""
+    """How many runs started in each interval of `step_ms` milliseconds, from the first to the last."""
 
     step_ms: int
     counts: tuple[int, ...]
@@ -77,7 +77,7 @@ class Noted:
         return Instant(max(self.start))
 
     def lag(self, part: float) -> float:
-        """The smallest lag that this part of them does not exceed, in milliseconds."""
+        """Return the smallest lag that this fraction of runs does not exceed, in milliseconds."""
         return self.lags[max(0, ceil(len(self.lags) * part) - 1)]
 
     def due_within(self, begin: Instant, end: Instant) -> Noted:
@@ -88,7 +88,7 @@ class Noted:
         return sum(begin <= start < end for start in self.start)
 
     def histogram(self, bins_each: int = BINS) -> Histogram:
-        """With so many bins in each power of ten."""
+        """Return a histogram with this many bins in each power of ten."""
         bins = round(bins_each * log10(LONGEST / SHORTEST))
         edges = [SHORTEST * 10 ** (i / bins_each) for i in range(bins + 1)]
         below = [0, *(bisect_left(self.lags, edge) for edge in edges[1:-1]), len(self.lags)]
@@ -96,7 +96,7 @@ class Noted:
         return Histogram(tuple(round(edge, 4) for edge in edges), counts)
 
     def by_time(self, begin: Instant, step: Duration = SECOND) -> Series:
-        """From `begin` on; whatever started before it counts as started then."""
+        """Return the series from `begin` on; an earlier start counts as at `begin`."""
         counts = [0] * ((self.last - begin) // step + 1)
         for start in self.start:
             counts[max(0, start - begin) // step] += 1
@@ -104,18 +104,18 @@ class Noted:
 
 
 class Notes:
-    """The notes of all worker processes there are or were, each to be taken once."""
+    """The notes of all worker processes there are or were; each note is taken once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._taken: dict[Path, int] = {}  # records of each file
 
     def count(self) -> int:
-        """How many there are that were not taken yet. Reads next to nothing."""
+        """Return how many notes were not taken yet. Reads next to nothing."""
         return sum(there - self._taken.get(path, 0) for path, there in self._there().items())
 
     def take(self) -> Noted:
-        """Those that were not taken yet."""
+        """Take the notes that were not taken yet."""
         found = array("q")
         for path, there in self._there().items():
             seen = self._taken.get(path, 0)
@@ -130,7 +130,7 @@ class Notes:
 
 
 def _written(path: Path, at_least: int) -> int:
-    """How many records a file holds: they are written one after the other, into room that is all zero."""
+    """Return how many records a file has: they are written one after the other, into space that is all zero."""
     with path.open("rb") as file:
         low, high = at_least, os.fstat(file.fileno()).st_size // RECORD.size
         while low < high:

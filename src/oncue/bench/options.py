@@ -7,7 +7,7 @@ import msgspec
 
 class Options(msgspec.Struct, frozen=True):
     runs: int = 100_000
-    """Due at once, to be drained."""
+    """Runs that are due at once, to be drained."""
     singles: int = 20_000
     batched: int = 100_000
     burst: int = 10_000
@@ -16,17 +16,17 @@ class Options(msgspec.Struct, frozen=True):
     rate: int = 10_000
     """Runs a second of the sustained load and of the soak."""
     seconds: int = 30
-    """Of the sustained load."""
+    """Length of the sustained load."""
     minutes: float = 30
-    """Of the soak."""
+    """Length of the soak."""
     workers: tuple[int, ...] = (1, 2, 4)
-    """So many in each round of `scale`."""
+    """Workers in each round of `scale`."""
     recurring: tuple[int, ...] = (3_000, 10_000)
-    """Jobs that recur every second, so many in each round."""
+    """Jobs that run every second, in each round."""
     recurring_seconds: int = 10
     idle_seconds: int = 10
     more: int = 1_000_000
-    """Runs, after all parts, that must leave memory as it is."""
+    """Runs after all parts, during which memory must not grow."""
     future: int = 5_000_000
     finished: int = 10_000_000
 

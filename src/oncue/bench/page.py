@@ -1,4 +1,4 @@
-"""What was found, as one page of HTML that needs nothing else."""
+"""The results as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _plots(report: Report) -> Iterable[str]:
 
 
 def _minutes(report: Report) -> Iterable[str]:
-    """What changed from minute to minute, of whatever took so long that it was watched for it."""
+    """Return plots over the minutes, of each part that ran long enough to be sampled."""
     for row in (row for rows in report.found.values() for row in rows if row.minutes):
         yield f"<h2>{escape(f'{row.measure.part}, {row.note}, minute by minute')}</h2>\n"
         edges = [*(one.begins for one in row.minutes), row.minutes[-1].begins + row.minutes[-1].seconds]
@@ -77,7 +77,7 @@ def _minutes(report: Report) -> Iterable[str]:
 
 
 def _gathered(report: Report, pick: Callable[[Row], T | None]) -> list[tuple[str, dict[str, T]]]:
-    """What there is of a kind, by the part and note that it belongs to, and then by engine."""
+    """Return what there is of a kind, by part and note, and then by engine."""
     found: dict[str, dict[str, T]] = {}
     for engine, rows in report.found.items():
         for row in rows:

@@ -1,4 +1,4 @@
-"""The parts of `oncue bench`, and how they are gone through."""
+"""The parts of `oncue bench`, and how they are run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Part = Callable[[Stand, Options, Step], Awaitable[list[Row]]]
 Place = Callable[[str, Options], AbstractAsyncContextManager[Stand]]
 Begins = Callable[[str], None]
 
-# In the order in which they are gone through.
+# In the order in which they run.
 PARTS: dict[str, Part] = {
     "idle": idle,
     "create": create,
@@ -48,21 +48,21 @@ WARM_UP = 2_000  # runs
 
 
 def route(names: Collection[str]) -> list[str]:
-    """In order, each once; but what is idle is measured before and after all others."""
+    """Return the parts in order, each once; but `idle` is measured before and after all others."""
     chosen = [name for name in PARTS if name in names]
     together, apart = ([name for name in chosen if (name in PLACES) is own] for own in (False, True))
     return [*together, *(["idle"] if "idle" in together and len(together) > 1 else []), *apart]
 
 
 def applicable(engine: str, names: Collection[str]) -> list[str]:
-    """Those of a route that mean something on this engine."""
+    """Return the parts of a route that are meaningful on this engine."""
     return [name for name in names if engine == "postgres" or name not in PLACES]
 
 
 async def measured(
     engine: str, names: Sequence[str], options: Options, step: Step, begins: Begins
 ) -> tuple[str, list[Row]]:
-    """The store's version, and what the parts of a route come to; `begins` is told of each."""
+    """Run the parts of a route; return the database's version and the results. Calls `begins` for each part."""
     rows: list[Row] = []
     noted = early = again = 0
     version = ""

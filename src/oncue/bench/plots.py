@@ -1,6 +1,6 @@
-"""Plots as SVG, drawn here: lines over an axis of times, bars over a logarithmic axis of lags.
+"""Plots as SVG: lines over an axis of times, bars over a logarithmic axis of lags.
 
-Colours come from the page: `.s0`, `.s1` … for what is shown, `.axis` for the rest.
+Colours come from the page: `.s0`, `.s1` … for the data, `.axis` for the rest.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from oncue.bench.notes import Histogram, Series
 WIDTH, HEIGHT = 720, 240
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 30, 40
 INNER_WIDTH, INNER_HEIGHT = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
-LETTER = 7.2  # the width of one in a legend, about
+LETTER = 7.2  # approximate width of a letter in a legend
 
 Place = Callable[[float], float]
 
 
 def lag_histogram(title: str, found: Mapping[str, Histogram]) -> str:
-    """The part of the runs in each stretch of lag, one outline for each of what was found."""
+    """Plot the fraction of runs in each interval of lag, one outline per result."""
     first, last = _span(list(found.values()))
     edges = next(iter(found.values())).edges[first : last + 1]
     parts = {name: _parts(one)[first:last] for name, one in found.items()}
@@ -36,14 +36,14 @@ def lag_histogram(title: str, found: Mapping[str, Histogram]) -> str:
 
 
 def over_time(title: str, found: Mapping[str, Series]) -> str:
-    """Runs a second over the seconds."""
+    """Plot runs a second over the seconds."""
     rates = {name: [count * 1_000 / one.step_ms for count in one.counts] for name, one in found.items()}
     edges = {name: [n * one.step_ms / 1_000 for n in range(len(one.counts) + 1)] for name, one in found.items()}
     return _over(title, edges, rates, _thousands)
 
 
 def levels(title: str, edges: Sequence[float], found: Mapping[str, Sequence[float]]) -> str:
-    """What was so high from each edge to the next, in seconds; one outline for each of what was found."""
+    """Plot values from each edge to the next, in seconds; one outline per result."""
     return _over(title, dict.fromkeys(found, edges), found, lambda value: f"{value:,g}")
 
 
@@ -65,13 +65,13 @@ def _over(
 
 
 def _span(found: Sequence[Histogram]) -> tuple[int, int]:
-    """The first and the last edge between which there is anything."""
+    """Return the first and the last edge between which there is data."""
     filled = [n for one in found for n, count in enumerate(one.counts) if count]
     return (min(filled), max(filled) + 1) if filled else (0, 1)
 
 
 def _round_lags(shortest: float, longest: float) -> list[float]:
-    """Powers of ten between the two; also twice and five times them where there are few."""
+    """Return powers of ten between the two; also twice and five times them where there are few."""
     times = (1, 2, 5) if longest / shortest < 200 else (1,)
     powers = range(floor(log10(shortest)), ceil(log10(longest)) + 1)
     lags = [round(10.0**power * one, 4) for power in powers for one in times]
@@ -89,7 +89,7 @@ def _scale(least: float, most: float, first: float, last: float) -> Place:
 
 
 def _outline(edges: Sequence[float], tops: Sequence[float], number: int) -> str:
-    """Bars without lines between them: what lies above another one does not hide it."""
+    """Draw bars without lines between them, so that one outline does not hide another."""
     ground = TOP + INNER_HEIGHT
     points = [f"M{edges[0]} {ground}"]
     for right, top in zip(edges[1:], tops, strict=True):
@@ -98,7 +98,7 @@ def _outline(edges: Sequence[float], tops: Sequence[float], number: int) -> str:
 
 
 def _rules(highest: float, up: Place, shown: Callable[[float], str]) -> list[str]:
-    """Lines across, each with its value."""
+    """Draw horizontal lines, each with its value."""
     step = _round_step(highest / 4)
     values = [n * step for n in range(floor(highest / step + 1e-9) + 1)] if step else [0.0]
     return [
@@ -120,7 +120,7 @@ def _ticks(ticks: Sequence[tuple[float, str]], name: str) -> list[str]:
 
 
 def _round_step(least: float) -> float:
-    """1, 2 or 5 times a power of ten, and no less than this."""
+    """Return 1, 2 or 5 times a power of ten, at least this value."""
     if least <= 0:
         return 0.0
     power = 10.0 ** floor(log10(least))

@@ -1,4 +1,4 @@
-"""The processes that are measured, started as a user starts them, and ended in any case."""
+"""The processes that are measured, started as a user starts them, and always stopped."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from typing import Self
 from oncue.bench.notes import ENVIRONMENT
 from oncue.domain.errors import OncueError
 
-LAST_WORDS = 2_000  # characters of what a process said that are worth showing
+SHOWN_OUTPUT = 2_000  # characters of a process's output that are shown
 
 
 class BenchFailed(OncueError):
-    """There is nothing to measure; the message ends with what the processes said."""
+    """Nothing could be measured; the message ends with the output of the processes."""
 
 
 class Process:
-    """A running role, in a session of its own: Ctrl-C is for us, and we end it."""
+    """A running role, in its own session: Ctrl-C reaches us, and we stop it."""
 
     def __init__(self, role: str, command: list[str], folder: Path, said: Path) -> None:
         self.role = role
@@ -39,20 +39,20 @@ class Process:
 
     @property
     def code(self) -> int | None:
-        """Its exit code, once it has ended."""
+        """Return its exit code, once it has ended."""
         return self._process.poll()
 
     @property
     def last_words(self) -> str:
-        return self._said.read_text(errors="replace")[-LAST_WORDS:].strip()
+        return self._said.read_text(errors="replace")[-SHOWN_OUTPUT:].strip()
 
     def first_line(self) -> bytes:
-        """Waits for it; empty if the process ends before."""
+        """Wait for a line; return an empty one if the process ends before."""
         assert self._process.stdout is not None
         return self._process.stdout.readline()
 
     def end(self) -> None:
-        """Asked to finish, then to stop at once, then killed: gone in any case, and its worker with it."""
+        """Stop it: ask it to finish, then to stop at once, then kill it. It is always gone, and its worker with it."""
         with self._process:
             for ask in (self._process.terminate, self._process.terminate, self._process.kill):
                 ask()
@@ -64,7 +64,7 @@ class Process:
 
 
 class Processes:
-    """Roles on one store, while the block lasts."""
+    """Roles on one database, while the block lasts."""
 
     def __init__(self, url: str, folder: Path) -> None:
         self._where = ("--engine", url, "--data-dir", str(folder))
@@ -81,7 +81,7 @@ class Processes:
         self._ends.__exit__(kind, error, traceback)
 
     def start(self, role: str, *options: str) -> Process:
-        """`oncue ROLE`."""
+        """Start `oncue ROLE`."""
         said = self._folder / f"{len(self._all)}.said"
         line = [sys.executable, "-m", "oncue", role, "--json", *self._where, *options]
         process = Process(role, line, self._folder, said)
@@ -93,7 +93,7 @@ class Processes:
         return [process for process in self._all if process.role in roles]
 
     def opened(self, door: Process) -> dict[str, str]:
-        """What it says when it takes requests: its address, and the key of an administrator."""
+        """Return what it prints when it accepts requests: its address, and an admin key."""
         line = door.first_line()
         if not line:
             raise self.failure(f"`oncue {door.role}` did not start")
@@ -106,6 +106,6 @@ class Processes:
                 raise self.failure(f"`oncue {process.role}` ended with code {process.code}", process)
 
     def failure(self, what: str, *whose: Process) -> BenchFailed:
-        """With what these said last, or all."""
+        """Return an error with the last output of these, or of all."""
         said = "\n".join(words for process in whose or self._all if (words := process.last_words))
         return BenchFailed(f"{what}. It said:\n{said or '(nothing)'}")

@@ -1,4 +1,4 @@
-"""What a process and all that it started take of the machine, from /proc."""
+"""What a process and its descendants use of the machine, from /proc."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ def readable() -> bool:
 
 
 def busy_seconds(pid: int) -> float:
-    """Processor time of a process and its descendants, also of those that have ended: then it is their parent's."""
+    """Return the processor time of a process and its descendants, also of ended ones: it counts for their parent."""
     ticks = sum(sum(map(int, stat[11:15])) for stat in family(pid).values())
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def megabytes(pid: int) -> float:
-    """Resident memory of a process and its descendants. What they share is counted for each."""
+    """Return the resident memory of a process and its descendants. Shared memory counts for each."""
     return sum(_megabytes(stat) for stat in family(pid).values())
 
 
 def own_and_others(pid: int) -> tuple[float, float]:
-    """Resident memory of a process in megabytes, and that of its descendants."""
+    """Return the resident memory of a process in megabytes, and that of its descendants."""
     found = {one: _megabytes(stat) for one, stat in family(pid).items()}
     own = found.pop(pid, 0.0)
     return own, sum(found.values())
@@ -36,12 +36,12 @@ def _megabytes(stat: list[str]) -> float:
 
 
 def family(pid: int) -> dict[int, list[str]]:
-    """A process and its descendants, each with what /proc/PID/stat has after the name: state, parent, …"""
+    """Return a process and its descendants, each with the fields of /proc/PID/stat after the name: state, parent, …"""
     stats = {}
     for entry in PROC.iterdir():
         if entry.name.isdigit():
-            with suppress(OSError):  # it ended while we looked
-                # The name stands in brackets and may hold anything, brackets too.
+            with suppress(OSError):  # it ended meanwhile
+                # The name is in brackets and may contain anything, brackets too.
                 stats[int(entry.name)] = entry.joinpath("stat").read_text().rpartition(")")[2].split()
     found = [pid]
     for one in found:

@@ -12,8 +12,8 @@ from oncue.bench.stand import Stand
 from oncue.bench.writing import BATCH, batch
 from oncue.domain.instants import SECOND, Duration, Instant, rfc3339
 
-CREATED_AT_LEAST = 2_000  # a second
-ROLLING = Duration(2 * SECOND)  # before what happens is measured
+CREATED_AT_LEAST = 2_000  # jobs a second
+WARM_UP = Duration(2 * SECOND)  # before measuring
 
 
 async def recurring(stand: Stand, options: Options, step: Step) -> list[Row]:
@@ -25,7 +25,7 @@ async def recurring(stand: Stand, options: Options, step: Step) -> list[Row]:
 
 async def _round(stand: Stand, count: int, seconds: int, step: Step) -> list[Row]:
     first = Instant(stand.clock.now() + SECOND + count * SECOND // CREATED_AT_LEAST)
-    begin = Instant(first + SECOND + ROLLING)
+    begin = Instant(first + SECOND + WARM_UP)
     end = Instant(begin + seconds * SECOND)
     await _create(stand, count, first, end, step)
     await stand.until(end, f"{count:,} jobs every second", step)
@@ -39,7 +39,7 @@ async def _round(stand: Stand, count: int, seconds: int, step: Step) -> list[Row
 
 
 async def _create(stand: Stand, count: int, first: Instant, end: Instant, step: Step) -> None:
-    """Each counts its seconds from an instant of its own, and finishes by itself."""
+    """Create jobs that count their seconds each from its own instant, and finish by themselves."""
     for start in range(0, count, BATCH):
         step("creating recurring jobs", start, count)
         anchors = [Instant(first + n * SECOND // count) for n in range(start, min(start + BATCH, count))]

@@ -1,4 +1,4 @@
-"""What was found, as a table and as JSON."""
+"""The results as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def failed(self) -> bool:
-        """Whether something was missed that must be: a run that started before its time, a soak that is not flat."""
+        """Return whether a required bound was missed: a run started before its time, a soak is not flat."""
         rows = [row for found in self.found.values() for row in found]
         return any(row.measure.must and row.reached is Reached.MISSED for row in rows)
 
@@ -53,7 +53,7 @@ def this_machine(clock: Clock, stores: Mapping[str, str]) -> Machine:
 
 
 def cells(report: Report) -> list[tuple[str, ...]]:
-    """The table's, row by row, under `COLUMNS`."""
+    """Return the cells of the table, row by row, under `COLUMNS`."""
     return [_cells(engine, row) for engine, rows in report.found.items() for row in rows]
 
 
@@ -70,14 +70,14 @@ def _bound(bound: float | None, *, more: bool) -> str:
 
 
 def number(value: float) -> str:
-    """With as many digits as mean something: 23,456, 12.3, 0.45."""
+    """Format with significant digits only: 23,456, 12.3, 0.45."""
     if value == round(value) or abs(value) >= 1_000:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
 def lines(machine: Machine) -> list[str]:
-    """Where it was measured."""
+    """Return where it was measured."""
     return [
         f"oncue {machine.oncue}, {machine.date}: {machine.cores} cores, {machine.memory_gib:g} GiB, "
         f"Python {machine.python}, {machine.system}",

@@ -1,4 +1,4 @@
-"""`drain`, `burst`, `spread` and `sustained`: one-shots that are due, and how they start."""
+"""`drain`, `burst`, `spread` and `sustained`: due one-shots, and how late they start."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, whole_
 
 SPREAD_CONNECTIONS = 4
 DRAIN_STEP = Duration(100 * MILLISECOND)
-CREATED_AT_LEAST = 4_000  # a second, in batches: how long before a burst its creation begins
-WRITING = Duration(10)  # what writing a job's request takes at most
-BEFORE = Duration(500 * MILLISECOND)  # a burst is created by then, or what is measured is its creation
+CREATED_AT_LEAST = 4_000  # jobs a second, in batches: decides how long before a burst its creation begins
+WRITE_TIME = Duration(10)  # most that encoding a job's request takes
+CREATED_BEFORE = Duration(500 * MILLISECOND)  # a burst must exist this long before, or its creation is measured
 
 
 class Drained(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ async def drain(stand: Stand, options: Options, step: Step) -> list[Row]:
 
 
 async def drained(stand: Stand, count: int, step: Step, resumes: Callable[[], None] = lambda: None) -> Drained:
-    """Runs a second, from the call that resumes their queue to the last start; `resumes` is called right before."""
+    """Measure runs a second, from the call that resumes their queue to the last start; calls `resumes` right before."""
     await stand.client.queues.pause(QUEUE)
     step(f"creating {count:,} that are due", 0, None)
     await stand.send(batches(stand, count, "now"), BATCH_CONNECTIONS)
@@ -55,7 +55,7 @@ async def burst_noted(stand: Stand, options: Options, step: Step) -> Noted:
     due = whole_millisecond(Instant(stand.clock.now() + AHEAD + count * SECOND // CREATED_AT_LEAST))
     step(f"creating {count:,} that are due at once", 0, None)
     await stand.send([batch_due(stand, [due] * size) for size in sizes(count)], BATCH_CONNECTIONS)
-    if stand.clock.now() > due - BEFORE:
+    if stand.clock.now() > due - CREATED_BEFORE:
         raise BenchFailed(f"creating {count:,} jobs took so long that they would be late from the start: try it again")
     return await stand.started(count, "a burst", step)
 
@@ -79,7 +79,7 @@ async def spread_noted(stand: Stand, options: Options, step: Step) -> Noted:
 async def sustained(stand: Stand, options: Options, step: Step) -> list[Row]:
     rate, count = options.rate, options.rate * options.seconds
     step("writing requests", 0, None)
-    begin = Instant(stand.clock.now() + SECOND + count * WRITING)
+    begin = Instant(stand.clock.now() + SECOND + count * WRITE_TIME)
     dues = steady(Instant(begin + AHEAD), rate, options.seconds)
     requests = [(at, batch_due(stand, due)) for at, due in dues]
     _, noted = await asyncio.gather(

@@ -1,4 +1,4 @@
-"""What is looked at again and again during a soak."""
+"""What a soak samples repeatedly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SQL = statements("oncue.bench")
 
 
 class Sampling:
-    """Runs come in by `add`; `sample` closes a stretch of them."""
+    """`add` takes runs; `sample` closes an interval of them."""
 
     def __init__(self, connection: Any, pid: int, clock: Clock, before: StoreState, first: Instant) -> None:
         self.samples: list[Sample] = []

@@ -1,4 +1,4 @@
-"""`scale`: the same drain with one, two and four workers on one store, and where the processor time goes."""
+"""`scale`: the same drain with one, two and four workers on one database, and where the processor time goes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from oncue.bench.measures import Row, Step
 from oncue.bench.options import Options
 from oncue.bench.processes import Processes
 from oncue.bench.running import drained
-from oncue.bench.stand import GLANCE, PATIENCE, WORK, Stand, placed, reached
+from oncue.bench.stand import POLL_INTERVAL, PROGRESS_TIMEOUT, WORK, Stand, placed, reached
 from oncue.domain.instants import Duration
 
-WARM_UP = 2_000  # runs, for each worker there is
+WARM_UP = 2_000  # runs per worker
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -28,7 +28,7 @@ class Spent(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def roles_apart(engine: str, _: Options) -> AsyncIterator[Stand]:
-    """`oncue api`, `oncue scheduler` and one `oncue worker` in this block, each in a process of its own."""
+    """Run `oncue api`, `oncue scheduler` and one `oncue worker` in this block, each in its own process."""
     with placed(engine) as (store, folder), Processes(store.url, folder) as processes:
         async with reached(store, processes, processes.start("api", "--port", "0"), folder) as stand:
             processes.start("scheduler")
@@ -54,16 +54,16 @@ async def scale(stand: Stand, options: Options, step: Step) -> list[Row]:
 
 
 async def _staffed(stand: Stand, count: int, step: Step) -> None:
-    """Until so many workers are at work."""
+    """Wait until this many workers are registered."""
     for _ in range(count - len(stand.processes.of("worker"))):
         stand.processes.start("worker", *WORK)
     since = stand.clock.monotonic()
     while (there := len(await stand.client.workers.list())) < count:
         step("starting workers", there, count)
         stand.processes.check()
-        if stand.clock.monotonic() - since > PATIENCE:
+        if stand.clock.monotonic() - since > PROGRESS_TIMEOUT:
             raise stand.processes.failure(f"{there} of {count} workers are there after a minute")
-        await stand.clock.sleep(Duration(5 * GLANCE))
+        await stand.clock.sleep(Duration(5 * POLL_INTERVAL))
 
 
 def _spent(stand: Stand) -> Spent:
@@ -77,7 +77,7 @@ def _spent(stand: Stand) -> Spent:
 
 
 def _processor(before: Spent, after: Spent, runs: int, note: str) -> list[Row]:
-    """From the resuming of the queue to the last run settled."""
+    """Measure from the resume of the queue to the last settled run."""
     if not procfs.readable():
         return []
     return [

@@ -1,4 +1,4 @@
-"""`soak`: a steady load for long, with history growing and retention dropping it. It has to stay as it is."""
+"""`soak`: a steady load for long, with history growing and retention dropping it. All measures have to stay flat."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from oncue.bench import measures
 from oncue.bench.creating import BATCH_CONNECTIONS
 from oncue.bench.flatness import judged
 from oncue.bench.measures import Row, Step
-from oncue.bench.minutes import A_MINUTE, MEGABYTE, minute, minutes
+from oncue.bench.minutes import MEGABYTE, SAMPLES_A_MINUTE, minute, minutes
 from oncue.bench.notes import Histogram, Series
 from oncue.bench.options import Options
 from oncue.bench.processes import Processes
 from oncue.bench.sampling import FINER, Sampling
-from oncue.bench.stand import PATIENCE, WORK, Stand, placed, reached
+from oncue.bench.stand import PROGRESS_TIMEOUT, WORK, Stand, placed, reached
 from oncue.bench.writing import AHEAD, batch_due, steady
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, show_duration
 
 SAMPLES = 40  # at least
-SELDOM = Duration(10 * SECOND)  # between two of them, at most
-LOOKS = 10  # at the notes, for each sample
-OFTEN_ENOUGH = 10_000  # runs between two samples: then tables are vacuumed as they are anywhere
+SAMPLE_INTERVAL = Duration(10 * SECOND)  # between two samples, at most
+READS_PER_SAMPLE = 10  # reads of the notes
+DEFAULT_VACUUM_FROM = 10_000  # runs between two samples: with more, tables keep their default vacuum settings
 
 
 class Open:
-    """Runs that were created and have not started yet, by the instant at which they are due."""
+    """Runs that were created and have not started yet, by their due instant."""
 
     def __init__(self) -> None:
         self._runs: Counter[int] = Counter()
@@ -50,13 +50,15 @@ class Open:
 
     @property
     def again(self) -> int:
-        """Starts of runs that had started before."""
+        """Return how many starts were of runs that had started before."""
         return -sum(count for count in self._runs.values() if count < 0)
 
 
 @asynccontextmanager
 async def narrow_history(engine: str, options: Options) -> AsyncIterator[Stand]:
-    """`oncue up` that keeps history for a fifth of the soak, in pieces a quarter as wide; tidied sooner if short."""
+    """Run `oncue up` with history kept for a fifth of the soak, in partitions a quarter as wide; maintained sooner if
+    short.
+    """
     length = _length(options)
     keep, every = max(SECOND, length // 5), max(1, min(60, length // SECOND // 30))
     width = max(SECOND, keep // 4)
@@ -93,20 +95,20 @@ async def soak(stand: Stand, options: Options, step: Step) -> list[Row]:
 
 
 def _length(options: Options) -> Duration:
-    """Whole seconds."""
+    """Round to whole seconds."""
     return Duration(round(options.minutes * 60) * SECOND)
 
 
 async def _tidy_sooner(connection: Any, options: Options) -> None:
-    """With little to do it would be long before a table is vacuumed for the first time, and till then it grows."""
+    """Vacuum small loads sooner: it would be long before the first vacuum of a table, and until then it grows."""
     runs = options.rate * _length(options) // SECOND // SAMPLES
-    if runs < OFTEN_ENOUGH:
+    if runs < DEFAULT_VACUUM_FROM:
         for table in ("waiting", "running"):
             await connection.execute(f"alter table {table} set (autovacuum_vacuum_threshold = {runs})")
 
 
 def _requests(stand: Stand, open_: Open, first: Instant, rate: int, seconds: int) -> Iterator[tuple[Instant, bytes]]:
-    """Each is written when the one before it was sent. What cannot be sent in time is not sent at all."""
+    """Encode each batch when the one before it was sent. A batch that cannot be sent in time is not sent at all."""
     for at, dues in steady(first, rate, seconds):
         if stand.clock.now() > first + seconds * SECOND:
             return
@@ -117,33 +119,33 @@ def _requests(stand: Stand, open_: Open, first: Instant, rate: int, seconds: int
 async def _watch(
     stand: Stand, sampling: Sampling, open_: Open, sending: asyncio.Task[Any], length: Duration, step: Step
 ) -> None:
-    """From the instant at which the first run is due to that of the last."""
-    every = min(SELDOM, length // SAMPLES)
+    """Sample from the due instant of the first run to that of the last."""
+    every = min(SAMPLE_INTERVAL, length // SAMPLES)
     begin, count = sampling.first, length // every
     await stand.until(begin, "soak", step)
     moved = stand.clock.monotonic()
-    for look in range(1, count * LOOKS + 1):
-        await stand.clock.sleep(Duration(max(0, begin + look * every // LOOKS - stand.clock.now())))
+    for look in range(1, count * READS_PER_SAMPLE + 1):
+        await stand.clock.sleep(Duration(max(0, begin + look * every // READS_PER_SAMPLE - stand.clock.now())))
         stand.processes.check()
         if sending.done():
-            sending.result()  # raises why it ended, if not because all was sent
+            sending.result()  # raises why it ended, unless all was sent
         noted = stand.take()
         open_.start(noted.due)
         sampling.add(noted)
         if noted:
             moved = stand.clock.monotonic()
-        elif stand.clock.monotonic() - moved > PATIENCE:
+        elif stand.clock.monotonic() - moved > PROGRESS_TIMEOUT:
             raise stand.processes.failure(f"{open_.left:,} runs are waiting, and none has started for a minute")
-        if look % LOOKS == 0:
+        if look % READS_PER_SAMPLE == 0:
             await sampling.sample()
         step(f"soak: {_figures(sampling)}", stand.clock.now() - begin, length)
 
 
 async def _rest(stand: Stand, open_: Open, sending: asyncio.Task[Any], step: Step) -> None:
-    """Until every run has started, or none has for so long that none will."""
+    """Wait until every run has started, or none has for PROGRESS_TIMEOUT."""
     await sending
     moved = stand.clock.monotonic()
-    while open_.left and stand.clock.monotonic() - moved < PATIENCE:
+    while open_.left and stand.clock.monotonic() - moved < PROGRESS_TIMEOUT:
         step("waiting for the last runs", open_.created - open_.left, open_.created)
         stand.processes.check()
         await stand.clock.sleep(Duration(SECOND // 10))
@@ -157,12 +159,12 @@ async def _rest(stand: Stand, open_: Open, sending: asyncio.Task[Any], step: Ste
 
 
 def _figures(sampling: Sampling) -> str:
-    """Of the minute that has begun, or just ended."""
+    """Summarise the minute that has begun, or just ended."""
     samples = sampling.samples
     if not samples:
         return "beginning"
-    whole = (len(samples) - 1) // A_MINUTE
-    now = minute(samples[whole * A_MINUTE :])
+    whole = (len(samples) - 1) // SAMPLES_A_MINUTE
+    now = minute(samples[whole * SAMPLES_A_MINUTE :])
     return (
         f"minute {whole + 1}, {now.runs_per_second:,.0f} runs/s, p99 {now.lag_p99_ms:,.0f} ms, "
         f"{sum(now.memory_mb.values()):.0f} MB, waiting {now.store.waiting.size / MEGABYTE:.0f} MB"

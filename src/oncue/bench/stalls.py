@@ -1,4 +1,4 @@
-"""Whether the machine stood still meanwhile: figures from then mean little, and whoever reads them is told."""
+"""Whether the machine stood still meanwhile: figures from then mean little, and the report says so."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager, suppress
 from oncue.clock import Clock
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 
-LOOK = Duration(100 * MILLISECOND)
-STALL = Duration(2 * SECOND)  # longer than a busy machine lets anybody wait
+CHECK_INTERVAL = Duration(100 * MILLISECOND)
+STALL = Duration(2 * SECOND)  # longer than any process waits on a busy machine
 
 
 class Stalls:
@@ -25,21 +25,21 @@ class Stalls:
     async def watch(self, clock: Clock) -> None:
         while True:
             before, busy = clock.monotonic(), _busy()
-            await clock.sleep(LOOK)
-            late = clock.monotonic() - before - LOOK - (_busy() - busy)
+            await clock.sleep(CHECK_INTERVAL)
+            late = clock.monotonic() - before - CHECK_INTERVAL - (_busy() - busy)
             if late > STALL:
                 self.lost = Duration(self.lost + late)
 
 
 def _busy() -> Duration:
-    """Processor time of this process: while it computes, it is no other's fault that it does not look."""
+    """Return the processor time of this process: while it computes, a late check is its own fault."""
     times = os.times()
     return Duration(round((times.user + times.system) * SECOND))
 
 
 @asynccontextmanager
 async def watched(clock: Clock) -> AsyncIterator[Stalls]:
-    """How long nothing moved in this block, all together."""
+    """Measure how long nothing moved in this block, in total."""
     stalls = Stalls()
     watching = asyncio.create_task(stalls.watch(clock))
     try:

@@ -1,4 +1,4 @@
-"""Where measuring takes place: a store of our own, oncue on it as a user starts it, and the way to its API."""
+"""The test bed: a private database, oncue on it as a user starts it, and a client of its API."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 ENGINES = ("sqlite", "postgres")
 WORK = ("--tasks", "oncue.bench.measuring_tasks")
 QUEUE = "default"
-PATIENCE = Duration(60 * SECOND)  # without any progress
-GLANCE = Duration(20 * MILLISECOND)  # between two looks at how far it is
-SERVER_SETTINGS = {"max_wal_size": "8GB", "shared_buffers": "1GB"}  # as a server that is meant to work has them
+PROGRESS_TIMEOUT = Duration(60 * SECOND)  # without any progress
+POLL_INTERVAL = Duration(20 * MILLISECOND)  # between two reads of the progress
+SERVER_SETTINGS = {"max_wal_size": "8GB", "shared_buffers": "1GB"}  # as on a production server
 
 
 class Store(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class Stand:
         self.door = door
         self.client = AsyncClient(self._address, self._key, timeout=60)
         self.clock = SystemClock()
-        self.later = 0  # jobs made here that are due another day
+        self.later = 0  # jobs created here that are due another day
         self.noted = self.early = self.again = 0  # runs, over all parts
         self.fresh_memory: float | None = None
         self._notes = Notes(folder)
@@ -55,7 +55,7 @@ class Stand:
         return http_load.request(self._address, self._key, method, f"/v1/{path}", body)
 
     async def send(self, requests: list[bytes], connections: int) -> Load:
-        """All of them, as fast as they are answered."""
+        """Send all requests, as fast as they are answered."""
         return self._accepted(await http_load.load(self._address, connections, lambda: iter(requests)))
 
     async def send_on_time(self, requests: Iterable[tuple[Instant, bytes]], connections: int) -> Load:
@@ -67,37 +67,37 @@ class Stand:
         return load
 
     async def started(self, count: int, what: str, step: Step) -> Noted:
-        """The runs that started since this was last asked, once there are so many and all of them are written down."""
+        """Return the runs that started since the last call, once there are `count` and all have their note."""
         there, since = -1, self.clock.monotonic()
         while (now_there := self._notes.count()) < count:
             step(what, now_there, count)
             self.processes.check()
             if now_there > there:
                 there, since = now_there, self.clock.monotonic()
-            elif self.clock.monotonic() - since > PATIENCE:
+            elif self.clock.monotonic() - since > PROGRESS_TIMEOUT:
                 raise self.processes.failure(f"{there} of {count} runs have started, and none for a minute")
-            await self.clock.sleep(GLANCE)
+            await self.clock.sleep(POLL_INTERVAL)
         await self.settled(step)
         noted = self.take()
         self.again += len(noted) - count
         return noted
 
     def take(self) -> Noted:
-        """The runs that started since they were last taken."""
+        """Return the runs that started since they were last taken."""
         noted = self._notes.take()
         self.noted += len(noted)
         self.early += noted.early
         return noted
 
     async def settled(self, step: Step) -> None:
-        """Until nothing is left to do before tomorrow."""
+        """Wait until nothing is left to do before tomorrow."""
         since = self.clock.monotonic()
         while await self._depth() > self.later:
             step("settling", 0, None)
             self.processes.check()
-            if self.clock.monotonic() - since > PATIENCE:
+            if self.clock.monotonic() - since > PROGRESS_TIMEOUT:
                 raise self.processes.failure("runs have started that do not end")
-            await self.clock.sleep(Duration(5 * GLANCE))
+            await self.clock.sleep(Duration(5 * POLL_INTERVAL))
 
     async def _depth(self) -> int:
         return sum(queue.depth for queue in await self.client.queues.list() if queue.name == QUEUE)
@@ -107,12 +107,12 @@ class Stand:
         while (left := at - self.clock.now()) > 0:
             step(what, total - left, total)
             self.processes.check()
-            await self.clock.sleep(Duration(min(left, 10 * GLANCE)))
+            await self.clock.sleep(Duration(min(left, 10 * POLL_INTERVAL)))
 
 
 @asynccontextmanager
 async def standing(engine: str, _: Options) -> AsyncIterator[Stand]:
-    """`oncue up` on a store of its own in this block; nothing of it afterwards."""
+    """Run `oncue up` on a private database in this block; remove everything afterwards."""
     with placed(engine) as (store, folder), Processes(store.url, folder) as processes:
         async with reached(store, processes, processes.start("up", "--port", "0", *WORK), folder) as stand:
             yield stand
@@ -120,7 +120,7 @@ async def standing(engine: str, _: Options) -> AsyncIterator[Stand]:
 
 @asynccontextmanager
 async def reached(store: Store, processes: Processes, door: Process, folder: Path) -> AsyncIterator[Stand]:
-    """The stand, once this process of it takes requests."""
+    """Yield the stand, once this process of it accepts requests."""
     stand = Stand(store, processes, door, processes.opened(door), folder)
     try:
         async with stand.client:
@@ -131,7 +131,7 @@ async def reached(store: Store, processes: Processes, door: Process, folder: Pat
 
 @contextmanager
 def placed(engine: str, settings: Mapping[str, object] | None = None) -> Iterator[tuple[Store, Path]]:
-    """An empty store and a folder in this block. The settings are for a server, beside those it gets anyway."""
+    """Provide an empty database and a folder in this block. The settings are for a server, in addition to its own."""
     with (
         tempfile.TemporaryDirectory(prefix="oncue-bench-") as name,
         _store(engine, Path(name), settings or {}) as store,
@@ -153,7 +153,7 @@ def _store(engine: str, folder: Path, settings: Mapping[str, object]) -> Iterato
 
 
 def check(engines: Sequence[str]) -> None:
-    """Refuse before anything is started, if one of them cannot be: PostgresMissing or BenchFailed says what to do."""
+    """Refuse before anything starts, if an engine is missing: PostgresMissing or BenchFailed says what to do."""
     if "postgres" not in engines:
         return
     try:

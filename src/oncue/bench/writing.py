@@ -1,4 +1,4 @@
-"""Requests as bytes, written before any clock starts."""
+"""Requests as bytes, encoded before any clock starts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from oncue.bench.stand import Stand
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, rfc3339
 
 BATCH = 1_000
-AHEAD = Duration(2 * SECOND)  # how long before they are due jobs are created
+AHEAD = Duration(2 * SECOND)  # how long before their due instant jobs are created
 BATCHES = 10  # a second, of a steady load
 
 
@@ -22,7 +22,7 @@ def batch(stand: Stand, jobs: Sequence[bytes]) -> bytes:
 
 
 def batches(stand: Stand, count: int, schedule: str) -> list[bytes]:
-    """So many jobs with the same schedule."""
+    """Return batches of `count` jobs in all, with the same schedule."""
     job = _job(schedule)
     return [batch(stand, [job] * size) for size in sizes(count)]
 
@@ -33,9 +33,9 @@ def batch_due(stand: Stand, dues: Sequence[Instant]) -> bytes:
 
 
 def steady(first: Instant, rate: int, seconds: int) -> Iterator[tuple[Instant, list[Instant]]]:
-    """So many runs a second: when each batch is to be sent, and when its runs are due, spread over their stretch.
+    """Yield `rate` runs a second: when to send each batch, and when its runs are due, spread over their interval.
 
-    In whole milliseconds, as the API tells them.
+    In whole milliseconds, as the API represents them.
     """
     for number in range(seconds * BATCHES):
         runs = range(-(-number * rate // BATCHES), -(-(number + 1) * rate // BATCHES))
@@ -44,7 +44,7 @@ def steady(first: Instant, rate: int, seconds: int) -> Iterator[tuple[Instant, l
 
 
 def sizes(count: int) -> Iterator[int]:
-    """Of the batches that come to so many."""
+    """Yield the sizes of the batches that add up to this."""
     for start in range(0, count, BATCH):
         yield min(BATCH, count - start)
 

@@ -1,7 +1,7 @@
-"""Which of the jobs of one call are stored: those whose stable key is free and for which their user has room.
+"""Decide which jobs of one call are stored: those with a free stable key whose user has quota left.
 
-What a user has is not kept exactly: whoever makes jobs raises a bound, and nobody who ends one lowers it. The bound is
-never too low. Only where it leaves no room the user's jobs are counted, and that figure decides.
+A user's usage is not stored exactly: creating jobs raises a bound, and ending a job does not lower it. The bound is
+never too low. Only where the bound leaves no capacity does the engine count the user's jobs, and that figure decides.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from oncue.engines.port import Created, Creation, NewJob, Quota, Usage
 
 StableKey = tuple[UserNumber, str]
 REFUSED: Final = frozenset({Created.KEY_TAKEN, Created.OVER_QUOTA})
-UNKNOWN: Final = Usage(ANY, ANY, ANY)  # the bound of whom nobody has counted yet
+UNKNOWN: Final = Usage(ANY, ANY, ANY)  # the bound of a user whose jobs were not counted yet
 
 
 class Admission(msgspec.Struct, frozen=True):
     answers: list[Creation]
-    takers: dict[StableKey, JobId]  # who takes which stable key
-    added: dict[UserNumber, Usage]  # what each user who has a quota gets
-    over_quota: set[UserNumber]  # who was refused something for it
+    takers: dict[StableKey, JobId]  # the job that takes each stable key
+    added: dict[UserNumber, Usage]  # what the call adds to each user who has a quota
+    over_quota: set[UserNumber]  # users for whom a job was refused because of the quota
 
 
 def first_with_each(new: Sequence[NewJob], answers: Sequence[Creation]) -> dict[StableKey, JobId]:
-    """The stable keys that are asked for, in order, each with the first job of the call that does."""
+    """Return the requested stable keys, in order, each with the first job of the call that requests it."""
     first: dict[StableKey, JobId] = {}
     for job, answer in zip(new, answers, strict=True):
         if answer.outcome is Created.NEW and job.job.spec.key is not None:
@@ -38,7 +38,7 @@ def first_with_each(new: Sequence[NewJob], answers: Sequence[Creation]) -> dict[
 
 
 def definitions(new: Sequence[NewJob]) -> dict[JobId, bytes]:
-    """What those are to be of which that has to be known for ever."""
+    """Return the definitions that must be remembered as long as their stable key is."""
     return {
         job.job.job_id: definition_of(job.job.spec, job.job.payload)
         for job in new
@@ -47,7 +47,7 @@ def definitions(new: Sequence[NewJob]) -> dict[JobId, bytes]:
 
 
 def quotas_of(new: Sequence[NewJob]) -> dict[UserNumber, Quota]:
-    """The users who have a quota, in order, each with the widest that came with a job of theirs."""
+    """Return the users who have a quota, in order, each with the largest quota that came with one of their jobs."""
     found: dict[UserNumber, Quota] = {}
     for job in new:
         if job.quota is not None:
@@ -62,9 +62,9 @@ def admit(
     holders: Mapping[StableKey, JobId],
     used: Mapping[UserNumber, Usage],
 ) -> Admission:
-    """One after the other, as if each came alone. `holders`: the jobs that have not ended and have a key asked for.
+    """Admit jobs one after the other, as if each came alone. `holders`: active or paused jobs with a requested key.
 
-    Who repeats a request that is refused is refused as well.
+    A repeat of a refused request is refused as well.
     """
     admission = Admission([], {}, {}, set())
     refused: dict[JobId, Creation] = {}
@@ -100,7 +100,7 @@ def _admit_one(
 
 
 def bound_after(bound: Usage, counted: Usage, quota: Quota) -> Usage:
-    """The bound, lowered to what was counted, where that was counted to its end."""
+    """Return the bound, lowered to each count that was completed."""
     return Usage(
         counted.jobs if counted.jobs <= quota.jobs else bound.jobs,
         counted.payload if quota.payload else bound.payload,

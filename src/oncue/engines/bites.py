@@ -1,20 +1,20 @@
-"""Tidying up a little at a time: no statement takes more than a bite, and no part keeps the others from their turn."""
+"""Maintenance in small steps: no statement takes more than one bite, and no part blocks the others."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-BITE = 1_000  # rows looked at, or removed, in one transaction
-BITES = 1_000  # of one part in one tending: what is left then is for the next
-BITES_AT_ONCE = 1  # of one job, while somebody waits for the answer: what is left is for schedulers
-USERS_AT_ONCE = 10  # whose dead letters are counted in one statement, up to `Settings.most_dead_letters` each
+BITE = 1_000  # rows read or removed in one transaction
+BITES = 1_000  # of one part in one call of `maintain`: the next call does the rest
+BITES_AT_ONCE = 1  # of one job, while a caller waits for the answer: schedulers do the rest
+USERS_AT_ONCE = 10  # whose dead letters one statement counts, up to `Settings.most_dead_letters` each
 
 Place = TypeVar("Place")
 
 
 async def all_of(parts: Sequence[Callable[[], Awaitable[object]]]) -> None:
-    """Each of them in order, whatever became of those before; the first error is raised in the end."""
+    """Do all parts in order, also after one has failed; raise the first error at the end."""
     errors: list[Exception] = []
     for part in parts:
         try:
@@ -26,14 +26,14 @@ async def all_of(parts: Sequence[Callable[[], Awaitable[object]]]) -> None:
 
 
 async def in_bites(bite: Callable[[], Awaitable[int]]) -> None:
-    """For what an index finds: while there is a full bite of it."""
+    """Repeat `bite`, whose rows an index finds, as long as it removes a full bite."""
     for _ in range(BITES):
         if await bite() < BITE:
             return
 
 
 class Walk:
-    """Through a whole table in the order of its key, for what no index finds. It goes on where it stopped last time."""
+    """Walk through a whole table by its key, for rows that no index finds. Continues where it stopped last time."""
 
     def __init__(self) -> None:
         self._place: object = None
@@ -43,7 +43,7 @@ class Walk:
         return self._place is not None
 
     async def go(self, start: Place, bite: Callable[[Place], Awaitable[Place | None]]) -> None:
-        """`bite` looks at those after a place, and says where it came to; None: there were none."""
+        """Call `bite` with a position; it reads the rows after it and returns the position reached, None at the end."""
         place: Place | None = start if self._place is None else self._place  # type: ignore[assignment]  # as it was left
         for _ in range(BITES):
             assert place is not None

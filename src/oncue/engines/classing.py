@@ -1,8 +1,8 @@
-"""Classes, whatever the engine: whose number has to be found with the jobs, which are in use, which may go.
+"""What all engines share about classes: which numbers must be found with the jobs, which are in use, which may go.
 
-A class goes when no job and no dead letter has it, no run of it is open, and none is left in history. Of the last two
-its counts tell: whatever becomes of a run moves them. Whoever keeps a number in mind says so now and then, and much
-more often than would let the class go.
+A class goes when no job and no dead letter has it, it has no open run, and none in history. Its counts tell the last
+two: every change of a run's state changes them. A process that caches a class number asks for the class again now
+and then, much more often than the class would take to go.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from oncue.domain.instants import DAY, HOUR, Instant
 from oncue.domain.placement import GONE, ClassKey, too_many_classes
 from oncue.engines.port import Created, Creation, NewJob
 
-GOOD_FOR: Final = HOUR  # so long a number may be kept in mind without asking for the class again
-LINGER: Final = DAY  # so long at least a class stays that nobody uses; many times as long as its number is good for
-AT_A_TIME: Final = 1_000  # classes that one turn looks at
+GOOD_FOR: Final = HOUR  # how long a process may cache a class number before it asks for the class again
+LINGER: Final = DAY  # how long an unused class stays, at least; many times as long as its number is valid
+AT_A_TIME: Final = 1_000  # classes that one transaction looks at
 
 
 def wanted(new: Sequence[NewJob]) -> dict[ClassKey, UserNumber | None]:
-    """The classes of those that came without a number, each with whom it is made for if there is none yet."""
+    """Return the classes of jobs without a number, each with the user to create it for if it does not exist."""
     found: dict[ClassKey, UserNumber | None] = {}
     for job in new:
         if not job.class_id:
@@ -33,7 +33,7 @@ def wanted(new: Sequence[NewJob]) -> dict[ClassKey, UserNumber | None]:
 
 
 def refuse_too_many(missing: Mapping[ClassKey, UserNumber | None], made: Mapping[int, int], most: int) -> None:
-    """TooManyClasses: one of these users has `made` so many that there is no room for all of their missing ones."""
+    """Raise TooManyClasses if a user who has `made` this many classes may not create all of their missing ones."""
     after = Counter(made)
     for key, uid in missing.items():
         if uid is not None:
@@ -43,7 +43,7 @@ def refuse_too_many(missing: Mapping[ClassKey, UserNumber | None], made: Mapping
 
 
 def numbered(new: Sequence[NewJob], numbers: Mapping[ClassKey, ClassId]) -> list[NewJob]:
-    """The same jobs, each with the number of its class."""
+    """Return the same jobs, each with the number of its class."""
     return [job if job.class_id else _with_number(job, numbers[job.job.spec.class_key]) for job in new]
 
 
@@ -53,7 +53,7 @@ def _with_number(job: NewJob, class_id: ClassId) -> NewJob:
 
 
 def told(new: Sequence[NewJob], answers: Sequence[Creation], numbers: Mapping[ClassKey, ClassId]) -> list[Creation]:
-    """The answers with the numbers that those who came without do not know yet."""
+    """Return the answers, with the class number for jobs that came without one."""
     return [
         msgspec.structs.replace(answer, class_id=numbers[job.job.spec.class_key])
         if answer.outcome is Created.NEW and not job.class_id
@@ -63,26 +63,26 @@ def told(new: Sequence[NewJob], answers: Sequence[Creation], numbers: Mapping[Cl
 
 
 class Looked(msgspec.Struct, frozen=True):
-    """A class as a look at it finds it."""
+    """A class as one check finds it."""
 
     class_id: ClassId
     task: str
     queue: str
-    used_at: Instant | None  # the look that last found it in use; None: somebody has asked for it since
-    counted: int  # what its counts came to at that look
-    counts: int  # what they come to now
+    used_at: Instant | None  # the check that last found it in use; None: a caller has asked for it since
+    counted: int  # the sum of its counts at that check
+    counts: int  # their sum now
     open: int  # runs that have not ended
-    named: bool  # by a job, a dead letter, or a count that is not folded yet
+    named: bool  # by a job, a dead letter, or a count that is not rolled up yet
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    used: list[Looked]  # since the last look
+    used: list[Looked]  # since the last check
     gone: list[ClassId]  # nothing refers to them any more
-    stand_ins: list[ClassKey]  # who takes over the counts of these, one for each task
+    stand_ins: list[ClassKey]  # the classes that adopt their counts, one for each task
 
 
 def weigh(looked: Sequence[Looked], kept_from: Instant, now: Instant) -> Verdict:
-    """`kept_from`: history has nothing that ended before."""
+    """Decide which classes are in use and which go. `kept_from`: history has nothing that ended before."""
     used = [one for one in looked if one.used_at is None or one.counts != one.counted]
     gone = [one for one in looked if one.counts == one.counted and _is_idle(one, kept_from, now)]
     tasks = sorted({one.task for one in gone if one.counts})

@@ -1,4 +1,4 @@
-"""Planning, but for the reading and writing: which jobs are planned now, and what a pass has done."""
+"""What all engines share about planning: which jobs a pass plans, and its result; no reads or writes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from oncue.engines.port import Permitted, Planned
 
 
 def plans_of(jobs: Iterable[DueJob], decide: Callable[[DueJob], Plan | None], runs: int) -> list[Plan]:
-    """In order, until there are `runs` of them or `decide` has had enough: the others are left as they are."""
+    """Return plans in order, until they have `runs` runs or `decide` returns None: the other jobs stay unchanged."""
     plans: list[Plan] = []
     made = 0
     for job in jobs:
@@ -23,7 +23,7 @@ def plans_of(jobs: Iterable[DueJob], decide: Callable[[DueJob], Plan | None], ru
 
 
 def planned(plans: Sequence[Plan], next_at: Instant | None, newer_rules: str | None) -> Planned:
-    """`next_at`: the nearest instant that is left to plan, of all jobs; NEVER or None, if there is none."""
+    """Summarise a pass. `next_at`: the nearest instant left to plan, of all jobs; NEVER or None, if there is none."""
     return Planned(
         jobs=len(plans),
         runs=sum(len(plan.runs) for plan in plans),
@@ -34,5 +34,5 @@ def planned(plans: Sequence[Plan], next_at: Instant | None, newer_rules: str | N
 
 
 def permitted(due: Sequence[Instant], next_at: Instant) -> Permitted:
-    """`due`: of the runs that were given a start. `next_at`: when the next of those that wait may be, or NEVER."""
+    """Summarise granted starts. `due`: of the runs with a start. `next_at`: when the next waiting run may get one."""
     return Permitted(len(due), min(due, default=None), None if next_at == NEVER else next_at)

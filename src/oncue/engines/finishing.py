@@ -1,4 +1,4 @@
-"""Letting the runs of a job follow it, in bites: what every engine does alike with what its transactions did."""
+"""Making the runs of a job follow it, in bites: what all engines share around their transactions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTHING_LEFT = Cancelled()
 
 
 class Bite(msgspec.Struct, frozen=True):
-    """What one transaction did. `purge`: it is done, and what is left may go."""
+    """The result of one transaction. `purge`: the job is done, and the rest of it may be deleted."""
 
     stopped: tuple[RunId, ...] = ()
     told: tuple[tuple[RunId, WorkerId], ...] = ()
@@ -27,13 +27,13 @@ class Bite(msgspec.Struct, frozen=True):
         return Bite(self.stopped + later.stopped, tuple(told.items()), later.done, later.purge)
 
     def answer(self, left: Cancelled = NOTHING_LEFT, final: State | None = None) -> Cancelled:
-        """`left`: what was stopped of what it had left over. `final`: how a one-shot had ended."""
+        """Answer the caller. `left`: runs that finishing the job stopped. `final`: how a one-shot had ended before."""
         told = dict(self.told) | dict(left.told)
         return Cancelled(self.stopped + left.stopped, tuple(told.items()), final)
 
 
 async def take_bites(next_bite: Callable[[], Awaitable[Bite]]) -> Bite:
-    """A few, as one: what is left is for schedulers."""
+    """Take a few bites and return their sum: schedulers do the rest."""
     taken = Bite(done=False)
     for _ in range(BITES_AT_ONCE):
         taken = taken.and_then(await next_bite())
@@ -43,7 +43,7 @@ async def take_bites(next_bite: Callable[[], Awaitable[Bite]]) -> Bite:
 
 
 async def purge_some(jobs: Jobs, job_id: JobId, forget: Callable[[], Awaitable[object]]) -> None:
-    """Of a job that is to be purged and all of whose runs have ended. `forget`: it is finished."""
+    """Purge a part of a job whose runs have all ended. `forget` removes it from the unfinished jobs."""
     for _ in range(BITES_AT_ONCE):
         if not await jobs.purge(job_id, BITE):
             break

@@ -1,4 +1,4 @@
-"""From a meter's grants and the runs that wait for it to new grants: what every engine does alike."""
+"""From a meter's grants and its waiting runs to new grants: what all engines share."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from oncue.domain.meter import Given, starts
 
 Id = TypeVar("Id")
 
-# A start that nobody has made use of by then is taken back, with all that come after it, and they are given anew. Else
-# all that was given one while no worker was there would start at once when one is back.
+# A start that no worker has used by then is taken back, with all later ones, and they are granted again. Otherwise
+# every run that got a start while no worker was there would start at once when a worker is back.
 UNUSED_AFTER = Duration(500 * MILLISECOND)
 
 
 def most_starts(meter: RateBucket, length: Duration) -> int:
-    """More than so many never start in a stretch of this length: no more runs need to be read."""
+    """Return how many starts a time range of this length allows at most: more runs need not be read."""
     return meter.limit * (length // meter.per + 1)
 
 
 def remembered_since(meter: RateBucket, now: Instant) -> Instant:
-    """Starts given until then count no longer, and whether they were made use of has been seen."""
+    """Return the instant up to which starts no longer count and are known to be used or unused."""
     return Instant(now - max(meter.per, UNUSED_AFTER))
 
 
 def unchecked_since(check_at: Instant) -> Instant:
-    """Earlier starts were made use of, or taken back at the last check, UNUSED_AFTER before this one."""
+    """Return the instant before which starts were used, or taken back at the last check, UNUSED_AFTER before this."""
     return Instant(check_at - 2 * UNUSED_AFTER)
 
 
 def next_check(check_at: Instant, last: Instant, now: Instant) -> Instant:
-    """When to see whether starts were made use of, after it was seen or put off now: as long as there are any new."""
+    """Return when to check next whether starts were used, after a check done or put off now; NEVER if none is new."""
     if now < check_at < NEVER:
         return check_at
     return Instant(now + UNUSED_AFTER) if last > now - UNUSED_AFTER else NEVER
 
 
 class Start(msgspec.Struct, Generic[Id], frozen=True):
-    """A run, the instant at which its meter lets it start, and when it is due from now on.
+    """A run, the instant at which its meter lets it start, and its new due.
 
-    What is late can start now, and is due as before: so it keeps its rank among all that is due.
+    A late run can start now and keeps its due, so it keeps its rank among all due runs.
     """
 
     run_id: Id
@@ -56,7 +56,7 @@ class Start(msgspec.Struct, Generic[Id], frozen=True):
 def give_starts(
     meter: RateBucket, before: Given, waiting: Sequence[tuple[Id, Instant, int]], until: Instant, now: Instant
 ) -> tuple[list[Start[Id]], Instant]:
-    """Which of the waiting, in order of their dues, may start until then; and from when on the next one may."""
+    """Return which waiting runs, in order of their dues, may start until then; and when the next one may."""
     given: list[Start[Id]] = []
     found = starts(meter.limit, meter.per, before, [*(max(due, now) for _, due, _ in waiting), now])
     for (run_id, due, token), at in zip(waiting, found, strict=False):

@@ -1,4 +1,4 @@
-"""Hints: what follows from what was done, many about the same thing as one, and reading them, whoever sent them."""
+"""Hints: which follow from a write, how several about one target are combined, and how received ones are decoded."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from oncue.engines.port import Cancelled, Hint, Topic
 
 
 def sooner(one: Hint | None, other: Hint) -> Hint:
-    """Two hints about the same thing as one. Without a due it means: look now, at everything."""
+    """Combine two hints about the same target. One without a due means: look now, at everything."""
     if one is None or other.due is None:
         return other
     return one if one.due is None or one.due <= other.due else other
 
 
 class Pending:
-    """Hints on their way, those about the same thing as one: there are never more than things to hint at."""
+    """Hints to be sent, combined per target: there are never more than targets."""
 
     def __init__(self) -> None:
         self.something = asyncio.Event()
@@ -38,7 +38,7 @@ class Pending:
 
 
 def after_stopping(answer: Cancelled) -> list[Hint]:
-    """Workers that run any of it have mail; whoever waited behind what was stopped may start."""
+    """Return hints: for workers that have to stop runs, and for runs that were blocked by the stopped ones."""
     hints = [Hint(Topic.MAIL, target=worker) for worker in sorted({str(worker) for _, worker in answer.told})]
     return [*hints, Hint(Topic.RUNS)] if answer.stopped else hints
 
@@ -46,7 +46,7 @@ def after_stopping(answer: Cancelled) -> list[Hint]:
 def reader(
     form: type[msgspec.json.Decoder[list[Hint]]] | type[msgspec.msgpack.Decoder[list[Hint]]],
 ) -> Callable[[bytes], list[Hint]]:
-    """Reads what came. A hint that a newer oncue means, and this one does not know, is left out alone."""
+    """Return a decoder. It leaves out only the hints of a newer oncue that this version does not know."""
     whole, parts, one = form(list[Hint]).decode, form(list[msgspec.Raw]).decode, form(Hint).decode
 
     def read(text: bytes) -> list[Hint]:

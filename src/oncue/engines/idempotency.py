@@ -1,4 +1,4 @@
-"""Idempotency keys: what a request comes to whose key is kept already, by it or by another one."""
+"""Idempotency keys: the outcome of a request whose key is already stored, by itself or by another request."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from oncue.domain.ids import JobId, UserNumber
 from oncue.engines.values import Created, Creation, IdempotencyKey, NewJob, Reserved
 
 StoredKey = tuple[UserNumber, bytes]
-OPEN = b""  # in place of a body: whatever was asked for was refused, and any body may come with the key
+OPEN = b""  # in place of a body: the request was refused, and the key may come with any body
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """A key as it is kept: whoever came first with it decided on the body and on what is made."""
+    """A stored key: the first request with it decided the body and the id that it creates from."""
 
     body_hash: bytes
     made: UUID
@@ -22,14 +22,14 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 def outcome(kept: Kept, idempotency_key: IdempotencyKey, made: UUID) -> Created:
-    """What `made` is to be for whoever came with this: whoever finds an id of its own was the first."""
+    """Return the outcome of a request with this key: the request that finds its own id was the first."""
     if kept.made == made or kept.body_hash == OPEN:
         return Created.NEW
     return Created.REPEATED if kept.body_hash == idempotency_key.body_hash else Created.KEY_REUSED
 
 
 def creation(new: NewJob, kept: Kept | None) -> Creation:
-    """The answer for a job; None: it came without a key."""
+    """Return the answer for a job; `kept` None: it came without a key."""
     if kept is None or new.idempotency_key is None:
         return Creation(Created.NEW, new.job.job_id)
     decided = outcome(kept, new.idempotency_key, new.job.job_id)

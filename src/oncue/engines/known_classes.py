@@ -1,4 +1,4 @@
-"""The classes that one process knows: it reads what is new, and notices, more slowly, what has gone."""
+"""The classes that one process knows: it reads new ones, and notices, more slowly, which have gone."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from oncue.domain.instants import MINUTE, Duration, Instant
 from oncue.domain.placement import ClassKey
 from oncue.engines.port import Jobs
 
-PAGE: Final = 1_000  # classes read at a time: decoding more would hold up everybody else in the process
-CHECK: Final = Duration(10 * MINUTE)  # from one look at all that are known to the next: they go about as often
+PAGE: Final = 1_000  # classes read at a time: decoding more would block everything else in the process
+CHECK: Final = Duration(10 * MINUTE)  # between two checks of all known classes: they go about as often
 
 
 class KnownClasses:
-    """Of all there are, those that `concern` this process, by number."""
+    """Those of all classes that `concern` this process, by number."""
 
     def __init__(self, jobs: Jobs, clock: Clock, concern: Callable[[ClassKey], bool] = lambda _: True) -> None:
         self._jobs = jobs
@@ -24,19 +24,19 @@ class KnownClasses:
         self._concern = concern
         self.known: dict[ClassId, ClassKey] = {}
         self._newest = NO_CLASS  # of all that were read, whether or not they concern us
-        self._checked = NO_CLASS  # all known until here are there
+        self._checked = NO_CLASS  # all known classes up to here still exist
         self._check_at = Instant(clock.monotonic() + CHECK)
         self._came: list[ClassId] = []
         self._gone = False
 
     def changes(self) -> tuple[list[ClassId], bool]:
-        """Since this was asked last: which came, and whether any went. Kept until then, whatever failed in between."""
+        """Return which classes came and whether any went, since the last call. Failures in between lose nothing."""
         found = (self._came, self._gone)
         self._came, self._gone = [], False
         return found
 
     async def read_new(self) -> None:
-        """Read what has come since."""
+        """Read the classes that were added since the last read."""
         while found := await self._jobs.classes(self._newest, PAGE):
             self._add(found)
             self._newest = max(found)
@@ -44,7 +44,7 @@ class KnownClasses:
                 break
 
     async def check(self) -> None:
-        """Once in a while, a page a call: whether what is known is still there, and nothing was missed."""
+        """Check now and then, one page per call, that known classes still exist and that none was missed."""
         if self._clock.monotonic() < self._check_at:
             return
         found = await self._jobs.classes(self._checked, PAGE)

@@ -1,4 +1,4 @@
-"""What the audit log says of dead letters that nobody has dealt with in time."""
+"""What the audit log says of dead letters that were discarded because no user dealt with them in time."""
 
 from __future__ import annotations
 

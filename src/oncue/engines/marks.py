@@ -1,4 +1,4 @@
-"""Page marks: where a listing goes on. Opaque to callers; anything that is not one of ours is refused."""
+"""Page tokens: where a list continues. Opaque to callers; any token that we did not issue is refused."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ T = TypeVar("T")
 
 
 def mark(position: object) -> str:
-    """A position as text that fits into a URL."""
+    """Encode a position as text that fits into a URL."""
     return base64.urlsafe_b64encode(msgspec.msgpack.encode(position)).decode().rstrip("=")
 
 
 def unmark(text: str, shape: type[Mark]) -> Mark:
-    """The position back, strictly of this shape."""
+    """Decode the position, strictly of this shape."""
     try:
         found = msgspec.msgpack.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=shape)
         _storable(found)
@@ -35,13 +35,13 @@ def unmark(text: str, shape: type[Mark]) -> Mark:
 
 
 def page(found: Sequence[Row], limit: int, read: Callable[[Row], T], place: Callable[[Row], object]) -> Page[T]:
-    """The first `limit` of what was found; one more was asked for, to know whether there is more."""
+    """Return the first `limit` rows; the caller read one more, which tells whether there is another page."""
     more = mark(place(found[limit - 1])) if len(found) > limit else None
     return Page(tuple(read(row) for row in found[:limit]), more)
 
 
 def _storable(position: object) -> None:
-    """Integers that no store holds: a forged mark must not become a store's error."""
+    """Refuse integers that no database can store: a forged token must not become a database error."""
     parts = position if isinstance(position, tuple) else (position,)
     if any(isinstance(part, int) and not -(2**63) <= part < 2**63 for part in parts):
         raise ValueError("more than 64 bits")

@@ -1,4 +1,4 @@
-"""New API keys, whoever they are for."""
+"""New API keys, for any user."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oncue.engines.port import Engine, Key, Role
 
 
 async def new_key(engine: Engine, clock: Clock, user_id: str, role: Role) -> tuple[str, Key]:
-    """The secret, which nobody can read again, and the key as it is to be stored. The user is made when new."""
+    """Return the secret, which is shown only once, and the key to store. Creates the user when new."""
     now = clock.now()
     text = make_key(secrets.token_bytes(ENTROPY))
     uid = await engine.accounts.user(user_id, now)

@@ -10,7 +10,7 @@ from oncue.domain.errors import Invalid
 from oncue.engines.port import Engine
 from oncue.settings import Settings
 
-if TYPE_CHECKING:  # each is imported when it is used: neither needs the other's driver
+if TYPE_CHECKING:  # each engine is imported when it is used: neither needs the other's driver
     from oncue.engines.postgres.engine import PostgresEngine
     from oncue.engines.sqlite.engine import SqliteEngine
 
@@ -19,20 +19,20 @@ SQLITE = "sqlite:///"
 
 
 async def open_engine(settings: Settings, clock: Clock | None = None) -> Engine:
-    """Open the store that `settings.engine` names. Any number of processes may do so at once.
+    """Open the database that `settings.engine` names. Any number of processes may do so at once.
 
-    It waits by `clock`, and goes by the store's own time or by what it is given.
+    The engine waits by `clock`; for time it uses the database's own, or the one that callers pass.
     """
     return await _engine(settings.engine).open(settings, clock or SystemClock())
 
 
 async def migrate(settings: Settings) -> tuple[int, int]:
-    """Bring its schema up to date and nothing else: the version it was at, and the one it is at now."""
+    """Bring the schema up to date and do nothing else; return the version before and the version now."""
     return await _engine(settings.engine).migrate(settings)
 
 
 def absolute_url(url: str) -> str:
-    """The same store, also from another folder."""
+    """Return a URL of the same database that also works from another folder."""
     file = url.removeprefix(SQLITE)
     return f"{SQLITE}{Path(file).absolute()}" if url.startswith(SQLITE) and file.strip(":") == file != "" else url
 

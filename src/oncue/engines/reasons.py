@@ -1,4 +1,4 @@
-"""Why a store is away, in words for whoever runs oncue: not the driver's names for it."""
+"""Why a database is unavailable, in words for operators instead of the driver's names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Kinds = type[BaseException] | tuple[type[BaseException], ...]
 
 
 def worded(away: BaseException, words: Sequence[tuple[Kinds, str]], otherwise: str, says: str) -> str:
-    """The words of the first that fits. What the system said is repeated, and what the store said, up to a line."""
+    """Return the words of the first match, with the system's message and the database's, up to one line."""
     for kinds, text in words:
         if isinstance(away, kinds):
             return text

@@ -1,4 +1,4 @@
-"""Batches of which the store will not have one item: the others are written, and that one stands alone."""
+"""Batches with an item that the database refuses: the other items are written, and that one is reported alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Answer = TypeVar("Answer")
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why one item could not be written, by itself. Tried again unchanged it would not be written either."""
+    """Why one item could not be written by itself. A retry of the unchanged item fails, too."""
 
     why: Exception
 
@@ -22,9 +22,9 @@ class Refusal(msgspec.Struct, frozen=True):
 async def apart(
     batch: Sequence[Item], write: Callable[[Sequence[Item]], Awaitable[Answer]]
 ) -> AsyncIterator[tuple[Sequence[Item], Answer | Refusal]]:
-    """Write a batch; if it is refused its halves, and so on. Each part with its answer, from first to last.
+    """Write a batch; if it is refused, its halves, and so on. Returns each part with its answer, first to last.
 
-    StoreUnavailable is let out: what was not answered by then can be tried again, whole.
+    StoreUnavailable is passed on: the caller can retry the whole of what was not answered by then.
     """
     parts = [batch] if batch else []
     while parts:

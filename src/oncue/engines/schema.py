@@ -1,8 +1,8 @@
-"""Which schema a store has, and whose code works on it: see docs/design/0015-upgrades.md.
+"""Which schema a database has, and which code works on it: see docs/design/0015-upgrades.md.
 
-A store keeps two things: the numbers of the migrations it has had, and its *level*, the oldest schema whose code still
-works on it. An additive migration leaves the level alone, so that processes of the version before go on, and start
-again. One after which they would be wrong says so in its first line: `-- compatible from: 7`.
+A database stores the numbers of the migrations it has had, and its *level*: the oldest schema whose code still works
+on it. An additive migration leaves the level unchanged, so that processes of the version before keep running, and can
+restart. A migration that breaks them says so in its first line: `-- compatible from: 7`.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ import msgspec
 
 from oncue.domain.errors import OncueError
 
-Migration = tuple[int, str]  # its number, and what it does
+Migration = tuple[int, str]  # its number and its script
 
 _STATED = re.compile(r"-- compatible from: (\d+)\n")
 
 
 class Schema(msgspec.Struct, frozen=True):
     applied: frozenset[int] = frozenset()
-    level: int = 0  # 0: there is nothing yet
+    level: int = 0  # 0: the database is empty
 
     @property
     def version(self) -> int:
         return max(self.applied, default=0)
 
     def after(self, number: int, script: str) -> Schema:
-        """As this migration leaves it. No code works on less than the first."""
+        """Return the schema after this migration. No code works on a level below the first."""
         stated = _STATED.match(script)
         return Schema(self.applied | {number}, max(self.level, 1, int(stated[1]) if stated else 0))
 
 
 def missing(known: Sequence[Migration], found: Schema, where: str) -> list[Migration]:
-    """Those of the known ones that the store has not had, in order. Refused: code that is too old for it."""
+    """Return the known migrations that the database has not had, in order. Refuses code that is too old for it."""
     newest = known[-1][0]
     if found.level > newest:
         raise OncueError(

@@ -6,9 +6,9 @@ from functools import cache
 from importlib.resources import files
 
 
-@cache  # every module of an engine asks for them
+@cache  # every module of an engine calls this
 def statements(package: str) -> dict[str, str]:
-    """The statements of `<package>/sql/*.sql`, by file name."""
+    """Return the statements of `<package>/sql/*.sql`, by file name."""
     folder = files(package).joinpath("sql")
     return {
         entry.name.removesuffix(".sql"): entry.read_text("utf-8")
@@ -18,7 +18,7 @@ def statements(package: str) -> dict[str, str]:
 
 
 def migrations(package: str) -> list[tuple[int, str]]:
-    """The numbered migrations of `<package>/migrations/NNNN_name.sql`, in order."""
+    """Return the numbered migrations of `<package>/migrations/NNNN_name.sql`, in order."""
     folder = files(package).joinpath("migrations")
     found = [entry for entry in folder.iterdir() if entry.name.endswith(".sql")]
     return sorted((int(entry.name.split("_")[0]), entry.read_text("utf-8")) for entry in found)

@@ -1,7 +1,7 @@
 """The numbers that engines store for names, the same in every engine.
 
-A number keeps its meaning for ever: rows written years ago have it. `State`, `Trigger`, `Held` and `Priority` carry
-theirs in the domain. In SQL a number has its name beside it, in a comment on the same line.
+A number keeps its meaning for ever, since old rows have it. The domain has those of `State`, `Trigger`, `Held` and
+`Priority`. In SQL a comment on the same line names each number.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ STATUS_NUMBER: dict[JobStatus, int] = {
     JobStatus.CANCELLED: 3,
 }
 
-# Read for every row: looking a number up takes a tenth of the time of calling the enum.
+# Used for every row: looking up a number takes a tenth of the time of calling the enum.
 STATUSES: dict[int, JobStatus] = {number: status for status, number in STATUS_NUMBER.items()}
 TRIGGERS: dict[int, Trigger] = {trigger.value: trigger for trigger in Trigger}
 

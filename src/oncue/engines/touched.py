@@ -1,4 +1,4 @@
-"""The lanes and meters a transaction has to do with, gathered while it works and tended once before it ends."""
+"""The lanes and meters that a transaction changes, collected while it works and tended once before it ends."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from oncue.domain.run import NewRun
 class TouchedLanes:
     def __init__(self) -> None:
         self.lanes: set[int] = set()
-        self.gates: dict[int, int] = {}  # with their widths; 0: as it is
-        self.meters: dict[int, Instant] = {}  # with the first due of those that only their rate holds now
+        self.gates: dict[int, int] = {}  # with their widths; 0: unchanged
+        self.meters: dict[int, Instant] = {}  # with the first due of the runs that only their rate holds now
         self.rates: dict[int, RateBucket] = {}  # what new members say about their meters
 
     def add(self, run: NewRun) -> None:
-        """A new member: its definition says how wide the gate is, and how fast its meter lets runs start."""
+        """Add a new member: its definition sets the width of its gate and the rate of its meter."""
         lanes = run.lanes
         if lanes.lane is not None:
             self.lanes.add(lanes.lane)
@@ -33,7 +33,7 @@ class TouchedLanes:
             self.gates.setdefault(gate, 0)
 
     def wait_for_rate(self, meter: int | None, held: int, due: Instant) -> None:
-        """A run as it waits now. If nothing but its rate holds it, its meter is looked at when it is due."""
+        """Note a waiting run. If only its rate holds it, the next grant for its meter is at the run's due."""
         if meter is not None and held == Held.RATE:
             self.meters[meter] = min(due, self.meters.get(meter, NEVER))
 

@@ -1,4 +1,4 @@
-"""Definitions that cannot be read, of a newer oncue or damaged: such a row is left out, and its neighbours are not."""
+"""Definitions that cannot be decoded, from a newer oncue or damaged: only such a row is left out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import structlog
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
 from oncue.domain.job import decode_spec
 
-PATIENCE = Duration(5 * SECOND)  # for a newer scheduler, if there is one, to plan what this one cannot read
+NEWER_SCHEDULER_WAIT = Duration(5 * SECOND)  # for a newer scheduler, if any, to plan what this one cannot decode
 
 Row = TypeVar("Row")
 Value = TypeVar("Value")
@@ -20,7 +20,7 @@ log = structlog.get_logger()
 
 
 def readable(rows: Iterable[Row], read: Callable[[Row], Value]) -> tuple[list[Value], list[Row]]:
-    """What could be read, and the rows that could not."""
+    """Return the decoded values, and the rows that could not be decoded."""
     values: list[Value] = []
     bad: list[Row] = []
     for row in rows:
@@ -32,21 +32,21 @@ def readable(rows: Iterable[Row], read: Callable[[Row], Value]) -> tuple[list[Va
 
 
 def put_off(job_id: UUID, next_at: Instant, now: Instant) -> Instant | None:
-    """When to try to plan such a job again. Its floor stays where it is: nothing is passed over. None: leave it alone.
+    """Return when to try again to plan such a job; its floor stays, so no occurrence is lost. None: leave it alone.
 
-    Whoever can read it plans it on time, so it is put off only when it is clear that nobody does.
+    A scheduler that can decode it plans it on time, so it is put off only when it is clear that there is none.
     """
-    if next_at > now - PATIENCE:
+    if next_at > now - NEWER_SCHEDULER_WAIT:
         return None
     log.error("the definition of this job cannot be read; planning it is put off by a minute", job_id=str(job_id))
     return Instant(now + MINUTE)
 
 
 def name_of(spec: bytes | None) -> str | None:
-    """The name in an encoded definition, which is decoded only if there may be one."""
+    """Return the name in an encoded definition, decoding it only if there may be one."""
     if spec is None or b'"name":' not in spec:
         return None
     try:
         return decode_spec(spec).name
-    except ValueError:  # a run whose definition cannot be read must be able to end all the same
+    except ValueError:  # a run must be able to end although its definition cannot be decoded
         return None

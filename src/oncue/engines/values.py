@@ -1,4 +1,4 @@
-"""What crosses the port beside the domain's own values: asked for, answered, or said between processes."""
+"""The values that cross the port besides the domain's own: requests, answers, and hints between processes."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ T = TypeVar("T")
 
 
 class Capabilities(msgspec.Struct, frozen=True):
-    """What differs between engines, declared: tests and callers ask here, never for an engine's name."""
+    """The declared differences between engines: tests and callers ask here, never for an engine's name."""
 
-    atomic_batch: int = 10_000  # most jobs one `create(whole=True)` stores all or nothing
+    atomic_batch: int = 10_000  # most jobs that one `create(whole=True)` stores all or nothing
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
-    """Some rows and where to go on. A filtered page may be short, even empty, while `next` says there is more."""
+    """Some rows and where to continue. A filtered page may be short, even empty, while `next` says there is more."""
 
     items: tuple[T, ...]
     next: str | None = None
 
 
 class IdempotencyKey(msgspec.Struct, frozen=True):
-    """An idempotency key, hashed, with the hash of the body it came with."""
+    """A hashed idempotency key, with the hash of the request body."""
 
     key_hash: bytes
     body_hash: bytes
 
 
 class AuditEntry(msgspec.Struct, frozen=True):
-    """A line of the audit log: who did what, when, from where."""
+    """An entry of the audit log: which user did what, when, from where."""
 
     at: Instant
     uid: UserNumber | None
@@ -53,13 +53,13 @@ class NewJob(msgspec.Struct, frozen=True):
     """A job to store: a one-shot with its only run (whose id is the job's), or a recurring one with its cursor."""
 
     job: Job
-    class_id: ClassId  # 0, in its run as well: not known; the class is found or made with the job
+    class_id: ClassId  # 0, in its run as well: unknown; the engine finds or creates the class with the job
     run: NewRun | None = None
     cursor: Cursor | None = None
     idempotency_key: IdempotencyKey | None = None
-    applied: bool = False  # it is to be there, not to be made: what it was to be is known as long as its key is
-    audit_entry: AuditEntry | None = None  # the line of the audit log that goes with it, if it is stored
-    quota: Quota | None = None  # None: nobody counts; a user of whom anything is counted has one with every job
+    applied: bool = False  # declared, not created: its definition is remembered as long as its key is
+    audit_entry: AuditEntry | None = None  # written together with the job, if it is stored
+    quota: Quota | None = None  # None: not counted; a user who is counted at all has a quota with every job
 
 
 class Created(Enum):
@@ -71,7 +71,7 @@ class Created(Enum):
 
 
 class KeyHolder(msgspec.Struct, frozen=True):
-    """Who has a stable key, or had it last. `definition`: what a one-shot is or was, as `definition_of` says it."""
+    """The job that has a stable key, or had it last. `definition`: of a one-shot, as `definition_of` returns it."""
 
     job_id: JobId
     definition: bytes | None = None
@@ -80,20 +80,20 @@ class KeyHolder(msgspec.Struct, frozen=True):
 class Creation(msgspec.Struct, frozen=True):
     outcome: Created
     job_id: JobId
-    used: Usage | None = None  # OVER_QUOTA: what the user had; of jobs no more are counted than one beyond the quota
-    class_id: ClassId = ClassId(0)  # NEW: the number of its class, if the job came without
+    used: Usage | None = None  # OVER_QUOTA: what the user had; jobs are counted up to one beyond the quota
+    class_id: ClassId = ClassId(0)  # NEW: the number of its class, if the job came without one
 
 
 class Reserved(msgspec.Struct, frozen=True):
-    """What an idempotency key stands for. `made` is the id that whatever the request makes follows from."""
+    """The state of an idempotency key. `made` is the id from which the ids of all that the request creates follow."""
 
     outcome: Created  # NEW, REPEATED or KEY_REUSED
     made: UUID
-    answer: bytes | None = None  # what the first was told; None: not yet, or it never got so far
+    answer: bytes | None = None  # to the first request; None: not yet, or it never got an answer
 
 
 class JobQuery(msgspec.Struct, frozen=True):
-    """`uid` None: any user's (for administrators). Newest first; with a window [next_from, next_until) by next run."""
+    """A filter. `uid` None: all users (administrators). Newest first; with [next_from, next_until) by next run."""
 
     uid: UserNumber | None = None
     status: JobStatus | None = None
@@ -113,9 +113,9 @@ class JobRow(msgspec.Struct, frozen=True):
 
 
 class LastAndNext(msgspec.Struct, frozen=True):
-    """A job's runs on either side of now: the last that was tried or ended, and when the first is wanted that waits.
+    """A job's last run that was tried or has ended, and when its first waiting run is wanted.
 
-    Of those that wait, only what its schedule asked for counts, and the run of a one-shot.
+    Of the waiting runs only those of its schedule count, and the run of a one-shot.
     """
 
     last: RunView | None = None
@@ -137,40 +137,40 @@ class RunQuery(msgspec.Struct, frozen=True):
 
 
 class Cancelled(msgspec.Struct, frozen=True):
-    """`stopped` will never start (again); `told` are running: their workers find it in their mail."""
+    """`stopped` runs will never start (again); `told` runs are running: their workers get cancel requests."""
 
     stopped: tuple[RunId, ...] = ()
     told: tuple[tuple[RunId, WorkerId], ...] = ()
-    final: State | None = None  # it had ended before, like this
+    final: State | None = None  # the run had ended before, in this state
 
 
 class FairRuns(msgspec.Struct, frozen=True):
-    """Runs of one user after the other. `reached`: only so far was looked, because too many have nothing due."""
+    """Runs of one user after the other. `reached`: the search stopped at this user; too many had nothing due."""
 
     runs: list[Peeked]
     reached: UserNumber | None = None
 
 
 class Permitted(msgspec.Struct, frozen=True):
-    """What one pass of granting starts did. `runs` at the limit: come back at once."""
+    """The result of one pass that grants starts. `runs` at the limit: call again at once."""
 
     runs: int = 0
-    first_due: Instant | None = None  # of those granted: worth a hint to the workers
-    next_at: Instant | None = None  # when the next of those that still wait for a rate may be granted
+    first_due: Instant | None = None  # of the granted runs: worth a hint to the workers
+    next_at: Instant | None = None  # when the next run that waits for a rate may be granted a start
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """What one pass did. `jobs` at the limit: come back at once."""
+    """The result of one planning pass. `jobs` at the limit: call again at once."""
 
     jobs: int = 0
     runs: int = 0
-    first_due: Instant | None = None  # of the runs made: worth a hint to the workers
+    first_due: Instant | None = None  # of the new runs: worth a hint to the workers
     next_at: Instant | None = None  # the nearest instant still to be planned, of all jobs that may be taken
-    newer_rules: str | None = None  # of time zones, that another scheduler goes by: jobs with a zone are left to it
+    newer_rules: str | None = None  # time-zone rules of another scheduler: it alone plans jobs with a zone
 
 
 class Worker(msgspec.Struct, frozen=True):
-    """A process that runs tasks. Its id is random per start: a restart under the same name is somebody else."""
+    """A process that runs tasks. Its id is random per start: a restart under the same name is another worker."""
 
     worker_id: WorkerId
     name: str
@@ -184,20 +184,20 @@ class Worker(msgspec.Struct, frozen=True):
 
 
 class CancelRequest(msgspec.Struct, frozen=True):
-    """A message in a worker's mailbox: stop this run."""
+    """A request to a worker: stop this run."""
 
     run_id: RunId
 
 
 class Beat(msgspec.Struct, frozen=True):
-    """The answer to a beat. `place` of `peers` lets workers share out a burst without talking to each other."""
+    """The answer to a heartbeat. With `place` of `peers`, workers share a burst without talking to each other."""
 
     place: int
     peers: int
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A task as its workers announce it; the announcement outlives them."""
+    """A task as its workers registered it; the registration outlives them."""
 
     name: str
     schema: bytes
@@ -213,7 +213,7 @@ class Role(StrEnum):
 
 
 class Key(msgspec.Struct, frozen=True):
-    """An API key. Only the hash of the secret is ever stored."""
+    """An API key. Only the hash of the secret is stored."""
 
     key_id: KeyId
     key_hash: bytes
@@ -232,12 +232,12 @@ class Revoked(Enum):
 
 
 class Count(StrEnum):
-    """What is counted. Open runs are CREATED less all that ended or was withdrawn.
+    """What is counted. Open runs are CREATED minus all that ended or were withdrawn.
 
-    An attempt that failed and is tried again counts as RETRIED; one whose worker was lost counts as LOST instead.
+    A failed attempt that is retried counts as RETRIED; one whose worker was lost counts as LOST instead.
     """
 
-    __hash__ = str.__hash__  # an enum's own is in Python, and these are keys for every run
+    __hash__ = str.__hash__  # an enum's own hash is in Python, and these are keys for every run
 
     CREATED = "created"
     SUCCEEDED = "succeeded"
@@ -257,10 +257,10 @@ class Counter(msgspec.Struct, frozen=True):
 
 
 class Topic(StrEnum):
-    RUNS = "runs"  # something is due at `due`: workers look from there on
+    RUNS = "runs"  # a run is due at `due`: workers look from there on
     JOBS = "jobs"  # a job is to be planned at `due`: schedulers look
-    MAIL = "cancel_requests"  # the worker `target` has mail
-    CHANGED = "changed"  # something a watcher may want to show changed, of the user whose number `target` begins with
+    MAIL = "cancel_requests"  # the worker `target` has cancel requests
+    CHANGED = "changed"  # a change that watchers may show, of the user whose number `target` begins with
 
 
 class Hint(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""A clock for tests: it stands still until told to move, and wakes in order whoever waits."""
+"""A clock for tests: it stands still until a test moves it, and wakes its waiters in order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TO_TIME_OUT = 3  # passes of the loop: asyncio notices, cancels, and turns that 
 
 
 class FakeTimer:
-    """Something that happens when the clock is moved there. `passes` of the loop later it has."""
+    """A callback for when the clock is moved to its instant; it is complete `passes` of the loop later."""
 
     def __init__(self, ring: Callable[[], object], passes: int = 1) -> None:
         self.ring = ring
@@ -54,7 +54,7 @@ class FakeClock:
         return self._set(length, FakeTimer(call))
 
     async def advance(self, length: Duration) -> Instant:
-        """Let time pass; whoever waits for an instant on the way wakes, in order, and runs until it waits again."""
+        """Let time pass; each waiter for an instant on the way wakes, in order, and runs until it waits again."""
         until = self._elapsed + length
         while self._sleepers and self._sleepers[0][0] <= until:
             due, _, timer = heapq.heappop(self._sleepers)
@@ -68,7 +68,7 @@ class FakeClock:
         return self._now
 
     def jump(self, length: int) -> Instant:
-        """The wall clock steps, forward or back, while no time passes."""
+        """Step the wall clock, forward or back, while no time passes."""
         self._now = Instant(self._now + length)
         return self._now
 

@@ -1,7 +1,7 @@
-"""What runs may do, said a second time and as simply as possible: dicts, no batches, no indexes, no concurrency.
+"""A second, simplest implementation of what runs may do: dicts, no batches, no indexes, no concurrency.
 
 Engines are compared with it step by step. It shares no rule with them: not the SQL, not the bits that hold a run, not
-the way lanes are tended. Here who is admitted is worked out anew from scratch each time somebody asks.
+the way lanes are tended. It computes from scratch, at every question, which runs are admitted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Run:
     worker: WorkerId | None = None
     cancel_asked: bool = False
     paused: bool = False
-    granted: bool = False  # a start, if it has a rate
+    granted: bool = False  # it has a start, if it has a rate
 
     @property
     def tried(self) -> bool:
@@ -40,7 +40,7 @@ class Run:
 
     @property
     def pinned(self) -> bool:
-        """Holds its place in its lanes whatever comes: running, or between two attempts."""
+        """Return whether the run keeps its positions in its lanes: running, or between two attempts."""
         return self.state is State.RUNNING or (self.state is State.WAITING and self.tried)
 
     def expired(self, now: Instant) -> bool:
@@ -65,13 +65,13 @@ class Model:
         )
 
     def _first(self, candidates: list[Run], members: list[Run], width: int) -> set[RunId]:
-        """Whoever holds a place already, then the first of the candidates for what is left."""
+        """Return the members that have a position already, then the first candidates for what is left."""
         pinned = [run.run_id for run in members if run.pinned]
         others = [run.run_id for run in candidates if not run.pinned and not run.paused]
         return {*pinned, *others[: max(0, width - len(pinned))]}
 
     def through_lane(self) -> list[Run]:
-        """Those whose serial lane lets them through, in order; what has no lane needs none."""
+        """Return the runs that their serial lane admits, in order; a run without a lane needs none."""
         live = self._live()
         admitted = {run.run_id for run in live if run.lanes.lane is None}
         for lane in {run.lanes.lane for run in live if run.lanes.lane is not None}:
@@ -80,7 +80,7 @@ class Model:
         return [run for run in live if run.run_id in admitted]
 
     def admitted(self) -> set[RunId]:
-        """Those whose lane and gate let them through."""
+        """Return the runs that their lane and gate admit."""
         candidates = self.through_lane()
         admitted = {run.run_id for run in candidates if run.lanes.gate is None}
         for gate in {run.lanes.gate for run in candidates if run.lanes.gate is not None}:
@@ -90,7 +90,7 @@ class Model:
         return admitted
 
     def ready(self, now: Instant) -> list[Run]:
-        """What can be peeked at: waiting, due, held by nothing; earliest first."""
+        """Return what a peek shows: waiting, due, not held; earliest first."""
         admitted = self.admitted()
         found = [
             run
@@ -144,7 +144,7 @@ class Model:
         return len(late)
 
     def waiting_for_rate(self, until: Instant, now: Instant) -> list[Run]:
-        """Held by nothing else, and due; earliest first."""
+        """Return the due runs that nothing else holds; earliest first."""
         admitted = self.admitted()
         found = [
             run
@@ -158,13 +158,13 @@ class Model:
         return sorted(found, key=lambda run: (run.due, run.run_id))
 
     def sees_unused_starts(self, now: Instant) -> bool:
-        """From then on the engine takes starts back, and which depends on when it looked."""
+        """Return whether the engine takes starts back from now on; which ones depends on when it looked."""
         waiting = (run for run in self.runs.values() if run.state is State.WAITING and run.granted)
         self._unused = self._unused or any(run.due <= now - UNUSED_AFTER for run in waiting)
         return self._unused
 
     def permit(self, until: Instant, now: Instant) -> int:
-        """Every start that rates allow until then, to the earliest due; how many."""
+        """Grant every start that rates allow until then, earliest due first; return how many."""
         before = sum(map(len, self.starts.values()))
         for run in self.waiting_for_rate(until, now):
             assert run.lanes.meter is not None
@@ -175,7 +175,7 @@ class Model:
         return sum(map(len, self.starts.values())) - before
 
     def granted(self, dues: Mapping[RunId, Instant | None], now: Instant) -> None:
-        """These have a start, due then; or none (any more)."""
+        """Record that these runs have a start, due then; or none (any more)."""
         for run_id, due in dues.items():
             run = self.runs[run_id]
             if due is not None and not run.granted:
@@ -183,7 +183,7 @@ class Model:
             run.due, run.granted = run.due if due is None else due, due is not None
 
     def _first_start(self, key: LaneKey, at: Instant) -> Instant:
-        """From `at` on, and not before the last start: the first instant before which few enough have started."""
+        """Return the first instant from `at` and the last start on, before which few enough runs have started."""
         given, rate = self.starts[key], self.rates[key]
         candidates = sorted(max(at, *given[-1:], Instant(one)) for one in (at, *(start + rate.per for start in given)))
         return next(start for start in candidates if sum(start - rate.per < one <= start for one in given) < rate.limit)
@@ -194,7 +194,7 @@ class Model:
         return [run.run_id for run in self.runs.values() if run.worker == worker]
 
     def overlaps(self) -> list[LaneKey]:
-        """Serial lanes in which two run at once: there must never be any."""
+        """Return serial lanes in which two runs are running at once: there must never be any."""
         running = Counter(
             run.lanes.lane for run in self.runs.values() if run.state is State.RUNNING and run.lanes.lane is not None
         )

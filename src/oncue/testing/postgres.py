@@ -1,10 +1,10 @@
-"""A private PostgreSQL server for tests and benches: up in a second, gone with the process that asked for it.
+"""A private PostgreSQL server for tests and benches: up in a second, gone with the process that started it.
 
     with PrivatePostgres(fast=True) as server:
         url = server.create_database("mine")
 
 `ONCUE_TEST_POSTGRES` decides where it comes from, see docs/testing.md. It listens on loopback only and trusts every
-local connection: never keep anything in it that matters.
+local connection: never keep important data in it.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from oncue.testing.postgres_cluster import Cluster, PostgresFailed, StopMode
 __all__ = ["PostgresFailed", "PostgresMissing", "PrivatePostgres"]
 
 HONEST: Mapping[str, object] = {"timezone": "UTC", "fsync": True, "synchronous_commit": True}
-# Gives up what only a power cut can take. Commits stay synchronous, so they survive an immediate restart.
+# Gives up only what a power cut can take. Commits stay synchronous, so they survive an immediate restart.
 FAST: Mapping[str, object] = {**HONEST, "fsync": False, "full_page_writes": False, "max_wal_size": "256MB"}
 
 
 class PrivatePostgres:
-    """A server of our own or, where `ONCUE_TEST_POSTGRES` is a URL, a running one on which we may create databases.
+    """Our own server or, where `ONCUE_TEST_POSTGRES` is a URL, a running one on which we may create databases.
 
-    `source` stands in for the variable. `settings` are lines for postgresql.conf. `fast` makes tests quick by giving up
-    durability against power cuts; without it the server is as honest as one in production.
+    `source` replaces the variable. `settings` are lines for postgresql.conf. `fast` makes tests quick by giving up
+    durability against power cuts; without it the server is as durable as one in production.
     """
 
     def __init__(
@@ -65,33 +65,33 @@ class PrivatePostgres:
 
     @property
     def ours(self) -> bool:
-        """Whether the server is our own, to be stopped and restarted at will."""
+        """Return whether the server is our own, which we may stop and restart."""
         return self._running_url is None
 
     @property
     def kind(self) -> str:
-        """Which server this is: "PostgreSQL 15.18 (machine: /usr/lib/postgresql/15/bin)"."""
+        """Return which server this is: "PostgreSQL 15.18 (machine: /usr/lib/postgresql/15/bin)"."""
         if self._binaries is None:
             return f"PostgreSQL {self._execute('show server_version')} (running: {urlsplit(self.url).hostname})"
         return f"PostgreSQL {self._binaries.version} ({self._binaries.origin}: {self._binaries.folder})"
 
     @property
     def url(self) -> str:
-        """The server's maintenance database; `create_database` gives one of your own."""
+        """Return the URL of the server's maintenance database; `create_database` creates a private one."""
         return self._running_url or f"postgresql://postgres@127.0.0.1:{self._our_cluster().port}/postgres"
 
     @property
     def pid(self) -> int:
-        """The process id of our running server."""
+        """Return the process id of our running server."""
         return self._our_cluster().pid
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Where our server keeps itself, until `close`."""
+        """Return the folder of our server, which exists until `close`."""
         return () if self._cluster is None else (self._cluster.data, self._cluster.folder)
 
     def start(self) -> None:
-        """Start our server and wait until it answers. The first time makes its folder; later ones find the data."""
+        """Start our server and wait until it answers. The first start creates its folder; later ones find the data."""
         binaries = self._our_binaries("start")
         if self._cluster is None:
             self._cluster = Cluster(binaries, self._settings, in_memory=self._fast)
@@ -114,14 +114,14 @@ class PrivatePostgres:
             cluster.remove()
 
     def create_database(self, name: str, *, template: str = "template0") -> str:
-        """Make a database and return its URL."""
+        """Create a database and return its URL."""
         # Copying files is half the work of logging each page, as long as the checkpoint it forces need not be synced.
         strategy = "file_copy" if self._fast else "wal_log"
         self._execute(f"create database {_identifier(name)} template {_identifier(template)} strategy {strategy}")
         return urlsplit(self.url)._replace(path="/" + quote(name, safe="")).geturl()
 
     def drop_database(self, name: str) -> None:
-        """Remove a database, whoever is still connected to it."""
+        """Remove a database, even while clients are connected to it."""
         self._execute(f"drop database if exists {_identifier(name)} with (force)")
 
     def _our_binaries(self, verb: str) -> Binaries:
@@ -145,7 +145,7 @@ class PrivatePostgres:
             finally:
                 await connection.close()
 
-        # In a thread of its own: the caller may be inside an event loop, where asyncio.run refuses to work.
+        # In a separate thread: the caller may be inside an event loop, where asyncio.run refuses to work.
         with ThreadPoolExecutor(max_workers=1) as thread:
             return thread.submit(asyncio.run, once()).result()
 

@@ -1,4 +1,4 @@
-"""Where the programs of a PostgreSQL server are found: on this machine, or in a wheel that carries them."""
+"""Finds the programs of a PostgreSQL server: on this machine, or in a wheel that contains them."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Binaries(msgspec.Struct, frozen=True):
 
     @property
     def release(self) -> tuple[int, ...]:
-        """The version as numbers that can be compared; "19beta1" is (19, 1)."""
+        """Return the version as comparable numbers; "19beta1" is (19, 1)."""
         return tuple(int(number) for number in re.findall(r"\d+", self.version))
 
     def copied_to(self, place: Path) -> Binaries:
-        """The same programs under `place`. Only the wheel's can move: they find all they need beside themselves."""
+        """Return the same programs under `place`. Only the wheel's can move: all they need is next to them."""
         if self.origin != "wheel":
             raise PostgresMissing(f"the user that runs the server may not read {self.folder}; move it or open it up")
         install, package = self.folder.parent, self.folder.parent.parent
@@ -57,7 +57,7 @@ class Binaries(msgspec.Struct, frozen=True):
 
 
 def find_binaries(source: str = "") -> Binaries:
-    """The programs in the folder `source`, or those of the `wheel`, or the newest on the machine, else the wheel's."""
+    """Return the programs in the folder `source`, or of the `wheel`, or the newest on the machine, else the wheel's."""
     match source:
         case "":
             found = newest_on_machine() or newest_in_wheel()
@@ -77,12 +77,12 @@ def find_binaries(source: str = "") -> Binaries:
 
 
 def newest_on_machine() -> Binaries | None:
-    """The newest server installed on this machine, if it is new enough."""
+    """Return the newest server installed on this machine, if it is new enough."""
     return _newest(_machine_folders(), "machine")
 
 
 def newest_in_wheel() -> Binaries | None:
-    """The newest server in the wheel. The package is not imported: its code is for managing servers its own way."""
+    """Return the newest server in the wheel. Does not import the package: its code manages servers in its own way."""
     spec = importlib.util.find_spec(WHEEL_PACKAGE)
     places = [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
     return _newest((folder for place in places for folder in place.glob("pginstall*/bin")), "wheel")
@@ -109,7 +109,7 @@ def _newest(folders: Iterator[Path] | list[Path], origin: Literal["machine", "wh
 
 
 def _output(*command: str) -> str:
-    """What a program says, or nothing: one that cannot be run is as good as absent."""
+    """Return what a program prints, or nothing: a program that cannot be run counts as absent."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):

@@ -1,4 +1,4 @@
-"""A PostgreSQL data folder and the server on it, both removed when we are gone."""
+"""A PostgreSQL data folder and the server on it, both removed when this process ends."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ LONGEST_PLACE = 60  # a unix socket's path may have 103 bytes (macOS) or 107 (Li
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 2 * 1024**3
 
-# Below what systems hand out to outgoing connections: nobody is given the port while the server restarts.
+# Below the ports that systems give to outgoing connections: no other process gets the port while the server restarts.
 PORTS = range(20_000, 32_000)
 
-# A shell that waits for us to go. However we go, the pipe closes; it then ends the server and removes all folders.
+# A shell that waits until this process ends. However it ends, the pipe closes; the shell then stops the server and
+# removes all folders.
 GUARD = """
 read -r _
 lock="$1/postmaster.pid"
@@ -39,11 +40,11 @@ rm -rf "$@"
 
 
 class PostgresFailed(OncueError):
-    """The server did not do what it was told; the message ends with what it said."""
+    """The server did not do what it was told; the message ends with the server's output."""
 
 
 class Cluster:
-    """Made by the constructor, not yet started. `in_memory` keeps the data in shared memory where there is room."""
+    """Created by the constructor, not yet started. `in_memory` keeps the data in shared memory if that has space."""
 
     def __init__(self, binaries: Binaries, settings: Mapping[str, object], *, in_memory: bool = False) -> None:
         self._account = _account()
@@ -55,7 +56,7 @@ class Cluster:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C in the terminal is not for the guard
+            start_new_session=True,  # Ctrl-C in the terminal must not reach the guard
             **self._account,
         )
         atexit.register(self.remove)
@@ -68,7 +69,7 @@ class Cluster:
 
     @property
     def pid(self) -> int:
-        """The process id of the running server."""
+        """Return the process id of the running server."""
         return int((self.data / "postmaster.pid").read_text().split()[0])
 
     def start(self) -> None:
@@ -81,7 +82,7 @@ class Cluster:
         self._pg_ctl("restart", "-m", mode, "-l", str(self._log))
 
     def remove(self) -> None:
-        """End the server, if it runs, and remove its folders."""
+        """Stop the server, if it runs, and remove its folders."""
         atexit.unregister(self.remove)
         self._guard.communicate(timeout=60)
 
@@ -104,7 +105,7 @@ class Cluster:
         done = subprocess.run(
             [self._binaries.folder / program, *arguments],
             env=_environment() | {"PGDATA": str(self.data)},
-            cwd=self.folder,  # ours may be closed to the account
+            cwd=self.folder,  # the account may have no access to ours
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -142,7 +143,7 @@ class Cluster:
 
 
 def _account() -> dict[str, Any]:
-    """Whom the server runs as, as arguments for `subprocess`: ourselves, but never root, which PostgreSQL refuses."""
+    """Return the server's account, as arguments for `subprocess`: ours, but never root, which PostgreSQL refuses."""
     if os.geteuid() != 0:
         return {}
     for name in ("nobody", "postgres", "daemon"):  # initdb insists on an account with a name
@@ -155,7 +156,7 @@ def _account() -> dict[str, Any]:
 
 
 def _usual_place() -> Path:
-    """The folder for temporary files, unless its path is too long for a socket or, if we are root, closed to others."""
+    """Return the temporary folder, unless its path is too long for a socket or, if we are root, closed to others."""
     usual = Path(tempfile.gettempdir())
     is_short = len(os.fsencode(usual)) <= LONGEST_PLACE
     is_open = os.geteuid() != 0 or all(path.stat().st_mode & 0o001 for path in (usual, *usual.parents))
@@ -179,11 +180,11 @@ def _free_port() -> int:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, without what steers PostgreSQL or its language."""
+    """Return our environment without what controls PostgreSQL or its language."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_"))} | {"LC_ALL": "C"}
 
 
 def _quoted(value: object) -> str:
-    """A value as postgresql.conf wants it."""
+    """Quote a value for postgresql.conf."""
     text = {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""Time-zone rules that somebody made up, for tests of what happens when rules change."""
+"""Invented time-zone rules, for tests of what happens when rules change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HEADER = ">4s1s15x6l"
 
 
 def made_up(version: str, offset: Duration, *changes: tuple[Instant, Duration]) -> Rules:
-    """Rules by which every zone is `offset` ahead of UTC, and by as much as is said from each of these instants on."""
+    """Return rules by which every zone is `offset` ahead of UTC, and by the given offset from each instant on."""
     offsets = [offset, *(after for _, after in changes)]
     times = [at // SECOND for at, _ in changes]
     body = b"".join(
@@ -23,6 +23,6 @@ def made_up(version: str, offset: Duration, *changes: tuple[Instant, Duration]) 
             b"\0\n\n",
         ]
     )
-    # The part for readers of version 1, who are none: a zone without changes.
+    # The part for readers of version 1, which do not exist: a zone without changes.
     file = struct.pack(_HEADER, b"TZif", b"2", 0, 0, 0, 0, 1, 1) + struct.pack(">lbb", 0, 0, 0) + b"\0" + body
     return Rules(version, lambda name: file)

@@ -1,4 +1,4 @@
--- How long ago is asked of the server's own clock, which wrote it down. A piece that is dropped meanwhile has no size.
+-- Ages are computed by the server's own clock, which wrote them. A partition that is dropped meanwhile has no size.
 select pg_total_relation_size('waiting') as waiting, pg_total_relation_size('running') as running,
   w.n_dead_tup as waiting_dead, r.n_dead_tup as running_dead,
   w.autovacuum_count as waiting_vacuums, r.autovacuum_count as running_vacuums,

@@ -1,34 +1,34 @@
-"""The contract between oncue and whatever keeps its state. Prose first: a new engine's author can follow it alone.
+"""The contract between oncue and the database that keeps its state, written so that it alone suffices for a new engine.
 
 **Data in, data out.** Verbs take and return the domain's frozen values. No SQL, cursor, session or vendor type crosses.
-Verbs never read a clock: whoever calls passes `now`, the store's own time as the caller follows it.
+Verbs never read a clock: the caller passes `now`, the database's own time as the caller follows it.
 
-**Guarded writes.** A verb that writes names what must still be true. When it no longer is, nothing is written and the
-answer says so: an empty list, False, None, a smaller set. *Zero rows means "you lost it"*: an answer, not an error.
-Errors are for the store itself: `StoreUnavailable` when it cannot be reached or did not answer in time, and then the
+**Guarded writes.** A verb that writes names its conditions. When one no longer holds, the verb writes nothing and
+answers so: an empty list, False, None, a smaller set. *Zero rows means "you lost it"*: an answer, not an error.
+Errors are about the database itself. `StoreUnavailable`: it cannot be reached or did not answer in time, and the
 write may or may not have happened. Therefore **every verb may be repeated**; its docstring says what a repeat does.
-`StoreRefused` when it is there and cannot keep what it was given: nothing of the call was written, and a repeat would
-change nothing. Who writes batches halves them then (`refusals.apart`), so that one item does not keep the others back.
+`StoreRefused`: it answered, but cannot store what it was given; nothing of the call was written, and a repeat changes
+nothing. A caller that writes batches then halves them (`refusals.apart`), so that one item does not block the others.
 
 **One state at a time.** A run is waiting, running or final, in one place, moved by the statement that decides. An
-engine that keeps the run where it is and marks it (DynamoDB) satisfies this as well: the port says *settle*, never
+engine that leaves the run in place and marks it (DynamoDB) satisfies this as well: the port says *settle*, never
 *archive*. Final is final: no verb changes a final run.
 
 **Fences.** `claim` raises a run's token. `settle`, `hand_back` and `save` match on (run, token, worker); a worker that
-was buried can claim nothing and settle nothing, even before it has noticed.
+was declared dead can neither claim nor settle, even before it has noticed.
 
 **Lanes** are tended by the verb that adds or frees a member, in the same transaction: `create`, `apply`, `plan`,
 `settle`, `hand_back`, `cancel`, `withdraw`, `expire`, `recover_runs`. A lane admits its first `width` members by
-(wanted, run_id), those between two attempts and those running first. The claim knows nothing of lanes: it refuses
-whatever is held.
+(wanted, run_id), after those that run or are between two attempts. The claim does not know lanes: it refuses every
+held run.
 
-**Batches may be answered in part.** An engine without multi-row conditional writes applies them one by one. Only
+**Batches may be applied in part.** An engine without multi-row conditional writes applies them one by one. Only
 `create(whole=True)` is all or nothing, up to `Capabilities.atomic_batch`; `plan` and `apply` are atomic per job.
 
 **Hints** are only hints: any may be lost, doubled or late, and everything still works by polling.
 
-`state.py` has the moves of state, and they are most of the work. `history.py` (one run, and lists), `accounts.py`
-(users and keys, the audit log, idempotency keys) and `maintenance.py` stand apart: none of them decides what runs.
+`state.py` has the verbs that change state, the largest part. `history.py` (one run, and lists), `accounts.py`
+(users and keys, the audit log, idempotency keys) and `maintenance.py` are separate: none of them decides what runs.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ __all__ = [
 
 
 class Engine(Protocol):
-    """A store with everything oncue needs. `engines.open` makes one from a URL, its schema up to date."""
+    """A database with every verb oncue needs. `engines.open` opens one from a URL and brings its schema up to date."""
 
     name: str
     capabilities: Capabilities
@@ -140,20 +140,21 @@ class Engine(Protocol):
     maintenance: Maintenance
 
     async def now(self) -> Instant:
-        """The store's own time."""
+        """Return the database's own time."""
         ...
 
     async def ping(self, within: Duration) -> None:
-        """Whether the store takes writes: StoreUnavailable, if it has not said so after this long.
+        """Check that the database accepts writes. StoreUnavailable: it did not say so within this time.
 
-        It does not queue behind one's own calls: that these take long is no sign of its being away.
+        A ping does not queue behind this process's own calls: that these are slow does not mean it is unavailable.
         """
         ...
 
     async def probe(self) -> None:
-        """Returns if a small write was just kept, durably, where it will be found again. StoreUnavailable: it was not.
+        """Return once a small write was stored durably where it will be found again. StoreUnavailable: it was not.
 
-        It may queue behind one's own calls: for whoever asks whether to send more of them, about once a second.
+        A probe may queue behind this process's own calls: callers use it, about once a second, to decide whether to
+        send more of them.
         """
         ...
 

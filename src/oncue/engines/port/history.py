@@ -1,4 +1,4 @@
-"""What happened: one run at a time, and in lists."""
+"""What happened to runs: one at a time, and in lists."""
 
 from __future__ import annotations
 
@@ -22,70 +22,70 @@ from oncue.engines.values import (
 
 
 class History(Protocol):
-    """One run and what happened to it; what becomes of it once it is dead."""
+    """One run and what happened to it; what users do with dead letters."""
 
     async def run(self, uid: UserNumber | None, run_id: RunId) -> RunView | None:
-        """One run, in whatever state, with its definition and payload."""
+        """Return one run in any state, with its definition and payload."""
         ...
 
     async def standing(self, uid: UserNumber | None, run_id: RunId) -> RunDiagnosis | None:
-        """A run and what is in its way, from one moment. Places are counted up to 10,000. None: no such run."""
+        """Return a run and what blocks it, read at one moment. Counts positions up to 10,000. None: no such run."""
         ...
 
     async def requeue(self, runs: Sequence[NewRun], now: Instant, quota: Quota | None = None) -> frozenset[RunId]:
-        """Take each run's `parent` off the dead letters and add the run: one for each parent that is still there.
+        """Remove each run's `parent` from the dead letters and add the run, if the parent is still there; return those.
 
-        QuotaExceeded: their owner's `quota` has no room for all of them. Nothing was written.
+        QuotaExceeded: the owner's `quota` has no capacity for all of them. Nothing was written.
         """
         ...
 
     async def discard(self, uid: UserNumber | None, run_ids: Sequence[RunId]) -> frozenset[RunId]:
-        """Take runs off the dead letters. Their history stays."""
+        """Remove runs from the dead letters. Their history stays."""
         ...
 
     async def append_log(self, run_id: RunId, number: int, text: bytes, now: Instant) -> None:
-        """Part `number` of a run's log. A repeat of the same part changes nothing. What exceeds the cap is dropped."""
+        """Store part `number` of a run's log. A repeat of a part changes nothing. Text over the cap is dropped."""
         ...
 
     async def read_log(self, run_id: RunId) -> bytes: ...
 
     async def counters(self, uid: UserNumber | None = None) -> list[Counter]:
-        """Sums kept as things happen; never by counting tables."""
+        """Return the sums that are kept as things happen; this never counts tables."""
         ...
 
 
 class Lists(Protocol):
-    """Pages and sets of what there is, for people to look at: reads that move nothing."""
+    """Pages and sets for users to look at: these reads change no state."""
 
     async def jobs(self, query: JobQuery) -> Page[JobRow]:
-        """Reads a bounded number of rows whatever the filter. A job that ends meanwhile may be listed twice."""
+        """Return a page; reads a bounded number of rows for any filter. May list a job twice that ends meanwhile."""
         ...
 
     async def runs(self, query: RunQuery) -> Page[RunView]:
-        """Live runs first, then ended ones, newest end first. Bounded like `jobs`; without payloads."""
+        """Return live runs first, then ended ones, newest end first. Bounded like `jobs`; without payloads."""
         ...
 
     async def recent(self, uid: UserNumber | None, since: Instant, limit: int) -> list[RunView]:
-        """What runs; what ended at or after `since`, newest end first; what waits again since then, because an attempt
-        failed or was lost. Up to `limit` of each. Without payloads.
+        """Return running runs; those that ended at or after `since`, newest end first; and those that wait again since
+        then because an attempt failed or was lost. Up to `limit` of each. Without payloads.
 
-        A run that moves meanwhile may come twice, the second time as it was later.
+        A run that changes state meanwhile may come twice, the second time in its later state.
         """
         ...
 
     async def last_and_next(self, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
-        """For each of these jobs its last run and its next: for a page of them at once. Without payloads.
+        """Return the last and the next run of each of these jobs: one call for a page of jobs. Without payloads.
 
-        The last is, of those that run or are between two attempts, the one wanted last; else the one that ended last.
+        The last run is the one wanted last of those that run or are between two attempts; else the one that ended last.
         """
         ...
 
     async def ledger(
         self, uid: UserNumber | None, job_id: JobId, limit: int = 100, after: str | None = None
     ) -> Page[Entry]:
-        """What did not become a run, newest first."""
+        """Return the occurrences that became no run, newest first."""
         ...
 
     async def dead_letters(self, uid: UserNumber | None, limit: int = 100, after: str | None = None) -> Page[RunView]:
-        """Dead runs nobody has dealt with, newest first, with payload and every attempt."""
+        """Return dead runs that no user has requeued or discarded, newest first, with payload and every attempt."""
         ...

@@ -1,4 +1,4 @@
-"""What is done to the store itself."""
+"""Maintenance of the database itself."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ ROLLED_UP_AT_ONCE = 20_000  # appended counts in one statement
 
 
 class Maintenance(Protocol):
-    """Keeping the store small and its sums exact. Any scheduler, now and then."""
+    """Keep the database small and its sums exact. Any scheduler calls these verbs now and then."""
 
     async def roll_up(self, limit: int = ROLLED_UP_AT_ONCE) -> int:
-        """Fold up to `limit` appended counts into their sums; how many. At the limit there may be more.
+        """Add up to `limit` appended counts to their sums; return how many. At the limit there may be more.
 
-        Any scheduler, about once a second.
+        Any scheduler calls this about once a second.
         """
         ...
 
     async def tended(self, now: Instant, step: Duration) -> Instant:
-        """The time to tend by: `now`, but at most `step` later than what the last call of anybody answered.
+        """Return the time to maintain by: `now`, but at most `step` later than the last answer to any caller.
 
-        So that one wrong reading of a clock drops little: nothing brings back what is gone. The first call ever takes
-        `now` as it is; a clock that was set back is followed at once. A repeat may move it a step further.
+        So one wrong reading of a clock drops little: dropped data cannot be restored. The first call ever takes `now`
+        as it is; a clock that was set back is followed at once. A repeat may advance the time by one more step.
         """
         ...
 
     async def maintain(self, now: Instant, keep: Duration) -> int:
-        """Make room for history ahead and drop whole stretches that ended before `now - keep`; returns how many.
+        """Create partitions of history ahead and drop those that ended before `now - keep`; return how many it dropped.
 
-        Open dead letters stay for `Settings.keep_dead_letters`, whatever becomes of their runs, up to
-        `Settings.most_dead_letters` of each user; then the oldest are discarded, and the audit log says so. A recurring
-        job that has ended goes when none of its runs is left. Of a finished job that was put by a stable key, it is
-        known for `Settings.keep_job_keys` that it was there.
+        Open dead letters stay for `Settings.keep_dead_letters`, even when their runs are dropped, up to
+        `Settings.most_dead_letters` per user; then the oldest are discarded, with an entry in the audit log. A
+        recurring job that has ended is deleted when it has no run left. For a finished job that was put by a stable
+        key, the engine remembers for `Settings.keep_job_keys` that it existed.
 
-        All of it in bites: no transaction takes long, and none of its parts keeps another from being done. The first
-        error is raised after all were tried. Idempotency keys are in two generations: once the
-        current one is older than `Settings.repeat_for`, the other one is emptied whole and is current from then on. So
-        a key lasts that long, and at most twice as long. One caller turns, however many there are.
+        Everything is done in bites: no transaction takes long, and no part blocks another. The first error is raised
+        after all parts were tried. Idempotency keys are in two generations: once the current one is older than
+        `Settings.repeat_for`, the other one is emptied as a whole and becomes the current one. So a key lasts at least
+        that long, and at most twice as long. Of concurrent callers exactly one switches.
 
-        A class goes once no job, open run, dead letter or run in history has it, and nobody has asked for it for a day.
-        What it counted is then counted by its task's class of the queue `placement.GONE`, so that sums stay.
+        A class is dropped once no job, open run, dead letter or run in history has it, and no caller has asked for it
+        for a day. Its counts then move to its task's class in the queue `placement.GONE`, so that sums stay.
         """
         ...

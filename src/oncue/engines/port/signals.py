@@ -11,12 +11,12 @@ from oncue.engines.values import (
 
 
 class Signals(Protocol):
-    """Wake-ups between processes. A lost hint costs a poll's delay, nothing else."""
+    """Wake-ups between processes. A lost hint costs the delay of one poll, nothing else."""
 
     async def send(self, hints: Sequence[Hint]) -> None:
-        """Never raises and never waits for the store for long; coalesced with what others send."""
+        """Send hints, combined with those of other callers. Never raises, and never waits long for the database."""
         ...
 
     def listen(self) -> AsyncIterator[Hint]:
-        """Hints as they come, one's own too. After a gap in the connection every topic is hinted once, without due."""
+        """Yield hints as they arrive, also our own. After a broken connection: one hint per topic, without due."""
         ...

@@ -1,4 +1,4 @@
-"""The moves of state: what makes jobs and runs, moves them from place to place, and who may do it."""
+"""The verbs that change state: they create jobs and runs, move runs between states, and say which caller may do it."""
 
 from __future__ import annotations
 
@@ -31,108 +31,112 @@ from oncue.engines.values import (
 
 
 class Jobs(Protocol):
-    """Definitions, as users make and change them."""
+    """Job definitions, as users create and change them."""
 
     async def intern(self, keys: Sequence[ClassKey]) -> list[ClassId]:
-        """The number of each class, made when new, for nobody in particular. A repeat gives the same numbers.
+        """Return the number of each class; a new class gets a number, charged to no user. A repeat returns the same.
 
-        A number is good for an hour, or for as long as anything is stored that has it: `Maintenance.maintain` drops
-        classes to which nothing refers. It is never given to another class.
+        A number is valid for an hour, or for as long as a stored row has it: `Maintenance.maintain` drops classes to
+        which nothing refers. A number is never given to another class.
         """
         ...
 
     async def classes(self, after: ClassId = NO_CLASS, limit: int | None = None) -> dict[ClassId, ClassKey]:
-        """The classes with numbers after this one, in order, at most so many.
+        """Return at most `limit` classes with numbers above `after`, in order.
 
-        They appear in the order of their numbers: who has seen one will see none before it that is new.
+        Classes appear in the order of their numbers: a caller that has seen a number sees no new class below it.
         """
         ...
 
     async def create(self, new: Sequence[NewJob], now: Instant, *, whole: bool = False) -> list[Creation]:
-        """Store jobs, their runs, cursors and idempotency keys durably; one answer each, in order.
+        """Store jobs, their runs, cursors and idempotency keys durably; return one answer for each job, in order.
 
-        Without `whole`, each stands alone: one refused by its key does not disturb its neighbours (this is what
-        group commit calls). With `whole`, all are stored or none: when any answer is not NEW, nothing was.
-        A repeat with the same idempotency key answers REPEATED; so does one without, by the job's id, whatever became
-        of the job since: a caller whose answer was lost may simply ask again.
-        Of a user's jobs that have not ended at most one has a given `spec.key`: any other one is KEY_TAKEN. A one-shot
-        that is being stopped has ended in this respect: nothing but cancelled can become of it.
-        One for which its `quota` leaves no room is OVER_QUOTA, in order. That is exact whatever else is going on:
-        nobody gets one too many, and nobody is refused who has room, a repeat least of all. Who is refused has taken
-        no key of either kind.
-        A job whose `class_id` is 0 has its class found or, if it is stored, made for its user. TooManyClasses: one such
-        user has made `Settings.quota_classes`, and nothing of the call was stored: the others may be asked for again.
+        Without `whole`, each job stands alone: a job that its key refuses does not affect the others (group commit
+        relies on this). With `whole`, all jobs are stored or none: when any answer is not NEW, nothing was stored.
+        A repeat with the same idempotency key answers REPEATED; so does a repeat without a key, by the job's id,
+        whatever state the job is in by then: a caller whose answer was lost may simply retry.
+        Of a user's active or paused jobs at most one has a given `spec.key`; any other job with it is KEY_TAKEN. A
+        one-shot that is being stopped no longer counts here: it can only end as cancelled.
+        A job that its user's `quota` has no capacity for is OVER_QUOTA, in order. The quota is exact under any
+        concurrency: no user gets one job too many, and no user with capacity is refused, least of all a repeat. A
+        refused job has taken neither kind of key.
+        For a job whose `class_id` is 0 the engine finds the class or, if the job is stored, creates it for the job's
+        user. TooManyClasses: one such user has created `Settings.quota_classes` classes; nothing of the call was
+        stored, and the caller may retry with the other jobs.
         """
         ...
 
     async def keyed(self, uid: UserNumber, key: str) -> KeyHolder | None:
-        """The user's job that has this stable key, or had it last: it may have ended.
+        """Return the user's job that has this stable key, or had it last; that job may have ended.
 
-        It may be forgotten as well, if it has finished. That it was there is known for `Settings.keep_job_keys`, until
-        another job takes the key or it is purged: who asks for the same again must not run it twice. The key of one
-        that was cancelled is forgotten with it.
+        A finished job may also be forgotten. The engine remembers for `Settings.keep_job_keys` that it existed, until
+        another job takes the key or the job is purged: a client that puts the same job again must not run it twice.
+        The key of a cancelled job is forgotten with the job.
         """
         ...
 
     async def read(self, uid: UserNumber | None, job_id: JobId) -> Snapshot | None:
-        """A job in whatever state, from one consistent moment. None: no such job, or another user's.
+        """Return a job in any state, read from one consistent moment. None: no such job, or another user's.
 
         A one-shot whose run is being stopped is cancelled.
         """
         ...
 
     async def apply(self, change: JobChange, now: Instant, quota: Quota | None = None) -> bool:
-        """Apply a decision whole, if its guards hold. False: the job moved on; read and decide again.
+        """Apply a whole decision if its guards hold. False: the job has changed; read it and decide again.
 
-        QuotaExceeded: its owner's `quota` has no room for the bytes that the payload `grows` by, or for the runs that
-        are added by hand; those that are there already do not count again. TooManyClasses: its
-        owner may not make its `new_class`. Nothing was written.
+        QuotaExceeded: the owner's `quota` has no capacity for the bytes that the payload `grows` by, or for the runs
+        added by hand; runs that exist already do not count again. TooManyClasses: the owner may not create the
+        `new_class`. In both cases nothing was written.
 
-        A one-shot's definition is its run: its status is guarded, and its runs by `withdraw`, `hold` and `release`.
-        When a recurring job is paused or resumed, all its waiting runs follow, in bites, as they do a change that is
-        `crowded` (`domain.following` says how). A few bites are taken before the answer, the others by `finish`. After
-        the answer to any of these but a resume nothing of the job starts that has not followed: claims refuse it. A run
-        that is withdrawn and added again keeps its token.
+        A one-shot's definition is its run: `apply` guards its status, and its runs by `withdraw`, `hold` and `release`.
+        When a recurring job is paused or resumed, all its waiting runs follow, in bites; so they do after a `crowded`
+        change (`domain.following` says how). `apply` does a few bites before it answers, `finish` does the others.
+        After the answer to any of these changes except a resume, no run of the job that has not followed starts:
+        claims refuse it. A run that is withdrawn and added again keeps its token.
 
         Old definitions stay readable for the runs that started with them. A repeat finds its guard gone: False.
         """
         ...
 
     async def cancel(self, uid: UserNumber | None, job_id: JobId, now: Instant) -> Cancelled | None:
-        """End a job: nothing of it starts after this answer. Waiting runs are final, running ones are told.
+        """Cancel a job: none of its runs starts after this answer. Waiting runs are final, running ones are told.
 
-        What it has of runs is reached in bites, each found by one look that sees every run in one place, until a look
-        finds nothing left; a few before the answer, the others by `finish`. A repeat answers with nothing more stopped.
-        None: no such job.
+        The engine reaches the job's runs in bites; each bite comes from one read that sees every run in one place,
+        until a read finds no run. `cancel` does a few bites before it answers, `finish` does the others. A repeat
+        answers that it stopped nothing more. None: no such job.
         """
         ...
 
     async def unfinished(self, limit: int) -> list[JobId]:
-        """Jobs that were changed or cancelled, and not all of whose runs have followed."""
+        """Return jobs that were changed or cancelled and have runs that have not followed yet."""
         ...
 
     async def finish(self, job_id: JobId, now: Instant) -> Cancelled:
-        """Let runs of such a job follow what it is now: held, released, planned anew, or ended and told; in the end it
-        is purged, if that was asked for. A few bites of it: the job is unfinished until a call has found nothing left.
+        """Make runs of an unfinished job follow its current state: held, released, planned again, or ended and told.
+
+        At the end `finish` purges the job, if a purge was requested. One call does a few bites: the job is unfinished
+        until a call finds nothing left to do.
         """
         ...
 
     async def purge(self, job_id: JobId, limit: int) -> int:
-        """Delete what there is of a job that has ended, some of it: up to `limit` runs, or lines of the ledger, a time.
+        """Delete a part of a job that has ended: up to `limit` runs, or lines of the ledger, per call.
 
-        Its definition goes last, with its versions, tags and stable key: who was interrupted simply goes on. Returns
-        how much went. 0: there is no such job (any more), or it has not ended, or a run of it waits or runs: then
-        nothing was deleted. What remains are sums, the audit log, idempotency keys, and starts that count for a rate.
+        The definition goes last, with its versions, tags and stable key, so an interrupted caller simply continues.
+        Returns how many were deleted. 0: the job does not exist (any more), is active or paused, or has a waiting or
+        running run; then nothing was deleted. Sums, the audit log, idempotency keys, and starts that count for a rate
+        remain.
         """
         ...
 
     async def purge_later(self, job_id: JobId, now: Instant) -> None:
-        """Have a job that was cancelled purged by whoever finishes it. A repeat changes nothing."""
+        """Request that `finish` purges a cancelled job. A repeat changes nothing."""
         ...
 
 
 class Planning(Protocol):
-    """Occurrences into runs. Any number of schedulers call these at once; none is special."""
+    """Turn occurrences into runs. Any number of schedulers call these verbs at once; there is no leader."""
 
     async def plan(
         self,
@@ -145,128 +149,129 @@ class Planning(Protocol):
         runs: int = PLANNED_AT_ONCE,
         rules: str = PACKAGED.version,
     ) -> Planned:
-        """Take up to `limit` active jobs with `since <= next_at <= until` that nobody else holds; write what `decide`
-        says.
+        """Take up to `limit` active jobs with `since <= next_at <= until` that no other caller has locked; write what
+        `decide` says.
 
-        Per job one transaction: runs, ledger and cursor, under the lock of its cursor. `decide` is pure and quick; it
-        may be called again for the same job if the write did not happen. The floor only rises, so a repeat plans
-        nothing twice. Nearest first.
+        One transaction per job writes runs, ledger and cursor, under the lock of its cursor. `decide` is pure and
+        fast; the engine may call it again for the same job if the write did not happen. The floor only rises, so a
+        repeat plans nothing twice. Nearest first.
 
-        Bounded by runs, not by jobs alone: once there are `runs` of them or more, or `decide` says None, the jobs that
-        are left stay as they are, for the next call. So one transaction writes fewer than `runs` and one job's step.
+        The number of runs bounds a call, too: once there are `runs` of them or more, or `decide` returns None, the
+        other jobs stay as they are, for the next call. So one transaction writes fewer than `runs` plus one job's step.
 
-        `rules` are the time-zone rules that `decide` goes by. Of all that schedulers have planned by within the last
-        minute (`engines.rules`) only the newest count: with older ones, jobs whose cursor names any rules are not
-        taken. With the newest, those whose cursor names others are taken as well, after the due ones, due or not.
+        `rules` names the time-zone rules that `decide` uses. Of the rules that schedulers have planned by within the
+        last minute (`engines.rules`) only the newest count: a caller with older ones does not get jobs whose cursor
+        names any rules. A caller with the newest also gets jobs whose cursor names other rules, after the due ones,
+        due or not.
         """
         ...
 
     async def overdue(self, limit: int, now: Instant) -> list[HeldRun]:
-        """Scheduled runs whose instant has come but whose lane is taken, by `wanted`: overlap decides on them.
+        """Return scheduled runs whose instant has come but whose lane is full, by `wanted`: overlap decides on them.
 
-        Each with the run of its job that the lane has let in, if it is one of its job: `busy` if that has begun (it
-        runs, was handed back, or is between two attempts), else `first`.
+        Each comes with the run that its lane has admitted, if that is a run of the same job: as `busy` if that run has
+        begun (it runs, was returned to the queue, or is between two attempts), else as `first`.
         """
         ...
 
     async def withdraw(self, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
-        """Take back held, untried runs and write their ledger entries. Those no longer held are left alone.
+        """Remove held runs without an attempt and write their ledger entries. Runs no longer held stay.
 
-        One that was `let_in` is taken back if it waits and nobody has ever claimed it.
+        A `let_in` run is removed if it waits and no worker has ever claimed it.
         """
         ...
 
     async def expire(self, limit: int, now: Instant) -> int:
-        """End waiting runs that could not start in time (`expires_at < now`, never tried), as EXPIRED."""
+        """End waiting runs that could not start in time (`expires_at < now`, no attempt), as EXPIRED; how many."""
         ...
 
     async def permit(self, until: Instant, limit: int, now: Instant) -> Permitted:
-        """Give starts to runs that only their rate holds and that are due by `until`, earliest first.
+        """Grant starts to runs that only their rate limit holds and that are due by `until`, earliest first.
 
-        Each gets the first instant at which its meter allows one, as `domain.meter.starts` says, and is due then;
-        what may start at once is due as before. Several callers never grant one meter at the same time. A grant is
-        kept until it no longer counts. A start that nobody has made use of half a second later is taken back, also
-        from what is held again.
-        A repeat grants nothing twice: what was granted is not held any more.
+        Each run gets the first instant that its meter allows, as `domain.meter.starts` says, and is due then; a run
+        that may start at once keeps its due. Two callers never grant starts of one meter at the same time. A grant is
+        kept until it no longer counts. The engine takes a start back if no worker has used it half a second later,
+        also from a run that is held again.
+        A repeat grants nothing twice: a run with a grant is not held any more.
         """
         ...
 
     async def recall(self, until: Instant, now: Instant) -> int:
-        """Mend starts that were given for later than `until`: by a clock that was ahead then, and was set back since.
+        """Correct starts that were granted for later than `until`, by a clock that was ahead and has been set back.
 
-        Those that nobody has made use of are taken back; the others count as given now, so that their meters wait for
-        as long as the rate says, and not until the clock is there again. How many. A repeat finds none.
+        Unused starts are taken back; used ones count as granted now, so that their meters wait for as long as the rate
+        says, and not until the clock reaches that instant. Returns how many. A repeat finds none.
         """
         ...
 
 
 class Running(Protocol):
-    """The hot path: peek ahead, claim on the instant, settle in batches."""
+    """The hot path: peek ahead, claim at the due instant, settle in batches."""
 
     async def peek(self, classes: Sequence[ClassId], after: Instant, until: Instant, limit: int) -> list[Peeked]:
-        """Waiting runs with `after < due <= until` that nothing holds, up to `limit` of each class, earliest first.
+        """Return waiting runs with `after < due <= until` that are not held, up to `limit` per class, earliest first.
 
-        A read: reserves nothing. Its cost grows with what it returns and with the classes in which anything waits, not
-        with how much waits or has ended, nor with the classes in which nothing does.
+        A read: it reserves nothing. Its cost grows with what it returns and with the number of classes that have
+        waiting runs; it does not grow with the number of waiting or ended runs, nor with the other classes.
         """
         ...
 
     async def peek_fair(
         self, classes: Sequence[ClassId], after: UserNumber, users: int, each: int, now: Instant
     ) -> FairRuns:
-        """Due runs that nothing holds, up to `each` of each of the next `users` users after this one who have any.
+        """Return due runs that are not held, up to `each` of each of the next `users` users after `after` with any.
 
-        For when work is late: round after round everybody gets a turn, however much one user has. After the last user
-        it goes on with the first; who has nothing due takes no turn. In the order of the turns. It may miss runs of a
-        user who has hundreds that are held, to come, or of other classes: these still have their place by rank.
+        For when work is late: in every round each user gets a turn, however many runs one user has. After the last
+        user the first one follows; a user with nothing due takes no turn. In the order of the turns. The answer may
+        miss runs of a user who has hundreds that are held, not due yet, or of other classes: these still start by rank.
         """
         ...
 
     async def claim(self, worker_id: WorkerId, run_ids: Sequence[RunId], now: Instant) -> list[Claimed]:
-        """Make these runs this worker's: only what is returned may be started.
+        """Make these runs this worker's own: the worker may start only the returned ones.
 
-        Left out: what is not waiting, not due, held, expired, being claimed or cancelled by somebody else this moment,
-        in a paused queue; and everything if the worker was buried. Raises the token of each. A repeat returns nothing
-        for runs that the first call got: they are found by `held_by`.
+        Left out: a run that is not waiting, not due, held, expired, in a paused queue, or being claimed or cancelled by
+        another caller at this moment; and all of them if the worker was declared dead. Raises the token of each. A
+        repeat returns nothing for runs that the first call claimed: `held_by` finds them.
         """
         ...
 
     async def held_by(self, worker_id: WorkerId, run_ids: Sequence[RunId]) -> list[Claimed]:
-        """Those of these that the worker holds now, each as `claim` gave it, with the newest checkpoint.
+        """Return those of these runs that the worker holds now, as `claim` returned them, with the newest checkpoint.
 
-        So whoever lost a claim's answer can start or hand back what it got. Nothing for a worker that was buried.
+        So a worker that lost a claim's answer can start its runs or return them to the queue. Nothing for a worker
+        that was declared dead.
         """
         ...
 
     async def settle(self, worker_id: WorkerId, settlements: Sequence[Settlement], now: Instant) -> Settled:
-        """Write what attempts came to, fenced by (run, token, worker).
+        """Write the outcomes of attempts, fenced by (run, token, worker).
 
-        If a cancel was asked for, the run ends as CANCELLED whatever its settlement says. A retry keeps its place in
-        its lane; of a job that was paused meanwhile it is held.
-        A repeat answers `lost` for what the first call wrote: look the run up to tell the two apart.
+        If a cancel was requested, the run ends as CANCELLED whatever its settlement says. A retry keeps its position in
+        its lane; it is held if its job was paused meanwhile.
+        A repeat answers `lost` for what the first call wrote: read the run to tell the two cases apart.
         """
         ...
 
     async def hand_back(self, worker_id: WorkerId, runs: Sequence[Claimed], now: Instant) -> frozenset[RunId]:
-        """Give runs back unspent: waiting again, due as before, no attempt counted. They do not expire any more.
+        """Return runs to the queue: waiting again, due as before, no attempt counted. They do not expire any more.
 
-        Returns those given back.
-
-        One that was to be cancelled ends as CANCELLED instead, and is returned too.
+        Returns the runs that are back in the queue, and those that ended as CANCELLED instead because a cancel was
+        requested.
         """
         ...
 
     async def cancel(self, uid: UserNumber | None, run_id: RunId, now: Instant) -> Cancelled | None:
-        """Stop one run: certain if it waits, asked for if it runs, `final` if it has ended. None: no such run.
+        """Stop one run: at once if it waits, by a request if it runs, `final` if it has ended. None: no such run.
 
-        Waits for a claim in flight, so that the answer is the truth. A repeat says the same.
+        Waits for a claim in flight, so that the answer is the truth. A repeat answers the same.
         """
         ...
 
     async def save(
         self, worker_id: WorkerId, run: Claimed, *, progress: bytes | None = None, checkpoint: bytes | None = None
     ) -> bool:
-        """Keep an attempt's progress or checkpoint, fenced. False: the run is no longer this attempt's."""
+        """Save an attempt's progress or checkpoint, fenced. False: the run no longer belongs to this attempt."""
         ...
 
     async def recover_runs(
@@ -274,55 +279,56 @@ class Running(Protocol):
     ) -> Settled:
         """Settle runs whose worker is not registered (any more), as `decide(run, worker, claimed_at)` says.
 
-        Finds also what a reaper that died half-way left. Several reapers never take the same run.
+        Also finds the runs that a caller which died half-way left. Concurrent callers never take the same run.
         """
         ...
 
 
 class Fleet(Protocol):
-    """Workers and what they can do."""
+    """Workers and the tasks that they can run."""
 
     async def register(self, worker: Worker, now: Instant) -> None:
-        """Make a worker known. A repeat refreshes it."""
+        """Register a worker. A repeat refreshes it."""
         ...
 
     async def beat(
         self, worker_id: WorkerId, now: Instant, *, draining: bool = False, classes: Sequence[ClassId] | None = None
     ) -> Beat | None:
-        """I live: one write for all it holds. None: buried; stop everything, start again under a new identity.
+        """Write a worker's heartbeat, once for all its runs. None: it was declared dead; it must stop every run and
+        start again under a new identity.
 
-        `Worker.beat_at` is another one after each, whichever way the clock was set meanwhile: that it changes is what
-        others see of it.
-        `classes`, if they are given, take the place of those it said before.
+        `Worker.beat_at` changes with every heartbeat, whichever way the clock was set meanwhile: other processes
+        recognise a heartbeat by that change.
+        `classes`, if given, replace those that the worker named before.
         """
         ...
 
     async def cancel_requests(self, worker_id: WorkerId) -> tuple[CancelRequest, ...]:
-        """The runs it is asked to stop. Kept until the run ends, so a lost answer is asked for again."""
+        """Return the runs that the worker has to stop. A request stays until its run ends: a lost answer is no loss."""
         ...
 
     async def expire_workers(self, silent: Mapping[WorkerId, Instant]) -> list[WorkerId]:
-        """Declare these dead, each if its last beat is still this one. The only act that does; returns the newly dead.
+        """Declare these workers dead, each if its last heartbeat is still this one; return the newly dead.
 
-        Who has been silent for too long is for the caller to say, by its own monotonic count: instants of the store's
-        clock that were read at different times may be hours apart, and nothing happened but that it was set.
+        No other verb declares a worker dead. The caller decides which worker had no heartbeat for too long, by its own
+        monotonic clock: two readings of the store's clock may differ by hours only because that clock was set.
         """
         ...
 
     async def leave(self, worker_id: WorkerId) -> None:
-        """A worker says goodbye. What it still holds is reaped at once."""
+        """Remove a worker that stops. The runs it still holds are recovered at once."""
         ...
 
     async def workers(self) -> list[Worker]: ...
 
     async def announce(self, tasks: Sequence[Task], now: Instant) -> None:
-        """Tasks that workers can run; the newest announcement of a name wins. They stay known when workers go."""
+        """Register tasks that workers can run; the newest of a name wins. They stay known when their workers go."""
         ...
 
     async def tasks(self) -> list[Task]: ...
 
     async def pause_queue(self, queue: str, now: Instant) -> None:
-        """Nothing of this queue is claimed until it is resumed."""
+        """Stop claims of this queue's runs until it is resumed."""
         ...
 
     async def resume_queue(self, queue: str) -> None: ...

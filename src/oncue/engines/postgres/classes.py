@@ -1,7 +1,7 @@
-"""Classes: found or made with the jobs that need them, and let go when nothing refers to them any more.
+"""Classes: found or created with the jobs that need them, and dropped when nothing refers to them any more.
 
-Whoever makes or removes some holds one lock until the end of the transaction: so they appear in the order of their
-numbers, and who knows all up to one has only to ask for what came after it.
+A transaction that adds or removes classes holds one lock until its end: so classes appear in the order of their
+numbers, and a process that knows all up to a number only has to ask for those after it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.sql import statements
 
 _SQL = statements("oncue.engines.postgres")
-_LOCK = 0x6F6E637565_636C73  # any number that nobody else locks by
+_LOCK = 0x6F6E637565_636C73  # any number that no other advisory lock uses
 
 
 async def read_classes(store: Store, after: ClassId, limit: int | None) -> dict[ClassId, ClassKey]:
@@ -30,9 +30,9 @@ async def read_classes(store: Store, after: ClassId, limit: int | None) -> dict[
 async def classes_for(
     connection: Connection, wanted: Mapping[ClassKey, UserNumber | None], most: int
 ) -> dict[ClassKey, ClassId]:
-    """The numbers of these; those that there are not are made for the users named with them.
+    """Return the numbers of these classes; missing ones are created for the users named with them.
 
-    TooManyClasses: for one of them these would be more than `most`.
+    TooManyClasses: one of the users would have more than `most`.
     """
     found = await _find(connection, list(wanted))
     if len(found) == len(wanted) and all(row["used_at"] is None for row in found.values()):
@@ -50,7 +50,7 @@ async def classes_for(
 
 
 async def let_go(connection: Connection, after: ClassId, now: Instant) -> ClassId | None:
-    """Look at the next so many after this one; the last of them, or None when there are no more."""
+    """Check the next AT_A_TIME classes after this one; return the last of them, or None when there are no more."""
     await connection.execute("select pg_advisory_xact_lock($1)", _LOCK)
     kept_from = await connection.fetchval("select min(from_at) from pieces where parent = 'history'")
     looked = [Looked(*row) for row in await connection.fetch(_SQL["look_at_classes"], after, AT_A_TIME)]

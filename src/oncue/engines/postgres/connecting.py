@@ -1,4 +1,4 @@
-"""Sessions: how they are made, and what is set in each."""
+"""Sessions: how they are created, and which settings each has."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 else:
     Apart = asyncpg.Connection
 
-# Every table here is read through an index. A planner whose statistics are a minute old believes otherwise (a table
-# that was empty then has a million rows now), and one sequential scan for a thousand keys costs half a second. A bitmap
-# loses the index's order: the first five of a user with a million runs would be found by sorting them all.
+# Every table here is read through an index. A planner with statistics a minute old decides otherwise (a table that was
+# empty then has a million rows now), and one sequential scan for a thousand keys costs half a second. A bitmap loses
+# the index's order: the first five of a user's million runs would be found by sorting them all.
 PLANNING = {"enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off"}
 
-# What a role, a database or a server may have set otherwise, and what we rely on. Not `default_transaction_read_only`:
-# that is somebody's word that nothing is to be written now. Not `search_path`: it says where our tables are.
+# Settings that we rely on and a role, a database or a server may have changed. `default_transaction_read_only` stays:
+# an operator sets it to forbid writes for now. So does `search_path`: it says where our tables are.
 PINNED = {
     "default_transaction_isolation": "read committed",
     "default_transaction_deferrable": "off",
@@ -35,12 +35,12 @@ PINNED = {
     "extra_float_digits": "1",
 }
 
-DIAL_WITHIN = Duration(3 * SECOND)  # those that a hanging server has not taken yet are not to pile up
+CONNECT_TIMEOUT = Duration(3 * SECOND)  # so that attempts to connect to a hanging server do not pile up
 
 
 class Dialling:
-    """Makes connections. One that nobody waits for any more is still made, and then ended: the driver reports an error
-    nobody can catch when it is cancelled in the middle.
+    """Opens connections. A connection whose caller has given up is still opened, and then closed: the driver reports an
+    error that no code can catch when it is cancelled half-way.
     """
 
     def __init__(self) -> None:
@@ -66,9 +66,9 @@ class Dialling:
 
 
 def options(limit: Duration, bounced: bool, name: str, session: dict[str, str]) -> dict[str, Any]:
-    """Behind PgBouncer (`?prepared_statements=off`) nothing may outlive a transaction: no settings, no statements."""
+    """Behind PgBouncer (`?prepared_statements=off`) no setting or statement may outlive a transaction."""
     return {
-        "timeout": min(limit, DIAL_WITHIN) / SECOND,
+        "timeout": min(limit, CONNECT_TIMEOUT) / SECOND,
         "statement_cache_size": 0 if bounced else 200,
         "server_settings": {"application_name": name, **({} if bounced else PINNED | session)},
         "target_session_attrs": SessionAttribute.read_write,
@@ -76,9 +76,9 @@ def options(limit: Duration, bounced: bool, name: str, session: dict[str, str]) 
 
 
 def limits(limit: Duration) -> dict[str, str]:
-    """So that the server, too, gives up what nobody waits for any more; and a statement a little sooner than we do.
+    """Return timeouts, so that the server, too, gives up abandoned work; and a statement a little sooner than we do.
 
-    Else one that is a transaction of its own might come true after its caller was told that the store is away.
+    Otherwise a statement without a transaction might commit after its caller was told that the database is unavailable.
     """
     milliseconds = limit // 1000
     return {

@@ -1,4 +1,4 @@
-"""Counts are appended, never one hot row, and folded into their sums once a second."""
+"""Counts are appended, so that no row is contended, and added to their sums once a second."""
 
 from __future__ import annotations
 

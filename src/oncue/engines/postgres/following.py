@@ -1,8 +1,8 @@
-"""Letting the runs of a job follow what it is now, in bites: held when it is paused, released, planned anew when it was
-edited, or ended by a cancel.
+"""Makes the runs of a job follow its current state, in bites: held by a pause, released, planned again after an edit,
+or ended by a cancel.
 
-Whoever changes it takes the first bite in the same transaction. If more is left the job is noted as unfinished, which
-every claim looks at, and each further bite is a transaction of its own, under the same lock.
+The transaction that changes the job takes the first bite. If runs are left, the job is noted as unfinished, which
+every claim checks, and each further bite is a transaction of its own, under the same lock.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from oncue.engines.stored import STATUSES
 _SQL = statements("oncue.engines.postgres")
 
 BITE = 1_000  # runs in one transaction: some dozen milliseconds
-JUST_NOW = Duration(20_000)  # what was asked for together with others is wanted that much later, in their order
+BATCH_SPREAD = Duration(20_000)  # runs requested in one batch are wanted up to this much later, in their order
 
 
 class Place(msgspec.Struct, frozen=True):
-    """How far somebody has come who goes through the runs of a job."""
+    """A position in a walk through the runs of a job."""
 
     wanted: Instant = Instant(-(2**62))
     run_id: RunId = RunId(UUID(int=0))
@@ -47,7 +47,7 @@ START = Place()
 
 
 class Note(msgspec.Struct, frozen=True):
-    """Of a job whose runs have not all followed an act at `since`. `reached`: these have."""
+    """A job with runs that have not followed a change at `since`. `reached`: runs up to here have followed."""
 
     since: Instant
     drop_before: Instant | None = None
@@ -56,7 +56,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 async def lock_one_shot(connection: Connection, job_id: JobId) -> None:
-    """It has no row of its own: whoever cancels it and whoever adds a run to it take turns by its id."""
+    """Lock a one-shot by its id, since it has no row of its own: a cancel and a verb that adds a run take turns."""
     await connection.execute("select pg_advisory_xact_lock($1)", job_id.int & 2**63 - 1)
 
 
@@ -69,8 +69,8 @@ async def noted(connection: Connection, job_id: JobId) -> Note | None:
 
 
 async def note(connection: Connection, job_id: JobId, new: Note, *, stops: bool = True) -> None:
-    """Runs of it are left that have not followed. `stops`: none is claimed before."""
-    since = Instant(new.since + JUST_NOW)
+    """Note that the job has runs that have not followed. `stops`: none of them is claimed before they have."""
+    since = Instant(new.since + BATCH_SPREAD)
     await connection.execute(_SQL["note"], job_id, since, stops, new.drop_before, new.purge)
 
 
@@ -79,7 +79,7 @@ async def forget(connection: Connection, job_id: JobId) -> None:
 
 
 async def next_bite(connection: Connection, job_id: JobId, now: Instant) -> Bite:
-    """Of a job that is unfinished: as it is now. A one-shot's runs follow nothing but its cancel."""
+    """Take one bite of an unfinished job, in its current state. A one-shot's runs follow only its cancel."""
     row = await connection.fetchrow(_SQL["lock_job"], job_id)
     if row is None:
         await lock_one_shot(connection, job_id)
@@ -98,7 +98,7 @@ async def next_bite(connection: Connection, job_id: JobId, now: Instant) -> Bite
 
 
 async def cancel_some(connection: Connection, job_id: JobId, now: Instant) -> Bite:
-    """What one look finds is told or ended; done, if a second one finds nothing that is not."""
+    """Tell or end the runs that one read finds; done, if a second read finds none that is not."""
     found = await connection.fetch(_SQL["live_of_job"], job_id, BITE)
     told = await connection.fetch(_SQL["cancel_running"], [row["run_id"] for row in found if row["running"]], now)
     touched = lanes.TouchedLanes()
@@ -114,7 +114,7 @@ async def cancel_some(connection: Connection, job_id: JobId, now: Instant) -> Bi
 
 
 async def walk(connection: Connection, job_id: JobId, after: Place = START) -> list[WaitingRun]:
-    """Waiting runs of a recurring job from there on, up to a bite."""
+    """Return waiting runs of a recurring job after this position, up to one bite."""
     found = await connection.fetch(_SQL["walk"], job_id, after.wanted, after.run_id, BITE)
     return [
         WaitingRun(
@@ -131,7 +131,7 @@ async def walk(connection: Connection, job_id: JobId, after: Place = START) -> l
 
 
 class Follow(msgspec.Struct, frozen=True):
-    """The runs that are held or released with a change, up to the last that was looked at; done, if these are all."""
+    """The runs that a change holds or releases, up to the last one read; done, if these are all."""
 
     meant: tuple[RunId, ...] = ()
     done: bool = True
@@ -139,7 +139,7 @@ class Follow(msgspec.Struct, frozen=True):
 
 
 async def first_bite(connection: Connection, change: JobChange) -> Follow:
-    """If runs are left of an act before this one, all is for later: they follow both."""
+    """Return the first bite. If an earlier change left runs, all is done later: those runs follow both changes."""
     if change.job is None or not (change.pauses_or_resumes or change.crowded):
         return Follow()
     if change.crowded or await noted(connection, change.job_id) is not None:
@@ -151,7 +151,7 @@ async def first_bite(connection: Connection, change: JobChange) -> Follow:
 
 
 async def _follow(connection: Connection, job_id: JobId, note: Note, now: Instant) -> bool:
-    """Whether there were no more."""
+    """Let one bite of runs follow; return whether it was the last."""
     found = await connection.fetchrow(_SQL["read_recurring"], job_id)
     assert found is not None, "its row is locked"
     job, runs, touched = rows.recurring(found), await walk(connection, job_id, note.reached), lanes.TouchedLanes()
@@ -174,13 +174,13 @@ async def _follow(connection: Connection, job_id: JobId, note: Note, now: Instan
 
 
 async def reach(connection: Connection, job_id: JobId, last: WaitingRun) -> None:
-    """Of a job that is noted: its runs up to this one have followed."""
+    """Record for a noted job that its runs up to this one have followed."""
     reached = "update unfinished set wanted = $2, run_id = $3 where job_id = $1"
     await connection.execute(reached, job_id, last.wanted, last.run_id)
 
 
 async def withdraw(connection: Connection, run_ids: Sequence[RunId], uid: UserNumber, version: int) -> dict[RunId, int]:
-    """Their tokens: one that is added again goes on from there, or an older attempt's word would count for it."""
+    """Withdraw runs; return their tokens. A run that is added again continues its token, to fence older attempts."""
     if not run_ids:
         return {}
     gone = await connection.fetch(_SQL["withdraw"], sorted(run_ids), uid, version)
@@ -198,7 +198,7 @@ async def lock_lanes(connection: Connection, members: Sequence[RunId], touched: 
 async def hold_or_release(
     connection: Connection, run_ids: Sequence[RunId], touched: lanes.TouchedLanes, *, pause: bool
 ) -> set[RunId]:
-    """Those that still waited. Their lanes are locked, and tended by the caller."""
+    """Hold or release runs; return those that still waited. Locks their lanes; the caller tends them."""
     if not run_ids:
         return set()
     found = await connection.fetch(_SQL["hold" if pause else "release"], sorted(run_ids), Held.PAUSED)

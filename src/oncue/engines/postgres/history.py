@@ -1,4 +1,4 @@
-"""What happened, and what is left of it."""
+"""One run and what happened to it; dead letters, logs and sums."""
 
 from __future__ import annotations
 

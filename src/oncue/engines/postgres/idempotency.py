@@ -1,8 +1,8 @@
-"""Idempotency keys, in two generations that take turns: each is emptied whole when its time is over.
+"""Idempotency keys, in two generations that take turns: each is emptied as a whole when its time is over.
 
-Whoever takes keys shares a lock with all others who do, and reads under it which generation is current. Whoever turns
-has that lock alone: so nobody puts a key into the one generation that somebody else puts into the other. The turn waits
-for it only briefly, and comes back with the next tending: those behind it would wait as long.
+Transactions that take keys share a lock, and read under it which generation is current. The transaction that switches
+holds that lock exclusively: so no key goes into one generation while another transaction puts it into the other. The
+switch waits only briefly and retries with the next maintenance: transactions behind it would wait as long.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from oncue.engines.sql import statements
 
 _SQL = statements("oncue.engines.postgres")
 LOCK = 0x72657065617473  # "repeats"
-PATIENCE = 250  # milliseconds that a turn waits for those who take keys, and they for it
+KEYS_LOCK_TIMEOUT = 250  # milliseconds that a switch waits for transactions that take keys, and they for it
 
 
 class PostgresIdempotency:
@@ -41,7 +41,7 @@ class PostgresIdempotency:
 
 
 async def take_keys(connection: Connection, new: Sequence[NewJob]) -> list[Creation]:
-    """Of these jobs, first come first served. Without any keys it costs nothing."""
+    """Take the keys of these jobs, first come first served. Costs nothing for jobs without keys."""
     wanted = [(job.job.uid, job.idempotency_key, job.job.job_id) for job in new if job.idempotency_key]
     kept = await _take(connection, wanted) if wanted else {}
     return [
@@ -50,7 +50,7 @@ async def take_keys(connection: Connection, new: Sequence[NewJob]) -> list[Creat
 
 
 async def give_back(connection: Connection, refused: Iterable[NewJob]) -> None:
-    """The keys that these jobs have just taken."""
+    """Release the keys that these jobs have just taken."""
     idempotency = [
         (job.job.uid, job.idempotency_key.key_hash, job.job.job_id) for job in refused if job.idempotency_key
     ]
@@ -64,7 +64,7 @@ async def _reserve(connection: Connection, uid: UserNumber, idempotency_key: Ide
         found = await connection.fetch(_SQL["reuse_repeat"], uid, idempotency_key.key_hash, idempotency_key.body_hash)
         if found:
             return Reserved(Created.NEW, found[0]["made"])
-        kept = await _find(connection, [uid], [idempotency_key.key_hash])  # somebody else has just got it
+        kept = await _find(connection, [uid], [idempotency_key.key_hash])  # another transaction has just taken it
     return reservation(kept[uid, idempotency_key.key_hash], idempotency_key, made)
 
 
@@ -72,10 +72,10 @@ async def turn(store: Store, now: Instant, keep: Duration, timeout: Duration) ->
     """Empty the older generation and make it the current one, if the current one is old enough."""
 
     async def turn_alone(connection: Connection) -> None:
-        await connection.execute(f"set local lock_timeout = {PATIENCE}")
+        await connection.execute(f"set local lock_timeout = {KEYS_LOCK_TIMEOUT}")
         await connection.execute("select pg_advisory_xact_lock($1)", LOCK)
         [(current, since)] = await connection.fetch("select current, since from repeats_turn")
-        if since > now:  # by a clock that was ahead: it would be long until the next turn
+        if since > now:  # by a clock that was ahead: the next switch would be far away
             await connection.execute("update repeats_turn set since = $1", now)
         elif now - since >= keep:
             await connection.execute(f"truncate repeats_{1 - current}")
@@ -87,16 +87,16 @@ async def turn(store: Store, now: Instant, keep: Duration, timeout: Duration) ->
     try:
         await store.write(turn_alone, timeout=timeout)
     except asyncpg.LockNotAvailableError:
-        return  # the next tending tries again: until then keys last a little longer
+        return  # the next maintenance retries: until then keys last a little longer
 
 
 async def _take(
     connection: Connection, wanted: Sequence[tuple[UserNumber, IdempotencyKey, UUID]]
 ) -> dict[StoredKey, Kept]:
-    """Whoever has each key now. They are taken in order, so that two groups never wait in a circle."""
+    """Take keys; return the holder of each. Sorted, so that two batches never deadlock."""
     uids, idempotency, made = (list(column) for column in zip(*wanted, strict=True))
     keys, bodies = [one.key_hash for one in idempotency], [one.body_hash for one in idempotency]
-    # a statement of its own: the next one sees what was turned while this one waited
+    # a separate statement: the next one sees a switch that happened while this one waited
     await connection.execute("select pg_advisory_xact_lock_shared($1)", LOCK)
     await connection.execute(_SQL["take_repeats"], uids, keys, bodies, made)
     return await _find(connection, uids, keys)

@@ -1,4 +1,4 @@
-"""Writing many rows at once, for every verb that adds runs, ledger entries or lines of the audit log."""
+"""Batch inserts, for every verb that adds runs, ledger entries or audit entries."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def insert_runs(
 ) -> None:
     """Add runs with their names, count them, and note the lanes that have to be tended before the transaction ends.
 
-    `tokens`: of those that were here before.
+    `tokens`: of runs that existed before.
     """
     records = []
     for run, name in runs:
@@ -74,19 +74,19 @@ def audit_row(audit_entry: AuditEntry) -> tuple[Any, ...]:
 
 
 def is_plain(new: NewJob) -> bool:
-    """One row is all there is of it: a one-shot without tags and lanes. Most are."""
+    """Return whether one row holds the whole job: a one-shot without tags and lanes. Most jobs are."""
     return new.run is not None and new.run.lanes is FREE and not new.job.spec.tags
 
 
 def is_free_of_claims(new: NewJob) -> bool:
-    """It asks for nothing that others could have taken: no key, no part of a quota."""
+    """Return whether the job takes nothing that others could have taken: no key, no part of a quota."""
     return new.idempotency_key is None and new.quota is None and new.job.spec.key is None
 
 
 async def create_plain(fetch: Fetch, new: Sequence[NewJob], *, look: bool) -> bool:
-    """All of these, with their lines of the audit log, by one statement.
+    """Store all of these, with their audit entries, by one statement.
 
-    False: it looked, one of them is there already, and nothing was stored.
+    False: with `look`, one of them exists already, and nothing was stored.
     """
     runs = [_run_row(job.run, job.job.spec.name) for job in new if job.run is not None]
     audit_entries = [audit_row(job.audit_entry) for job in new if job.audit_entry is not None]

@@ -1,4 +1,4 @@
-"""Definitions: creating, reading, changing and ending jobs."""
+"""Definitions: creating, reading, changing and cancelling jobs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class PostgresJobs:
             return await self._pieces.write("audit", told_at, create)
         except _Undo as refused:
             return refused.answers
-        except asyncpg.UniqueViolationError:  # the same job by two callers at once: now the winner is there to be seen
+        except asyncpg.UniqueViolationError:  # two callers created the same job at once: now the winner is visible
             return await self._pieces.write("audit", told_at, create)
 
     async def keyed(self, uid: UserNumber, key: str) -> KeyHolder | None:
@@ -135,11 +135,11 @@ class PostgresJobs:
 
 
 class _MovedOn(Exception):
-    """A guard failed: the transaction is undone and the caller decides again."""
+    """A guard failed: the transaction is rolled back and the caller decides again."""
 
 
 class _Undo(Exception):
-    """Not all of a whole batch can be stored: the transaction is undone, and these are the answers."""
+    """A `whole` batch cannot be stored completely: the transaction is rolled back, and these are the answers."""
 
     def __init__(self, answers: list[Creation]) -> None:
         self.answers = answers
@@ -147,14 +147,14 @@ class _Undo(Exception):
 
 async def _create(connection: Connection, new: Sequence[NewJob], whole: bool, most_classes: int) -> list[Creation]:
     quotas = quotas_of(new)
-    bounds = await lock_bounds(connection, quotas)  # first: what others make of these users is there, or comes later
+    bounds = await lock_bounds(connection, quotas)  # first: other jobs of these users are visible, or come later
     there = await _existing(connection, [job.job.job_id for job in new])
     answers = [
         Creation(Created.REPEATED, answer.job_id) if answer.job_id in there else answer
         for answer in await idempotency.take_keys(connection, new)
     ]
     if whole and any(answer.outcome is not Created.NEW for answer in answers):
-        raise _Undo(answers)  # a repeat is one, whatever else would be in its way by now
+        raise _Undo(answers)  # a repeat stays a repeat, whatever else would block it by now
     wanted, made_of = first_with_each(new, answers), definitions(new)
     holders = await _hold_stable_keys(connection, wanted, made_of)
     admission = await admit_counted(connection, new, answers, holders, quotas, bounds)
@@ -185,7 +185,7 @@ async def _create(connection: Connection, new: Sequence[NewJob], whole: bool, mo
 
 
 async def _existing(connection: Connection, job_ids: Sequence[JobId]) -> set[UUID]:
-    """Jobs that an earlier call made whose answer was lost, whatever became of them since."""
+    """Return jobs that an earlier call created whose answer was lost, in any state."""
     since = min(map(created_at, job_ids), default=Instant(0))
     return {row["job_id"] for row in await connection.fetch(_SQL["existing_jobs"], job_ids, since)}
 
@@ -193,9 +193,9 @@ async def _existing(connection: Connection, job_ids: Sequence[JobId]) -> set[UUI
 async def _hold_stable_keys(
     connection: Connection, wanted: Mapping[StableKey, JobId], made_of: Mapping[JobId, bytes]
 ) -> dict[StableKey, JobId]:
-    """Which of these keys a job has that has not ended.
+    """Return which of these keys belong to an active or paused job.
 
-    Whoever has a key, it is locked first: whether that job has ended is asked after those before us are done.
+    First lock every key, whichever job has it: whether that job has ended is read after earlier transactions are done.
     """
     if not wanted:
         return {}
@@ -212,7 +212,7 @@ async def _take_stable_keys(
     takers: Mapping[StableKey, JobId],
     made_of: Mapping[JobId, bytes],
 ) -> None:
-    """For those who are stored. A key that was held for one who is not, and that nobody had before, goes again."""
+    """Take the keys for stored jobs. A key that was held for a job not stored, and that no job had, is released."""
     if wanted:
         taken = [(*key, job_id, made_of.get(job_id)) for key, job_id in takers.items()]
         await connection.executemany(_SQL["take_key"], taken)
@@ -252,7 +252,7 @@ def _snapshot(row: Record, runs: list[Record], *, recurring: bool) -> Snapshot:
 async def _apply(
     connection: Connection, change: JobChange, now: Instant, quota: Quota | None, most_classes: int
 ) -> bool:
-    """Guards first, in the order of locks: cursor, definition, quota, classes, lanes, runs. False: runs must follow."""
+    """Check guards, then write. Locks: cursor, definition, quota, classes, lanes, runs. False: runs must follow."""
     await _guard_definition(connection, change)
     fresh = await _not_there(connection, change.add)
     await grow(connection, change.uid, change.adds(fresh), quota)
@@ -285,7 +285,7 @@ async def _apply(
 
 
 async def _guard_definition(connection: Connection, change: JobChange) -> None:
-    """The cursor before the definition, as whoever plans the last run of a job locks them."""
+    """Lock the cursor before the definition, in the order that planning a job's last run locks them."""
     if change.expect_floor is not None:
         floor = await connection.fetchval("select floor from agenda where job_id = $1 for update", change.job_id)
         if floor != change.expect_floor:
@@ -310,7 +310,7 @@ async def _withdraw(connection: Connection, change: JobChange) -> dict[RunId, in
 
 
 async def _not_there(connection: Connection, runs: Sequence[NewRun]) -> set[RunId]:
-    """One that exists already, in whatever state, is not added again, unless it is withdrawn by the same change."""
+    """Return the runs to add: one that exists in any state is not added again, unless this change withdraws it."""
     if not runs:
         return set()
     found = await connection.fetch(_SQL["existing_runs"], [run.run_id for run in runs])
@@ -324,7 +324,7 @@ async def _hold(connection: Connection, change: JobChange, touched: lanes.Touche
 
 
 async def _put_definition(connection: Connection, change: JobChange, job: Job, now: Instant) -> None:
-    """The new definition; the old one stays for the runs that started with it."""
+    """Write the new definition; the old one stays for the runs that started with it."""
     if job.version > change.expect_version:
         await connection.execute(_SQL["keep_version"], job.job_id, now)
     await connection.execute(_SQL["put_job"], *rows.job_row(job, change.class_id))
@@ -347,7 +347,7 @@ async def _add(
     if added:
         await insert_runs(connection, added, touched, tokens)
     for run in runs:
-        if run.run_id == run.job_id and run.spec is not None:  # a one-shot, redefined
+        if run.run_id == run.job_id and run.spec is not None:  # a one-shot with a new definition
             spec = decode_spec(run.spec)
             await _retag(connection, run.uid, run.job_id, spec)
             made_of = definition_of(spec, run.payload)
@@ -355,7 +355,7 @@ async def _add(
 
 
 async def _cancel(connection: Connection, job_id: JobId, now: Instant) -> tuple[Bite, State | None]:
-    """Cursor and definition first, so that nothing new is planned; then its runs. And how a one-shot had ended."""
+    """Cancel cursor and definition first, so that nothing is planned; then the runs. Returns also a one-shot's end."""
     await connection.execute("delete from agenda where job_id = $1", job_id)
     recurring = await connection.fetchrow(_SQL["lock_job"], job_id)
     if recurring is None:

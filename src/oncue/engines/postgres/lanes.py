@@ -1,9 +1,9 @@
-"""Tending lanes: whoever adds or frees a member calls this before its transaction ends.
+"""Tending lanes: a transaction that adds or frees a member calls this before it ends.
 
-Order of locks, everywhere: running rows, serial lanes, gates, each sorted; then the waiting rows; meters last. Whoever
-is let into a lane comes to its gate next, so the gates of all who may be are locked before anybody moves. So nobody
-waits in a circle; what slips through (a lane whose first members changed while we asked) the server resolves, and we
-repeat.
+Order of locks, everywhere: running rows, serial lanes, gates, each sorted; then the waiting rows; meters last. A run
+that its lane admits comes to its gate next, so the gates of all such runs are locked before any run moves. So
+transactions do not deadlock; where one still does (a lane's first members changed while we read), the server resolves
+it, and we retry.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from oncue.engines.postgres.store import Connection
 from oncue.engines.sql import statements
 
 _SQL = statements("oncue.engines.postgres")
-# Their indexes are of those in line, by what else holds these, and of those let in: whoever tends reads neither those
-# that are paused nor, at a gate, those that wait for their lane, however many they are.
+# The indexes cover members in line, by what else holds them, and admitted members: tending reads neither paused runs
+# nor, at a gate, runs that wait for their lane, however many there are.
 LANE: dict[str, str | int] = {"lane": "lane", "bit": Held.LANE.value, "blocked": Held.PAUSED.value}
 GATE: dict[str, str | int] = {"lane": "gate", "bit": Held.GATE.value, "blocked": (Held.PAUSED | Held.LANE).value}
 
 
 class TouchedLanes(touched.TouchedLanes):
-    """With what this transaction has locked already."""
+    """With the lanes that this transaction has locked already."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class TouchedLanes(touched.TouchedLanes):
 
 
 async def lock(connection: Connection, touched: TouchedLanes, leaving: int = 0) -> None:
-    """Before touching waiting members, so many of which will leave: then nobody who tends waits for us in a circle."""
+    """Lock lanes before touching waiting members, `leaving` of which will leave: so tending never deadlocks with us."""
     lanes = sorted(touched.lanes - touched.locked.keys())
     await _lock(connection, touched, dict.fromkeys(lanes, 1))
     ahead = await connection.fetch(_SQL["tend_gates"], lanes, leaving + 1) if lanes else []
@@ -55,7 +55,7 @@ async def tend(connection: Connection, touched: TouchedLanes) -> None:
 
 
 async def _lock(connection: Connection, touched: TouchedLanes, widths: dict[int, int]) -> None:
-    """Those that are not locked yet, or whose width is another now; 0 leaves it as it is."""
+    """Lock lanes that are not locked yet, or whose width has changed; width 0 leaves it unchanged."""
     locked = touched.locked
     new = {lane: width for lane, width in widths.items() if lane not in locked or width not in (0, locked[lane])}
     if new:

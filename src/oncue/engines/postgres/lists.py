@@ -1,4 +1,4 @@
-"""Listings. Each page reads a bounded number of rows; a filtered one may be short while its mark says there is more."""
+"""Lists. Each page reads a bounded number of rows; a filtered page may be short while its token says there is more."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from oncue.engines.sql import statements
 from oncue.engines.stored import STATUS_NUMBER
 
 _SQL = statements("oncue.engines.postgres")
-SCAN = 2_000  # most rows of an index that one page looks at
-LOOKED_THROUGH = 1_000  # the same where each has to be looked up by its id
+SCAN = 2_000  # most rows of an index that one page reads
+LOOKUP_SCAN = 1_000  # the same where each row has to be looked up by its id
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 ENDED_FROM = (NEVER, LAST)
 THE_ENDED = mark(("ended", *ENDED_FROM))
 ALWAYS = (Instant(-(2**62)), Instant(2**62 + 1))
 
 
-# Which one-shots that have not ended a status stands for: pieces of the statement, never the user's text.
+# Which active or paused one-shots a status stands for: parts of the statement, never the user's text.
 ONE_SHOTS: dict[JobStatus | None, dict[str, str]] = {
     None: {"held": "true", "running": "true"},
     JobStatus.ACTIVE: {"held": f"held & {Held.PAUSED:d} = 0", "running": "cancel_at is null"},
@@ -41,7 +41,7 @@ ONE_SHOTS: dict[JobStatus | None, dict[str, str]] = {
     JobStatus.CANCELLED: {"held": "false", "running": "cancel_at is not null"},
 }
 
-# One with `exists` would be planned to read all that have the tag.
+# The planner would read all jobs with the tag for an `exists`.
 TAGGED = "and (select true from job_tags t where t.uid = w.uid and t.tag = $10 and t.job_id = w.job_id)"
 
 
@@ -112,7 +112,7 @@ class _Look(NamedTuple):
     chosen: list[ClassId] | None
 
     async def walk(self, statement: str, scan: int, place: Callable[[Record], object], *args: Any) -> Page[JobRow]:
-        """What fits of up to so many entries, and the place to go on from. One more is read, to know of it."""
+        """Return the matches among up to `scan` entries, and where to continue. Reads one more, to know if there is."""
         query = self.query
         uids = None if query.uid is None else [query.uid]
         statuses = [number for status, number in STATUS_NUMBER.items() if query.status in (None, status)]
@@ -142,7 +142,7 @@ async def _tagged_jobs(look: _Look) -> Page[JobRow]:
     query = look.query
     last = unmark(query.after, UUID) if query.after else LAST
     place = itemgetter("job_id")
-    return await look.walk(_SQL["list_tagged"], LOOKED_THROUGH, place, last, query.tag, query.name)
+    return await look.walk(_SQL["list_tagged"], LOOKUP_SCAN, place, last, query.tag, query.name)
 
 
 async def _jobs_in_window(look: _Look) -> Page[JobRow]:
@@ -153,16 +153,16 @@ async def _jobs_in_window(look: _Look) -> Page[JobRow]:
     place = itemgetter("next_at", "job_id")
     narrowed, tag = ("", []) if query.tag is None else (TAGGED, [query.tag])
     statement = _SQL["list_window"].format(tag=narrowed)
-    return await look.walk(statement, LOOKED_THROUGH, place, last, at, end, query.name, *tag)
+    return await look.walk(statement, LOOKUP_SCAN, place, last, at, end, query.name, *tag)
 
 
 def _before(start: Instant | None) -> tuple[int, UUID]:
-    """The place right before the first one from `start` on."""
+    """Return the position right before the first row from `start` on."""
     return (ALWAYS[0] if start is None else start - 1, LAST)
 
 
 async def list_runs(store: Store, query: RunQuery) -> Page[RunView]:
-    """Part after part: running, waiting, ended. The mark says in which part the next page begins, and where."""
+    """List in parts: running, waiting, ended. The token says in which part the next page begins, and where."""
     part, at, last = unmark(query.after, tuple[Part, int, UUID]) if query.after else ("running", *_START["running"])
     classes = await _chosen(store, query.task, query.queue)
     chosen = None if classes is None else frozenset(classes)
@@ -239,7 +239,7 @@ def _run_matches(query: RunQuery, run: RunView, chosen: frozenset[ClassId] | Non
 
 
 async def _uids(store: Store, uid: UserNumber | None) -> list[int]:
-    """One user, or all: each is walked by its own index."""
+    """Return one user, or all: each is read by its own index."""
     return [uid] if uid is not None else [row["uid"] for row in await store.fetch("select uid from users")]
 
 

@@ -1,6 +1,6 @@
-"""Keeping the store small: making room for history, dropping what is old, forgetting what nothing refers to.
+"""Keeps the database small: creates partitions of history, drops old ones, deletes rows to which nothing refers.
 
-Parts of their own, each in bites: none of them takes long at a time, and none keeps another from being done.
+Separate parts, each in bites: none of them takes long at a time, and none blocks another.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class PostgresMaintenance:
         return Instant(at)
 
     async def maintain(self, now: Instant, keep: Duration) -> int:
-        """Whatever refers to history only now and then is looked at after a drop."""
+        """Do all parts. A walk over rows that mostly history refers to starts only after a drop."""
         cutoff = Instant(now - keep)
         self._dropped = 0
         parts = (
@@ -86,7 +86,7 @@ class PostgresMaintenance:
     # --------------------------------------------------------------------------------------------------- dead letters
 
     async def _drop_dead_letters(self, now: Instant) -> None:
-        """Those that nobody has dealt with for too long; and the oldest of whoever has too many."""
+        """Discard dead letters that are too old; and the oldest of each user who has too many."""
         before = Instant(now - self._settings.keep_dead_letters)
         await in_bites(lambda: self._pieces.write("audit", [now], partial(_drop_old, before, now)))
         await self._dead.go(UserNumber(0), partial(self._drop_too_many, now))
@@ -162,7 +162,7 @@ class PostgresMaintenance:
 
 
 def _oldest(cutoff: Instant) -> UUID:
-    """The first id that somebody could have made then."""
+    """Return the smallest id that could have been generated at that instant."""
     return uuid7(max(cutoff, Instant(0)), bytes(10))
 
 
@@ -180,9 +180,10 @@ async def _drop_rest(newest: Record, now: Instant, connection: Connection) -> in
 
 
 async def _forget_ended(ended: Sequence[Record], cutoff: Instant, connection: Connection) -> None:
-    """Versions and tags go by themselves, nothing referring to them. So does a key, unless the job must not run again.
+    """Delete ended jobs. Versions and tags are deleted separately, once nothing refers to them. So is a key, unless its
+    job must not run again.
 
-    The cursors before the definitions, as whoever plans locks them.
+    Locks the cursors before the definitions, as planning does.
     """
     job_ids, uids = [row["job_id"] for row in ended], sorted({row["uid"] for row in ended})
     await connection.execute("select from agenda where job_id = any($1::uuid[]) order by job_id for update", job_ids)
@@ -207,7 +208,7 @@ def _key_of(row: Record) -> tuple[str | None, bytes]:
 
 
 async def _forget_empty_lanes(after: int, connection: Connection) -> int | None:
-    """Locked before they are looked at once more: in between, somebody may have added a member."""
+    """Lock empty lanes, then check them again: another transaction may have added a member in between."""
     found = await connection.fetch(_SQL["empty_lanes"], after, BITE)
     empty = [row["lane"] for row in found if row["empty"]]
     if empty:

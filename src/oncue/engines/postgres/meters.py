@@ -1,6 +1,6 @@
-"""Meters, which space out starts: whoever lets a run wait for its rate says so before its transaction ends.
+"""Meters, which space out starts: a transaction that makes a run wait for its rate says so here before it ends.
 
-A meter's row is the last lock of whoever says so. Whoever grants has it first, and never waits for a run's.
+Such a transaction locks the meter's row last. One that grants starts locks it first, and never waits for a run's lock.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SQL = statements("oncue.engines.postgres")
 
 
 async def expect(connection: Connection, touched: TouchedLanes) -> None:
-    """The newest definitions, and when there is something to grant."""
+    """Write the newest definitions of meters, and when each has something to grant."""
     if not touched.meters:
         return
     known = [touched.rates.get(key) or RateBucket(LaneKey(key), 0, Duration(0)) for key in sorted(touched.meters)]
@@ -45,7 +45,7 @@ async def expect(connection: Connection, touched: TouchedLanes) -> None:
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """A meter that is ours for this transaction, and how many of those that wait for it may start in it."""
+    """A meter that this transaction has locked, and how many of its waiting runs may start in it."""
 
     meter: RateBucket
     check_at: Instant
@@ -54,7 +54,7 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 async def permit(connection: Connection, until: Instant, limit: int, now: Instant) -> list[Instant]:
-    """When those that were given a start are due. Meters that somebody else grants this moment are left to them."""
+    """Grant starts; return the dues of their runs. Skips meters that another transaction has locked."""
     taken = await _take(connection, until, limit, now)
     if not taken:
         return []
@@ -89,7 +89,7 @@ async def _take(connection: Connection, until: Instant, limit: int, now: Instant
 
 
 async def _given(connection: Connection, taken: list[Taken], now: Instant) -> dict[int, Given]:
-    """The starts that count, of each meter."""
+    """Return the starts that count, per meter."""
     keys, since = [one.meter.key for one in taken], [remembered_since(one.meter, now) for one in taken]
     counts = Counter[int]({one.meter.key: one.count for one in taken})
     counts.subtract(await _take_back(connection, taken, now))
@@ -104,7 +104,7 @@ async def _given(connection: Connection, taken: list[Taken], now: Instant) -> di
 
 
 async def _take_back(connection: Connection, taken: list[Taken], now: Instant) -> Counter[int]:
-    """Of meters for which it is time to look: starts that nobody makes use of, and how many they were."""
+    """Take back the unused starts of meters whose check is due; return how many per meter."""
     since = {one.meter.key: unchecked_since(one.check_at) for one in taken if one.check_at <= now}
     if since:
         found = await connection.fetch(_SQL["lapsed"], list(since), list(since.values()), now - UNUSED_AFTER)
@@ -125,7 +125,7 @@ async def _take_back_since(connection: Connection, since: dict[LaneKey, Instant]
 async def _waiting(
     connection: Connection, taken: list[Taken], until: Instant, limit: int, now: Instant
 ) -> dict[int, list[tuple[RunId, Instant, int]]]:
-    """The first of each meter, as many as may start, and no more than `limit` of all. With their tokens."""
+    """Return the first waiting runs of each meter, as many as may start, at most `limit` in all. With their tokens."""
     keys, most = [one.meter.key for one in taken], [one.most for one in taken]
     waiting: dict[int, list[tuple[RunId, Instant, int]]] = defaultdict(list)
     for row in await connection.fetch(_SQL["rated"], keys, most, until, now, limit):
@@ -134,7 +134,7 @@ async def _waiting(
 
 
 async def recall(connection: Connection, until: Instant, now: Instant) -> int:
-    """Starts given for later than that; how many."""
+    """Correct starts granted for later than `until`; return how many."""
     keys = [row["meter"] for row in await connection.fetch(_SQL["recall_take"], until)]
     unused = await _take_back_since(connection, {LaneKey(key): Instant(until + 1) for key in keys})
     counted = await connection.fetchval(_SQL["recall"], keys, until, now, [unused[key] for key in keys])
@@ -142,7 +142,7 @@ async def recall(connection: Connection, until: Instant, now: Instant) -> int:
 
 
 async def forget_empty(now: Instant, after: int, connection: Connection) -> int | None:
-    """Of a bite, those without a run, once their grants no longer count. Locked before they are looked at again."""
+    """Delete meters of one bite without a run, once their grants no longer count. Locks them, then checks again."""
     found = await connection.fetch(_SQL["empty_meters"], now, after, BITE)
     empty = [row["meter"] for row in found if row["empty"]]
     if empty:

@@ -1,4 +1,4 @@
-"""The schema, brought up to date under a lock: any number of processes may start at once, beside those at work."""
+"""Brings the schema up to date under a lock: any number of processes may start at once, next to running ones."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from oncue.engines.sql import migrations
 
 LOCK = 0x6F6E637565  # "oncue"
 
-# Whoever waits for a table's lock makes everybody behind it wait as well. So a migration gives up soon, lets them pass,
-# and tries again.
+# A migration that waits for a table's lock makes every later transaction wait as well. So it gives up soon, lets them
+# pass, and retries.
 LOCK_TIMEOUT = "2s"
-LET_PASS = 1.0  # seconds
+RETRY_DELAY = 1.0  # seconds between two tries
 TRIES = 5
 
 log = structlog.get_logger()
 
 
 async def migrate(store: Store, timeout: Duration) -> tuple[int, int]:
-    """The version it was at, and the one it is at now. Where nothing is to be done, nothing is locked or written."""
+    """Return the version before and the version now. If the schema is up to date, this locks and writes nothing."""
     known = migrations("oncue.engines.postgres")
     before = after = await store.read(_found)
     try:
@@ -46,7 +46,7 @@ async def _patiently(store: Store, known: Sequence[Migration], timeout: Duration
             return await store.write(lambda connection: _one_more(connection, known), timeout=timeout)
         except asyncpg.LockNotAvailableError:
             log.warning("a migration waits for others who use the tables; they go first, then it is tried again")
-            await store.fetch("select pg_sleep($1)", LET_PASS)
+            await store.fetch("select pg_sleep($1)", RETRY_DELAY)
     raise OncueError(
         f"the schema is not up to date: others had its tables locked for longer than {LOCK_TIMEOUT}, {TRIES} times in "
         "a row. See who keeps a transaction open (select * from pg_stat_activity order by xact_start), end that, then "
@@ -55,9 +55,9 @@ async def _patiently(store: Store, known: Sequence[Migration], timeout: Duration
 
 
 async def _one_more(connection: Connection, known: Sequence[Migration]) -> tuple[Schema, Schema]:
-    """What there was, and what there is after the next migration; a new store is made whole.
+    """Apply the next migration, or all to a new database; return the schema before and after.
 
-    Each is a transaction of its own, so that no table stays locked for the sake of another.
+    Each migration is a separate transaction, so that no table stays locked because of another.
     """
     await connection.execute("select pg_advisory_xact_lock($1)", LOCK)
     found = after = await _found(connection)
@@ -76,7 +76,7 @@ async def _one_more(connection: Connection, known: Sequence[Migration]) -> tuple
 
 
 async def _found(connection: Connection) -> Schema:
-    """Version 0.1.0 knows `oncue_schema` only, and compares itself with what is highest there."""
+    """Read the schema. Version 0.1.0 knows `oncue_schema` only, and compares itself with the highest number there."""
     there = await connection.fetchrow("select to_regclass('oncue_schema'), to_regclass('oncue_migrations')")
     assert there is not None, "a row of constants"
     schema, recorded = there
@@ -87,7 +87,7 @@ async def _found(connection: Connection) -> Schema:
 
 
 async def _make_room(connection: Connection, found: Schema) -> None:
-    """To keep account of migrations in."""
+    """Create the table that records migrations."""
     await connection.execute("create table if not exists oncue_schema (version int not null)")
     await connection.execute("create table if not exists oncue_migrations (number int primary key)")
     known = [(number,) for number in sorted(found.applied)]

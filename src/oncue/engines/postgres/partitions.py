@@ -1,4 +1,4 @@
-"""Pieces of history: the partitions of each table that grows with time, made ahead and dropped whole."""
+"""Partitions of history: of each table that grows with time, created ahead and dropped as a whole."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TABLES: Final[tuple[Table, ...]] = ("history", "ledger", "audit", "run_logs")
 LOCK = 0x706965636573  # "pieces"
 
 _SQL = statements("oncue.engines.postgres")
-# What a detach says when another process is at the same piece, or was this moment.
+# The errors of a detach when another process detaches the same partition, or has just done so.
 _ANOTHER_IS_AT_IT = (
     asyncpg.ObjectNotInPrerequisiteStateError,
     asyncpg.UndefinedTableError,
@@ -41,21 +41,21 @@ class Partitions:
         *,
         hot: bool = False,
     ) -> T:
-        """A transaction that may add rows to `table` at these instants."""
+        """Run a transaction that may add rows to `table` at these instants."""
         return await self.fitting(table, instants, lambda: self._store.write(work, hot=hot))
 
     async def fitting(self, table: Table, instants: Collection[Instant], write: Callable[[], Awaitable[T]]) -> T:
-        """The same for whatever writes. A piece that others dropped is made again."""
+        """Run any `write` that adds such rows. Creates a partition again that another process dropped."""
         for _ in range(TRIES):
             await self.ensure(table, instants)
             try:
                 return await write()
-            except asyncpg.CheckViolationError:  # no piece takes the row
+            except asyncpg.CheckViolationError:  # no partition takes the row
                 await self.refresh()
         raise StoreUnavailable(f"the {table} of that time is being dropped; the call can be repeated")
 
     async def ensure(self, table: Table, instants: Collection[Instant], timeout: Duration | None = None) -> None:
-        """There is a piece for each of these. Costs next to nothing when they are known, as they nearly always are."""
+        """Create missing partitions for these instants. Costs next to nothing for known ones, as nearly all are."""
         if not instants or self._covers(table, min(instants), max(instants)):
             return
         for at in instants:
@@ -72,7 +72,7 @@ class Partitions:
         }
 
     async def drop_before(self, cutoff: Instant, timeout: Duration | None = None) -> int:
-        """Drop every piece that ended before `cutoff`, and what earlier calls left half done; how many there were."""
+        """Drop partitions that ended before `cutoff`, and what earlier calls left half done; return how many."""
         dropped = 0
         for row in await self._store.fetch(_SQL["pieces"]):
             if row["until_at"] <= cutoff or not row["attached"]:
@@ -84,7 +84,7 @@ class Partitions:
         return any(start <= first and last < end for start, end in self._known[table])
 
     async def _make(self, table: Table, at: Instant, connection: Connection) -> None:
-        """Made apart, then attached: attaching does not wait for readers or writers of the table."""
+        """Create a partition apart, then attach it: attaching does not wait for readers or writers of the table."""
         await connection.execute("select pg_advisory_xact_lock($1)", LOCK)
         start, end = at // self._width * self._width, (at // self._width + 1) * self._width
         for taken_from, taken_until in await connection.fetch(
@@ -94,24 +94,24 @@ class Partitions:
             end,
         ):
             if taken_from <= at < taken_until:
-                return  # somebody else was quicker
+                return  # another process was faster
             start, end = (max(start, taken_until), end) if taken_until <= at else (start, min(end, taken_from))
         name = f"{table}_{start}"
-        # Numbers are drawn from the whole table's sequence; PostgreSQL 17 refuses a piece that has one of its own.
+        # Numbers are drawn from the whole table's sequence; PostgreSQL 17 refuses a partition that has its own.
         await connection.execute(f"create table {name} (like {table} including all excluding identity)")
         await connection.execute(f"alter table {table} attach partition {name} for values from ({start}) to ({end})")
         await connection.execute("insert into pieces values ($1, $2, $3, $4)", table, name, start, end)
 
     async def _finish_drop(self, table: Table, at: Instant, timeout: Duration | None) -> None:
-        """Of a piece for this instant, if there is one half dropped: it is in the way of a new one."""
+        """Finish a half-done drop of the partition for this instant, if there is one: it blocks a new partition."""
         for row in await self._store.fetch(_SQL["pieces"]):
             if row["parent"] == table and row["from_at"] <= at < row["until_at"] and not row["attached"]:
                 await self._drop(row["parent"], row["name"], timeout)
 
     async def _drop(self, parent: str, name: str, timeout: Duration | None) -> bool:
-        """Detached first, without stopping those who write to other pieces. Whoever finds one half done goes on there.
+        """Detach, then drop, without blocking writers of other partitions. A half-done drop is continued.
 
-        No lock spans the steps: behind PgBouncer none could, and a detach refuses to be part of a transaction.
+        No lock spans the steps: behind PgBouncer none could, and a detach cannot be part of a transaction.
         """
         pending = "select inhdetachpending from pg_inherits where inhrelid = to_regclass($1)"
         for (begun,) in await self._store.fetch(pending, name):
@@ -123,7 +123,7 @@ class Partitions:
         return await self._store.write(partial(self._remove, name), timeout=timeout)
 
     async def _remove(self, name: str, connection: Connection) -> bool:
-        """Unless another was quicker, and yet another has made it anew."""
+        """Remove the table, unless another process did so and a third one has created it again."""
         await connection.execute("select pg_advisory_xact_lock($1)", LOCK)
         if await connection.fetchval("select 1 from pg_inherits where inhrelid = to_regclass($1)", name):
             return False

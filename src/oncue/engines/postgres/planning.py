@@ -1,4 +1,4 @@
-"""Occurrences into runs. No scheduler is special: each takes due jobs that nobody else has locked."""
+"""Turns occurrences into runs. There is no leader: each scheduler takes due jobs that no other one has locked."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class PostgresPlanning:
 
     async def overdue(self, limit: int, now: Instant) -> list[HeldRun]:
         found = await self._store.fetch(_SQL["overdue"], limit, now)
-        return readable(found, _held_run)[0]  # what cannot be read waits its turn
+        return readable(found, _held_run)[0]  # runs that cannot be decoded stay in the queue
 
     async def withdraw(self, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
         return await self._pieces.write("ledger", [now], lambda c: _withdraw(c, withdrawals, now))
@@ -90,13 +90,13 @@ class PostgresPlanning:
         return await self._store.write(lambda c: meters.recall(c, until, now))
 
     async def _next_grant(self) -> tuple[Instant, Instant]:
-        """When there may be something to grant, and something to check."""
+        """Return when there may be starts to grant, and when starts to check."""
         [found] = await self._store.fetch(_SQL["next_grant"], NEVER)
         return found["next_at"], found["check_at"]
 
 
 async def _write(connection: Connection, plans: Sequence[Plan], now: Instant) -> None:
-    """Runs, cursors and ledger, in the transaction that holds the cursors' locks."""
+    """Write runs, cursors and ledger, in the transaction that holds the cursors' locks."""
     if not plans:
         return
     touched = lanes.TouchedLanes()

@@ -1,4 +1,4 @@
-"""Deleting what there is of a job that has ended."""
+"""Deletes everything of a job that has ended."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _SQL = statements("oncue.engines.postgres")
 
 
 class NotEnded(Exception):
-    """A run of it waits or runs: the transaction is undone."""
+    """The job has a waiting or running run: the transaction is rolled back."""
 
 
 async def purge(connection: Connection, job_id: JobId, limit: int) -> int:
-    """Some of it; how much. Who adds a run to it waits for the same locks, or is seen in the end."""
+    """Delete a part; return how much. A verb that adds a run waits for the same locks, or is noticed at the end."""
     uid = await _lock_ended(connection, job_id)
     if uid is None:
         return 0
@@ -35,9 +35,9 @@ async def purge(connection: Connection, job_id: JobId, limit: int) -> int:
 
 
 async def _lock_ended(connection: Connection, job_id: JobId) -> UserNumber | None:
-    """Whose it is, if it is there and has ended. Its row is locked; a one-shot has none, and is locked by its id.
+    """Lock a job that has ended and return its owner. A one-shot has no row, and is locked by its id.
 
-    The cursor comes before the definition, as for whoever cancels or edits it.
+    The cursor is locked before the definition, as by a cancel or an edit.
     """
     await connection.execute("select from agenda where job_id = $1 for update", job_id)
     row = await connection.fetchrow(_SQL["lock_job"], job_id)
@@ -49,7 +49,7 @@ async def _lock_ended(connection: Connection, job_id: JobId) -> UserNumber | Non
 
 
 async def _purge_runs(connection: Connection, uid: UserNumber, job_id: JobId, limit: int) -> int:
-    """But that of a one-shot, which is its definition."""
+    """Delete runs, except a one-shot's own, which is its definition."""
     ended = await connection.fetch(_SQL["purge_history"], job_id, limit)
     await _purge_traces(connection, ended)
     if len(ended) == limit:

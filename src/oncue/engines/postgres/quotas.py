@@ -1,4 +1,4 @@
-"""How much users may have: a bound for each, whose row is the lock under which it is raised, and counting."""
+"""Quotas: a bound per user, in a row whose lock a transaction holds while it raises the bound, and counting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Bounds = dict[UserNumber, Usage]
 
 
 async def lock_bounds(connection: Connection, quotas: Mapping[UserNumber, Quota]) -> Bounds:
-    """Until the end of the transaction nobody else adds anything of these users. They are locked in order."""
+    """Lock these users, in order: until the transaction ends, no other one adds anything for them."""
     if not quotas:
         return {}
     await connection.execute(_SQL["add_quotas"], list(quotas))
@@ -33,7 +33,7 @@ async def admit_counted(
     quotas: Mapping[UserNumber, Quota],
     bounds: Bounds,
 ) -> Admission:
-    """As `admit` does, but nobody is refused by a bound alone. Bounds are raised, or lowered to what was counted."""
+    """Admit like `admit`, but refuse no user by a bound alone. Raises bounds, or lowers them to what was counted."""
     admission = admit(new, answers, holders, bounds)
     counted = {uid: await _count(connection, uid, quotas[uid], bounds[uid]) for uid in sorted(admission.over_quota)}
     if counted:
@@ -45,7 +45,7 @@ async def admit_counted(
 
 
 async def grow(connection: Connection, uid: UserNumber, more: Usage, quota: Quota | None) -> None:
-    """QuotaExceeded: there is no room for what is added to a payload, or for more runs."""
+    """Raise the bound. QuotaExceeded: no capacity for the larger payload, or for more runs."""
     if quota is None or more == Usage():
         return
     bound = (await lock_bounds(connection, {uid: quota}))[uid]
@@ -59,7 +59,7 @@ async def grow(connection: Connection, uid: UserNumber, more: Usage, quota: Quot
 
 
 async def _count(connection: Connection, uid: UserNumber, quota: Quota, bound: Usage) -> Usage:
-    """A statement of its own, after the lock: it sees all that was stored under it before."""
+    """Count by a separate statement after the lock: it sees everything stored under earlier locks."""
     jobs, payload, runs = bound.jobs, bound.payload, bound.runs
     if quota.jobs:
         jobs = await connection.fetchval(_SQL["count_open_jobs"], uid, quota.jobs + 1)

@@ -1,4 +1,4 @@
-"""Why PostgreSQL is away, in words for whoever runs oncue: not the driver's names for it."""
+"""Why PostgreSQL is unavailable, in words for operators instead of the driver's names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import asyncpg
 
 from oncue.engines.reasons import Kinds, worded
 
-# The first that fits; what comes further down is more general.
+# The first match counts; later ones are more general.
 _WORDS: tuple[tuple[Kinds, str], ...] = (
     ((TimeoutError, asyncpg.QueryCanceledError, asyncpg.LockNotAvailableError), "no answer in time"),
     (ConnectionRefusedError, "nobody listens there: the connection was refused"),
@@ -33,5 +33,5 @@ _WORDS: tuple[tuple[Kinds, str], ...] = (
 
 
 def reason(away: BaseException) -> str:
-    """What an operator can do something about. What the server itself said is repeated, up to a line."""
+    """Return what an operator can act on, with the server's own message, up to one line."""
     return worded(away, _WORDS, "the connection was lost", "it says")

@@ -1,4 +1,4 @@
-"""Rows into domain values and back. The order of columns here is the order in the statements."""
+"""Converts rows to domain values and back. The order of columns here is the order in the statements."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def claimed(row: Iterable[Any]) -> Claimed:
 
 
 def new_waiting(run: NewRun, name: str | None, token: int = 0) -> tuple[Any, ...]:
-    """A run to be, as a row of `waiting`."""
+    """Return a new run as a row of `waiting`."""
     lanes = run.lanes
     return (
         run.run_id,
@@ -74,7 +74,7 @@ def new_waiting(run: NewRun, name: str | None, token: int = 0) -> tuple[Any, ...
 
 
 def final(settlements: Sequence[Settlement]) -> tuple[list[Any] | None, ...]:
-    """What attempts came to, for runs that end, as arrays. One that says nothing new is left out: see _alike."""
+    """Return the outcomes of runs that end, as arrays. A column without new values is left out: see _alike."""
     return (
         [s.run.run_id for s in settlements],
         [s.started_at for s in settlements],
@@ -89,7 +89,7 @@ def final(settlements: Sequence[Settlement]) -> tuple[list[Any] | None, ...]:
 
 
 def again(settlements: Sequence[Settlement], paused: Container[JobId]) -> tuple[list[Any], ...]:
-    """The same for runs that wait again."""
+    """Return the same for runs that wait again."""
     return (
         [s.run.run_id for s in settlements],
         [s.due for s in settlements],
@@ -111,7 +111,7 @@ def _if_any(values: list[Any]) -> list[Any] | None:
 
 
 def dead(settled: Settlement, worker_id: WorkerId) -> tuple[Any, ...]:
-    """A dead letter: the row of `history`, always with its definition."""
+    """Return a dead letter: the row of `history`, always with its definition."""
     run = settled.run
     return (
         run.run_id,
@@ -174,7 +174,7 @@ def recurring(row: Record) -> Job:
 
 
 def one_shot(row: Record) -> Job:
-    """A one-shot, read from its only run in whatever place that is."""
+    """Return a one-shot, read from its only run in any state."""
     made = created_at(row["job_id"])
     return Job(
         job_id=row["job_id"],
@@ -189,7 +189,7 @@ def one_shot(row: Record) -> Job:
 
 
 def listed(row: Record) -> JobRow:
-    """A job of either kind, as the lists have it."""
+    """Return a job of either kind, as the lists show it."""
     job_id, uid, version, status, spec, payload, made, updated, next_at, *_ = row
     made = created_at(job_id) if made is None else made
     job = Job(
@@ -205,7 +205,7 @@ def _one_shot_status(state: State, held: int) -> JobStatus:
 
 
 def view(row: Record | dict[str, Any]) -> RunView:
-    """A run as any of the reading statements shows it: the columns carry the names of the fields."""
+    """Return a run from a row of any reading statement: the columns have the names of the fields."""
     return RunView(
         **{**row, "state": State(row["state"]), "trigger": TRIGGERS[row["trigger"]], "held": Held(row["held"])}
     )

@@ -1,4 +1,4 @@
-"""The hot path: peek ahead, claim on the instant, settle in batches."""
+"""The hot path: peek ahead, claim at the due instant, settle in batches."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _COUNT = {
     State.CANCELLED: Count.CANCELLED,
     State.EXPIRED: Count.EXPIRED,
 }
-FEW_CLASSES = 200  # are looked into as quickly as is found out whether anything waits in them
-MOST_STEPS = 1_000  # from one in which anything waits to the next: a few milliseconds
-LOOKS = 1_000  # users that are asked one by one, whether or not they have anything due
+FEW_CLASSES = 200  # peeking into this many classes is as fast as finding out which of them have waiting runs
+MOST_STEPS = 1_000  # from one class with waiting runs to the next: a few milliseconds
+FAIR_USERS = 1_000  # users that one fair peek checks one by one, with due runs or without
 ALIVE = "and exists (select from workers where worker_id = $1 for key share)"
 
 
@@ -53,15 +53,16 @@ class PostgresRunning:
         self, classes: Sequence[ClassId], after: UserNumber, users: int, each: int, now: Instant
     ) -> FairRuns:
         classes = await self._worth_a_look(classes)
-        found = await self._store.fetch(_SQL["peek_fair"], classes, after, users, each, now, LOOKS, hot=True)
+        found = await self._store.fetch(_SQL["peek_fair"], classes, after, users, each, now, FAIR_USERS, hot=True)
         asked = len({row["uid"] for row in found})
         return FairRuns(
-            rows.peeked(row for row in found if row["run_id"] is not None), found[-1]["uid"] if asked == LOOKS else None
+            rows.peeked(row for row in found if row["run_id"] is not None),
+            found[-1]["uid"] if asked == FAIR_USERS else None,
         )
 
     async def _worth_a_look(self, classes: Sequence[ClassId]) -> Sequence[ClassId]:
-        """Of many, those in which anything waits, unless that is so in many: it takes longer to find one than to look
-        into one that is asked for.
+        """Return, of many classes, those with waiting runs; all, if many have them: finding such a class takes longer
+        than peeking into a given one.
         """
         if len(classes) <= FEW_CLASSES:
             return classes
@@ -105,7 +106,7 @@ class PostgresRunning:
             cancel = partial(_cancel, run_id=run_id, where=where, now=now)
             answer = await self._pieces.write("history", [now], cancel)
             if answer.stopped or answer.told:
-                return answer  # else it moved between the two looks: look again
+                return answer  # otherwise the run changed state between the two reads: read again
 
     async def save(
         self, worker_id: WorkerId, run: Claimed, *, progress: bytes | None = None, checkpoint: bytes | None = None
@@ -134,7 +135,7 @@ class PostgresRunning:
 
 
 async def _claimed(found: Sequence[Iterable[Any]], fetch: Fetch) -> list[Claimed]:
-    """Runs as their worker gets them: those of recurring jobs with the definition they were planned under."""
+    """Return runs as their worker gets them: those of recurring jobs with the definition they were planned under."""
     runs = [rows.claimed(row) for row in found]
     apart = {(run.job_id, run.job_version) for run in runs if not run.inline}
     if not apart:
@@ -146,12 +147,12 @@ async def _claimed(found: Sequence[Iterable[Any]], fetch: Fetch) -> list[Claimed
 
 def _with_definition(run: Claimed, row: Record | None) -> Claimed:
     if row is None:
-        return run  # it cannot be started; whoever holds it finds out, and its neighbours do not
+        return run  # it cannot be started; its worker finds out, and the other runs start
     return msgspec.structs.replace(run, spec=row["spec"], payload=row["payload"])
 
 
 def _ends_by_itself(settlements: Sequence[Settlement]) -> bool:
-    """One statement says it all: they are alike, and nothing but history and counters has to do with their end."""
+    """Return whether one statement suffices: outcomes are alike, and concern only history and counters."""
     first = settlements[0] if settlements else None
     if first is None or first.state in (State.WAITING, State.DEAD):
         return False
@@ -180,10 +181,10 @@ async def _write(
     alive: str,
     again_counts_as: Count | None,
 ) -> Settled:
-    """First what is to be tried again, then what ends: also what was to be tried again but is cancelled by now.
+    """Write first the retries, then the ends: also those of retries that were cancelled meanwhile.
 
-    What was handed back counts as nothing, and so keeps the start that its rate gave it. The lanes are still to be
-    tended: once, after all that the transaction settles, or it would lock them in no order.
+    A run that was returned to the queue counts as nothing, and so keeps the start that its rate granted. The caller
+    tends the lanes once, after all that the transaction settles; otherwise it would lock them in no order.
     """
     again = [settled for settled in settlements if settled.state is State.WAITING]
     rate = Held.NO if again_counts_as is None else Held.RATE
@@ -209,9 +210,9 @@ async def _write(
 
 
 async def _end(fetch: Fetch, worker_id: WorkerId, settlements: Sequence[Settlement], alive: str) -> dict[RunId, bool]:
-    """Those that were still held and are history now, and counted; True: as cancelled.
+    """Move runs that were still held to history and count them; return them, True: as cancelled.
 
-    What was to be tried again comes here only if it is cancelled.
+    A retry comes here only if it is cancelled.
     """
     ended: dict[RunId, bool] = {}
     statement = _SQL["settle_final"].format(alive=alive)
@@ -239,7 +240,7 @@ async def _try_again(
     rate: Held,
     touched: lanes.TouchedLanes,
 ) -> set[RunId]:
-    """Those that were still held and wait again."""
+    """Make runs that were still held wait again; return them."""
     paused = await _paused_jobs(connection, settlements)
     back: set[RunId] = set()
     statement = _SQL["settle_again"].format(alive=alive)
@@ -253,7 +254,7 @@ async def _try_again(
 
 
 async def _take_orphans(connection: Connection, limit: int) -> list[Record]:
-    """Their definitions are locked before them, as by whoever cancels a job."""
+    """Lock orphaned runs after their definitions, in the order of a cancel."""
     seen = await connection.fetch(_SQL["orphans"], limit)
     if not seen:
         return []
@@ -262,9 +263,9 @@ async def _take_orphans(connection: Connection, limit: int) -> list[Record]:
 
 
 def _alike(settlements: Iterable[Settlement]) -> Iterable[tuple[tuple[int, State], list[Settlement]]]:
-    """By token and state: nearly always one group, and a scalar costs nothing where an array costs by the element.
+    """Group by token and state: nearly always one group, and a scalar is free where an array costs by the element.
 
-    Each sorted by run, as the statements want it.
+    Each group is sorted by run, as the statements require.
     """
     groups: dict[tuple[int, State], list[Settlement]] = defaultdict(list)
     for settled in sorted(settlements, key=lambda settled: settled.run.run_id):
@@ -273,7 +274,7 @@ def _alike(settlements: Iterable[Settlement]) -> Iterable[tuple[tuple[int, State
 
 
 async def _paused_jobs(connection: Connection, settlements: Iterable[Settlement]) -> set[JobId]:
-    """Jobs that are paused, of runs that will wait again. Locked, so that a pause sees these runs or they see it."""
+    """Return and lock the paused jobs of runs that will wait again, so that a pause sees these runs or they see it."""
     jobs = {settled.run.job_id for settled in settlements if not settled.run.inline}
     if not jobs:
         return set()
@@ -293,9 +294,9 @@ async def _cancel(connection: Connection, run_id: RunId, where: Record, now: Ins
 async def end_waiting(
     connection: Connection, run_ids: Sequence[RunId], touched: lanes.TouchedLanes, state: State, now: Instant
 ) -> tuple[RunId, ...]:
-    """Waiting runs that will never start. Their lanes are locked before their rows: see lanes.py.
+    """End waiting runs that will never start. Locks their lanes before their rows: see lanes.py.
 
-    One that an edit has put into another lane since they were looked up leaves that one.
+    A run that an edit has moved to another lane since it was read leaves that lane.
     """
     await lanes.lock(connection, touched, leaving=len(run_ids))
     gone = await connection.fetch(_SQL["end_waiting"], sorted(run_ids), now, state)

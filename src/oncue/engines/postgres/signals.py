@@ -1,4 +1,4 @@
-"""Wake-ups by LISTEN and NOTIFY: coalesced, outside every transaction that matters, and only ever hints."""
+"""Wake-ups by LISTEN and NOTIFY: combined, outside every important transaction, and only hints."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from oncue.engines.port import Hint, Topic
 from oncue.engines.postgres.store import AWAY, Connection, Store
 
 CHANNEL = "oncue"
-LINGER = Duration(5 * MILLISECOND)  # to gather hints before they travel together
-RECONNECT = Duration(SECOND)
-LAST_WORDS = 3.0  # seconds that closing waits for hints on their way and for listeners to hang up
-LONGEST = 7_900  # bytes of one notification; PostgreSQL refuses 8,000
+GATHER_TIME = Duration(5 * MILLISECOND)  # to collect hints before they are sent together
+RECONNECT_DELAY = Duration(SECOND)
+CLOSE_TIMEOUT = 3.0  # seconds that closing waits for hints being sent and for listeners to disconnect
+LONGEST_NOTIFICATION = 7_900  # bytes of one notification; PostgreSQL refuses 8,000
 
 _encode = msgspec.json.Encoder().encode
 _decode = reader(msgspec.json.Decoder)
 
 
 class PostgresSignals:
-    """NOTIFY serialises commits database-wide, so it travels apart, in a transaction that flushes nothing to disk."""
+    """NOTIFY serialises commits database-wide, so it has its own transaction, which flushes nothing to disk."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._pending = Pending()
         self._flushing: asyncio.Task[None] | None = None
-        self._hearing: dict[asyncio.Task[None], asyncio.Event] = {}  # and what tells each that it is enough
+        self._hearing: dict[asyncio.Task[None], asyncio.Event] = {}  # each with the event that stops it
         self._closing = asyncio.Event()
 
     async def send(self, hints: Sequence[Hint]) -> None:
@@ -62,28 +62,28 @@ class PostgresSignals:
             enough.set()
 
     async def close(self) -> None:
-        """Told rather than cancelled: the driver complains of a connection that is cancelled while it is being made."""
+        """Stop listeners by an event: the driver reports an error when a connection attempt is cancelled."""
         self._closing.set()
         for enough in self._hearing.values():
             enough.set()
         left = {*self._hearing, *({self._flushing} if self._flushing else ())}
         if left:
-            _, late = await asyncio.wait(left, timeout=LAST_WORDS)
+            _, late = await asyncio.wait(left, timeout=CLOSE_TIMEOUT)
             for task in late:
                 task.cancel()
 
     async def _flush(self) -> None:
         while self._pending.something.is_set():
-            await happens_within(self._store.clock, self._closing, LINGER)
+            await happens_within(self._store.clock, self._closing, GATHER_TIME)
             try:
                 await self._store.write(partial(_notify, texts=list(_packed(self._pending.take()))))
             except (StoreUnavailable, asyncpg.PostgresError):
-                return  # hints may be lost: whoever needed them polls
+                return  # hints may be lost: their receivers poll
 
     async def _hear(self, heard: asyncio.Queue[Hint | None], enough: asyncio.Event) -> None:
-        """After every connection, and every one that had to be made again, a hint of each topic: some may be missed."""
+        """Listen. After every connect and reconnect, yield a hint of each topic: some may have been missed."""
         while not enough.is_set():
-            awake = asyncio.Event()  # something happened to the connection
+            awake = asyncio.Event()  # the connection has ended
             with suppress(StoreUnavailable, asyncpg.PostgresError, *AWAY):
                 connection = await self._store.apart("oncue signals")
                 try:
@@ -95,7 +95,7 @@ class PostgresSignals:
                 finally:
                     connection.terminate()
             if not awake.is_set():
-                await happens_within(self._store.clock, enough, RECONNECT)
+                await happens_within(self._store.clock, enough, RECONNECT_DELAY)
 
 
 async def _either(*events: asyncio.Event) -> None:
@@ -108,7 +108,7 @@ async def _either(*events: asyncio.Event) -> None:
 
 
 def _understand(text: object, heard: asyncio.Queue[Hint | None]) -> None:
-    with suppress(msgspec.MsgspecError):  # somebody else may use the same channel
+    with suppress(msgspec.MsgspecError):  # another program may use the same channel
         for hint in _decode(str(text).encode()):
             heard.put_nowait(hint)
 
@@ -119,15 +119,15 @@ async def _notify(connection: Connection, texts: list[str]) -> None:
 
 
 def _packed(hints: Iterable[Hint]) -> Iterator[str]:
-    """Hints as texts, in as few as hold them all. A target too long to travel is left out: then everybody looks."""
+    """Encode hints in as few texts as possible. A target that is too long is left out: then every process looks."""
     pack: list[bytes] = []
     size = 0
     for hint in hints:
         text = _encode(hint)
-        if len(text) + 1 > LONGEST:
+        if len(text) + 1 > LONGEST_NOTIFICATION:
             text = _encode(Hint(hint.topic, hint.due))
         size += len(text) + 1
-        if size > LONGEST:
+        if size > LONGEST_NOTIFICATION:
             yield f"[{b','.join(pack).decode()}]"
             pack, size = [], len(text) + 1
         pack.append(text)

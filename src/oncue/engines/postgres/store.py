@@ -1,7 +1,7 @@
-"""Connections: three pools, a time limit on every call, and a fresh connection in place of a doubtful one.
+"""Connections: three pools, a time limit on every call, and a new connection in place of a doubtful one.
 
-Claims, settles and beats have connections of their own, so that no listing can keep a worker from saying it lives. So
-has the question whether the server is there: large batches that take all the others are no sign of its being away.
+Claims, settles and heartbeats have their own connections, so that no list delays a worker's heartbeat. So does the
+ping: large batches that take all other connections do not mean that the server is unavailable.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ log = structlog.get_logger()
 Fetch = Callable[..., Awaitable[Sequence[asyncpg.Record]]]  # of the store, or within a transaction
 
 HOT_CONNECTIONS = 3
-ASKING_CONNECTIONS = 1  # whether the server is there
+PING_CONNECTIONS = 1  # for pings
 TRIES = 5
-SCARCE_FOR = Duration(SECOND // 10)  # between two tries to get a connection, when the server has none left
-SCARCE_TRIES = 30
+CONNECTION_RETRY_DELAY = Duration(SECOND // 10)  # between two tries to get a connection, when the server has none left
+CONNECTION_TRIES = 30
 
-# The connection, or the server behind it, is of no more use: drop it, and let the caller repeat on another.
+# The connection, or its server, is unusable: drop the connection, and let the caller retry on another.
 AWAY = (
     OSError,
     TimeoutError,
@@ -53,21 +53,21 @@ AWAY = (
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.InternalClientError,
 )
-# Half-way through a conversation, and nobody can know where: there is no asking for a rollback either.
+# The exchange was interrupted at an unknown point: not even a rollback can be requested.
 _DOUBTFUL = (*AWAY, asyncio.CancelledError)
-# The server undid it: for a deadlock, or because a table was altered under a prepared statement.
+# The server rolled back: because of a deadlock, or because a table was altered under a prepared statement.
 _AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.InvalidCachedStatementError)
 
-# It is there, and will not have what it was given: a text with a NUL, a number that does not fit, too long a key.
+# The server answers, but refuses the data: a text with a NUL, a number out of range, a key that is too long.
 _REFUSED = (asyncpg.DataError, asyncpg.ProgramLimitExceededError, UnicodeEncodeError, OverflowError)
 
-# The driver's word for a connection that the server has ended while it was idle: nothing was sent, another will do.
+# The driver's message for a connection that the server closed while it was idle: nothing was sent; use another.
 _NOT_SENT = "cannot switch to state"
 
 
 class Store:
     """Runs work on a connection, in a transaction, within the time limit; turns every outage into StoreUnavailable, and
-    what can never be written into StoreRefused.
+    data that can never be written into StoreRefused.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Store:
         dialling = Dialling()
         pool = _pool(url, dialling, settings.pool_size, limit, bounced)
         hot = _pool(url, dialling, HOT_CONNECTIONS, limit, bounced, plan_cache_mode="force_generic_plan")
-        asking = _pool(url, dialling, ASKING_CONNECTIONS, limit, bounced)
+        asking = _pool(url, dialling, PING_CONNECTIONS, limit, bounced)
         store = cls(url, dialling, (pool, hot, asking), limit, clock or SystemClock(), bounced=bounced)
         try:
             with _away_at_first(url), _unreadable_as_invalid():
@@ -111,7 +111,7 @@ class Store:
         return store
 
     async def _check_database(self) -> None:
-        """OncueError: this database cannot hold what we would store in it, or not where anybody would look for it."""
+        """Raise OncueError if this database cannot store our data, or not where our queries would find it."""
         async with self._pool.acquire() as connection:
             row = await connection.fetchrow("select current_setting('server_encoding'), current_schema()")
         assert row is not None, "a row of constants"
@@ -133,32 +133,32 @@ class Store:
                 async with asyncio.timeout(2):
                     await pool.close()
             except AWAY:
-                with suppress(asyncpg.InterfaceError):  # it never came up
+                with suppress(asyncpg.InterfaceError):  # it was never opened
                     pool.terminate()
         await self._dialling.close()
 
     async def write(
         self, work: Callable[[Connection], Awaitable[T]], *, hot: bool = False, timeout: Duration | None = None
     ) -> T:
-        """One transaction. It is repeated when the server undid it to resolve a deadlock: `work` must not mind."""
+        """Run one transaction. It is repeated after a deadlock: `work` must be repeatable."""
         pool = self._hot if hot else self._pool
         return await self._repeated(lambda: self._transaction(work, pool, timeout=timeout), timeout)
 
     async def read(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """One look, at one moment, however many statements it takes."""
+        """Read from one snapshot, in any number of statements."""
         return await self._repeated(lambda: self._transaction(work, self._pool, isolation="repeatable_read"))
 
     async def fetch(self, statement: str, *args: Any, hot: bool = False) -> list[asyncpg.Record]:
-        """One statement: a transaction of its own, with nothing to begin or commit."""
+        """Run one statement in an implicit transaction, without begin and commit."""
         return await self._fetch(self._hot if hot else self._pool, statement, *args)
 
     async def ask(self, statement: str) -> list[asyncpg.Record]:
-        """The same on a connection that is for this alone: it waits for no call of ours."""
+        """Run a statement on a connection reserved for pings: it waits for none of our calls."""
         return await self._fetch(self._asking, statement)
 
     async def _fetch(self, pool: Pool, statement: str, *args: Any) -> list[asyncpg.Record]:
         async def fetch() -> list[asyncpg.Record]:
-            if self._bounced:  # where each half of it could go to another server
+            if self._bounced:  # each half of it could go to another server
                 return await self._transaction(lambda connection: connection.fetch(statement, *args), pool)
             async with self._borrowed(pool) as connection:
                 return await connection.fetch(statement, *args)
@@ -166,7 +166,7 @@ class Store:
         return await self._repeated(fetch)
 
     async def alone(self, statement: str, timeout: Duration | None = None) -> None:
-        """A statement that refuses to be part of a transaction."""
+        """Run a statement that cannot be part of a transaction."""
         with away_as_unavailable():
             async with asyncio.timeout((timeout or self._timeout) / SECOND):
                 connection = await self.apart("oncue", timeout)
@@ -177,7 +177,7 @@ class Store:
                     connection.terminate()
 
     async def apart(self, name: str, timeout: Duration | None = None) -> Apart:
-        """A connection that is in no pool, with a limit for each of its statements; the caller ends it."""
+        """Return a connection outside the pools, with a limit for each statement; the caller closes it."""
         limit = timeout or self._timeout
         given = options(limit, self._bounced, name, limits(limit))
         with away_as_unavailable(asyncpg.PostgresError):
@@ -226,7 +226,7 @@ class Store:
 
     @asynccontextmanager
     async def _borrowed(self, wanted: Pool) -> AsyncIterator[Connection]:
-        with away_as_unavailable(asyncpg.PostgresError):  # whatever it says at the door
+        with away_as_unavailable(asyncpg.PostgresError):  # any error while connecting
             pool, connection = await self._acquire(wanted)
         try:
             yield connection
@@ -237,8 +237,8 @@ class Store:
             await pool.release(connection)
 
     async def _acquire(self, pool: Pool) -> tuple[Pool, Connection]:
-        """Another of ours may be free soon, if the server has no more for us. Who asks shares those of the hot path."""
-        for _ in range(SCARCE_TRIES):
+        """Get a connection. If the server has none left, one of ours may be free soon; pings share the hot path's."""
+        for _ in range(CONNECTION_TRIES):
             try:
                 connection = await pool.acquire()
             except asyncpg.TooManyConnectionsError as full:
@@ -252,7 +252,7 @@ class Store:
                 if pool is self._asking:
                     pool = self._hot
                 else:
-                    await self.clock.sleep(SCARCE_FOR)
+                    await self.clock.sleep(CONNECTION_RETRY_DELAY)
             else:
                 self._scarce = False
                 return pool, connection
@@ -290,7 +290,7 @@ def _away_at_first(url: str) -> Iterator[None]:
 
 @contextmanager
 def _unreadable_as_invalid() -> Iterator[None]:
-    """A URL that makes no sense. Of what it says only what cannot be a piece of the password is repeated."""
+    """Report an invalid URL. Quotes only those parts of it that cannot be part of the password."""
     try:
         yield
     except ValueError as wrong:
@@ -304,14 +304,14 @@ def _unreadable_as_invalid() -> Iterator[None]:
 
 
 async def _leave_as_it_is(connection: object) -> None:
-    """We leave nothing behind on a connection, and the usual reset costs a round trip at every use."""
+    """Skip the usual reset, which costs a round trip at every use: we leave no state on a connection."""
 
 
 def _pool(url: str, dialling: Dialling, size: int, limit: Duration, bounced: bool, **session: str) -> Pool:
     return asyncpg.create_pool(
         url,
         connect=dialling.connect,
-        min_size=0,  # or it would reconnect on its own during an outage, and log each failure
+        min_size=0,  # otherwise it would reconnect on its own during an outage, and log each failure
         max_size=size,
         max_inactive_connection_lifetime=0,
         reset=_leave_as_it_is,
@@ -320,7 +320,7 @@ def _pool(url: str, dialling: Dialling, size: int, limit: Duration, bounced: boo
 
 
 def _split(url: str) -> tuple[str, bool]:
-    """Our own parameter out of the URL, the rest for the driver."""
+    """Split our own parameter from the URL; the rest is for the driver."""
     with _unreadable_as_invalid():
         parts = urlsplit(url)
     options = dict(parse_qsl(parts.query))

@@ -1,4 +1,4 @@
-"""The audit log: who did what."""
+"""The audit log: which user did what."""
 
 from __future__ import annotations
 

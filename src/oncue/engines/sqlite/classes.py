@@ -1,7 +1,7 @@
-"""Classes: found or made with the jobs that need them, and let go when nothing refers to them any more.
+"""Classes: found or created with the jobs that need them, and dropped when nothing refers to them any more.
 
-There is one writer, so they appear in the order of their numbers: who knows all up to one has only to ask for what came
-after it.
+There is one writer, so classes appear in the order of their numbers: a process that knows all up to a number only has
+to ask for those after it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from oncue.engines.sql import statements
 from oncue.engines.sqlite.store import Connection, fetch, first
 
 _SQL = statements("oncue.engines.sqlite")
-STEPS = 100  # from class to class, before all are looked into at once
+MOST_STEPS = 100  # from class to class, before one statement looks into all that are left
 
 
 def read_classes(db: Connection, after: ClassId, limit: int | None) -> dict[ClassId, ClassKey]:
@@ -31,9 +31,9 @@ def read_classes(db: Connection, after: ClassId, limit: int | None) -> dict[Clas
 
 
 def classes_for(db: Connection, wanted: Mapping[ClassKey, UserNumber | None], most: int) -> dict[ClassKey, ClassId]:
-    """The numbers of these; those that there are not are made for the users named with them.
+    """Return the numbers of these classes; missing ones are created for the users named with them.
 
-    TooManyClasses: for one of them these would be more than `most`.
+    TooManyClasses: one of the users would have more than `most`.
     """
     found = _find(db, wanted)
     missing = {key: uid for key, uid in wanted.items() if key not in found}
@@ -47,7 +47,7 @@ def classes_for(db: Connection, wanted: Mapping[ClassKey, UserNumber | None], mo
 
 
 def let_go(db: Connection, after: ClassId, now: Instant) -> ClassId | None:
-    """Look at the next so many after this one; the last of them, or None when there are no more."""
+    """Check the next AT_A_TIME classes after this one; return the last of them, or None when there are no more."""
     [(kept_from,)] = fetch(db, "select min(from_at) from pieces")
     looked = [Looked(*row) for row in fetch(db, _SQL["look_at_classes"], (after, AT_A_TIME))]
     _carry_out(db, weigh(looked, now if kept_from is None else kept_from, now), now)
@@ -55,15 +55,15 @@ def let_go(db: Connection, after: ClassId, now: Instant) -> ClassId | None:
 
 
 def worth_a_look(db: Connection, classes: Sequence[ClassId], after: Instant, until: Instant) -> Sequence[ClassId]:
-    """At least those of these in which anything is due then.
+    """Return at least those of these classes that have runs due then.
 
-    From one that is asked for to the next in the index, and back: where nothing waits, and what nobody asked for, is
-    not gone through one by one. Where something waits in many, one statement looks into each.
+    Goes from one requested class to the next in the index, and back: so it skips classes without waiting runs, and
+    those that were not requested. Where many classes have waiting runs, one statement looks into each.
     """
     asked, found, at, steps = sorted(classes), list[ClassId](), 0, 0
     while at < len(asked):
         steps += 1
-        if steps > STEPS:
+        if steps > MOST_STEPS:
             rest = fetch(db, _SQL["due_classes"], (_numbers(asked[at:]), after, until))
             return found + [class_id for (class_id,) in rest]
         if (row := first(db, _SQL["busy_class"], (asked[at],))) is None:
@@ -76,7 +76,7 @@ def worth_a_look(db: Connection, classes: Sequence[ClassId], after: Instant, unt
 
 
 def all_busy(db: Connection) -> Iterator[ClassId]:
-    """Those in which anything waits, in order."""
+    """Yield the classes with waiting runs, in order."""
     at = 0
     while (row := first(db, _SQL["busy_class"], (at,))) is not None:
         yield row[0]

@@ -1,4 +1,4 @@
-"""The file itself: whose turn it is to write to it, and whether it is still where it was opened."""
+"""The file itself: which process may write to it, and whether it is still where it was opened."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oncue.engines.sqlite.reasons import Moved
 
 
 class FileLock:
-    """Whose turn it is to write. Fair between processes: whoever has just written queues behind those who wait."""
+    """The turn to write. Fair between processes: one that has just written queues behind those that wait."""
 
     def __init__(self, path: Path) -> None:
         self._turnstile = open_private(path.with_name(path.name + ".lock-next"))
@@ -43,7 +43,7 @@ _locks: WeakSet[FileLock] = WeakSet()
 
 
 def _let_go_in_child() -> None:
-    """A forked child shares our locks: it would keep them after we are killed."""
+    """Close the locks in a forked child: it shares them, and would keep them after this process is killed."""
     for lock in list(_locks):
         lock.close()
 
@@ -56,7 +56,7 @@ def open_private(path: Path) -> int:
 
 
 class Place:
-    """The file that was opened, by its name: whether it is still there. Under another one nobody would find it."""
+    """The opened file, by its name: whether it is still there. Under another name no process would find it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

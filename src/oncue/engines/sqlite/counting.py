@@ -1,4 +1,4 @@
-"""Counts are plain rows: the writer is alone, so no row of it is ever waited for."""
+"""Counts are plain rows: there is one writer, so none of them is contended."""
 
 from __future__ import annotations
 

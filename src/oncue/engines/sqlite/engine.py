@@ -77,7 +77,7 @@ class SqliteEngine:
             await store.close()
 
     async def now(self) -> Instant:
-        """All processes on one file are on one machine: its clock is the store's."""
+        """Return this machine's time: all processes on one file share the machine, so its clock is the database's."""
         return SystemClock().now()
 
     async def ping(self, within: Duration) -> None:

@@ -1,4 +1,4 @@
-"""Workers, their beats and what they can do."""
+"""Workers, their heartbeats and their tasks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Letting the runs of a job follow what it is now, in bites: held when it is paused, released, planned anew when it was
-edited, or ended by a cancel.
+"""Makes the runs of a job follow its current state, in bites: held by a pause, released, planned again after an edit,
+or ended by a cancel.
 
-Whoever changes it takes the first bite in the same turn of the writer. If more is left the job is noted as unfinished,
-which every claim looks at, and others have their turns between the further bites.
+The transaction that changes the job takes the first bite. If runs are left, the job is noted as unfinished, which
+every claim checks, and other writes have their turns between the further bites.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from oncue.engines.touched import TouchedLanes
 
 _SQL = statements("oncue.engines.sqlite")
 
-BITE = 1_000  # runs in one turn: some dozen milliseconds
-JUST_NOW = Duration(20_000)  # what was asked for together with others is wanted that much later, in their order
+BITE = 1_000  # runs in one turn of the writer: some dozen milliseconds
+BATCH_SPREAD = Duration(20_000)  # runs requested in one batch are wanted up to this much later, in their order
 
 
 class Note(msgspec.Struct, frozen=True):
-    """Of a job whose runs have not all followed an act at `since`. `reached`: those up to this one have."""
+    """A job with runs that have not followed a change at `since`. `reached`: runs up to here have followed."""
 
     since: Instant
     drop_before: Instant | None = None
@@ -51,8 +51,8 @@ def noted(db: Connection, job_id: JobId) -> Note | None:
 
 
 def note(db: Connection, job_id: JobId, new: Note, *, stops: bool = True) -> None:
-    """Runs of it are left that have not followed. `stops`: none is claimed before."""
-    db.execute(_SQL["note"], (job_id.bytes, new.since + JUST_NOW, stops, new.drop_before, new.purge))
+    """Note that the job has runs that have not followed. `stops`: none of them is claimed before they have."""
+    db.execute(_SQL["note"], (job_id.bytes, new.since + BATCH_SPREAD, stops, new.drop_before, new.purge))
 
 
 def forget(db: Connection, job_id: JobId) -> None:
@@ -60,7 +60,7 @@ def forget(db: Connection, job_id: JobId) -> None:
 
 
 def next_bite(db: Connection, pieces: Partitions, job_id: JobId, now: Instant) -> Bite:
-    """Of a job that is unfinished: as it is now. A one-shot's runs follow nothing but its cancel."""
+    """Take one bite of an unfinished job, in its current state. A one-shot's runs follow only its cancel."""
     note = noted(db, job_id)
     if note is None:
         return Bite()
@@ -85,7 +85,7 @@ def cancel_some(db: Connection, pieces: Partitions, job_id: JobId, now: Instant)
 
 
 def walk(db: Connection, job_id: JobId, after: bytes = b"") -> list[WaitingRun]:
-    """Waiting runs of a recurring job after that one, up to a bite. None is left out for being held or not."""
+    """Return waiting runs of a recurring job after that one, up to one bite, held or not."""
     return [
         WaitingRun(
             RunId(UUID(bytes=run_id)),
@@ -110,7 +110,7 @@ def hold_or_release_some(db: Connection, job: Job, runs: Sequence[WaitingRun], s
 
 
 def _follow(db: Connection, job: Job, class_id: ClassId, note: Note, now: Instant) -> bool:
-    """Whether there were no more."""
+    """Let one bite of runs follow; return whether it was the last."""
     runs, touched = walk(db, job.job_id, note.reached), TouchedLanes()
     outdated = [run for run in runs if is_outdated(job, run, note.drop_before)]
     tokens = withdraw(db, [run.run_id.bytes for run in outdated], touched)
@@ -129,13 +129,13 @@ def _follow(db: Connection, job: Job, class_id: ClassId, note: Note, now: Instan
 
 
 def reach(db: Connection, job_id: JobId, last: WaitingRun) -> None:
-    """Of a job that is noted: its runs up to this one have followed."""
+    """Record for a noted job that its runs up to this one have followed."""
     db.execute("update unfinished set run_id = ? where job_id = ?", (last.run_id.bytes, job_id.bytes))
 
 
 def withdraw(db: Connection, run_ids: list[bytes], touched: TouchedLanes) -> dict[bytes, int]:
-    """Take waiting runs away as if they had never been, but for the counters and their tokens: one that is added again
-    goes on from there, or an older attempt's word would count for it.
+    """Delete waiting runs as if they had never existed, except for the counters and their tokens: a run that is added
+    again continues its token, to fence older attempts.
     """
     if not run_ids:
         return {}
@@ -150,7 +150,7 @@ def withdraw(db: Connection, run_ids: list[bytes], touched: TouchedLanes) -> dic
 
 
 def hold_or_release(db: Connection, run_ids: list[bytes], touched: TouchedLanes, *, pause: bool) -> None:
-    """Their lanes are tended by the caller."""
+    """Hold or release runs. The caller tends their lanes."""
     for _, _, lane, gate in fetch(db, _SQL["members"], (rows.blobs(run_ids),)) if run_ids else ():
         touched.free(lane, gate)
     asked = [(run_id,) for run_id in run_ids]

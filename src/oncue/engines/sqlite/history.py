@@ -1,4 +1,4 @@
-"""What happened, and what is left of it."""
+"""One run and what happened to it; dead letters, logs and sums."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from oncue.settings import Settings
 
 _SQL = statements("oncue.engines.sqlite")
 COUNTED = frozenset[str](Count)
-# As the indexes have it: who was let in may be paused between two attempts, and whoever it is may wait for its rate.
+# As the indexes have it: an admitted run may be paused between two attempts, and any run may wait for its rate.
 _IN_LANE, _IN_GATE = Held.LANE | Held.PAUSED, Held.LANE | Held.GATE | Held.PAUSED
 _LANE = {
     "lane": "lane",
@@ -127,5 +127,5 @@ def _standing_behind(db: Connection, run: RunView, names: dict[str, str]) -> Run
 
 
 def _take_off(db: Connection, uid: UserNumber | None, run_id: RunId) -> bool:
-    """Off the dead letters; False if it was not there."""
+    """Remove a run from the dead letters; return False if it was not there."""
     return first(db, _SQL["take_off"], (run_id.bytes, uid)) is not None

@@ -1,4 +1,4 @@
-"""Idempotency keys, in two generations that take turns: each is emptied whole when its time is over."""
+"""Idempotency keys, in two generations that take turns: each is emptied as a whole when its time is over."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SqliteIdempotency:
 
 
 def by_key(db: Connection, new: NewJob, taken: dict[StoredKey, Kept]) -> Creation:
-    """What a job comes to by its key. One that is new is noted in `taken`, for those after it in the batch."""
+    """Return the outcome of a job by its key. A new key is noted in `taken`, for later jobs of the batch."""
     if new.idempotency_key is None:
         return creation(new, None)
     key = (new.job.uid, new.idempotency_key.key_hash)
@@ -43,7 +43,7 @@ def by_key(db: Connection, new: NewJob, taken: dict[StoredKey, Kept]) -> Creatio
 
 
 def keep(db: Connection, stored: Iterable[NewJob]) -> None:
-    """The keys of jobs that were stored, for those who repeat them."""
+    """Store the keys of stored jobs, for repeats."""
     keyed = [(job.job.uid, job.idempotency_key, job.job.job_id) for job in stored if job.idempotency_key is not None]
     if keyed:
         _add(db, keyed)
@@ -62,7 +62,7 @@ def _reserve(db: Connection, uid: UserNumber, idempotency_key: IdempotencyKey, m
 def turn(db: Connection, now: Instant, keep: Duration) -> None:
     """Empty the older generation and make it the current one, if the current one is old enough."""
     [(current, since)] = fetch(db, "select current, since from repeats_turn")
-    if since > now:  # by a clock that was ahead: it would be long until the next turn
+    if since > now:  # by a clock that was ahead: the next switch would be far away
         db.execute("update repeats_turn set since = ?", (now,))
     elif now - since >= keep:
         db.execute(f"delete from repeats_{1 - current}")

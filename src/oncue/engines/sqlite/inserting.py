@@ -1,4 +1,4 @@
-"""Writing and removing many rows at once, for every verb that adds or ends runs."""
+"""Batch inserts and deletes, for every verb that adds or ends runs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from oncue.engines.sqlite.counting import Counted, count
 from oncue.engines.sqlite.store import Connection
 from oncue.engines.touched import TouchedLanes
 
-# Measured: ten rows a statement are a third faster than one; and a hundred keys listed one by one are removed in half
-# the time of an array, which SQLite would first copy into a table of its own.
+# Measured: ten rows a statement are a third faster than one; and a hundred keys listed one by one are deleted in half
+# the time of an array, which SQLite would first copy into a temporary table.
 ROWS_AT_A_TIME = 10
 KEYS_AT_A_TIME = (100, 10, 1)
 NO_TOKENS: Mapping[bytes, int] = {}
@@ -35,7 +35,7 @@ def insert_many(db: Connection, table: str, columns: Sequence[str], records: Seq
 
 @cache
 def _insert(table: str, columns: tuple[str, ...], times: int) -> str:
-    """`or fail` keeps no copy of the pages it changes: a failure undoes the whole transaction anyway."""
+    """Insert rows. `or fail` copies no pages that it changes: a failure rolls back the whole transaction anyway."""
     row = f"({','.join('?' * len(columns))})"
     return f"insert or fail into {table} ({','.join(columns)}) values {','.join([row] * times)}"
 
@@ -43,7 +43,7 @@ def _insert(table: str, columns: tuple[str, ...], times: int) -> str:
 def delete_many(
     db: Connection, table: str, run_ids: Sequence[bytes], guard: str = "", given: tuple[Any, ...] = ()
 ) -> int:
-    """Remove these, those that pass the guard; how many did."""
+    """Delete those of these rows that pass the guard; return how many did."""
     done = removed = 0
     for size in KEYS_AT_A_TIME:
         statement = f"delete from {table} where {guard}run_id in ({','.join('?' * size)})"
@@ -62,7 +62,7 @@ def insert_runs(
 ) -> None:
     """Add runs with their names, count them, and note the lanes that have to be tended before the transaction ends.
 
-    `tokens`: of those that were here before.
+    `tokens`: of runs that existed before.
     """
     tally: Counted = Tally()
     records = []

@@ -1,4 +1,4 @@
-"""Definitions: creating, reading, changing and ending jobs."""
+"""Definitions: creating, reading, changing and cancelling jobs."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class SqliteJobs:
     def _cancel(
         self, db: Connection, uid: UserNumber | None, job_id: JobId, now: Instant
     ) -> tuple[Bite, State | None] | None:
-        """The first bite, and how a one-shot had ended."""
+        """Take the first bite; also return how a one-shot had ended."""
         snapshot = _read(db, uid, job_id)
         if snapshot is None:
             return None
@@ -126,7 +126,7 @@ def _create(
 ) -> list[Creation]:
     answers = _answers(db, new)
     if whole and any(answer.outcome is not Created.NEW for answer in answers):
-        return answers  # a repeat is one, whatever else would be in its way by now
+        return answers  # a repeat stays a repeat, whatever else would block it by now
     admission, bounds = admit_counted(db, new, answers, _holders(db, first_with_each(new, answers)))
     answers = admission.answers
     fresh = [job for job, answer in zip(new, answers, strict=True) if answer.outcome is Created.NEW]
@@ -152,9 +152,9 @@ def _create(
 
 
 def _answers(db: Connection, new: Sequence[NewJob]) -> list[Creation]:
-    """What each would come to, those before it in the batch included. Nothing is written yet.
+    """Return what each job would come to, given those before it in the batch. Writes nothing yet.
 
-    What an earlier call made whose answer was lost is looked for whatever became of it; no job ended before its id.
+    A job that an earlier call created whose answer was lost is found in any state; no job ended before its id.
     """
     job_ids = [job.job.job_id for job in new]
     there = existing(db, [job_id.bytes for job_id in job_ids], min(map(created_at, job_ids), default=Instant(0)))
@@ -170,7 +170,7 @@ def _answers(db: Connection, new: Sequence[NewJob]) -> list[Creation]:
 
 
 def _holders(db: Connection, wanted: Iterable[StableKey]) -> dict[StableKey, JobId]:
-    """Which of these keys a job has that has not ended."""
+    """Return which of these keys belong to an active or paused job."""
     held = [(key, first(db, _SQL["key_holder"], key)) for key in wanted]
     return {
         key: JobId(UUID(bytes=row[0]))
@@ -213,7 +213,7 @@ def _read(db: Connection, uid: UserNumber | None, job_id: JobId) -> Snapshot | N
 def _apply(
     db: Connection, change: JobChange, now: Instant, quota: Quota | None, most_classes: int
 ) -> tuple[bool, bool]:
-    """Guards first: when one fails, nothing has been written. Whether it was, and whether runs are left to follow."""
+    """Check guards first: when one fails, nothing is written. Returns whether it wrote, and if runs must follow."""
     if not (_definition_as_read(db, change) and _runs_as_read(db, change)):
         return False, False
     there = existing(db, [run.run_id.bytes for run in change.add]) if change.add else set()
@@ -241,8 +241,8 @@ def _apply(
 
 
 def _first_bite(db: Connection, change: JobChange, now: Instant) -> bool:
-    """Whether all its runs follow by that. If some are left of an act before this one, all is for later: they follow
-    both.
+    """Return whether all runs follow in this bite. If an earlier change left runs, all is done later: those runs follow
+    both changes.
     """
     if change.job is None or not (change.pauses_or_resumes or change.crowded):
         return True
@@ -270,7 +270,7 @@ def _definition_as_read(db: Connection, change: JobChange) -> bool:
 
 
 def _one_shot_as_read(db: Connection, change: JobChange) -> bool:
-    """What was read may have been recurring: then there was a floor, and runs have no definition of their own."""
+    """Guard a one-shot. It may have been read as recurring: with a floor, and with runs without a definition."""
     if change.expect_floor is not None or any(run.spec is None for run in change.add):
         return False
     row = find_one_shot(db, change.job_id.bytes)
@@ -278,7 +278,7 @@ def _one_shot_as_read(db: Connection, change: JobChange) -> bool:
 
 
 def _runs_as_read(db: Connection, change: JobChange) -> bool:
-    """Each is still waiting, and those to be withdrawn untried and of the version that was read."""
+    """Check that each run still waits, and that those to withdraw have no attempt and the version that was read."""
     for run_id in (*change.withdraw, *change.hold, *change.release):
         row = first(db, _SQL["guard_run"], (run_id.bytes, change.uid))
         if row is None or (run_id in change.withdraw and not (row[0] <= change.expect_version and row[1] == 0)):
@@ -287,7 +287,7 @@ def _runs_as_read(db: Connection, change: JobChange) -> bool:
 
 
 def _put_definition(db: Connection, change: JobChange, job: Job, now: Instant) -> None:
-    """The new definition; the old one stays for the runs that started with it."""
+    """Write the new definition; the old one stays for the runs that started with it."""
     if job.version > change.expect_version:
         db.execute(_SQL["keep_version"], (now, job.job_id.bytes))
     db.execute(_SQL["put_job"], rows.job_row(job, change.class_id))
@@ -295,7 +295,7 @@ def _put_definition(db: Connection, change: JobChange, job: Job, now: Instant) -
 
 
 def _add(db: Connection, runs: Sequence[NewRun], tokens: Mapping[bytes, int], touched: TouchedLanes) -> None:
-    """One that exists already, in whatever state, is not added again."""
+    """Add runs, but none that exists already in any state."""
     if runs:
         there = existing(db, [run.run_id.bytes for run in runs])
         fresh = [run for run in runs if run.run_id.bytes not in there]

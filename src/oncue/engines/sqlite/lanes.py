@@ -1,6 +1,6 @@
-"""Tending lanes: whoever adds or frees a member calls this before its transaction ends.
+"""Tending lanes: a transaction that adds or frees a member calls this before it ends.
 
-No locks: the writer is alone. Of a lane only those inside and the first of those in line are read, however long it is.
+No locks: there is one writer. Of a lane only the admitted members and the first in line are read, however long it is.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ def tend(db: Connection, touched: TouchedLanes) -> None:
 
 
 def _widths(db: Connection, gates: Mapping[int, int]) -> dict[int, int]:
-    """The newest definition that adds a member says how wide a gate is; whoever only frees a place reads it."""
+    """Set and return the widths of gates: the newest definition that adds a member sets it; freeing a slot reads it."""
     db.executemany(_SQL["set_width"], [(gate, width) for gate, width in gates.items() if width])
     known = dict(db.execute(_SQL["widths"], (_numbers(gates),)))
     return {gate: known.get(gate, 1) for gate in gates}
 
 
 def _tend(db: Connection, widths: Mapping[int, int], kind: _Kind, touched: TouchedLanes) -> list[_Member]:
-    """Let in as many as there are places, in order; those let in before their turn go back. Returns who moved."""
+    """Admit as many as there are free slots, in order; send back those admitted too early. Returns the moved runs."""
     free = dict(widths)
     members: dict[int, list[_Member]] = defaultdict(list)
     for lane, run_id, wanted, gate, pinned in fetch(db, kind.inside, (_numbers(widths),)):

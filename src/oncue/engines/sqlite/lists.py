@@ -1,6 +1,6 @@
-"""Listings. Each page reads a bounded number of rows; a filtered one may be short while its mark says there is more.
+"""Lists. Each page reads a bounded number of rows; a filtered page may be short while its token says there is more.
 
-A listing is a walk over rows in order, each with its place; it begins after the place that the mark names.
+A list is a walk over rows in order, each with its position; it begins after the position in the token.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from oncue.engines.sqlite.store import Connection, Store, fetch, first, stream
 from oncue.engines.stored import STATUSES
 
 _SQL = statements("oncue.engines.sqlite")
-SCAN = 2_000  # most rows of an index that one page looks at
-FEW = 5_000  # runs of one user: so many are read and sorted in a few milliseconds
+SCAN = 2_000  # most rows of an index that one page reads
+SORTED_AT_ONCE = 5_000  # runs of one user: up to this many are read and sorted in a few milliseconds
 FIRST, LAST = bytes(16), b"\xff" * 16
 BEGINNING = -NEVER
 BEING_STOPPED = "job_id in (select run_id from running where cancel_at is not null) and "
-NO_JOB: rows.Row = (None,) * 11  # what matches no query: its job is gone
+NO_JOB: rows.Row = (None,) * 11  # matches no query: its job is gone
 
 T = TypeVar("T")
 Place = tuple[str, int, bytes]
@@ -83,7 +83,7 @@ def list_jobs(db: Connection, query: JobQuery) -> Page[JobRow]:
 
 
 def list_runs(db: Connection, query: RunQuery) -> Page[RunView]:
-    """Part after part: running, waiting, ended."""
+    """List in parts: running, waiting, ended."""
     part, at, last = _after(query, tuple[Part, int, bytes], ("running", 0, FIRST))
     walks: list[Walk] = []
     for current in _PARTS[_PARTS.index(part) :]:
@@ -115,7 +115,7 @@ def _chosen(db: Connection, task: str | None, queue: str | None) -> Collection[i
 
 
 def _uids(db: Connection, uid: int | None) -> list[int]:
-    """One user, or all: each is walked by its own index, and the walks are merged."""
+    """Return one user, or all: each is read by its own index, and the walks are merged."""
     return [uid] if uid is not None else [found for (found,) in fetch(db, "select uid from users")]
 
 
@@ -140,7 +140,7 @@ def _after(query: JobQuery | RunQuery, shape: type[T], start: T) -> T:
 
 
 def _live_jobs(db: Connection, query: JobQuery, last: bytes) -> Walk:
-    """Recurring jobs in whatever state, and one-shots that have not ended; newest first."""
+    """Walk through recurring jobs in any state, and one-shots that have not ended; newest first."""
     given = {"uid": query.uid, "name": query.name, "last": last}
     who = "" if query.uid is None else "uid = :uid and " if query.name is None else "uid = :uid and name = :name and "
     streams = [stream(db, _SQL["list_recurring"].format(who=who), given)]
@@ -152,7 +152,7 @@ def _live_jobs(db: Connection, query: JobQuery, last: bytes) -> Walk:
 
 
 def _ended_jobs(db: Connection, query: JobQuery, at: int, last: bytes) -> Walk:
-    """One-shots that ended, newest end first."""
+    """Walk through one-shots that ended, newest end first."""
     if query.status in (JobStatus.ACTIVE, JobStatus.PAUSED):
         return
     narrowed = "" if query.name is None else "and name = :name "
@@ -174,14 +174,14 @@ def _tagged_jobs(db: Connection, query: JobQuery, last: bytes) -> Walk:
 
 
 def find_one_shot(db: Connection, job_id: bytes) -> tuple[Any, ...] | None:
-    """In whatever state. None also if the run with this id is not a job."""
+    """Return a job in any state. None also if the run with this id is not a job."""
     row = first(db, _SQL["one_shot"], (job_id,))
     row = row or find_ended(db, UUID(bytes=job_id), _SQL["find_ended_job"])
     return None if row is None or row[8] is None else row
 
 
 def _jobs_in_window(db: Connection, query: JobQuery, at: int, last: bytes) -> Walk:
-    """In order of the next run."""
+    """Walk through jobs in order of the next run."""
     given = {
         "uid": query.uid,
         "start": at if query.next_from is None else max(at, query.next_from),
@@ -196,8 +196,11 @@ def _jobs_in_window(db: Connection, query: JobQuery, at: int, last: bytes) -> Wa
 
 
 def _one_shots_in_window(db: Connection, given: dict[str, Any]) -> Iterator[rows.Row]:
-    """A user's few runs are read and sorted; many, or everybody's, are found in the order in which they are due."""
-    if given["uid"] is not None and len(fetch(db, _SQL["some_run_ids"], (given["uid"], FEW + 1))) <= FEW:
+    """Read and sort the runs of a user who has few; find those of a user with many, or of all users, by due."""
+    if (
+        given["uid"] is not None
+        and len(fetch(db, _SQL["some_run_ids"], (given["uid"], SORTED_AT_ONCE + 1))) <= SORTED_AT_ONCE
+    ):
         return iter(sorted(fetch(db, _SQL["few_in_window"], given), key=_by_next))
     who = "" if given["uid"] is None else "and r.uid = :uid "
     by_class = _SQL["due_in_window"].format(who=who)
@@ -234,7 +237,7 @@ _STATES: dict[Part, set[State]] = {
 }
 
 
-# The runs of a job: the one that is the job, and those that have an index for it.
+# The runs of a job: the run that is the job, and those that an index finds by their job.
 _OF_JOB = ("run_id = ?1", "job_id = ?1 and job_id <> run_id")
 
 
@@ -283,9 +286,9 @@ def list_recent(db: Connection, uid: UserNumber | None, since: Instant, limit: i
 
 
 def runs_of(db: Connection, job_id: JobId) -> list[rows.Row]:
-    """run_id, wanted, nominal, origin, held, token, tries, running: of its runs that have not ended, in order.
+    """Return run_id, wanted, nominal, origin, held, token, tries, running: of its runs that have not ended, in order.
 
-    Of more than a snapshot holds only the first are read.
+    Reads only as many as a snapshot holds.
     """
     return fetch(db, _SQL["runs_of_job"], (job_id.bytes, MOST_READ + 1))
 

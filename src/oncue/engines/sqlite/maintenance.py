@@ -1,6 +1,6 @@
-"""Keeping the store small: making room for history, dropping what is old, forgetting what nothing refers to.
+"""Keeps the database small: creates partitions of history, drops old ones, deletes rows to which nothing refers.
 
-Parts of their own, each in bites: nobody waits long for their turn to write, and no part keeps another from being done.
+Separate parts, each in bites: no write waits long for its turn, and no part blocks another.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class SqliteMaintenance:
         self._classes = Walk()
 
     async def roll_up(self, limit: int = ROLLED_UP_AT_ONCE) -> int:
-        return 0  # counts are exact as they are written
+        return 0  # the sums are exact as they are written
 
     async def tended(self, now: Instant, step: Duration) -> Instant:
         [(at,)] = await self._store.write(lambda db: fetch(db, _SQL["tended"], (now, step)))
         return Instant(at)
 
     async def maintain(self, now: Instant, keep: Duration) -> int:
-        """Whatever refers to history only now and then is looked at after a drop."""
+        """Do all parts. A walk over rows that mostly history refers to starts only after a drop."""
         cutoff = Instant(now - keep)
         self._dropped = 0
         settings = self._settings
@@ -96,7 +96,7 @@ class SqliteMaintenance:
         await in_bites(lambda: self._store.write(forget))
 
     async def _drop_dead_letters(self, now: Instant) -> None:
-        """Those that nobody has dealt with for too long; and the oldest of whoever has too many."""
+        """Discard dead letters that are too old; and the oldest of each user who has too many."""
         before = Instant(now - self._settings.keep_dead_letters)
         await in_bites(lambda: self._store.write(partial(_drop_old, before, now)))
         await self._dead.go(0, partial(self._drop_too_many, now))
@@ -136,7 +136,7 @@ class SqliteMaintenance:
 
 
 def _oldest(cutoff: Instant) -> bytes:
-    """The first id that somebody could have made then."""
+    """Return the smallest id that could have been generated at that instant."""
     return uuid7(max(cutoff, Instant(0)), bytes(10)).bytes
 
 
@@ -156,8 +156,8 @@ def _drop_rest(newest: rows.Row, now: Instant, db: Connection) -> int:
 def _forget_keys(
     oldest: bytes, goes: Sequence[str], known: bytes, after: tuple[int, str], db: Connection
 ) -> tuple[int, str] | None:
-    """Whoever puts a job that was cancelled again makes it anew, and needs no key for that; one that was put and has
-    finished must not run twice, as long as it is known at all.
+    """Delete stable keys. Putting a cancelled job again creates it again and needs no key; a job that was put and has
+    finished must not run twice, as long as it is remembered at all.
     """
     some = "select uid, key, job_id, definition from job_keys where (uid, key) > (?, ?) order by uid, key limit ?"
     found = fetch(db, some, (*after, BITE))
@@ -180,7 +180,7 @@ def _forget_keys(
 
 
 def _forget_jobs(cutoff: Instant, after: bytes, db: Connection) -> bytes | None:
-    """Those of which no run is left. Versions and tags go by themselves; so does a key, unless it is to be known."""
+    """Delete jobs without runs. Versions and tags are deleted separately; so is a key, unless it must be remembered."""
     some = "select job_id, uid, status, updated_at from jobs where job_id > ? order by job_id limit ?"
     found = fetch(db, some, (after, BITE))
     for job_id, uid, status, updated_at in found:
@@ -240,7 +240,7 @@ def _forget_lanes(after: int, db: Connection) -> int | None:
 
 
 def _forget_quotas(after: int, db: Connection) -> int | None:
-    """Counted anew when next needed."""
+    """Delete bounds: the next call that needs one counts again."""
     found = fetch(db, "select uid from quotas where uid > ? order by uid limit ?", (after, BITE))
     db.executemany("delete from quotas where uid = ?", found)
     return int(found[-1][0]) if found else None

@@ -1,6 +1,6 @@
-"""Meters, which space out starts: whoever lets a run wait for its rate says so before its transaction ends.
+"""Meters, which space out starts: a transaction that makes a run wait for its rate says so here before it ends.
 
-No locks: the writer is alone.
+No locks: there is one writer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SQL = statements("oncue.engines.sqlite")
 
 
 def expect(db: Connection, touched: TouchedLanes) -> None:
-    """The newest definitions, and when there is something to grant."""
+    """Write the newest definitions of meters, and when each has something to grant."""
     for key, due in touched.meters.items():
         meter = touched.rates.get(key)
         if meter is None:
@@ -41,7 +41,7 @@ def expect(db: Connection, touched: TouchedLanes) -> None:
 
 
 def permit(db: Connection, until: Instant, limit: int, now: Instant) -> list[Instant]:
-    """When those that were given a start are due."""
+    """Grant starts; return the dues of their runs."""
     due: list[Instant] = []
     for key, starts, per, check_at, count in fetch(db, _SQL["take_meters"], (until, limit, now)):
         if len(due) == limit:
@@ -71,7 +71,7 @@ def _grant(
 
 
 def _forget(db: Connection, meter: RateBucket, check_at: Instant, now: Instant) -> int:
-    """If it is time to look, starts that nobody makes use of; then those that count no longer. How many."""
+    """Take back unused starts if their check is due; then delete those that no longer count. Returns how many."""
     gone, since = 0, unchecked_since(check_at)
     if check_at <= now and fetch(db, _SQL["unused"], (meter.key, since, now - UNUSED_AFTER)):
         gone = _take_back(db, meter.key, since)
@@ -89,7 +89,7 @@ def _take_back(db: Connection, meter: LaneKey, since: Instant) -> int:
 
 
 def recall(db: Connection, until: Instant, now: Instant) -> int:
-    """Starts given for later than that; how many. Whoever looks next works out anew what there is to grant."""
+    """Correct starts granted for later than `until`; return how many. The next pass computes again what to grant."""
     recalled = 0
     for (key,) in fetch(db, "select distinct meter from grants where at > ?", (until,)):
         gone = _take_back(db, key, Instant(until + 1))
@@ -100,7 +100,7 @@ def recall(db: Connection, until: Instant, now: Instant) -> int:
 
 
 def forget_empty(now: Instant, after: int, db: Connection) -> int | None:
-    """Of a bite of them, those without a run, once their grants no longer count."""
+    """Delete meters of one bite without a run, once their grants no longer count."""
     some = fetch(db, "select meter from meters where meter > ? order by meter limit ?", (after, BITE))
     if not some:
         return None

@@ -1,4 +1,4 @@
-"""The schema, brought up to date in the writer's turn: any number of processes may start at once."""
+"""Brings the schema up to date in the writer's turn: any number of processes may start at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from oncue.engines.sqlite.store import Connection, Store, fetch
 
 
 async def migrate(store: Store, timeout: Duration) -> tuple[int, int]:
-    """The version it was at, and the one it is at now. Where nothing is to be done, nothing is written."""
+    """Return the version before and the version now. If the schema is up to date, this writes nothing."""
     known = migrations("oncue.engines.sqlite")
 
     def bring_up_to_date(db: Connection) -> tuple[Schema, Schema]:
@@ -31,7 +31,7 @@ async def migrate(store: Store, timeout: Duration) -> tuple[int, int]:
 
 
 def _found(db: Connection) -> Schema:
-    """Version 0.1.0 knows `user_version` only, and compares itself with that."""
+    """Read the schema. Version 0.1.0 knows `user_version` only, and compares itself with that."""
     level: int = db.pragma("user_version")
     if not fetch(db, "select 1 from sqlite_master where name = 'oncue_migrations'"):
         return Schema(frozenset(range(1, level + 1)), level)
@@ -39,7 +39,7 @@ def _found(db: Connection) -> Schema:
 
 
 def _make_room(db: Connection, found: Schema) -> None:
-    """To keep account of migrations in."""
+    """Create the table that records migrations."""
     db.execute("create table if not exists oncue_migrations (number integer primary key)")
     db.executemany(
         "insert or ignore into oncue_migrations (number) values (?)", [(number,) for number in found.applied]

@@ -1,4 +1,4 @@
-"""Pieces of history: a table for each stretch of time, made when first needed and dropped whole."""
+"""Partitions of history: a table for each time range, created when first needed and dropped as a whole."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class Piece(NamedTuple):
 
 
 def pieces(db: Connection, since: int = 0) -> list[Piece]:
-    """Newest first; those that ended before `since` are left out."""
+    """Return partitions, newest first, without those that ended before `since`."""
     found = db.execute("select name, from_at, until_at from pieces where until_at > ? order by from_at desc", (since,))
     return [Piece(*row) for row in found]
 
 
 class Partitions:
-    """Knows how wide a new piece is. Which there are is read anew each time: another process may make or drop some."""
+    """Knows how wide a new partition is. The list is read each time: another process may create or drop some."""
 
     def __init__(self, width: Duration) -> None:
         self._width = width
 
     def ensure(self, db: Connection, at: int) -> str:
-        """The piece for this instant. Adjoining pieces may differ in width: the setting may have changed."""
+        """Return the partition for this instant. Adjacent ones may differ in width: the setting may have changed."""
         for (name,) in fetch(db, "select name from pieces where from_at <= ?1 and until_at > ?1", (at,)):
             return str(name)
         start, end = at // self._width * self._width, (at // self._width + 1) * self._width
@@ -71,7 +71,7 @@ class Partitions:
 
 
 async def drop_before(store: Store, cutoff: Instant, timeout: Duration) -> int:
-    """Drop every piece that ended before `cutoff`, each in a turn of its own; how many."""
+    """Drop every partition that ended before `cutoff`, each in its own turn of the writer; return how many."""
 
     def drop_oldest(db: Connection) -> bool:
         gone = [piece for piece in pieces(db) if piece.until_at <= cutoff][-1:]
@@ -87,9 +87,9 @@ async def drop_before(store: Store, cutoff: Instant, timeout: Duration) -> int:
 
 
 def find_ended(db: Connection, run_id: UUID, statement: str) -> tuple[Any, ...] | None:
-    """An ended run, wherever it is kept; `statement` has a place for the {table}.
+    """Find an ended run in any partition; `statement` has a placeholder {table}.
 
-    It nearly always ended at or soon after the time in its id, and never long before: pieces from there on come first.
+    A run nearly always ended at or soon after the time in its id, and never long before: the search begins there.
     """
     made, found = created_at(run_id), pieces(db)
     after = [piece.name for piece in reversed(found) if piece.until_at > made]
@@ -102,7 +102,7 @@ def find_ended(db: Connection, run_id: UUID, statement: str) -> tuple[Any, ...] 
 
 
 def existing(db: Connection, run_ids: Sequence[bytes], since: int = 0) -> set[bytes]:
-    """Which of these are runs in whatever state, or jobs. `since`: none of them can have ended before."""
+    """Return which of these are runs in any state, or jobs. `since`: none of them can have ended before."""
     if not run_ids:
         return set()
     asked = (rows.blobs(run_ids),)

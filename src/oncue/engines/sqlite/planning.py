@@ -1,4 +1,4 @@
-"""Occurrences into runs. No scheduler is special: each takes what is due in its turn to write."""
+"""Turns occurrences into runs. There is no leader: each scheduler takes due jobs in its turn to write."""
 
 from __future__ import annotations
 
@@ -92,20 +92,20 @@ class SqlitePlanning:
 
 
 def _next_grant(db: Connection) -> tuple[Instant, Instant]:
-    """When there may be something to grant, and something to check."""
+    """Return when there may be starts to grant, and when starts to check."""
     [(next_at, check_at)] = fetch(db, _SQL["next_grant"], (NEVER,))
     return next_at, check_at
 
 
 def _newer_rules(db: Connection, rules: str, now: Instant) -> str | None:
-    """Says which rules we go by; the newest that somebody else goes by, if they are newer."""
+    """Write which rules we use; return the newest rules of another scheduler, if they are newer."""
     db.execute(_SQL["say_rules"], (rules, now, SAID_EVERY))
     newer: str | None = fetch(db, _SQL["newer_rules"], (rules, now, FORGOTTEN_AFTER))[0][0]
     return newer
 
 
 def _take(db: Connection, since: Instant, until: Instant, limit: int, rules: str, newer: str | None) -> list[rows.Row]:
-    """Due ones first, then those whose cursor was made by other rules."""
+    """Take due jobs first, then those whose cursor other rules computed."""
     due = fetch(db, _SQL["plan_take"], (since, until, limit, newer is None))
     if newer is not None or len(due) == limit:
         return due
@@ -113,7 +113,7 @@ def _take(db: Connection, since: Instant, until: Instant, limit: int, rules: str
 
 
 def _write(db: Connection, plans: Sequence[Plan], now: Instant) -> None:
-    """Runs, cursors and ledger. A run that is there already stays as it is: an edit may have made it."""
+    """Write runs, cursors and ledger. A run that exists already stays as it is: an edit may have created it."""
     touched = TouchedLanes()
     runs = {run.run_id.bytes: run for made in plans for run in made.runs}
     if runs:
@@ -140,7 +140,7 @@ def _withdraw(db: Connection, withdrawals: Sequence[Withdrawal], now: Instant) -
     asked = {withdrawal.run_id.bytes: withdrawal for withdrawal in withdrawals}
     if not asked:
         return frozenset()
-    let_in = rows.blobs([b"", *(run_id for run_id, one in asked.items() if one.let_in)])  # at least one, nobody's
+    let_in = rows.blobs([b"", *(run_id for run_id, one in asked.items() if one.let_in)])  # at least one: no run's id
     held = [run_id for (run_id,) in fetch(db, _SQL["still_held"], (rows.blobs(asked), let_in))]
     if not held:
         return frozenset()
@@ -158,13 +158,13 @@ def _due_job(row: rows.Row) -> DueJob:
 
 
 def _overdue(db: Connection, limit: int, now: Instant) -> list[HeldRun]:
-    """Each with whoever of its job its lane has let in, which is found by the lane: it has one inside."""
+    """Pair each with the run of its job that its lane has admitted, found by the lane: that has one member inside."""
     found = fetch(db, _SQL["overdue"], (now, limit))
     if not found:
         return []
     lanes = apsw.carray(array("q", {row[-1] for row in found}))
     inside = {(lane, job_id): (*one, begun) for lane, job_id, *one, begun in fetch(db, _SQL["inside"], (lanes,))}
-    return readable(found, partial(_held_run, inside))[0]  # what cannot be read waits its turn
+    return readable(found, partial(_held_run, inside))[0]  # runs that cannot be decoded stay in the queue
 
 
 def _held_run(inside: dict[tuple[int, bytes], tuple[Any, ...]], row: rows.Row) -> HeldRun:

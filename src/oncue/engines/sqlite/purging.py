@@ -1,4 +1,4 @@
-"""Deleting what there is of a job that has ended."""
+"""Deletes everything of a job that has ended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SQL = statements("oncue.engines.sqlite")
 
 
 def purge(db: Connection, job_id: JobId, limit: int) -> int:
-    """Some of it; how much."""
+    """Delete a part; return how much."""
     uid = _owner_of_ended(db, job_id)
     if uid is None or first(db, _SQL["runs_of_job"], (job_id.bytes, 1)) is not None:
         return 0
@@ -27,13 +27,13 @@ def purge(db: Connection, job_id: JobId, limit: int) -> int:
 
 
 def _owner_of_ended(db: Connection, job_id: JobId) -> int | None:
-    """Whose it is, if it is there and has ended."""
+    """Return the owner of a job that exists and has ended."""
     row = first(db, "select * from recurring_jobs where job_id = ?", (job_id.bytes,)) or find_one_shot(db, job_id.bytes)
     return None if row is None or STATUSES[row[3]] not in ENDED else row[1]
 
 
 def _purge_runs(db: Connection, uid: int, job_id: JobId, limit: int) -> int:
-    """But that of a one-shot, which is its definition. In `dead` no index knows the job, but its user's."""
+    """Delete runs, except a one-shot's own, which is its definition. In `dead` no index has the job, only its user."""
     gone = 0
     for table, whose in (*((piece.name, "") for piece in pieces(db)), ("dead", "uid = ?3 and ")):
         if gone == limit:

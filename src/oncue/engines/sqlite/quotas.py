@@ -1,4 +1,4 @@
-"""How much users may have: a bound for each, and counting. There is one writer: nobody else adds meanwhile."""
+"""Quotas: a bound per user, and counting. There is one writer: no other transaction adds meanwhile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Bounds = dict[UserNumber, Usage]
 def admit_counted(
     db: Connection, new: Sequence[NewJob], answers: Sequence[Creation], holders: Mapping[StableKey, JobId]
 ) -> tuple[Admission, Bounds]:
-    """As `admit` does, but nobody is refused by a bound alone; with the bounds as they are if that is done."""
+    """Admit like `admit`, but refuse no user by a bound alone; also return the bounds as they are after that."""
     quotas = quotas_of(new)
     bounds = {uid: _bound(db, uid) for uid in quotas}
     admission = admit(new, answers, holders, bounds)
@@ -36,7 +36,7 @@ def put_bounds(db: Connection, bounds: Bounds) -> None:
 
 
 def grow(db: Connection, uid: UserNumber, more: Usage, quota: Quota | None) -> None:
-    """QuotaExceeded: there is no room for what is added to a payload, or for more runs."""
+    """Raise the bound. QuotaExceeded: no capacity for the larger payload, or for more runs."""
     if quota is None or more == Usage():
         return
     bound = _bound(db, uid)

@@ -1,4 +1,4 @@
-"""Why a file cannot be used, in words for whoever runs oncue: not the driver's names for it."""
+"""Why a file cannot be used, in words for operators instead of the driver's names."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import apsw
 from oncue.domain.errors import StoreRefused
 from oncue.engines.reasons import Kinds, worded
 
-# It can be used, and will not have what it was given: half a surrogate pair, a number that does not fit.
+# The file is usable, but refuses the data: half a surrogate pair, a number out of range.
 REFUSED = (apsw.TooBigError, UnicodeEncodeError, OverflowError)
 
 
 class Moved(OSError):
-    """There is no file of this name any more, or it is another one."""
+    """The file with this name no longer exists, or is another file."""
 
 
-# The first that fits.
+# The first match counts.
 _WORDS: tuple[tuple[Kinds, str], ...] = (
     ((apsw.BusyError, apsw.LockedError, TimeoutError), "another program has it locked"),
     (apsw.InterruptError, "no answer in time"),
@@ -29,12 +29,12 @@ _WORDS: tuple[tuple[Kinds, str], ...] = (
 
 
 def reason(away: BaseException) -> str:
-    """What an operator can do something about."""
+    """Return what an operator can act on."""
     return worded(away, _WORDS, "it does not read or write", "SQLite says")
 
 
 def refusal(error: BaseException) -> BaseException:
-    """The error that says so, if this is one of those; else itself."""
+    """Return the error that says so, if this is one of those; else the error itself."""
     if not isinstance(error, REFUSED):
         return error
     return StoreRefused(f"SQLite cannot keep this ({type(error).__name__}: {str(error)[:200]})")

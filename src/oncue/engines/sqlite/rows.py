@@ -1,4 +1,4 @@
-"""Rows into domain values and back. The order of columns here is the order in the statements."""
+"""Converts rows to domain values and back. The order of columns here is the order in the statements."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _decode_ids = msgspec.msgpack.Decoder(list[UUID]).decode
 
 
 def ids(column: Sequence[bytes]) -> list[Any]:
-    """Ids from bytes. One decoding of all of them takes a seventh of the time of one UUID after the other."""
+    """Decode ids. Decoding all of them at once takes a seventh of the time of one UUID after the other."""
     return _decode_ids(b"\xdd%b%b" % (len(column).to_bytes(4, "big"), b"".join([b"\xc4\x10" + one for one in column])))
 
 
@@ -54,7 +54,7 @@ def bytes_or_none(identifier: UUID | None) -> bytes | None:
 
 
 def blobs(identifiers: Iterable[bytes]) -> apsw.CArrayBinding:
-    """Ids as one parameter. There must be at least one."""
+    """Encode ids as one parameter. There must be at least one."""
     return apsw.carray(tuple(identifiers))
 
 
@@ -66,7 +66,7 @@ def peeked(found: Sequence[Row]) -> list[Peeked]:
 
 
 def claimed(found: Sequence[Row], known: Mapping[bytes, RunId]) -> list[Claimed]:
-    """Runs just claimed: the columns are the fields of Claimed, in order. `known` are the ids as asked for."""
+    """Decode claimed runs: the columns are the fields of Claimed, in order. `known` are the requested ids."""
     if not found:
         return []
     fields: dict[str, Sequence[Any]] = dict(zip(Claimed.__struct_fields__, zip(*found, strict=True), strict=True))
@@ -84,7 +84,7 @@ def claimed(found: Sequence[Row], known: Mapping[bytes, RunId]) -> list[Claimed]
 
 
 def new_run(run: NewRun, name: str | None, token: int = 0) -> tuple[Any, ...]:
-    """A run to be, as a row of `runs`."""
+    """Return a new run as a row of `runs`."""
     lanes = run.lanes
     return (
         run.run_id.bytes,
@@ -114,7 +114,7 @@ def new_run(run: NewRun, name: str | None, token: int = 0) -> tuple[Any, ...]:
 
 
 def ended(settlements: Iterable[Settlement], worker_id: bytes, *, whole: bool = False) -> list[tuple[Any, ...]]:
-    """Final runs, as rows of history; `whole`: with their definition in any case, as dead letters are kept."""
+    """Return final runs as rows of history; `whole`: always with their definition, as for dead letters."""
     return [
         (
             run_id,
@@ -164,7 +164,7 @@ def job_row(job: Job, class_id: int) -> tuple[Any, ...]:
 
 
 def job(row: Row) -> JobRow:
-    """A job of either kind, as the views and the pieces of history show it."""
+    """Return a job of either kind, from a row of the views or of a partition."""
     job_id, uid, version, status, _, _, made, updated, spec, payload, next_at, *_ = row
     identifier = JobId(UUID(bytes=job_id))
     made = created_at(identifier) if made is None else made
@@ -192,7 +192,7 @@ def tag_rows(uid: int, job_id: JobId, spec: Spec) -> list[tuple[int, str, bytes]
 
 
 def view(row: Row) -> RunView:
-    """A run as any of the reading statements shows it: the columns are the fields of RunView, in order."""
+    """Return a run from a row of any reading statement: the columns are the fields of RunView, in order."""
     values = list(row)
     for i, read in _READ:
         if values[i] is not None:

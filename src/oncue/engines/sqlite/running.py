@@ -1,4 +1,4 @@
-"""The hot path: peek ahead, claim on the instant, settle in batches."""
+"""The hot path: peek ahead, claim at the due instant, settle in batches."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _COUNT = {
     State.CANCELLED: Count.CANCELLED,
     State.EXPIRED: Count.EXPIRED,
 }
-FEW = 2_000  # late runs of a class: so many are read in a few milliseconds
-FEW_CLASSES = 20  # are looked into as quickly as is found out whether anything waits in them
-LOOKS = 1_000  # users that are asked one by one, whether or not they have anything due
+LATE_READ_AT_ONCE = 2_000  # late runs of a class: up to this many are read in a few milliseconds
+FEW_CLASSES = 20  # peeking into this many classes is as fast as finding out which of them have waiting runs
+FAIR_USERS = 1_000  # users that one fair peek checks one by one, with due runs or without
 LONG_AGO = Instant(0)
 _TOKEN = rows.HISTORY.index("token")
 
@@ -120,7 +120,7 @@ class SqliteRunning:
         return await self._store.write(recover_runs)
 
     async def _settle(self, expected: _Outcome) -> Settled:
-        """In the hope that nobody interfered; else the attempt is undone and made again with a closer look."""
+        """Settle as if no other write interfered; otherwise roll back and settle again after reading the runs."""
         try:
             return await self._store.write(lambda db: self._settle_in_turn(db, expected))
         except _InterferedError:
@@ -145,7 +145,7 @@ class SqliteRunning:
 
 
 class _Outcome:
-    """What a batch of settlements comes to, worked out before the writer's turn for the case that nobody interfered."""
+    """The result of a batch of settlements, computed before the writer's turn as if no other write interfered."""
 
     def __init__(
         self,
@@ -159,11 +159,11 @@ class _Outcome:
         self.worker_id = worker_id
         self.settlements = settlements
         self.lost = lost
-        self.cancelled = cancelled  # None: nobody has looked
+        self.cancelled = cancelled  # None: not read
         self.again_counts_as = again_counts_as
         waiting, dead = State.WAITING, State.DEAD
         self.ended = rows.ended([settled for settled in settlements if settled.state is not waiting], worker_id)
-        rate = Held.NO if again_counts_as is None else Held.RATE  # what is handed back keeps the start it was given
+        rate = Held.NO if again_counts_as is None else Held.RATE  # a run returned to the queue keeps its granted start
         self.again = [_again(settled, rate) for settled in settlements if settled.state is waiting]
         self.dead = rows.ended([settled for settled in settlements if settled.state is dead], worker_id, whole=True)
 
@@ -201,7 +201,7 @@ class _Outcome:
         return Settled(lost=frozenset(settled.run.run_id for settled in self.settlements))
 
     def corrected(self, db: Connection) -> _Outcome:
-        """The same batch after a look at who is held with which token, and who is to be cancelled."""
+        """Return the same batch after reading which runs are held with which token, and which have a cancel request."""
         asked = {settled.run.run_id.bytes: settled for settled in self.settlements}
         held = {run_id: rest for run_id, *rest in _fences(db, self.worker_id, list(asked))}
         mine = {run_id: s for run_id, s in asked.items() if run_id in held and held[run_id][0] == s.run.token}
@@ -218,11 +218,11 @@ class _Outcome:
 
 
 class _InterferedError(Exception):
-    """Not all were held with their tokens, or a cancel was asked for: what was written is undone."""
+    """Not all runs were held with their tokens, or a cancel was requested: the writes are rolled back."""
 
 
 def _pass_fence(db: Connection, outcome: _Outcome) -> None:
-    """Out of `running` go those that are there with their token. If any is not, or is to be cancelled, nothing goes."""
+    """Delete runs from `running` by their tokens. If one does not match, or has a cancel request, none is deleted."""
     guard = "worker_id = ? and token = ? and " + ("cancel_at is null and " if outcome.cancelled is None else "")
     for token, run_ids in outcome.by_token().items():
         if delete_many(db, "running", run_ids, guard, (outcome.worker_id, token)) != len(run_ids):
@@ -250,10 +250,10 @@ def _again(settled: Settlement, rate: Held) -> tuple[Any, ...]:
 def _peek_fair(
     classes: Sequence[ClassId], after: UserNumber, users: int, each: int, now: Instant, db: Connection
 ) -> tuple[list[rows.Row], UserNumber | None]:
-    """While few are late, all of them are read; else each user's own are looked at, however many others have."""
+    """Read all late runs while they are few; else a bounded number of each user's own, however many others have."""
     classes = classes if len(classes) <= FEW_CLASSES else worth_a_look(db, classes, LONG_AGO, now)
-    late = [fetch(db, _SQL["peek"], (class_id, LONG_AGO, now, FEW + 1)) for class_id in classes]
-    if any(len(of_class) > FEW for of_class in late):
+    late = [fetch(db, _SQL["peek"], (class_id, LONG_AGO, now, LATE_READ_AT_ONCE + 1)) for class_id in classes]
+    if any(len(of_class) > LATE_READ_AT_ONCE for of_class in late):
         return _from_user_to_user(db, classes, after, users, each, now)
     by_user: dict[int, list[rows.Row]] = defaultdict(list)
     for row in merge(*late, key=itemgetter(1, 0)):
@@ -265,10 +265,10 @@ def _peek_fair(
 def _from_user_to_user(
     db: Connection, classes: Sequence[ClassId], after: UserNumber, users: int, each: int, now: Instant
 ) -> tuple[list[rows.Row], UserNumber | None]:
-    """Around once at most; who has nothing to give takes nobody's turn."""
+    """Go around the users once at most; a user with nothing to offer takes no turn."""
     found: list[rows.Row] = []
     seen: set[int] = set()
-    while users and len(seen) < LOOKS:
+    while users and len(seen) < FAIR_USERS:
         [after] = first(db, _SQL["next_user"], (after,)) or first(db, _SQL["next_user"], (0,)) or (0,)
         if after in seen or not after:
             break
@@ -276,7 +276,7 @@ def _from_user_to_user(
         theirs = fetch(db, _SQL["peek_fair"], (after, now, apsw.carray(array("q", classes)), each))
         found += theirs
         users -= bool(theirs)
-    return found, after if len(seen) == LOOKS else None
+    return found, after if len(seen) == FAIR_USERS else None
 
 
 def _claim(db: Connection, worker_id: bytes, run_ids: list[bytes], now: Instant) -> list[rows.Row]:
@@ -292,12 +292,12 @@ def _claim(db: Connection, worker_id: bytes, run_ids: list[bytes], now: Instant)
 
 
 def _is_known(db: Connection, worker_id: bytes) -> bool:
-    """A worker that was buried gets nothing and settles nothing, even if it has not noticed."""
+    """Check the worker: one that was declared dead claims and settles nothing, even if it has not noticed."""
     return first(db, "select 1 from workers where worker_id = ?", (worker_id,)) is not None
 
 
 def _fences(db: Connection, worker_id: bytes, run_ids: list[bytes]) -> list[tuple[bytes, int, int | None]]:
-    """Of those that the worker holds: the token, and when a cancel was asked for."""
+    """Return the token of each run that the worker holds, and when a cancel was requested."""
     return fetch(db, _SQL["fences"], (rows.blobs(run_ids), worker_id)) if run_ids else []
 
 
@@ -324,7 +324,7 @@ def ask_to_stop(db: Connection, run_ids: list[bytes], now: Instant) -> tuple[tup
 def end_waiting(
     db: Connection, pieces: Partitions, run_ids: list[bytes], state: State, now: Instant
 ) -> tuple[RunId, ...]:
-    """Waiting runs that will never start, into history; their places go to others."""
+    """Move waiting runs that will never start to history, and free their positions."""
     if not run_ids:
         return ()
     piece, touched, tally = pieces.ensure(db, now), TouchedLanes(), Counted()

@@ -22,9 +22,7 @@ from oncue.domain.instants import MILLISECOND, Duration
 from oncue.engines.hints import Pending, reader
 from oncue.engines.port import Hint, Topic
 
-PAUSE = Duration(
-    5 * MILLISECOND
-)  # between two sendings: the first hint leaves at once, those that follow leave together
+SEND_INTERVAL = Duration(5 * MILLISECOND)  # the first hint is sent at once, those that follow within it together
 LONGEST_PATH = 100  # bytes; the kernel takes 107 on Linux, 103 on macOS
 MOST_AT_ONCE = 200  # hints; well below what a datagram holds
 
@@ -54,7 +52,7 @@ class SqliteSignals:
         self._listening.add(heard)
         ear = _Ear(self.folder, heard)
         try:
-            with suppress(OSError):  # no socket can be made: nothing will be heard, and whoever listens polls
+            with suppress(OSError):  # no socket can be created: no hint will arrive, and the listener polls
                 ear.open()
             while not self._closed:
                 await heard.something.wait()
@@ -76,8 +74,8 @@ class SqliteSignals:
     def _flush(self) -> None:
         hints, self._pausing = self._pending.take(), None
         if hints and not self._closed:
-            self._pausing = self._clock.call_later(PAUSE, self._flush)
-            with suppress(OSError):  # no folder: nobody ever listened
+            self._pausing = self._clock.call_later(SEND_INTERVAL, self._flush)
+            with suppress(OSError):  # no folder: no process ever listened
                 for ear in self.folder.iterdir():
                     for i in range(0, len(hints), MOST_AT_ONCE):
                         self._tell(ear, _encode(hints[i : i + MOST_AT_ONCE]))
@@ -88,11 +86,11 @@ class SqliteSignals:
         except ConnectionRefusedError:
             ear.unlink(missing_ok=True)  # its process is gone
         except OSError:
-            pass  # its ear is full, or it has just left: it polls
+            pass  # its buffer is full, or it has just left: it polls
 
 
 class _Ear:
-    """A socket in the folder, and what it hears."""
+    """A socket in the folder, and the hints that it receives."""
 
     def __init__(self, folder: Path, heard: Pending) -> None:
         self._path = folder / uuid4().hex[:12]
@@ -124,7 +122,7 @@ class _Ear:
 
 
 def _folder(path: Path) -> Path:
-    """Beside the file, so that whoever may use it may hear; in the temporary folder if that makes a path too long."""
+    """Return a folder next to the file, with the same access; in the temporary folder if the path is too long."""
     folder = path.with_name(path.name + ".signals")
     if len(os.fsencode(folder)) + len("/") + 12 <= LONGEST_PATH:
         return folder

@@ -1,9 +1,9 @@
-"""The file and who may write to it: one writer thread a process, and one process at a time.
+"""The file and its writers: one writer thread a process, and one process at a time.
 
-Every write is a plain function of a connection. The writer thread takes all that are queued, runs them in one
+Every write is a plain function of a connection. The writer thread takes all queued ones, runs them in one
 transaction and commits once for all of them: callers are answered after the commit, so an answer is durable.
-Between processes a lock on `<file>.lock` says whose turn it is. SQLite's own lock polls, starves and in the end says
-"database is locked"; this one is waited for in the kernel, and freed by it when its holder is killed.
+Between processes a lock on `<file>.lock` decides which one may write. SQLite's own lock polls, starves and in the end
+says "database is locked"; for this one a process waits in the kernel, which frees it when its holder is killed.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ T = TypeVar("T")
 Act = Callable[[Connection], T]
 Row = tuple[Any, ...]
 
-READERS = 2  # for listings; what workers wait for has a thread of its own
-BUSY = 5_000  # milliseconds SQLite itself waits: only for recovery after a crash, and for opening
+READERS = 2  # for lists; what workers wait for has its own thread
+BUSY_TIMEOUT = 5_000  # milliseconds SQLite itself waits: only for recovery after a crash, and for opening
 CACHE_WRITING, CACHE_READING = 16_000, 4_000  # KiB
-WAL_PAGES = 4_000  # 16 MB: from here on pages are copied back into the file, beside the writer
-WAL_LEFT = 500  # pages; few enough for the writer to copy itself, which lets the log start again from its beginning
-WAL_BYTES = 64 * 1024 * 1024  # what a log that had to grow beyond shrinks to
+WAL_PAGES = 4_000  # 16 MB: from here on pages are copied back into the file, in parallel with the writer
+WAL_LEFT = 500  # pages; few enough for the writer itself to copy, which lets the log start again from its beginning
+WAL_BYTES = 64 * 1024 * 1024  # the size to which a larger log shrinks
 
-# The file, or the disk under it, cannot be used now: whoever asked may repeat it.
+# The file, or the disk under it, is unavailable now: the caller may retry.
 _AWAY = (
     OSError,
     apsw.BusyError,
@@ -59,7 +59,7 @@ _AWAY = (
 
 
 def path_of(url: str) -> Path:
-    """`sqlite:///relative.db`, `sqlite:////abs.db`."""
+    """Return the path of `sqlite:///relative.db` or `sqlite:////abs.db`."""
     name = url.removeprefix("sqlite:///")
     if name in ("", ":memory:") or "?" in name:
         raise Invalid.of(
@@ -82,7 +82,7 @@ class _Answer(NamedTuple):
 
 
 class Store:
-    """Runs work in a transaction, within the time limit; turns every trouble with the file into StoreUnavailable."""
+    """Runs work in a transaction, within the time limit; turns every error of the file into StoreUnavailable."""
 
     def __init__(self, path: Path, timeout: Duration) -> None:
         self.path = path
@@ -117,29 +117,29 @@ class Store:
             raise _unavailable(path, away) from away
 
     async def read_afresh(self) -> None:
-        """As another process would, from the file and its log: nothing here is remembered."""
+        """Read as another process would, from the file and its log: nothing is cached."""
         await self._within(self._loop.run_in_executor(self._readers, self._look_afresh))
 
     def is_empty(self) -> bool:
         return self.path.stat().st_size == 0
 
     async def close(self) -> None:
-        """What was queued before is still written."""
+        """Close after writing what was queued before."""
         self._closed = True
         self._queue.put(None)
         await asyncio.to_thread(self._writer.join, self._timeout / SECOND)
         await asyncio.to_thread(self._close_rest)
 
     async def write(self, act: Act[T], timeout: Duration | None = None) -> T:
-        """One transaction, durable when this returns. Several may share a commit; each fails alone."""
+        """Run one transaction, durable when this returns. Several may share a commit; each fails alone."""
         self._still_open()
         done: asyncio.Future[T] = self._loop.create_future()
         self._queue.put(_Queued(act, done))
         return await self._within(done, timeout)
 
     async def ping(self, within: Duration) -> None:
-        """Whether others let us write. While it is our turn they do, however long we make use of it; and while things
-        are written by whomever, our turn will come.
+        """Check that other processes let us write. In our turn they do, however long it is; and as long as any process
+        writes, our turn will come.
         """
         before = self._written()
         try:
@@ -149,13 +149,13 @@ class Store:
                 raise
 
     def _written(self) -> tuple[int, int]:
-        """It changes whenever something is written, by us or by others."""
+        """Return a number that changes with every write, by us or by another process."""
         with contextlib.suppress(OSError):
             return self._turns, self.path.with_name(self.path.name + "-wal").stat().st_mtime_ns
         return self._turns, 0
 
     async def read(self, act: Act[T], *, hot: bool = False) -> T:
-        """A look at one consistent moment. Never waits for a writer."""
+        """Read from one snapshot. Never waits for a writer."""
         self._still_open()
         threads = self._hot if hot else self._readers
         return await self._within(self._loop.run_in_executor(threads, self._look, act))
@@ -201,9 +201,9 @@ class Store:
             with self._lock.held():
                 self._place.check()
                 answers = self._transact(self._writing_connection(), batch)
-                self._place.check()  # what went into a file that nobody will find is not answered for
+                self._place.check()  # a write to a file that no process will find must not be confirmed
                 self._finish_tidying()
-        except Exception as trouble:  # whatever it is, this thread goes on: everybody's writes depend on it
+        except Exception as trouble:  # the thread must survive any error: all writes depend on it
             self._forget_writing()
             error = _unavailable(self.path, trouble) if isinstance(trouble, _AWAY) else trouble
             return [_Answer(queued.done, None, error) for queued in batch]
@@ -230,7 +230,7 @@ class Store:
         return answers
 
     def _answer(self, answers: list[_Answer]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is gone, and whoever asked with it
+        with contextlib.suppress(RuntimeError):  # the loop is gone, and the caller with it
             self._loop.call_soon_threadsafe(_deliver, answers)
 
     def _writing_connection(self) -> Connection:
@@ -241,7 +241,7 @@ class Store:
         return self._writing
 
     def _forget_writing(self) -> None:
-        """A connection that saw trouble is not trusted again: the next write opens a new one."""
+        """Close a connection after an error: the next write opens a new one."""
         if self._writing is not None:
             with contextlib.suppress(apsw.Error):
                 self._writing.close(force=True)
@@ -254,13 +254,13 @@ class Store:
     def _finish_tidying(self) -> None:
         if self._left_to_tidy and self._writing is not None:
             self._left_to_tidy = False
-            with contextlib.suppress(*_AWAY):  # what was just committed stays so
+            with contextlib.suppress(*_AWAY):  # the commit before stays valid
                 _checkpoint(self._writing)
 
     # ----------------------------------------------------------------------------------------------- beside the writer
 
     def _tidy(self) -> None:
-        """Copy the log back into the file while writing goes on; the little that is left then, the writer copies."""
+        """Copy the log back into the file while writes continue; the writer then copies the few pages left."""
         with contextlib.suppress(*_AWAY):
             db, before, left = self._connection_of_thread(), WAL_PAGES, _checkpoint(self._connection_of_thread())
             while WAL_LEFT < left < before:
@@ -309,16 +309,16 @@ class Store:
             threads.shutdown(cancel_futures=True)
         while self._open:
             self._open.pop().close(force=True)
-        if not self._writer.is_alive():  # else it waits for its turn still, and the end of the process ends it
+        if not self._writer.is_alive():  # otherwise it still waits for its turn, and ends with the process
             self._forget_writing()
             self._lock.close()
 
 
 def connect(path: Path, cache: int) -> Connection:
-    """One thread at a time uses it, so it needs no mutex of its own: a fifth off every row read."""
+    """Open a connection. One thread at a time uses it, so it needs no mutex: a fifth off every row read."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX
     db = Connection(str(path), flags=flags, statementcachesize=300)
-    db.set_busy_timeout(BUSY)
+    db.set_busy_timeout(BUSY_TIMEOUT)
     db.execute(
         f"pragma synchronous = full; pragma wal_autocheckpoint = 0; pragma journal_size_limit = {WAL_BYTES};"
         f" pragma cache_size = -{cache}; pragma temp_store = memory"
@@ -336,18 +336,18 @@ def first(db: Connection, statement: str, given: apsw.Bindings = ()) -> Row | No
 
 
 def stream(db: Connection, statement: str, given: apsw.Bindings = ()) -> Iterator[Row]:
-    """Row by row, as far as the caller goes."""
+    """Yield row by row, as far as the caller reads."""
     return db.execute(statement, given)
 
 
 def _run(db: Connection, queued: _Queued, *, apart: bool) -> _Answer:
-    """One piece of work. Beside others it has a savepoint, so that its failure is undone alone."""
+    """Do one piece of work. Among others it has a savepoint, so that its failure is rolled back alone."""
     if apart:
         db.execute("savepoint apart")
     try:
         answer = _Answer(queued.done, queued.act(db), None)
     except _AWAY:
-        raise  # SQLite may have undone everything: nobody's work is certain now
+        raise  # SQLite may have rolled back everything: no work of this transaction is certain now
     except BaseException as error:
         answer = _Answer(queued.done, None, refusal(error))
         if apart:
@@ -360,7 +360,7 @@ def _run(db: Connection, queued: _Queued, *, apart: bool) -> _Answer:
 def _deliver(answers: list[_Answer]) -> None:
     for done, result, error in answers:
         if done.done():
-            continue  # whoever asked has given up
+            continue  # the caller has given up
         if error is None:
             done.set_result(result)
         else:
@@ -368,7 +368,7 @@ def _deliver(answers: list[_Answer]) -> None:
 
 
 def _checkpoint(db: Connection) -> int:
-    """Copy what can be copied without making anybody wait; how many pages are left."""
+    """Copy as many pages as possible without blocking others; return how many are left."""
     in_log, copied = db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
     return max(0, in_log - copied)
 

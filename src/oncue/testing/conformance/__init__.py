@@ -16,7 +16,7 @@
     # test_conformance.py
     from oncue.testing.conformance import *
 
-Every test takes a `Store` (store.py) and speaks the port's language only. What may differ between engines is asked of
+Every test takes a `Store` (store.py) and uses only the verbs of the port. What may differ between engines is read from
 `engine.capabilities`. Time is a FakeClock's: nothing sleeps, and any engine is tested at any date.
 """
 

@@ -1,4 +1,4 @@
-"""Any history: hypothesis lets workers, users and time do whatever they like; the model says what must follow."""
+"""Any history: hypothesis lets workers, users and time act at random; the model says what must follow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 QUEUES = ("fast", "slow")
 ENDINGS = ("succeed", "retry", "retry", "die", "hand back")
-# As often as it stands here. One rule for all of them: hypothesis would leave some rules out of each history, and
+# Each as often as it is listed. One rule for all of them: hypothesis would leave some rules out of each history, and
 # histories in which nothing is created or nothing is finished show nothing.
 ACTS = (
     *("create", "create", "create"),
@@ -54,7 +54,7 @@ class Histories(RuleBasedStateMachine):
         self._runner = asyncio.Runner()
         self.model = Model()
         self.claims: dict[RunId, Claimed] = {}  # held now
-        self.stale: list[tuple[WorkerId, Claimed]] = []  # held once
+        self.stale: list[tuple[WorkerId, Claimed]] = []  # held earlier
         self.store = self.do(_open(empty_store))
         self.workers = [self.do(self.store.worker()) for _ in range(2)]
 
@@ -75,7 +75,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(what=st.sampled_from(ACTS), n=st.integers(0, 99), job=jobs)
     def act(self, what: str, n: int, job: dict[str, Any]) -> None:
-        """`n` chooses among what there is; `job` is for what is created."""
+        """Do an act. `n` chooses among the existing runs; `job` is for a new one."""
         if what == "create":
             self.create(job)
         else:
@@ -122,7 +122,7 @@ class Histories(RuleBasedStateMachine):
         if queue in self.model.paused_queues:
             self.do(self.store.fleet.resume_queue(queue))
             self.model.paused_queues.remove(queue)
-        elif n % 3 == 0:  # rarely: what is paused shows little
+        elif n % 3 == 0:  # rarely: paused jobs show little
             self.do(self.store.fleet.pause_queue(queue, self.store.now))
             self.model.paused_queues.add(queue)
 
@@ -136,7 +136,7 @@ class Histories(RuleBasedStateMachine):
         self._claim(self.workers[n % 2], list(self.model.runs))
 
     def _claim(self, worker: WorkerId, wanted: list[RunId]) -> None:
-        """Only what can be claimed is, and all of it."""
+        """Claim; exactly the claimable runs are claimed."""
         allowed = self.model.claimable(self.store.now) & set(wanted)
         for run in self.do(self.store.claim(worker, *wanted)):
             assert run.run_id in allowed
@@ -155,7 +155,7 @@ class Histories(RuleBasedStateMachine):
         assert worker is not None
         if how != "hand back":
             self._settle(worker, known, self._settlement(worker, run, how))
-        elif known.expires_at is None:  # whether handing back counts as tried is left open
+        elif known.expires_at is None:  # the contract leaves open whether returning a run to the queue counts as tried
             assert self.do(self.store.hand_back(worker, run)) == {run.run_id}
             self.model.hand_back(run.run_id)
         else:
@@ -178,14 +178,14 @@ class Histories(RuleBasedStateMachine):
         self.model.settle(run_id, state, due, failures=settlement.failures, losses=settlement.losses)
 
     def settle_again(self, n: int) -> None:
-        """What was settled, handed back or lost is no longer anybody's of that time."""
+        """Check that runs that were settled, returned to the queue or lost no longer belong to their old attempts."""
         if self.stale:
             worker, run = self.stale[n % len(self.stale)]
             assert self.do(self.store.succeed(worker, run)).lost == {run.run_id}
             assert self.do(self.store.hand_back(worker, run)) == frozenset()
 
     def lose(self, n: int) -> None:
-        """A worker falls silent, is buried, and what it held is settled as lost."""
+        """A worker has no heartbeat and is declared dead; the runs it held are settled as lost."""
         worker = self.workers[n % 2]
         held = self.model.held_by(worker)
         if held:
@@ -207,7 +207,7 @@ class Histories(RuleBasedStateMachine):
         assert self.do(self.store.planning.expire(1_000, self.store.now)) == self.model.expire(self.store.now)
 
     def permit(self, n: int) -> None:
-        """Exactly what the rates allow; whatever it does, once starts were not made use of in time."""
+        """Grant exactly the starts that rates allow; anything, once starts were not used in time."""
         until, now = self.store.at((n % 3) * SECOND), self.store.now
         unused = self.model.sees_unused_starts(now)
         given = self.do(self.store.permit((n % 3) * SECOND)).runs

@@ -1,4 +1,4 @@
-"""Run-now and backfill: runs beside the schedule."""
+"""Run-now and backfill: runs in addition to the schedule."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def test_planning_meanwhile_is_no_conflict(store: Store) -> None:
 
 
 async def test_a_repeat_adds_nothing(store: Store) -> None:
-    """Whatever it answers: the run is there once, and does not come back when it is over."""
+    """Whatever the call answers: the run exists once, and does not come back after its end."""
     job_id = await store.recurring(every=MINUTE)
     change = await by_hand(store, job_id)
     worker = await store.worker()

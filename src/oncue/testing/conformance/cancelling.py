@@ -1,4 +1,4 @@
-"""Cancelling: certain for what waits, told to what runs, and after the answer nothing starts."""
+"""Cancelling: final for waiting runs, requested of running ones, and after the answer nothing starts."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def test_a_held_or_paused_run_is_stopped(store: Store) -> None:
 
 
 async def test_a_lost_run_that_was_to_be_cancelled_is(store: Store) -> None:
-    """Its worker died before it could stop it: nobody starts it again."""
+    """The worker died before it could stop the run: no worker starts it again."""
     run_id = await store.one_shot()
     worker = await store.worker()
     await store.claim_one(worker, run_id)
@@ -212,7 +212,7 @@ def check_answer(run_id: RunId, answer: Cancelled | None, claimed: set[RunId], w
 
 
 async def test_cancelling_a_job_racing_its_planner_and_its_user(store: Store) -> None:
-    """Whatever was planned or added before the answer is stopped; nothing is after it."""
+    """Every run that was planned or added before the answer is stopped; none is added after it."""
     other = await store.second()
     jobs = [await store.recurring(every=SECOND) for _ in range(15)]
 
@@ -240,7 +240,7 @@ async def test_cancelling_a_job_racing_its_planner_and_its_user(store: Store) ->
 
 
 async def test_a_job_with_thousands_of_runs_is_cancelled_whole(store: Store) -> None:
-    """In bites, so that others are not kept waiting; and what is claimed between two of them is told."""
+    """In bites, so that other callers do not wait; and a run that is claimed between two of them is told."""
     job_id = await store.recurring(every=SECOND, overlap=Overlap.ALLOW)
     await store.plan_all(ahead=1_500 * SECOND)
     store.advance(10 * SECOND)
@@ -276,7 +276,7 @@ async def test_whoever_is_cut_off_leaves_a_note_for_others_to_finish(store: Stor
 
 
 async def test_a_run_by_hand_of_a_one_shot_is_cancelled_with_it(store: Store) -> None:
-    """Whatever place it is in: it waits, it runs, or it waits for another attempt."""
+    """In each state: the run waits, runs, or waits for another attempt."""
     run_id = await store.one_shot(HOUR)
     by_hand = [RunId(store.new_id()) for _ in range(3)]
     for extra in by_hand:

@@ -1,4 +1,4 @@
-"""Claiming: on the instant, once, by a living worker, and with a token that rises."""
+"""Claiming: at the due instant, once, by a live worker, and with a token that rises."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_a_run_is_claimed_once(store: Store) -> None:
 
 
 async def test_of_many_claimers_at_once_one_gets_each_run(store: Store) -> None:
-    """P4: two processes, four workers, each after all of the runs."""
+    """P4: two processes, four workers, each tries to claim all of the runs."""
     stores = [store, await store.second()]
     runs = await store.one_shots(200)
     workers = [await store.worker() for _ in range(4)]
@@ -95,7 +95,7 @@ async def test_of_many_claimers_at_once_one_gets_each_run(store: Store) -> None:
 
     twice = [run_id for run_id, n in Counter(chain(*claimed)).items() if n > 1]
     assert twice == []
-    assert await store.claimable() == []  # what one left out because another was at it, the other got
+    assert await store.claimable() == []  # a run that one claim skipped because of another was claimed by the other
     for worker, got in zip(workers, claimed, strict=True):
         assert set(ids(await store.running.held_by(worker, runs))) == set(got)
 
@@ -126,7 +126,7 @@ async def test_whoever_was_never_registered_gets_nothing(store: Store) -> None:
 
 
 async def test_a_buried_worker_gets_nothing(store: Store) -> None:
-    """P4: it has not noticed, and its run may be somebody else's soon."""
+    """P4: the worker has not noticed, and its run may belong to another one soon."""
     worker = await store.worker()
     await store.lose(worker)
     run_id = await store.one_shot()
@@ -144,7 +144,7 @@ async def test_a_worker_that_left_gets_nothing(store: Store) -> None:
 
 
 async def test_a_late_worker_that_nobody_buried_still_claims(store: Store) -> None:
-    """Only a burial ends a worker: lateness alone must not, or clocks would decide."""
+    """Only `expire_workers` declares a worker dead: lateness alone must not, or clocks would decide."""
     worker = await store.worker()
     run_id = await store.one_shot(due=10 * LEASE)
     store.advance(10 * LEASE)
@@ -163,7 +163,7 @@ async def test_nothing_of_a_paused_queue_is_claimed(store: Store) -> None:
 
 
 async def test_what_has_expired_is_not_claimed(store: Store) -> None:
-    """Whether or not somebody has already ended it."""
+    """Whether or not another caller has already ended it."""
     in_time, too_late = await store.one_shots(2, start_within=MINUTE)
     worker = await store.worker()
 
@@ -196,7 +196,7 @@ async def test_what_is_held_cancelled_or_unknown_is_left_out(store: Store) -> No
 
 
 async def test_a_worker_is_told_what_it_holds(store: Store) -> None:
-    """After a claim whose answer was lost, a repeat gets nothing: this is how to find out."""
+    """After a claim whose answer was lost, a repeat gets nothing: `held_by` finds the runs."""
     mine, also, theirs, waiting, unasked = await store.one_shots(5)
     one, two = await store.worker(), await store.worker()
     claimed = await store.claim(one, mine, also, unasked)
@@ -213,7 +213,7 @@ async def test_a_worker_is_told_what_it_holds(store: Store) -> None:
 
 
 async def test_what_is_held_is_shown_as_the_claim_gave_it(store: Store) -> None:
-    """All that starting or handing back needs: retried, edited, in lanes, requeued, of any kind of job."""
+    """With all that a start or a return to the queue needs: retried, edited, in lanes, requeued, of any kind of job."""
     worker = await store.worker()
     retried = await store.one_shot(payload=b"[1]", group="g", gate=("c", 2), name="one")
     await store.fail(worker, await store.claim_one(worker, retried))
@@ -228,7 +228,7 @@ async def test_what_is_held_is_shown_as_the_claim_gave_it(store: Store) -> None:
     claimed = await store.claim_due(worker)
     assert {run.run_id for run in claimed} == {retried, again.run_id, occurrence_id(job_id, store.now)}
 
-    await store.edit(job_id, payload=b"[4]", max_retries=1)  # what has started goes on as it was planned
+    await store.edit(job_id, payload=b"[4]", max_retries=1)  # a run that has started continues as it was planned
 
     held = await store.running.held_by(worker, ids(claimed))
     assert sorted(held, key=lambda run: run.run_id) == sorted(claimed, key=lambda run: run.run_id)
@@ -243,7 +243,7 @@ async def test_what_is_held_carries_its_newest_checkpoint(store: Store) -> None:
 
 
 async def test_a_buried_worker_holds_nothing(store: Store) -> None:
-    """Though nobody has reaped its runs yet: it must not start one that is another's in a moment."""
+    """Although its runs were not recovered yet: it must not start a run that soon belongs to another worker."""
     worker = await store.worker()
     run = await store.claim_one(worker, await store.one_shot())
     await store.lose(worker)
@@ -252,7 +252,7 @@ async def test_a_buried_worker_holds_nothing(store: Store) -> None:
 
 
 async def test_far_dates_are_only_large_numbers(store: Store) -> None:
-    """Nothing overflows, nothing fires at once: 2³¹ ms are only 24 days."""
+    """Nothing overflows, nothing starts at once: 2³¹ ms are only 24 days."""
     far = await store.one_shot(due=3_000 * 24 * HOUR)
     worker = await store.worker()
 

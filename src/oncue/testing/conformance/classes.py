@@ -73,7 +73,7 @@ async def test_only_classes_after_a_number_are_read_and_only_so_many(store: Stor
 
 
 async def test_whoever_reads_only_what_is_new_misses_no_class(store: Store) -> None:
-    """However many make some at once: none appears behind one that was seen."""
+    """However many callers create classes at once: none appears below a number that was seen."""
     others, seen, going = [store, await store.second()], dict[ClassId, ClassKey](), True
     keys = [[ClassKey("t", queue=f"{maker}.{n}") for n in range(25)] for maker in range(4)]
 
@@ -180,7 +180,7 @@ KEEP = Duration(3 * DAY)
 
 
 async def pass_days(store: Store, days: int) -> None:
-    """As schedulers do, but less often."""
+    """Maintain as schedulers do, but less often."""
     for _ in range(days):
         store.advance(DAY)
         await store.maintenance.roll_up()
@@ -200,7 +200,7 @@ async def test_a_class_that_nothing_refers_to_goes(store: Store) -> None:
     assert await queues(store) == set()
 
     again = await store.jobs.intern([ClassKey("noop", queue="a")])
-    assert not set(again) & set(numbers)  # a number is never another's
+    assert not set(again) & set(numbers)  # a number is never given to another class
 
 
 async def test_a_class_stays_while_anybody_asks_for_it(store: Store) -> None:
@@ -294,7 +294,7 @@ async def test_classes_go_in_as_many_turns_as_it_takes(store: Store) -> None:
 
 
 async def test_runs_are_found_among_thousands_of_classes(store: Store) -> None:
-    """Asked for all, for those that have nothing, and for fewer than have something."""
+    """With all classes, with those that have no runs, and with fewer than have runs."""
     numbers = await store.jobs.intern([ClassKey("noop", queue=f"q{n}") for n in range(3_000)])
     made = [await store.one_shot(n, queue=f"q{7 * n}") for n in range(300)]
     store.advance(SECOND)

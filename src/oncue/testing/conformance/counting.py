@@ -1,4 +1,4 @@
-"""Counts: kept as things happen, and they add up."""
+"""Counts: written as things happen, and consistent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from oncue.testing.conformance.store import Store
 
 
 async def test_counts_add_up(store: Store) -> None:
-    """I16, through every way a run can go."""
+    """I16, through every state that a run can reach."""
     a, b, c, d, e, f, g = await store.one_shots(7, start_within=MINUTE)
     await store.one_shot(HOUR)
     worker = await store.worker()

@@ -1,4 +1,4 @@
-"""Creating jobs: stored whole, once per idempotency key, each for itself or all together."""
+"""Creating jobs: stored completely, once per idempotency key, each alone or all together."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ async def test_without_a_key_the_job_id_makes_a_repeat_harmless(store: Store, re
 
 @pytest.mark.parametrize("so_far", [State.RUNNING, State.SUCCEEDED, State.DEAD, State.CANCELLED])
 async def test_a_late_repeat_does_not_run_it_again(store: Store, so_far: State) -> None:
-    """The answer was lost; by the time the caller asks again the job has started, or is over."""
+    """The answer was lost; by the time the caller retries, the job has started or ended."""
     new = await store.new_one_shot()
     await store.create(new)
     worker = await store.worker()

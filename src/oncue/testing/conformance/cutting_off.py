@@ -1,4 +1,4 @@
-"""Whoever acts on a job with many runs is cut off in the middle."""
+"""A caller that changes a job with many runs is interrupted half-way."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from oncue.engines.port import Cancelled, Engine
 
 
 class CutOff(StoreUnavailable):
-    """The store is away, or the process that was at it is gone."""
+    """The database is unavailable, or the process that changed the job is gone."""
 
 
 @contextmanager
 def cut_off(engine: Engine) -> Iterator[None]:
-    """In this block whoever acts on a job gets no further than its first bite."""
+    """In this block a call that changes a job gets no further than its first bite."""
 
     async def gone(job_id: JobId, now: Instant) -> Cancelled:
         raise CutOff
@@ -27,4 +27,4 @@ def cut_off(engine: Engine) -> Iterator[None]:
     try:
         yield
     finally:
-        engine.jobs.finish = finish  # type: ignore[method-assign]  # as it was
+        engine.jobs.finish = finish  # type: ignore[method-assign]  # restored

@@ -1,4 +1,4 @@
-"""Dead letters: kept with all there is to know until somebody deals with them."""
+"""Dead letters: kept with all their details until a user requeues or discards them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def letters(store: Store, uid: UserNumber | None = None, limit: int = 100)
 
 
 async def requeued(store: Store, run_id: RunId) -> NewRun:
-    """What a user's requeue makes of a dead letter: a new run with its definition and payload."""
+    """Return the run that a user's requeue creates from a dead letter: with its definition and payload."""
     view = await store.run(run_id)
     assert view.spec is not None
     return NewRun(
@@ -118,7 +118,7 @@ async def test_requeueing_makes_a_new_run_of_it(store: Store) -> None:
 
 
 async def test_a_letter_is_requeued_once(store: Store) -> None:
-    """A repeat, or two people at once: the letter is gone, so nothing is added."""
+    """A repeat, or two users at once: the letter is gone, so nothing is added."""
     other = await store.second()
     run_id, discarded = await dead(store), await dead(store)
     await store.history.discard(None, [discarded])

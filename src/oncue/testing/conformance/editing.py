@@ -1,4 +1,4 @@
-"""Editing: for everything that has not started, all at once, and only if nobody was quicker."""
+"""Editing: changes every run that has not started, all at once, and only if no other caller was faster."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ async def test_a_recurring_job_becomes_a_one_shot(store: Store) -> None:
     store.advance(MINUTE)
     await store.beat(worker)
     again = await store.claim_one(worker, going.run_id)
-    assert (again.payload, again.job_version) == (b"1", 1)  # what had started goes on as it was
+    assert (again.payload, again.job_version) == (b"1", 1)  # a run that had started continues as it was
     await store.succeed(worker, again)
     store.advance(HOUR)
     only_run = await store.claim_one(worker, RunId(job_id))
@@ -258,7 +258,7 @@ async def test_a_one_shot_becomes_recurring(store: Store) -> None:
 
 
 async def test_a_planned_runs_lane_moves_with_it(store: Store) -> None:
-    """Edited out of a group, it neither waits for the group nor holds it."""
+    """Edited out of a group, the run neither waits for the group nor blocks it."""
     worker = await store.worker()
     busy = await store.claim_one(worker, await store.one_shot(-SECOND, group="g"))
     job_id = await store.recurring(every=MINUTE, group="g")

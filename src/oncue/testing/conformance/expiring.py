@@ -1,4 +1,4 @@
-"""Expiry: what could not start in time never does."""
+"""Expiry: a run that could not start in time never starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Peeking fairly: a few due runs of every user in turn, however much one of them has."""
+"""Fair peeks: a few due runs of every user in turn, however many one of them has."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from oncue.domain.instants import HOUR, MINUTE, SECOND
 from oncue.domain.run import Peeked
 from oncue.testing.conformance.store import Store, job_of
 
-NOBODY = UserNumber(0)  # everybody comes after
-FLOODS = [2, 2_500]  # late runs of one user: an engine may look another way at many than at few
+NOBODY = UserNumber(0)  # before every user
+FLOODS = [2, 2_500]  # late runs of one user: an engine may search many in another way than few
 
 
 async def fair(store: Store, after: UserNumber = NOBODY, users: int = 10, each: int = 10) -> list[Peeked]:
@@ -18,7 +18,7 @@ async def fair(store: Store, after: UserNumber = NOBODY, users: int = 10, each: 
 
 
 async def users_with_work(store: Store, n: int, **how: object) -> dict[UserNumber, list[RunId]]:
-    """So many users, in the order of their numbers, each with three runs that are due."""
+    """Create this many users, in the order of their numbers, each with three due runs."""
     found = {}
     for i in range(n):
         uid = await store.accounts.user(f"user {i}", store.now)
@@ -82,7 +82,7 @@ async def test_round_after_round_everybody_comes_up(store: Store) -> None:
 
 @pytest.mark.parametrize("flood", FLOODS)
 async def test_only_what_could_be_claimed_is_seen_in_turn(store: Store, flood: int) -> None:
-    """Not what a lane, a gate or a pause holds, nor what runs or has ended, nor what is to come or tried again."""
+    """Neither runs that a lane, a gate or a pause holds, nor running, ended, future or retrying ones."""
     await store.one_shots(flood, due=-HOUR, apart=1, uid=store.stranger)
     heads = [await store.one_shot(-MINUTE, group="g"), await store.one_shot(-MINUTE, gate=("c", 1))]
     await store.one_shots(3, due=-SECOND, apart=1, group="g")
@@ -126,7 +126,7 @@ async def test_only_the_classes_asked_for_have_turns(store: Store) -> None:
 
 
 async def test_where_most_have_nothing_due_round_after_round_everybody_comes_up(store: Store) -> None:
-    """No round asks all of so many users, and none begins where the last one did."""
+    """No round reaches all of these users, and none begins where the last one did."""
     for i in range(1_500):
         uid = await store.accounts.user(f"user {i}", store.now)
         await store.one_shot(HOUR, uid=uid)

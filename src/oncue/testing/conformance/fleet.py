@@ -1,4 +1,4 @@
-"""Workers: they live while they beat, are buried once, and what they held is taken back."""
+"""Workers: alive while they send heartbeats, declared dead once; then the runs they held are recovered."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def test_only_who_is_named_is_buried_and_said_so_once(store: Store) -> Non
 
 @pytest.mark.parametrize("step", [SECOND, 0, -HOUR], ids=["later", "at the same instant", "set back"])
 async def test_whoever_has_beaten_since_is_not_buried(store: Store, step: int) -> None:
-    """Whichever way the clock was set: another beat is another instant."""
+    """Whichever way the clock was set: another heartbeat has another instant."""
     worker = await store.worker()
     seen = only(await store.fleet.workers()).beat_at
 
@@ -129,7 +129,7 @@ async def test_a_lost_run_is_settled_as_decided(store: Store) -> None:
 
 
 async def test_nothing_is_reaped_from_the_living(store: Store) -> None:
-    """Late, but not buried: only a burial takes runs away."""
+    """Late, but not declared dead: only `expire_workers` takes runs away."""
     worker = await store.worker()
     run = await store.claim_one(worker, await store.one_shot())
     store.advance(10 * LEASE)
@@ -139,7 +139,7 @@ async def test_nothing_is_reaped_from_the_living(store: Store) -> None:
 
 
 async def test_the_winners_result_stands(store: Store) -> None:
-    """I9: a worker was stopped for longer than its lease, and wakes when its run is another's, or over."""
+    """I9: a worker was stopped for longer than its lease, and wakes when its run belongs to another, or has ended."""
     sleeper, winner = await store.worker(), await store.worker()
     stale = await store.claim_one(sleeper, await store.one_shot())
     await store.lose(sleeper)
@@ -158,7 +158,7 @@ async def test_the_winners_result_stands(store: Store) -> None:
 
 
 async def test_a_run_that_takes_three_workers_down_is_dead(store: Store) -> None:
-    """P7: a poison is not immortal, whatever max_retries says."""
+    """P7: a run that kills its workers ends, whatever max_retries says."""
     run_id = await store.one_shot(max_retries=100)
     for losses in (1, 2, 3):
         assert await store.state(run_id) is State.WAITING
@@ -247,7 +247,7 @@ async def test_several_reapers_never_take_the_same_run(store: Store) -> None:
 
 
 async def test_a_burial_racing_claims_leaves_nothing_behind(store: Store) -> None:
-    """What the dying worker still got is reaped; after the burial it got nothing."""
+    """Runs that the dying worker still claimed are recovered; once declared dead it claimed none."""
     other = await store.second()
     runs = await store.one_shots(100)
     worker = await store.worker()

@@ -45,7 +45,7 @@ async def test_a_group_member_goes_through_its_gate_as_well(store: Store) -> Non
     c = await store.one_shots(2, due=-5 * SECOND, apart=SECOND, group="c", gate=("c", 2))
     worker = await store.worker()
 
-    assert await store.claimable() == [a[0], b[0]]  # c's head is held by the gate, all others by their groups
+    assert await store.claimable() == [a[0], b[0]]  # the gate holds c's head, their groups hold all others
     first, second = await store.claim_due(worker)
     await store.succeed(worker, first)
     assert await store.claimable() == [a[1]]  # earlier than c's head

@@ -1,4 +1,4 @@
-"""Handing back: a worker that drains gives up what it holds, and nothing is spent."""
+"""Returning runs to the queue: a draining worker gives up the runs it holds, and no attempt is used up."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def test_a_lane_goes_on_with_what_was_handed_back(store: Store, lane: dict
 
 
 async def test_an_occurrence_that_was_handed_back_has_started_and_outlives_edits(store: Store) -> None:
-    """Made anew by an edit, its token would start again, and whoever held it before could settle it."""
+    """Created again by an edit, its token would start again, and an earlier holder could settle it."""
     job_id = await store.recurring(every=MINUTE)
     await store.plan(ahead=MINUTE)
     store.advance(MINUTE)

@@ -171,7 +171,7 @@ async def test_a_job_mark_that_is_not_ours_is_refused(store: Store, mark: str) -
 
 
 async def test_a_mark_of_another_list_is_refused_or_harmless(store: Store) -> None:
-    """A user may paste any page token anywhere: never an error of ours, never another user's jobs."""
+    """A user may paste any page token anywhere: it causes no internal error and shows no other user's jobs."""
     await store.one_shots(3, due=HOUR, uid=store.stranger, tags=("t",))
     await store.one_shots(3, due=HOUR, tags=("t",))
     marks = [(await store.lists.jobs(JobQuery(limit=1, **query))).next for query in LISTS]

@@ -1,4 +1,4 @@
-"""What is kept and for how long: ledger, logs, and history that is dropped in whole stretches."""
+"""What is kept and for how long: ledger, logs, and history that is dropped in whole partitions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def test_the_ledger_is_read_newest_first_page_by_page(store: Store) -> Non
 
     assert len(entries) == 7
     assert [entry.first for entry in entries] == sorted((entry.first for entry in entries), reverse=True)
-    assert sum(entry.count for entry in entries) == 14  # every fifth tick was planned on the instant
+    assert sum(entry.count for entry in entries) == 14  # every fifth tick was planned at its instant
     assert len((await store.lists.ledger(None, job_id, 3)).items) == 3
     with pytest.raises(Invalid):
         await store.lists.ledger(None, job_id, after="nonsense")
@@ -53,7 +53,7 @@ async def test_a_log_takes_any_bytes(store: Store) -> None:
 
 
 async def test_a_log_has_a_cap(store: Store) -> None:
-    """An endless output must not fill the store. Settings: 256 KiB unless told."""
+    """Endless output must not fill the database. Default of the setting: 256 KiB."""
     run_id, other = await store.one_shots(2)
     part = b"x" * 10_000
     for number in range(60):
@@ -122,7 +122,7 @@ async def test_a_group_that_fell_empty_works_again_after_tending(store: Store) -
 
 
 async def test_the_time_to_tend_by_moves_forward_in_steps_and_back_at_once(store: Store) -> None:
-    """Whoever asks, and however often: what one wrong reading of a clock drops is bounded."""
+    """For any caller, however often it calls: what one wrong reading of a clock drops is bounded."""
     other, began = await store.second(), store.now
 
     assert await store.maintenance.tended(store.now, DAY) == began
@@ -136,7 +136,7 @@ async def test_the_time_to_tend_by_moves_forward_in_steps_and_back_at_once(store
 
 
 async def test_a_dead_letter_is_kept_for_long_and_not_for_ever(store: Store) -> None:
-    """Settings: 400 days unless told. Then it is gone from every list, and the audit log says so."""
+    """Default of the setting: 400 days. Then no list shows it, and the audit log says so."""
     old, young = await store.one_shot(), await store.one_shot(350 * DAY)
     await store.end(old, State.DEAD)
     store.advance(350 * DAY)
@@ -198,7 +198,7 @@ async def test_an_ended_job_with_a_dead_letter_stays(store: Store) -> None:
 
 
 async def test_a_finished_job_that_was_put_is_known_by_its_key_and_not_for_ever(store: Store) -> None:
-    """Settings: 400 days unless told."""
+    """Default of the setting: 400 days."""
     new = [replace(await store.new_one_shot(key="one-shot"), applied=True)]
     new.append(replace(await store.new_recurring(store.every(MINUTE, max_runs=1), key="recurring"), applied=True))
     await store.create(*new)

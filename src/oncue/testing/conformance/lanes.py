@@ -1,4 +1,4 @@
-"""Lanes: groups in order, gates of a width, and nobody in the way who need not be."""
+"""Lanes: groups in order, gates of a width, and no run that blocks another without need."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_groups_do_not_wait_for_each_other(store: Store) -> None:
 
 
 async def test_a_head_in_the_future_holds_those_behind_it(store: Store) -> None:
-    """Order is by instant: nobody behind it can be due sooner."""
+    """Order is by instant: no run behind it can be due sooner."""
     first, second = await store.one_shots(2, due=SECOND, apart=SECOND, group="g")
 
     assert await store.claimable() == []
@@ -88,7 +88,7 @@ async def test_an_earlier_arrival_waits_for_a_running_head(store: Store) -> None
 
 @pytest.mark.parametrize("lane", [{"group": "g"}, {"gate": ("c", 1)}])
 async def test_a_retry_keeps_its_place(store: Store, lane: dict[str, Any]) -> None:
-    """Nothing runs between two attempts, not even what should have come before."""
+    """Nothing runs between two attempts, not even a run that should have come before."""
     first, second = await store.one_shots(2, due=-SECOND, apart=1, **lane)
     worker = await store.worker()
     await store.fail(worker, await store.claim_one(worker, first))
@@ -214,7 +214,7 @@ async def test_whoever_is_resumed_waits_for_the_one_that_passed(store: Store) ->
 
 
 async def test_a_thousand_waiting_members_are_not_looked_at(store: Store) -> None:
-    """Two thousand wait, one is claimable, however often: whatever reads the claimable set never meets the others."""
+    """Two thousand wait, one is claimable, at every step: reading the claimable runs never reads the others."""
     runs = await store.one_shots(2_000, due=-MINUTE, apart=1, group="g")
     worker = await store.worker()
 

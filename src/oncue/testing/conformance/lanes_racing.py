@@ -1,4 +1,4 @@
-"""Lanes under fire: creators, workers and cancellers at once, from two processes. Overlap is seen from outside."""
+"""Lanes under load: creators, workers and cancellers at once, from two processes. Overlap is observed from outside."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oncue.testing.conformance.store import Store
 
 
 class Watch:
-    """Writes down who runs where: a start once the claim was answered, an end before the settle is sent."""
+    """Records which run is where: a start once the claim was answered, an end before the settle is sent."""
 
     def __init__(self, width: int = 1) -> None:
         self.width = width
@@ -38,7 +38,7 @@ class Watch:
 
 
 async def work(store: Store, watch: Watch, total: int, retries: float = 0.0) -> None:
-    """A worker that runs until all are done; some fail the first time."""
+    """A worker that runs until all are done; some runs fail the first time."""
     worker = await store.worker()
     idle = 0
     while watch.ended < total:
@@ -69,7 +69,7 @@ async def test_members_made_before_run_in_order_and_never_together(store: Store)
 
     assert watch.overlaps == []
     for started in watch.started.values():
-        assert started == sorted(started)  # a retry starts again in its place
+        assert started == sorted(started)  # a retry starts again in its position
     await store.check_counts()
 
 
@@ -95,7 +95,7 @@ async def test_creators_and_workers_at_once_never_overlap_and_leave_nobody_stuck
 
 
 async def test_of_two_arrivals_at_once_the_earlier_is_admitted(store: Store) -> None:
-    """Neither sees the other before it is committed: they have to take turns."""
+    """Neither transaction sees the other before it is committed: they have to take turns."""
     other = await store.second()
 
     for _ in range(20):
@@ -107,7 +107,7 @@ async def test_of_two_arrivals_at_once_the_earlier_is_admitted(store: Store) -> 
 
 
 async def test_an_earlier_arrival_or_the_claim_of_the_head_comes_first(store: Store) -> None:
-    """Whoever is quicker, one of the two has the lane: the claim a little later each time than the arrival begins."""
+    """In either order, one of the two has the lane: the claim begins a little later each time than the arrival."""
     other = await store.second()
     worker = await other.worker()
 

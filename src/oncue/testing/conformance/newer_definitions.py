@@ -1,4 +1,4 @@
-"""Definitions of a newer oncue: an engine keeps what this one cannot read, and leaves the rest of the store usable."""
+"""Definitions of a newer oncue: an engine keeps what this version cannot decode, and the other rows stay usable."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_new_fields_of_a_one_shot_survive_an_edit_and_reach_its_worker(sto
 
 
 async def test_a_job_that_is_not_understood_is_listed_beside_the_others(store: Store) -> None:
-    """Catches a list that nobody can see any more because of one row."""
+    """Catches a list that fails as a whole because of one row."""
     new = (("schedule", b'{"moon":"full"}'), ("retry", b'{"shape":"flat"}'))
     jobs = [await store.recurring(every=MINUTE), await store.recurring(every=MINUTE, unknown=new[1:])]
     jobs.append(job_of(await store.one_shot(MINUTE, unknown=new[1:])))

@@ -1,4 +1,4 @@
-"""Overlap: occurrences that are due while a run of their job is still going, and what is done about them."""
+"""Overlap: occurrences that are due while a run of their job is still active, and what is done about them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from oncue.testing.conformance.store import Store, ids, only
 
 
 async def busy_job(store: Store, policy: Overlap, ticks: int = 3) -> tuple[JobId, WorkerId, Claimed, list[RunId]]:
-    """A job that runs since its first tick, while `ticks` more have become due; the last one planned is not due yet."""
+    """A job that has been running since its first tick, while `ticks` more are due; the last one planned is not yet."""
     job_id = await store.recurring(every=MINUTE, overlap=policy)
     worker = await store.worker()
     began = store.now
@@ -50,7 +50,7 @@ async def test_between_two_attempts_it_is_still_going(store: Store) -> None:
 
 
 async def unclaimed_job(store: Store, policy: Overlap, ticks: int = 3, **how: Any) -> tuple[JobId, list[RunId]]:
-    """A job of which `ticks` runs are due, and nobody has claimed any: the first is let in, the others are held."""
+    """A job with `ticks` due runs that no worker has claimed: the first is admitted, the others are held."""
     job_id = await store.recurring(every=MINUTE, overlap=policy, **how)
     began = store.now
     await store.plan(ahead=(ticks + 1) * MINUTE)
@@ -59,7 +59,7 @@ async def unclaimed_job(store: Store, policy: Overlap, ticks: int = 3, **how: An
 
 
 async def test_what_was_let_in_and_has_not_begun_is_in_the_way(store: Store) -> None:
-    """Nobody claims it: without this, one run more would wait at each tick, and the ledger stay empty."""
+    """No worker claims it: otherwise one more run would wait at each tick, and the ledger would stay empty."""
     job_id, runs = await unclaimed_job(store, Overlap.SKIP)
 
     found = await store.planning.overdue(10, store.now)
@@ -86,7 +86,7 @@ async def test_while_nobody_claims_at_most_one_waits(store: Store, policy: Overl
     job_id, runs = await unclaimed_job(store, policy)
 
     await store.decide_overlaps()
-    await store.decide_overlaps()  # another scheduler comes to the same
+    await store.decide_overlaps()  # another scheduler decides the same
 
     left = runs[-1] if policy is Overlap.REPLACE else runs[0]
     assert await store.claimable() == [left]
@@ -109,7 +109,7 @@ async def test_while_nobody_claims_at_most_one_waits(store: Store, policy: Overl
 
 @pytest.mark.parametrize("why", ["claimed", "handed back"])
 async def test_what_was_claimed_meanwhile_is_not_withdrawn(store: Store, why: str) -> None:
-    """Decided on while it waited; it is started this moment, or was before."""
+    """Decided while the run waited; it starts at this moment, or has started before."""
     job_id, runs = await unclaimed_job(store, Overlap.REPLACE, ticks=2)
     decided = list(decide(await store.planning.overdue(10, store.now), store.now))
     entry = Entry(job_id, store.at(-MINUTE), store.at(-MINUTE), 1, Outcome.SKIPPED, "replaced", runs[1])
@@ -145,7 +145,7 @@ async def test_queue_keeps_one_and_coalesces_the_rest_into_it(store: Store) -> N
     job_id, worker, going, held = await busy_job(store, Overlap.QUEUE)
 
     await store.decide_overlaps()
-    await store.decide_overlaps()  # another scheduler comes to the same
+    await store.decide_overlaps()  # another scheduler decides the same
 
     at = [store.at(-MINUTE), store.now]
     assert sorted(await store.ledger(job_id), key=lambda entry: entry.first) == [
@@ -192,7 +192,7 @@ async def test_allow_lets_them_run_together(store: Store) -> None:
 
 
 async def test_what_is_no_longer_held_is_not_withdrawn(store: Store) -> None:
-    """Decided on, but meanwhile the lane was freed: it may be starting this moment, so it stays."""
+    """Decided, but meanwhile the lane was freed: the run may be starting at this moment, so it stays."""
     job_id, worker, going, held = await busy_job(store, Overlap.SKIP)
     decided = [
         Withdrawal(run.run_id, Entry(job_id, run.wanted, run.wanted, 1, Outcome.SKIPPED, "overlap"))

@@ -1,4 +1,4 @@
-"""Pausing and resuming a job: nothing starts meanwhile, and nothing that was planned is lost."""
+"""Pausing and resuming a job: nothing starts meanwhile, and no planned run is lost."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_a_retry_of_a_paused_job_waits_too(store: Store) -> None:
 
 
 async def test_a_retry_that_came_to_wait_while_a_resume_was_decided_is_released_too(store: Store) -> None:
-    """It was running when the caller looked, and held by the pause when the resume was applied."""
+    """The run was running when the caller read it, and held by the pause when the resume was applied."""
     job_id = await store.recurring(every=MINUTE)
     await store.plan(ahead=MINUTE)
     store.advance(MINUTE)
@@ -72,7 +72,7 @@ async def test_a_retry_that_came_to_wait_while_a_resume_was_decided_is_released_
 
 
 async def test_what_was_handed_back_while_a_pause_was_decided_holds_up_nobody(store: Store) -> None:
-    """It was running when the caller looked, and is at the head of its group when the pause is applied."""
+    """The run was running when the caller read it, and is at the head of its group when the pause is applied."""
     job_id = await store.recurring(every=MINUTE, group="g")
     await store.plan(ahead=MINUTE)
     store.advance(MINUTE)
@@ -118,7 +118,7 @@ async def test_what_runs_goes_on(store: Store) -> None:
 
 @pytest.mark.parametrize("missed", CatchUp)
 async def test_pause_and_resume_lose_no_planned_tick(store: Store, missed: CatchUp) -> None:
-    """Resumed before they are due, planned ticks run as if nothing had happened, whatever is said about missed ones."""
+    """Resumed before they are due, planned ticks run as if never paused, whatever the policy for missed ones is."""
     job_id = await store.recurring(every=MINUTE, overlap=Overlap.ALLOW)
     await store.plan(ahead=5 * MINUTE)
 
@@ -193,7 +193,7 @@ async def test_a_paused_one_shot_that_is_edited_stays_paused(store: Store) -> No
 
 
 async def test_a_start_meanwhile_refuses_a_pause(store: Store) -> None:
-    """What was to be held is running: the caller reads again and finds out."""
+    """The run to be held is running: the caller reads again and finds out."""
     run_id = await store.one_shot()
     snap = await store.snapshot(job_of(run_id))
     await store.claim_one(await store.worker(), run_id)
@@ -257,7 +257,7 @@ async def test_a_run_by_hand_of_a_paused_job_runs_though_the_job_is_edited(store
 
 @pytest.mark.parametrize("cut", [False, True])
 async def test_thousands_of_runs_follow_a_pause_and_its_end(store: Store, cut: bool) -> None:
-    """In bites. Whoever is cut off leaves a note: nothing of the job is claimed until somebody has finished it."""
+    """In bites. An interrupted caller leaves a note: no run of the job is claimed until a call has finished it."""
     job_id = await store.recurring(every=SECOND, overlap=Overlap.ALLOW)
     await store.plan_all(ahead=1_500 * SECOND)
     store.advance(1_500 * SECOND)

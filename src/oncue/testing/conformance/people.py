@@ -60,7 +60,7 @@ async def test_a_revoked_key_is_known_as_such(store: Store) -> None:
 
 
 async def test_the_last_key_of_an_administrator_that_works_cannot_be_revoked(store: Store) -> None:
-    """Those of others, and those that were revoked or have expired, do not count."""
+    """Keys of other users do not count, nor revoked or expired ones."""
     last, second = [replace(new_key(store, store.uid, role=Role.ADMIN), expires_at=None) for _ in range(2)]
     expired, member = new_key(store, store.uid, role=Role.ADMIN), new_key(store, store.stranger, "bob")
     for key in (last, second, expired, member):
@@ -103,7 +103,7 @@ async def test_of_many_first_keys_at_once_one_is_taken(store: Store) -> None:
 
 
 async def test_a_revoked_key_is_still_the_first(store: Store) -> None:
-    """Otherwise revoking all keys would open the door to whoever comes next."""
+    """Otherwise revoking all keys would let the next caller create the first key."""
     key = new_key(store, store.uid)
     await store.accounts.add_key(key)
     await store.accounts.revoke(key.key_id, store.now)

@@ -1,4 +1,4 @@
-"""Whether the store is there, asked beside whatever else is asked of it."""
+"""Pings: whether the database is available, in parallel with any other calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planning: every occurrence becomes one run or one line of the ledger, whoever plans, whenever, however often."""
+"""Planning: every occurrence becomes one run or one ledger entry, with any scheduler, at any time, however often."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_planning_again_plans_nothing_twice(store: Store) -> None:
 
 
 async def test_what_has_run_is_not_planned_again(store: Store) -> None:
-    """Its run has left, so only the floor remembers it; also when a planner died half-way, and the next one comes."""
+    """Its run has left, so only the floor remembers it; also when a scheduler died half-way, and the next one plans."""
     job_id = await store.recurring(every=MINUTE)
     worker = await store.worker()
     started: list[Instant | None] = []
@@ -121,7 +121,7 @@ async def test_the_nearest_come_first_and_no_more_than_asked_for(store: Store) -
 
 
 async def test_a_pass_is_bounded_by_runs_and_leaves_the_rest_as_it_is(store: Store) -> None:
-    """After an outage every job has many: a transaction that made them all would end for want of time, every time."""
+    """After an outage every job has many: a transaction that created them all would time out, every time."""
     jobs = [await store.recurring(every=MINUTE, catch_up=CatchUp.ALL) for _ in range(5)]
     store.advance(HOUR)
     before = {job_id: await store.snapshot(job_id) for job_id in jobs}
@@ -132,7 +132,7 @@ async def test_a_pass_is_bounded_by_runs_and_leaves_the_rest_as_it_is(store: Sto
 
     planned = await store.planning.plan(until, 10, store.now, decide, runs=100)
 
-    assert (planned.jobs, planned.runs) == (2, 120)  # the second fills it; a job's step is whole or not at all
+    assert (planned.jobs, planned.runs) == (2, 120)  # the second fills it; a job's step is complete or not taken
     left = [job_id for job_id in jobs if await store.snapshot(job_id) == before[job_id]]
     assert len(left) == 3
     assert planned.next_at == before[left[0]].cursor.next_at  # type: ignore[union-attr]  # they have one

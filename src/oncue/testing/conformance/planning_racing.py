@@ -1,4 +1,4 @@
-"""Planning under fire: several planners, an editor and a worker at once, from two processes."""
+"""Planning under load: several schedulers, an editor and a worker at once, from two processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from oncue.testing.conformance.store import Store, meanwhile, nominals
 
 
 async def test_many_planners_at_once_plan_each_occurrence_once(store: Store) -> None:
-    """P2, from two processes, two planners each."""
+    """P2, from two processes, two schedulers each."""
     stores = [store, await store.second()]
     jobs = [await store.recurring(every=MINUTE) for _ in range(30)]
 
@@ -27,7 +27,7 @@ async def test_many_planners_at_once_plan_each_occurrence_once(store: Store) -> 
         return made
 
     made = await asyncio.gather(*(planner(stores[n % 2]) for n in range(4)))
-    await store.plan_all(ahead=5 * MINUTE)  # what each left to the other, who had just finished
+    await store.plan_all(ahead=5 * MINUTE)  # the jobs that each left to the other, which had just finished
 
     assert sum(made) <= 150
     for job_id in jobs:
@@ -36,7 +36,7 @@ async def test_many_planners_at_once_plan_each_occurrence_once(store: Store) -> 
 
 
 async def test_planners_an_editor_and_a_worker_at_once_miss_and_double_nothing(store: Store) -> None:
-    """Runs leave as soon as they are made, so no unique key can save a planner that forgets what it has planned."""
+    """Runs leave as soon as they are created, so no unique key can save a scheduler that forgets what it planned."""
     stores = [store, await store.second()]
     jobs = [await store.recurring(every=SECOND, overlap=Overlap.ALLOW) for _ in range(8)]
     began, seconds = store.now, 12

@@ -1,4 +1,4 @@
-"""Purging: of a job that has ended everything goes, a little at a time, and of others nothing."""
+"""Purging: deletes everything of a job that has ended, in small steps, and nothing of other jobs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MONTH = Duration(30 * DAY)
 
 
 async def purge(store: Store, job_id: JobId, limit: int = 100) -> int:
-    """All of it; how often something went."""
+    """Purge all of it; return how many calls deleted something."""
     times = 0
     while await store.jobs.purge(job_id, limit):
         times += 1
@@ -183,7 +183,7 @@ async def ended_badly(store: Store, *, recurring: bool) -> tuple[JobId, RunId]:
 async def test_who_adds_a_run_at_that_moment_has_it_whole_or_not_at_all(
     store: Store, by_hand: bool, recurring: bool
 ) -> None:
-    """By hand, or from the dead letters, while another purges: the job is there with its run then, or neither is."""
+    """By hand, or from the dead letters, during a purge: afterwards both the job and its run exist, or neither does."""
     other = await store.second()
     for turn in range(12):
         job_id, dead = await ended_badly(store, recurring=recurring)

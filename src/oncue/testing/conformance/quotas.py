@@ -1,4 +1,4 @@
-"""Quotas: how many jobs that have not ended a user may have, and how many bytes of payload; exact whatever goes on."""
+"""Quotas: how many active or paused jobs and how many bytes of payload a user may have; exact under concurrency."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ async def outcomes(store: Store, *new: NewJob, whole: bool = False) -> list[Crea
 
 
 async def fill(store: Store, quota: Quota, **how: Any) -> list[RunId]:
-    """As many one-shots as there may be."""
+    """Create as many one-shots as the quota allows."""
     new = [await one_shot(store, quota, **how) for _ in range(quota.jobs)]
     assert await outcomes(store, *new) == [NEW] * quota.jobs
     return [RunId(job.job.job_id) for job in new]
 
 
 async def has_room(store: Store, quota: Quota, **how: Any) -> bool:
-    """Whether one more is stored."""
+    """Return whether one more is stored."""
     return await outcomes(store, await one_shot(store, quota, **how)) == [NEW]
 
 
@@ -67,7 +67,7 @@ async def test_a_one_shot_that_ended_leaves_its_room_to_another(store: Store, st
     how = {"payload": b"x" * 10, "start_within": Duration(MINUTE)}
     first, _ = await fill(store, quota, due=0, **how)
     if state is State.EXPIRED:
-        await store.running.cancel(None, first, store.now)  # expiring takes all that are late
+        await store.running.cancel(None, first, store.now)  # expiry would take all late runs
     assert await has_room(store, quota, **how) is (state is State.EXPIRED)
 
     await store.end(first, state) if state is not State.EXPIRED else await expire_all(store, 2)
@@ -130,7 +130,7 @@ async def test_payloads_are_counted_in_bytes_and_who_sends_none_has_room(store: 
 
 
 async def test_of_fifty_at_once_exactly_as_many_are_stored_as_there_is_room_for(store: Store) -> None:
-    """Three times: with nobody counted yet, with a bound that is too high, and with one user beside another."""
+    """Three times: with no user counted yet, with a bound that is too high, and with two users."""
     stores = [store, await store.second(), await store.second()]
     quota, whose = Quota(jobs=7), [store.uid, store.stranger]
     for users in (whose[:1], whose[:1], whose):
@@ -218,7 +218,7 @@ async def test_a_repeat_is_never_refused_and_never_counted(store: Store) -> None
 
 
 async def test_one_job_by_many_callers_at_once_is_stored_once_and_refused_to_none(store: Store) -> None:
-    """As when an answer is lost and the caller asks again while the first call is still going on."""
+    """As when an answer is lost and the caller retries while the first call is still in progress."""
     stores, quota = [store, await store.second(), await store.second()], Quota(jobs=1)
     for key in (None, "k"):
         job = await one_shot(store, quota, due=HOUR, key=key)
@@ -313,14 +313,14 @@ async def test_who_is_over_a_quota_that_was_lowered_keeps_all_and_only_adds_noth
     assert await store.pause(job_id)
     resumed = change.resume(await store.snapshot(job_id), CatchUp.SKIP, store.now)
     assert await store.jobs.apply(resumed, store.now, narrow)
-    assert not await has_room(store, wide)  # what was not counted to its end is no bound
+    assert not await has_room(store, wide)  # an incomplete count is no bound
     await store.jobs.cancel(None, job_id, store.now)
     assert await has_room(store, wide, payload=b"x" * 10)
     assert not await has_room(store, wide)
 
 
 async def test_who_has_no_limit_is_counted_for_who_has(store: Store) -> None:
-    """An administrator's jobs, for a member's key of the same user: before and after anybody has counted."""
+    """An administrator's jobs, for a member's key of the same user: before and after the first count."""
     limit, none = Quota(jobs=3, payload=30), Quota()
     new = [await one_shot(store, none, payload=b"x" * 10) for _ in range(2)]
     assert await outcomes(store, *new) == [NEW, NEW]

@@ -1,4 +1,4 @@
-"""Quotas of runs: how many a user may have that were asked for by hand and wait; exact whatever goes on."""
+"""Quotas of runs: how many waiting runs started by hand a user may have; exact under concurrency."""
 
 from __future__ import annotations
 

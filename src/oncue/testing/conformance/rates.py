@@ -23,7 +23,7 @@ async def dues(store: Store, *run_ids: RunId) -> list[Instant]:
 
 
 async def granted(store: Store, *run_ids: RunId) -> list[RunId]:
-    """Those of these that wait for their rate no longer."""
+    """Return those of these runs that no longer wait for their rate."""
     return [run_id for run_id in run_ids if Held.RATE not in (await store.run(run_id)).held]
 
 
@@ -104,7 +104,7 @@ async def test_a_start_counts_until_its_stretch_is_over(store: Store) -> None:
     store.advance(55 * SECOND)
     await store.permit()
     began = (await dues(store, *first))[0]
-    assert began == store.at(-5 * SECOND)  # granted late: it is due as before, but it is now that counts
+    assert began == store.at(-5 * SECOND)  # granted late: it keeps its due, but its start counts from now
 
     await store.claim_due(await store.worker())
     later = await store.one_shots(2, due=MINUTE, rate=rate(2, MINUTE))
@@ -116,7 +116,7 @@ async def test_a_start_counts_until_its_stretch_is_over(store: Store) -> None:
 
 
 async def test_what_is_late_starts_from_now_on_as_fast_as_the_rate_allows(store: Store) -> None:
-    """Schedulers were away: what became due meanwhile must not start all at once."""
+    """No scheduler was running: runs that became due meanwhile must not start all at once."""
     runs = await store.one_shots(4, due=-HOUR, apart=MINUTE, rate=rate(1, SECOND))
 
     assert (await store.permit(ahead=2 * SECOND)).runs == 3
@@ -152,7 +152,7 @@ async def test_a_pass_grants_up_to_its_limit(store: Store) -> None:
 
 
 async def test_a_pass_over_many_meters_grants_up_to_its_limit(store: Store) -> None:
-    """Whoever had to stand back is granted in the next pass, on the same instant."""
+    """A meter that one pass skipped is granted in the next, at the same instant."""
     runs = [await store.one_shot(rate=rate(1, MINUTE, f"k{n}")) for n in range(5)]
 
     assert [(await store.permit(limit=2)).runs for _ in range(3)] == [2, 2, 1]
@@ -208,7 +208,7 @@ async def test_the_newest_definition_decides_how_fast(store: Store) -> None:
     assert (await store.permit()).runs == 1
 
     await store.running.cancel(None, await store.one_shot(HOUR, rate=rate(3, HOUR, "k")), store.now)
-    assert (await store.permit()).runs == 2  # at once, though nothing that was due came
+    assert (await store.permit()).runs == 2  # at once, though no due run was added
     assert len(await store.claim_due(await store.worker())) == 3
     store.advance(SECOND)
     await store.one_shot(HOUR, rate=rate(3, Duration(1), "k"))
@@ -334,7 +334,7 @@ async def test_a_meter_that_was_forgotten_is_made_anew(store: Store) -> None:
 
 
 async def test_starts_of_a_clock_that_was_ahead_count_as_given_now(store: Store) -> None:
-    """Else their meter gives no more until the clock is there again; and without them it would give too many."""
+    """Otherwise their meter grants no start until the clock is there again; without them it would grant too many."""
     worker = await store.worker()
     runs = await store.one_shots(4, rate=rate(2, MINUTE))
     store.advance(HOUR)

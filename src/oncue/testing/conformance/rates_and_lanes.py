@@ -1,4 +1,4 @@
-"""Rates beside all else that may hold a run: only what nothing else holds is granted a start."""
+"""Rates together with everything else that may hold a run: only a run that nothing else holds is granted a start."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_what_is_paused_is_granted_no_start_until_it_is_resumed(store: Sto
 
 
 async def test_a_retry_that_came_to_wait_while_a_resume_was_decided_is_granted_a_start(store: Store) -> None:
-    """It was running when the caller looked: nobody but the resume says that only its rate holds it now."""
+    """The run was running when the caller read it: only the resume knows that its rate alone holds it now."""
     job_id = await store.recurring(every=HOUR, rate=rate(1, SECOND))
     await store.plan(ahead=HOUR)
     store.advance(HOUR)

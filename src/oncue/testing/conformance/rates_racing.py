@@ -1,4 +1,4 @@
-"""Rates under fire: several schedulers grant at once, while everybody else goes on."""
+"""Rates under load: several schedulers grant starts at once, while all other processes continue."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def test_several_schedulers_together_grant_no_more_than_the_rate_allows(st
 
 
 async def test_granting_while_everybody_is_at_work_leaves_nobody_waiting(store: Store) -> None:
-    """Creators, workers, cancellers and two schedulers at once; in the end all that is left can start."""
+    """Creators, workers, cancellers and two schedulers at once; in the end all runs that are left can start."""
     stores = [store, await store.second()]
     fast = rate(1_000, SECOND, "k")
     made: list[RunId] = []

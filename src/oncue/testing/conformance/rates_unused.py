@@ -1,4 +1,4 @@
-"""Starts that were granted and that nobody makes use of: they are taken back, and granted anew."""
+"""Granted starts that no worker uses: they are taken back, and granted again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from oncue.testing.conformance.store import Store
 
 
 async def away(store: Store, seconds: int, ahead: int = SECOND) -> None:
-    """Schedulers work, and no worker is there."""
+    """Schedulers run, and there is no worker."""
     for _ in range(2 * seconds):
         store.advance(SECOND // 2)
         await store.permit(ahead=ahead)
@@ -34,7 +34,7 @@ async def test_what_was_granted_while_no_worker_was_there_does_not_start_all_at_
 
 
 async def test_a_start_that_was_made_use_of_late_counts_from_then_on(store: Store) -> None:
-    """Not exactly: from the last pass before, and there are two of them in a second."""
+    """Not exactly: from the last pass before, and there are two passes in a second."""
     await store.one_shots(3, rate=rate(1, MINUTE))
     await store.permit(ahead=0)
     await away(store, 60, ahead=0)
@@ -61,7 +61,7 @@ async def test_who_was_first_stays_first(store: Store) -> None:
 
 
 async def test_one_that_is_late_keeps_its_rank(store: Store) -> None:
-    """Workers are busy: what waits for one of them longer than others must not fall behind them again and again."""
+    """Workers are busy: a run that waits longer for one of them must not fall behind others again and again."""
     run_id = await store.one_shot(rate=rate(10, SECOND))
     due = store.now
     await store.permit()
@@ -84,12 +84,12 @@ async def test_a_start_counts_once_however_often_it_is_looked_at(store: Store) -
 
 
 async def test_a_retry_is_no_start_that_was_not_made_use_of(store: Store) -> None:
-    """Its earlier start was, and counts."""
+    """Its earlier start was used, and counts."""
     run_id = await store.one_shot(rate=rate(2, MINUTE))
     worker = await store.worker()
     await store.permit(ahead=0)
     await store.fail(worker, await store.claim_one(worker, run_id))
-    assert (await store.permit(ahead=HOUR)).runs == 1  # the retry; nobody takes it
+    assert (await store.permit(ahead=HOUR)).runs == 1  # the retry; no worker claims it
     await away(store, 10, ahead=0)
     other = await store.one_shot(rate=rate(2, MINUTE))
 
@@ -111,7 +111,7 @@ async def test_what_is_paused_after_it_was_granted_a_start_holds_up_nobody(store
 
 
 async def test_what_is_held_again_gives_its_start_back(store: Store) -> None:
-    """Else it would start with an old one as soon as it is resumed."""
+    """Otherwise it would start with an old grant as soon as it is resumed."""
     paused = await store.one_shot(rate=rate(1, MINUTE))
     await store.permit(ahead=0)
     await store.pause(JobId(paused))

@@ -1,4 +1,4 @@
-"""What goes on and what has just ended: what watchers of changes look at."""
+"""Active runs and those that have just ended: what watchers of changes read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from oncue.testing.conformance.store import Store, ids
 
 
 async def test_what_runs_and_what_has_just_ended_is_recent(store: Store) -> None:
-    """Not what waits, and not what ended before; what ended at that very instant is."""
+    """Neither waiting runs nor those that ended before; but one that ended at that very instant."""
     worker = await store.worker()
     waiting = await store.one_shot(MINUTE)
     old, first, last, running = await store.one_shots(4)
@@ -40,7 +40,7 @@ async def test_recent_runs_are_ones_own_or_everybodys(store: Store) -> None:
 
 
 async def test_of_many_recent_runs_the_newest_ends_are_told(store: Store) -> None:
-    """Also over days, which some engines keep apart."""
+    """Also over several days, which some engines store in separate partitions."""
     worker, since = await store.worker(), store.now
     for run_id in await store.one_shots(3):
         await store.claim_one(worker, run_id)
@@ -56,7 +56,7 @@ async def test_of_many_recent_runs_the_newest_ends_are_told(store: Store) -> Non
 
 
 async def test_what_waits_again_since_then_is_recent(store: Store) -> None:
-    """An attempt may begin and fail, or be lost, between two looks. Not what failed before, was handed back or runs."""
+    """An attempt may begin and fail, or be lost, between two reads. Not if it failed before, was returned, or runs."""
     worker, lost = await store.worker(), await store.worker()
     old, failed, again, silent, back = await store.one_shots(5)
     await store.fail(worker, await store.claim_one(worker, old))

@@ -1,4 +1,4 @@
-"""Idempotency keys: first come first served, exact whoever else is at it, and forgotten a generation at a time."""
+"""Idempotency keys: first come first served, exact under concurrency, and forgotten one generation at a time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def create(store: Store, *keys: str, body: str = "body") -> list[Creation]
 
 
 async def turn(store: Store) -> None:
-    """A day passes, and the generations turn."""
+    """Let a day pass, and the generations switch."""
     store.advance(DAY)
     await store.maintenance.maintain(store.now, MONTH)
 
@@ -85,7 +85,7 @@ async def test_an_answer_of_whoever_does_not_have_the_key_is_not_kept(store: Sto
 
 
 async def test_what_was_refused_may_come_with_another_body_and_gets_the_same_id(store: Store) -> None:
-    """The same: somebody who sent the first body, too, may be at work with it."""
+    """The same id: another request with the first body may be working with it."""
     made = (await reserve(store)).made
     await store.idempotency.refused(store.uid, idempotency_key(), made)
 
@@ -106,7 +106,7 @@ async def test_of_many_who_come_after_a_refusal_one_body_gets_the_key(store: Sto
 
 
 async def test_a_refusal_after_the_answer_changes_nothing(store: Store) -> None:
-    """Of two who made the same at once, one was in time."""
+    """Of two requests that created the same at once, one was in time."""
     made = (await reserve(store)).made
     await store.idempotency.answered(store.uid, idempotency_key(), made, b"done")
     await store.idempotency.refused(store.uid, idempotency_key(), made)
@@ -166,7 +166,7 @@ async def test_a_key_lasts_a_day_and_is_new_after_the_second_turn(store: Store, 
 
 
 async def test_a_young_key_outlasts_the_turn_after_it_and_those_that_are_early(store: Store) -> None:
-    """However late the turn comes: whoever came just before is kept for a day."""
+    """However late the switch comes: a key that came just before it is kept for a day."""
     store.advance(5 * DAY)
     made = (await reserve(store)).made
     await store.maintenance.maintain(store.now, MONTH)
@@ -191,7 +191,7 @@ async def test_a_key_of_the_generation_before_is_answered_refused_and_reused_the
 
 
 async def test_of_many_who_tend_at_once_one_turns(store: Store) -> None:
-    """Twice in a row would forget what is a moment old."""
+    """Two switches in a row would forget a key that is a moment old."""
     stores = [store, await store.second(), await store.second()]
     made = (await reserve(store)).made
     store.advance(DAY)

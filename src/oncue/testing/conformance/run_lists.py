@@ -1,4 +1,4 @@
-"""Runs read back: one in whatever state, and lists of them."""
+"""Reading runs: one in any state, and lists of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENDS = [State.SUCCEEDED, State.DEAD, State.CANCELLED, State.EXPIRED]
 
 
 async def one_of_each(store: Store) -> dict[State, RunId]:
-    """A run in every state, their instants and their ends a second apart."""
+    """Create a run in every state, their instants and their ends a second apart."""
     runs = {}
     for state in ENDS:
         runs[state] = await store.one_shot(payload=b"[1]", start_within=MINUTE, task=f"t{state}")
@@ -143,7 +143,7 @@ async def test_a_mark_that_is_not_ours_is_refused(store: Store, mark: str) -> No
 
 
 async def test_a_page_goes_on_where_it_stopped_though_runs_end_meanwhile(store: Store) -> None:
-    """Nothing that had ended before is passed over."""
+    """No run that had ended before is skipped."""
     worker = await store.worker()
     ended = await store.one_shots(6)
     for run_id in ended:

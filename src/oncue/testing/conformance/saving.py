@@ -1,4 +1,4 @@
-"""Progress and checkpoints: kept for the attempt that holds the run, and for those after it."""
+"""Progress and checkpoints: kept for the attempt that holds the run, and for later ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settling: what an attempt came to is written once, by whoever holds the run, and final is final."""
+"""Settling: the outcome of an attempt is written once, by the worker that holds the run, and final is final."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ async def test_runs_with_different_tokens_settle_in_one_batch(store: Store) -> N
 
 
 async def test_a_repeat_is_lost_and_changes_nothing(store: Store) -> None:
-    """The answer was lost; the worker asks again."""
+    """The answer was lost; the worker retries."""
     worker, run = await claimed(store)
     await store.succeed(worker, run, result=b"1")
     before = await store.run(run.run_id)
@@ -218,7 +218,7 @@ async def test_a_cancel_that_was_asked_for_wins(store: Store, outcome: State) ->
 
 
 async def test_a_buried_worker_settles_nothing(store: Store) -> None:
-    """From the burial on, not only once somebody has reaped its runs."""
+    """From the moment it is declared dead, not only once its runs are recovered."""
     worker, run = await claimed(store)
     await store.lose(worker)
 
@@ -244,7 +244,7 @@ async def test_a_recurring_job_goes_on_after_a_run(store: Store) -> None:
 
 
 async def test_settling_needs_no_room_made_ahead(store: Store) -> None:
-    """The clock was set forward, or nobody tended history for long: what ends now is kept all the same."""
+    """The clock was set forward, or no maintenance ran for long: a run that ends now is kept all the same."""
     worker, run = await claimed(store)
     store.advance(3_000 * DAY)
 
@@ -253,7 +253,7 @@ async def test_settling_needs_no_room_made_ahead(store: Store) -> None:
 
 
 async def test_two_ends_of_one_attempt_cannot_both_be_written(store: Store) -> None:
-    """A worker settles while its run is reaped: one of them wins, whole."""
+    """A worker settles while its run is recovered: one of them wins, completely."""
     other = await store.second()
     worker = await store.worker()
     runs = await store.claim(worker, *await store.one_shots(60))
@@ -276,7 +276,7 @@ async def reap_all(store: Store) -> None:
 
 
 async def test_what_the_store_cannot_keep_is_refused_whole_and_leaves_no_trace(store: Store) -> None:
-    """Half a surrogate pair is nothing that can be encoded. Whoever is refused can tell it from an outage."""
+    """Half a surrogate pair cannot be encoded. The caller can tell the refusal from an outage."""
     worker = await store.worker()
     runs = await store.claim(worker, *await store.one_shots(3))
     ends = [attempt.succeeded(run, store.now, store.now, b"1") for run in runs]

@@ -1,4 +1,4 @@
-"""Signals: hints reach whoever listens, and never get in the way."""
+"""Signals: hints reach listeners, and never block a caller."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Callable
 from oncue.engines.port import Hint, Topic
 from oncue.testing.conformance.store import Store, meanwhile
 
-PATIENCE = 10  # seconds, before a hint counts as lost; it takes milliseconds
+HINT_TIMEOUT = 10  # seconds before a hint counts as lost; it takes milliseconds
 
 
 async def heard(hints: AsyncIterator[Hint], wanted: Callable[[Hint], bool]) -> Hint:
-    """The first hint that is wanted; others, such as those after a reconnect, are passed over."""
-    async with asyncio.timeout(PATIENCE):
+    """Return the first wanted hint; skip others, such as those after a reconnect."""
+    async with asyncio.timeout(HINT_TIMEOUT):
         async for hint in hints:
             if wanted(hint):
                 return hint
@@ -21,7 +21,7 @@ async def heard(hints: AsyncIterator[Hint], wanted: Callable[[Hint], bool]) -> H
 
 
 async def repeatedly(store: Store, *hints: Hint) -> None:
-    """Hints may be lost, above all while a listener is still connecting: say it until somebody hears."""
+    """Hints may be lost, above all while a listener is still connecting: send until a listener receives one."""
     while True:
         await store.signals.send(hints)
         await store.claimable()
@@ -55,7 +55,7 @@ async def test_everybody_who_listens_hears(store: Store) -> None:
 
 
 async def test_sending_never_raises(store: Store) -> None:
-    """Not with nobody there, not with nothing to say, not when it is over."""
+    """Neither without listeners, nor without hints, nor after closing."""
     other = await store.second()
     await store.signals.send([])
     await store.signals.send([Hint(Topic.RUNS, due=store.now)] * 1_000)
@@ -71,7 +71,7 @@ async def test_the_store_has_a_time_of_its_own(store: Store) -> None:
     first, second, third = await store.engine.now(), await other.engine.now(), await store.engine.now()
 
     assert first <= third
-    assert abs(second - first) < PATIENCE * 1_000_000
+    assert abs(second - first) < HINT_TIMEOUT * 1_000_000
 
 
 async def test_closing_twice_is_no_problem(store: Store) -> None:

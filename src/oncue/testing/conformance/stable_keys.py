@@ -1,4 +1,4 @@
-"""Stable keys: of a user's jobs that have not ended at most one has a given key."""
+"""Stable keys: of a user's active or paused jobs at most one has a given key."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def test_a_key_belongs_to_one_job_of_a_user_until_that_ends(store: Store, 
     assert await store.jobs.read(None, second.job.job_id) is None
     assert await store.keyed("k") == first.job.job_id
     assert await store.keyed("k", store.stranger) == theirs.job.job_id
-    assert only(await store.create(first)).outcome is Created.REPEATED  # asked again, its answer lost
+    assert only(await store.create(first)).outcome is Created.REPEATED  # a retry after a lost answer
     await store.pause(first.job.job_id)
     assert only(await store.create(second)).outcome is Created.KEY_TAKEN
     await store.jobs.cancel(None, first.job.job_id, store.now)
@@ -137,7 +137,7 @@ async def applied(store: Store, **how: Any) -> RunId:
 
 
 async def test_who_had_a_key_is_known_after_its_history_was_dropped_unless_it_was_cancelled(store: Store) -> None:
-    """Whoever asks for the same again must not run it twice."""
+    """A client that puts the same job again must not run it twice."""
     ends = {State.SUCCEEDED: "done", State.DEAD: "dead", State.CANCELLED: "cancelled"}
     runs = {key: await applied(store, key=key, payload=b'{"b":[1],"a":true}') for key in ends.values()}
     made = await store.one_shot(key="made")

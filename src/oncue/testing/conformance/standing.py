@@ -1,4 +1,4 @@
-"""Where a run stands: what is in its way, how many are before it, and how its worker does."""
+"""The diagnosis of a run: what blocks it, how many are before it, and the state of its worker."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_another_users_run_stands_nowhere(store: Store) -> None:
 
 @pytest.mark.parametrize("lane", LANES)
 async def test_whoever_is_let_in_holds_the_others(store: Store, lane: dict[str, Any]) -> None:
-    """Admitted and waiting, then running, then between two attempts: all the same to those behind it."""
+    """Admitted and waiting, then running, then between two attempts: no difference to those behind it."""
     first, second, third = await store.one_shots(3, due=-MINUTE, apart=1, **lane)
     await store.one_shot(-HOUR)  # of no lane
     worker = await store.worker()

@@ -1,4 +1,4 @@
-"""A store as the tests see it: an engine, a clock that stands still, and terse ways to make and move things."""
+"""A store as the tests see it: an engine, a clock that stands still, and short ways to create and change things."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ from oncue.testing.clock import FakeClock
 
 T = TypeVar("T")
 
-Open = Callable[[], Awaitable[Engine]]  # opens one more engine on the same store
-EmptyStore = Callable[[], Awaitable[Open]]  # what an engine's author provides: each call makes a store of its own
+Open = Callable[[], Awaitable[Engine]]  # opens one more engine on the same database
+EmptyStore = Callable[[], Awaitable[Open]]  # what an engine's author provides: each call creates a new database
 
 LIVE = frozenset({State.WAITING, State.RUNNING})
 LONG_AGO = Instant(0)
@@ -51,7 +51,7 @@ LEASE = Duration(15 * SECOND)
 
 
 class Store:
-    """An engine with everything a test needs around it. All lengths of time are counted from `now`."""
+    """An engine with everything a test needs. All durations are counted from `now`."""
 
     def __init__(self, engine: Engine, open_another: Open, clock: FakeClock, chance: Random) -> None:
         self.engine = engine
@@ -64,12 +64,12 @@ class Store:
         self.uid = self.stranger = UserNumber(0)
         self._open_another = open_another
         self._others: list[Store] = []
-        self.numbers_classes = True  # False: whoever makes a job leaves it to the store to find or make its class
+        self.numbers_classes = True  # False: new jobs leave it to the engine to find or create their class
         self._classes: dict[ClassKey, ClassId] = {}
 
     @classmethod
     async def on(cls, open_one: Open, seed: int = 1) -> Store:
-        """A store ready for a test: history has room, and there are two users."""
+        """Return a store ready for a test: history has partitions, and there are two users."""
         store = cls(await open_one(), open_one, FakeClock(), Random(seed))
         await store.maintenance.maintain(store.now, Duration(365 * DAY))
         store.uid = await store.accounts.user("ada", store.now)
@@ -77,7 +77,7 @@ class Store:
         return store
 
     async def second(self) -> Store:
-        """Another engine on the same store, as another process would have; closed with this one."""
+        """Return another engine on the same database, like another process's; closed with this one."""
         other = Store(await self._open_another(), self._open_another, self.clock, self.chance)
         other.uid, other.stranger = self.uid, self.stranger
         self._others.append(other)
@@ -104,7 +104,7 @@ class Store:
         return Instant(self.now + length)
 
     def advance(self, length: int) -> Instant:
-        """Let time pass, or set the clock back. Nobody sleeps in these tests, so nobody is to be woken."""
+        """Let time pass, or set the clock back. No test sleeps, so there is nothing to wake."""
         return self.clock.jump(length)
 
     def new_id(self) -> UUID:
@@ -137,7 +137,7 @@ class Store:
         idempotency_key: IdempotencyKey | None = None,
         **spec: Any,
     ) -> NewJob:
-        """A one-shot, `due` from now, not yet stored. `spec` are fields of Spec; `gate` is a concurrency key."""
+        """Return a one-shot, `due` from now, not yet stored. `spec` are fields of Spec; `gate` is a concurrency key."""
         spec["concurrency"] = None if gate is None else Concurrency(*gate)
         job = self._job(Spec(schedule=Schedule(at=self.at(due)), **{"task": "noop"} | spec), uid, payload)
         class_id = await self.class_of(job.spec)
@@ -169,7 +169,7 @@ class Store:
         return await self.jobs.create(new, self.now, whole=whole)
 
     async def one_shot(self, due: int = 0, **how: Any) -> RunId:
-        """A stored one-shot. Its run's id is its job's: `job_of` says so to the type checker."""
+        """Store a one-shot. Its run's id is its job's: `job_of` says so to the type checker."""
         return RunId(await self._stored(await self.new_one_shot(due, **how)))
 
     async def one_shots(self, n: int, due: int = 0, *, apart: int = 0, **how: Any) -> list[RunId]:
@@ -188,21 +188,21 @@ class Store:
     # -------------------------------------------------------------------------------------------- planning and changing
 
     async def plan(self, ahead: int = 0, *, limit: int = 100, rules: Rules = PACKAGED) -> Planned:
-        """One pass of a scheduler that looks `ahead`."""
+        """Do one pass of a scheduler that plans `ahead`."""
         now, until = self.now, self.at(ahead)
         return await self.planning.plan(
             until, limit, now, lambda job: plan(job, now, until, rules), rules=rules.version
         )
 
     async def plan_all(self, ahead: int = 0) -> int:
-        """Passes until nothing is left to plan; how many runs that made."""
+        """Do passes until nothing is left to plan; return how many runs they created."""
         made = 0
         while (done := await self.plan(ahead)).jobs:
             made += done.runs
         return made
 
     async def decide_overlaps(self) -> None:
-        """What a scheduler does about runs that are due while their lane is taken."""
+        """Do what a scheduler does about runs that are due while their lane is full."""
         for decision in list(overlap.decide(await self.planning.overdue(1_000, self.now), self.now)):
             match decision:
                 case overlap.Withdrawal():
@@ -211,7 +211,7 @@ class Store:
                     await self.running.cancel(None, going, self.now)
 
     async def permit(self, ahead: int = 0, *, limit: int = 100) -> Permitted:
-        """One pass of granting starts to runs that wait for their rate."""
+        """Do one pass that grants starts to runs that wait for their rate."""
         return await self.planning.permit(self.at(ahead), limit, self.now)
 
     async def snapshot(self, job_id: JobId) -> Snapshot:
@@ -223,7 +223,7 @@ class Store:
         return await self.jobs.apply(decide(await self.snapshot(job_id)), self.now)
 
     async def edited(self, snap: Snapshot, *, payload: bytes | None = None, **fields: Any) -> JobChange:
-        """The change that sets these fields of the definition, decided on a snapshot; not yet applied."""
+        """Return the change that sets these fields of the definition, decided on a snapshot; not yet applied."""
         spec = msgspec.structs.replace(snap.job.spec, **fields)
         body = snap.job.payload if payload is None else payload
         return change.edit(snap, spec, body, await self.class_of(spec), self.now)
@@ -248,7 +248,7 @@ class Store:
         return await self.fleet.beat(worker, self.now)
 
     async def claimable(self, limit: int = 10_000) -> list[RunId]:
-        """What a worker for everything would find due now, earliest first."""
+        """Return what a worker for all classes would find due now, earliest first."""
         found = await self.running.peek(await self.class_ids(), LONG_AGO, self.now, limit)
         return [run.run_id for run in found]
 
@@ -260,7 +260,7 @@ class Store:
         return claimed
 
     async def claim_due(self, worker: WorkerId, limit: int = 10_000) -> list[Claimed]:
-        """Peek and claim, as workers do; in the order peeked."""
+        """Peek and claim, as workers do; in the order of the peek."""
         due = await self.claimable(limit)
         claimed = {run.run_id: run for run in await self.claim(worker, *due)}
         return [claimed[run_id] for run_id in due if run_id in claimed]
@@ -269,7 +269,7 @@ class Store:
         return await self.settle(worker, *(attempt.succeeded(run, self.now, self.now, result) for run in runs))
 
     async def fail(self, worker: WorkerId, *runs: Claimed, retry: bool = True) -> Settled:
-        """A visible failure: retried as its definition says, or dead at once."""
+        """Settle as a failure: retried as its definition says, or dead at once."""
         return await self.settle(worker, *(self.failure(worker, run, retry=retry) for run in runs))
 
     def failure(self, worker: WorkerId, run: Claimed, *, retry: bool = True) -> Settlement:
@@ -285,7 +285,7 @@ class Store:
         return await self.running.hand_back(worker, runs, self.now)
 
     async def end(self, run_id: RunId, state: State) -> None:
-        """Bring a run that is due to this end; to EXPIRED only one with a `start_within` below an hour."""
+        """Bring a due run to this end; to EXPIRED only one with a `start_within` below an hour."""
         if state is State.CANCELLED:
             await self.running.cancel(None, run_id, self.now)
         elif state is State.EXPIRED:
@@ -297,7 +297,7 @@ class Store:
             await (self.succeed(worker, run) if state is State.SUCCEEDED else self.fail(worker, run, retry=False))
 
     async def lose(self, worker: WorkerId) -> None:
-        """The worker falls silent for longer than its lease, and is buried; whoever else there is beats."""
+        """Let the worker miss heartbeats for longer than its lease, and declare it dead; the others send theirs."""
         self.advance(LEASE + SECOND)
         for other in await self.fleet.workers():
             if other.worker_id != worker:
@@ -305,7 +305,7 @@ class Store:
         assert await self.expire_workers(worker) == [worker]
 
     async def expire_workers(self, *workers: WorkerId) -> list[WorkerId]:
-        """By their last beats as they are now, as a reaper does that has seen enough."""
+        """Declare workers dead by their last heartbeats, like a caller that has waited for their lease."""
         known = await self.fleet.workers()
         return await self.fleet.expire_workers(
             {one.worker_id: one.beat_at for one in known if one.worker_id in workers}
@@ -341,7 +341,7 @@ class Store:
         return found
 
     async def check_counts(self) -> None:
-        """I16: open runs are those created less those that ended or were withdrawn, and they are the ones there are."""
+        """I16: open runs are those created minus those that ended or were withdrawn, and exactly these exist."""
         counts = await self.counts()
         ended = (Count.SUCCEEDED, Count.DEAD, Count.CANCELLED, Count.EXPIRED, Count.WITHDRAWN)
         open_runs = counts[Count.CREATED] - sum(counts[what] for what in ended)
@@ -350,7 +350,7 @@ class Store:
 
 @asynccontextmanager
 async def meanwhile(*others: Coroutine[Any, Any, Any]) -> AsyncIterator[list[asyncio.Task[Any]]]:
-    """Others at work while the block runs; whoever is not done by its end is stopped."""
+    """Let others work while the block runs; stop those that are not done by its end."""
     tasks = [asyncio.create_task(other) for other in others]
     try:
         yield tasks
@@ -361,7 +361,7 @@ async def meanwhile(*others: Coroutine[Any, Any, Any]) -> AsyncIterator[list[asy
 
 
 async def everything(page: Callable[[str | None], Awaitable[Page[T]]], most: int = 1_000) -> list[T]:
-    """All pages of a listing, one after the other."""
+    """Return all pages of a list, one after the other."""
     items: list[T] = []
     after: str | None = None
     for _ in range(most):
@@ -374,7 +374,7 @@ async def everything(page: Callable[[str | None], Awaitable[Page[T]]], most: int
 
 
 def job_of(run_id: RunId) -> JobId:
-    """A one-shot's run is its job."""
+    """Return the job id of a one-shot's run: the same id."""
     return JobId(run_id)
 
 
@@ -383,12 +383,12 @@ def ids(runs: Sequence[Claimed | RunView]) -> list[RunId]:
 
 
 def nominals(runs: Sequence[RunView]) -> list[Instant]:
-    """The occurrences these runs are for, in order."""
+    """Return the occurrences of these runs, in order."""
     return sorted(run.nominal for run in runs if run.nominal is not None)
 
 
 async def in_order(store: Store) -> list[RunId]:
-    """Everything due, run one after the other, as they become claimable."""
+    """Run everything that is due, one after the other, as it becomes claimable."""
     worker, order = await store.worker(), []
     while runs := await store.claim_due(worker):
         order += ids(runs)

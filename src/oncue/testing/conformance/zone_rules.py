@@ -1,4 +1,4 @@
-"""Time-zone rules change: what was computed by others is computed anew, and of two at once only the newest count."""
+"""Time-zone rules change: cursors of other rules are computed again, and of two at once only the newest count."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ EAST = made_up("9999b", HOUR)  # and eight by the newer rules
 
 
 async def next_at(store: Store, job_id: JobId) -> int | None:
-    """Hours from the midnight on which tests begin."""
+    """Return the next instant in hours from the midnight at which tests begin."""
     cursor = (await store.snapshot(job_id)).cursor
     assert cursor is not None
     return None if cursor.next_at == NEVER else (cursor.next_at % DAY) // HOUR
 
 
 async def settled(store: Store, rules: Rules) -> int:
-    """Passes until there is nothing to do by these rules; how many jobs were taken."""
+    """Do passes until these rules leave nothing to do; return how many jobs were taken."""
     taken = 0
     while (planned := await store.plan(rules=rules)).jobs:
         taken += planned.jobs
@@ -154,7 +154,7 @@ async def test_jobs_that_make_no_more_runs_are_left_alone(store: Store) -> None:
 
 
 async def test_older_rules_plan_nothing_that_they_move_while_newer_are_at_work(store: Store) -> None:
-    """Not even what the newer have not come to yet: by theirs it may be due at another time."""
+    """Not even jobs that the newer rules have not reached yet: by those they may be due at another time."""
     job_id, hourly = await store.recurring(AT_NINE), await store.recurring(every=8 * HOUR)
     await store.plan(rules=WEST)
     assert (await store.plan(limit=0, rules=EAST)).newer_rules is None
@@ -172,7 +172,7 @@ async def test_older_rules_plan_nothing_that_they_move_while_newer_are_at_work(s
 
 
 async def test_when_newer_rules_are_silent_for_long_the_older_take_over(store: Store) -> None:
-    """Everybody went back to them: nothing may stand still for ever."""
+    """All schedulers went back to them: no job may stand still for ever."""
     job_id = await store.recurring(AT_NINE)
     await store.plan(rules=EAST)
 
@@ -215,13 +215,13 @@ async def test_two_kinds_of_rules_at_once_double_and_miss_nothing(store: Store) 
     both = [store, await store.second()]
 
     async def planner(one: Store, rules: Rules) -> None:
-        for _ in range(3):  # and not until nothing is left: both might find the other's work wrong for ever
+        for _ in range(3):  # and not until nothing is left: each might correct the other's work for ever
             await one.plan(rules=rules, limit=3)
 
     store.advance(9 * HOUR)
     for _ in range(12):
         store.advance(half)
-        await store.plan(limit=0, rules=newer)  # whoever comes first, they are known to be at work
+        await store.plan(limit=0, rules=newer)  # in either order, both rules are known to be in use
         await asyncio.gather(*(planner(one, rules) for one in both for rules in (WEST, newer)))
 
     # Twelve is in the gap: it does not exist, and comes right after it.

@@ -1,5 +1,5 @@
--- No row: buried. Another `beat_at` each time, also when the clock was set back to where it was. The place among the living lets
--- workers share out a burst without talking to each other.
+-- No row: the worker was declared dead. `beat_at` differs each time, also when the clock was set back to where it was. With its
+-- place among live workers, each takes its share of a burst without talking to the others.
 with me as (
   update workers set beat_at = $2::bigint + (beat_at = $2::bigint)::int, draining = $3, classes = coalesce($4, classes) where worker_id = $1
   returning worker_id)

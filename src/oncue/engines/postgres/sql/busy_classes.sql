@@ -1,4 +1,4 @@
--- From class to class by the index: what nobody waits in is not looked at, nor how much waits.
+-- From class to class by the index: it reads neither classes without waiting runs, nor how many runs wait.
 with recursive busy as (
   (select class_id from waiting where held = 0 and class_id > 0 order by class_id limit 1)  -- held: 0 no
   union all

@@ -1,4 +1,4 @@
--- A worker that was buried gets nothing, even if it has not noticed: its row is gone, or about to go and we wait for that.
+-- A worker that was declared dead gets nothing, even if it has not noticed: its row is gone, or about to go and we wait for that.
 -- The rows are locked by their key, then removed by their place: one index descent a run. `held + 0` keeps the planner from
 -- walking everything that is due (the index where held = 0) while the statistics are young: 13 ms a thousand became 420.
 with me as (select from workers where worker_id = $2 for key share),

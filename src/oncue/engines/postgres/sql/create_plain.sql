@@ -1,5 +1,5 @@
--- All or none of these one-shots, with their lines of the audit log: one statement is one trip and one commit. If one of them is
--- there already nothing is stored, and whoever asked looks closer; who has looked before gives no ids to look for ($18).
+-- Stores all of these one-shots or none, with their audit entries: one statement is one round trip and one commit. If one of them
+-- exists already nothing is stored, and the caller looks closer; a caller that has looked before gives no ids to look for ($18).
 with there as (
   select from unnest($18::uuid[]) i(run_id) cross join lateral (
     (select from waiting where run_id = i.run_id)

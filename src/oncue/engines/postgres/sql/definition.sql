@@ -1,4 +1,4 @@
--- Of a run: its own if it carries one, else its job's at the version it was planned under.
+-- The definition of a run: its own if it carries one, else its job's at the version it was planned under.
 select spec, payload from waiting where run_id = $1 and spec is not null
 union all select spec, payload from running where run_id = $1 and spec is not null
 union all select spec, payload from history where run_id = $1 and spec is not null

@@ -1,4 +1,4 @@
--- Of those after $1, each with whether anybody is in it.
+-- Lanes after $1, each with whether it has a member.
 select l.lane, not exists (select from waiting w where w.lane = l.lane and w.held & 1 = 0)  -- held: 1 lane
   and not exists (select from waiting w where w.lane = l.lane and w.held & 1 = 1)  -- held: 1 lane
   and not exists (select from waiting w where w.gate = l.lane and w.held & 2 = 0)  -- held: 2 gate

@@ -1,5 +1,5 @@
--- A job cannot have ended before it was made: older pieces of history are not looked at. Each job by its key: for all of
--- them at once the planner reads the whole of an index, if the table was empty when it last looked.
+-- A job cannot have ended before it was created: older partitions of history are not read. Each job by its key: for all of
+-- them at once the planner reads a whole index, if the table was empty when it was last analysed.
 select i.job_id from unnest($1::uuid[]) i(job_id) cross join lateral (
   (select from waiting where run_id = i.job_id)
   union all (select from running where run_id = i.job_id)

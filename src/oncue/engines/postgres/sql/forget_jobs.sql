@@ -1,4 +1,4 @@
--- Those of which no run is left, live, ended or dead. By their key: `status + 0` is in no index.
+-- Jobs without any run, live, ended or dead. By their key: `status + 0` is in no index.
 delete from jobs j where job_id = any($1::uuid[]) and status + 0 >= 2 and updated_at < $2  -- status: 2 finished
   and (select run_id from waiting where job_id = j.job_id and job_id <> run_id limit 1) is null
   and (select run_id from running where job_id = j.job_id and job_id <> run_id limit 1) is null

@@ -1,5 +1,5 @@
--- Of the keys after ($1, $2). Before the history that ends before $5 goes: whoever puts a job that was cancelled again makes it
--- anew, and needs no key for that; one that was put and has finished must not run twice, as long as it is known at all ($6).
+-- Stable keys after ($1, $2). Runs before the history that ends before $5 is dropped: putting a cancelled job again creates it
+-- again and needs no key; a job that was put and has finished must not run twice, as long as it is remembered at all ($6).
 -- Each by its key: as a join this would read all of history.
 with bite as (select uid, key, job_id, definition from job_keys where (uid, key) > ($1, $2) order by uid, key limit $3),
 gone as (

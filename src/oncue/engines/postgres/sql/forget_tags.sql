@@ -1,4 +1,4 @@
--- Of those after ($1, $2, $3). Each by its key: as joins these would read all of history.
+-- Tags after ($1, $2, $3). Each by its key: as joins these would read all of history.
 with bite as (select uid, tag, job_id from job_tags where (uid, tag, job_id) > ($1, $2, $3) order by uid, tag, job_id limit $4),
 gone as (
   delete from job_tags t using bite s where t.uid = s.uid and t.tag = s.tag and t.job_id = s.job_id and s.job_id < $5

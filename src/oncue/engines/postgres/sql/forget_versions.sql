@@ -1,4 +1,4 @@
--- Of those after ($1, $2). Not while a run waits or runs that was planned under it: it could not be claimed any more.
+-- Versions after ($1, $2). Not while a run that was planned under one waits or runs: it could not be claimed any more.
 with bite as (select job_id, version, until from job_versions where (job_id, version) > ($1, $2) order by job_id, version limit $3),
 gone as (
   delete from job_versions v using bite s where v.job_id = s.job_id and v.version = s.version and s.until < $4

@@ -1,4 +1,4 @@
--- What is tried comes before what has ended. Of what waits the first thousand are looked at. Each job by its key: for many at once the planner would read all of history.
+-- Active attempts come before ended runs. Of the waiting runs the first thousand are read. Each job by its key: for many at once the planner would read all of history.
 select i.job_id as near, l.*, least(
   (select wanted from waiting where run_id = i.job_id),
   (select min(wanted) from (

@@ -1,7 +1,7 @@
 -- Recurring jobs of some statuses and one-shots that have not ended, newest first. {held} and {running} say which of those.
--- All lists of jobs walk up to $4 entries of each user's own indexes and read no further than to the $5th that fits; `ends`
--- tells the last one the walk may look at. What is a set of one for PostgreSQL (the user), and limits it does not know
--- beforehand, keep it to the index whose order is asked for, and to one plan for all values: planning takes longer than reading.
+-- All lists of jobs walk up to $4 entries of each user's own indexes and stop at the $5th match; `ends` is the last entry
+-- that the walk may read. A set of one (the user), and limits that PostgreSQL does not know beforehand, keep it to the index
+-- with the requested order, and to one plan for all values: planning takes longer than reading.
 select p.job_id, p.uid, version, status, spec, payload, created_at, updated_at,
   coalesce(next_at, (select a.next_at from agenda a where a.job_id = p.job_id)) as next_at, fits, ends
 from unnest(array(select unnest($1::int[]) union all select uid from users where (select $1) is null)) u(uid) cross join lateral (

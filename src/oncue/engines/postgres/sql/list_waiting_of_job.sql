@@ -1,4 +1,4 @@
--- A job has few runs that wait: they are found by its key, then sorted.
+-- A job has few waiting runs: they are found by its key, then sorted.
 select * from (
   (select * from waiting_runs where run_id = $1 limit 1)
   union all

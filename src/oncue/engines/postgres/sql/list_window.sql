@@ -1,5 +1,5 @@
--- Jobs by when they run next, up to $8 and after the place ($7, $6). Of the runs that wait, not all are jobs.
--- A tag is looked for by {tag}, for each that is looked at.
+-- Jobs by their next run, up to $8 and after the position ($7, $6). Not all waiting runs are jobs.
+-- {tag} checks the tag of each entry that is read.
 select p.job_id, p.uid, version, status, spec, payload, created_at, updated_at, next_at, fits, ends
 from unnest(array(select unnest($1::int[]) union all select uid from users where (select $1) is null)) u(uid) cross join lateral (
   select * from (

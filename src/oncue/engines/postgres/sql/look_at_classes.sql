@@ -1,5 +1,5 @@
--- One class after the other by its own indexes: an `exists` would be planned to read all jobs and dead letters. Of the counts
--- also those that are not folded yet.
+-- One class after the other by its own indexes: the planner would read all jobs and dead letters for an `exists`. The counts
+-- include those that are not rolled up yet.
 select c.class_id, c.task, c.queue, c.used_at, c.counted,
   (coalesce(k.n, 0) + coalesce(t.n, 0))::bigint as counts, (coalesce(k.open, 0) + coalesce(t.open, 0))::bigint as open,
   t.class_id is not null or (select job_id from jobs where class_id = c.class_id limit 1) is not null

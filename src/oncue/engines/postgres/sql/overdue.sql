@@ -1,5 +1,5 @@
--- Held by a lane though its instant has come, with the run of the same job that the lane has let in: the one that goes, or else
--- the one that is to begin. Found by the lane, which has one inside: by the job this would read all that waits of it.
+-- Runs held by a lane though their instant has come, with the run of the same job that the lane has admitted: the active one, or
+-- else the one to start. Found by the lane, which has one member inside: by the job this would read all its waiting runs.
 select w.run_id, w.job_id, w.wanted, w.nominal, w.trigger, coalesce(w.spec, j.spec) as spec, inside.run_id as inside, inside.begun,
   inside.wanted as inside_wanted, inside.nominal as inside_nominal, inside.trigger as inside_trigger
 from waiting w

@@ -1,6 +1,6 @@
--- From user to user by the index that begins with them, around once at most; who has nothing due yet takes nobody's turn.
--- Of each only the first thousand are looked at, so that the cost does not grow with what one of them has.
--- Also those without a turn are returned, each once: the last of them tells how far we came.
+-- From user to user by the index that begins with them, around once at most; a user with nothing due takes no turn.
+-- Of each user only the first thousand runs are read, so that the cost does not grow with how many one user has.
+-- Users without a turn are also returned, each once: the last of them tells how far the search came.
 with recursive turn as (
   select f.uid, f.uid as first, 1 as seen, (f.wanted <= $5)::int as late from (
     (select uid, wanted from waiting where uid > $2 order by uid, wanted limit 1)

@@ -1,5 +1,5 @@
--- Due ones, then those whose cursor other rules made. These in the order of their index: there are hardly ever any, and a plan
--- that expects a third of the table reads all of it to find none.
+-- Due jobs, then those whose cursor other rules computed. These in the order of their index: there are hardly ever any, and a
+-- plan that expects a third of the table reads all of it to find none.
 with due as (
   select job_id from agenda where next_at >= $5 and next_at <= $1 and (rules is null or $4)
   order by next_at, job_id limit $2 for update skip locked),

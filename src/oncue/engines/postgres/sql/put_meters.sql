@@ -1,5 +1,5 @@
--- Locks each in order: the last lock of any transaction but the one that grants, which waits for nobody.
--- 0: as it is defined, and it is, as long as a run has it. One that is defined anew is looked at at once.
+-- Locks meters in order: the last lock of any transaction but the one that grants, which waits for no other.
+-- 0: as it is defined, and it is, as long as a run has it. A redefined meter is checked at once.
 insert into meters (meter, starts, per, free_at, next_at)
 select m, s, p, 0, d from unnest($1::bigint[], $2::int[], $3::bigint[], $4::bigint[]) as t(m, s, p, d)
 where s > 0 or exists (select from meters k where k.meter = m) order by m

@@ -1,4 +1,4 @@
--- Whoever looks next works out anew what there is to grant.
+-- The next pass computes again what there is to grant.
 with counted as (
   update grants set at = $3 where meter = any($1::bigint[]) and at > $2 returning meter),
 looked_at as (

@@ -1,5 +1,5 @@
--- Each by its key, user after user, in the order of the whole index: few are tried again at any moment, among any number that
--- wait, and no statistics can make another way look cheaper.
+-- Each by its key, user after user, in the order of the whole index: few runs are retried at any moment, among any number that
+-- wait, and no statistics can make another plan look cheaper.
 select v.* from (select uid from users where $1::int is null or uid = $1) u
 cross join lateral (
   select run_id, tried_at from waiting

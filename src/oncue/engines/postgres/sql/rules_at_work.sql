@@ -1,4 +1,4 @@
--- Says which rules we go by, now and then, and waits for nobody who is saying the same; tells the newest that are newer.
+-- Writes now and then which rules we use, without waiting for a scheduler that writes the same; returns the newest newer ones.
 with again as (
   update zone_rules set seen_at = $2
   where version in (select version from zone_rules where version = $1 and abs(seen_at - $2) > $3 for update skip locked)),

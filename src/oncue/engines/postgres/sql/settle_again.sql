@@ -1,5 +1,5 @@
--- Tried again later, unless a cancel was asked for meanwhile. No lane holds it: it keeps its places,
--- but it waits for its rate again, unless it was only handed back. Paired as in settle_final.
+-- Retries later, unless a cancel was requested meanwhile. No lane holds the run: it keeps its positions,
+-- but it waits for its rate again, unless it was only returned to the queue. Paired as in settle_final.
 with back as (
   delete from running r where r.run_id = any($3::uuid[]) and r.token = $2 and r.worker_id = $1 and r.cancel_at is null {alive}
   returning r.*, width_bucket(r.run_id, $3::uuid[]) as i)

@@ -1,7 +1,7 @@
--- The fence is (run, token, worker): what does not come back was lost, and a buried worker has lost everything.
--- The whole row goes into history, so only what the attempt came to travels here; an array that is null stands for nulls.
--- The runs are sorted, and width_bucket says at which place of the arrays each is: a join would read all that is running
--- whenever the planner last looked at a quiet moment (2 s for a thousand instead of 14 ms). A cancel that was asked for wins.
+-- The fence is (run, token, worker): a run that is not returned was lost, and a worker declared dead has lost all its runs.
+-- The whole row goes into history, so only the attempt's outcome is sent; an array that is null stands for nulls.
+-- The runs are sorted, and width_bucket finds the place of each in the arrays: a join would read all running runs, if
+-- the table was nearly empty when it was last analysed (2 s for a thousand instead of 14 ms). A requested cancel wins.
 with ended as (
   delete from running r where r.run_id = any($4::uuid[]) and r.token = $2 and r.worker_id = $1 {alive}
   returning r.*, width_bucket(r.run_id, $4::uuid[]) as i),

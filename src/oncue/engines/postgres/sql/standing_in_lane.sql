@@ -1,4 +1,4 @@
--- Who holds a lane or gate, those that go on first, and how many of those in line are before this one. Paused ones stand aside.
+-- The runs that hold a lane or gate, active ones first, and how many in line are before this one. Paused runs do not count.
 select
   (select h.run_id from (
     (select run_id, 0 as part, 0::bigint as wanted from running where {lane} = $1 order by claimed_at, run_id limit 1)

@@ -1,4 +1,4 @@
--- The runs are sorted, and width_bucket says which instant is whose: see settle_final.
+-- The runs are sorted, and width_bucket finds the instant of each: see settle_final.
 with held as (
   update waiting set held = held | 8, due = ($4::bigint[])[width_bucket(run_id, $2::uuid[])] where run_id = any($2::uuid[]))  -- held: 8 rate
 delete from grants g using unnest($1::bigint[], $2::uuid[], $3::int[]) t(meter, run_id, token)

@@ -1,5 +1,5 @@
--- Only under the lock that keeps the generations from turning: the older one gets no keys meanwhile. Each key is looked for by
--- itself ("not exists" is made a join, which reads the whole of an index if the table was empty when the planner last looked).
+-- Only under the lock that keeps the generations from switching: the older one gets no keys meanwhile. Each key is looked up by
+-- itself ("not exists" becomes a join, which reads a whole index if the table was empty when it was last analysed).
 with given as (select * from unnest($1::int[], $2::bytea[], $3::bytea[], $4::uuid[]) t(uid, key_hash, body_hash, made)),
 zero as (
   insert into repeats_0 (uid, key_hash, body_hash, made)

@@ -1,5 +1,5 @@
--- Admits the first of each lane, as many as its width leaves after those that hold their place: running, or between two attempts.
--- Whoever was admitted before and is no longer among the first goes back, unless it has begun.
+-- Admits the first of each lane, as many as its width leaves after the active ones: running, or between two attempts.
+-- A run that was admitted before and is no longer among the first goes back, unless it has begun.
 with places as (
   select l.lane, greatest(0, l.width
     - (select count(*) from running r where r.{lane} = l.lane)

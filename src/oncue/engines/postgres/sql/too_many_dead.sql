@@ -1,4 +1,4 @@
--- Of the next $2 users after $1 who have any: the newest letter that is one too many. Each user is looked for by the index.
+-- For the next $2 users after $1 with dead letters: the newest letter beyond the limit. Each user is found by the index.
 with recursive bite(uid, n) as (
   (select uid, 1 from dead where uid > $1 order by uid limit 1)
   union all

@@ -1,4 +1,4 @@
--- As a claim shows them. One that was buried holds nothing, even before its runs are reaped.
+-- In the shape of a claim. A worker that was declared dead holds nothing, even before its runs are recovered.
 select r.run_id, x.token, r.job_id, r.uid, r.class_id, r.due, r.wanted, r.nominal, r.origin, r.trigger, r.job_version,
   r.failures, r.losses, r.lane, r.gate, r.attempts, coalesce(x.checkpoint, r.checkpoint),
   coalesce(r.spec, j.spec, v.spec), iif(r.spec is not null, r.payload, coalesce(j.payload, v.payload)),

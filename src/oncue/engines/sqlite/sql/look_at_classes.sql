@@ -1,4 +1,4 @@
--- The newest stays whatever it is: its number would be given again.
+-- The newest class always stays: otherwise its number would be given again.
 select c.class_id, c.task, c.queue, c.used_at, c.counted,
   coalesce((select sum(n) from counters k where k.class_id = c.class_id), 0),
   coalesce((select sum(case when what = 'created' then n when what in ('succeeded', 'dead', 'cancelled', 'expired', 'withdrawn') then -n else 0 end)

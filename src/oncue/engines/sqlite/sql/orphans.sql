@@ -1,4 +1,4 @@
--- Runs whose worker is not registered (any more), as a claim shows them.
+-- Runs whose worker is not registered (any more), in the shape of a claim.
 select r.run_id, x.token, r.job_id, r.uid, r.class_id, r.due, r.wanted, r.nominal, r.origin, r.trigger, r.job_version,
   r.failures, r.losses, r.lane, r.gate, r.attempts, coalesce(x.checkpoint, r.checkpoint),
   coalesce(r.spec, j.spec, v.spec), iif(r.spec is not null, r.payload, coalesce(j.payload, v.payload)),

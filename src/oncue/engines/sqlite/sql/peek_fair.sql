@@ -1,4 +1,4 @@
--- The oldest and the newest of a user's runs, by their ids: what is late is mostly among them, however many are to come.
+-- The oldest and the newest of a user's runs, by their ids: late runs are mostly among them, however many are not due yet.
 select r.run_id, r.due, r.class_id, r.uid
 from (select run_id from (select run_id from runs where uid = ?1 order by run_id limit 200)
       union select run_id from (select run_id from runs where uid = ?1 order by run_id desc limit 200)) f

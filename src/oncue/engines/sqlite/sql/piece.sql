@@ -1,4 +1,4 @@
--- One stretch of history, in the order in which runs ended: their ids are anywhere. The row of a one-shot is also the finished job.
+-- One partition of history, in the order in which runs ended: their ids are anywhere. The row of a one-shot is also the finished job.
 create table {piece} (
   run_id blob not null, job_id blob not null, uid integer not null, class_id integer not null, state integer not null,
   wanted integer not null, nominal integer, trigger integer not null, job_version integer not null, token integer not null,

@@ -1,4 +1,4 @@
--- Not due, but their cursor was made by other rules. There are hardly ever any: by the index that says so at once.
+-- Jobs that are not due, but whose cursor other rules computed. There are hardly ever any: the index says so at once.
 with others as materialized (
   select * from (
     select job_id from agenda indexed by agenda_rules where rules < ?3 and next_at > ?1 and next_at < 4611686018427387904

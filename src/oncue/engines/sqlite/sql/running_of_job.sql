@@ -1,2 +1,2 @@
--- Few run at a time, and no index knows the jobs of those that do.
+-- Few runs are running at a time, and no index has their jobs.
 select x.run_id from running x cross join runs r on r.run_id = x.run_id where r.job_id = ?1

@@ -1,4 +1,4 @@
--- The first ?2 that have not ended.
+-- The first ?2 runs that have not ended.
 select r.run_id, r.wanted, r.nominal, r.origin, r.held, r.token, r.failures + r.losses, x.run_id is not null from (
   select * from runs where run_id = ?1 and job_id = ?1
   union all
