@@ -30,26 +30,26 @@ PATH_PARAMETERS: dict[str, Schema] = {
 }
 HEADERS: dict[str, tuple[str, Schema]] = {
     "Idempotency-Key": (
-        "Sent again with the same key and body, the request gets the first answer, and makes nothing twice.",
+        "A retry with the same key and body gets the first answer and creates nothing twice.",
         {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY, "pattern": "^[ -~]*$"},
     ),
     "If-Match": ("Change only this version: the job's ETag.", {"type": "string"}),
-    "If-None-Match": ("`*`: make the job, and replace none that has not ended.", {"type": "string"}),
-    "Last-Event-ID": ("Go on after this event.", {"type": "string"}),
+    "If-None-Match": ("`*`: create only; 412 if an active or paused job has this key.", {"type": "string"}),
+    "Last-Event-ID": ("Continue after this event.", {"type": "string"}),
 }
 REFUSALS = {
-    400: "The body cannot be read as JSON.",
-    401: "No key, or not a good one.",
-    403: "The key's role does not allow it.",
-    404: "Not there, or not yours.",
-    408: "The body was not complete in time.",
-    409: "The state of the thing does not allow it.",
+    400: "The body is not valid JSON.",
+    401: "Missing or invalid API key.",
+    403: "The key's role does not allow this call.",
+    404: "Not found, or owned by another user.",
+    408: "The body was incomplete when the time limit ended.",
+    409: "The current state of the resource does not allow this.",
     412: "If-Match names another version, or If-None-Match finds a job.",
     413: "The body is too large.",
     415: "The body is not application/json.",
-    422: "Read, but wrong: `errors` names every field.",
-    429: "Too many requests: come back after Retry-After.",
-    503: "The store is away: it may or may not have been done. Come back after Retry-After.",
+    422: "Invalid fields; `errors` lists each of them.",
+    429: "Too many requests; retry after Retry-After.",
+    503: "The database is unavailable. The request may or may not have been applied; retry after Retry-After.",
 }
 ALWAYS = (401, 422, 429, 503)  # possible answers to every call with a key
 WITH_A_BODY = (400, 408, 413, 415)
