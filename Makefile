@@ -4,7 +4,8 @@
 PYTHON ?= python3
 PIP := .venv/bin/python -m pip install -qq --disable-pip-version-check
 PYTEST := .venv/bin/python -m pytest
-WORKERS ?= auto
+# More than there are cores: many tests wait for something.
+WORKERS ?= $(shell echo $$(($$(nproc) * 3 / 2)))
 PARALLEL := -n $(WORKERS) --dist worksteal
 
 # Tests start hundreds of Python processes: none of them compiles everything anew.
