@@ -57,7 +57,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Time limit for creating and dropping history partitions."""
 
     pool_size: int = 8
-    """PostgreSQL connections in addition to the three of the hot path."""
+    """PostgreSQL connections in addition to three of the hot path and one that checks the server."""
 
     log_cap: int = 256 * 1024
     """Bytes of log to keep per run."""

@@ -10,6 +10,7 @@ from tests.api.conftest import Desk
 from tests.api.streams import streaming
 from tests.api.test_audit import audit_entries
 
+from oncue.api import dead_letters
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import RunId
 from oncue.domain.instants import HOUR, SECOND, rfc3339
@@ -55,6 +56,35 @@ async def test_what_may_have_been_done_is_told_of_and_is_in_the_log_as_such(
 
     assert (answer.status_code, (await desk.get(f"/jobs/{job['job_id']}"))["status"]) == (503, "cancelled")
     assert await lines(desk) == [("job.cancel", job["job_id"], {"outcome": "unknown"})]
+
+
+async def test_a_key_that_may_have_been_revoked_is_named_in_the_log(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created = (await desk.call("POST", "/v1/keys", {"user_id": "eve", "role": "viewer"}, key="root")).json()
+    with away(monkeypatch, desk.store.engine.accounts, "revoke"):
+        assert (await desk.call("DELETE", f"/v1/keys/{created['key_id']}", key="root")).status_code == 503
+
+    revoked, _ = await lines(desk)
+    assert revoked == (
+        *("key.revoke", created["key_id"]),
+        {"user_id": "eve", "role": "viewer", "outcome": "unknown"},
+    )
+
+
+async def test_a_requeue_that_is_refused_half_way_is_in_the_log_as_far_as_it_went(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letters, "ONE_PASS", 2)
+    monkeypatch.setattr(desk.app.api, "_most_runs", 3)
+    store, worker = desk.store, await desk.store.worker()
+    await store.one_shots(4, task="mark")
+    await store.fail(worker, *await store.claim_due(worker), retry=False)
+
+    answer = await desk.call("POST", "/v1/dead-letters/requeue", {"filter": {}})
+
+    assert (answer.status_code, len((await desk.get("/dead-letters"))["dead_letters"])) == (422, 2)
+    assert await lines(desk) == [("dead_letters.requeue", None, {"count": 2, "filter": {}})]
 
 
 async def test_so_is_what_failed_for_a_reason_that_nobody_expected(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

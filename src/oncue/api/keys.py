@@ -15,10 +15,10 @@ from oncue.api.answers import answer
 from oncue.api.auth import Caller
 from oncue.api.context import Api
 from oncue.api.idempotency import idempotent
-from oncue.api.outcome import Changed, Line, Outcome, unchanged
+from oncue.api.outcome import Changed, Interrupted, Line, Outcome, unchanged
 from oncue.api.reading import path_id, read_object
 from oncue.domain.definition import USUAL
-from oncue.domain.errors import Conflict, Invalid, NotFound, Problem
+from oncue.domain.errors import Conflict, Invalid, NotFound, Problem, StoreUnavailable
 from oncue.domain.fields import Reader, choice, read_fields, text
 from oncue.domain.ids import KeyId
 from oncue.domain.instants import rfc3339
@@ -64,13 +64,18 @@ async def revoke(api: Api, request: Request, caller: Caller) -> Outcome:
     key = next((one for one in await api.engine.accounts.keys() if one.key_id == key_id), None)
     if key is None:
         raise NotFound
-    if await api.engine.accounts.revoke(key_id, now) is Revoked.LAST_ADMIN:
+    line = Line({"user_id": key.user_id, "role": key.role})
+    try:
+        revoked = await api.engine.accounts.revoke(key_id, now)
+    except StoreUnavailable as error:
+        raise Interrupted(error, (), line) from error
+    if revoked is Revoked.LAST_ADMIN:
         raise Conflict("This is the last valid admin key. Create another admin key first.")
     api.keyring.forget(key)
     if key.revoked_at is not None:
         return unchanged(answer(_shown(key)))
     shown = answer({**_shown(key), "revoked_at": rfc3339(now)})
-    return Outcome(shown, (Changed(caller.uid),), Line({"user_id": key.user_id, "role": key.role}))
+    return Outcome(shown, (Changed(caller.uid),), line)
 
 
 def _asked(raw: dict[str, Any]) -> tuple[str, Role]:
