@@ -885,4 +885,28 @@ MUTANTS = [
             Statement("postgres.meters", "put_meters", "nullif(excluded.starts, 0)", "meters.starts"),
         ),
     ),
+    Mutant(
+        "a turn is taken by everybody who asks",
+        "test_of_many_who_come_at_once_one_gets_the_turn",
+        statements=(
+            Statement("sqlite.maintenance", "take_turn", "turns.next_at <= ?2 or", "true or"),
+            Statement("postgres.maintenance", "take_turn", "t.next_at <= $2 or", "true or"),
+        ),
+    ),
+    Mutant(
+        "a turn waits for a clock that was set back",
+        "test_turns_go_on_when_the_clock_was_set_back",
+        statements=(
+            Statement("sqlite.maintenance", "take_turn", "or turns.next_at > ?2 + ?3", ""),
+            Statement("postgres.maintenance", "take_turn", "or t.next_at > $2 + $3", ""),
+        ),
+    ),
+    Mutant(
+        "who comes late with a turn moves it back",
+        "test_who_comes_too_late_with_a_turn_moves_nothing",
+        statements=(
+            Statement("sqlite.maintenance", "finish_turn", "and position = ?2", "and ?2 is not null"),
+            Statement("postgres.maintenance", "finish_turn", "and position = $2", "and $2::bytea is not null"),
+        ),
+    ),
 ]

@@ -206,6 +206,8 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "History.counters": store.history.counters,
         "Maintenance.roll_up": store.maintenance.roll_up,
         "Maintenance.tended": lambda: store.maintenance.tended(now, KEEP),
+        "Maintenance.take_turn": lambda: store.maintenance.take_turn("turn", now, KEEP),
+        "Maintenance.finish_turn": lambda: store.maintenance.finish_turn("turn", b"", b"1"),
         "Maintenance.maintain": lambda: store.maintenance.maintain(now, KEEP),
         "Accounts.user": lambda: store.accounts.user("ada", now),
         "Accounts.add_key": lambda: store.accounts.add_key(key),

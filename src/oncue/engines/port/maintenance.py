@@ -27,6 +27,22 @@ class Maintenance(Protocol):
         """
         ...
 
+    async def take_turn(self, name: str, now: Instant, every: Duration) -> bytes | None:
+        """Take the next turn of recurring work that any process may do; return the position where it continues.
+
+        None: it is not due yet, or another caller has it. Of any number of callers exactly one gets a turn, and the
+        next one is due `every` later, whatever becomes of this caller: one that dies only delays the work. A name that
+        no caller has used yet is due at once, at position b"". After a clock was set back the next turn is due at once.
+        """
+        ...
+
+    async def finish_turn(self, name: str, taken: bytes, position: bytes) -> bool:
+        """Store where the next turn continues, if the position is still the one that was `taken`.
+
+        False: this caller took so long that another has finished the turn meanwhile. A repeat answers False, too.
+        """
+        ...
+
     async def maintain(self, now: Instant, keep: Duration) -> int:
         """Create partitions of history ahead and drop those that ended before `now - keep`; return how many it dropped.
 

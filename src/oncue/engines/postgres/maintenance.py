@@ -51,6 +51,13 @@ class PostgresMaintenance:
         [(at,)] = await self._store.fetch(_SQL["tended"], now, step)
         return Instant(at)
 
+    async def take_turn(self, name: str, now: Instant, every: Duration) -> bytes | None:
+        found = await self._store.fetch(_SQL["take_turn"], name, now, every)
+        return found[0]["position"] if found else None
+
+    async def finish_turn(self, name: str, taken: bytes, position: bytes) -> bool:
+        return bool(await self._store.fetch(_SQL["finish_turn"], name, taken, position))
+
     async def maintain(self, now: Instant, keep: Duration) -> int:
         """Do all parts. A walk over rows that mostly history refers to starts only after a drop."""
         cutoff = Instant(now - keep)

@@ -52,6 +52,14 @@ class SqliteMaintenance:
         [(at,)] = await self._store.write(lambda db: fetch(db, _SQL["tended"], (now, step)))
         return Instant(at)
 
+    async def take_turn(self, name: str, now: Instant, every: Duration) -> bytes | None:
+        found = await self._store.write(lambda db: first(db, _SQL["take_turn"], (name, now, every)))
+        return None if found is None else bytes(found[0])
+
+    async def finish_turn(self, name: str, taken: bytes, position: bytes) -> bool:
+        found = await self._store.write(lambda db: first(db, _SQL["finish_turn"], (name, taken, position)))
+        return found is not None
+
     async def maintain(self, now: Instant, keep: Duration) -> int:
         """Do all parts. A walk over rows that mostly history refers to starts only after a drop."""
         cutoff = Instant(now - keep)
