@@ -909,4 +909,28 @@ MUTANTS = [
             Statement("postgres.maintenance", "finish_turn", "and position = $2", "and $2::bytea is not null"),
         ),
     ),
+    Mutant(
+        "a finding that is seen again counts as new",
+        "test_a_finding_is_reported_once_and_keeps_when_it_was_first_seen",
+        statements=(
+            Statement("sqlite.auditing", "record_finding", "iif(cleared_at is null,", "iif(false,"),
+            Statement("postgres.auditing", "record_findings", "when f.cleared_at is null", "when false"),
+        ),
+    ),
+    Mutant(
+        "a finding that was cleared stays so",
+        "test_what_holds_again_is_cleared_once_and_open_again_when_it_is_found_again",
+        statements=(
+            Statement("sqlite.auditing", "record_finding", ", cleared_at = null", ""),
+            Statement("postgres.auditing", "record_findings", ", cleared_at = null", ""),
+        ),
+    ),
+    Mutant(
+        "open findings are forgotten before others",
+        "test_the_newest_thousand_findings_stay_open_ones_before_others",
+        statements=(
+            Statement("sqlite.auditing", "forget_findings", "cleared_at is not null, ", ""),
+            Statement("postgres.auditing", "forget_findings", "cleared_at is not null, ", ""),
+        ),
+    ),
 ]

@@ -218,6 +218,7 @@ class Reached:
         self.lists = Part(way, process, "lists")
         self.accounts = Part(way, process, "accounts")
         self.audit = Part(way, process, "audit")
+        self.auditing = Part(way, process, "auditing")
         self.idempotency = Part(way, process, "idempotency")
         self.maintenance = Part(way, process, "maintenance")
         self.signals = Signals(way, process)

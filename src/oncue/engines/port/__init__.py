@@ -28,7 +28,8 @@ held run.
 **Hints** are only hints: any may be lost, doubled or late, and everything still works by polling.
 
 `state.py` has the verbs that change state, the largest part. `history.py` (one run, and lists), `accounts.py`
-(users and keys, the audit log, idempotency keys) and `maintenance.py` are separate: none of them decides what runs.
+(users and keys, the audit log, idempotency keys), `auditing.py` (what the self-audit reads and records) and
+`maintenance.py` are separate: none of them decides what runs.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ from typing import Protocol
 from oncue.domain.explain import RunDiagnosis
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.quota import Quota, Usage
+from oncue.engines.audited import Finding
 from oncue.engines.port.accounts import Accounts, Audit, Idempotency
+from oncue.engines.port.auditing import Auditing
 from oncue.engines.port.history import History, Lists
 from oncue.engines.port.maintenance import ROLLED_UP_AT_ONCE, Maintenance
 from oncue.engines.port.signals import Signals
@@ -79,6 +82,7 @@ __all__ = [
     "Accounts",
     "Audit",
     "AuditEntry",
+    "Auditing",
     "Beat",
     "CancelRequest",
     "Cancelled",
@@ -89,6 +93,7 @@ __all__ = [
     "Creation",
     "Engine",
     "FairRuns",
+    "Finding",
     "Fleet",
     "Hint",
     "History",
@@ -136,6 +141,7 @@ class Engine(Protocol):
     lists: Lists
     accounts: Accounts
     audit: Audit
+    auditing: Auditing
     idempotency: Idempotency
     maintenance: Maintenance
 

@@ -9,6 +9,7 @@ from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.engines.port import (
     Accounts,
     Audit,
+    Auditing,
     Capabilities,
     Fleet,
     History,
@@ -22,6 +23,7 @@ from oncue.engines.port import (
 )
 from oncue.engines.postgres.accounts import PostgresAccounts
 from oncue.engines.postgres.audit import PostgresAudit
+from oncue.engines.postgres.auditing import PostgresAuditing
 from oncue.engines.postgres.fleet import PostgresFleet
 from oncue.engines.postgres.history import PostgresHistory
 from oncue.engines.postgres.idempotency import PostgresIdempotency
@@ -57,6 +59,7 @@ class PostgresEngine:
         self.lists: Lists = PostgresLists(store, self.jobs)
         self.accounts: Accounts = PostgresAccounts(store)
         self.audit: Audit = PostgresAudit(store, self._pieces)
+        self.auditing: Auditing = PostgresAuditing(store)
         self.idempotency: Idempotency = PostgresIdempotency(store)
         self.maintenance: Maintenance = PostgresMaintenance(store, self._pieces, settings)
 

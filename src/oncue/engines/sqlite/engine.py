@@ -7,6 +7,7 @@ from oncue.domain.instants import Duration, Instant
 from oncue.engines.port import (
     Accounts,
     Audit,
+    Auditing,
     Capabilities,
     Fleet,
     History,
@@ -21,6 +22,7 @@ from oncue.engines.port import (
 from oncue.engines.sql import statements
 from oncue.engines.sqlite.accounts import SqliteAccounts
 from oncue.engines.sqlite.audit import SqliteAudit
+from oncue.engines.sqlite.auditing import SqliteAuditing
 from oncue.engines.sqlite.fleet import SqliteFleet
 from oncue.engines.sqlite.history import SqliteHistory
 from oncue.engines.sqlite.idempotency import SqliteIdempotency
@@ -55,6 +57,7 @@ class SqliteEngine:
         self.lists: Lists = SqliteLists(store, self.jobs)
         self.accounts: Accounts = SqliteAccounts(store)
         self.audit: Audit = SqliteAudit(store)
+        self.auditing: Auditing = SqliteAuditing(store)
         self.idempotency: Idempotency = SqliteIdempotency(store)
         self.maintenance: Maintenance = SqliteMaintenance(store, pieces, settings)
 
