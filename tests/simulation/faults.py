@@ -209,11 +209,13 @@ class Reached:
         self._process = process
         self._store_now = store_now
         self.name = way.engine.name
+        self.schema = way.engine.schema
         self.capabilities = way.engine.capabilities
         self.jobs = Part(way, process, "jobs")
         self.planning = Part(way, process, "planning")
         self.running = Part(way, process, "running")
         self.fleet = Part(way, process, "fleet")
+        self.members = Part(way, process, "members")
         self.history = Part(way, process, "history")
         self.lists = Part(way, process, "lists")
         self.accounts = Part(way, process, "accounts")

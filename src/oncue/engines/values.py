@@ -183,6 +183,18 @@ class Worker(msgspec.Struct, frozen=True):
     info: bytes | None = None
 
 
+class Member(msgspec.Struct, frozen=True):
+    """A process of oncue, of any role: api, scheduler, up, or worker (its supervisor). Its id is random per start."""
+
+    member_id: UUID
+    role: str
+    version: str
+    schema: int  # the newest migration that it knows
+    host: str
+    started_at: Instant
+    beat_at: Instant
+
+
 class CancelRequest(msgspec.Struct, frozen=True):
     """A request to a worker: stop this run."""
 

@@ -28,8 +28,8 @@ held run.
 **Hints** are only hints: any may be lost, doubled or late, and everything still works by polling.
 
 `state.py` has the verbs that change state, the largest part. `history.py` (one run, and lists), `accounts.py`
-(users and keys, the audit log, idempotency keys), `auditing.py` (what the self-audit reads and records) and
-`maintenance.py` are separate: none of them decides what runs.
+(users and keys, the audit log, idempotency keys), `members.py` (which processes run), `auditing.py` (what the
+self-audit reads and records) and `maintenance.py` are separate: none of them decides what runs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ from oncue.engines.audited import Finding
 from oncue.engines.port.accounts import Accounts, Audit, Idempotency
 from oncue.engines.port.auditing import Auditing
 from oncue.engines.port.history import History, Lists
-from oncue.engines.port.maintenance import ROLLED_UP_AT_ONCE, Maintenance
+from oncue.engines.port.maintenance import MEMBERS_STAY, ROLLED_UP_AT_ONCE, Maintenance
+from oncue.engines.port.members import Members
 from oncue.engines.port.signals import Signals
 from oncue.engines.port.state import Fleet, Jobs, Planning, Running
 from oncue.engines.values import (
@@ -64,6 +65,7 @@ from oncue.engines.values import (
     Key,
     KeyHolder,
     LastAndNext,
+    Member,
     NewJob,
     Page,
     Permitted,
@@ -78,6 +80,7 @@ from oncue.engines.values import (
 )
 
 __all__ = [
+    "MEMBERS_STAY",
     "ROLLED_UP_AT_ONCE",
     "Accounts",
     "Audit",
@@ -107,6 +110,8 @@ __all__ = [
     "LastAndNext",
     "Lists",
     "Maintenance",
+    "Member",
+    "Members",
     "NewJob",
     "Page",
     "Permitted",
@@ -131,11 +136,13 @@ class Engine(Protocol):
     """A database with every verb oncue needs. `engines.open` opens one from a URL and brings its schema up to date."""
 
     name: str
+    schema: int  # the newest migration that this code knows
     capabilities: Capabilities
     jobs: Jobs
     planning: Planning
     running: Running
     fleet: Fleet
+    members: Members
     signals: Signals
     history: History
     lists: Lists

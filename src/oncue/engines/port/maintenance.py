@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from oncue.domain.instants import Duration, Instant
+from oncue.domain.instants import HOUR, Duration, Instant
 
 ROLLED_UP_AT_ONCE = 20_000  # appended counts in one statement
+MEMBERS_STAY = HOUR  # after their last heartbeat
 
 
 class Maintenance(Protocol):
@@ -58,5 +59,6 @@ class Maintenance(Protocol):
 
         A class is dropped once no job, open run, dead letter or run in history has it, and no caller has asked for it
         for a day. Its counts then move to its task's class in the queue `placement.GONE`, so that sums stay.
+        A member without a heartbeat for `MEMBERS_STAY` is removed.
         """
         ...

@@ -17,6 +17,7 @@ from oncue.engines.port import (
     Jobs,
     Lists,
     Maintenance,
+    Members,
     Planning,
     Running,
     Signals,
@@ -30,13 +31,14 @@ from oncue.engines.postgres.idempotency import PostgresIdempotency
 from oncue.engines.postgres.jobs import PostgresJobs
 from oncue.engines.postgres.lists import PostgresLists
 from oncue.engines.postgres.maintenance import PostgresMaintenance
+from oncue.engines.postgres.members import PostgresMembers
 from oncue.engines.postgres.migrate import migrate
 from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.planning import PostgresPlanning
 from oncue.engines.postgres.running import PostgresRunning
 from oncue.engines.postgres.signals import PostgresSignals
 from oncue.engines.postgres.store import Store, away_as_unavailable
-from oncue.engines.sql import statements
+from oncue.engines.sql import migrations, statements
 from oncue.settings import Settings
 
 _SQL = statements("oncue.engines.postgres")
@@ -44,6 +46,7 @@ _SQL = statements("oncue.engines.postgres")
 
 class PostgresEngine:
     name = "postgres"
+    schema = migrations("oncue.engines.postgres")[-1][0]
     capabilities = Capabilities()
 
     def __init__(self, store: Store, settings: Settings) -> None:
@@ -54,6 +57,7 @@ class PostgresEngine:
         self.planning: Planning = PostgresPlanning(store, self._pieces)
         self.running: Running = PostgresRunning(store, self._pieces)
         self.fleet: Fleet = PostgresFleet(store)
+        self.members: Members = PostgresMembers(store)
         self.signals: Signals = self._signals
         self.history: History = PostgresHistory(store, self._pieces, settings)
         self.lists: Lists = PostgresLists(store, self.jobs)

@@ -18,7 +18,7 @@ from oncue.domain.instants import Duration, Instant
 from oncue.domain.job import JobStatus, decode_spec, definition_of
 from oncue.engines.bites import BITE, Walk, all_of, in_bites
 from oncue.engines.letters import letters_dropped
-from oncue.engines.port import ROLLED_UP_AT_ONCE
+from oncue.engines.port import MEMBERS_STAY, ROLLED_UP_AT_ONCE
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import idempotency, meters, rows
 from oncue.engines.sqlite.classes import let_go
@@ -79,6 +79,7 @@ class SqliteMaintenance:
             partial(self._walk, self._quotas, BEFORE_ALL, _forget_quotas),
             partial(self._walk, self._meters, BEFORE_ALL, partial(meters.forget_empty, now)),
             partial(self._forget_classes, now),
+            partial(self._forget_members, now),
         )
         await all_of(parts)
         return self._dropped
@@ -141,6 +142,10 @@ class SqliteMaintenance:
 
     async def _forget_classes(self, now: Instant) -> None:
         await self._classes.go(NO_CLASS, lambda after: self._store.write(partial(let_go, after=after, now=now)))
+
+    async def _forget_members(self, now: Instant) -> None:
+        old = (now - MEMBERS_STAY,)
+        await self._store.write(lambda db: fetch(db, "delete from members where beat_at < ?", old))
 
 
 def _oldest(cutoff: Instant) -> bytes:
