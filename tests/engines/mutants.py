@@ -933,4 +933,32 @@ MUTANTS = [
             Statement("postgres.auditing", "forget_findings", "cleared_at is not null, ", ""),
         ),
     ),
+    Mutant(
+        "the audit finds what runs among what should have expired",
+        "test_the_first_run_that_should_have_expired_is_told",
+        statements=(
+            Statement("sqlite.auditing", "unexpired", "and not exists", "and true or exists"),
+            Statement("postgres.auditing", "unexpired", "and token = 0", "or token > 0"),
+        ),
+    ),
+    Mutant(
+        "a stretch is found only if all of it is in the window",
+        "test_stretches_of_the_ledger_are_found_by_what_they_overlap",
+        statements=(
+            Statement(
+                "sqlite.auditing", "stretches", "last_at >= ?2 and first_at <= ?3", "first_at >= ?2 and last_at <= ?3"
+            ),
+            Statement(
+                "postgres.auditing", "stretches", "last_at >= $2 and first_at <= $3", "first_at >= $2 and last_at <= $3"
+            ),
+        ),
+    ),
+    Mutant(
+        "a paused run counts as held",
+        "test_runs_that_are_held_past_their_instant_are_told_longest_first",
+        statements=(
+            Statement("sqlite.auditing", "longest_held", "and w.held & 4 = 0", ""),
+            Statement("postgres.auditing", "longest_held", "and w.held & 4 = 0", ""),
+        ),
+    ),
 ]

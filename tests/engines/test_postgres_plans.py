@@ -23,6 +23,8 @@ place = outside.place
 
 LARGE = "waiting running history agenda dead jobs job_versions job_tags job_keys repeats_0 repeats_1".split()
 MAY_WALK = {
+    "sums": {"running", "waiting"},  # all of them, up to so many: once an hour
+    "audited_orphans": {"running"},
     "orphans": {"running"},  # whose worker is gone: there is nothing to find them by
     "list_live, cancelled": {"running"},  # those that are being stopped, by an index that has no others
     "list_live_named, cancelled": {"running"},
@@ -191,6 +193,9 @@ async def test_whatever_the_planner_believes_no_statement_walks_through_a_large_
         assert indexes(plans["peek"], "waiting") == {"waiting_due"}
         assert indexes(plans["settle_final"], "running") == {"running_pkey"}
         assert indexes(plans["existing_jobs"], "waiting") == {"waiting_pkey"}
+        assert indexes(plans["audited_cursors"], "agenda") == {"agenda_pkey"}
+        assert "waiting_in_line" in indexes(plans["longest_held"], "waiting")
+        assert sorted_whole(plans["longest_held"]) == sorted_whole(plans["audited_cursors"]) == set()
         assert indexes(plans["plan_take"], "agenda") == {"agenda_next", "agenda_rules"}
         assert {name: found for name, found in of_others(plans, leading).items() if found} == {}, news
 

@@ -6,11 +6,58 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from oncue.domain.ids import JobId, RunId, WorkerId
 from oncue.domain.instants import Instant
+from oncue.domain.job import Cursor, JobStatus
 from oncue.engines.marks import page, unmark
 from oncue.engines.values import Page
 
 MOST_FINDINGS = 1_000  # then the oldest are forgotten, first of all those that were cleared
+
+MOST_SUMMED = 200_000  # open runs that one read counts
+
+
+class AuditedCursor(msgspec.Struct, frozen=True):
+    """A recurring job with its cursor, as they are stored together."""
+
+    job_id: JobId
+    status: JobStatus
+    spec: bytes
+    created_at: Instant
+    updated_at: Instant
+    cursor: Cursor
+
+
+class LongHeld(msgspec.Struct, frozen=True):
+    """A run that its lane or gate has not admitted though its instant has come."""
+
+    run_id: RunId
+    job_id: JobId
+    wanted: Instant
+    by_lane: bool  # else by its gate
+    admitted: bool  # whether that lane or gate has admitted any run
+
+
+class Orphan(msgspec.Struct, frozen=True):
+    """A running run without a registered worker."""
+
+    run_id: RunId
+    worker_id: WorkerId
+    claimed_at: Instant
+
+
+class Unexpired(msgspec.Struct, frozen=True):
+    """A run that waits though it should have expired."""
+
+    run_id: RunId
+    expires_at: Instant
+
+
+class Sums(msgspec.Struct, frozen=True):
+    """The open runs as the counters have them, and as rows."""
+
+    counted: int
+    stored: int
 
 
 class Finding(msgspec.Struct, frozen=True):

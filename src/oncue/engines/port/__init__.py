@@ -39,7 +39,7 @@ from typing import Protocol
 from oncue.domain.explain import RunDiagnosis
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.quota import Quota, Usage
-from oncue.engines.audited import Finding
+from oncue.engines.audited import AuditedCursor, Finding, LongHeld, Orphan, Sums, Unexpired
 from oncue.engines.port.accounts import Accounts, Audit, Idempotency
 from oncue.engines.port.auditing import Auditing
 from oncue.engines.port.history import History, Lists
@@ -85,6 +85,7 @@ __all__ = [
     "Accounts",
     "Audit",
     "AuditEntry",
+    "AuditedCursor",
     "Auditing",
     "Beat",
     "CancelRequest",
@@ -109,10 +110,12 @@ __all__ = [
     "KeyHolder",
     "LastAndNext",
     "Lists",
+    "LongHeld",
     "Maintenance",
     "Member",
     "Members",
     "NewJob",
+    "Orphan",
     "Page",
     "Permitted",
     "Planned",
@@ -125,8 +128,10 @@ __all__ = [
     "RunQuery",
     "Running",
     "Signals",
+    "Sums",
     "Task",
     "Topic",
+    "Unexpired",
     "Usage",
     "Worker",
 ]
