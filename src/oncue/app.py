@@ -41,6 +41,7 @@ from oncue.services.rate_limiter import Nudge, RateLimiter
 from oncue.services.reaper import Reaper
 from oncue.services.retention import CounterRollup, Retention
 from oncue.services.scheduler import Scheduler
+from oncue.services.self_audit import SelfAudit
 from oncue.services.supervisor import UNUSABLE, SupervisedWorker, WorkerSupervisor
 from oncue.services.timekeeper import Timekeeper
 from oncue.settings import Settings
@@ -217,6 +218,7 @@ async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> 
     runs_changed = Nudge(rate_limiter.wake, clock)
     rollup, retention = Loop(CounterRollup(engine), clock), Loop(Retention(engine, clock, settings), clock)
     finishing = Loop(Finishing(engine, clock), clock)
+    self_audit = Loop(SelfAudit(engine, clock, settings.lease), clock)
 
     def jobs_changed(_: Hint) -> None:
         planning.wake()
@@ -225,7 +227,7 @@ async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> 
     concerns: dict[Topic, Callable[[Hint], None]] = {Topic.JOBS: jobs_changed, Topic.RUNS: runs_changed}
     listening = Supervised("listening", Listening(engine.signals, concerns).run, clock)
     try:
-        loops = (planning, overlap, rate_limiter, reaper, finishing, rollup, retention)
+        loops = (planning, overlap, rate_limiter, reaper, finishing, rollup, retention, self_audit)
         async with looping(clock, *loops), timekeeping(engine, clock):
             yield
     finally:

@@ -11,7 +11,7 @@ from itertools import islice
 
 import msgspec
 
-from oncue.domain.ids import JobId, RunId, occurrence_id
+from oncue.domain.ids import JobId
 from oncue.domain.instants import MINUTE, NEVER, Duration, Instant, rfc3339
 from oncue.domain.job import Cursor, JobStatus, Spec, understand_spec
 from oncue.domain.ledger import Entry
@@ -73,10 +73,6 @@ def occurrences_to_look_up(job: AuditedCursor, now: Instant) -> list[Instant]:
     last = min(job.cursor.floor, now - SETTLED)
     first = max(last - WINDOW, job.updated_at, job.created_at)
     return list(islice(occurrences(spec.schedule, Instant(first), Instant(last)), MOST_OCCURRENCES))
-
-
-def run_ids(job: AuditedCursor, instants: Iterable[Instant]) -> list[RunId]:
-    return [occurrence_id(job.job_id, at) for at in instants]
 
 
 def unaccounted(instants: Iterable[Instant], history: Sequence[Entry]) -> tuple[Instant, ...]:
