@@ -115,7 +115,7 @@ async def test_a_user_who_may_not_make_tables_is_told_what_is_missing(postgres_u
     poor = f"poor_{secrets.token_hex(4)}"
     await session.execute(f"revoke create on schema public from public; create role {poor} login password '{poor}'")
     try:
-        with pytest.raises(OncueError, match=r"may not make tables here .* grant"):
+        with pytest.raises(OncueError, match=r"may not create tables .* grant"):
             await open_engine(Settings(engine=as_user(poor, postgres_url)))
     finally:
         await session.execute(f"drop role {poor}")

@@ -17,15 +17,15 @@ SAYS: list[tuple[BaseException, str]] = [
     (asyncpg.CannotConnectNowError("the database system is starting up"), "starting up"),
     (asyncpg.ReadOnlySQLTransactionError("cannot execute UPDATE in a read-only transaction"), "read-only"),
     (asyncpg.exceptions.TargetServerAttributeNotMatched("None of the hosts match"), "read-only"),
-    (asyncpg.TooManyConnectionsError("sorry, too many clients already"), "no connection left"),
+    (asyncpg.TooManyConnectionsError("sorry, too many clients already"), "no free connection"),
     (asyncpg.DiskFullError("could not extend file"), "disk is full"),
     (asyncpg.InvalidPasswordError('password authentication failed for user "a"'), "password is wrong"),
-    (asyncpg.InvalidCatalogNameError('database "b" does not exist'), "does not exist"),
+    (asyncpg.InvalidCatalogNameError('database "b" does not exist'), "no database with this name"),
     (asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation"), "connection was lost"),
     (asyncpg.InternalClientError("cannot switch to state 12; another operation (2)"), "connection was lost"),
     (ConnectionResetError(104, "Connection reset by peer"), "connection was lost"),
     (OSError(113, "No route to host"), "No route to host"),
-    (asyncpg.UndefinedFunctionError("no such\n  function"), "it says: no such function"),
+    (asyncpg.UndefinedFunctionError("no such\n  function"), "PostgreSQL says: no such function"),
 ]
 
 

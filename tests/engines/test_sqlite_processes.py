@@ -192,7 +192,7 @@ async def test_a_disk_that_is_full_for_a_while(start: Start, url: str) -> None:
     """)
     go(process)
 
-    assert "cannot be used now" in heard(process)
+    assert "is unavailable" in heard(process)
     assert [heard(process), heard(process)] == ["True", "NEW"]
     assert process.wait(20) == 0
 

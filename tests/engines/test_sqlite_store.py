@@ -200,7 +200,7 @@ class TestTrouble:
             await SqliteEngine.open(settings(a_diary))
 
     async def test_a_folder_that_cannot_be_made_is_said(self, a_diary: Path) -> None:
-        with pytest.raises(StoreUnavailable, match=r"oncue\.db cannot be used now"):
+        with pytest.raises(StoreUnavailable, match=r"oncue\.db is unavailable"):
             await SqliteEngine.open(settings(a_diary / "oncue.db"))
 
     async def test_after_closing_every_call_says_so(self, path: Path) -> None:

@@ -64,10 +64,10 @@ class NewJob(msgspec.Struct, frozen=True):
 
 class Created(Enum):
     NEW = "stored"
-    REPEATED = "this key and body came before: here is the job it made"
-    KEY_REUSED = "this key came before with another body: nothing stored"
-    KEY_TAKEN = "this job of the user's has the stable key and has not ended: nothing stored"
-    OVER_QUOTA = "the user has too much already: nothing stored"
+    REPEATED = "the same key and body were sent before: this is the job they created"
+    KEY_REUSED = "the key was sent before with another body: nothing stored"
+    KEY_TAKEN = "this active or paused job of the user has the stable key: nothing stored"
+    OVER_QUOTA = "the user's quota is used up: nothing stored"
 
 
 class KeyHolder(msgspec.Struct, frozen=True):
@@ -226,9 +226,9 @@ class Key(msgspec.Struct, frozen=True):
 
 
 class Revoked(Enum):
-    DONE = "good for nothing from then on, or since it was revoked before"
+    DONE = "revoked, now or before"
     UNKNOWN = "there is no such key"
-    LAST_ADMIN = "the last key of an administrator that works: nothing was done"
+    LAST_ADMIN = "the last valid admin key: nothing changed"
 
 
 class Count(StrEnum):

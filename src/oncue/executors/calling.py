@@ -39,7 +39,7 @@ def not_awaitable(result: object) -> object:
         result.close()
     raise TaskFailed(
         "BadResult",
-        "the task's function is not async but returned something to await: define it with async def",
+        "the task's function returned an awaitable but is not async: define it with async def",
         retry=False,
     )
 
@@ -63,17 +63,17 @@ def _again_later(error: BaseException, name: str, said: str) -> TaskFailed:
     try:
         delay = error.delay  # type: ignore[attr-defined]  # it is a RetryAfter
         if not isinstance(delay, str):
-            return TaskFailed(name, f'{said}; but its delay is a text like "30s", and this is a {kind_of(delay)}')
+            return TaskFailed(name, f'{said}; its delay must be a text like "30s", not a {kind_of(delay)}')
         return TaskFailed(name, said, after=parse_duration(delay))
     except BaseException as wrong:
-        return TaskFailed(name, f"{said}; but {said_by(wrong, LONGEST_ERROR)}")
+        return TaskFailed(name, f"{said}; its delay is invalid: {said_by(wrong, LONGEST_ERROR)}")
 
 
 def trace_of(error: BaseException) -> str:
     """Format the traceback as Python does, of the task's own code only, without our frames that called it."""
     try:
         if not _is_bearable(error):
-            return f"{kind_of(error)}: more than {MOST_ERRORS} errors in one, without their traceback\n"
+            return f"{kind_of(error)}: a group of more than {MOST_ERRORS} errors, shown without traceback\n"
         where = _in_user_code(error.__traceback__)
         lines, room = list[str](), LONGEST_TRACE
         for line in TracebackException(type(error), error, where, limit=-FRAMES, compact=True).format():
@@ -83,7 +83,7 @@ def trace_of(error: BaseException) -> str:
                 break
         return "".join(lines)
     except BaseException as worse:  # formatting a traceback may run the exception's own code
-        return f"{kind_of(error)}: its traceback cannot be told, because that raised {kind_of(worse)}\n"
+        return f"{kind_of(error)}: its traceback cannot be shown, because formatting it raised {kind_of(worse)}\n"
 
 
 def _is_bearable(error: BaseException) -> bool:

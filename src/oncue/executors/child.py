@@ -53,7 +53,7 @@ class Line:
     def send(self, said: words.FromProcess) -> None:
         message = words.line(said)
         if len(message) > words.LONGEST_LINE:
-            raise ValueError(f"{len(message)} bytes are too many to hand over: store them elsewhere")
+            raise ValueError(f"{len(message)} bytes are too many to pass to the worker: store them elsewhere")
         with self._sending:
             self._end.sendall(message)
 
@@ -101,7 +101,7 @@ class LineReports:
             case words.Kept(str(problem)):
                 raise Conflict(problem)
             case _:
-                raise Conflict("the worker ended: nothing this run does is kept any more")
+                raise Conflict("the worker ended: this attempt can no longer save anything")
 
 
 class Child:

@@ -51,7 +51,7 @@ class Ending(msgspec.Struct, frozen=True):
             case How.EXIT:
                 return f"ended with exit code {self.number}"
             case How.SIGNAL:
-                why = ": out of memory, or killed by somebody" if self.number == signal.SIGKILL else ""
+                why = ": out of memory, or killed by another process" if self.number == signal.SIGKILL else ""
                 return f"ended with signal {self.number} ({_signal_name(self.number)}){why}"
             case How.NO_LIMITS | How.NO_FOLDER | How.NO_PROGRAM:
                 return f"could not start: {os.strerror(self.number)}"

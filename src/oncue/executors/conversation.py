@@ -82,7 +82,7 @@ class Conversation:
         except OSError:
             return None
         except (ValueError, RecursionError):  # the task's code has found the line and uses it itself
-            raise ProcessLost("the process said something that cannot be understood, and was stopped") from None
+            raise ProcessLost("the process sent an invalid message to the worker, and was stopped") from None
 
 
 async def converse(reports: Reports, log_cap: int) -> Conversation:
@@ -104,7 +104,7 @@ def _understood(line: bytes) -> words.FromProcess:
     said: words.FromProcess = _decode(line)
     match said:
         case words.Progress(stored) | words.Save(stored) | words.Done(bytes(stored)) if not readable(stored):
-            raise ValueError("what is to be kept is not JSON")
+            raise ValueError("the value to store is not JSON")
     return said
 
 

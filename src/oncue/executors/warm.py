@@ -97,7 +97,7 @@ class WarmProcess:
             try:
                 return Ending.told(said)
             except ValueError:
-                raise ProcessLost("the process said something that cannot be understood, and was stopped") from None
+                raise ProcessLost("the process sent an invalid message to the worker, and was stopped") from None
         self._worn = True
         return await self._contained.ended()
 
@@ -121,7 +121,7 @@ class WarmProcess:
             async with asyncio.timeout(LAST_WORDS):
                 return f"the process {(await self._over()).words()}"
         except TimeoutError:
-            return "the process closed its line to the worker, and was stopped"
+            return "the process closed its connection to the worker, and was stopped"
 
 
 async def start_process(settings: Settings, limits: Limits, folder: str) -> WarmProcess:

@@ -33,7 +33,7 @@ IDLE = Duration(5 * SECOND)
 TO_GIVE_WAY = Duration(5 * SECOND)  # for a preempted run to stop, before other runs are preempted instead
 LAST_CHANCE = Duration(SECOND // 2)  # after the executors' grace, before an attempt is left behind
 
-UNTOLD = "what this attempt came to could not be made out; the worker's log tells why"
+UNKNOWN_OUTCOME = "the outcome of this attempt is unknown; the worker's log has the reason"
 
 End = Settlement | Claimed  # an attempt's outcome; or the run itself, to return to the queue as if never claimed
 
@@ -248,7 +248,7 @@ class Attempts:
             active.task = None
             log.error("an attempt did not end as it should", run_id=str(active.run.run_id), exc_info=error)
         if self._is_ours(active):
-            self._end(active, end or attempt.given_up(active.run, active.started_at, self._clock.now(), UNTOLD))
+            self._end(active, end or attempt.given_up(active.run, active.started_at, self._clock.now(), UNKNOWN_OUTCOME))
         else:
             self.capacity.came_back(active.kind, active.run.uid)  # it was settled without us, and has now ended
 
@@ -284,7 +284,7 @@ class Attempts:
         now = self._clock.now()
         match active.stop:
             case Stop.TIMED_OUT:
-                message = f"took longer than its timeout, {show_duration(active.spec.timeout)}"
+                message = f"the attempt exceeded its timeout of {show_duration(active.spec.timeout)}"
                 return self._failure(active, "Timeout", message, outcome="timed_out")
             case Stop.CANCELLED:
                 return attempt.cancelled(active.run, self._worker_id, active.started_at, now)
@@ -344,7 +344,7 @@ def _info(run: Claimed, spec: Spec) -> RunInfo:
 
 
 def _unstartable(run: Claimed, worker_id: WorkerId, now: Instant, error: Exception) -> Settlement:
-    why = f"it could not be started: {said_by(error, attempt.LONGEST_ERROR)}"
+    why = f"the run could not start: {said_by(error, attempt.LONGEST_ERROR)}"
     start = run.claimed_at
     try:
         return attempt.failed(

@@ -110,7 +110,7 @@ def lost(run: Claimed, worker_id: WorkerId, claimed_at: Instant, now: Instant) -
             failures=run.failures,
             losses=run.losses + 1,
             error_type="WorkerLost",
-            error=f"{attempt.FELL_SILENT}, and what is stored of it cannot be read: {wrong}"[: attempt.LONGEST_ERROR],
+            error=f"{attempt.NO_HEARTBEAT}, and the stored run cannot be read: {wrong}"[: attempt.LONGEST_ERROR],
             attempts=run.attempts,
         )
 

@@ -18,7 +18,7 @@ from oncue.engines.port import Engine
 
 FLUSH_INTERVAL = Duration(SECOND)
 PARTS = 1 << 16  # of one attempt's log; the next attempt's parts are numbered after them
-UNWRITTEN = "\n… something that was said or reported here could not be written\n"
+UNWRITTEN = "\n… a part of the log or a report could not be stored\n"
 
 log = structlog.get_logger()
 
@@ -103,7 +103,7 @@ class Reporting:
 
     def __init__(self, engine: Engine, clock: Clock, worker_id: WorkerId, cap: int) -> None:
         self.cap = cap
-        self.cut = f"\n… more was said; {cap} bytes are kept\n".encode()
+        self.cut = f"\n… the log was cut off at {cap} bytes\n".encode()
         self._engine = engine
         self._clock = clock
         self._worker_id = worker_id
@@ -167,4 +167,4 @@ class Reporting:
     async def _save(self, reports: RunReports, stored: bytes) -> None:
         if not await self._engine.running.save(self._worker_id, reports.run, checkpoint=stored):
             reports.tell_to_stop()
-            raise Conflict("this run is another worker's by now: nothing it does is kept any more")
+            raise Conflict("this run now belongs to another worker: this attempt can no longer save anything")

@@ -129,4 +129,4 @@ class Settling:
 
 
 def _unwritten(why: Exception) -> str:
-    return f"what this attempt came to could not be written: {said_by(why, LONGEST_REASON)}"
+    return f"the outcome of this attempt could not be stored: {said_by(why, LONGEST_REASON)}"

@@ -118,12 +118,12 @@ class Store:
         encoding, schema = row
         if encoding != "UTF8":
             raise OncueError(
-                f"this database keeps text as {encoding}, in which not every text fits: make another one for oncue "
+                f"the encoding of this database is {encoding}, which cannot store every text: create a UTF8 database "
                 "(create database oncue encoding 'UTF8' template template0)"
             )
         if schema is None:
             raise OncueError(
-                "the search_path of this user names no schema that is there: create the schema, or correct the "
+                "the search_path of this user names no existing schema: create the schema, or correct the "
                 "search_path (alter role … set search_path = public)"
             )
 
@@ -194,7 +194,7 @@ class Store:
                     except asyncpg.InternalClientError as refused:
                         if not str(refused).startswith(_NOT_SENT):
                             raise
-        raise StoreUnavailable("PostgreSQL is too busy with others who write the same; the call can be repeated")
+        raise StoreUnavailable("too many other transactions change the same rows; retry the call")
 
     async def _transaction(
         self,
@@ -265,7 +265,7 @@ def away_as_unavailable(*also: type[Exception]) -> Iterator[None]:
     try:
         yield
     except kinds as away:
-        raise StoreUnavailable(f"PostgreSQL is away ({reason(away)}); the call can be repeated") from away
+        raise StoreUnavailable(f"PostgreSQL is unavailable ({reason(away)}); retry the call") from away
 
 
 @contextmanager
@@ -273,7 +273,7 @@ def _unstorable_as_refused() -> Iterator[None]:
     try:
         yield
     except _REFUSED as refused:
-        raise StoreRefused(f"PostgreSQL cannot keep this ({reason(refused)})") from refused
+        raise StoreRefused(f"PostgreSQL cannot store this ({reason(refused)})") from refused
 
 
 @contextmanager
@@ -283,8 +283,8 @@ def _away_at_first(url: str) -> Iterator[None]:
     except (*AWAY, asyncpg.PostgresError) as away:
         where = urlsplit(url).netloc.rpartition("@")[2] or "this machine"
         raise StoreUnavailable(
-            f"cannot open the store: PostgreSQL at {where} is away ({reason(away)}); "
-            "start the server or correct the setting `engine`, then try again"
+            f"cannot open the database: PostgreSQL at {where} is unavailable ({reason(away)}); "
+            "start the server or correct the setting `engine`"
         ) from away
 
 
@@ -326,5 +326,5 @@ def _split(url: str) -> tuple[str, bool]:
     options = dict(parse_qsl(parts.query))
     choice = options.pop("prepared_statements", "on")
     if choice not in ("on", "off"):
-        raise Invalid.of("engine", "bad_engine", f"prepared_statements is on or off, not {choice[:20]!r}")
+        raise Invalid.of("engine", "bad_engine", f"prepared_statements must be on or off, not {choice[:20]!r}")
     return urlunsplit(parts._replace(query=urlencode(options))), choice == "off"

@@ -103,7 +103,7 @@ class _Ear:
         folder = self._path.parent
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if folder.stat().st_uid != os.geteuid():
-            raise PermissionError(f"{folder} belongs to somebody else")
+            raise PermissionError(f"{folder} belongs to another user of this machine")
         self._socket.bind(str(self._path))
         self._loop.add_reader(self._socket, self._hear)
 

@@ -65,7 +65,7 @@ def path_of(url: str) -> Path:
         raise Invalid.of(
             "engine",
             "bad_engine",
-            f"{url!r} names no file, and only a file survives a restart and can be shared: write sqlite:///oncue.db",
+            f"{url!r} names no file, and oncue needs one: write sqlite:///oncue.db",
         )
     return Path(name)
 
@@ -162,7 +162,7 @@ class Store:
 
     def _still_open(self) -> None:
         if self._closed:
-            raise StoreUnavailable(f"{self.path} was closed by this process")
+            raise StoreUnavailable(f"{self.path} is already closed in this process")
 
     async def _within(self, done: asyncio.Future[T], timeout: Duration | None = None) -> T:
         limit = timeout or self._timeout
@@ -171,7 +171,7 @@ class Store:
                 return await done
         except TimeoutError:
             raise StoreUnavailable(
-                f"{self.path} did not answer within {show_duration(limit)}; the call can be repeated"
+                f"{self.path} did not answer within {show_duration(limit)}; retry the call"
             ) from None
 
     # ------------------------------------------------------------------------------------------- in the writer thread
@@ -374,4 +374,4 @@ def _checkpoint(db: Connection) -> int:
 
 
 def _unavailable(path: Path, away: Exception) -> StoreUnavailable:
-    return StoreUnavailable(f"{path} cannot be used now ({reason(away)}); the call can be repeated")
+    return StoreUnavailable(f"{path} is unavailable ({reason(away)}); retry the call")
