@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from oncue.domain.errors import StoreUnavailable
-from oncue.engines.postgres.store import away_as_unavailable
+from oncue.engines.postgres.store import as_unavailable
 
 SAYS: list[tuple[BaseException, str]] = [
     (ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 5432)"), "refused"),
@@ -31,7 +31,7 @@ SAYS: list[tuple[BaseException, str]] = [
 
 @pytest.mark.parametrize(("away", "words"), SAYS, ids=[type(away).__name__ for away, _ in SAYS])
 def test_the_reason_is_in_plain_words(away: Exception, words: str) -> None:
-    with pytest.raises(StoreUnavailable) as said, away_as_unavailable(asyncpg.PostgresError):
+    with pytest.raises(StoreUnavailable) as said, as_unavailable(asyncpg.PostgresError):
         raise away
 
     assert words in str(said.value)

@@ -126,7 +126,10 @@ class TestFailures:
     async def test_a_signal(self) -> None:
         kind, message, _ = await failure("sh", "-c", "kill -9 $$")
 
-        assert (kind, message) == ("Signal", "sh ended with signal 9 (KILL): out of memory, or killed by another process")
+        assert (kind, message) == (
+            "Signal",
+            "sh ended with signal 9 (KILL): out of memory, or killed by another process",
+        )
 
     @pytest.mark.parametrize(
         ("argv", "given", "kind", "said"),

@@ -46,7 +46,7 @@ def _engine(url: str) -> type[SqliteEngine] | type[PostgresEngine]:
         try:
             from oncue.engines.postgres.engine import PostgresEngine
         except ModuleNotFoundError as missing:
-            raise Invalid.of("engine", "missing_driver", "PostgreSQL needs a driver: pip install 'oncue[postgres]'") from missing
+            raise Invalid.of("engine", "missing_driver", "needs a driver: pip install 'oncue[postgres]'") from missing
         return PostgresEngine
     raise Invalid.of(
         "engine",

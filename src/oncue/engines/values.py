@@ -259,7 +259,7 @@ class Counter(msgspec.Struct, frozen=True):
 class Topic(StrEnum):
     RUNS = "runs"  # a run is due at `due`: workers look from there on
     JOBS = "jobs"  # a job is to be planned at `due`: schedulers look
-    MAIL = "cancel_requests"  # the worker `target` has cancel requests
+    CANCELS = "cancel_requests"  # the worker `target` has cancel requests
     CHANGED = "changed"  # a change that watchers may show, of the user whose number `target` begins with
 
 

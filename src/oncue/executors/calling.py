@@ -12,7 +12,7 @@ from typing import Any
 from oncue.domain.attempt import LONGEST_ERROR
 from oncue.domain.errors import Invalid, NoRetry, RetryAfter
 from oncue.domain.instants import parse_duration
-from oncue.domain.plain_text import kind_of, plain, said_by
+from oncue.domain.plain_text import kind_of, message_of, plain
 from oncue.executors.port import TaskFailed
 from oncue.tasks import Task
 
@@ -44,12 +44,12 @@ def not_awaitable(result: object) -> object:
     )
 
 
-def told(error: BaseException) -> TaskFailed:
+def as_failure(error: BaseException) -> TaskFailed:
     """Describe an exception as TaskFailed. Never raises, whatever the exception's own code does when asked."""
     kind = type(error)  # not isinstance, which trusts what an object says of itself
     if issubclass(kind, TaskFailed):
         return error  # type: ignore[return-value]  # just checked
-    name, said = kind_of(error), said_by(error, LONGEST_ERROR)
+    name, said = kind_of(error), message_of(error, LONGEST_ERROR)
     if issubclass(kind, NoRetry):
         return TaskFailed(name, said, retry=False)
     if issubclass(kind, RetryAfter):
@@ -66,7 +66,7 @@ def _again_later(error: BaseException, name: str, said: str) -> TaskFailed:
             return TaskFailed(name, f'{said}; its delay must be a text like "30s", not a {kind_of(delay)}')
         return TaskFailed(name, said, after=parse_duration(delay))
     except BaseException as wrong:
-        return TaskFailed(name, f"{said}; its delay is invalid: {said_by(wrong, LONGEST_ERROR)}")
+        return TaskFailed(name, f"{said}; its delay is invalid: {message_of(wrong, LONGEST_ERROR)}")
 
 
 def trace_of(error: BaseException) -> str:

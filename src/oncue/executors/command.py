@@ -145,7 +145,7 @@ def _log(settings: Settings, open_files: ExitStack) -> Output:
 
 def _raise_unless_well(argv: list[str], cwd: str | None, ending: Ending, stderr: bytes) -> None:
     last_line = stderr.decode(errors="replace").rstrip().rpartition("\n")[2]
-    said = f"{argv[0]} {ending.words()}" + (f": {last_line}" if last_line else "")
+    said = f"{argv[0]} {ending.describe()}" + (f": {last_line}" if last_line else "")
     again = ending.number in PASSING
     match ending.how:
         case How.EXIT:
@@ -156,7 +156,7 @@ def _raise_unless_well(argv: list[str], cwd: str | None, ending: Ending, stderr:
         case How.NO_PROGRAM:
             raise TaskFailed("CommandNotFound", said, retry=again)
         case How.NO_FOLDER:
-            raise TaskFailed("BadCommand", f"{argv[0]} {ending.words()}: cwd {cwd!r}", retry=again)
+            raise TaskFailed("BadCommand", f"{argv[0]} {ending.describe()}: cwd {cwd!r}", retry=again)
         case How.NO_LIMITS:
             raise TaskFailed("BadCommand", f"{said}: the system refused its limits", retry=again)
         case _:

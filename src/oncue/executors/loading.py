@@ -70,7 +70,8 @@ def _file(where: str) -> ModuleType:
         if getattr(loaded, "__file__", None) and Path(str(loaded.__file__)).resolve() == file:
             return loaded
         raise _wrong(
-            "name_taken", f"{where} cannot be imported: another module named {name!r} is already loaded; rename the file"
+            "name_taken",
+            f"{where} cannot be imported: a module {name!r} is already loaded; rename the file",
         )
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:

@@ -74,7 +74,7 @@ class Executor(Protocol):
         ...
 
 
-def kept(stored: bytes | None, cap: int) -> bytes | None:
+def within_cap(stored: bytes | None, cap: int) -> bytes | None:
     """Check a result that claims to be JSON already, from a process where user code may have written it."""
     if stored is not None and len(stored) > cap:
         message = f"the task succeeded, but its result has {len(stored)} bytes; at most {cap} are allowed"

@@ -30,9 +30,9 @@ async def migrate(store: Store, timeout: Duration) -> tuple[int, int]:
     before = after = await store.read(_found)
     try:
         if _missing(known, before):
-            before, after = await _patiently(store, known, timeout)
+            before, after = await _with_retries(store, known, timeout)
         while _missing(known, after):
-            _, after = await _patiently(store, known, timeout)
+            _, after = await _with_retries(store, known, timeout)
     except asyncpg.InsufficientPrivilegeError as denied:
         raise OncueError(
             f"this database user may not create tables ({denied}): grant it CREATE on the schema, or use another user"
@@ -40,7 +40,7 @@ async def migrate(store: Store, timeout: Duration) -> tuple[int, int]:
     return before.version, after.version
 
 
-async def _patiently(store: Store, known: Sequence[Migration], timeout: Duration) -> tuple[Schema, Schema]:
+async def _with_retries(store: Store, known: Sequence[Migration], timeout: Duration) -> tuple[Schema, Schema]:
     for _ in range(TRIES):
         try:
             return await store.write(lambda connection: _one_more(connection, known), timeout=timeout)

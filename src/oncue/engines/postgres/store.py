@@ -41,7 +41,7 @@ CONNECTION_RETRY_DELAY = Duration(SECOND // 10)  # between two tries to get a co
 CONNECTION_TRIES = 30
 
 # The connection, or its server, is unusable: drop the connection, and let the caller retry on another.
-AWAY = (
+CONNECTION_ERRORS = (
     OSError,
     TimeoutError,
     asyncpg.InterfaceError,
@@ -54,7 +54,7 @@ AWAY = (
     asyncpg.InternalClientError,
 )
 # The exchange was interrupted at an unknown point: not even a rollback can be requested.
-_DOUBTFUL = (*AWAY, asyncio.CancelledError)
+_DOUBTFUL = (*CONNECTION_ERRORS, asyncio.CancelledError)
 # The server rolled back: because of a deadlock, or because a table was altered under a prepared statement.
 _AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.InvalidCachedStatementError)
 
@@ -98,7 +98,7 @@ class Store:
         asking = _pool(url, dialling, PING_CONNECTIONS, limit, bounced)
         store = cls(url, dialling, (pool, hot, asking), limit, clock or SystemClock(), bounced=bounced)
         try:
-            with _away_at_first(url), _unreadable_as_invalid():
+            with _unavailable_at_start(url), _unreadable_as_invalid():
                 async with asyncio.timeout(limit / SECOND):
                     for each in (pool, hot):
                         await each
@@ -132,7 +132,7 @@ class Store:
             try:
                 async with asyncio.timeout(2):
                     await pool.close()
-            except AWAY:
+            except CONNECTION_ERRORS:
                 with suppress(asyncpg.InterfaceError):  # it was never opened
                     pool.terminate()
         await self._dialling.close()
@@ -167,24 +167,24 @@ class Store:
 
     async def alone(self, statement: str, timeout: Duration | None = None) -> None:
         """Run a statement that cannot be part of a transaction."""
-        with away_as_unavailable():
+        with as_unavailable():
             async with asyncio.timeout((timeout or self._timeout) / SECOND):
-                connection = await self.apart("oncue", timeout)
+                connection = await self.connect_outside_pools("oncue", timeout)
                 try:
                     await connection.execute(statement)
                     await connection.close()
                 finally:
                     connection.terminate()
 
-    async def apart(self, name: str, timeout: Duration | None = None) -> Apart:
+    async def connect_outside_pools(self, name: str, timeout: Duration | None = None) -> Apart:
         """Return a connection outside the pools, with a limit for each statement; the caller closes it."""
         limit = timeout or self._timeout
         given = options(limit, self._bounced, name, limits(limit))
-        with away_as_unavailable(asyncpg.PostgresError):
+        with as_unavailable(asyncpg.PostgresError):
             return await self._dialling.connect(self._url, command_timeout=limit / SECOND, **given)
 
     async def _repeated(self, once: Callable[[], Awaitable[T]], timeout: Duration | None = None) -> T:
-        with away_as_unavailable(), _unstorable_as_refused():
+        with as_unavailable(), _unstorable_as_refused():
             async with asyncio.timeout((timeout or self._timeout) / SECOND):
                 for _ in range(TRIES):
                     try:
@@ -226,7 +226,7 @@ class Store:
 
     @asynccontextmanager
     async def _borrowed(self, wanted: Pool) -> AsyncIterator[Connection]:
-        with away_as_unavailable(asyncpg.PostgresError):  # any error while connecting
+        with as_unavailable(asyncpg.PostgresError):  # any error while connecting
             pool, connection = await self._acquire(wanted)
         try:
             yield connection
@@ -260,8 +260,8 @@ class Store:
 
 
 @contextmanager
-def away_as_unavailable(*also: type[Exception]) -> Iterator[None]:
-    kinds: tuple[type[Exception], ...] = (*AWAY, *also)
+def as_unavailable(*also: type[Exception]) -> Iterator[None]:
+    kinds: tuple[type[Exception], ...] = (*CONNECTION_ERRORS, *also)
     try:
         yield
     except kinds as away:
@@ -277,10 +277,10 @@ def _unstorable_as_refused() -> Iterator[None]:
 
 
 @contextmanager
-def _away_at_first(url: str) -> Iterator[None]:
+def _unavailable_at_start(url: str) -> Iterator[None]:
     try:
         yield
-    except (*AWAY, asyncpg.PostgresError) as away:
+    except (*CONNECTION_ERRORS, asyncpg.PostgresError) as away:
         where = urlsplit(url).netloc.rpartition("@")[2] or "this machine"
         raise StoreUnavailable(
             f"cannot open the database: PostgreSQL at {where} is unavailable ({reason(away)}); "
