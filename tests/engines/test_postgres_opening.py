@@ -91,7 +91,7 @@ async def test_opening_again_changes_nothing(place: Place) -> None:
 async def test_a_schema_from_the_future_is_left_alone(place: Place) -> None:
     """Catches an old program that writes into tables it does not know."""
     await place.session.execute("insert into oncue_schema values (999)")
-    message = r"an oncue that knows schema 999, and this one knows up to \d+: install a newer one"
+    message = r"its schema has level 999, and this version supports levels up to \d+"
     with pytest.raises(OncueError, match=message):
         await open_engine(Settings(engine=place.url))
 

@@ -140,7 +140,7 @@ class TestFailures:
             ([""], {}, "BadCommand", "argv is empty"),
             (["echo", "a\0b"], {}, "BadCommand", "NUL"),
             (["echo"], {"env": {"A": "a\0b"}}, "BadCommand", "NUL"),
-            (["echo"], {"env": {"A=B": "c"}}, "BadCommand", "cannot be the name of a variable"),
+            (["echo"], {"env": {"A=B": "c"}}, "BadCommand", "is not a valid name of a variable"),
             (["echo"], {"cwd": "/no/such/folder"}, "BadCommand", "cwd '/no/such/folder'"),
             (["echo"], {"cwd": "a\0b"}, "BadCommand", "NUL"),
             (["echo", "x" * 200_000], {}, "BadCommand", "too long"),

@@ -250,7 +250,7 @@ async def test_a_run_that_cannot_be_started_is_dead_and_says_why(store: Store, s
 
     view = await store.run(run_id)
     assert (view.state, view.error_type) == (State.DEAD, "LookupError")
-    assert "could not be started: this worker has no task 'noop'" in (view.error or "")
+    assert "could not start: this worker has no task 'noop'" in (view.error or "")
     assert [one.outcome for one in read_attempts(view.attempts)] == ["failed"]
 
 
