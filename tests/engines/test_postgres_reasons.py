@@ -20,7 +20,7 @@ SAYS: list[tuple[BaseException, str]] = [
     (asyncpg.TooManyConnectionsError("sorry, too many clients already"), "no free connection"),
     (asyncpg.DiskFullError("could not extend file"), "disk is full"),
     (asyncpg.InvalidPasswordError('password authentication failed for user "a"'), "password is wrong"),
-    (asyncpg.InvalidCatalogNameError('database "b" does not exist'), "no database with this name"),
+    (asyncpg.InvalidCatalogNameError('database "b" does not exist'), "does not exist"),
     (asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation"), "connection was lost"),
     (asyncpg.InternalClientError("cannot switch to state 12; another operation (2)"), "connection was lost"),
     (ConnectionResetError(104, "Connection reset by peer"), "connection was lost"),

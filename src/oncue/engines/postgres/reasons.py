@@ -25,7 +25,7 @@ _WORDS: tuple[tuple[Kinds, str], ...] = (
     ),
     (asyncpg.InvalidPasswordError, "the password is wrong"),
     (asyncpg.InvalidAuthorizationSpecificationError, "the server refused this user"),
-    (asyncpg.InvalidCatalogNameError, "the server has no database with this name"),
+    (asyncpg.InvalidCatalogNameError, "the database does not exist on the server"),
     ((ConnectionError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError), "the connection was lost"),
     (asyncpg.IdleInTransactionSessionTimeoutError, "the connection was lost"),
     (asyncpg.InternalClientError, "the connection was lost"),
