@@ -27,6 +27,7 @@ from oncue.executors.http import http_task
 from oncue.executors.port import Executor
 from oncue.executors.processes import ProcessExecutor
 from oncue.executors.threads import ThreadExecutor
+from oncue.services.attempts import Execution
 from oncue.services.worker_loops import WorkerLoops, places
 from oncue.settings import Settings
 from oncue.tasks import Isolation
@@ -63,7 +64,8 @@ async def crew_of(store: Store, tasks: Tasks) -> AsyncIterator[WorkerLoops]:
     undo = capture.install()
     try:
         yield WorkerLoops(
-            *(store.engine, store.clock, SETTINGS, worker_id, tasks, offer, executors, processes),
+            *(store.engine, store.clock, SETTINGS, worker_id, offer),
+            Execution(tasks, executors, processes, SETTINGS.stop_grace),
             chance=Random(1),
             linger=Duration(0),
         )

@@ -13,6 +13,7 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.placement import Priority, Resources
 from oncue.executors.capture import capture_logging
 from oncue.executors.threads import ThreadExecutor
+from oncue.services.attempts import Execution
 from oncue.services.capacity import Capacity
 from oncue.tasks import Isolation, Task
 from oncue.testing.conformance.store import Store
@@ -167,7 +168,8 @@ async def test_a_thread_counts_against_its_user_until_it_ends(
     stage.tasks.add(Task("stubborn", stuck, isolation=THREAD, defaults={}, roles=()))
     crew = await crew_on(store, stage, threads=3)
     threads = ThreadExecutor(3, 1_000)
-    monkeypatch.setattr(crew.attempts, "_executors", {THREAD: threads})
+    execution = Execution(stage.tasks, {THREAD: threads}, threads, Duration(SECOND))
+    monkeypatch.setattr(crew.attempts, "_execution", execution)
     await store.one_shot(task="stubborn", timeout=Duration(SECOND), max_retries=0)
     await crew.worker.run_once()
     assert await asyncio.to_thread(begun.acquire, timeout=10)

@@ -241,6 +241,19 @@ async def test_a_payload_that_does_not_fit_is_dead_at_once(store: Store, stage: 
     assert "how" in (view.error or "")
 
 
+async def test_a_run_that_cannot_be_started_is_dead_and_says_why(store: Store, stage: Stage) -> None:
+    run_id = await store.one_shot()
+    crew = await crew_on(store, stage)
+    stage.tasks.get = lambda name: None  # type: ignore[method-assign]  # the task is gone between look and start
+
+    await work(crew)
+
+    view = await store.run(run_id)
+    assert (view.state, view.error_type) == (State.DEAD, "LookupError")
+    assert "could not be started: this worker has no task 'noop'" in (view.error or "")
+    assert [one.outcome for one in read_attempts(view.attempts)] == ["failed"]
+
+
 async def test_a_failed_run_is_tried_until_it_is_dead(store: Store, stage: Stage, hints: list[Hint]) -> None:
     run_id = await store.one_shot(task="fail", max_retries=2)
     crew = await crew_on(store, stage)

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 import uvicorn
 
 from oncue.api.application import Application
-from oncue.api.connection import Connection, Connections, most_connections
+from oncue.api.http.connection import Connection, Connections, most_connections
 from oncue.clock import Clock
 from oncue.domain.errors import Invalid
 from oncue.engines.port import Engine

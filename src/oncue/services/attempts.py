@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum, auto
 from random import Random
-from typing import Literal, assert_never
+from typing import Protocol, assert_never
 
 import msgspec
 import structlog
@@ -14,6 +14,7 @@ import structlog
 from oncue.clock import Clock
 from oncue.context import RunInfo
 from oncue.domain import attempt
+from oncue.domain.attempt import Failure
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, show_duration
 from oncue.domain.job import Spec, understand_spec
@@ -84,6 +85,44 @@ class ActiveAttempt:
         self.task: asyncio.Task[None] | None = None
 
 
+class Execution(msgspec.Struct, frozen=True):
+    """How a worker executes: its tasks, an executor for each isolation, one for runs that must run alone, and how long
+    an attempt that was told to stop may take.
+    """
+
+    tasks: Tasks
+    executors: Mapping[Isolation, Executor]
+    alone: Executor
+    stop_grace: Duration
+
+    def task(self, name: str) -> Task:
+        task = self.tasks.get(name)
+        if task is None:
+            raise LookupError(f"this worker has no task {name!r}")
+        return task
+
+    def executor(self, task: Task, losses: int) -> Executor:
+        return self.alone if must_run_alone(losses) else self.executors[task.isolation]
+
+    def can_stop(self, executor: Executor) -> bool:
+        """False: a thread, which can only be asked to stop."""
+        return executor is not self.executors[Isolation.THREAD]
+
+
+class Observer(Protocol):
+    """Learns what happens to attempts."""
+
+    def begun(self) -> None:
+        """The first attempt is active."""
+        ...
+
+    def ended(self, end: End) -> None: ...
+
+    def not_understood(self, run: Claimed) -> None:
+        """A newer oncue defined this run, and this version cannot read it."""
+        ...
+
+
 class Attempts:
     name = "attempts"
 
@@ -91,28 +130,17 @@ class Attempts:
         self,
         clock: Clock,
         worker_id: WorkerId,
-        tasks: Tasks,
-        executors: Mapping[Isolation, Executor],
-        alone: Executor,
+        execution: Execution,
         capacity: Capacity,
         reporting: Reporting,
-        begun: Callable[[], None],
-        ended: Callable[[End], None],
-        not_understood: Callable[[Claimed], None],
-        *,
-        stop_grace: Duration,
+        observer: Observer,
         chance: Random,
     ) -> None:
         self._clock = clock
         self._worker_id = worker_id
-        self._tasks = tasks
-        self._executors = executors
-        self._alone = alone
+        self._execution = execution
         self._reporting = reporting
-        self._begun = begun
-        self._ended = ended
-        self._not_understood = not_understood
-        self._stop_grace = stop_grace
+        self._observer = observer
         self._chance = chance
         self._active: dict[RunId, ActiveAttempt] = {}
         self._loop = asyncio.get_running_loop()  # cached: asking for it takes a system call
@@ -140,27 +168,27 @@ class Attempts:
         for run in runs:
             self._start(run, monotonic)
         if none_before and self._active:
-            self._begun()
+            self._observer.begun()
 
     def _start(self, run: Claimed, monotonic: Instant) -> None:
         reports = self._reporting.of(run)
         try:
             spec = understand_spec(run.spec)
-            task = self._task(spec.task)
+            task = self._execution.task(spec.task)
             work = Work(_info(run, spec), task, run.payload, reports, spec.timeout, spec.resources)
         except msgspec.ValidationError:
-            self._not_understood(run)
+            self._observer.not_understood(run)
             return
         except Exception as error:
-            self._ended(_unstartable(run, self._worker_id, self._clock.now(), error))
+            self._observer.ended(_unstartable(run, self._worker_id, self._clock.now(), error))
             return
         active = ActiveAttempt(run, spec, task.takes, reports)
         if not self.capacity.fits(active.kind, active.size, Priority.HIGH):
-            self._ended(run)  # its claim was in doubt for a while, and another run has its slot now
+            self._observer.ended(run)  # its claim was in doubt for a while, and another run has its slot now
             return
         active.deadline = Instant(monotonic + spec.timeout)
-        executor = self._alone if must_run_alone(run.losses) else self._executors[task.isolation]
-        active.stoppable = executor is not self._executors[Isolation.THREAD]
+        executor = self._execution.executor(task, run.losses)
+        active.stoppable = self._execution.can_stop(executor)
         self._active[run.run_id] = active
         self.capacity.take(active.kind, active.size, run.uid)
         active.task = self._loop.create_task(self._attempt(active, executor, work))
@@ -180,7 +208,7 @@ class Attempts:
         active.told_at = self._clock.monotonic()
         active.reports.tell_to_stop()
         if why is not Stop.PREEMPTED:
-            active.deadline = Instant(active.told_at + self._stop_grace + LAST_CHANCE)
+            active.deadline = Instant(active.told_at + self._execution.stop_grace + LAST_CHANCE)
         if active.begun and not (only_asked or stopping):
             active.task.cancel()
 
@@ -259,7 +287,7 @@ class Attempts:
     def _end(self, active: ActiveAttempt, end: End) -> None:
         del self._active[active.run.run_id]
         self.capacity.give_back(active.kind, active.size, active.run.uid)
-        self._ended(end)
+        self._observer.ended(end)
 
     def _leave_behind(self, active: ActiveAttempt) -> None:
         log.warning("an attempt does not stop; it is left behind and its result refused", run_id=str(active.run.run_id))
@@ -285,7 +313,7 @@ class Attempts:
         match active.stop:
             case Stop.TIMED_OUT:
                 message = f"took longer than its timeout, {show_duration(active.spec.timeout)}"
-                return self._failure(active, "Timeout", message, outcome="timed_out")
+                return self._failure(active, Failure(error_type="Timeout", error=message, outcome="timed_out"))
             case Stop.CANCELLED:
                 return attempt.cancelled(active.run, self._worker_id, active.started_at, now)
             case Stop.DRAINING:
@@ -293,7 +321,8 @@ class Attempts:
             case Stop.PREEMPTED:
                 return attempt.preempted(active.run, self._worker_id, active.started_at, now)
             case None:
-                return self._failure(active, "CancelledError", "the task cancelled itself")
+                itself = Failure(error_type="CancelledError", error="the task cancelled itself")
+                return self._failure(active, itself)
             case _:
                 assert_never(active.stop)
 
@@ -305,37 +334,12 @@ class Attempts:
         if isinstance(failed, ProcessLost) and must_run_alone(active.run.losses):
             return attempt.lost(active.run, self._worker_id, active.started_at, self._clock.now(), said)
         active.reports.write(failed.trace)
-        return self._failure(active, failed.kind, said, retry=failed.retry, asked=failed.after)
+        failure = Failure(error_type=failed.kind, error=said or failed.kind, retry=failed.retry, after=failed.after)
+        return self._failure(active, failure)
 
-    def _failure(
-        self,
-        active: ActiveAttempt,
-        kind: str,
-        message: str,
-        *,
-        retry: bool = True,
-        asked: Duration | None = None,
-        outcome: Literal["failed", "timed_out"] = "failed",
-    ) -> Settlement:
-        return attempt.failed(
-            active.run,
-            active.spec,
-            self._worker_id,
-            active.started_at,
-            self._clock.now(),
-            error_type=kind,
-            error=message or kind,
-            luck=self._chance.random(),
-            outcome=outcome,
-            retry=retry,
-            asked=asked,
-        )
-
-    def _task(self, name: str) -> Task:
-        task = self._tasks.get(name)
-        if task is None:
-            raise LookupError(f"this worker has no task {name!r}")
-        return task
+    def _failure(self, active: ActiveAttempt, failure: Failure) -> Settlement:
+        now, luck = self._clock.now(), self._chance.random()
+        return attempt.failed(active.run, active.spec, self._worker_id, active.started_at, now, failure, luck)
 
 
 def _info(run: Claimed, spec: Spec) -> RunInfo:
@@ -347,8 +351,7 @@ def _unstartable(run: Claimed, worker_id: WorkerId, now: Instant, error: Excepti
     why = f"it could not be started: {said_by(error, attempt.LONGEST_ERROR)}"
     start = run.claimed_at
     try:
-        return attempt.failed(
-            run, Spec("?"), worker_id, start, now, error_type=kind_of(error), error=why, luck=0.0, retry=False
-        )
+        unread, failure = Spec("?"), Failure(error_type=kind_of(error), error=why, retry=False)
+        return attempt.failed(run, unread, worker_id, start, now, failure, luck=0.0)
     except Exception:  # not even its stored data can be read
         return attempt.given_up(run, start, now, why)

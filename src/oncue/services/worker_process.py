@@ -23,7 +23,7 @@ from oncue.executors.functions import LoopExecutor
 from oncue.executors.port import Executor, Work
 from oncue.executors.processes import ProcessExecutor
 from oncue.executors.threads import ThreadExecutor
-from oncue.services.attempts import LAST_CHANCE, Stop
+from oncue.services.attempts import LAST_CHANCE, Execution, Stop
 from oncue.services.channel import Alive, Beaten, Channel, Drain, Known, Ready, Unstopped, Worn
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
@@ -83,8 +83,8 @@ class WorkerProcess:
             Isolation.PROCESS: self._processes,
         }
         self._crew = WorkerLoops(
-            *(engine, clock, settings, worker_id, tasks, _offer(tasks, settings)),
-            *(executors, Alone(self._processes)),
+            *(engine, clock, settings, worker_id, _offer(tasks, settings)),
+            Execution(tasks, executors, Alone(self._processes), settings.stop_grace),
             chance=Random(),
         )
         self._known_for_it = known_for_it

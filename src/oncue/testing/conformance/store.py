@@ -274,9 +274,8 @@ class Store:
 
     def failure(self, worker: WorkerId, run: Claimed, *, retry: bool = True) -> Settlement:
         spec = decode_spec(run.spec)
-        return attempt.failed(
-            run, spec, worker, self.now, self.now, error_type="Boom", error="it broke", luck=0.0, retry=retry
-        )
+        broke = attempt.Failure(error_type="Boom", error="it broke", retry=retry)
+        return attempt.failed(run, spec, worker, self.now, self.now, broke, luck=0.0)
 
     async def settle(self, worker: WorkerId, *settlements: Settlement) -> Settled:
         return await self.running.settle(worker, settlements, self.now)
