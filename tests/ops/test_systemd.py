@@ -1,4 +1,4 @@
-"""Under systemd: what roles report to it, and whether the units are valid and tight."""
+"""Under systemd: what roles report to it, and whether the units are valid and leave a process few rights."""
 
 from __future__ import annotations
 
