@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.ops.programs import OPS, PATH, program
+from tests.ops.programs import OPS, PATH, beside, program
 from tests.processes.fleet import Fleet
 
 from oncue.testing.postgres import PrivatePostgres
@@ -31,9 +31,7 @@ class Place:
         return self._server.create_database(f"drill_{name}")
 
     def drill(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        """Its own programs first: pg_dump refuses a server that is newer than itself."""
-        found = re.search(r": (/.+)\)", self._server.kind) if self._server is not None else None
-        path = f"{found[1]}{os.pathsep}{PATH}" if found else PATH
+        path = PATH if self._server is None else beside(self._server)
         command = [str(OPS / "drill.sh"), *map(str, arguments)]
         env = {**os.environ, "PATH": path}
         return subprocess.run(command, cwd=self._folder, env=env, capture_output=True, text=True)
@@ -46,7 +44,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
         yield Place(tmp_path, None)
         return
     server: PrivatePostgres = request.getfixturevalue("postgres_server")
-    program("pg_restore")
+    program("pg_restore", beside(server))
     yield Place(tmp_path, server)
     for name in ("lost", "restored"):
         server.drop_database(f"drill_{name}")

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
-from tests.ops.programs import OPS, run
+from tests.ops.programs import OPS, beside, run
 from tests.processes.fleet import Fleet
 
 from oncue.testing.postgres import PrivatePostgres
@@ -25,7 +25,8 @@ def roles(postgres_server: PrivatePostgres, tmp_path: Path) -> Iterator[tuple[st
     with PrivatePostgres(fast=True) as server:
         url = server.create_database("jobs")
         variables = ("--variable=owner_password=o", "--variable=app_password=a")
-        run("psql", "--no-psqlrc", *variables, f"--file={OPS / 'postgres' / 'roles.sql'}", url)
+        script = OPS / "postgres" / "roles.sql"
+        run("psql", "--no-psqlrc", *variables, f"--file={script}", url, path=beside(server))
         yield tuple(
             urlsplit(url)._replace(netloc=f"{user}@127.0.0.1:{urlsplit(url).port}").geturl()
             for user in ("oncue_owner", "oncue_app")
