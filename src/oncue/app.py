@@ -48,6 +48,11 @@ from oncue.supervised import Supervised
 
 STOP_TIMEOUT = 5.0  # seconds for a service to finish its current pass
 
+# Connections of each role beside its hot path, unless the setting says otherwise. An API has the engine's default.
+SCHEDULER_POOL = 3
+WORKER_POOL = 2
+SUPERVISOR_POOL = 1
+
 Ready = Callable[[str, str | None], None]  # gets the address, and the admin key if this start created it
 
 log = structlog.get_logger()
@@ -83,7 +88,7 @@ async def up(settings: Settings, ready: Ready) -> int:
     with take_address(settings) as listener:
         async with (
             worker_started(clock, of_worker) as first,
-            store(settings, clock) as engine,
+            store(pooled(settings, SCHEDULER_POOL), clock) as engine,
             membership(engine, clock, "up"),
         ):
             supervisor = WorkerSupervisor(engine, clock, of_worker, first)
@@ -124,7 +129,7 @@ async def api(settings: Settings, ready: Ready) -> int:
 async def scheduler(settings: Settings) -> int:
     stopping, clock = Stopping(), SystemClock()
     async with (
-        store(settings, clock) as engine,
+        store(pooled(settings, SCHEDULER_POOL), clock) as engine,
         membership(engine, clock, "scheduler"),
         scheduling(engine, clock, settings),
     ):
@@ -137,7 +142,7 @@ async def scheduler(settings: Settings) -> int:
 async def worker(settings: Settings) -> int:
     stopping, clock = Stopping(), SystemClock()
     async with (
-        store(settings, clock) as engine,
+        store(pooled(settings, SUPERVISOR_POOL), clock) as engine,
         timekeeping(engine, clock),
         membership(engine, clock, "worker"),
     ):
@@ -273,6 +278,10 @@ async def first_of(event: Coroutine[Any, Any, Any], other: asyncio.Task[Any]) ->
     waiting.cancel()
 
 
+def pooled(settings: Settings, connections: int) -> Settings:
+    return msgspec.structs.replace(settings, pool_size=settings.pool_size or connections)
+
+
 def for_worker(settings: Settings) -> Settings:
     """Complete the settings for a worker process: absolute paths, so that tasks may change the current folder."""
     processes = settings.processes or os.cpu_count() or 1
@@ -319,7 +328,7 @@ async def _work(start: Start, channel: Channel) -> int:
     tasks = load_registry(settings)
     while True:
         try:  # the database may become available again: better to wait than to exit
-            async with store(settings, clock) as engine:
+            async with store(pooled(settings, WORKER_POOL), clock) as engine:
                 work = WorkerProcess(engine, clock, settings, start.worker_id, tasks, channel, start.known_for_it)
                 code = await work.run()
                 await channel.close()
