@@ -54,7 +54,9 @@ class PostgresFleet:
         await self._store.fetch("delete from workers where worker_id = $1", worker_id)
 
     async def workers(self) -> list[Worker]:
-        return [_worker(row) for row in await self._store.fetch("select * from workers order by started_at, worker_id")]
+        return [
+            worker_of(row) for row in await self._store.fetch("select * from workers order by started_at, worker_id")
+        ]
 
     async def announce(self, tasks: Sequence[Task], now: Instant) -> None:
         announced = sorted((task.name, task.schema, task.defaults, list(task.roles), now) for task in tasks)
@@ -74,7 +76,7 @@ class PostgresFleet:
         return {row["queue"]: row["paused_at"] for row in await self._store.fetch("select * from queues")}
 
 
-def _worker(row: Record) -> Worker:
+def worker_of(row: Record) -> Worker:
     return Worker(
         worker_id=row["worker_id"],
         name=row["name"],

@@ -65,7 +65,7 @@ class SqliteFleet:
         await self._store.write(lambda db: fetch(db, forget, (worker_id.bytes,)))
 
     async def workers(self) -> list[Worker]:
-        return [_worker(row) for row in await self._store.read(lambda db: fetch(db, _SQL["workers"]))]
+        return [worker_of(row) for row in await self._store.read(lambda db: fetch(db, _SQL["workers"]))]
 
     async def announce(self, tasks: Sequence[Task], now: Instant) -> None:
         announced = [(task.name, task.schema, task.defaults, _json(task.roles), now) for task in tasks]
@@ -93,7 +93,7 @@ def _json(values: Sequence[object]) -> str:
     return msgspec.json.encode(values).decode()
 
 
-def _worker(row: rows.Row) -> Worker:
+def worker_of(row: rows.Row) -> Worker:
     worker_id, name, host, lease, started_at, beat_at, draining, classes, info = row
     return Worker(
         worker_id=WorkerId(UUID(bytes=worker_id)),
