@@ -181,7 +181,8 @@ class Worker(msgspec.Struct, frozen=True):
     beat_at: Instant
     draining: bool = False
     classes: tuple[ClassId, ...] = ()
-    info: bytes | None = None
+    info: bytes | None = None  # what it offers: `domain.placement.read_offer`
+    load: bytes | None = None  # how busy it was at its last heartbeat: `domain.load.read_load`
 
 
 class Member(msgspec.Struct, frozen=True):

@@ -35,9 +35,15 @@ class PostgresFleet:
         )
 
     async def beat(
-        self, worker_id: WorkerId, now: Instant, *, draining: bool = False, classes: Sequence[ClassId] | None = None
+        self,
+        worker_id: WorkerId,
+        now: Instant,
+        *,
+        draining: bool = False,
+        classes: Sequence[ClassId] | None = None,
+        load: bytes | None = None,
     ) -> Beat | None:
-        found = await self._store.fetch(_SQL["beat"], worker_id, now, draining, classes, hot=True)
+        found = await self._store.fetch(_SQL["beat"], worker_id, now, draining, classes, load, hot=True)
         return Beat(found[0]["place"], found[0]["peers"]) if found else None
 
     async def cancel_requests(self, worker_id: WorkerId) -> tuple[CancelRequest, ...]:
@@ -87,4 +93,5 @@ def worker_of(row: Record) -> Worker:
         draining=row["draining"],
         classes=tuple(row["classes"]),
         info=row["info"],
+        load=row["load"],
     )
