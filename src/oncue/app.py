@@ -35,6 +35,7 @@ from oncue.services.finishing import Finishing
 from oncue.services.first_key import first_key
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
+from oncue.services.membership import Membership
 from oncue.services.overlap import Overlap
 from oncue.services.rate_limiter import Nudge, RateLimiter
 from oncue.services.reaper import Reaper
@@ -85,7 +86,11 @@ async def up(settings: Settings, ready: Ready) -> int:
     stopping = Stopping()
     clock, of_worker = SystemClock(), for_worker(settings)
     with take_address(settings) as listener:
-        async with worker_started(clock, of_worker) as first, store(pooled(settings, SCHEDULER_POOL), clock) as engine:
+        async with (
+            worker_started(clock, of_worker) as first,
+            store(pooled(settings, SCHEDULER_POOL), clock) as engine,
+            membership(engine, clock, "up"),
+        ):
             supervisor = WorkerSupervisor(engine, clock, of_worker, first)
             stopping.then(supervisor.stop)
             async with (
@@ -111,6 +116,7 @@ async def api(settings: Settings, ready: Ready) -> int:
         async with (
             store(settings, clock) as engine,
             timekeeping(engine, clock),
+            membership(engine, clock, "api"),
             serving_at(listener, engine, clock, settings) as (at, complete),
         ):
             key = await first_key(engine, clock, Path(settings.data_dir))
@@ -124,7 +130,11 @@ async def api(settings: Settings, ready: Ready) -> int:
 
 async def scheduler(settings: Settings) -> int:
     stopping, clock = Stopping(), SystemClock()
-    async with store(pooled(settings, SCHEDULER_POOL), clock) as engine, scheduling(engine, clock, settings):
+    async with (
+        store(pooled(settings, SCHEDULER_POOL), clock) as engine,
+        membership(engine, clock, "scheduler"),
+        scheduling(engine, clock, settings),
+    ):
         collecting.settle()
         log.info("scheduling", engine=engine.name)
         systemd.ready(clock)
@@ -134,7 +144,11 @@ async def scheduler(settings: Settings) -> int:
 
 async def worker(settings: Settings) -> int:
     stopping, clock = Stopping(), SystemClock()
-    async with store(pooled(settings, SUPERVISOR_POOL), clock) as engine, timekeeping(engine, clock):
+    async with (
+        store(pooled(settings, SUPERVISOR_POOL), clock) as engine,
+        timekeeping(engine, clock),
+        membership(engine, clock, "worker"),
+    ):
         supervisor = WorkerSupervisor(engine, clock, for_worker(settings))
         stopping.then(supervisor.stop)
         async with supervising(supervisor) as working:
@@ -189,6 +203,17 @@ async def looping(clock: SystemClock, *loops: Loop) -> AsyncIterator[None]:
 
 def timekeeping(engine: Engine, clock: SystemClock) -> AbstractAsyncContextManager[None]:
     return looping(clock, Loop(Timekeeper(engine, clock), clock))
+
+
+@asynccontextmanager
+async def membership(engine: Engine, clock: SystemClock, role: str) -> AsyncIterator[None]:
+    """Be a member during the block, and none after it."""
+    service = Membership(engine, clock, role)
+    try:
+        async with looping(clock, Loop(service, clock)):
+            yield
+    finally:
+        await service.leave()
 
 
 @asynccontextmanager

@@ -51,6 +51,16 @@ class Capacity:
         other._held = {kind: dict(held) for kind, held in self._held.items()}
         return other
 
+    @property
+    def size(self) -> Mapping[Isolation, int]:
+        """The slots of each kind."""
+        return self._size
+
+    @property
+    def used(self) -> Mapping[Isolation, int]:
+        """The slots of each kind that are taken."""
+        return {kind: size - self._free[kind] for kind, size in self._size.items()}
+
     def how_many(self, kind: Isolation, size: Resources, priority: Priority) -> int:
         """How many runs of this size fit now. The last slots are reserved for high-priority runs.
 

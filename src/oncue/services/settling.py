@@ -17,6 +17,7 @@ from oncue.engines.port import Engine, Hint, Topic
 from oncue.engines.refusals import Refusal, apart
 from oncue.services.attempts import End
 from oncue.services.changes import Changes
+from oncue.services.load_meter import LoadMeter
 from oncue.services.prefetch import Prefetch
 
 BATCH = 1_000  # runs in one transaction
@@ -32,12 +33,19 @@ class Settling:
     name = "settling"
 
     def __init__(
-        self, engine: Engine, clock: Clock, worker_id: WorkerId, prefetch: Prefetch, linger: Duration = LINGER
+        self,
+        engine: Engine,
+        clock: Clock,
+        worker_id: WorkerId,
+        prefetch: Prefetch,
+        load: LoadMeter,
+        linger: Duration = LINGER,
     ) -> None:
         self._engine = engine
         self._clock = clock
         self._worker_id = worker_id
         self._prefetch = prefetch
+        self._load = load
         self._changes = Changes(engine.signals, clock)
         self._linger = linger
         self._most = BATCH
@@ -80,6 +88,7 @@ class Settling:
                 log.warning(
                     "results came too late, and are refused: the runs are others' by now", runs=len(answer.lost)
                 )
+            self._load.add(done)
             await self._tell(done)
             await self._changes.of(one.run.uid for one in done)
 
