@@ -961,4 +961,24 @@ MUTANTS = [
             Statement("postgres.auditing", "longest_held", "and w.held & 4 = 0", ""),
         ),
     ),
+    Mutant(
+        "what a lane holds counts as due",
+        "test_queues_tell_what_is_open_what_is_due_and_since_when",
+        statements=(
+            Statement("sqlite.gauges", "count_due", "and held = 0", ""),
+            Statement("postgres.gauges", "count_due", "and held = 0", ""),
+        ),
+    ),
+    Mutant(
+        "what runs counts as due",
+        "test_queues_tell_what_is_open_what_is_due_and_since_when",
+        statements=(Statement("sqlite.gauges", "count_due", "and not exists", "or exists"),),
+        engines=("sqlite",),  # in PostgreSQL what runs is elsewhere
+    ),
+    Mutant(
+        "what was folded is not counted",
+        "test_counts_are_summed_by_task_over_users_and_classes",
+        statements=(Statement("postgres.gauges", "counts_by_task", "from counters", "from counters where false"),),
+        engines=("postgres",),
+    ),
 ]

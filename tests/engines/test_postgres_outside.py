@@ -205,6 +205,8 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "History.discard": lambda: store.history.discard(uid, [dead.run_id]),
         "History.append_log": lambda: store.history.append_log(taken[3], 1, b"a line", now),
         "History.read_log": lambda: store.history.read_log(taken[3]),
+        "History.gauges": lambda: store.history.gauges(now),
+        "History.sizes": store.history.sizes,
         "History.counters": store.history.counters,
         "Maintenance.roll_up": store.maintenance.roll_up,
         "Maintenance.tended": lambda: store.maintenance.tended(now, KEEP),

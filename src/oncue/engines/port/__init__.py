@@ -40,6 +40,7 @@ from oncue.domain.explain import RunDiagnosis
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.quota import Quota, Usage
 from oncue.engines.audited import AuditedCursor, Finding, LongHeld, Orphan, Sums, Unexpired
+from oncue.engines.gauges import ClassGauge, Gauges, QueueGauge, Turn
 from oncue.engines.port.accounts import Accounts, Audit, Idempotency
 from oncue.engines.port.auditing import Auditing
 from oncue.engines.port.history import History, Lists
@@ -91,6 +92,7 @@ __all__ = [
     "CancelRequest",
     "Cancelled",
     "Capabilities",
+    "ClassGauge",
     "Count",
     "Counter",
     "Created",
@@ -99,6 +101,7 @@ __all__ = [
     "FairRuns",
     "Finding",
     "Fleet",
+    "Gauges",
     "Hint",
     "History",
     "Idempotency",
@@ -120,6 +123,7 @@ __all__ = [
     "Permitted",
     "Planned",
     "Planning",
+    "QueueGauge",
     "Quota",
     "Reserved",
     "Revoked",
@@ -131,6 +135,7 @@ __all__ = [
     "Sums",
     "Task",
     "Topic",
+    "Turn",
     "Unexpired",
     "Usage",
     "Worker",

@@ -18,10 +18,10 @@ class PostgresMembers:
 
     async def beat(self, member: Member, now: Instant) -> None:
         who = (member.member_id, member.role, member.version, member.schema, member.host, member.started_at)
-        await self._store.fetch(_SQL["beat_of_member"], *who, now)
+        await self._store.fetch(_SQL["beat_of_member"], *who, now, hot=True)
 
     async def leave(self, member_id: UUID) -> None:
-        await self._store.fetch("delete from members where member_id = $1", member_id)
+        await self._store.fetch("delete from members where member_id = $1", member_id, hot=True)
 
     async def known(self) -> list[Member]:
         return [Member(*row) for row in await self._store.fetch(_SQL["known_members"])]

@@ -1,5 +1,4 @@
--- User 0 stands for all others.
 select
   (select coalesce(sum(iif(what = 'created', n, -n)), 0) from counters
-   where uid > 0 and what in ('created', 'succeeded', 'dead', 'cancelled', 'expired', 'withdrawn')),
+   where what in ('created', 'succeeded', 'dead', 'cancelled', 'expired', 'withdrawn')),
   (select count(*) from (select 1 from runs limit ?1))
