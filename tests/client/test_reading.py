@@ -110,7 +110,7 @@ class TestRequests:
 
     def test_the_rest_of_the_calls(self, connect: Connect) -> None:
         empty = {"run_ids": [], "count": 2, "queues": [], "keys": [], "name": "default", "audit": [], "findings": []}
-        wire = Wire(*[said(empty)] * 10)
+        wire = Wire(*[said(empty)] * 11)
         either = connect(wire)
         client = either.client
 
@@ -124,6 +124,7 @@ class TestRequests:
         assert either(client.stats())["count"] == 2
         assert either.all(client.audit()) == []
         assert either.all(client.findings()) == []
+        assert either(client.scaling()) == ()
 
         assert wire.lines == [
             "POST /v1/jobs/j1/backfill",
@@ -136,6 +137,7 @@ class TestRequests:
             "GET /v1/stats",
             "GET /v1/audit",
             "GET /v1/findings",
+            "GET /v1/scaling",
         ]
         assert wire.bodies[0] == {"from": "2026-11-16T12:00:00Z", "to": "2026-11-17T00:00:00Z"}
         assert wire.bodies[2:4] == [{"run_ids": ["r1", "r2"]}, {"filter": {"task": "x"}}]

@@ -140,6 +140,7 @@ class AsyncClient(Resource):
     stats = Method(fleet.stats)
     audit = PagedMethod(fleet.audit_page)
     findings = PagedMethod(fleet.findings_page)
+    scaling = Method(fleet.scaling)
 
     def __init__(
         self,

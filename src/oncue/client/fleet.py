@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from oncue.client.call import Call, Page, anything, change, field, get, model, page_of, path
-from oncue.shapes.fleet import Finding, Queue, Task, Worker
+from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 
 
 def tasks() -> Call[tuple[Task, ...]]:
@@ -36,6 +36,11 @@ def resume_queue(queue: str) -> Call[Queue]:
 def stats() -> Call[dict[str, Any]]:
     """Get run counts by status, task and queue."""
     return get(path("stats"), anything)
+
+
+def scaling() -> Call[tuple[QueueScaling, ...]]:
+    """Get how many workers each queue needs. For administrators."""
+    return get(path("scaling"), field("queues", tuple[QueueScaling, ...]))
 
 
 def audit_page(*, limit: int | None = None, page_token: str | None = None) -> Call[Page[dict[str, Any]]]:

@@ -41,6 +41,25 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     offer: dict[str, Any] | None = None
 
 
+class QueueScaling(msgspec.Struct, frozen=True, kw_only=True):
+    """How many workers a queue needs, and why."""
+
+    queue: str
+    workers: int = 0
+    """live workers that take runs from it"""
+    desired: int = 0
+    """how many there should be"""
+    utilisation: float = 0.0
+    """share of their slots or event loops in use, 0 to 1"""
+    due: int = 0
+    """runs that could start now; counted up to 10,000 over all queues"""
+    more: bool = False
+    """whether there are more than were counted"""
+    oldest_due_seconds: float = 0.0
+    seconds_of_work: float = 0.0
+    """what one worker would need for the due runs"""
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Something stored that is not as it must be: a bug in oncue, or a database that was changed from outside."""
 
