@@ -209,6 +209,7 @@ class Reached:
         self._process = process
         self._store_now = store_now
         self.name = way.engine.name
+        self.schema = way.engine.schema
         self.capabilities = way.engine.capabilities
         self.jobs = Part(way, process, "jobs")
         self.planning = Part(way, process, "planning")

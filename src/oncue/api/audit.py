@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
@@ -82,11 +82,13 @@ class AuditLog:
                 async for written, answer in apart(left.copy(), self._audit.record):
                     del left[: len(written)]
                     if isinstance(answer, Refusal):
-                        log.error(
-                            "the audit log lacks this", audit_entries=msgspec.to_builtins(written), why=str(answer.why)
-                        )
+                        _say_missing("The database refused an entry of the audit log", written, answer.why)
             except Exception as error:
-                log.error("the audit log may lack these", audit_entries=msgspec.to_builtins(left), why=str(error))
+                _say_missing("The audit log may lack these entries", left, error)
+
+
+def _say_missing(sentence: str, entries: Sequence[AuditEntry], why: Exception) -> None:
+    log.error(sentence, kind="audit_missing", audit_entries=msgspec.to_builtins(entries), exc_info=why)
 
 
 def _shown(audit_entry: AuditEntry, user_id: str | None) -> dict[str, Any]:

@@ -49,10 +49,13 @@ class Ready(msgspec.Struct, tag="ready", frozen=True):
     """From the worker: it is registered, send heartbeats for it; and again whenever the classes it can run change."""
 
     classes: tuple[ClassId, ...]
+    tasks: tuple[str, ...] = ()  # that it has, in its first message
 
 
 class Alive(msgspec.Struct, tag="alive", frozen=True):
-    """From the worker: its event loop is not blocked."""
+    """From the worker: its event loop is not blocked, and how many runs are active."""
+
+    active: int = 0
 
 
 class Worn(msgspec.Struct, tag="worn", frozen=True):

@@ -126,6 +126,7 @@ class Engine(Protocol):
     """A database with every verb oncue needs. `engines.open` opens one from a URL and brings its schema up to date."""
 
     name: str
+    schema: int  # the version that its schema had when it was opened
     capabilities: Capabilities
     jobs: Jobs
     planning: Planning

@@ -34,6 +34,7 @@ from oncue.engines.postgres.planning import PostgresPlanning
 from oncue.engines.postgres.running import PostgresRunning
 from oncue.engines.postgres.signals import PostgresSignals
 from oncue.engines.postgres.store import Store, away_as_unavailable
+from oncue.engines.schema import tell
 from oncue.engines.sql import statements
 from oncue.settings import Settings
 
@@ -44,8 +45,9 @@ class PostgresEngine:
     name = "postgres"
     capabilities = Capabilities()
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: Store, settings: Settings, schema: int = 0) -> None:
         self._store = store
+        self.schema = schema
         self._signals = PostgresSignals(store)
         self._pieces = Partitions(store, settings.history_width)
         self.jobs: Jobs = PostgresJobs(store, self._pieces, settings.quota_classes)
@@ -64,8 +66,7 @@ class PostgresEngine:
     async def open(cls, settings: Settings, clock: Clock | None = None) -> PostgresEngine:
         store = await Store.connect(settings, clock)
         try:
-            await migrate(store, settings.history_timeout)
-            engine = cls(store, settings)
+            engine = cls(store, settings, tell(*await migrate(store, settings.history_timeout)))
             await engine._pieces.refresh()
         except BaseException:
             await store.close()

@@ -45,7 +45,7 @@ async def _patiently(store: Store, known: Sequence[Migration], timeout: Duration
         try:
             return await store.write(lambda connection: _one_more(connection, known), timeout=timeout)
         except asyncpg.LockNotAvailableError:
-            log.warning("a migration waits for others who use the tables; they go first, then it is tried again")
+            log.warning("A migration waits for other transactions on its tables; retrying", kind="migration_waits")
             await store.fetch("select pg_sleep($1)", RETRY_DELAY)
     raise OncueError(
         f"the schema is not up to date: others had its tables locked for longer than {LOCK_TIMEOUT}, {TRIES} times in "

@@ -18,6 +18,7 @@ from oncue.engines.port import (
     Running,
     Signals,
 )
+from oncue.engines.schema import tell
 from oncue.engines.sql import statements
 from oncue.engines.sqlite.accounts import SqliteAccounts
 from oncue.engines.sqlite.audit import SqliteAudit
@@ -42,8 +43,9 @@ class SqliteEngine:
     name = "sqlite"
     capabilities = Capabilities()
 
-    def __init__(self, store: Store, settings: Settings, clock: Clock) -> None:
+    def __init__(self, store: Store, settings: Settings, clock: Clock, schema: int = 0) -> None:
         self._store = store
+        self.schema = schema
         self._signals = SqliteSignals(store.path, clock)
         pieces = Partitions(settings.history_width)
         self.jobs: Jobs = SqliteJobs(store, pieces, settings.quota_classes)
@@ -62,11 +64,11 @@ class SqliteEngine:
     async def open(cls, settings: Settings, clock: Clock | None = None) -> SqliteEngine:
         store = await Store.open(settings)
         try:
-            await migrate(store, settings.history_timeout)
+            schema = tell(*await migrate(store, settings.history_timeout))
         except BaseException:
             await store.close()
             raise
-        return cls(store, settings, clock or SystemClock())
+        return cls(store, settings, clock or SystemClock(), schema)
 
     @classmethod
     async def migrate(cls, settings: Settings) -> tuple[int, int]:
