@@ -36,6 +36,7 @@ from oncue.services.finishing import Finishing
 from oncue.services.first_key import first_key
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
+from oncue.services.orphans import Orphans
 from oncue.services.overlap import Overlap
 from oncue.services.rate_limiter import Nudge, RateLimiter
 from oncue.services.reaper import Reaper
@@ -84,7 +85,11 @@ async def up(settings: Settings, ready: Ready) -> int:
     stopping = Stopping()
     clock, of_worker = SystemClock(), for_worker(settings)
     with take_address(settings) as listener:
-        async with worker_started(clock, of_worker) as first, store(settings, clock) as engine:
+        async with (
+            reaping(clock, settings),
+            worker_started(clock, of_worker) as first,
+            store(settings, clock) as engine,
+        ):
             supervisor = WorkerSupervisor(engine, clock, of_worker, first)
             async with (
                 supervising(supervisor, stopping, of_worker) as working,
@@ -106,6 +111,7 @@ async def api(settings: Settings, ready: Ready) -> int:
     stopping, clock = Stopping(), SystemClock()
     with take_address(settings) as listener:
         async with (
+            reaping(clock, settings),
             store(settings, clock) as engine,
             timekeeping(engine, clock),
             serving_at(listener, engine, clock, settings) as (at, complete),
@@ -120,7 +126,7 @@ async def api(settings: Settings, ready: Ready) -> int:
 
 async def scheduler(settings: Settings, ready: Ready) -> int:
     stopping, clock = Stopping(), SystemClock()
-    async with store(settings, clock) as engine, scheduling(engine, clock, settings):
+    async with reaping(clock, settings), store(settings, clock) as engine, scheduling(engine, clock, settings):
         collecting.settle()
         ready(started(engine, settings), None)
         await stopping.asked.wait()
@@ -129,7 +135,7 @@ async def scheduler(settings: Settings, ready: Ready) -> int:
 
 async def worker(settings: Settings, ready: Ready) -> int:
     stopping, clock, of_worker = Stopping(), SystemClock(), for_worker(settings)
-    async with store(settings, clock) as engine, timekeeping(engine, clock):
+    async with reaping(clock, settings), store(settings, clock) as engine, timekeeping(engine, clock):
         supervisor = WorkerSupervisor(engine, clock, of_worker)
         async with supervising(supervisor, stopping, of_worker) as working:
             await first_of(supervisor.working.wait(), working)
@@ -183,6 +189,12 @@ async def looping(clock: SystemClock, *loops: Loop) -> AsyncIterator[None]:
 
 def timekeeping(engine: Engine, clock: SystemClock) -> AbstractAsyncContextManager[None]:
     return looping(clock, Loop(Timekeeper(engine, clock), clock))
+
+
+def reaping(clock: SystemClock, settings: Settings) -> AbstractAsyncContextManager[None]:
+    """Collect orphaned processes during the block, if they come to this one."""
+    wanted = settings.reap or os.getpid() == 1
+    return looping(clock, *([Loop(Orphans(adopt=settings.reap), clock)] if wanted else []))
 
 
 @asynccontextmanager
