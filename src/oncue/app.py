@@ -49,6 +49,11 @@ from oncue.supervised import Supervised
 
 STOP_TIMEOUT = 5.0  # seconds for a service to finish its current pass
 
+# Connections of each role beside its hot path, unless the setting says otherwise. An API has the engine's default.
+SCHEDULER_POOL = 3
+WORKER_POOL = 2
+SUPERVISOR_POOL = 1
+
 Ready = Callable[[Started, str | None], None]  # gets what has started, and the admin key if this start created it
 
 log = structlog.get_logger()
@@ -88,7 +93,7 @@ async def up(settings: Settings, ready: Ready) -> int:
         async with (
             reaping(clock, settings),
             worker_started(clock, of_worker) as first,
-            store(settings, clock) as engine,
+            store(pooled(settings, SCHEDULER_POOL), clock) as engine,
         ):
             supervisor = WorkerSupervisor(engine, clock, of_worker, first)
             async with (
@@ -126,7 +131,11 @@ async def api(settings: Settings, ready: Ready) -> int:
 
 async def scheduler(settings: Settings, ready: Ready) -> int:
     stopping, clock = Stopping(), SystemClock()
-    async with reaping(clock, settings), store(settings, clock) as engine, scheduling(engine, clock, settings):
+    async with (
+        reaping(clock, settings),
+        store(pooled(settings, SCHEDULER_POOL), clock) as engine,
+        scheduling(engine, clock, settings),
+    ):
         collecting.settle()
         ready(started(engine, settings), None)
         await stopping.asked.wait()
@@ -135,7 +144,11 @@ async def scheduler(settings: Settings, ready: Ready) -> int:
 
 async def worker(settings: Settings, ready: Ready) -> int:
     stopping, clock, of_worker = Stopping(), SystemClock(), for_worker(settings)
-    async with reaping(clock, settings), store(settings, clock) as engine, timekeeping(engine, clock):
+    async with (
+        reaping(clock, settings),
+        store(pooled(settings, SUPERVISOR_POOL), clock) as engine,
+        timekeeping(engine, clock),
+    ):
         supervisor = WorkerSupervisor(engine, clock, of_worker)
         async with supervising(supervisor, stopping, of_worker) as working:
             await first_of(supervisor.working.wait(), working)
@@ -270,6 +283,10 @@ async def first_of(event: Coroutine[Any, Any, Any], other: asyncio.Task[Any]) ->
     waiting.cancel()
 
 
+def pooled(settings: Settings, connections: int) -> Settings:
+    return msgspec.structs.replace(settings, pool_size=settings.pool_size or connections)
+
+
 def for_worker(settings: Settings) -> Settings:
     """Complete the settings for a worker process: absolute paths, so that tasks may change the current folder."""
     processes = settings.processes or os.cpu_count() or 1
@@ -317,7 +334,7 @@ async def _work(start: Start, channel: Channel) -> int:
     tasks = load_registry(settings)
     while True:
         try:  # the database may become available again: better to wait than to exit
-            async with store(settings, clock) as engine:
+            async with store(pooled(settings, WORKER_POOL), clock) as engine:
                 work = WorkerProcess(engine, clock, settings, start.worker_id, tasks, channel, start.known_for_it)
                 code = await work.run()
                 await channel.close()

@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager, contextmanager
 import uvicorn
 from starlette.types import ASGIApp
 
-from oncue.api.access_log import AccessLog
 from oncue.api.application import Application
-from oncue.api.connection import Connection, Connections, most_connections
+from oncue.api.http.access_log import AccessLog
+from oncue.api.http.connection import Connection, Connections, most_connections
 from oncue.clock import Clock
 from oncue.domain.errors import Invalid
 from oncue.engines.port import Engine

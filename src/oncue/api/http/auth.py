@@ -9,7 +9,7 @@ import structlog
 from starlette.requests import Request
 
 from oncue import logs
-from oncue.api.answers import Refused
+from oncue.api.http.answers import Refused
 from oncue.clock import Clock
 from oncue.domain.ids import KeyId, UserNumber
 from oncue.domain.instants import SECOND, Duration, Instant
