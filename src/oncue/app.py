@@ -75,8 +75,7 @@ class Stopping:
             act()
 
     def ask(self, number: signal.Signals) -> None:
-        sentence = "Stopping at once" if self.asked.is_set() else "Stopping"
-        log.info(sentence, kind="stopping", signal=number.name, **self.about())
+        log.info("Stopping", kind="stopping", signal=number.name, at_once=self.asked.is_set(), **self.about())
         self.asked.set()
         for act in self._acts:
             act()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 
 from oncue.clock import Clock
@@ -23,9 +22,9 @@ Tell = Callable[[str, str, str | None, int], None]  # level, kind, task, and how
 class _Window:
     __slots__ = ("level", "more", "said", "until")
 
-    def __init__(self, level: str, until: Instant, said: int) -> None:
+    def __init__(self, level: str, said: int) -> None:
         self.level = level
-        self.until = until
+        self.until: Instant | None = None  # a timer ends it
         self.said = said
         self.more = 0
 
@@ -67,15 +66,17 @@ class Bursts:
 
     def _current(self, key: Key) -> _Window | None:
         window = self._windows.get(key)
-        if window is None or self._clock.monotonic() < window.until:
+        if window is None or window.until is None or self._clock.monotonic() < window.until:
             return window
-        self._end(key, window)  # no loop was running that could have done so
+        self._end(key, window)
         return self._windows.get(key)
 
     def _open(self, key: Key, level: str, said: int = 0) -> _Window:
-        window = self._windows[key] = _Window(level, Instant(self._clock.monotonic() + EVERY), said)
-        with suppress(RuntimeError):  # a thread without a loop: the next line of this kind or the exit ends the window
+        window = self._windows[key] = _Window(level, said)
+        try:
             self._clock.call_later(EVERY, partial(self._end, key, window))
+        except RuntimeError:  # a thread without a loop: the next line of this kind, or the exit, ends the window
+            window.until = Instant(self._clock.monotonic() + EVERY)
         return window
 
     def _end(self, key: Key, window: _Window) -> None:

@@ -125,8 +125,8 @@ def _says_it_for(record: logging.LogRecord) -> bool:
         return True
     raised = record.exc_info[1] if record.exc_info else None
     about = {"exc_info": raised} if raised is not None else {"error": record.getMessage()}
-    say = log.error if record.levelno >= logging.ERROR else log.warning
-    say("A library reported a problem", kind="library", library=record.name, **about)
+    level = logging.ERROR if record.levelno >= logging.ERROR else logging.WARNING
+    log.log(level, "A library reported a problem", kind="library", library=record.name, **about)
     return False
 
 

@@ -82,13 +82,14 @@ class AuditLog:
                 async for written, answer in apart(left.copy(), self._audit.record):
                     del left[: len(written)]
                     if isinstance(answer, Refusal):
-                        _say_missing("The database refused an entry of the audit log", written, answer.why)
+                        _say_missing(written, answer.why)
             except Exception as error:
-                _say_missing("The audit log may lack these entries", left, error)
+                _say_missing(left, error)
 
 
-def _say_missing(sentence: str, entries: Sequence[AuditEntry], why: Exception) -> None:
-    log.error(sentence, kind="audit_missing", audit_entries=msgspec.to_builtins(entries), exc_info=why)
+def _say_missing(entries: Sequence[AuditEntry], why: Exception) -> None:
+    shown = msgspec.to_builtins(entries)
+    log.error("The audit log may lack these entries", kind="audit_missing", audit_entries=shown, exc_info=why)
 
 
 def _shown(audit_entry: AuditEntry, user_id: str | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Print what a role has started with: a banner for people, or the lines and the object that scripts read."""
+"""Say what a role has started with, as a banner for people or as scripts read it, and that it has stopped."""
 
 from __future__ import annotations
 
@@ -35,6 +35,10 @@ def announce(settings: Settings, as_json: bool, started: Started, key: str | Non
     sys.stdout.flush()
     if not banner:
         log.info("Started", kind="started", **msgspec.to_builtins(started))
+
+
+def stopped() -> None:
+    log.info("Stopped", kind="stopped")
 
 
 def shown(started: Started, key_file: Path) -> str:

@@ -250,15 +250,13 @@ def run(
     role: str, work: Callable[[Settings, Ready], Coroutine[Any, Any, int]], given: dict[str, Any], *, as_json: bool
 ) -> None:
     """Run a role until a stop signal, and exit with its exit code."""
-    import structlog
-
     from oncue import logs, open_files
-    from oncue.cli.banner import announce
+    from oncue.cli.banner import announce, stopped
 
     async def until_stopped(settings: Settings) -> int:
         logs.configure(role, settings)
         code = await work(settings, partial(announce, settings, as_json))
-        structlog.get_logger().info("Stopped", kind="stopped")
+        stopped()
         return code
 
     logs.configure(role)

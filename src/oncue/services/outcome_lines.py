@@ -30,7 +30,7 @@ class OutcomeLines:
     def tell(self, settled: Iterable[Settlement], except_for: frozenset[RunId] = frozenset()) -> None:
         """Log what the database has accepted; pass the runs of which it accepted another outcome, or none."""
         for one in settled:
-            if one.error_type is not None and one.run.run_id not in except_for:
+            if one.error_type is not None and not (except_for and one.run.run_id in except_for):
                 self._tell(one)
 
     def tell_late(self, started: Iterable[Claimed]) -> None:
@@ -43,19 +43,17 @@ class OutcomeLines:
                     log.warning("A run started late", kind="run_late", seconds=late, **_about(run, task))
 
     def _tell(self, end: Settlement) -> None:
-        dead = end.state is State.DEAD
-        kind, task = "run_dead" if dead else "attempt_failed", self._task_of(end.run)
-        if logs.bursts.full(kind, task):
+        dead, task = end.state is State.DEAD, self._task_of(end.run)
+        if logs.bursts.full("run_dead" if dead else "attempt_failed", task):
             return
         about = {**_about(end.run, task), "attempt": end.run.attempt, "error_type": end.error_type, "error": end.error}
         if dead:
+            counts = {"failures": end.failures, "losses": end.losses}
             look = f"oncue dead show {end.run.run_id}"
-            log.error(
-                "A run failed permanently", kind=kind, **about, failures=end.failures, losses=end.losses, look=look
-            )
-        elif end.state is State.WAITING and end.due is not None:
+            log.error("A run failed permanently", kind="run_dead", **about, **counts, look=look)
+        elif end.due is not None:
             retry_in = round((end.due - end.ended_at) / SECOND, 3)
-            log.warning("An attempt failed and will be retried", kind=kind, **about, retry_in=retry_in)
+            log.warning("An attempt failed and will be retried", kind="attempt_failed", **about, retry_in=retry_in)
 
     def _task_of(self, run: Claimed) -> str:
         """A class has one task."""

@@ -125,5 +125,5 @@ def _report(worker: Worker, silent_for: int) -> None:
         worker_id=str(worker.worker_id),
         worker=worker.name,
         host=worker.host,
-        silent_for_s=silent_for // SECOND,
+        without_heartbeat_s=silent_for // SECOND,
     )

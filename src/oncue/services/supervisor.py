@@ -318,7 +318,7 @@ class WorkerSupervisor:
                 worker_id=worker_id,
             )
         elif kept.ready.is_set() and now - kept.alive_at > lease:
-            log.error(
+            log.warning(
                 "The event loop of a worker process is blocked for longer than its lease; another process replaces it",
                 kind="worker_stuck",
                 worker_id=worker_id,
