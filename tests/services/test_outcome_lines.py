@@ -1,5 +1,6 @@
 """What is said of attempts and runs: failures, ends and late starts, and nothing of those that went well."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -71,3 +72,18 @@ async def test_a_line_that_is_cut_is_not_put_together(
     await work(await crew_on(store, stage))
 
     assert (bursts.suppressed, len(read)) == (3, 1)  # once, for the task of their class
+
+
+async def test_a_failure_that_the_database_refused_is_not_told(store: Store, stage: Stage, logged: list[Any]) -> None:
+    await store.one_shot(task="fail")
+    crew = await crew_on(store, stage)
+    await crew.worker.run_once()
+    async with asyncio.timeout(10):
+        while not len(crew.settling):
+            await asyncio.sleep(0)
+    await store.expire_workers(crew.worker_id)
+    await store.recover_runs()
+
+    await crew.settling.run_once()
+
+    assert [line["kind"] for line in logged] == ["result_refused"]
