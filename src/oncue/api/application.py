@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from oncue.api.audit import WRITTEN_AFTER_A_FAILURE, WRITTEN_WITHIN, AuditLog, audit_entry
+from oncue.api.http.access_log import KEY_ID, ROUTE
 from oncue.api.http.answers import Refused, problem, problem_of
 from oncue.api.http.auth import Caller, check_role
 from oncue.api.http.connection import known
@@ -46,9 +47,9 @@ class Application:
         guard = Guard(self.api, settings)
         by_path: dict[str, dict[str, Serve]] = defaultdict(dict)
         for (method, path), route in CALLS.items():
-            by_path[path][method] = guard.before(route)
+            by_path[path][method] = guard.before(path, route)
         for path, call in OPEN_CALLS.items():
-            by_path[path]["GET"] = _open(self.api, call)
+            by_path[path]["GET"] = _open(self.api, path, call)
         for serves in by_path.values():
             if "GET" in serves:
                 serves["HEAD"] = serves["GET"]
@@ -94,9 +95,10 @@ class Guard:
         self._shares = Shares()
         self._audit = AuditLog(api.engine.audit, api.clock)
 
-    def before(self, route: Route) -> Serve:
+    def before(self, path: str, route: Route) -> Serve:
         async def serve(request: ApiRequest) -> Response:
             caller: Caller | None = None
+            request.scope[ROUTE] = path
             try:
                 with WatchedCall(self._api.watchdog):
                     caller = await self._admit(route, request)
@@ -119,6 +121,7 @@ class Guard:
             self._api.failed_keys.note(request, str(refused))
             raise
         known(request.scope)
+        request.scope[KEY_ID] = caller.key_id
         self._rate.admit(caller)
         check_role(caller, changes=route.action is not None, admin=route.admin)
         refuse_undecodable(request)
@@ -173,8 +176,9 @@ def _supposed(action: str, request: Request, caller: Caller) -> Changed:
     return Changed(caller.uid, jobs=True) if job_id is None else Changed(caller.uid, JobId(job_id))
 
 
-def _open(api: Api, call: OpenCall) -> Serve:
+def _open(api: Api, path: str, call: OpenCall) -> Serve:
     async def serve(request: Request) -> Response:
+        request.scope[ROUTE] = path
         try:
             return await call(api, request)
         except Exception as error:

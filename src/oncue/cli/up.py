@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import click
 
-from oncue.cli.roles import API_OPTIONS, GUARD, SAYING, STORE, WORK, door_opened, options, run
+from oncue.cli.roles import API_OPTIONS, GUARD, SAYING, STORE, WORK, options, run
 
 EXAMPLES = """\b
 Examples:
@@ -30,4 +29,4 @@ def command(as_json: bool, **given: Any) -> None:
     """Run the API, a scheduler and a worker together."""
     from oncue.app import up
 
-    run("up", lambda settings: up(settings, partial(door_opened, settings, as_json)), given, as_json=as_json)
+    run("up", up, given, as_json=as_json)

@@ -276,7 +276,12 @@ class Attempts:
                 await self._reporting.write_last(active.reports)
         except BaseException as error:
             active.task = None
-            log.error("an attempt did not end as it should", run_id=str(active.run.run_id), exc_info=error)
+            log.error(
+                "An attempt ended without an outcome",
+                kind="attempt_broken",
+                run_id=str(active.run.run_id),
+                exc_info=error,
+            )
         if self._is_ours(active):
             self._end(
                 active, end or attempt.given_up(active.run, active.started_at, self._clock.now(), UNKNOWN_OUTCOME)
@@ -294,7 +299,9 @@ class Attempts:
         self._observer.ended(end)
 
     def _leave_behind(self, active: ActiveAttempt) -> None:
-        log.warning("an attempt does not stop; it is left behind and its result refused", run_id=str(active.run.run_id))
+        log.warning(
+            "An attempt does not stop; its run ends without it", kind="attempt_left", run_id=str(active.run.run_id)
+        )
         self.capacity.leave(active.kind, active.run.uid)
         self._end(active, self._stopped(active))
 

@@ -71,6 +71,7 @@ class Scheduler:
             await self._engine.signals.send([Hint(Topic.RUNS, due=planned.first_due)])
         expired = await self._engine.planning.expire(BATCH, now)
         if expired:  # runs that waited behind them in a lane may start
+            log.warning("Runs expired: they had not started in time", kind="run_expired", runs=expired)
             await self._engine.signals.send([Hint(Topic.RUNS)])
         return Duration(0) if expired == BATCH else _until_next(planned, now)
 
@@ -101,7 +102,8 @@ class Scheduler:
             del self._refused[job_id]
         for job_id, wrong in unplannable.items():
             log.error(
-                "this job cannot be planned; it is put off by a minute, and nothing of it is passed over",
+                "A job cannot be planned; planning is retried in a minute, and no occurrence is skipped",
+                kind="job_put_off",
                 job_id=str(job_id),
                 exc_info=wrong,
             )
@@ -145,11 +147,12 @@ class Scheduler:
             return
         self._newer = newer
         if newer is None:
-            log.info("jobs with a time zone are planned here again", rules=self._rules.version)
+            log.info("This scheduler plans jobs with a time zone again", kind="zone_rules", rules=self._rules.version)
         else:
             log.warning(
-                "another scheduler has newer time-zone rules: jobs with a time zone are left to such ones until none"
-                " has planned for a minute; to plan them here, update tzdata and restart",
+                "Another scheduler has newer time-zone rules and plans the jobs with a time zone. To plan them here, "
+                "update tzdata and restart",
+                kind="zone_rules",
                 rules=self._rules.version,
                 newer=newer,
             )
