@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from oncue import collecting, logs, open_files
+from oncue import collecting, logs, open_files, systemd
 from oncue.api.serving import take_address
 from oncue.clock import SystemClock
 from oncue.domain.errors import OncueError, StoreUnavailable
@@ -36,12 +36,14 @@ from oncue.services.finishing import Finishing
 from oncue.services.first_key import first_key
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
+from oncue.services.membership import Membership
 from oncue.services.orphans import Orphans
 from oncue.services.overlap import Overlap
 from oncue.services.rate_limiter import Nudge, RateLimiter
 from oncue.services.reaper import Reaper
 from oncue.services.retention import CounterRollup, Retention
 from oncue.services.scheduler import Scheduler
+from oncue.services.self_audit import SelfAudit
 from oncue.services.supervisor import UNUSABLE, SupervisedWorker, WorkerSupervisor
 from oncue.services.timekeeper import Timekeeper
 from oncue.settings import Settings
@@ -65,7 +67,7 @@ class Stopping:
     def __init__(self) -> None:
         self.asked = asyncio.Event()
         self.about: Callable[[], dict[str, object]] = dict  # more to log when a signal comes
-        self._acts: list[Callable[[], None]] = []
+        self._acts: list[Callable[[], None]] = [systemd.stopping]
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self.ask, number)
 
@@ -93,6 +95,7 @@ async def up(settings: Settings, ready: Ready) -> int:
             reaping(clock, settings),
             worker_started(clock, of_worker) as first,
             store(pooled(settings, SCHEDULER_POOL), clock) as engine,
+            membership(engine, clock, "up"),
         ):
             supervisor = WorkerSupervisor(engine, clock, of_worker, first)
             async with (
@@ -107,6 +110,7 @@ async def up(settings: Settings, ready: Ready) -> int:
                     collecting.settle()
                     complete.set()
                     ready(started_with_worker(started(engine, settings, at), of_worker, supervisor.tasks), key)
+                    systemd.ready(clock)
                 await working
     return ended(supervisor)
 
@@ -118,12 +122,14 @@ async def api(settings: Settings, ready: Ready) -> int:
             reaping(clock, settings),
             store(settings, clock) as engine,
             timekeeping(engine, clock),
+            membership(engine, clock, "api"),
             serving_at(listener, engine, clock, settings) as (at, complete),
         ):
             key = await first_key(engine, clock, Path(settings.data_dir))
             collecting.settle()
             complete.set()
             ready(started(engine, settings, at), key)
+            systemd.ready(clock)
             await stopping.asked.wait()
     return 0
 
@@ -133,10 +139,12 @@ async def scheduler(settings: Settings, ready: Ready) -> int:
     async with (
         reaping(clock, settings),
         store(pooled(settings, SCHEDULER_POOL), clock) as engine,
+        membership(engine, clock, "scheduler"),
         scheduling(engine, clock, settings),
     ):
         collecting.settle()
         ready(started(engine, settings), None)
+        systemd.ready(clock)
         await stopping.asked.wait()
     return 0
 
@@ -147,12 +155,14 @@ async def worker(settings: Settings, ready: Ready) -> int:
         reaping(clock, settings),
         store(pooled(settings, SUPERVISOR_POOL), clock) as engine,
         timekeeping(engine, clock),
+        membership(engine, clock, "worker"),
     ):
         supervisor = WorkerSupervisor(engine, clock, of_worker)
         async with supervising(supervisor, stopping, of_worker) as working:
             await first_of(supervisor.working.wait(), working)
             if supervisor.working.is_set():
                 ready(started_with_worker(started(engine, settings), of_worker, supervisor.tasks), None)
+                systemd.ready(clock)
             await working
     return ended(supervisor)
 
@@ -210,6 +220,17 @@ def reaping(clock: SystemClock, settings: Settings) -> AbstractAsyncContextManag
 
 
 @asynccontextmanager
+async def membership(engine: Engine, clock: SystemClock, role: str) -> AsyncIterator[None]:
+    """Be a member during the block, and none after it."""
+    service = Membership(engine, clock, role)
+    try:
+        async with looping(clock, Loop(service, clock)):
+            yield
+    finally:
+        await service.leave()
+
+
+@asynccontextmanager
 async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> AsyncIterator[None]:
     planning = Loop(Scheduler(engine, clock), clock)
     overlap, reaper = Loop(Overlap(engine, clock), clock), Loop(Reaper(engine, clock), clock)
@@ -217,6 +238,7 @@ async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> 
     runs_changed = Nudge(rate_limiter.wake, clock)
     rollup, retention = Loop(CounterRollup(engine), clock), Loop(Retention(engine, clock, settings), clock)
     finishing = Loop(Finishing(engine, clock), clock)
+    self_audit = Loop(SelfAudit(engine, clock, settings.lease), clock)
 
     def jobs_changed(_: Hint) -> None:
         planning.wake()
@@ -225,7 +247,7 @@ async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> 
     concerns: dict[Topic, Callable[[Hint], None]] = {Topic.JOBS: jobs_changed, Topic.RUNS: runs_changed}
     listening = Supervised("listening", Listening(engine.signals, concerns).run, clock)
     try:
-        loops = (planning, overlap, rate_limiter, reaper, finishing, rollup, retention)
+        loops = (planning, overlap, rate_limiter, reaper, finishing, rollup, retention, self_audit)
         async with looping(clock, *loops), timekeeping(engine, clock):
             yield
     finally:

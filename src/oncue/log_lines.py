@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from oncue.domain.plain_text import kind_of, said_by
+from oncue.domain.plain_text import kind_of, message_of
 
 LONGEST_VALUE = 1_000  # characters
 LONGEST_ERROR = 200  # of an error's message, whose words are a user's
@@ -39,7 +39,7 @@ def explained(line: Line, *, errors: bool) -> Line:
     raised = line.pop("exc_info", None)
     if isinstance(raised, BaseException):
         line["error_type"] = kind_of(raised)
-        line["error"] = said_by(raised, LONGEST_ERROR)
+        line["error"] = message_of(raised, LONGEST_ERROR)
         line["trace"] = _trace(raised)
     if not errors:
         line.pop("error", None)

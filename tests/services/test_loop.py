@@ -6,7 +6,7 @@ from typing import Any
 
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import DAY, MILLISECOND, SECOND, Duration
-from oncue.services.loop import AFTER_AN_ERROR, LONGEST_WAIT, WHILE_AWAY, Loop
+from oncue.services.loop import AFTER_AN_ERROR, LONGEST_WAIT, OUTAGE_RETRY_DELAY, Loop
 from oncue.testing.clock import FakeClock
 
 FOREVER = Duration(1_000 * DAY)
@@ -98,7 +98,7 @@ async def test_an_outage_is_told_once_and_its_end_too(logged: list[Any]) -> None
 
     assert [(line["log_level"], line["kind"], line.get("seconds")) for line in logged] == [
         ("warning", "store_away", None),
-        ("info", "store_back", 2 * WHILE_AWAY / SECOND),
+        ("info", "store_back", 2 * OUTAGE_RETRY_DELAY / SECOND),
     ]
 
 

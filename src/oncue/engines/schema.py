@@ -41,14 +41,13 @@ def missing(known: Sequence[Migration], found: Schema, where: str) -> list[Migra
     newest = known[-1][0]
     if found.level > newest:
         raise OncueError(
-            f"{where} can be used by an oncue that knows schema {found.level}, and this one knows up to {newest}: "
-            "install a newer one"
+            f"{where} needs a newer version of oncue: its schema has level {found.level}, and this version "
+            f"supports levels up to {newest}"
         )
     return [one for one in known if one[0] not in found.applied]
 
 
-def tell(before: int, after: int) -> int:
-    """Log a migration; return the version now."""
+def tell(before: int, after: int) -> None:
+    """Log a migration, if there was one."""
     if before != after:
         log.info("Migrated the database schema", kind="migrated", from_version=before, to_version=after)
-    return after

@@ -13,7 +13,7 @@ from oncue.domain.instants import SECOND, Duration, Instant
 
 LONGEST_WAIT = Duration(5 * SECOND)
 AFTER_AN_ERROR = Duration(SECOND)
-WHILE_AWAY = Duration(SECOND // 5)  # the database may be available again any moment, and work waits for it
+OUTAGE_RETRY_DELAY = Duration(SECOND // 5)  # the database may be available again any moment, and work waits for it
 
 log = structlog.get_logger()
 
@@ -68,7 +68,7 @@ class Loop:
                 log.warning(
                     "The database is unavailable; retrying", kind="store_away", service=self.name, why=str(away)
                 )
-            return WHILE_AWAY
+            return OUTAGE_RETRY_DELAY
         except Exception:
             log.exception("A pass of a service failed; the next one follows", kind="pass_failed", service=self.name)
             return AFTER_AN_ERROR

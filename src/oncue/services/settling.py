@@ -11,12 +11,13 @@ from oncue.domain import attempt
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
-from oncue.domain.plain_text import said_by
+from oncue.domain.plain_text import message_of
 from oncue.domain.run import Claimed, Settled, Settlement, State
 from oncue.engines.port import Engine, Hint, Topic
 from oncue.engines.refusals import Refusal, apart
 from oncue.services.attempts import End
 from oncue.services.changes import Changes
+from oncue.services.load_meter import LoadMeter
 from oncue.services.outcome_lines import OutcomeLines
 from oncue.services.prefetch import Prefetch
 
@@ -33,12 +34,19 @@ class Settling:
     name = "settling"
 
     def __init__(
-        self, engine: Engine, clock: Clock, worker_id: WorkerId, prefetch: Prefetch, linger: Duration = LINGER
+        self,
+        engine: Engine,
+        clock: Clock,
+        worker_id: WorkerId,
+        prefetch: Prefetch,
+        load: LoadMeter,
+        linger: Duration = LINGER,
     ) -> None:
         self._engine = engine
         self._clock = clock
         self._worker_id = worker_id
         self._prefetch = prefetch
+        self._load = load
         self._changes = Changes(engine.signals, clock)
         self._lines = OutcomeLines()
         self._linger = linger
@@ -82,6 +90,7 @@ class Settling:
                 await self._settle_instead(done[0], answer.why)
             else:
                 self._say(done, answer)
+            self._load.add(done)
             await self._tell(done)
             await self._changes.of(one.run.uid for one in done)
 
@@ -145,4 +154,4 @@ class Settling:
 
 
 def _unwritten(why: Exception) -> str:
-    return f"what this attempt came to could not be written: {said_by(why, LONGEST_REASON)}"
+    return f"the outcome of this attempt could not be stored: {message_of(why, LONGEST_REASON)}"

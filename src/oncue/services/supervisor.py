@@ -23,6 +23,7 @@ from oncue.clock import Clock, happens_within
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import ClassId, WorkerId, uuid7
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
+from oncue.domain.load import Load, show_load
 from oncue.domain.run import Claimed
 from oncue.engines.port import Engine
 from oncue.executors.environment import without_ours
@@ -68,12 +69,12 @@ class SupervisedWorker:
         self.channel = channel
         self.started_at = self.alive_at = self.beaten_at = now  # monotonic
         self.classes: tuple[ClassId, ...] = ()
-        self.told: tuple[ClassId, ...] | None = None  # the classes the store knows of
+        self.stored_classes: tuple[ClassId, ...] | None = None  # as the database has them
+        self.load: Load | None = None
         self.ready = asyncio.Event()  # it is registered
         self.worn = asyncio.Event()  # another worker should replace it
         self.worn_by: tuple[Left, ...] = ()
         self.replaced = self.buried = False
-        self.active = 0  # runs, by its last word
         self.unstopped: tuple[Claimed, ...] = ()
         self.problem: str | None = None
 
@@ -139,8 +140,8 @@ class WorkerSupervisor:
 
     @property
     def active(self) -> int:
-        """The number of active runs, as of a quarter of a second ago."""
-        return sum(kept.active for kept in self._kept)
+        """The number of active runs, about a second ago."""
+        return sum(sum(kept.load.used.values()) for kept in self._kept if kept.load is not None)
 
     def stop(self) -> None:
         """Let the worker finish within its grace time. Called a second time: at once."""
@@ -241,7 +242,7 @@ class WorkerSupervisor:
             await self._watch(kept)
         finally:
             try:
-                await self._bury(kept)
+                await self._after_end(kept)
             finally:
                 del self._kept[kept]
 
@@ -283,8 +284,8 @@ class WorkerSupervisor:
                     kept.unstopped = runs
                 case Unusable(problem):
                     kept.problem = problem
-                case Alive(active):
-                    kept.active = active
+                case Alive(load):
+                    kept.load = load or kept.load
                 case _:
                     pass
 
@@ -337,11 +338,13 @@ class WorkerSupervisor:
     async def _beat(self, kept: SupervisedWorker, asked_at: Instant, patience: Duration) -> None:
         """Send one heartbeat. An unavailable database is no answer."""
         classes = kept.classes
-        news = None if classes == kept.told else classes
+        news = None if classes == kept.stored_classes else classes
+        load = None if kept.load is None else show_load(kept.load)
         try:
             async with self._clock.timeout(patience):
+                draining = kept.replaced or self._told.is_set()
                 beat = await self._engine.fleet.beat(
-                    kept.worker_id, self._clock.now(), draining=kept.replaced or self._told.is_set(), classes=news
+                    kept.worker_id, self._clock.now(), draining=draining, classes=news, load=load
                 )
         except (StoreUnavailable, TimeoutError):
             return
@@ -351,7 +354,7 @@ class WorkerSupervisor:
         if beat is None:
             kept.buried = True
         elif asked_at >= kept.beaten_at:
-            kept.beaten_at, kept.told = asked_at, classes
+            kept.beaten_at, kept.stored_classes = asked_at, classes
             kept.channel.send(Beaten(asked_at, beat.place, beat.peers))
 
     async def _give_up(self, kept: SupervisedWorker) -> None:
@@ -361,7 +364,7 @@ class WorkerSupervisor:
         log.error("A worker process did not end within its grace time; it is killed", kind="worker_killed")
         kept.kill()
 
-    async def _bury(self, kept: SupervisedWorker) -> None:
+    async def _after_end(self, kept: SupervisedWorker) -> None:
         """Handle its end. Runs it could not stop return to the queue, no attempt used; its other runs were lost."""
         await kept.end()
         try:
