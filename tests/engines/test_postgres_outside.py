@@ -15,11 +15,11 @@ import pytest
 from oncue.domain import change
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import ClassId, JobId, KeyId, UserNumber
-from oncue.domain.instants import DAY, MILLISECOND, Duration
+from oncue.domain.instants import DAY, MILLISECOND, MINUTE, Duration
 from oncue.domain.placement import ClassKey
 from oncue.engines import port
 from oncue.engines.open import open_engine
-from oncue.engines.port import AuditEntry, Engine, IdempotencyKey, JobQuery, Key, Role, RunQuery, Task
+from oncue.engines.port import AuditEntry, Count, Engine, IdempotencyKey, JobQuery, Key, Role, RunQuery, Task
 from oncue.engines.postgres.engine import PostgresEngine
 from oncue.settings import Settings
 from oncue.testing.conformance.store import LONG_AGO, Store
@@ -204,6 +204,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "History.append_log": lambda: store.history.append_log(taken[3], 1, b"a line", now),
         "History.read_log": lambda: store.history.read_log(taken[3]),
         "History.counters": store.history.counters,
+        "History.series": lambda: store.history.series(Count.CREATED, now, now, Duration(MINUTE)),
         "Maintenance.roll_up": store.maintenance.roll_up,
         "Maintenance.tended": lambda: store.maintenance.tended(now, KEEP),
         "Maintenance.maintain": lambda: store.maintenance.maintain(now, KEEP),

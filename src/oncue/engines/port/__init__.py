@@ -44,6 +44,7 @@ from oncue.engines.port.maintenance import ROLLED_UP_AT_ONCE, Maintenance
 from oncue.engines.port.signals import Signals
 from oncue.engines.port.state import Fleet, Jobs, Planning, Running
 from oncue.engines.values import (
+    EVERYBODY,
     AuditEntry,
     Beat,
     Cancelled,
@@ -62,10 +63,12 @@ from oncue.engines.values import (
     Key,
     KeyHolder,
     LastAndNext,
+    Measure,
     NewJob,
     Page,
     Permitted,
     Planned,
+    Point,
     Reserved,
     Revoked,
     Role,
@@ -76,6 +79,7 @@ from oncue.engines.values import (
 )
 
 __all__ = [
+    "EVERYBODY",
     "ROLLED_UP_AT_ONCE",
     "Accounts",
     "Audit",
@@ -104,11 +108,13 @@ __all__ = [
     "LastAndNext",
     "Lists",
     "Maintenance",
+    "Measure",
     "NewJob",
     "Page",
     "Permitted",
     "Planned",
     "Planning",
+    "Point",
     "Quota",
     "Reserved",
     "Revoked",

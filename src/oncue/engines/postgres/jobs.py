@@ -65,7 +65,9 @@ class PostgresJobs:
         try:
             at_once = new and all(is_plain(job) and is_free_of_claims(job) and job.class_id for job in new)
             fetch = partial(self._store.fetch, hot=True)
-            if at_once and await self._pieces.fitting("audit", told_at, lambda: create_plain(fetch, new, look=True)):
+            if at_once and await self._pieces.fitting(
+                "audit", told_at, lambda: create_plain(fetch, new, now, look=True)
+            ):
                 return [Creation(Created.NEW, job.job.job_id) for job in new]
             return await self._pieces.write("audit", told_at, create)
         except _Undo as refused:
@@ -172,7 +174,7 @@ async def _create(
         numbers = await classes_for(connection, unnumbered, most_classes)
         fresh, answers = numbered(fresh, numbers), told(new, answers, numbers)
     if fresh and all(map(is_plain, fresh)):
-        await create_plain(connection.fetch, fresh, look=False)
+        await create_plain(connection.fetch, fresh, now, look=False)
         return answers
     recurring = [job for job in fresh if job.cursor is not None]
     await copy(connection, "jobs", rows.JOBS, [rows.job_row(job.job, job.class_id) for job in recurring])
@@ -263,7 +265,7 @@ async def _apply(
         change = classed(change, numbers[change.new_class])
     touched, follow = lanes.TouchedLanes(now), await following.first_bite(connection, change)
     await following.lock_lanes(connection, [*change.withdraw, *change.hold, *change.release, *follow.meant], touched)
-    tokens = await _withdraw(connection, change)
+    tokens = await _withdraw(connection, change, now)
     pause = change.job is not None and change.job.status is JobStatus.PAUSED
     await following.hold_or_release(connection, follow.meant, touched, pause=pause)
     await _hold(connection, change, touched)
@@ -276,7 +278,7 @@ async def _apply(
     if change.cursor is not None:
         await connection.execute(_SQL["put_cursor"], *rows.agenda_row(change.job_id, change.uid, change.cursor))
     await _add(connection, change.add, fresh, tokens, touched)
-    await write_ledger(connection, change.ledger, now)
+    await write_ledger(connection, [(change.uid, change.class_id, entry) for entry in change.ledger], now)
     await lanes.tend(connection, touched)
     if not follow.done:
         note, stops = Note(now, change.drop_before), pause or change.crowded
@@ -304,8 +306,8 @@ async def _guard_definition(connection: Connection, change: JobChange) -> None:
         raise _MovedOn
 
 
-async def _withdraw(connection: Connection, change: JobChange) -> dict[RunId, int]:
-    tokens = await following.withdraw(connection, change.withdraw, change.uid, change.expect_version)
+async def _withdraw(connection: Connection, change: JobChange, now: Instant) -> dict[RunId, int]:
+    tokens = await following.withdraw(connection, change.withdraw, change.uid, change.expect_version, now)
     if len(tokens) < len(change.withdraw):
         raise _MovedOn
     return tokens

@@ -113,7 +113,8 @@ async def _write(connection: Connection, plans: Sequence[Plan], now: Instant) ->
     await _advance(connection, [(made.job.job_id, made.cursor) for made in plans])
     if finished := [made.job.job_id for made in plans if made.finished]:
         await connection.execute(_SQL["plan_finish"], finished, now)
-    await write_ledger(connection, [entry for made in plans for entry in made.ledger], now)
+    entries = [(made.job.uid, made.job.class_id, entry) for made in plans for entry in made.ledger]
+    await write_ledger(connection, entries, now)
     await lanes.tend(connection, touched)
 
 
@@ -147,11 +148,11 @@ async def _withdraw(connection: Connection, withdrawals: Sequence[Withdrawal], n
     await lanes.lock(connection, touched, leaving=len(run_ids))
     let_in = [withdrawal.run_id for withdrawal in withdrawals if withdrawal.let_in]
     gone = await connection.fetch(_SQL["withdraw_held"], run_ids, let_in)
-    taken = frozenset(row["run_id"] for row in gone)
-    await count(connection, Tally((row["uid"], row["class_id"], Count.WITHDRAWN) for row in gone))
-    await write_ledger(connection, [w.entry for w in withdrawals if w.run_id in taken], now)
+    await count(connection, Tally((row["uid"], row["class_id"], Count.WITHDRAWN) for row in gone), now)
+    owners = {row["run_id"]: (row["uid"], row["class_id"]) for row in gone}
+    await write_ledger(connection, [(*owners[w.run_id], w.entry) for w in withdrawals if w.run_id in owners], now)
     await lanes.tend(connection, touched)
-    return taken
+    return frozenset(owners)
 
 
 def _due_job(row: Record) -> DueJob:

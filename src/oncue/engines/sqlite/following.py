@@ -118,7 +118,7 @@ def _follow(db: Connection, job: Job, class_id: ClassId, note: Note, now: Instan
     tokens = withdraw(db, [run.run_id.bytes for run in outdated], touched)
     after_all = followed(job, class_id, outdated, note.drop_before, now)
     insert_runs(db, [(run, None) for run in after_all.add], touched, tokens)
-    write_ledger(db, after_all.ledger, now)
+    write_ledger(db, [(job.uid, class_id, entry) for entry in after_all.ledger], now)
     if after_all.uncounted:
         db.execute(_SQL["uncount"], (after_all.uncounted, job.job_id.bytes))
     tend(db, touched)
@@ -143,17 +143,17 @@ def withdraw(db: Connection, run_ids: list[bytes], touched: TouchedLanes) -> dic
         return {}
     tokens: dict[bytes, int] = dict(fetch(db, _SQL["tokens"], (rows.blobs(run_ids),)))
     tally = Counted()
-    for uid, class_id, lane, gate in fetch(db, _SQL["members"], (rows.blobs(run_ids),)):
+    for _, uid, class_id, lane, gate in fetch(db, _SQL["members"], (rows.blobs(run_ids),)):
         tally[uid, class_id, Count.WITHDRAWN] += 1
         touched.free(lane, gate)
     delete_many(db, "runs", run_ids)
-    count(db, tally)
+    count(db, tally, touched.now)
     return tokens
 
 
 def hold_or_release(db: Connection, run_ids: list[bytes], touched: TouchedLanes, *, pause: bool) -> None:
     """Hold or release runs. The caller tends their lanes."""
-    for _, _, lane, gate in fetch(db, _SQL["members"], (rows.blobs(run_ids),)) if run_ids else ():
+    for _, _, _, lane, gate in fetch(db, _SQL["members"], (rows.blobs(run_ids),)) if run_ids else ():
         touched.free(lane, gate)
     if pause:
         db.executemany(_SQL["hold"], [(run_id,) for run_id in run_ids])

@@ -235,7 +235,7 @@ def _apply(
     if change.cursor is not None:
         db.execute(_SQL["put_cursor"], rows.agenda_row(change.job_id, change.uid, change.cursor))
     _add(db, change.add, tokens, touched)
-    write_ledger(db, change.ledger, now)
+    write_ledger(db, [(change.uid, change.class_id, entry) for entry in change.ledger], now)
     tend(db, touched)
     return True, not done
 

@@ -129,7 +129,7 @@ def _write(db: Connection, plans: Sequence[Plan], now: Instant) -> None:
         [(p.cursor.next_at, p.cursor.floor, p.cursor.planned, p.cursor.rules, p.job.job_id.bytes) for p in plans],
     )
     db.executemany(_SQL["plan_finish"], [(now, made.job.job_id.bytes) for made in plans if made.finished])
-    write_ledger(db, [entry for made in plans for entry in made.ledger], now)
+    write_ledger(db, [(p.job.uid, p.job.class_id, entry) for p in plans for entry in p.ledger], now)
     tend(db, touched)
 
 
@@ -151,8 +151,11 @@ def _withdraw(db: Connection, withdrawals: Sequence[Withdrawal], now: Instant) -
     if not held:
         return frozenset()
     touched = TouchedLanes(now)
+    owners = {
+        run_id: (uid, class_id) for run_id, uid, class_id, _, _ in fetch(db, _SQL["members"], (rows.blobs(held),))
+    }
     withdraw(db, held, touched)
-    write_ledger(db, [asked[run_id].entry for run_id in held], now)
+    write_ledger(db, [(*owners[run_id], asked[run_id].entry) for run_id in held], now)
     tend(db, touched)
     return frozenset(asked[run_id].run_id for run_id in held)
 

@@ -25,7 +25,7 @@ from oncue.engines.port import Cancelled, Count, FairRuns
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.classes import worth_a_look
-from oncue.engines.sqlite.counting import Counted, count
+from oncue.engines.sqlite.counting import Counted, append, count, measured
 from oncue.engines.sqlite.inserting import delete_many, insert_many
 from oncue.engines.sqlite.lanes import tend
 from oncue.engines.sqlite.partitions import Partitions, find_ended
@@ -140,7 +140,8 @@ class SqliteRunning:
         delete_many(db, "runs", [row[0] for row in outcome.ended])
         self._pieces.insert(db, outcome.ended)
         insert_many(db, "dead", rows.HISTORY, outcome.dead)
-        count(db, outcome.tally())
+        count(db, outcome.tally(), outcome.now)
+        append(db, outcome.measured, outcome.now)
         tend(db, touched)
 
 
@@ -168,6 +169,8 @@ class _Outcome:
         rate = Held.NO if again_counts_as is None else Held.RATE  # a run returned to the queue keeps its granted start
         self.again = [_again(settled, rate) for settled in settlements if settled.state is waiting]
         self.dead = rows.ended([settled for settled in settlements if settled.state is dead], worker_id, whole=True)
+        # of attempts that were lost it is not known when they began
+        self.measured = measured(settlements) if again_counts_as is Count.RETRIED else []
 
     def by_token(self) -> dict[int, list[bytes]]:
         by_token: dict[int, list[bytes]] = defaultdict(list)
@@ -331,11 +334,11 @@ def end_waiting(
     if not run_ids:
         return ()
     piece, touched, tally = pieces.ensure(db, now), TouchedLanes(now), Counted()
-    for uid, class_id, lane, gate in fetch(db, _SQL["members"], (rows.blobs(run_ids),)):
+    for _, uid, class_id, lane, gate in fetch(db, _SQL["members"], (rows.blobs(run_ids),)):
         tally[uid, class_id, _COUNT[state]] += 1
         touched.free(lane, gate)
     db.execute(_SQL["end_waiting"].format(piece=piece), (rows.blobs(run_ids), int(state), now))
     delete_many(db, "runs", run_ids)
-    count(db, tally)
+    count(db, tally, now)
     tend(db, touched)
     return tuple(RunId(UUID(bytes=run_id)) for run_id in run_ids)
