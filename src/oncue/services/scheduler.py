@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import structlog
+from msgspec.structs import replace
 
 from oncue.clock import Clock
 from oncue.domain.errors import StoreUnavailable
@@ -73,7 +74,7 @@ class Scheduler:
         if expired:  # runs that waited behind them in a lane may start
             log.warning("Runs expired: they had not started in time", kind="run_expired", runs=expired)
             await self._engine.signals.send([Hint(Topic.RUNS)])
-        return Duration(0) if expired == BATCH else _until_next(planned, now)
+        return Duration(0) if len(expired) == BATCH else _until_next(planned, now)
 
     async def _plan_all(self, now: Instant) -> Planned:
         """Plan occurrences in time, and then late ones, each as many as fit into one transaction."""
@@ -107,7 +108,7 @@ class Scheduler:
                 job_id=str(job_id),
                 exc_info=wrong,
             )
-        return planned
+        return replace(planned, put_off=planned.put_off + len(unplannable))
 
     def _decide(
         self, now: Instant, decided: set[JobId], unplannable: dict[JobId, Exception]
@@ -161,7 +162,13 @@ class Scheduler:
 def _both(one: Planned, other: Planned) -> Planned:
     dues = [due for due in (one.first_due, other.first_due) if due is not None]
     return Planned(
-        one.jobs + other.jobs, one.runs + other.runs, min(dues, default=None), other.next_at, other.newer_rules
+        one.jobs + other.jobs,
+        one.runs + other.runs,
+        min(dues, default=None),
+        other.next_at,
+        other.newer_rules,
+        one.late + other.late,
+        one.put_off + other.put_off,
     )
 
 
