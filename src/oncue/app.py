@@ -44,6 +44,8 @@ from oncue.services.supervisor import UNUSABLE, SupervisedWorker, WorkerSupervis
 from oncue.services.timekeeper import Timekeeper
 from oncue.settings import Settings
 from oncue.supervised import Supervised
+from oncue.tracing.open import open_tracing
+from oncue.tracing.port import Tracing
 
 STOP_TIMEOUT = 5.0  # seconds for a service to finish its current pass
 
@@ -80,14 +82,18 @@ async def up(settings: Settings, ready: Ready) -> int:
     stopping = Stopping()
     clock, of_worker = SystemClock(), for_worker(settings)
     with take_address(settings) as listener:
-        async with worker_started(clock, of_worker) as first, store(settings, clock) as engine:
+        async with (
+            worker_started(clock, of_worker) as first,
+            tracing(settings, clock, "up") as spans,
+            store(settings, clock) as engine,
+        ):
             supervisor = WorkerSupervisor(engine, clock, of_worker, first)
             stopping.then(supervisor.stop)
             async with (
                 supervising(supervisor) as working,
                 opened(settings) as of_api,  # its own connections, so that API and scheduler never wait for each other
-                scheduling(engine, clock, settings),
-                serving_at(listener, of_api, clock, settings) as (at, complete),
+                scheduling(engine, clock, settings, spans),
+                serving_at(listener, of_api, clock, settings, spans) as (at, complete),
             ):
                 await first_of(supervisor.working.wait(), working)
                 if supervisor.working.is_set():
@@ -103,9 +109,10 @@ async def api(settings: Settings, ready: Ready) -> int:
     stopping, clock = Stopping(), SystemClock()
     with take_address(settings) as listener:
         async with (
+            tracing(settings, clock, "api") as spans,
             store(settings, clock) as engine,
             timekeeping(engine, clock),
-            serving_at(listener, engine, clock, settings) as (at, complete),
+            serving_at(listener, engine, clock, settings, spans) as (at, complete),
         ):
             key = await first_key(engine, clock, Path(settings.data_dir))
             collecting.settle()
@@ -117,7 +124,11 @@ async def api(settings: Settings, ready: Ready) -> int:
 
 async def scheduler(settings: Settings) -> int:
     stopping, clock = Stopping(), SystemClock()
-    async with store(settings, clock) as engine, scheduling(engine, clock, settings):
+    async with (
+        tracing(settings, clock, "scheduler") as spans,
+        store(settings, clock) as engine,
+        scheduling(engine, clock, settings, spans),
+    ):
         collecting.settle()
         log.info("scheduling", engine=engine.name)
         await stopping.asked.wait()
@@ -154,6 +165,17 @@ async def store(settings: Settings, clock: SystemClock) -> AsyncIterator[Engine]
 
 
 @asynccontextmanager
+async def tracing(settings: Settings, clock: SystemClock, role: str) -> AsyncIterator[Tracing | None]:
+    """Record spans during the block, if the environment names an exporter; at its end the last ones are sent."""
+    spans = open_tracing(settings, clock, role)
+    try:
+        yield spans
+    finally:
+        if spans is not None:
+            await asyncio.to_thread(spans.close)
+
+
+@asynccontextmanager
 async def opened(settings: Settings) -> AsyncIterator[Engine]:
     """Open an engine with its own connections for this block."""
     engine = await open_engine(settings)
@@ -180,8 +202,10 @@ def timekeeping(engine: Engine, clock: SystemClock) -> AbstractAsyncContextManag
 
 
 @asynccontextmanager
-async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> AsyncIterator[None]:
-    planning = Loop(Scheduler(engine, clock), clock)
+async def scheduling(
+    engine: Engine, clock: SystemClock, settings: Settings, spans: Tracing | None = None
+) -> AsyncIterator[None]:
+    planning = Loop(Scheduler(engine, clock, tracing=spans), clock)
     overlap, reaper = Loop(Overlap(engine, clock), clock), Loop(Reaper(engine, clock), clock)
     rate_limiter = Loop(RateLimiter(engine, clock), clock)
     runs_changed = Nudge(rate_limiter.wake, clock)
@@ -231,13 +255,13 @@ async def supervising(supervisor: WorkerSupervisor) -> AsyncIterator[asyncio.Tas
 
 @asynccontextmanager
 async def serving_at(
-    listener: socket.socket, engine: Engine, clock: SystemClock, settings: Settings
+    listener: socket.socket, engine: Engine, clock: SystemClock, settings: Settings, spans: Tracing | None
 ) -> AsyncIterator[tuple[str, asyncio.Event]]:
     """Serve the API; yields its address, and the event to set when it is ready."""
     from oncue.api.serving import serving  # only here: the other roles need no web server
 
     complete = asyncio.Event()
-    async with serving(engine, clock, settings, listener, complete) as address:
+    async with serving(engine, clock, settings, listener, complete, spans) as address:
         yield address, complete
 
 
@@ -292,16 +316,17 @@ async def _work(start: Start, channel: Channel) -> int:
     forking.end_copies_by_signals()
     settings, clock = start.settings, SystemClock()
     tasks = load_registry(settings)
-    while True:
-        try:  # the database may become available again: better to wait than to exit
-            async with store(settings, clock) as engine:
-                work = WorkerProcess(engine, clock, settings, start.worker_id, tasks, channel, start.known_for_it)
-                code = await work.run()
-                await channel.close()
-                return code
-        except StoreUnavailable as away:
-            log.warning("the database is unavailable; retrying until it is available again", why=str(away))
-        await clock.sleep(SECOND)
+    async with tracing(settings, clock, "worker") as spans:
+        while True:
+            try:  # the database may become available again: better to wait than to exit
+                async with store(settings, clock) as engine:
+                    who = start.worker_id, tasks, channel, start.known_for_it
+                    code = await WorkerProcess(engine, clock, settings, *who, spans).run()
+                    await channel.close()
+                    return code
+            except StoreUnavailable as away:
+                log.warning("the database is unavailable; retrying until it is available again", why=str(away))
+            await clock.sleep(SECOND)
 
 
 def main() -> None:

@@ -71,6 +71,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repeat_for: Duration = DAY
     """How long an idempotency key is remembered: at least this, at most twice as long."""
 
+    trace_ratio: float = 0.01
+    """Fraction of the runs without a parent span that are traced, if `OTEL_*` configures an exporter."""
+
+    trace_baggage: tuple[str, ...] = ()
+    """Keys of W3C baggage that a job keeps of the request that defined it, and passes on."""
+
     # ------------------------------------------------------------------------------------------------------- a worker
 
     tasks: tuple[str, ...] = ()

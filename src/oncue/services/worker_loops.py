@@ -21,6 +21,7 @@ from oncue.services.settling import LINGER, Settling
 from oncue.services.worker import Worker
 from oncue.settings import Settings
 from oncue.tasks import Isolation
+from oncue.tracing.port import Tracing
 
 
 class WorkerLoops:
@@ -37,13 +38,14 @@ class WorkerLoops:
         *,
         chance: Random,
         linger: Duration = LINGER,
+        tracing: Tracing | None = None,
     ) -> None:
         self.worker_id = worker_id
         self.prefetch = Prefetch(engine, clock, execution.tasks, offer)
         self.settling = Settling(engine, clock, worker_id, self.prefetch, linger)
         self.reporting = Reporting(engine, clock, worker_id, settings.log_cap)
         capacity = Capacity(places(settings), offer.resources, settings.reserved_for_high, settings.most_abandoned)
-        self.attempts = Attempts(clock, worker_id, execution, capacity, self.reporting, self, chance)
+        self.attempts = Attempts(clock, worker_id, execution, capacity, self.reporting, self, chance, tracing)
         self.worker = Worker(
             engine,
             clock,
