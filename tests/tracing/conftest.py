@@ -8,7 +8,8 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from tests.executors.test_http import server as server
+from tests.executors.test_http import server as server  # a fixture
+from tests.services.conftest import logged as logged  # a fixture
 
 from oncue.clock import Clock
 from oncue.testing.conformance import EmptyStore, Store

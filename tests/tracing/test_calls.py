@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 from opentelemetry.trace import SpanKind, StatusCode
@@ -32,13 +33,7 @@ class TracedDesk:
         return answer.json() if answer.content else None
 
     async def carried(self, job_id: str) -> Trace | None:
-        return (await self.desk.store.snapshot(JobId(job_id_of(job_id)))).job.spec.trace
-
-
-def job_id_of(text: str) -> Any:
-    from uuid import UUID
-
-    return UUID(text)
+        return (await self.desk.store.snapshot(JobId(UUID(job_id)))).job.spec.trace
 
 
 @pytest.fixture(params=[True, False], ids=["recorded", "not recorded"])
