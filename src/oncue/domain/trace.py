@@ -110,11 +110,11 @@ def is_sampled(run: Claimed, carried: Trace | None, least: int) -> bool:
     return run.run_id.int & LOW_56 >= least
 
 
-def passed_on_unsampled(run: Claimed, carried: Trace | None) -> Trace | None:
+def passed_on_unsampled(run: Claimed, carried: Trace) -> Trace:
     """Return what an attempt without a span passes on, where others have one.
 
     A run with a trace of its own must not add to the one that its job was created in.
     """
-    if carried is None or continues(run):
+    if continues(run):
         return carried
     return Trace(traceparent(run.run_id.int, run.run_id.int & LOW_64, 0), baggage=carried.baggage)

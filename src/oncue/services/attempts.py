@@ -183,9 +183,8 @@ class Attempts:
         try:
             spec = understand_spec(run.spec)
             task = self._execution.task(spec.task)
-            span = None if self._tracing is None else self._tracing.attempt(run, spec)
-            info = _info(run, spec, self._passed_on(run, spec, span))
-            work = Work(info, task, run.payload, reports, spec.timeout, spec.resources)
+            span, trace = (None, spec.trace) if self._tracing is None else _traced(self._tracing, run, spec)
+            work = Work(_info(run, spec, trace), task, run.payload, reports, spec.timeout, spec.resources)
         except msgspec.ValidationError:
             self._observer.not_understood(run)
             return
@@ -202,11 +201,6 @@ class Attempts:
         self._active[run.run_id] = active
         self.capacity.take(active.kind, active.size, run.uid)
         active.task = self._loop.create_task(self._attempt(active, executor, work))
-
-    def _passed_on(self, run: Claimed, spec: Spec, span: AttemptSpan | None) -> Trace | None:
-        if span is not None:
-            return span.trace
-        return spec.trace if self._tracing is None else passed_on_unsampled(run, spec.trace)
 
     def stop(self, run_id: RunId, why: Stop) -> None:
         """Tell an attempt to stop. A second reason does not replace the first, unless the first is a preemption.
@@ -366,6 +360,14 @@ class Attempts:
     def _failure(self, active: ActiveAttempt, failure: Failure) -> Settlement:
         now, luck = self._clock.now(), self._chance.random()
         return attempt.failed(active.run, active.spec, self._worker_id, active.started_at, now, failure, luck)
+
+
+def _traced(tracing: Tracing, run: Claimed, spec: Spec) -> tuple[AttemptSpan | None, Trace | None]:
+    """Return the span of an attempt, if it is sampled, and the trace context that it passes on."""
+    span = tracing.attempt(run, spec)
+    if span is not None:
+        return span, span.trace
+    return None, None if spec.trace is None else passed_on_unsampled(run, spec.trace)
 
 
 def _info(run: Claimed, spec: Spec, trace: Trace | None) -> RunInfo:
