@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from oncue import collecting, logs, open_files
+from oncue import collecting, logs, open_files, systemd
 from oncue.api.serving import take_address
 from oncue.clock import SystemClock
 from oncue.domain.errors import OncueError, StoreUnavailable
@@ -35,11 +35,13 @@ from oncue.services.finishing import Finishing
 from oncue.services.first_key import first_key
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
+from oncue.services.membership import Membership
 from oncue.services.overlap import Overlap
 from oncue.services.rate_limiter import Nudge, RateLimiter
 from oncue.services.reaper import Reaper
 from oncue.services.retention import CounterRollup, Retention
 from oncue.services.scheduler import Scheduler
+from oncue.services.self_audit import SelfAudit
 from oncue.services.supervisor import UNUSABLE, SupervisedWorker, WorkerSupervisor
 from oncue.services.timekeeper import Timekeeper
 from oncue.settings import Settings
@@ -48,6 +50,11 @@ from oncue.tracing.open import open_tracing
 from oncue.tracing.port import Tracing
 
 STOP_TIMEOUT = 5.0  # seconds for a service to finish its current pass
+
+# Connections of each role beside its hot path, unless the setting says otherwise. An API has the engine's default.
+SCHEDULER_POOL = 3
+WORKER_POOL = 2
+SUPERVISOR_POOL = 1
 
 Ready = Callable[[str, str | None], None]  # gets the address, and the admin key if this start created it
 
@@ -59,7 +66,7 @@ class Stopping:
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
-        self._acts: list[Callable[[], None]] = []
+        self._acts: list[Callable[[], None]] = [systemd.stopping]
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self.ask)
 
@@ -85,7 +92,8 @@ async def up(settings: Settings, ready: Ready) -> int:
         async with (
             worker_started(clock, of_worker) as first,
             tracing(settings, clock, "up") as spans,
-            store(settings, clock) as engine,
+            store(pooled(settings, SCHEDULER_POOL), clock) as engine,
+            membership(engine, clock, "up"),
         ):
             supervisor = WorkerSupervisor(engine, clock, of_worker, first)
             stopping.then(supervisor.stop)
@@ -101,6 +109,7 @@ async def up(settings: Settings, ready: Ready) -> int:
                     collecting.settle()
                     complete.set()
                     ready(at, key)
+                    systemd.ready(clock)
                 await working
     return ended(supervisor)
 
@@ -112,12 +121,14 @@ async def api(settings: Settings, ready: Ready) -> int:
             tracing(settings, clock, "api") as spans,
             store(settings, clock) as engine,
             timekeeping(engine, clock),
+            membership(engine, clock, "api"),
             serving_at(listener, engine, clock, settings, spans) as (at, complete),
         ):
             key = await first_key(engine, clock, Path(settings.data_dir))
             collecting.settle()
             complete.set()
             ready(at, key)
+            systemd.ready(clock)
             await stopping.asked.wait()
     return 0
 
@@ -126,21 +137,31 @@ async def scheduler(settings: Settings) -> int:
     stopping, clock = Stopping(), SystemClock()
     async with (
         tracing(settings, clock, "scheduler") as spans,
-        store(settings, clock) as engine,
+        store(pooled(settings, SCHEDULER_POOL), clock) as engine,
+        membership(engine, clock, "scheduler"),
         scheduling(engine, clock, settings, spans),
     ):
         collecting.settle()
         log.info("scheduling", engine=engine.name)
+        systemd.ready(clock)
         await stopping.asked.wait()
     return 0
 
 
 async def worker(settings: Settings) -> int:
     stopping, clock = Stopping(), SystemClock()
-    async with store(settings, clock) as engine, timekeeping(engine, clock):
+    async with (
+        store(pooled(settings, SUPERVISOR_POOL), clock) as engine,
+        timekeeping(engine, clock),
+        membership(engine, clock, "worker"),
+    ):
         supervisor = WorkerSupervisor(engine, clock, for_worker(settings))
         stopping.then(supervisor.stop)
-        await supervisor.run()
+        async with supervising(supervisor) as working:
+            await first_of(supervisor.working.wait(), working)
+            if supervisor.working.is_set():
+                systemd.ready(clock)
+            await working
     return ended(supervisor)
 
 
@@ -202,6 +223,17 @@ def timekeeping(engine: Engine, clock: SystemClock) -> AbstractAsyncContextManag
 
 
 @asynccontextmanager
+async def membership(engine: Engine, clock: SystemClock, role: str) -> AsyncIterator[None]:
+    """Be a member during the block, and none after it."""
+    service = Membership(engine, clock, role)
+    try:
+        async with looping(clock, Loop(service, clock)):
+            yield
+    finally:
+        await service.leave()
+
+
+@asynccontextmanager
 async def scheduling(
     engine: Engine, clock: SystemClock, settings: Settings, spans: Tracing | None = None
 ) -> AsyncIterator[None]:
@@ -211,6 +243,7 @@ async def scheduling(
     runs_changed = Nudge(rate_limiter.wake, clock)
     rollup, retention = Loop(CounterRollup(engine), clock), Loop(Retention(engine, clock, settings), clock)
     finishing = Loop(Finishing(engine, clock), clock)
+    self_audit = Loop(SelfAudit(engine, clock, settings.lease), clock)
 
     def jobs_changed(_: Hint) -> None:
         planning.wake()
@@ -219,7 +252,7 @@ async def scheduling(
     concerns: dict[Topic, Callable[[Hint], None]] = {Topic.JOBS: jobs_changed, Topic.RUNS: runs_changed}
     listening = Supervised("listening", Listening(engine.signals, concerns).run, clock)
     try:
-        loops = (planning, overlap, rate_limiter, reaper, finishing, rollup, retention)
+        loops = (planning, overlap, rate_limiter, reaper, finishing, rollup, retention, self_audit)
         async with looping(clock, *loops), timekeeping(engine, clock):
             yield
     finally:
@@ -272,6 +305,10 @@ async def first_of(event: Coroutine[Any, Any, Any], other: asyncio.Task[Any]) ->
     waiting.cancel()
 
 
+def pooled(settings: Settings, connections: int) -> Settings:
+    return msgspec.structs.replace(settings, pool_size=settings.pool_size or connections)
+
+
 def for_worker(settings: Settings) -> Settings:
     """Complete the settings for a worker process: absolute paths, so that tasks may change the current folder."""
     processes = settings.processes or os.cpu_count() or 1
@@ -319,7 +356,7 @@ async def _work(start: Start, channel: Channel) -> int:
     async with tracing(settings, clock, "worker") as spans:
         while True:
             try:  # the database may become available again: better to wait than to exit
-                async with store(settings, clock) as engine:
+                async with store(pooled(settings, WORKER_POOL), clock) as engine:
                     who = start.worker_id, tasks, channel, start.known_for_it
                     code = await WorkerProcess(engine, clock, settings, *who, spans).run()
                     await channel.close()

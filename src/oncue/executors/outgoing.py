@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from oncue.context import Context
 from oncue.domain.addresses import CheckedUrl
-from oncue.executors.calling import told
+from oncue.executors.calling import as_failure
 from oncue.tracing.port import current_attempt
 
 
@@ -31,6 +31,6 @@ def outgoing(ctx: Context, method: str, url: CheckedUrl) -> Iterator[Outgoing]:
     try:
         yield request
     except BaseException as error:
-        span.end(request.status, told(error).kind)
+        span.end(request.status, as_failure(error).kind)
         raise
     span.end(request.status, None)

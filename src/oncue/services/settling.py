@@ -11,12 +11,13 @@ from oncue.domain import attempt
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
-from oncue.domain.plain_text import said_by
+from oncue.domain.plain_text import message_of
 from oncue.domain.run import Claimed, Settled, Settlement, State
 from oncue.engines.port import Engine, Hint, Topic
 from oncue.engines.refusals import Refusal, apart
 from oncue.services.attempts import End
 from oncue.services.changes import Changes
+from oncue.services.load_meter import LoadMeter
 from oncue.services.prefetch import Prefetch
 
 BATCH = 1_000  # runs in one transaction
@@ -32,12 +33,19 @@ class Settling:
     name = "settling"
 
     def __init__(
-        self, engine: Engine, clock: Clock, worker_id: WorkerId, prefetch: Prefetch, linger: Duration = LINGER
+        self,
+        engine: Engine,
+        clock: Clock,
+        worker_id: WorkerId,
+        prefetch: Prefetch,
+        load: LoadMeter,
+        linger: Duration = LINGER,
     ) -> None:
         self._engine = engine
         self._clock = clock
         self._worker_id = worker_id
         self._prefetch = prefetch
+        self._load = load
         self._changes = Changes(engine.signals, clock)
         self._linger = linger
         self._most = BATCH
@@ -80,6 +88,7 @@ class Settling:
                 log.warning(
                     "results came too late, and are refused: the runs are others' by now", runs=len(answer.lost)
                 )
+            self._load.add(done)
             await self._tell(done)
             await self._changes.of(one.run.uid for one in done)
 
@@ -129,4 +138,4 @@ class Settling:
 
 
 def _unwritten(why: Exception) -> str:
-    return f"what this attempt came to could not be written: {said_by(why, LONGEST_REASON)}"
+    return f"the outcome of this attempt could not be stored: {message_of(why, LONGEST_REASON)}"

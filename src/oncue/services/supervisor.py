@@ -23,11 +23,24 @@ from oncue.clock import Clock, happens_within
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import ClassId, WorkerId, uuid7
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
+from oncue.domain.load import Load, show_load
 from oncue.domain.run import Claimed
 from oncue.engines.port import Engine
 from oncue.executors.environment import without_ours
 from oncue.services.capacity import Left
-from oncue.services.channel import Beaten, Channel, Drain, FromWorker, Known, Ready, Start, Unstopped, Unusable, Worn
+from oncue.services.channel import (
+    Alive,
+    Beaten,
+    Channel,
+    Drain,
+    FromWorker,
+    Known,
+    Ready,
+    Start,
+    Unstopped,
+    Unusable,
+    Worn,
+)
 from oncue.settings import Settings
 
 UNUSABLE = 78  # the exit code of a worker that cannot start with its configuration
@@ -56,7 +69,8 @@ class SupervisedWorker:
         self.channel = channel
         self.started_at = self.alive_at = self.beaten_at = now  # monotonic
         self.classes: tuple[ClassId, ...] = ()
-        self.told: tuple[ClassId, ...] | None = None  # the classes the store knows of
+        self.stored_classes: tuple[ClassId, ...] | None = None  # as the database has them
+        self.load: Load | None = None
         self.ready = asyncio.Event()  # it is registered
         self.worn = asyncio.Event()  # another worker should replace it
         self.worn_by: tuple[Left, ...] = ()
@@ -211,7 +225,7 @@ class WorkerSupervisor:
             await self._watch(kept)
         finally:
             try:
-                await self._bury(kept)
+                await self._after_end(kept)
             finally:
                 del self._kept[kept]
 
@@ -252,8 +266,10 @@ class WorkerSupervisor:
                     kept.unstopped = runs
                 case Unusable(problem):
                     kept.problem = problem
+                case Alive(load):
+                    kept.load = load or kept.load
                 case _:
-                    pass  # it only reports that it is alive
+                    pass
 
     async def _beat_on(self, kept: SupervisedWorker) -> None:
         """Send heartbeats, and kill a worker that is blocked, expired or without heartbeats.
@@ -296,11 +312,13 @@ class WorkerSupervisor:
     async def _beat(self, kept: SupervisedWorker, asked_at: Instant, patience: Duration) -> None:
         """Send one heartbeat. An unavailable database is no answer."""
         classes = kept.classes
-        news = None if classes == kept.told else classes
+        news = None if classes == kept.stored_classes else classes
+        load = None if kept.load is None else show_load(kept.load)
         try:
             async with self._clock.timeout(patience):
+                draining = kept.replaced or self._told.is_set()
                 beat = await self._engine.fleet.beat(
-                    kept.worker_id, self._clock.now(), draining=kept.replaced or self._told.is_set(), classes=news
+                    kept.worker_id, self._clock.now(), draining=draining, classes=news, load=load
                 )
         except (StoreUnavailable, TimeoutError):
             return
@@ -310,7 +328,7 @@ class WorkerSupervisor:
         if beat is None:
             kept.buried = True
         elif asked_at >= kept.beaten_at:
-            kept.beaten_at, kept.told = asked_at, classes
+            kept.beaten_at, kept.stored_classes = asked_at, classes
             kept.channel.send(Beaten(asked_at, beat.place, beat.peers))
 
     async def _give_up(self, kept: SupervisedWorker) -> None:
@@ -320,7 +338,7 @@ class WorkerSupervisor:
         log.error("the worker did not end in its grace time; it is killed")
         kept.kill()
 
-    async def _bury(self, kept: SupervisedWorker) -> None:
+    async def _after_end(self, kept: SupervisedWorker) -> None:
         """Handle its end. Runs it could not stop return to the queue, no attempt used; its other runs were lost."""
         await kept.end()
         try:

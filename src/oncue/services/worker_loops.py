@@ -14,6 +14,7 @@ from oncue.engines.port import Engine, Hint, Topic
 from oncue.services.attempts import Attempts, End, Execution
 from oncue.services.cancel_inbox import CancelInbox
 from oncue.services.capacity import Capacity
+from oncue.services.load_meter import LoadMeter
 from oncue.services.loop import Loop
 from oncue.services.prefetch import Prefetch
 from oncue.services.reporting import Reporting
@@ -42,9 +43,10 @@ class WorkerLoops:
     ) -> None:
         self.worker_id = worker_id
         self.prefetch = Prefetch(engine, clock, execution.tasks, offer)
-        self.settling = Settling(engine, clock, worker_id, self.prefetch, linger)
-        self.reporting = Reporting(engine, clock, worker_id, settings.log_cap)
         capacity = Capacity(places(settings), offer.resources, settings.reserved_for_high, settings.most_abandoned)
+        self.load = LoadMeter(clock, capacity)
+        self.settling = Settling(engine, clock, worker_id, self.prefetch, self.load, linger)
+        self.reporting = Reporting(engine, clock, worker_id, settings.log_cap)
         self.attempts = Attempts(clock, worker_id, execution, capacity, self.reporting, self, chance, tracing)
         self.worker = Worker(
             engine,
@@ -63,7 +65,7 @@ class WorkerLoops:
     @property
     def concerns(self) -> Mapping[Topic, Callable[[Hint], None]]:
         """The handlers of hints from the store."""
-        return {Topic.RUNS: self._something_is_due, Topic.MAIL: self._mail}
+        return {Topic.RUNS: self._something_is_due, Topic.CANCELS: self._cancel_requested}
 
     @property
     def busy(self) -> bool:
@@ -89,7 +91,7 @@ class WorkerLoops:
         self.prefetch.ask(hint.due)
         self.loops[self.worker.name].wake()
 
-    def _mail(self, hint: Hint) -> None:
+    def _cancel_requested(self, hint: Hint) -> None:
         if hint.target in (None, str(self.worker_id)):
             self.loops[self.mailbox.name].wake()
 

@@ -14,7 +14,7 @@ import structlog
 from oncue import collecting, logs
 from oncue.clock import SystemClock
 from oncue.domain.ids import ClassId, WorkerId
-from oncue.domain.instants import MILLISECOND, NEVER, SECOND, Duration
+from oncue.domain.instants import MILLISECOND, NEVER, SECOND, Duration, Instant
 from oncue.domain.placement import Offer, Resources, show_offer
 from oncue.engines import port
 from oncue.engines.port import Engine
@@ -37,6 +37,7 @@ from oncue.tracing.port import Tracing
 
 AGAIN = 75  # the exit code of a worker without heartbeats
 VITALS = Duration(250 * MILLISECOND)
+LOAD_INTERVAL = Duration(SECOND)  # between two messages that say how busy it is
 MOST_TOLD = 1_000  # classes: readers of what a worker takes read its offer, and this only where the offer is unreadable
 LAST_SETTLES = Duration(5 * SECOND)  # that a stopping worker spends on writing outcomes
 
@@ -96,6 +97,7 @@ class WorkerProcess:
         self._at_once = asyncio.Event()
         self._beaten_at = clock.monotonic()
         self._classes: tuple[ClassId, ...] | None = None
+        self._load_at = clock.monotonic()
 
     async def run(self) -> int:
         """Run until told to stop."""
@@ -110,7 +112,7 @@ class WorkerProcess:
         supervised = [Supervised(loop.name, loop.run, self._clock) for loop in loops]
         listening = Listening(self._engine.signals, self._crew.concerns)
         supervised.append(Supervised("listening", listening.run, self._clock))
-        supervised.append(Supervised("keeper's word", self._hear, self._clock, most_ends=1))  # without it no beats
+        supervised.append(Supervised("keeper's word", self._receive, self._clock, most_ends=1))  # without it no beats
         await self._told.wait()
         await self._drain()
         await asyncio.gather(*(one.stop() for one in supervised))
@@ -123,10 +125,17 @@ class WorkerProcess:
             log.error("no beat has reached the store for too long: everything here ends, to start elsewhere")
             logs.end(AGAIN)  # threads cannot be stopped otherwise, and all other processes that we started die with us
         classes = self._crew.prefetch.classes[:MOST_TOLD]
-        self._channel.send(Alive() if classes == self._classes else Ready(classes))
+        self._channel.send(self._alive() if classes == self._classes else Ready(classes))
         self._classes = classes
         self._tell_of_wear()
         return VITALS
+
+    def _alive(self) -> Alive:
+        now = self._clock.monotonic()
+        if now < self._load_at:
+            return Alive()
+        self._load_at = Instant(now + LOAD_INTERVAL)
+        return Alive(self._crew.load.read())
 
     def _tell_of_wear(self) -> None:
         """Report that this worker is worn, until another has replaced it; meanwhile it continues."""
@@ -144,7 +153,7 @@ class WorkerProcess:
         await self._engine.fleet.register(me, now)
         self._beaten_at = self._clock.monotonic()
 
-    async def _hear(self) -> None:
+    async def _receive(self) -> None:
         while (said := await self._channel.receive()) is not None:
             match said:
                 case Beaten(asked_at, place, count):
