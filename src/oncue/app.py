@@ -48,6 +48,8 @@ from oncue.services.supervisor import UNUSABLE, SupervisedWorker, WorkerSupervis
 from oncue.services.timekeeper import Timekeeper
 from oncue.settings import Settings
 from oncue.supervised import Supervised
+from oncue.tracing.open import open_tracing
+from oncue.tracing.port import Tracing
 
 STOP_TIMEOUT = 5.0  # seconds for a service to finish its current pass
 
@@ -94,6 +96,7 @@ async def up(settings: Settings, ready: Ready) -> int:
         async with (
             reaping(clock, settings),
             worker_started(clock, of_worker) as first,
+            tracing(settings, clock, "up") as spans,
             store(pooled(settings, SCHEDULER_POOL), clock) as engine,
             membership(engine, clock, "up"),
         ):
@@ -101,8 +104,8 @@ async def up(settings: Settings, ready: Ready) -> int:
             async with (
                 supervising(supervisor, stopping, of_worker) as working,
                 opened(settings) as of_api,  # its own connections, so that API and scheduler never wait for each other
-                scheduling(engine, clock, settings),
-                serving_at(listener, of_api, clock, settings) as (at, complete),
+                scheduling(engine, clock, settings, spans),
+                serving_at(listener, of_api, clock, settings, spans) as (at, complete),
             ):
                 await first_of(supervisor.working.wait(), working)
                 if supervisor.working.is_set():
@@ -120,10 +123,11 @@ async def api(settings: Settings, ready: Ready) -> int:
     with take_address(settings) as listener:
         async with (
             reaping(clock, settings),
+            tracing(settings, clock, "api") as spans,
             store(settings, clock) as engine,
             timekeeping(engine, clock),
             membership(engine, clock, "api"),
-            serving_at(listener, engine, clock, settings) as (at, complete),
+            serving_at(listener, engine, clock, settings, spans) as (at, complete),
         ):
             key = await first_key(engine, clock, Path(settings.data_dir))
             collecting.settle()
@@ -138,9 +142,10 @@ async def scheduler(settings: Settings, ready: Ready) -> int:
     stopping, clock = Stopping(), SystemClock()
     async with (
         reaping(clock, settings),
+        tracing(settings, clock, "scheduler") as spans,
         store(pooled(settings, SCHEDULER_POOL), clock) as engine,
         membership(engine, clock, "scheduler"),
-        scheduling(engine, clock, settings),
+        scheduling(engine, clock, settings, spans),
     ):
         collecting.settle()
         ready(started(engine, settings), None)
@@ -188,6 +193,17 @@ async def store(settings: Settings, clock: SystemClock) -> AsyncIterator[Engine]
 
 
 @asynccontextmanager
+async def tracing(settings: Settings, clock: SystemClock, role: str) -> AsyncIterator[Tracing | None]:
+    """Record spans during the block, if the environment names an exporter; at its end the last ones are sent."""
+    spans = open_tracing(settings, clock, role)
+    try:
+        yield spans
+    finally:
+        if spans is not None:
+            await asyncio.to_thread(spans.close)
+
+
+@asynccontextmanager
 async def opened(settings: Settings) -> AsyncIterator[Engine]:
     """Open an engine with its own connections for this block."""
     engine = await open_engine(settings)
@@ -231,8 +247,10 @@ async def membership(engine: Engine, clock: SystemClock, role: str) -> AsyncIter
 
 
 @asynccontextmanager
-async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> AsyncIterator[None]:
-    planning = Loop(Scheduler(engine, clock), clock)
+async def scheduling(
+    engine: Engine, clock: SystemClock, settings: Settings, spans: Tracing | None = None
+) -> AsyncIterator[None]:
+    planning = Loop(Scheduler(engine, clock, tracing=spans), clock)
     overlap, reaper = Loop(Overlap(engine, clock), clock), Loop(Reaper(engine, clock), clock)
     rate_limiter = Loop(RateLimiter(engine, clock), clock)
     runs_changed = Nudge(rate_limiter.wake, clock)
@@ -287,13 +305,13 @@ async def supervising(
 
 @asynccontextmanager
 async def serving_at(
-    listener: socket.socket, engine: Engine, clock: SystemClock, settings: Settings
+    listener: socket.socket, engine: Engine, clock: SystemClock, settings: Settings, spans: Tracing | None
 ) -> AsyncIterator[tuple[str, asyncio.Event]]:
     """Serve the API; yields its address, and the event to set when it is ready."""
     from oncue.api.serving import serving  # only here: the other roles need no web server
 
     complete = asyncio.Event()
-    async with serving(engine, clock, settings, listener, complete) as address:
+    async with serving(engine, clock, settings, listener, complete, spans) as address:
         yield address, complete
 
 
@@ -353,16 +371,17 @@ async def _work(start: Start, channel: Channel) -> int:
     settings, clock = start.settings, SystemClock()
     logs.configure("worker", settings, worker=str(start.worker_id))
     tasks = load_registry(settings)
-    while True:
-        try:  # the database may become available again: better to wait than to exit
-            async with store(pooled(settings, WORKER_POOL), clock) as engine:
-                work = WorkerProcess(engine, clock, settings, start.worker_id, tasks, channel, start.known_for_it)
-                code = await work.run()
-                await channel.close()
-                return code
-        except StoreUnavailable as away:
-            log.warning("The database is unavailable; retrying", kind="store_away", service="start", why=str(away))
-        await clock.sleep(SECOND)
+    async with tracing(settings, clock, "worker") as spans:
+        while True:
+            try:  # the database may become available again: better to wait than to exit
+                async with store(pooled(settings, WORKER_POOL), clock) as engine:
+                    who = start.worker_id, tasks, channel, start.known_for_it
+                    code = await WorkerProcess(engine, clock, settings, *who, spans).run()
+                    await channel.close()
+                    return code
+            except StoreUnavailable as away:
+                log.warning("The database is unavailable; retrying", kind="store_away", service="start", why=str(away))
+            await clock.sleep(SECOND)
 
 
 def main() -> None:

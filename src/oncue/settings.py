@@ -90,6 +90,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reap: bool = False
     """Whether to adopt and collect orphaned processes; a process with id 1 always does."""
 
+    trace_ratio: float = 0.01
+    """Fraction of the runs without a parent span that are traced, if `OTEL_*` configures an exporter."""
+
+    trace_baggage: tuple[str, ...] = ()
+    """Keys of W3C baggage that a job keeps of the request that defined it, and passes on."""
+
     # ------------------------------------------------------------------------------------------------------- a worker
 
     tasks: tuple[str, ...] = ()

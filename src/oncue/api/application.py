@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from itertools import zip_longest
 from typing import Any
@@ -21,6 +21,7 @@ from oncue.api.http.connection import known
 from oncue.api.http.limits import ApiRequest, RateLimit, Share, Shares
 from oncue.api.http.reading import as_uuid, refuse_parameters, refuse_undecodable
 from oncue.api.http.store_watchdog import WatchedCall
+from oncue.api.http.tracing import Serve, traced
 from oncue.api.openapi import ITSELF
 from oncue.api.routes import OPEN_ROUTES, ROUTES, Change, OpenCall, Route
 from oncue.api.shared.context import Api
@@ -29,8 +30,7 @@ from oncue.clock import Clock
 from oncue.domain.ids import JobId
 from oncue.engines.port import AuditEntry, Engine
 from oncue.settings import Settings
-
-Serve = Callable[[ApiRequest], Awaitable[Response]]
+from oncue.tracing.port import Tracing
 
 CALLS = {(route.method, f"/v1{route.path}"): route for route in ROUTES} | {(ITSELF.method, ITSELF.path): ITSELF}
 OPEN_CALLS: dict[str, OpenCall] = {route.path: route.call for route in OPEN_ROUTES}
@@ -42,12 +42,15 @@ class Application:
     Most requests have a path without parameters, which is looked up; the other patterns are tried one after the other.
     """
 
-    def __init__(self, engine: Engine, clock: Clock, settings: Settings) -> None:
+    def __init__(self, engine: Engine, clock: Clock, settings: Settings, tracing: Tracing | None = None) -> None:
         self.api = Api(engine, clock, settings)
         guard = Guard(self.api, settings)
         by_path: dict[str, dict[str, Serve]] = defaultdict(dict)
         for (method, path), route in CALLS.items():
-            by_path[path][method] = guard.before(path, route)
+            serve = guard.before(path, route)
+            if isinstance(route, Change):
+                serve = traced(serve, method, path, tracing, settings.trace_baggage)
+            by_path[path][method] = serve
         for path, call in OPEN_CALLS.items():
             by_path[path]["GET"] = _open(self.api, path, call)
         for serves in by_path.values():

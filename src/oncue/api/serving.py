@@ -19,6 +19,7 @@ from oncue.domain.errors import Invalid
 from oncue.engines.port import Engine
 from oncue.settings import Settings
 from oncue.supervised import Supervised
+from oncue.tracing.port import Tracing
 
 LAST_ANSWERS = 5  # seconds for requests in progress when the server is told to stop
 
@@ -60,11 +61,16 @@ def _config(app: ASGIApp) -> uvicorn.Config:
 
 @asynccontextmanager
 async def serving(
-    engine: Engine, clock: Clock, settings: Settings, door: socket.socket, awaited: asyncio.Event
+    engine: Engine,
+    clock: Clock,
+    settings: Settings,
+    door: socket.socket,
+    awaited: asyncio.Event,
+    tracing: Tracing | None = None,
 ) -> AsyncIterator[str]:
     """Listen inside the block; yields the address. `/readyz` fails until all that is awaited has happened."""
     host, port = door.getsockname()[:2]
-    app = Application(engine, clock, settings)
+    app = Application(engine, clock, settings, tracing)
     app.api.awaited = awaited
     server = Server(AccessLog(app, clock) if settings.access_log else app, most_connections())
     served = Supervised("web server", lambda: server.serve(sockets=[door]), clock, most_ends=1)

@@ -216,6 +216,25 @@ WORK = (
         help="Enable the built-in task `command`, which runs any program as this OS user.",
     ),
 )
+SAMPLING = (
+    click.option(
+        "--trace-ratio",
+        type=FiniteRange(0, 1),
+        default=DEFAULTS.trace_ratio,
+        show_default=True,
+        metavar="PART",
+        help="Fraction of runs without a parent span to trace; OTEL_* sets where spans go.",
+    ),
+)
+BAGGAGE = (
+    click.option(
+        "--trace-baggage",
+        default="",
+        metavar="A,B",
+        callback=_listed,
+        help="Keys of W3C baggage to keep and pass on. [default: none]",
+    ),
+)
 GUARD = (
     click.option(
         "--http-allow",

@@ -22,6 +22,7 @@ from oncue.domain.job import Cursor
 from oncue.domain.planning import GRACE, DueJob, Plan, plan
 from oncue.domain.zones import PACKAGED, Rules
 from oncue.engines.port import Engine, Hint, Planned, Topic
+from oncue.tracing.port import Tracing
 
 BATCH = 500  # jobs planned, or runs ended, in one pass: a transaction of some dozen milliseconds
 DECIDING = Duration(25 * MILLISECOND)  # then a pass stops deciding: other users of the loop or the database wait
@@ -55,8 +56,9 @@ class Batch:
 class Scheduler:
     name = "scheduler"
 
-    def __init__(self, engine: Engine, clock: Clock, rules: Rules = PACKAGED) -> None:
+    def __init__(self, engine: Engine, clock: Clock, rules: Rules = PACKAGED, tracing: Tracing | None = None) -> None:
         self._engine = engine
+        self._tracing = tracing
         self._clock = clock
         self._in_time = Batch()
         self._late = Batch()
@@ -89,6 +91,9 @@ class Scheduler:
         unplannable: dict[JobId, Exception] = {}
         decided: set[JobId] = set()
         decide = self._decide(now, decided, unplannable)
+        span = None if self._tracing is None else self._tracing.plan(now)
+        if span is not None:
+            decide = span.watched(decide)
         try:
             planned = await self._engine.planning.plan(
                 until, batch.size, now, decide, since=since, rules=self._rules.version
@@ -98,6 +103,8 @@ class Scheduler:
             raise
         except Exception as refused:
             return self._take_fewer(batch, decided, refused)
+        if span is not None:
+            span.end(planned.jobs, planned.runs)
         batch.done(planned.jobs, more=planned.next_at is not None and since <= planned.next_at <= until)
         for job_id in decided & self._refused.keys():
             del self._refused[job_id]

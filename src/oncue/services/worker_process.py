@@ -33,6 +33,7 @@ from oncue.services.worker_loops import WorkerLoops, places
 from oncue.settings import Settings
 from oncue.supervised import Supervised
 from oncue.tasks import Isolation, Task, Tasks
+from oncue.tracing.port import Tracing
 
 AGAIN = 75  # the exit code of a worker without heartbeats
 VITALS = Duration(250 * MILLISECOND)
@@ -70,6 +71,7 @@ class WorkerProcess:
         tasks: Tasks,
         channel: Channel,
         known_for_it: Sequence[Known] = (),
+        tracing: Tracing | None = None,
     ) -> None:
         self._engine = engine
         self._clock = clock
@@ -87,6 +89,7 @@ class WorkerProcess:
             *(engine, clock, settings, worker_id, _offer(tasks, settings)),
             Execution(tasks, executors, Alone(self._processes), settings.stop_grace),
             chance=Random(),
+            tracing=tracing,
         )
         self._known_for_it = known_for_it
         self._told = asyncio.Event()  # take nothing new
