@@ -32,7 +32,6 @@ from oncue.tracing.remote import context_of, span_context_of
 FLUSH_TIMEOUT = 2.0  # seconds at the end of the process
 MOST_LINKS = 32
 NANOSECONDS = 1_000  # in an instant's microsecond
-UNRECORDED = "a span could not be recorded"
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -56,7 +55,7 @@ def unharmed(method: Callable[P, R]) -> Callable[P, R | None]:
         try:
             return method(*args, **kwargs)
         except Exception:
-            log.exception(UNRECORDED)
+            log.exception("A span could not be recorded", kind="span_failed")
             return None
 
     return call
@@ -104,7 +103,7 @@ class OtelTracing:
         try:
             return self._attempt(run, spec) if is_sampled(run, spec.trace, self._least) else None
         except Exception:
-            log.exception(UNRECORDED)
+            log.exception("A span could not be recorded", kind="span_failed")
             return None
 
     def _attempt(self, run: Claimed, spec: Spec) -> OtelAttempt:
