@@ -17,6 +17,12 @@ def statements(package: str) -> dict[str, str]:
     }
 
 
+def newest_migration(package: str) -> int:
+    """Return the number of the newest migration."""
+    names = (entry.name for entry in files(package).joinpath("migrations").iterdir())
+    return max(int(name.split("_")[0]) for name in names if name.endswith(".sql"))
+
+
 def migrations(package: str) -> list[tuple[int, str]]:
     """Return the numbered migrations of `<package>/migrations/NNNN_name.sql`, in order."""
     folder = files(package).joinpath("migrations")

@@ -23,6 +23,14 @@ class Capabilities(msgspec.Struct, frozen=True):
     atomic_batch: int = 10_000  # most jobs that one `create(whole=True)` stores all or nothing
 
 
+class EngineState(msgspec.Struct, frozen=True):
+    """How an engine does in this process, for its metrics."""
+
+    pools: dict[str, tuple[int, int]] = {}  # of connections, by name: how many are open, and how many in use
+    hints_failed: int = 0  # that could not be sent, since the start
+    reconnected: int = 0  # how often a listener's connection broke, since the start
+
+
 class Page(msgspec.Struct, Generic[T], frozen=True):
     """Some rows and where to continue. A filtered page may be short, even empty, while `next` says there is more."""
 

@@ -53,6 +53,7 @@ from oncue.engines.values import (
     Counter,
     Created,
     Creation,
+    EngineState,
     FairRuns,
     Hint,
     IdempotencyKey,
@@ -88,6 +89,7 @@ __all__ = [
     "Created",
     "Creation",
     "Engine",
+    "EngineState",
     "FairRuns",
     "Fleet",
     "Hint",
@@ -126,6 +128,7 @@ class Engine(Protocol):
     """A database with every verb oncue needs. `engines.open` opens one from a URL and brings its schema up to date."""
 
     name: str
+    schema: int  # the newest that this code knows
     capabilities: Capabilities
     jobs: Jobs
     planning: Planning
@@ -156,6 +159,10 @@ class Engine(Protocol):
         A probe may queue behind this process's own calls: callers use it, about once a second, to decide whether to
         send more of them.
         """
+        ...
+
+    def state(self) -> EngineState:
+        """Return how it does now, without asking the database."""
         ...
 
     async def close(self) -> None: ...

@@ -10,6 +10,7 @@ from oncue.engines.port import (
     Accounts,
     Audit,
     Capabilities,
+    EngineState,
     Fleet,
     History,
     Idempotency,
@@ -34,7 +35,7 @@ from oncue.engines.postgres.planning import PostgresPlanning
 from oncue.engines.postgres.running import PostgresRunning
 from oncue.engines.postgres.signals import PostgresSignals
 from oncue.engines.postgres.store import Store, away_as_unavailable
-from oncue.engines.sql import statements
+from oncue.engines.sql import newest_migration, statements
 from oncue.settings import Settings
 
 _SQL = statements("oncue.engines.postgres")
@@ -42,6 +43,7 @@ _SQL = statements("oncue.engines.postgres")
 
 class PostgresEngine:
     name = "postgres"
+    schema = newest_migration("oncue.engines.postgres")
     capabilities = Capabilities()
 
     def __init__(self, store: Store, settings: Settings) -> None:
@@ -91,6 +93,9 @@ class PostgresEngine:
 
     async def probe(self) -> None:
         await self._store.ask(_SQL["probe"])
+
+    def state(self) -> EngineState:
+        return EngineState(self._store.pools(), self._signals.failed, self._signals.reconnected)
 
     async def close(self) -> None:
         await self._signals.close()

@@ -8,6 +8,7 @@ from oncue.engines.port import (
     Accounts,
     Audit,
     Capabilities,
+    EngineState,
     Fleet,
     History,
     Idempotency,
@@ -18,7 +19,7 @@ from oncue.engines.port import (
     Running,
     Signals,
 )
-from oncue.engines.sql import statements
+from oncue.engines.sql import newest_migration, statements
 from oncue.engines.sqlite.accounts import SqliteAccounts
 from oncue.engines.sqlite.audit import SqliteAudit
 from oncue.engines.sqlite.fleet import SqliteFleet
@@ -40,6 +41,7 @@ _SQL = statements("oncue.engines.sqlite")
 
 class SqliteEngine:
     name = "sqlite"
+    schema = newest_migration("oncue.engines.sqlite")
     capabilities = Capabilities()
 
     def __init__(self, store: Store, settings: Settings, clock: Clock) -> None:
@@ -86,6 +88,9 @@ class SqliteEngine:
     async def probe(self) -> None:
         await self._store.write(lambda db: db.execute(_SQL["probe"]).fetchall())
         await self._store.read_afresh()
+
+    def state(self) -> EngineState:
+        return EngineState(hints_failed=self._signals.failed)
 
     async def close(self) -> None:
         await self._signals.close()
