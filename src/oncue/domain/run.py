@@ -178,6 +178,11 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
         return tries + 1 if self.attempts is None else next_number(read_attempts(self.attempts), tries)
 
 
+def eligible(run: Claimed) -> Instant:
+    """Return when a run could have started: its start lag counts from there."""
+    return run.due
+
+
 class Settlement(msgspec.Struct, frozen=True, gc=False):
     """The outcome of an attempt. State WAITING means: retry from `due` on; any other state is final."""
 

@@ -9,7 +9,9 @@ import structlog
 
 from oncue.clock import Clock, happens_within
 from oncue.domain.errors import StoreUnavailable
-from oncue.domain.instants import SECOND, Duration
+from oncue.domain.instants import SECOND, Duration, Instant
+from oncue.metrics.numbers import SILENT, Numbers
+from oncue.metrics.table import LAST_OK, PASSES
 
 LONGEST_WAIT = Duration(5 * SECOND)
 AFTER_AN_ERROR = Duration(SECOND)
@@ -29,12 +31,14 @@ class Service(Protocol):
 class Loop:
     """Runs a service. Waits are monotonic and capped: no clock step or lost wake-up makes a service sleep for good."""
 
-    def __init__(self, service: Service, clock: Clock) -> None:
+    def __init__(self, service: Service, clock: Clock, numbers: Numbers = SILENT) -> None:
         self._service = service
+        self._numbers = numbers
         self._clock = clock
         self._wanted = asyncio.Event()
         self._stopping = False
         self._away = False
+        self.ok_at: Instant | None = None  # by the monotonic clock: the last pass without an error
 
     @property
     def name(self) -> str:
@@ -66,10 +70,15 @@ class Loop:
             if not self._away:
                 log.warning("the store is away; trying again until it is back", service=self.name, why=str(away))
             self._away = True
+            self._numbers.add(PASSES, self.name, "away")
             return WHILE_AWAY
         except Exception:
             log.exception("this pass failed; the next one follows in a second", service=self.name)
+            self._numbers.add(PASSES, self.name, "failed")
             return AFTER_AN_ERROR
+        self.ok_at = self._clock.monotonic()
+        self._numbers.add(PASSES, self.name, "ok")
+        self._numbers.set(LAST_OK, self.name, to=self._clock.now() / SECOND)
         if self._away:
             log.info("the store is back", service=self.name)
             self._away = False

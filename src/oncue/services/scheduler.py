@@ -9,7 +9,7 @@ jobs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import structlog
 
@@ -21,6 +21,8 @@ from oncue.domain.job import Cursor
 from oncue.domain.planning import GRACE, DueJob, Plan, plan
 from oncue.domain.zones import PACKAGED, Rules
 from oncue.engines.port import Engine, Hint, Planned, Topic
+from oncue.metrics import table
+from oncue.metrics.numbers import SILENT, Numbers
 
 BATCH = 500  # jobs planned, or runs ended, in one pass: a transaction of some dozen milliseconds
 DECIDING = Duration(25 * MILLISECOND)  # then a pass stops deciding: other users of the loop or the database wait
@@ -54,8 +56,9 @@ class Batch:
 class Scheduler:
     name = "scheduler"
 
-    def __init__(self, engine: Engine, clock: Clock, rules: Rules = PACKAGED) -> None:
+    def __init__(self, engine: Engine, clock: Clock, rules: Rules = PACKAGED, numbers: Numbers = SILENT) -> None:
         self._engine = engine
+        self._numbers = numbers
         self._clock = clock
         self._in_time = Batch()
         self._late = Batch()
@@ -70,6 +73,7 @@ class Scheduler:
         if planned.first_due is not None:
             await self._engine.signals.send([Hint(Topic.RUNS, due=planned.first_due)])
         expired = await self._engine.planning.expire(BATCH, now)
+        self._numbers.add(table.EXPIRED, n=expired)
         if expired:  # runs that waited behind them in a lane may start
             await self._engine.signals.send([Hint(Topic.RUNS)])
         return Duration(0) if expired == BATCH else _until_next(planned, now)
@@ -85,7 +89,7 @@ class Scheduler:
     async def _plan(self, batch: Batch, since: Instant, until: Instant, now: Instant) -> Planned:
         """Plan the jobs whose next instant is between these, each up to the horizon."""
         unplannable: dict[JobId, Exception] = {}
-        decided: set[JobId] = set()
+        decided: dict[JobId, int] = {}
         decide = self._decide(now, decided, unplannable)
         try:
             planned = await self._engine.planning.plan(
@@ -97,7 +101,8 @@ class Scheduler:
         except Exception as refused:
             return self._take_fewer(batch, decided, refused)
         batch.done(planned.jobs, more=planned.next_at is not None and since <= planned.next_at <= until)
-        for job_id in decided & self._refused.keys():
+        self._count(planned.runs, sum(decided.values()), len(unplannable))
+        for job_id in decided.keys() & self._refused.keys():
             del self._refused[job_id]
         for job_id, wrong in unplannable.items():
             log.error(
@@ -107,9 +112,15 @@ class Scheduler:
             )
         return planned
 
+    def _count(self, runs: int, late: int, put_off: int) -> None:
+        self._numbers.add(table.PLANNED, n=runs)
+        self._numbers.add(table.PLANNED_LATE, n=late)
+        self._numbers.add(table.PUT_OFF, n=put_off)
+
     def _decide(
-        self, now: Instant, decided: set[JobId], unplannable: dict[JobId, Exception]
+        self, now: Instant, decided: dict[JobId, int], unplannable: dict[JobId, Exception]
     ) -> Callable[[DueJob], Plan | None]:
+        """Return what decides about a job; it puts into `decided` how many runs of each job it plans late."""
         began: Instant | None = None
 
         def decide(job: DueJob) -> Plan | None:
@@ -119,20 +130,22 @@ class Scheduler:
                 began = self._clock.monotonic()
             elif self._clock.monotonic() - began > DECIDING:
                 return None
-            decided.add(job.job_id)
+            decided[job.job_id] = 0
             try:
                 if refused := self._refused.get(job.job_id):
                     raise refused
-                return plan(job, now, Instant(now + HORIZON), self._rules)
+                found = plan(job, now, Instant(now + HORIZON), self._rules)
             except Exception as wrong:
                 unplannable[job.job_id] = wrong
                 return _put_off(job, now, self._rules)
+            decided[job.job_id] = sum(run.wanted < now for run in found.runs)
+            return found
 
         return decide
 
-    def _take_fewer(self, batch: Batch, decided: set[JobId], refused: Exception) -> Planned:
+    def _take_fewer(self, batch: Batch, decided: Mapping[JobId, int], refused: Exception) -> Planned:
         """Halve the batch, because the store refuses one of these jobs; a job refused alone is postponed."""
-        if len(decided) <= 1 and decided <= self._refused.keys():
+        if len(decided) <= 1 and decided.keys() <= self._refused.keys():
             raise refused  # the cause is not what was planned
         batch.size = max(1, len(decided) // 2)
         if len(decided) == 1:

@@ -18,6 +18,7 @@ from oncue.engines.refusals import Refusal, apart
 from oncue.services.attempts import End
 from oncue.services.changes import Changes
 from oncue.services.prefetch import Prefetch
+from oncue.services.run_numbers import RunNumbers
 
 BATCH = 1_000  # runs in one transaction
 SMALL_BATCH = 50  # a smaller batch waits a moment for more
@@ -32,12 +33,19 @@ class Settling:
     name = "settling"
 
     def __init__(
-        self, engine: Engine, clock: Clock, worker_id: WorkerId, prefetch: Prefetch, linger: Duration = LINGER
+        self,
+        engine: Engine,
+        clock: Clock,
+        worker_id: WorkerId,
+        prefetch: Prefetch,
+        counted: RunNumbers,
+        linger: Duration = LINGER,
     ) -> None:
         self._engine = engine
         self._clock = clock
         self._worker_id = worker_id
         self._prefetch = prefetch
+        self._counted = counted
         self._changes = Changes(engine.signals, clock)
         self._linger = linger
         self._most = BATCH
@@ -76,10 +84,12 @@ class Settling:
             del self._ended[: len(done)]
             if isinstance(answer, Refusal):
                 await self._settle_instead(done[0], answer.why)
+                answer = Settled()
             elif answer.lost:
                 log.warning(
                     "results came too late, and are refused: the runs are others' by now", runs=len(answer.lost)
                 )
+            self._counted.settled(done, answer)
             await self._tell(done)
             await self._changes.of(one.run.uid for one in done)
 
@@ -91,6 +101,7 @@ class Settling:
                 now = self._clock.now()
                 self._ended.append(attempt.given_up(runs[0], now, now, _unwritten(answer.why)))
                 continue
+            self._counted.handed_back(len(answer))
             await self._engine.signals.send([Hint(Topic.RUNS, due=min(run.due for run in runs))])
             await self._changes.of(run.uid for run in runs)
 

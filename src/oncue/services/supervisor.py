@@ -26,8 +26,23 @@ from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
 from oncue.domain.run import Claimed
 from oncue.engines.port import Engine
 from oncue.executors.environment import without_ours
+from oncue.metrics import table
+from oncue.metrics.exposed import Exposed
+from oncue.metrics.metric import Labels, Roles
 from oncue.services.capacity import Left
-from oncue.services.channel import Beaten, Channel, Drain, FromWorker, Known, Ready, Start, Unstopped, Unusable, Worn
+from oncue.services.channel import (
+    Beaten,
+    Channel,
+    Counted,
+    Drain,
+    FromWorker,
+    Known,
+    Ready,
+    Start,
+    Unstopped,
+    Unusable,
+    Worn,
+)
 from oncue.settings import Settings
 
 UNUSABLE = 78  # the exit code of a worker that cannot start with its configuration
@@ -63,6 +78,7 @@ class SupervisedWorker:
         self.replaced = self.buried = False
         self.unstopped: tuple[Claimed, ...] = ()
         self.problem: str | None = None
+        self.why = "exit"  # another replaces it, as a label of a metric
 
     @classmethod
     async def start(cls, clock: Clock, settings: Settings, known_for_it: tuple[Known, ...] = ()) -> SupervisedWorker:
@@ -110,7 +126,15 @@ class WorkerSupervisor:
     worker is started in addition; when it takes runs, the worn one takes no more, and ends once its runs are over.
     """
 
-    def __init__(self, engine: Engine, clock: Clock, settings: Settings, first: SupervisedWorker | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        settings: Settings,
+        first: SupervisedWorker | None = None,
+        exposed: Exposed | None = None,
+    ) -> None:
+        self._exposed = exposed or Exposed(clock, Roles.WORKER)
         self._engine = engine
         self._clock = clock
         self._settings = settings
@@ -122,6 +146,8 @@ class WorkerSupervisor:
         self._told = asyncio.Event()  # to stop
         self.working = asyncio.Event()  # a worker has registered its tasks and begins to take runs
         self.problem: str | None = None  # why no worker can be started with this configuration
+        self._exposed.numbers.read(table.WORKER_UP, lambda: {(): self.unready() is None})
+        self._exposed.numbers.read(table.BEAT_AGE, self._beat_age)
 
     def stop(self) -> None:
         """Let the worker finish within its grace time. Called a second time: at once."""
@@ -129,6 +155,27 @@ class WorkerSupervisor:
         self._told.set()
         for kept in self._kept:
             kept.channel.send(Drain(at_once=self._stops > 1))
+
+    def unready(self) -> str | None:
+        """Why no worker takes runs now; None: one does."""
+        if self._told.is_set():
+            return "The worker is draining."
+        if not self._ready:
+            return "No worker is registered."
+        if self._age() > self._settings.lease:
+            return "No heartbeat of the worker has reached the database for longer than its lease."
+        return None
+
+    @property
+    def _ready(self) -> list[SupervisedWorker]:
+        return [kept for kept in self._kept if kept.ready.is_set() and not kept.buried]
+
+    def _age(self) -> int:
+        """Time since the last heartbeat of any worker that is registered."""
+        return self._clock.monotonic() - max(kept.beaten_at for kept in self._ready)
+
+    def _beat_age(self) -> dict[Labels, float]:
+        return {(): self._age() / SECOND} if self._ready else {}
 
     async def run(self) -> None:
         """Run until told to stop and the worker has ended, or until no worker can start: then `problem` says why."""
@@ -138,6 +185,7 @@ class WorkerSupervisor:
                 kept = await self._last_of(kept)
                 self.problem = kept.problem
                 if not self._told.is_set() and kept.problem is None:
+                    self._exposed.numbers.add(table.RESTARTS, kept.why)
                     log.warning("a worker process ended; another takes its place", exit_code=kept.process.returncode)
                 short = self._clock.monotonic() - kept.started_at < SOON_DEAD
                 pause = _longer(pause) if short else Duration(0)
@@ -194,6 +242,7 @@ class WorkerSupervisor:
             log.warning("no other worker could take the place of one that is worn; it goes on", why=new.problem)
             return worn
         worn.replaced = True
+        self._exposed.numbers.add(table.RESTARTS, "asked")
         worn.channel.send(Drain(replaced=True))
         users = sorted({uid for _, uid in worn.worn_by})
         log.info("too much that cannot be stopped was left in a worker; another has taken its place", users=users)
@@ -214,6 +263,7 @@ class WorkerSupervisor:
                 await self._bury(kept)
             finally:
                 del self._kept[kept]
+                self._exposed.workers.ended(kept)
 
     async def _watch(self, kept: SupervisedWorker) -> None:
         """Watch the process until it has ended, by itself or by us."""
@@ -248,6 +298,8 @@ class WorkerSupervisor:
                 case Worn(worn_by):
                     kept.worn_by = worn_by
                     kept.worn.set()
+                case Counted(series):
+                    self._exposed.workers.heard(kept, series)
                 case Unstopped(runs):
                     kept.unstopped = runs
                 case Unusable(problem):
@@ -277,10 +329,13 @@ class WorkerSupervisor:
     def _ends(self, kept: SupervisedWorker) -> bool:
         now, lease = self._clock.monotonic(), self._settings.lease
         if kept.buried:
+            kept.why = "buried"
             log.warning("this worker was declared dead; another takes its place", worker_id=str(kept.worker_id))
         elif kept.ready.is_set() and now - kept.beaten_at > SAFE * lease:
+            kept.why = "silent"
             log.error("no beat reaches the store; the worker is ended before its lease is")
         elif kept.ready.is_set() and now - kept.alive_at > lease:
+            kept.why = "stuck"
             log.error("the worker's loop is stuck for longer than its lease; it is ended and another started")
         else:
             return False

@@ -9,6 +9,8 @@ from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.run import Claimed
 from oncue.engines.port import Engine
+from oncue.metrics.numbers import SILENT, Numbers
+from oncue.metrics.table import CLAIM_MISSED, CLAIMED
 from oncue.services.attempts import Attempts
 from oncue.services.changes import Changes
 from oncue.services.prefetch import Prefetch
@@ -32,7 +34,9 @@ class Worker:
         *,
         lease: Duration,
         store_timeout: Duration,
+        numbers: Numbers = SILENT,
     ) -> None:
+        self._numbers = numbers
         self._engine = engine
         self._clock = clock
         self._worker_id = worker_id
@@ -46,6 +50,11 @@ class Worker:
         self._ask_at = Instant(0)
         self._claiming = False
         self.draining = False
+
+    @property
+    def in_doubt(self) -> int:
+        """The number of runs whose claim had no answer."""
+        return len(self._doubts)
 
     @property
     def unsure(self) -> bool:
@@ -90,6 +99,8 @@ class Worker:
             raise
         finally:
             self._claiming = False
+        self._numbers.add(CLAIMED, n=len(claimed))
+        self._numbers.add(CLAIM_MISSED, n=len(due) - len(claimed))
         if self._clock.monotonic() - asked_at > self._too_long:  # we were asleep: the claim may be void by now
             self._doubt([run.run_id for run in claimed])
             return await self._resolve_doubts()

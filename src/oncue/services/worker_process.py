@@ -14,7 +14,7 @@ import structlog
 from oncue import collecting, logs
 from oncue.clock import SystemClock
 from oncue.domain.ids import ClassId, WorkerId
-from oncue.domain.instants import MILLISECOND, NEVER, SECOND, Duration
+from oncue.domain.instants import MILLISECOND, NEVER, SECOND, Duration, Instant
 from oncue.domain.placement import Offer, Resources, show_offer
 from oncue.engines import port
 from oncue.engines.port import Engine
@@ -23,8 +23,11 @@ from oncue.executors.functions import LoopExecutor
 from oncue.executors.port import Executor, Work
 from oncue.executors.processes import ProcessExecutor
 from oncue.executors.threads import ThreadExecutor
+from oncue.metrics.exposed import of_this_worker_process
+from oncue.metrics.numbers import SILENT, Numbers
+from oncue.metrics.tick import TICK, Tick
 from oncue.services.attempts import LAST_CHANCE, Execution, Stop
-from oncue.services.channel import Alive, Beaten, Channel, Drain, Known, Ready, Unstopped, Worn
+from oncue.services.channel import Alive, Beaten, Channel, Counted, Drain, Known, Ready, Unstopped, Worn
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
 from oncue.services.supervisor import SAFE
@@ -35,7 +38,7 @@ from oncue.supervised import Supervised
 from oncue.tasks import Isolation, Task, Tasks
 
 AGAIN = 75  # the exit code of a worker without heartbeats
-VITALS = Duration(250 * MILLISECOND)
+COUNTS_INTERVAL = Duration(SECOND)  # between two messages with what was counted
 MOST_TOLD = 1_000  # classes: readers of what a worker takes read its offer, and this only where the offer is unreadable
 LAST_SETTLES = Duration(5 * SECOND)  # that a stopping worker spends on writing outcomes
 
@@ -69,6 +72,7 @@ class WorkerProcess:
         tasks: Tasks,
         channel: Channel,
         known_for_it: Sequence[Known] = (),
+        numbers: Numbers = SILENT,
     ) -> None:
         self._engine = engine
         self._clock = clock
@@ -86,8 +90,12 @@ class WorkerProcess:
             *(engine, clock, settings, worker_id, _offer(tasks, settings)),
             Execution(tasks, executors, Alone(self._processes), settings.stop_grace),
             chance=Random(),
+            numbers=numbers,
         )
         self._known_for_it = known_for_it
+        self._numbers = numbers
+        self._tick = Tick(clock, numbers)
+        self._tell_counts_at = clock.monotonic()
         self._told = asyncio.Event()  # take nothing new
         self._hurried = asyncio.Event()  # stop within the grace time
         self._at_once = asyncio.Event()
@@ -101,8 +109,8 @@ class WorkerProcess:
         self._channel.send(Ready(()))  # before the first claim: from here on there is something to finish
         loops = [
             *self._crew.loops.values(),
-            Loop(Timekeeper(self._engine, self._clock), self._clock),
-            Loop(self, self._clock),
+            Loop(Timekeeper(self._engine, self._clock), self._clock, self._numbers),
+            Loop(self, self._clock, self._numbers),
         ]
         supervised = [Supervised(loop.name, loop.run, self._clock) for loop in loops]
         listening = Listening(self._engine.signals, self._crew.concerns)
@@ -113,6 +121,7 @@ class WorkerProcess:
         await asyncio.gather(*(one.stop() for one in supervised))
         await self._processes.close()
         await self._threads.close()
+        self._tell_counts()
         return 0
 
     async def run_once(self) -> Duration:
@@ -123,7 +132,14 @@ class WorkerProcess:
         self._channel.send(Alive() if classes == self._classes else Ready(classes))
         self._classes = classes
         self._tell_of_wear()
-        return VITALS
+        self._tick()
+        if self._tick.at >= self._tell_counts_at:
+            self._tell_counts_at = Instant(self._tick.at + COUNTS_INTERVAL)
+            self._tell_counts()
+        return TICK
+
+    def _tell_counts(self) -> None:
+        self._channel.send(Counted((*self._numbers.series(), *of_this_worker_process())))
 
     def _tell_of_wear(self) -> None:
         """Report that this worker is worn, until another has replaced it; meanwhile it continues."""
