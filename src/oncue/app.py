@@ -20,16 +20,21 @@ import msgspec
 import structlog
 
 from oncue import collecting, logs, open_files
-from oncue.api.serving import take_address
+from oncue.api.address import take_address, take_metrics_address
 from oncue.clock import SystemClock
 from oncue.domain.errors import OncueError, StoreUnavailable
 from oncue.domain.instants import SECOND
+from oncue.engines.counted import CountedEngine
 from oncue.engines.new_keys import new_key
 from oncue.engines.open import absolute_url, open_engine
 from oncue.engines.port import Engine, Hint, Key, Role, Topic
 from oncue.executors.families import end_descendants
 from oncue.executors.loading import absolute
 from oncue.executors.parentage import die_with
+from oncue.exposing import exposing, metrics_at, planned, started, tell_build, working, writing
+from oncue.metrics.exposed import Exposed
+from oncue.metrics.metric import Roles
+from oncue.metrics.numbers import SILENT, Bounds, Numbers
 from oncue.services.channel import Channel, Start, ToWorker, Unusable
 from oncue.services.finishing import Finishing
 from oncue.services.first_key import first_key
@@ -41,6 +46,7 @@ from oncue.services.reaper import Reaper
 from oncue.services.retention import CounterRollup, Retention
 from oncue.services.scheduler import Scheduler
 from oncue.services.supervisor import UNUSABLE, SupervisedWorker, WorkerSupervisor
+from oncue.services.ticking import Ticking
 from oncue.services.timekeeper import Timekeeper
 from oncue.settings import Settings
 from oncue.supervised import Supervised
@@ -79,34 +85,43 @@ async def up(settings: Settings, ready: Ready) -> int:
     """Run the API and a scheduler in this process, and supervise a worker process."""
     stopping = Stopping()
     clock, of_worker = SystemClock(), for_worker(settings)
-    with take_address(settings) as listener:
-        async with worker_started(clock, of_worker) as first, store(settings, clock) as engine:
-            supervisor = WorkerSupervisor(engine, clock, of_worker, first)
+    exposed = exposing(settings, clock, Roles.API, Roles.SCHEDULER, Roles.WORKER)
+    with take_address(settings) as listener, take_metrics_address(settings) as metrics_listener:
+        async with worker_started(clock, of_worker) as first, store(settings, clock, exposed.numbers) as engine:
+            tell_build("up", engine, exposed)
+            supervisor = WorkerSupervisor(engine, clock, of_worker, first, exposed)
             stopping.then(supervisor.stop)
             async with (
-                supervising(supervisor) as working,
-                opened(settings) as of_api,  # its own connections, so that API and scheduler never wait for each other
-                scheduling(engine, clock, settings),
-                serving_at(listener, of_api, clock, settings) as (at, complete),
+                supervising(supervisor) as supervised,
+                # The API has its own connections, so that it and the scheduler never wait for each other.
+                opened(settings, clock, exposed.numbers) as of_api,
+                scheduling(engine, clock, settings, exposed) as planning,
+                serving_at(listener, of_api, clock, settings, exposed) as (at, complete),
+                metrics_at(metrics_listener, of_api, clock, settings, exposed) as checks,
             ):
-                await first_of(supervisor.working.wait(), working)
+                checks += [started(complete), writing(of_api, clock), planned(planning, clock), working(supervisor)]
+                await first_of(supervisor.working.wait(), supervised)
                 if supervisor.working.is_set():
                     key = await first_key(engine, clock, Path(settings.data_dir))
                     collecting.settle()
                     complete.set()
                     ready(at, key)
-                await working
+                await supervised
     return ended(supervisor)
 
 
 async def api(settings: Settings, ready: Ready) -> int:
     stopping, clock = Stopping(), SystemClock()
-    with take_address(settings) as listener:
+    exposed = exposing(settings, clock, Roles.API)
+    with take_address(settings) as listener, take_metrics_address(settings) as metrics_listener:
         async with (
-            store(settings, clock) as engine,
-            timekeeping(engine, clock),
-            serving_at(listener, engine, clock, settings) as (at, complete),
+            store(settings, clock, exposed.numbers) as engine,
+            timekeeping(engine, clock, exposed),
+            serving_at(listener, engine, clock, settings, exposed) as (at, complete),
+            metrics_at(metrics_listener, engine, clock, settings, exposed) as checks,
         ):
+            tell_build("api", engine, exposed)
+            checks += [started(complete), writing(engine, clock)]
             key = await first_key(engine, clock, Path(settings.data_dir))
             collecting.settle()
             complete.set()
@@ -117,19 +132,35 @@ async def api(settings: Settings, ready: Ready) -> int:
 
 async def scheduler(settings: Settings) -> int:
     stopping, clock = Stopping(), SystemClock()
-    async with store(settings, clock) as engine, scheduling(engine, clock, settings):
-        collecting.settle()
-        log.info("scheduling", engine=engine.name)
-        await stopping.asked.wait()
+    exposed = exposing(settings, clock, Roles.SCHEDULER)
+    with take_metrics_address(settings) as metrics_listener:
+        async with (
+            store(settings, clock, exposed.numbers) as engine,
+            scheduling(engine, clock, settings, exposed) as planning,
+            metrics_at(metrics_listener, engine, clock, settings, exposed) as checks,
+        ):
+            tell_build("scheduler", engine, exposed)
+            checks.append(planned(planning, clock))
+            collecting.settle()
+            log.info("scheduling", engine=engine.name)
+            await stopping.asked.wait()
     return 0
 
 
 async def worker(settings: Settings) -> int:
     stopping, clock = Stopping(), SystemClock()
-    async with store(settings, clock) as engine, timekeeping(engine, clock):
-        supervisor = WorkerSupervisor(engine, clock, for_worker(settings))
-        stopping.then(supervisor.stop)
-        await supervisor.run()
+    exposed = exposing(settings, clock, Roles.WORKER)
+    with take_metrics_address(settings) as metrics_listener:
+        async with (
+            store(settings, clock, exposed.numbers) as engine,
+            timekeeping(engine, clock, exposed),
+            metrics_at(metrics_listener, engine, clock, settings, exposed) as checks,
+        ):
+            tell_build("worker", engine, exposed)
+            supervisor = WorkerSupervisor(engine, clock, for_worker(settings), exposed=exposed)
+            checks.append(working(supervisor))
+            stopping.then(supervisor.stop)
+            await supervisor.run()
     return ended(supervisor)
 
 
@@ -146,17 +177,19 @@ async def add_key(settings: Settings, user_id: str, role: Role) -> tuple[str, Ke
 
 
 @asynccontextmanager
-async def store(settings: Settings, clock: SystemClock) -> AsyncIterator[Engine]:
+async def store(settings: Settings, clock: SystemClock, numbers: Numbers = SILENT) -> AsyncIterator[Engine]:
     """Open an engine and set the clock to its time."""
-    async with opened(settings) as engine:
+    async with opened(settings, clock, numbers) as engine:
         await Timekeeper(engine, clock).run_once()
         yield engine
 
 
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[Engine]:
+async def opened(settings: Settings, clock: SystemClock, numbers: Numbers) -> AsyncIterator[Engine]:
     """Open an engine with its own connections for this block."""
     engine = await open_engine(settings)
+    if numbers is not SILENT and settings.counting:
+        engine = CountedEngine(engine, numbers, clock)
     try:
         yield engine
     finally:
@@ -175,18 +208,23 @@ async def looping(clock: SystemClock, *loops: Loop) -> AsyncIterator[None]:
         await asyncio.gather(*(one.stop(within=STOP_TIMEOUT) for one in supervised))
 
 
-def timekeeping(engine: Engine, clock: SystemClock) -> AbstractAsyncContextManager[None]:
-    return looping(clock, Loop(Timekeeper(engine, clock), clock))
+def timekeeping(engine: Engine, clock: SystemClock, exposed: Exposed) -> AbstractAsyncContextManager[None]:
+    services = (Timekeeper(engine, clock), Ticking(exposed.tick))
+    return looping(clock, *(Loop(service, clock, exposed.numbers) for service in services))
 
 
 @asynccontextmanager
-async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> AsyncIterator[None]:
-    planning = Loop(Scheduler(engine, clock), clock)
-    overlap, reaper = Loop(Overlap(engine, clock), clock), Loop(Reaper(engine, clock), clock)
-    rate_limiter = Loop(RateLimiter(engine, clock), clock)
+async def scheduling(engine: Engine, clock: SystemClock, settings: Settings, exposed: Exposed) -> AsyncIterator[Loop]:
+    """Run a scheduler's loops during the block; yields the one that plans."""
+    numbers = exposed.numbers
+    planning = Loop(Scheduler(engine, clock, numbers=numbers), clock, numbers)
+    overlap = Loop(Overlap(engine, clock, numbers), clock, numbers)
+    reaper = Loop(Reaper(engine, clock, numbers), clock, numbers)
+    rate_limiter = Loop(RateLimiter(engine, clock, numbers), clock, numbers)
     runs_changed = Nudge(rate_limiter.wake, clock)
-    rollup, retention = Loop(CounterRollup(engine), clock), Loop(Retention(engine, clock, settings), clock)
-    finishing = Loop(Finishing(engine, clock), clock)
+    rollup = Loop(CounterRollup(engine), clock, numbers)
+    retention = Loop(Retention(engine, clock, settings, numbers), clock, numbers)
+    finishing = Loop(Finishing(engine, clock), clock, numbers)
 
     def jobs_changed(_: Hint) -> None:
         planning.wake()
@@ -196,8 +234,8 @@ async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> 
     listening = Supervised("listening", Listening(engine.signals, concerns).run, clock)
     try:
         loops = (planning, overlap, rate_limiter, reaper, finishing, rollup, retention)
-        async with looping(clock, *loops), timekeeping(engine, clock):
-            yield
+        async with looping(clock, *loops), timekeeping(engine, clock, exposed):
+            yield planning
     finally:
         await listening.stop()
 
@@ -231,13 +269,13 @@ async def supervising(supervisor: WorkerSupervisor) -> AsyncIterator[asyncio.Tas
 
 @asynccontextmanager
 async def serving_at(
-    listener: socket.socket, engine: Engine, clock: SystemClock, settings: Settings
+    listener: socket.socket, engine: Engine, clock: SystemClock, settings: Settings, exposed: Exposed
 ) -> AsyncIterator[tuple[str, asyncio.Event]]:
     """Serve the API; yields its address, and the event to set when it is ready."""
     from oncue.api.serving import serving  # only here: the other roles need no web server
 
     complete = asyncio.Event()
-    async with serving(engine, clock, settings, listener, complete) as address:
+    async with serving(engine, clock, settings, listener, complete, exposed) as address:
         yield address, complete
 
 
@@ -291,11 +329,14 @@ async def _work(start: Start, channel: Channel) -> int:
     forking.refuse_in_this_thread()
     forking.end_copies_by_signals()
     settings, clock = start.settings, SystemClock()
+    numbers = Numbers(Bounds(settings.queues), Roles.WORKER) if settings.counting else SILENT
     tasks = load_registry(settings)
     while True:
         try:  # the database may become available again: better to wait than to exit
-            async with store(settings, clock) as engine:
-                work = WorkerProcess(engine, clock, settings, start.worker_id, tasks, channel, start.known_for_it)
+            async with store(settings, clock, numbers) as engine:
+                work = WorkerProcess(
+                    engine, clock, settings, start.worker_id, tasks, channel, start.known_for_it, numbers
+                )
                 code = await work.run()
                 await channel.close()
                 return code

@@ -13,7 +13,8 @@ from tests.api.streams import Event, Stream, streaming
 from oncue.api import events, watching
 from oncue.api.outcome import Changed
 from oncue.api.outcome import Changes as ApiChanges
-from oncue.api.serving import serving, take_address
+from oncue.api.address import take_address
+from oncue.api.serving import serving
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import JobId, UserNumber
 from oncue.domain.instants import HOUR, MINUTE, SECOND, rfc3339

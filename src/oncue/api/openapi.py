@@ -18,7 +18,7 @@ from oncue.api.answers import stored_json
 from oncue.api.auth import Caller
 from oncue.api.context import Api
 from oncue.api.idempotency import LONGEST_KEY
-from oncue.api.routes import OPEN_ROUTES, ROUTES, OpenRoute, Read, Route
+from oncue.api.routes import METRICS, OPEN_ROUTES, ROUTES, OpenRoute, Read, Route, TextRoute
 from oncue.api.schemas import components
 from oncue.domain.definition import USUAL
 from oncue.domain.fields import Schema, schema_of, text
@@ -72,6 +72,7 @@ def document() -> bytes:
         paths[path][route.method.lower()] = _operation(path, route)
     for open_route in OPEN_ROUTES:
         paths[open_route.path]["get"] = _open_operation(open_route)
+    paths[METRICS.path]["get"] = _text_operation(METRICS)
     return msgspec.json.encode(
         {
             "openapi": "3.1.0",
@@ -132,6 +133,12 @@ def _open_operation(route: OpenRoute) -> dict[str, Any]:
         "security": [],
         "responses": answers,
     }
+
+
+def _text_operation(route: TextRoute) -> dict[str, Any]:
+    answers = {"200": _answer(200, "text/plain"), **{str(status): _refusal(status) for status in route.refuses}}
+    name = route.path.strip("/").replace("/", "_")
+    return {"operationId": name, "summary": route.summary, "tags": [_tag(route.path)], "responses": answers}
 
 
 def _parameters(route: Route) -> Iterator[dict[str, Any]]:

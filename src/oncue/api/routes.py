@@ -87,6 +87,14 @@ class OpenRoute(msgspec.Struct, frozen=True):
     refuses: tuple[int, ...] = ()
 
 
+class TextRoute(msgspec.Struct, frozen=True):
+    """A call outside /v1 for monitoring: it takes the metrics token or an admin key, and answers with text."""
+
+    path: str
+    summary: str
+    refuses: tuple[int, ...] = (401, 403, 503)
+
+
 # What several calls share, by the name of the field.
 REPEATABLE = ("Idempotency-Key",)
 VERSIONED = ("If-Match",)
@@ -161,6 +169,8 @@ ROUTES = (
     Read("GET", "/audit", audit.show, "List audit entries, newest first", query=PAGING, gives={200: "AuditPage"}),
     Read("GET", "/stats", queues.stats, "Get run counts by status, task and queue", gives={200: "Stats"}),
 )  # fmt: skip
+
+METRICS = TextRoute("/metrics", "Get the metrics of this process")
 
 OPEN_ROUTES = (
     OpenRoute("/healthz", health.alive, "Check that this process is alive"),

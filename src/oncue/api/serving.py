@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from oncue.api.application import Application
 from oncue.api.connection import Connection, Connections, most_connections
+from oncue.api.metrics import Metrics, metrics_access
+from oncue.api.metrics_port import Check, MetricsApplication
 from oncue.clock import Clock
-from oncue.domain.errors import Invalid
 from oncue.engines.port import Engine
+from oncue.metrics.exposed import Exposed
 from oncue.settings import Settings
 from oncue.supervised import Supervised
 
@@ -24,7 +26,7 @@ LAST_ANSWERS = 5  # seconds for requests in progress when the server is told to 
 class Server(uvicorn.Server):
     """Handles no signals: its caller tells it when to stop."""
 
-    def __init__(self, app: Application, most: int) -> None:
+    def __init__(self, app: ASGIApp, most: int) -> None:
         super().__init__(_config(app))
         self.server_state: Connections = Connections(most)
         self.listening = asyncio.Event()
@@ -42,7 +44,7 @@ class Server(uvicorn.Server):
         yield
 
 
-def _config(app: Application) -> uvicorn.Config:
+def _config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=Connection,
@@ -58,12 +60,40 @@ def _config(app: Application) -> uvicorn.Config:
 
 @asynccontextmanager
 async def serving(
-    engine: Engine, clock: Clock, settings: Settings, door: socket.socket, awaited: asyncio.Event
+    engine: Engine,
+    clock: Clock,
+    settings: Settings,
+    door: socket.socket,
+    awaited: asyncio.Event,
+    exposed: Exposed | None = None,
 ) -> AsyncIterator[str]:
-    """Listen inside the block; yields the address. `/readyz` fails until all that is awaited has happened."""
-    host, port = door.getsockname()[:2]
-    app = Application(engine, clock, settings)
+    """Serve the API inside the block; yields its address. `/readyz` fails until all that is awaited has happened."""
+    app = Application(engine, clock, settings, exposed)
     app.api.awaited = awaited
+    async with listening(app, door, clock, app.api.watching.close) as address:  # streams do not end on their own
+        yield address
+
+
+@asynccontextmanager
+async def serving_metrics(
+    door: socket.socket, exposed: Exposed, engine: Engine, clock: Clock, settings: Settings, checks: Sequence[Check]
+) -> AsyncIterator[str]:
+    """Serve metrics and health inside the block; yields the address."""
+    metrics = Metrics(exposed, metrics_access(engine, clock, settings))
+    async with listening(MetricsApplication(metrics, exposed.tick, clock, checks), door, clock) as address:
+        yield address
+
+
+async def _nothing() -> None:
+    """Nothing ends with the server."""
+
+
+@asynccontextmanager
+async def listening(
+    app: ASGIApp, door: socket.socket, clock: Clock, close: Callable[[], Awaitable[None]] = _nothing
+) -> AsyncIterator[str]:
+    """Listen inside the block; yields the address. `close` is called when the server has been told to stop."""
+    host, port = door.getsockname()[:2]
     server = Server(app, most_connections())
     served = Supervised("web server", lambda: server.serve(sockets=[door]), clock, most_ends=1)
     try:
@@ -71,22 +101,5 @@ async def serving(
         yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
     finally:
         server.should_exit = True
-        await app.api.watching.close()  # streams do not end on their own
+        await close()
         await served.stop(within=2 * LAST_ANSWERS)
-
-
-def take_address(settings: Settings) -> socket.socket:
-    """Bind without listening: connections are refused until a server listens."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    door = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else asyncio sets no TCP_NODELAY
-    try:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        door.bind((settings.host, settings.port))
-        door.set_inheritable(False)
-    except OSError as refused:
-        door.close()
-        if refused.errno == errno.EADDRINUSE:
-            problem = f"{settings.port} is in use on {settings.host}; stop the other program, or choose another --port"
-            raise Invalid.of("port", "in_use", problem) from None
-        raise Invalid.of("host", "cannot_listen", f"cannot listen on {settings.host}: {refused.strerror}") from None
-    return door

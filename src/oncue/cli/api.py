@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from oncue.cli.roles import API_OPTIONS, GUARD, SAYING, STORE, door_opened, options, run
+from oncue.cli.roles import API_OPTIONS, GUARD, METRICS, SAYING, STORE, door_opened, options, run
 
 EXAMPLES = """\b
 Examples:
@@ -19,7 +19,7 @@ The API accepts jobs even while no scheduler or worker runs. Any number of API p
 
 
 @click.command("api", epilog=EXAMPLES)
-@options(STORE, API_OPTIONS, GUARD, SAYING)
+@options(STORE, API_OPTIONS, GUARD, METRICS, SAYING)
 def command(as_json: bool, **given: Any) -> None:
     """Run the REST API only."""
     from oncue.app import api

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from oncue.cli.roles import API_OPTIONS, GUARD, SAYING, STORE, WORK, door_opened, options, run
+from oncue.cli.roles import API_OPTIONS, GUARD, METRICS, SAYING, STORE, WORK, door_opened, options, run
 
 EXAMPLES = """\b
 Examples:
@@ -25,7 +25,7 @@ On Ctrl-C running runs finish within --grace and the rest return to the queue. A
 
 
 @click.command("up", epilog=EXAMPLES)
-@options(STORE, API_OPTIONS, WORK, GUARD, SAYING)
+@options(STORE, API_OPTIONS, WORK, GUARD, METRICS, SAYING)
 def command(as_json: bool, **given: Any) -> None:
     """Run the API, a scheduler and a worker together."""
     from oncue.app import up
