@@ -20,7 +20,7 @@ import msgspec
 import structlog
 
 from oncue import collecting, logs, open_files
-from oncue.api.address import take_address, take_metrics_address
+from oncue.api.http.address import take_address, take_metrics_address
 from oncue.clock import SystemClock
 from oncue.domain.errors import OncueError, StoreUnavailable
 from oncue.domain.instants import SECOND
@@ -52,6 +52,11 @@ from oncue.settings import Settings
 from oncue.supervised import Supervised
 
 STOP_TIMEOUT = 5.0  # seconds for a service to finish its current pass
+
+# Connections of each role beside its hot path, unless the setting says otherwise. An API has the engine's default.
+SCHEDULER_POOL = 3
+WORKER_POOL = 2
+SUPERVISOR_POOL = 1
 
 Ready = Callable[[str, str | None], None]  # gets the address, and the admin key if this start created it
 
@@ -87,7 +92,10 @@ async def up(settings: Settings, ready: Ready) -> int:
     clock, of_worker = SystemClock(), for_worker(settings)
     exposed = exposing(settings, clock, Roles.API, Roles.SCHEDULER, Roles.WORKER)
     with take_address(settings) as listener, take_metrics_address(settings) as metrics_listener:
-        async with worker_started(clock, of_worker) as first, store(settings, clock, exposed.numbers) as engine:
+        async with (
+            worker_started(clock, of_worker) as first,
+            store(pooled(settings, SCHEDULER_POOL), clock, exposed.numbers) as engine,
+        ):
             tell_build("up", engine, exposed)
             supervisor = WorkerSupervisor(engine, clock, of_worker, first, exposed)
             stopping.then(supervisor.stop)
@@ -135,7 +143,7 @@ async def scheduler(settings: Settings) -> int:
     exposed = exposing(settings, clock, Roles.SCHEDULER)
     with take_metrics_address(settings) as metrics_listener:
         async with (
-            store(settings, clock, exposed.numbers) as engine,
+            store(pooled(settings, SCHEDULER_POOL), clock, exposed.numbers) as engine,
             scheduling(engine, clock, settings, exposed) as planning,
             metrics_at(metrics_listener, engine, clock, settings, exposed) as checks,
         ):
@@ -152,7 +160,7 @@ async def worker(settings: Settings) -> int:
     exposed = exposing(settings, clock, Roles.WORKER)
     with take_metrics_address(settings) as metrics_listener:
         async with (
-            store(settings, clock, exposed.numbers) as engine,
+            store(pooled(settings, SUPERVISOR_POOL), clock, exposed.numbers) as engine,
             timekeeping(engine, clock, exposed),
             metrics_at(metrics_listener, engine, clock, settings, exposed) as checks,
         ):
@@ -286,6 +294,10 @@ async def first_of(event: Coroutine[Any, Any, Any], other: asyncio.Task[Any]) ->
     waiting.cancel()
 
 
+def pooled(settings: Settings, connections: int) -> Settings:
+    return msgspec.structs.replace(settings, pool_size=settings.pool_size or connections)
+
+
 def for_worker(settings: Settings) -> Settings:
     """Complete the settings for a worker process: absolute paths, so that tasks may change the current folder."""
     processes = settings.processes or os.cpu_count() or 1
@@ -333,7 +345,7 @@ async def _work(start: Start, channel: Channel) -> int:
     tasks = load_registry(settings)
     while True:
         try:  # the database may become available again: better to wait than to exit
-            async with store(settings, clock, numbers) as engine:
+            async with store(pooled(settings, WORKER_POOL), clock, numbers) as engine:
                 work = WorkerProcess(
                     engine, clock, settings, start.worker_id, tasks, channel, start.known_for_it, numbers
                 )

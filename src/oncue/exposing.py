@@ -64,7 +64,7 @@ def started(complete: asyncio.Event) -> Check:
 
 def writing(engine: Engine, clock: SystemClock) -> Check:
     """Return a check that the database keeps writes; StoreUnavailable: it does not."""
-    from oncue.api.readiness import Readiness
+    from oncue.api.shared.readiness import Readiness
 
     return Readiness(engine, clock).check
 

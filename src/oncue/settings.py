@@ -56,8 +56,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     history_timeout: Duration = Duration(5 * MINUTE)
     """Time limit for creating and dropping history partitions."""
 
-    pool_size: int = 8
-    """PostgreSQL connections in addition to three of the hot path and one that checks the server."""
+    pool_size: int = 0
+    """PostgreSQL connections in addition to the hot path; 0: as the role needs (API 8, scheduler 3, worker 2)."""
 
     log_cap: int = 256 * 1024
     """Bytes of log to keep per run."""

@@ -14,18 +14,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from oncue.api.answers import Answer, Refused, problem, problem_of
 from oncue.api.audit import WRITTEN_AFTER_A_FAILURE, WRITTEN_WITHIN, AuditLog, audit_entry
-from oncue.api.auth import Caller, check_role
-from oncue.api.connection import known
-from oncue.api.context import Api
-from oncue.api.limits import ApiRequest, RateLimit, Share, Shares
+from oncue.api.http.answers import Answer, Refused, problem, problem_of
+from oncue.api.http.auth import Caller, check_role
+from oncue.api.http.connection import known
+from oncue.api.http.limits import ApiRequest, RateLimit, Share, Shares
+from oncue.api.http.reading import as_uuid, refuse_parameters, refuse_undecodable
+from oncue.api.http.store_watchdog import WatchedCall
 from oncue.api.metrics import Metrics, MetricsAccess, read_token
 from oncue.api.openapi import ITSELF
-from oncue.api.outcome import Changed, Interrupted, Line, Outcome
-from oncue.api.reading import as_uuid, refuse_parameters, refuse_undecodable
 from oncue.api.routes import METRICS, OPEN_ROUTES, ROUTES, Change, OpenCall, Route
-from oncue.api.store_watchdog import WatchedCall
+from oncue.api.shared.context import Api
+from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome
 from oncue.clock import Clock
 from oncue.domain.errors import QuotaExceeded
 from oncue.domain.ids import JobId

@@ -13,10 +13,10 @@ import structlog
 from starlette.requests import Request
 from starlette.responses import Response
 
-from oncue.api.answers import answer
-from oncue.api.auth import Caller
-from oncue.api.context import Api
+from oncue.api.http.answers import answer
+from oncue.api.http.auth import Caller
 from oncue.api.listing import page, wanted_page
+from oncue.api.shared.context import Api
 from oncue.clock import Clock
 from oncue.domain.instants import Instant, rfc3339
 from oncue.engines.port import Audit, AuditEntry

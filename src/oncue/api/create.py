@@ -14,16 +14,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api import views
-from oncue.api.answers import answer
 from oncue.api.audit import audit_entry
-from oncue.api.auth import Caller, forbidden
-from oncue.api.context import Api
-from oncue.api.idempotency import HEADER, BodyHash, idempotency_key_of, idempotency_key_with, refuse_reused
-from oncue.api.items import read_item, read_items
+from oncue.api.http.answers import answer
+from oncue.api.http.auth import Caller, forbidden
+from oncue.api.http.items import read_item, read_items
+from oncue.api.http.reading import read_object
 from oncue.api.jobs import shown
-from oncue.api.outcome import Changed, Interrupted, Outcome, Unlogged, outcome, unchanged
-from oncue.api.reading import read_object
-from oncue.api.task_registry import defaults_of, payload_problems
+from oncue.api.shared.context import Api
+from oncue.api.shared.idempotency import HEADER, BodyHash, idempotency_key_of, idempotency_key_with, refuse_reused
+from oncue.api.shared.outcome import Changed, Interrupted, Outcome, Unlogged, outcome, unchanged
+from oncue.api.shared.task_registry import defaults_of, payload_problems
 from oncue.domain import change
 from oncue.domain.addresses import check_url
 from oncue.domain.definition import MOST_PROBLEMS, define, define_payload

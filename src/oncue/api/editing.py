@@ -11,13 +11,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api import views
-from oncue.api.answers import answer
-from oncue.api.auth import Caller
-from oncue.api.context import Api
 from oncue.api.create import as_stored, checked, hint_of, new_job, refuse_over_quota
+from oncue.api.http.answers import answer
+from oncue.api.http.auth import Caller
+from oncue.api.http.reading import read_object
 from oncue.api.jobs import path_key, shown, snapshot, until_settled
-from oncue.api.outcome import Changed, Outcome, outcome, unchanged
-from oncue.api.reading import read_object
+from oncue.api.shared.context import Api
+from oncue.api.shared.outcome import Changed, Outcome, outcome, unchanged
 from oncue.domain import change
 from oncue.domain.errors import Invalid, Problem, Stale
 from oncue.domain.ids import ClassId, JobId, created_at

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from oncue.api.answers import answer
-from oncue.api.auth import Caller
-from oncue.api.context import Api
-from oncue.api.idempotency import idempotent
-from oncue.api.outcome import Changed, Interrupted, Line, Outcome, unchanged
-from oncue.api.reading import path_id, read_object
+from oncue.api.http.answers import answer
+from oncue.api.http.auth import Caller
+from oncue.api.http.reading import path_id, read_object
+from oncue.api.shared.context import Api
+from oncue.api.shared.idempotency import idempotent
+from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome, unchanged
 from oncue.domain.definition import USUAL
 from oncue.domain.errors import Conflict, Invalid, NotFound, Problem, StoreUnavailable
 from oncue.domain.fields import Reader, choice, read_fields, text

@@ -12,10 +12,10 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
-from oncue.api.answers import Answer
-from oncue.api.auth import Keyring, bearer, check_role
-from oncue.api.connection import known
-from oncue.api.store_watchdog import StoreWatchdog, WatchedCall
+from oncue.api.http.answers import Answer
+from oncue.api.http.auth import Keyring, bearer, check_role
+from oncue.api.http.connection import known
+from oncue.api.http.store_watchdog import StoreWatchdog, WatchedCall
 from oncue.clock import Clock
 from oncue.domain.errors import Invalid
 from oncue.domain.instants import MINUTE, Duration

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from oncue.api.answers import AGAIN_SOON, Refused, answer, problem, problem_of
+from oncue.api.http.answers import AGAIN_SOON, Refused, answer, problem, problem_of
 from oncue.api.metrics import Metrics
 from oncue.clock import Clock
 from oncue.domain.instants import SECOND, Duration

@@ -11,7 +11,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from oncue.api.application import Application
-from oncue.api.connection import Connection, Connections, most_connections
+from oncue.api.http.connection import Connection, Connections, most_connections
 from oncue.api.metrics import Metrics, metrics_access
 from oncue.api.metrics_port import Check, MetricsApplication
 from oncue.clock import Clock

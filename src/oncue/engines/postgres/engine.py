@@ -83,7 +83,7 @@ class PostgresEngine:
             await store.close()
 
     async def now(self) -> Instant:
-        found = await self._store.fetch("select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
+        found = await self._store.fetch(_SQL["now"], hot=True)
         return Instant(found[0][0])
 
     async def ping(self, within: Duration) -> None:

@@ -34,8 +34,10 @@ T = TypeVar("T")
 log = structlog.get_logger()
 Fetch = Callable[..., Awaitable[Sequence[asyncpg.Record]]]  # of the store, or within a transaction
 
+POOL_SIZE = 8  # unless the role or the setting says otherwise
 HOT_CONNECTIONS = 3
 PING_CONNECTIONS = 1  # for pings
+IDLE_LIFETIME = 10.0  # seconds; then a connection is closed, so that bursts do not keep what others need
 TRIES = 5
 CONNECTION_RETRY_DELAY = Duration(SECOND // 10)  # between two tries to get a connection, when the server has none left
 CONNECTION_TRIES = 30
@@ -93,7 +95,7 @@ class Store:
         url, bounced = _split(settings.engine)
         limit = settings.store_timeout
         dialling = Dialling()
-        pool = _pool(url, dialling, settings.pool_size, limit, bounced)
+        pool = _pool(url, dialling, settings.pool_size or POOL_SIZE, limit, bounced)
         hot = _pool(url, dialling, HOT_CONNECTIONS, limit, bounced, plan_cache_mode="force_generic_plan")
         asking = _pool(url, dialling, PING_CONNECTIONS, limit, bounced)
         store = cls(url, dialling, (pool, hot, asking), limit, clock or SystemClock(), bounced=bounced)
@@ -321,7 +323,7 @@ def _pool(url: str, dialling: Dialling, size: int, limit: Duration, bounced: boo
         connect=dialling.connect,
         min_size=0,  # otherwise it would reconnect on its own during an outage, and log each failure
         max_size=size,
-        max_inactive_connection_lifetime=0,
+        max_inactive_connection_lifetime=IDLE_LIFETIME,
         reset=_leave_as_it_is,
         **options(limit, bounced, "oncue", {**PLANNING, **limits(limit), **session}),
     )

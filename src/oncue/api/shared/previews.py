@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 
-from oncue.api.answers import AGAIN_SOON, Refused
-from oncue.api.auth import Caller
+from oncue.api.http.answers import AGAIN_SOON, Refused
+from oncue.api.http.auth import Caller
 from oncue.clock import Clock
 from oncue.domain.ids import UserNumber
 from oncue.domain.instants import MILLISECOND, Duration, Instant

@@ -9,7 +9,7 @@ import msgspec
 import structlog
 from starlette.requests import Request
 
-from oncue.api.answers import Refused
+from oncue.api.http.answers import Refused
 from oncue.clock import Clock
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import KeyId, UserNumber

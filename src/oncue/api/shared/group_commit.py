@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from oncue.api.store_watchdog import StoreWatchdog, WatchedCall
+from oncue.api.http.store_watchdog import StoreWatchdog, WatchedCall
 from oncue.clock import Clock
 from oncue.engines.port import Creation, Engine, NewJob
 from oncue.engines.refusals import Refusal, apart

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from oncue.api.reading import as_uuid
+from oncue.api.http.reading import as_uuid
 from oncue.domain.errors import OncueError
 from oncue.domain.ids import JobId, UserNumber
 from oncue.engines.port import Hint, Topic

@@ -19,8 +19,8 @@ import msgspec
 import structlog
 
 from oncue.api import views
-from oncue.api.outcome import Changed, read_changed
-from oncue.api.store_watchdog import StoreWatchdog, WatchedCall
+from oncue.api.http.store_watchdog import StoreWatchdog, WatchedCall
+from oncue.api.shared.outcome import Changed, read_changed
 from oncue.clock import Clock
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 from starlette.requests import Request
 
-from oncue.api.answers import Refused
-from oncue.api.limits import LARGE
-from oncue.api.reading import LARGEST_BODY, as_object, expect_json, parse_json, read_body, unreadable
+from oncue.api.http.answers import Refused
+from oncue.api.http.limits import LARGE
+from oncue.api.http.reading import LARGEST_BODY, as_object, expect_json, parse_json, read_body, unreadable
 from oncue.domain.errors import Invalid
 from oncue.domain.plain_text import printable
 

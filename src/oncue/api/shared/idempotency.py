@@ -12,10 +12,10 @@ from uuid import UUID
 import msgspec
 from starlette.requests import Request
 
-from oncue.api.answers import stored_json
-from oncue.api.auth import Caller
-from oncue.api.context import Api
-from oncue.api.outcome import Interrupted, Outcome, unchanged
+from oncue.api.http.answers import stored_json
+from oncue.api.http.auth import Caller
+from oncue.api.shared.context import Api
+from oncue.api.shared.outcome import Interrupted, Outcome, unchanged
 from oncue.domain.errors import Conflict, Invalid, KeyReused, OncueError, StoreUnavailable
 from oncue.engines.port import Created, Creation, IdempotencyKey
 

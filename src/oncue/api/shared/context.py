@@ -7,14 +7,14 @@ import secrets
 from collections.abc import Iterator
 from uuid import UUID
 
-from oncue.api.auth import Caller, FailedKeys, Keyring
-from oncue.api.group_commit import GroupCommit
-from oncue.api.outcome import Changes
-from oncue.api.previews import Previews
-from oncue.api.readiness import Readiness
-from oncue.api.store_watchdog import StoreWatchdog
-from oncue.api.task_registry import TaskRegistry
-from oncue.api.watching import Watching
+from oncue.api.http.auth import Caller, FailedKeys, Keyring
+from oncue.api.http.store_watchdog import StoreWatchdog
+from oncue.api.shared.group_commit import GroupCommit
+from oncue.api.shared.outcome import Changes
+from oncue.api.shared.previews import Previews
+from oncue.api.shared.readiness import Readiness
+from oncue.api.shared.task_registry import TaskRegistry
+from oncue.api.shared.watching import Watching
 from oncue.clock import Clock
 from oncue.domain.addresses import parse_networks
 from oncue.domain.definition import Limits

@@ -14,8 +14,8 @@ from uuid import UUID
 
 from starlette.requests import ClientDisconnect, Request
 
-from oncue.api.answers import Refused
-from oncue.api.limits import LARGE, ApiRequest
+from oncue.api.http.answers import Refused
+from oncue.api.http.limits import LARGE, ApiRequest
 from oncue.domain.errors import Invalid, NotFound, Problem
 from oncue.domain.fields import takes
 from oncue.domain.ids import JobId
