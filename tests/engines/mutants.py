@@ -152,7 +152,7 @@ async def claim_early(engine: Engine, real: Verb, worker_id: Any, run_ids: Any, 
 
 async def claim_from_paused_queues(engine: Engine, real: Verb, worker_id: Any, run_ids: Any, now: Any) -> Any:
     for queue in await engine.fleet.paused_queues():
-        await engine.fleet.resume_queue(queue)
+        await engine.fleet.resume_queue(queue, now)
     return await real(worker_id, run_ids, now)
 
 

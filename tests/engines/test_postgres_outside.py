@@ -190,7 +190,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Fleet.announce": lambda: store.fleet.announce([Task("noop", b"{}")], now),
         "Fleet.tasks": store.fleet.tasks,
         "Fleet.pause_queue": lambda: store.fleet.pause_queue("slow", now),
-        "Fleet.resume_queue": lambda: store.fleet.resume_queue("slow"),
+        "Fleet.resume_queue": lambda: store.fleet.resume_queue("slow", now),
         "Fleet.paused_queues": store.fleet.paused_queues,
         "History.run": lambda: store.history.run(uid, waiting[3]),
         "History.standing": lambda: store.history.standing(uid, waiting[3]),

@@ -175,6 +175,17 @@ class Planned(msgspec.Struct, frozen=True):
     first_due: Instant | None = None  # of the new runs: worth a hint to the workers
     next_at: Instant | None = None  # the nearest instant still to be planned, of all jobs that may be taken
     newer_rules: str | None = None  # time-zone rules of another scheduler: it alone plans jobs with a zone
+    late: int = 0  # of the new runs: planned after the instant of their occurrence
+    put_off: int = 0  # jobs that could not be planned, until a later pass
+
+
+class Expired(msgspec.Struct, frozen=True):
+    """A run that ended because nothing had started it in time."""
+
+    run_id: RunId
+    job_id: JobId
+    task: str
+    wanted: Instant
 
 
 class Worker(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from oncue.domain.ids import ClassId
 from oncue.domain.instants import Instant
 from oncue.domain.job import decode_spec
 from oncue.domain.placement import ClassKey
-from oncue.domain.run import Claimed, Settled, Settlement, State, eligible, read_attempts
+from oncue.domain.run import Claimed, Settled, Settlement, State, read_attempts
 from oncue.metrics.metric import OTHER
 from oncue.metrics.numbers import Numbers, Sink
 from oncue.metrics.table import PREEMPTED, RESULTS_REFUSED, RUN_SECONDS, SETTLED, START_LAG
@@ -31,7 +31,7 @@ class RunNumbers:
             lag = lags.get(run.class_id)
             if lag is None:
                 lag = self._lag_of(run)
-            lag.append(now - eligible(run))
+            lag.append(now - run.eligible)
 
     def settled(self, ends: Iterable[Settlement], answer: Settled) -> None:
         """Count attempts whose outcomes were written, or refused because their runs are another worker's."""

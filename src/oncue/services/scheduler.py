@@ -9,9 +9,10 @@ jobs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import structlog
+from msgspec.structs import replace
 
 from oncue.clock import Clock
 from oncue.domain.errors import StoreUnavailable
@@ -73,10 +74,10 @@ class Scheduler:
         if planned.first_due is not None:
             await self._engine.signals.send([Hint(Topic.RUNS, due=planned.first_due)])
         expired = await self._engine.planning.expire(BATCH, now)
-        self._numbers.add(table.EXPIRED, n=expired)
+        self._numbers.add(table.EXPIRED, n=len(expired))
         if expired:  # runs that waited behind them in a lane may start
             await self._engine.signals.send([Hint(Topic.RUNS)])
-        return Duration(0) if expired == BATCH else _until_next(planned, now)
+        return Duration(0) if len(expired) == BATCH else _until_next(planned, now)
 
     async def _plan_all(self, now: Instant) -> Planned:
         """Plan occurrences in time, and then late ones, each as many as fit into one transaction."""
@@ -89,7 +90,7 @@ class Scheduler:
     async def _plan(self, batch: Batch, since: Instant, until: Instant, now: Instant) -> Planned:
         """Plan the jobs whose next instant is between these, each up to the horizon."""
         unplannable: dict[JobId, Exception] = {}
-        decided: dict[JobId, int] = {}
+        decided: set[JobId] = set()
         decide = self._decide(now, decided, unplannable)
         try:
             planned = await self._engine.planning.plan(
@@ -101,8 +102,7 @@ class Scheduler:
         except Exception as refused:
             return self._take_fewer(batch, decided, refused)
         batch.done(planned.jobs, more=planned.next_at is not None and since <= planned.next_at <= until)
-        self._count(planned.runs, sum(decided.values()), len(unplannable))
-        for job_id in decided.keys() & self._refused.keys():
+        for job_id in decided & self._refused.keys():
             del self._refused[job_id]
         for job_id, wrong in unplannable.items():
             log.error(
@@ -110,17 +110,17 @@ class Scheduler:
                 job_id=str(job_id),
                 exc_info=wrong,
             )
+        return self._counted(replace(planned, put_off=planned.put_off + len(unplannable)))
+
+    def _counted(self, planned: Planned) -> Planned:
+        self._numbers.add(table.PLANNED, n=planned.runs)
+        self._numbers.add(table.PLANNED_LATE, n=planned.late)
+        self._numbers.add(table.PUT_OFF, n=planned.put_off)
         return planned
 
-    def _count(self, runs: int, late: int, put_off: int) -> None:
-        self._numbers.add(table.PLANNED, n=runs)
-        self._numbers.add(table.PLANNED_LATE, n=late)
-        self._numbers.add(table.PUT_OFF, n=put_off)
-
     def _decide(
-        self, now: Instant, decided: dict[JobId, int], unplannable: dict[JobId, Exception]
+        self, now: Instant, decided: set[JobId], unplannable: dict[JobId, Exception]
     ) -> Callable[[DueJob], Plan | None]:
-        """Return what decides about a job; it puts into `decided` how many runs of each job it plans late."""
         began: Instant | None = None
 
         def decide(job: DueJob) -> Plan | None:
@@ -130,22 +130,20 @@ class Scheduler:
                 began = self._clock.monotonic()
             elif self._clock.monotonic() - began > DECIDING:
                 return None
-            decided[job.job_id] = 0
+            decided.add(job.job_id)
             try:
                 if refused := self._refused.get(job.job_id):
                     raise refused
-                found = plan(job, now, Instant(now + HORIZON), self._rules)
+                return plan(job, now, Instant(now + HORIZON), self._rules)
             except Exception as wrong:
                 unplannable[job.job_id] = wrong
                 return _put_off(job, now, self._rules)
-            decided[job.job_id] = sum(run.wanted < now for run in found.runs)
-            return found
 
         return decide
 
-    def _take_fewer(self, batch: Batch, decided: Mapping[JobId, int], refused: Exception) -> Planned:
+    def _take_fewer(self, batch: Batch, decided: set[JobId], refused: Exception) -> Planned:
         """Halve the batch, because the store refuses one of these jobs; a job refused alone is postponed."""
-        if len(decided) <= 1 and decided.keys() <= self._refused.keys():
+        if len(decided) <= 1 and decided <= self._refused.keys():
             raise refused  # the cause is not what was planned
         batch.size = max(1, len(decided) // 2)
         if len(decided) == 1:
@@ -171,7 +169,13 @@ class Scheduler:
 def _both(one: Planned, other: Planned) -> Planned:
     dues = [due for due in (one.first_due, other.first_due) if due is not None]
     return Planned(
-        one.jobs + other.jobs, one.runs + other.runs, min(dues, default=None), other.next_at, other.newer_rules
+        one.jobs + other.jobs,
+        one.runs + other.runs,
+        min(dues, default=None),
+        other.next_at,
+        other.newer_rules,
+        one.late + other.late,
+        one.put_off + other.put_off,
     )
 
 

@@ -56,7 +56,7 @@ class PostgresHistory:
             fresh = list({run.parent: run for run in reversed(runs) if run.parent in parents}.values())[::-1]
             for uid, n in sorted(Tally(run.uid for run in fresh).items()):
                 await grow(connection, uid, Usage(runs=n), quota)
-            touched = lanes.TouchedLanes()
+            touched = lanes.TouchedLanes(now)
             await insert_runs(connection, [(run, name_of(run.spec)) for run in fresh], touched)
             await lanes.tend(connection, touched)
             return frozenset(run.run_id for run in fresh)

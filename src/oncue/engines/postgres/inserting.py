@@ -41,7 +41,7 @@ async def insert_runs(
     """
     records = []
     for run, name in runs:
-        records.append(rows.new_waiting(run, name, tokens.get(run.run_id, 0)))
+        records.append(rows.new_waiting(run, name, tokens.get(run.run_id, 0), touched.now))
         touched.add(run)
     await copy(connection, "waiting", rows.WAITING, records)
     created = Tally((run.uid, run.class_id) for run, _ in runs)

@@ -60,7 +60,7 @@ class PostgresJobs:
         return await read_classes(self._store, after, limit)
 
     async def create(self, new: Sequence[NewJob], now: Instant, *, whole: bool = False) -> list[Creation]:
-        create = partial(_create, new=new, whole=whole, most_classes=self._most_classes)
+        create = partial(_create, new=new, now=now, whole=whole, most_classes=self._most_classes)
         told_at = {job.audit_entry.at for job in new if job.audit_entry is not None}
         try:
             at_once = new and all(is_plain(job) and is_free_of_claims(job) and job.class_id for job in new)
@@ -145,7 +145,9 @@ class _Undo(Exception):
         self.answers = answers
 
 
-async def _create(connection: Connection, new: Sequence[NewJob], whole: bool, most_classes: int) -> list[Creation]:
+async def _create(
+    connection: Connection, new: Sequence[NewJob], now: Instant, whole: bool, most_classes: int
+) -> list[Creation]:
     quotas = quotas_of(new)
     bounds = await lock_bounds(connection, quotas)  # first: other jobs of these users are visible, or come later
     there = await _existing(connection, [job.job.job_id for job in new])
@@ -177,7 +179,7 @@ async def _create(connection: Connection, new: Sequence[NewJob], whole: bool, mo
     await copy(connection, "agenda", rows.AGENDA, [_agenda_row(job) for job in recurring])
     tags = [tag for new in fresh for tag in _tags(new.job.uid, new.job.job_id, new.job.spec)]
     await copy(connection, "job_tags", TAGS, tags)
-    touched = lanes.TouchedLanes()
+    touched = lanes.TouchedLanes(now)
     await insert_runs(connection, [(job.run, job.job.spec.name) for job in fresh if job.run is not None], touched)
     await write_audit(connection, [job.audit_entry for job in fresh if job.audit_entry is not None])
     await lanes.tend(connection, touched)
@@ -259,7 +261,7 @@ async def _apply(
     if change.new_class is not None:
         numbers = await classes_for(connection, {change.new_class: change.uid}, most_classes)
         change = classed(change, numbers[change.new_class])
-    touched, follow = lanes.TouchedLanes(), await following.first_bite(connection, change)
+    touched, follow = lanes.TouchedLanes(now), await following.first_bite(connection, change)
     await following.lock_lanes(connection, [*change.withdraw, *change.hold, *change.release, *follow.meant], touched)
     tokens = await _withdraw(connection, change)
     pause = change.job is not None and change.job.status is JobStatus.PAUSED

@@ -84,14 +84,16 @@ class PostgresRunning:
     async def settle(self, worker_id: WorkerId, settlements: Sequence[Settlement], now: Instant) -> Settled:
         ends = [settled.ended_at for settled in settlements]
         if not _ends_by_itself(settlements):
-            return await self._pieces.write("history", ends, lambda c: _settle(c, worker_id, settlements), hot=True)
+            return await self._pieces.write(
+                "history", ends, lambda c: _settle(c, worker_id, settlements, now), hot=True
+            )
         fetch = partial(self._store.fetch, hot=True)
         ended = await self._pieces.fitting("history", ends, lambda: _end(fetch, worker_id, settlements, ALIVE))
         return Settled(_lost(settlements, ended), _cancelled(ended))
 
     async def hand_back(self, worker_id: WorkerId, runs: Sequence[Claimed], now: Instant) -> frozenset[RunId]:
         back = [handed_back(run, now) for run in runs]
-        give_back = partial(_settle, worker_id=worker_id, settlements=back, again_counts_as=None)
+        give_back = partial(_settle, worker_id=worker_id, settlements=back, now=now, again_counts_as=None)
         answer = await self._pieces.write("history", [now], give_back, hot=True)
         return frozenset(run.run_id for run in runs) - answer.lost
 
@@ -124,7 +126,7 @@ class PostgresRunning:
             for run, row in zip(runs, found, strict=True):
                 by_worker[row["worker_id"]].append(decide(run, row["worker_id"], row["claimed_at"]))
             cancelled: set[RunId] = set()
-            touched = lanes.TouchedLanes()
+            touched = lanes.TouchedLanes(now)
             for worker_id, decided in by_worker.items():
                 answer = await _write(connection, worker_id, decided, touched, alive="", again_counts_as=Count.LOST)
                 cancelled |= answer.cancelled
@@ -164,9 +166,10 @@ async def _settle(
     connection: Connection,
     worker_id: WorkerId,
     settlements: Sequence[Settlement],
+    now: Instant,
     again_counts_as: Count | None = Count.RETRIED,
 ) -> Settled:
-    touched = lanes.TouchedLanes()
+    touched = lanes.TouchedLanes(now)
     settled = await _write(connection, worker_id, settlements, touched, alive=ALIVE, again_counts_as=again_counts_as)
     await lanes.tend(connection, touched)
     return settled
@@ -286,7 +289,7 @@ async def _cancel(connection: Connection, run_id: RunId, where: Record, now: Ins
     if where["state"] == State.RUNNING:
         told = await connection.fetch(_SQL["cancel_running"], [run_id], now)
         return Cancelled(told=tuple((row["run_id"], row["worker_id"]) for row in told))
-    touched = lanes.TouchedLanes()
+    touched = lanes.TouchedLanes(now)
     touched.free(where["lane"], where["gate"])
     return Cancelled(stopped=await end_waiting(connection, [run_id], touched, State.CANCELLED, now))
 

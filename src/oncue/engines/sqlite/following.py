@@ -102,16 +102,18 @@ def walk(db: Connection, job_id: JobId, after: bytes = b"") -> list[WaitingRun]:
     ]
 
 
-def hold_or_release_some(db: Connection, job: Job, runs: Sequence[WaitingRun], since: Instant = NEVER) -> None:
+def hold_or_release_some(
+    db: Connection, job: Job, runs: Sequence[WaitingRun], now: Instant, since: Instant = NEVER
+) -> None:
     meant = [run.run_id.bytes for run in runs if is_meant(job, run, since)]
-    touched = TouchedLanes()
+    touched = TouchedLanes(now)
     hold_or_release(db, meant, touched, pause=job.status is JobStatus.PAUSED)
     tend(db, touched)
 
 
 def _follow(db: Connection, job: Job, class_id: ClassId, note: Note, now: Instant) -> bool:
     """Let one bite of runs follow; return whether it was the last."""
-    runs, touched = walk(db, job.job_id, note.reached), TouchedLanes()
+    runs, touched = walk(db, job.job_id, note.reached), TouchedLanes(now)
     outdated = [run for run in runs if is_outdated(job, run, note.drop_before)]
     tokens = withdraw(db, [run.run_id.bytes for run in outdated], touched)
     after_all = followed(job, class_id, outdated, note.drop_before, now)
@@ -121,7 +123,7 @@ def _follow(db: Connection, job: Job, class_id: ClassId, note: Note, now: Instan
         db.execute(_SQL["uncount"], (after_all.uncounted, job.job_id.bytes))
     tend(db, touched)
     taken = {run.run_id for run in outdated}
-    hold_or_release_some(db, job, [run for run in runs if run.run_id not in taken], note.since)
+    hold_or_release_some(db, job, [run for run in runs if run.run_id not in taken], now, note.since)
     if len(runs) < BITE:
         return True
     reach(db, job.job_id, runs[-1])
@@ -153,9 +155,8 @@ def hold_or_release(db: Connection, run_ids: list[bytes], touched: TouchedLanes,
     """Hold or release runs. The caller tends their lanes."""
     for _, _, lane, gate in fetch(db, _SQL["members"], (rows.blobs(run_ids),)) if run_ids else ():
         touched.free(lane, gate)
-    asked = [(run_id,) for run_id in run_ids]
     if pause:
-        db.executemany(_SQL["hold"], asked)
+        db.executemany(_SQL["hold"], [(run_id,) for run_id in run_ids])
         return
-    for meter, held, due in db.executemany(_SQL["release"], asked):
+    for meter, held, due in db.executemany(_SQL["release"], [(run_id, touched.now) for run_id in run_ids]):
         touched.wait_for_rate(meter, held, due)

@@ -65,7 +65,7 @@ class SqliteHistory:
             fresh = [run for run in runs if run.parent is not None and _take_off(db, run.uid, run.parent)]
             for uid, n in sorted(Tally(run.uid for run in fresh).items()):
                 grow(db, uid, Usage(runs=n), quota)
-            touched = TouchedLanes()
+            touched = TouchedLanes(now)
             insert_runs(db, [(run, name_of(run.spec)) for run in fresh], touched)
             tend(db, touched)
             return frozenset(run.run_id for run in fresh)

@@ -67,7 +67,7 @@ def insert_runs(
     tally: Counted = Tally()
     records = []
     for run, name in runs:
-        records.append(rows.new_run(run, name, tokens.get(run.run_id.bytes, 0) if tokens else 0))
+        records.append(rows.new_run(run, name, tokens.get(run.run_id.bytes, 0) if tokens else 0, touched.now))
         tally[run.uid, run.class_id, Count.CREATED] += 1
         touched.add(run)
     insert_many(db, "runs", rows.RUNS, records)

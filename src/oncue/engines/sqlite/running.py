@@ -83,11 +83,11 @@ class SqliteRunning:
         return rows.claimed(found, asked)
 
     async def settle(self, worker_id: WorkerId, settlements: Sequence[Settlement], now: Instant) -> Settled:
-        return await self._settle(_Outcome(worker_id.bytes, settlements))
+        return await self._settle(_Outcome(worker_id.bytes, settlements, now))
 
     async def hand_back(self, worker_id: WorkerId, runs: Sequence[Claimed], now: Instant) -> frozenset[RunId]:
         back = [handed_back(run, now) for run in runs]
-        answer = await self._settle(_Outcome(worker_id.bytes, back, again_counts_as=None))
+        answer = await self._settle(_Outcome(worker_id.bytes, back, now, again_counts_as=None))
         return frozenset(run.run_id for run in runs) - answer.lost
 
     async def cancel(self, uid: UserNumber | None, run_id: RunId, now: Instant) -> Cancelled | None:
@@ -106,13 +106,13 @@ class SqliteRunning:
             by_worker: dict[bytes, list[Settlement]] = defaultdict(list)
             found = fetch(db, _SQL["orphans"], (limit,))
             known = {row[0]: RunId(UUID(bytes=row[0])) for row in found}
-            for run, (*_, claimed_at, worker_id) in zip(
+            for run, (*_, claimed_at, _, worker_id) in zip(
                 rows.claimed([r[:-1] for r in found], known), found, strict=True
             ):
                 by_worker[worker_id].append(decide(run, WorkerId(UUID(bytes=worker_id)), claimed_at))
             cancelled: set[RunId] = set()
             for worker_id, decided in by_worker.items():
-                outcome = _Outcome(worker_id, decided, again_counts_as=Count.LOST).corrected(db)
+                outcome = _Outcome(worker_id, decided, now, again_counts_as=Count.LOST).corrected(db)
                 self._write(db, outcome)
                 cancelled |= outcome.settled().cancelled
             return Settled(cancelled=frozenset(cancelled))
@@ -151,6 +151,7 @@ class _Outcome:
         self,
         worker_id: bytes,
         settlements: Sequence[Settlement],
+        now: Instant,
         *,
         again_counts_as: Count | None = Count.RETRIED,
         lost: Collection[bytes] = (),
@@ -158,6 +159,7 @@ class _Outcome:
     ) -> None:
         self.worker_id = worker_id
         self.settlements = settlements
+        self.now = now
         self.lost = lost
         self.cancelled = cancelled  # None: not read
         self.again_counts_as = again_counts_as
@@ -184,7 +186,7 @@ class _Outcome:
         return tally
 
     def touched(self) -> TouchedLanes:
-        touched = TouchedLanes()
+        touched = TouchedLanes(self.now)
         for settled in self.settlements:
             run = settled.run
             if run.lane is not None or run.gate is not None:
@@ -211,6 +213,7 @@ class _Outcome:
         return _Outcome(
             self.worker_id,
             list(mine.values()),
+            self.now,
             again_counts_as=self.again_counts_as,
             lost=asked.keys() - mine.keys(),
             cancelled=cancelled,
@@ -327,7 +330,7 @@ def end_waiting(
     """Move waiting runs that will never start to history, and free their positions."""
     if not run_ids:
         return ()
-    piece, touched, tally = pieces.ensure(db, now), TouchedLanes(), Counted()
+    piece, touched, tally = pieces.ensure(db, now), TouchedLanes(now), Counted()
     for uid, class_id, lane, gate in fetch(db, _SQL["members"], (rows.blobs(run_ids),)):
         tally[uid, class_id, _COUNT[state]] += 1
         touched.free(lane, gate)

@@ -21,7 +21,7 @@ async def test_counts_add_up(store: Store) -> None:
     await store.running.cancel(None, f, store.now)
     await store.running.cancel(None, d, store.now)
     store.advance(2 * MINUTE)
-    assert await store.planning.expire(10, store.now) == 1
+    assert len(await store.planning.expire(10, store.now)) == 1
     assert await store.state(g) is State.EXPIRED
     await store.fleet.leave(worker)
     await store.recover_runs()

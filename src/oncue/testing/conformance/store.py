@@ -289,7 +289,7 @@ class Store:
             await self.running.cancel(None, run_id, self.now)
         elif state is State.EXPIRED:
             self.advance(HOUR)
-            assert await self.planning.expire(10, self.now) == 1
+            assert len(await self.planning.expire(10, self.now)) == 1
         else:
             worker = await self.worker()
             run = await self.claim_one(worker, run_id)
