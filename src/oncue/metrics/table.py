@@ -8,7 +8,7 @@ from oncue.domain.buckets import CALL, LAG, RUN
 from oncue.domain.instants import SECOND
 from oncue.metrics.metric import Kind, Labels, Metric, Roles
 
-MOST_RUN_SERIES: Final = 130  # of task and outcome: histograms, of 15 lines each
+MOST_RUN_SERIES: Final = 140  # of task and outcome: histograms, of 15 lines each
 
 
 def _each(*values: str) -> tuple[Labels, ...]:
