@@ -58,9 +58,9 @@ def test_one_observed_by_itself_is_counted_as_if_appended(some: list[int]) -> No
         one.observe(table.LOOP_DELAY, value=value)
         sink.append(value)
 
-    assert [*values(one, "oncue_loop_delay_seconds").values()] == [
-        *values(other, "oncue_loop_delay_seconds").values()
-    ][: bool(some)]
+    assert [*values(one, "oncue_loop_delay_seconds").values()] == [*values(other, "oncue_loop_delay_seconds").values()][
+        : bool(some)
+    ]
 
 
 def test_the_first_names_have_a_label_each_and_keep_it() -> None:
@@ -150,6 +150,17 @@ class TestWorkersNumbers:
         assert values(together, "oncue_claimed_total") == {(): (10,)}
         assert values(together, "oncue_run_seconds")["mail", "failed"][0] == 6 * SECOND
         assert values(together, "oncue_places_used") == {("loop",): (7,)}
+
+    def test_one_that_ended_keeps_the_names_of_its_queues(self) -> None:
+        exposed = Exposed(FakeClock(), Roles.WORKER, queues=["mail"])
+        counted = Numbers(Bounds(["mail"]))
+        counted.observe(table.START_LAG, "mail", "high", value=1)
+        exposed.workers.heard("it", over_the_channel(counted))
+        alive = exposed.text()
+        exposed.workers.ended("it")
+
+        assert 'oncue_start_lag_seconds_count{queue="mail",priority="high"} 1' in alive.decode().splitlines()
+        assert 'oncue_start_lag_seconds_count{queue="mail",priority="high"} 1' in exposed.text().decode().splitlines()
 
     def test_what_one_counted_since_its_start_counts_once_however_often_it_says_so(self) -> None:
         gathered, counted = Gathered(Bounds()), Numbers()

@@ -99,11 +99,11 @@ class Worker:
             raise
         finally:
             self._claiming = False
-        self._numbers.add(CLAIMED, n=len(claimed))
         self._numbers.add(CLAIM_MISSED, n=len(due) - len(claimed))
         if self._clock.monotonic() - asked_at > self._too_long:  # we were asleep: the claim may be void by now
             self._doubt([run.run_id for run in claimed])
             return await self._resolve_doubts()
+        self._numbers.add(CLAIMED, n=len(claimed))
         for run in claimed:
             self._doubts.pop(run.run_id, None)
         return claimed
@@ -119,6 +119,7 @@ class Worker:
         held = await self._engine.running.held_by(self._worker_id, list(self._doubts))
         if self._clock.monotonic() - asked_at > self._too_long:
             return ()  # asleep again, and the answer is old: ask again
+        self._numbers.add(CLAIMED, n=len(held))
         for run in held:
             del self._doubts[run.run_id]
         self._doubts = {run_id: until for run_id, until in self._doubts.items() if until > asked_at}
