@@ -59,7 +59,7 @@ class Application:
             by_path[path][method] = guard.before(route)
         for path, call in OPEN_CALLS.items():
             by_path[path]["GET"] = _open(self.api, call)
-        if not settings.metrics_port:
+        if self.api.serves_metrics:
             access = MetricsAccess(self.api.keyring, self.api.watchdog, read_token(settings))
             by_path[METRICS.path]["GET"] = _unguarded(Metrics(exposed, access).process)
         for serves in by_path.values():

@@ -170,6 +170,7 @@ ROUTES = (
 )  # fmt: skip
 
 METRICS = TextRoute("/metrics", "Get the metrics of this process")
+TEXT_ROUTES = (METRICS,)
 
 OPEN_ROUTES = (
     OpenRoute("/healthz", health.alive, "Check that this process is alive"),

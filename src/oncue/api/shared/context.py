@@ -57,6 +57,7 @@ class Api:
         self.awaited: asyncio.Event | None = None  # not ready to serve before this is set
         self._classes = KnownClasses(engine.jobs, clock)
         self._numbers: dict[ClassKey, tuple[ClassId, Instant]] = {}  # each with the time of its last lookup
+        self.serves_metrics = not settings.metrics_port
         self._luck = _eights()
         numbers.read(EVENT_STREAMS, lambda: {(): self.watching.streams.total()})
 
