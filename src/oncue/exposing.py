@@ -16,6 +16,7 @@ from oncue.engines.port import Engine
 from oncue.metrics import table
 from oncue.metrics.exposed import Exposed
 from oncue.metrics.metric import Roles
+from oncue.metrics.token import read_token
 from oncue.services.loop import Loop
 from oncue.services.supervisor import WorkerSupervisor
 from oncue.settings import Settings
@@ -28,7 +29,8 @@ log = structlog.get_logger()
 
 
 def exposing(settings: Settings, clock: SystemClock, *roles: Roles) -> Exposed:
-    """What this process tells of itself."""
+    """Return what this process tells of itself. Invalid: not with this metrics token."""
+    read_token(settings)  # before anything is opened
     exposed = Exposed(clock, *roles, queues=settings.queues, counting=settings.counting)
     exposed.numbers.read(table.CLOCK_OFFSET, lambda: {(): clock.ahead() / SECOND})
     return exposed

@@ -21,7 +21,7 @@ from oncue.api.http.connection import known
 from oncue.api.http.limits import ApiRequest, RateLimit, Share, Shares
 from oncue.api.http.reading import as_uuid, refuse_parameters, refuse_undecodable
 from oncue.api.http.store_watchdog import WatchedCall
-from oncue.api.metrics import Metrics, MetricsAccess, read_token
+from oncue.api.metrics import Metrics, MetricsAccess
 from oncue.api.openapi import ITSELF
 from oncue.api.routes import METRICS, OPEN_ROUTES, ROUTES, Change, OpenCall, Route
 from oncue.api.shared.context import Api
@@ -34,6 +34,7 @@ from oncue.engines.port import AuditEntry, Engine
 from oncue.metrics.exposed import Exposed
 from oncue.metrics.metric import OTHER, Roles
 from oncue.metrics.table import HTTP_REQUESTS, HTTP_SECONDS, REFUSED
+from oncue.metrics.token import read_token
 from oncue.settings import Settings
 
 Serve = Callable[[ApiRequest], Awaitable[Response]]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hmac
 from hashlib import sha256
-from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,15 +16,14 @@ from oncue.api.http.auth import Keyring, bearer, check_role
 from oncue.api.http.connection import known
 from oncue.api.http.store_watchdog import StoreWatchdog, WatchedCall
 from oncue.clock import Clock
-from oncue.domain.errors import Invalid
 from oncue.domain.instants import MINUTE, Duration
 from oncue.engines.port import Engine
 from oncue.metrics.exposed import Exposed
 from oncue.metrics.exposition import CONTENT_TYPE
+from oncue.metrics.token import read_token
 from oncue.settings import Settings
 
 TRUSTED_FOR = Duration(5 * MINUTE)  # how long an admin key is accepted without the database, for /metrics only
-SHORTEST_TOKEN = 16  # characters
 
 
 class MetricsAccess:
@@ -64,22 +62,6 @@ class Metrics:
     async def process(self, request: Request) -> Response:
         await self._access.check(request, TRUSTED_FOR)
         return Answer(self._exposed.text(), media_type=CONTENT_TYPE)
-
-
-def read_token(settings: Settings) -> str | None:
-    """Read the metrics token. None: the settings name no file."""
-    if not settings.metrics_token_file:
-        return None
-    path = Path(settings.metrics_token_file)
-    try:
-        token = path.read_text("utf-8").strip()
-    except (OSError, ValueError) as no:
-        why = no.strerror if isinstance(no, OSError) else "it is not a text"
-        raise Invalid.of("metrics_token_file", "bad_file", f"cannot read {str(path)!r}: {why}") from None
-    if len(token) < SHORTEST_TOKEN:
-        message = f"{str(path)!r} has fewer than {SHORTEST_TOKEN} characters; write a longer random token"
-        raise Invalid.of("metrics_token_file", "too_short", message)
-    return token
 
 
 def metrics_access(engine: Engine, clock: Clock, settings: Settings) -> MetricsAccess:
