@@ -10,9 +10,12 @@ import pytest
 from tests.services.test_overlap import going
 from tests.services.test_reaper import recover_runs, silent
 from tests.services.test_supervisor import EVERY, Workers, workers  # noqa: F401  # a fixture
+from tests.services.test_worker import Interrupted
 from tests.services.worker_loops import Stage, StagedCrew, crew_on, drive, work
 
-from oncue.domain.errors import StoreRefused, StoreUnavailable
+from oncue import Context
+from oncue.domain import attempt
+from oncue.domain.errors import NotFound, StoreRefused, StoreUnavailable
 from oncue.domain.instants import DAY, HOUR, MILLISECOND, MINUTE, SECOND, Duration
 from oncue.domain.job import Rate
 from oncue.domain.overlap import Overlap as Policy
@@ -32,6 +35,7 @@ from oncue.services.overlap import Overlap
 from oncue.services.rate_limiter import RateLimiter
 from oncue.services.reaper import Reaper
 from oncue.services.retention import Retention
+from oncue.services.run_numbers import outcome_of
 from oncue.services.scheduler import HORIZON, Scheduler
 from oncue.settings import Settings
 from oncue.testing.clock import FakeClock
@@ -62,6 +66,17 @@ def gauges(numbers: Numbers, metric: Metric) -> dict[Labels, float]:
 # ------------------------------------------------------------------------------------------------------------ a worker
 
 
+class Timeout(Exception):
+    """A task's own, called like that of a run that took too long."""
+
+
+class OddStage(Stage):
+    async def fail(self, ctx: Context, how: str = "boom") -> None:
+        if how == "timeout":
+            raise Timeout
+        await super().fail(ctx, how)
+
+
 class Desk:
     def __init__(self, store: Store, stage: Stage, crew: StagedCrew) -> None:
         self.store = store
@@ -85,6 +100,27 @@ async def failure_to_be_retried(desk: Desk) -> None:
 
 async def last_failure(desk: Desk) -> None:
     await desk.store.one_shot(task="fail", max_retries=0)
+    await work(desk.crew)
+
+
+async def timeout_of_its_own(desk: Desk) -> None:
+    await desk.store.one_shot(task="fail", payload=b'{"how":"timeout"}', max_retries=0)
+    await work(desk.crew)
+
+
+async def cancelled_while_it_failed(desk: Desk) -> None:
+    run_id = await desk.store.one_shot(task="fail", max_retries=1)
+    await desk.crew.worker.run_once()
+    await desk.store.running.cancel(desk.store.uid, run_id, desk.store.now)
+    await desk.settle()
+
+
+async def claim_without_an_answer(desk: Desk) -> None:
+    await desk.store.one_shot(task="noop")
+    with pytest.MonkeyPatch.context() as patch:
+        Interrupted(patch, desk.store.running, "claim", applied=True)
+        with pytest.raises(StoreUnavailable):
+            await desk.crew.worker.run_once()
     await work(desk.crew)
 
 
@@ -178,6 +214,24 @@ STORIES: dict[Callable[[Desk], Awaitable[None]], dict[tuple[Any, ...], int]] = {
         (table.RESULTS_REFUSED,): 1,
     },
     missed: {(table.CLAIM_MISSED,): 1},
+    timeout_of_its_own: {
+        (table.CLAIMED,): 1,
+        (table.START_LAG, "default", "normal"): 1,
+        (table.RUN_SECONDS, "fail", "failed"): 1,
+        (table.SETTLED, "final"): 1,
+    },
+    cancelled_while_it_failed: {
+        (table.CLAIMED,): 1,
+        (table.START_LAG, "default", "normal"): 1,
+        (table.RUN_SECONDS, "fail", "failed"): 1,
+        (table.SETTLED, "final"): 1,
+    },
+    claim_without_an_answer: {
+        (table.CLAIMED,): 1,
+        (table.START_LAG, "default", "normal"): 1,
+        (table.RUN_SECONDS, "noop", "succeeded"): 1,
+        (table.SETTLED, "final"): 1,
+    },
     without_its_task: {
         (table.CLAIMED,): 1,
         (table.RUN_SECONDS, "noop", "failed"): 1,
@@ -188,13 +242,20 @@ STORIES: dict[Callable[[Desk], Awaitable[None]], dict[tuple[Any, ...], int]] = {
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
 async def test_what_a_worker_counts(store: Store, story: Callable[[Desk], Awaitable[None]]) -> None:
-    numbers, stage = numbers_of(Roles.WORKER), Stage()
+    numbers, stage = numbers_of(Roles.WORKER), OddStage()
     desk = Desk(store, stage, await crew_on(store, stage, numbers=numbers))
 
     await story(desk)
 
     expected = {(metric, labels): n for (metric, *given), n in STORIES[story].items() for labels in [tuple(given)]}
     assert counted(numbers, table.FOUND, table.RUN_LOG_BYTES) == expected
+
+
+async def test_a_lost_attempt_is_neither_a_success_nor_a_failure(store: Store) -> None:
+    worker = await store.worker()
+    run = await store.claim_one(worker, await store.one_shot())
+
+    assert outcome_of(attempt.lost(run, worker, store.now, store.now)) == "other"
 
 
 async def test_a_lag_counts_from_when_the_run_could_start(store: Store) -> None:
@@ -404,7 +465,8 @@ async def test_calls_to_the_store_are_timed_and_their_failures_counted(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers = numbers_of()
-    for error in (StoreUnavailable("away"), StoreRefused("NUL"), RuntimeError("a bug"), asyncio.CancelledError()):
+    answers = (NotFound(), asyncio.CancelledError())  # which are no failures of the store
+    for error in (StoreUnavailable("away"), StoreRefused("NUL"), RuntimeError("a bug"), *answers):
 
         async def fails(*_: object, error: BaseException = error) -> None:
             await store.clock.advance(Duration(SECOND))
@@ -417,14 +479,14 @@ async def test_calls_to_the_store_are_timed_and_their_failures_counted(
     assert await engine.fleet.tasks() == await store.engine.fleet.tasks()
 
     assert counted(numbers) == {
-        (table.STORE_CALLS, ("workers",)): 4,
+        (table.STORE_CALLS, ("workers",)): 5,
         (table.STORE_CALLS, ("tasks",)): 1,
         (table.STORE_ERRORS, ("workers", "away")): 1,
         (table.STORE_ERRORS, ("workers", "refused")): 1,
         (table.STORE_ERRORS, ("workers", "other")): 1,
     }
     assert {one.labels: one.values[0] for one in numbers.series() if one.name == table.STORE_CALLS.name} == {
-        ("workers",): 4 * SECOND,
+        ("workers",): 5 * SECOND,
         ("tasks",): 0,
     }
 
@@ -460,6 +522,7 @@ async def test_a_supervisor_tells_of_its_worker_and_why_another_took_its_place(w
 
     numbers = numbers_of()
     numbers.add(table.CLAIMED, n=7)
+    numbers.read(table.PLACES_USED, lambda: {("loop",): 1})
     await workers.says(first, Ready(()))
     await workers.says(first, Counted(tuple(numbers.series())))
     assert supervisor.unready() is None
@@ -470,7 +533,9 @@ async def test_a_supervisor_tells_of_its_worker_and_why_another_took_its_place(w
     second = await workers.some(2)
     await workers.says(second, Ready(()))
     await workers.says(second, Counted(tuple(numbers.series())))
-    assert "oncue_claimed_total 14" in exposed.text().decode().splitlines()
+    told = exposed.text().decode().splitlines()
+    assert "oncue_claimed_total 14" in told
+    assert 'oncue_places_used{kind="loop"} 1' in told  # of the second alone
     assert counted(exposed.numbers) == {(table.RESTARTS, ("exit",)): 1}
 
     await workers.worn(second)
