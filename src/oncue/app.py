@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from oncue import collecting, logs, open_files
+from oncue import collecting, logs, open_files, systemd
 from oncue.api.http.address import take_address, take_metrics_address
 from oncue.clock import SystemClock
 from oncue.domain.errors import OncueError, StoreUnavailable
@@ -68,7 +68,7 @@ class Stopping:
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
-        self._acts: list[Callable[[], None]] = []
+        self._acts: list[Callable[[], None]] = [systemd.stopping]
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self.ask)
 
@@ -114,6 +114,7 @@ async def up(settings: Settings, ready: Ready) -> int:
                     collecting.settle()
                     complete.set()
                     ready(at, key)
+                    systemd.ready(clock)
                 await supervised
     return ended(supervisor)
 
@@ -134,6 +135,7 @@ async def api(settings: Settings, ready: Ready) -> int:
             collecting.settle()
             complete.set()
             ready(at, key)
+            systemd.ready(clock)
             await stopping.asked.wait()
     return 0
 
@@ -151,6 +153,7 @@ async def scheduler(settings: Settings) -> int:
             checks.append(planned(planning, clock))
             collecting.settle()
             log.info("scheduling", engine=engine.name)
+            systemd.ready(clock)
             await stopping.asked.wait()
     return 0
 
@@ -168,7 +171,11 @@ async def worker(settings: Settings) -> int:
             supervisor = WorkerSupervisor(engine, clock, for_worker(settings), exposed=exposed)
             checks.append(working(supervisor))
             stopping.then(supervisor.stop)
-            await supervisor.run()
+            async with supervising(supervisor) as supervised:
+                await first_of(supervisor.working.wait(), supervised)
+                if supervisor.working.is_set():
+                    systemd.ready(clock)
+                await supervised
     return ended(supervisor)
 
 

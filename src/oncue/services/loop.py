@@ -15,7 +15,7 @@ from oncue.metrics.table import LAST_OK, PASSES
 
 LONGEST_WAIT = Duration(5 * SECOND)
 AFTER_AN_ERROR = Duration(SECOND)
-WHILE_AWAY = Duration(SECOND // 5)  # the database may be available again any moment, and work waits for it
+OUTAGE_RETRY_DELAY = Duration(SECOND // 5)  # the database may be available again any moment, and work waits for it
 
 log = structlog.get_logger()
 
@@ -71,7 +71,7 @@ class Loop:
                 log.warning("the store is away; trying again until it is back", service=self.name, why=str(away))
             self._away = True
             self._numbers.add(PASSES, self.name, "away")
-            return WHILE_AWAY
+            return OUTAGE_RETRY_DELAY
         except Exception:
             log.exception("this pass failed; the next one follows in a second", service=self.name)
             self._numbers.add(PASSES, self.name, "failed")
