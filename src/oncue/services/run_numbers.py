@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from oncue.domain.ids import ClassId
@@ -11,7 +11,7 @@ from oncue.domain.job import decode_spec
 from oncue.domain.placement import ClassKey
 from oncue.domain.run import Claimed, Settled, Settlement, State, read_attempts
 from oncue.metrics.metric import OTHER
-from oncue.metrics.numbers import Numbers, Sink
+from oncue.metrics.numbers import SILENT, Numbers, Sink
 from oncue.metrics.table import PREEMPTED, RESULTS_REFUSED, RUN_SECONDS, SETTLED, START_LAG
 
 MOST_CLASSES: Final = 10_000  # remembered; each has its labels in its definition
@@ -22,32 +22,37 @@ class RunNumbers:
 
     def __init__(self, numbers: Numbers) -> None:
         self._numbers = numbers
+        self._silent = numbers is SILENT
         self._lags: dict[ClassId, Sink] = {}
         self._times: dict[ClassId, Sink] = {}  # of attempts that succeeded
 
     def started(self, runs: Iterable[Claimed], now: Instant) -> None:
+        if self._silent:
+            return
         lags = self._lags
         for run in runs:
-            lag = lags.get(run.class_id)
-            if lag is None:
-                lag = self._lag_of(run)
-            lag.append(now - run.eligible)
+            try:
+                lags[run.class_id].append(now - run.eligible)
+            except KeyError:
+                self._lag_of(run).append(now - run.eligible)
 
-    def settled(self, ends: Iterable[Settlement], answer: Settled) -> None:
+    def settled(self, ends: Sequence[Settlement], answer: Settled) -> None:
         """Count attempts whose outcomes were written, or refused because their runs are another worker's."""
-        times, total, again = self._times, 0, 0
+        if self._silent:
+            return
+        times, succeeded, again = self._times, State.SUCCEEDED, 0
         for end in ends:
-            total += 1
-            if end.state is State.SUCCEEDED:
-                time = times.get(end.run.class_id)
-                if time is None:
-                    time = self._time_of(end.run)
-            else:
-                time = self._numbers.sink(RUN_SECONDS, _key(end.run).task, outcome_of(end))
+            time = end.ended_at - (end.started_at or end.ended_at)
+            if end.state is not succeeded:
+                self._numbers.sink(RUN_SECONDS, _key(end.run).task, outcome_of(end)).append(time)
                 again += end.state is State.WAITING and end.run.run_id not in answer.lost | answer.cancelled
-            time.append(end.ended_at - (end.ended_at if end.started_at is None else end.started_at))
+                continue
+            try:
+                times[end.run.class_id].append(time)
+            except KeyError:
+                self._time_of(end.run).append(time)
         self._numbers.add(SETTLED, "again", n=again)
-        self._numbers.add(SETTLED, "final", n=total - again - len(answer.lost))
+        self._numbers.add(SETTLED, "final", n=len(ends) - again - len(answer.lost))
         self._numbers.add(RESULTS_REFUSED, n=len(answer.lost))
 
     def handed_back(self, runs: int) -> None:
