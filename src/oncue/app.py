@@ -40,11 +40,13 @@ from oncue.services.finishing import Finishing
 from oncue.services.first_key import first_key
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
+from oncue.services.membership import Membership
 from oncue.services.overlap import Overlap
 from oncue.services.rate_limiter import Nudge, RateLimiter
 from oncue.services.reaper import Reaper
 from oncue.services.retention import CounterRollup, Retention
 from oncue.services.scheduler import Scheduler
+from oncue.services.self_audit import SelfAudit
 from oncue.services.supervisor import UNUSABLE, SupervisedWorker, WorkerSupervisor
 from oncue.services.ticking import Ticking
 from oncue.services.timekeeper import Timekeeper
@@ -95,6 +97,7 @@ async def up(settings: Settings, ready: Ready) -> int:
         async with (
             worker_started(clock, of_worker) as first,
             store(pooled(settings, SCHEDULER_POOL), clock, exposed.numbers) as engine,
+            membership(engine, clock, "up", exposed),
         ):
             tell_build("up", engine, exposed)
             supervisor = WorkerSupervisor(engine, clock, of_worker, first, exposed)
@@ -126,6 +129,7 @@ async def api(settings: Settings, ready: Ready) -> int:
         async with (
             store(settings, clock, exposed.numbers) as engine,
             timekeeping(engine, clock, exposed),
+            membership(engine, clock, "api", exposed),
             serving_at(listener, engine, clock, settings, exposed) as (at, complete),
             metrics_at(metrics_listener, engine, clock, settings, exposed) as checks,
         ):
@@ -146,6 +150,7 @@ async def scheduler(settings: Settings) -> int:
     with take_metrics_address(settings) as metrics_listener:
         async with (
             store(pooled(settings, SCHEDULER_POOL), clock, exposed.numbers) as engine,
+            membership(engine, clock, "scheduler", exposed),
             scheduling(engine, clock, settings, exposed) as planning,
             metrics_at(metrics_listener, engine, clock, settings, exposed) as checks,
         ):
@@ -165,6 +170,7 @@ async def worker(settings: Settings) -> int:
         async with (
             store(pooled(settings, SUPERVISOR_POOL), clock, exposed.numbers) as engine,
             timekeeping(engine, clock, exposed),
+            membership(engine, clock, "worker", exposed),
             metrics_at(metrics_listener, engine, clock, settings, exposed) as checks,
         ):
             tell_build("worker", engine, exposed)
@@ -229,6 +235,17 @@ def timekeeping(engine: Engine, clock: SystemClock, exposed: Exposed) -> Abstrac
 
 
 @asynccontextmanager
+async def membership(engine: Engine, clock: SystemClock, role: str, exposed: Exposed) -> AsyncIterator[None]:
+    """Be a member during the block, and none after it."""
+    service = Membership(engine, clock, role)
+    try:
+        async with looping(clock, Loop(service, clock, exposed.numbers)):
+            yield
+    finally:
+        await service.leave()
+
+
+@asynccontextmanager
 async def scheduling(engine: Engine, clock: SystemClock, settings: Settings, exposed: Exposed) -> AsyncIterator[Loop]:
     """Run a scheduler's loops during the block; yields the one that plans."""
     numbers = exposed.numbers
@@ -240,6 +257,7 @@ async def scheduling(engine: Engine, clock: SystemClock, settings: Settings, exp
     rollup = Loop(CounterRollup(engine), clock, numbers)
     retention = Loop(Retention(engine, clock, settings, numbers), clock, numbers)
     finishing = Loop(Finishing(engine, clock), clock, numbers)
+    self_audit = Loop(SelfAudit(engine, clock, settings.lease), clock, numbers)
 
     def jobs_changed(_: Hint) -> None:
         planning.wake()
@@ -248,7 +266,7 @@ async def scheduling(engine: Engine, clock: SystemClock, settings: Settings, exp
     concerns: dict[Topic, Callable[[Hint], None]] = {Topic.JOBS: jobs_changed, Topic.RUNS: runs_changed}
     listening = Supervised("listening", Listening(engine.signals, concerns).run, clock)
     try:
-        loops = (planning, overlap, rate_limiter, reaper, finishing, rollup, retention)
+        loops = (planning, overlap, rate_limiter, reaper, finishing, rollup, retention, self_audit)
         async with looping(clock, *loops), timekeeping(engine, clock, exposed):
             yield planning
     finally:

@@ -16,6 +16,7 @@ from oncue.api import (
     dead_letters,
     editing,
     events,
+    findings,
     fleet,
     health,
     jobs,
@@ -166,6 +167,8 @@ ROUTES = (
     Change("DELETE", "/keys/{id}", keys.revoke, "Revoke an API key", "key.revoke", admin=True,
            gives={200: "Key"}, refuses=(409,)),
     Read("GET", "/audit", audit.show, "List audit entries, newest first", query=PAGING, gives={200: "AuditPage"}),
+    Read("GET", "/findings", findings.show, "List what the self-audit found, open findings first", admin=True,
+         query=PAGING, gives={200: "FindingPage"}),
     Read("GET", "/stats", fleet.stats, "Get run counts by status, task and queue", gives={200: "Stats"}),
 )  # fmt: skip
 

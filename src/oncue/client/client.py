@@ -139,6 +139,7 @@ class Client(Resource):
     me = Method(keys.mine)
     stats = Method(fleet.stats)
     audit = PagedMethod(fleet.audit_page)
+    findings = PagedMethod(fleet.findings_page)
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from oncue.domain.errors import OncueError, StoreRefused, StoreUnavailable
 from oncue.engines.port import (
     Accounts,
     Audit,
+    Auditing,
     Engine,
     Fleet,
     Hint,
@@ -20,6 +21,7 @@ from oncue.engines.port import (
     Jobs,
     Lists,
     Maintenance,
+    Members,
     Planning,
     Running,
     Signals,
@@ -53,6 +55,8 @@ class CountedEngine:
         self.audit: Audit = self._counted(engine.audit)
         self.idempotency: Idempotency = self._counted(engine.idempotency)
         self.maintenance: Maintenance = self._counted(engine.maintenance)
+        self.members: Members = self._counted(engine.members)
+        self.auditing: Auditing = self._counted(engine.auditing)
         self.signals: Signals = CountedSignals(engine.signals, numbers)
         self.now = self._timed("now", engine.now)
         self.ping = self._timed("ping", engine.ping)

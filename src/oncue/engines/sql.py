@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
 
@@ -17,14 +18,13 @@ def statements(package: str) -> dict[str, str]:
     }
 
 
-def newest_migration(package: str) -> int:
-    """Return the number of the newest migration."""
-    names = (entry.name for entry in files(package).joinpath("migrations").iterdir())
-    return max(int(name.split("_")[0]) for name in names if name.endswith(".sql"))
-
-
 def migrations(package: str) -> list[tuple[int, str]]:
     """Return the numbered migrations of `<package>/migrations/NNNN_name.sql`, in order."""
     folder = files(package).joinpath("migrations")
     found = [entry for entry in folder.iterdir() if entry.name.endswith(".sql")]
     return sorted((int(entry.name.split("_")[0]), entry.read_text("utf-8")) for entry in found)
+
+
+def tables(package: str) -> set[str]:
+    """Return the names of the tables that the migrations create."""
+    return {name for _, script in migrations(package) for name in re.findall(r"create table (\w+)", script)}

@@ -21,6 +21,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     """The declared differences between engines: tests and callers ask here, never for an engine's name."""
 
     atomic_batch: int = 10_000  # most jobs that one `create(whole=True)` stores all or nothing
+    exact_counters: bool = True  # counters change in the same write as the rows that they count
 
 
 class EngineState(msgspec.Struct, frozen=True):
@@ -199,7 +200,20 @@ class Worker(msgspec.Struct, frozen=True):
     beat_at: Instant
     draining: bool = False
     classes: tuple[ClassId, ...] = ()
-    info: bytes | None = None
+    info: bytes | None = None  # what it offers: `domain.placement.read_offer`
+    load: bytes | None = None  # how busy it was at its last heartbeat: `domain.load.read_load`
+
+
+class Member(msgspec.Struct, frozen=True):
+    """A process of oncue, of any role: api, scheduler, up, or worker (its supervisor). Its id is random per start."""
+
+    member_id: UUID
+    role: str
+    version: str
+    schema: int  # the newest migration that it knows
+    host: str
+    started_at: Instant
+    beat_at: Instant
 
 
 class CancelRequest(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ import msgspec
 
 from oncue.domain.ids import ClassId, WorkerId
 from oncue.domain.instants import Instant
+from oncue.domain.load import Load
 from oncue.domain.run import Claimed
 from oncue.metrics.numbers import Series
 from oncue.services.capacity import Left
@@ -53,7 +54,9 @@ class Ready(msgspec.Struct, tag="ready", frozen=True):
 
 
 class Alive(msgspec.Struct, tag="alive", frozen=True):
-    """From the worker: its event loop is not blocked."""
+    """From the worker: its event loop is not blocked; and, about once a second, how busy it is."""
+
+    load: Load | None = None
 
 
 class Worn(msgspec.Struct, tag="worn", frozen=True):

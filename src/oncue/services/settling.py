@@ -17,6 +17,7 @@ from oncue.engines.port import Engine, Hint, Topic
 from oncue.engines.refusals import Refusal, apart
 from oncue.services.attempts import End
 from oncue.services.changes import Changes
+from oncue.services.load_meter import LoadMeter
 from oncue.services.prefetch import Prefetch
 from oncue.services.run_numbers import RunNumbers
 
@@ -39,6 +40,7 @@ class Settling:
         worker_id: WorkerId,
         prefetch: Prefetch,
         counted: RunNumbers,
+        load: LoadMeter,
         linger: Duration = LINGER,
     ) -> None:
         self._engine = engine
@@ -46,6 +48,7 @@ class Settling:
         self._worker_id = worker_id
         self._prefetch = prefetch
         self._counted = counted
+        self._load = load
         self._changes = Changes(engine.signals, clock)
         self._linger = linger
         self._most = BATCH
@@ -90,6 +93,7 @@ class Settling:
                     "results came too late, and are refused: the runs are others' by now", runs=len(answer.lost)
                 )
             self._counted.settled(done, answer)
+            self._load.add(done)
             await self._tell(done)
             await self._changes.of(one.run.uid for one in done)
 

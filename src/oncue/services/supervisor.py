@@ -23,6 +23,7 @@ from oncue.clock import Clock, happens_within
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import ClassId, WorkerId, uuid7
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
+from oncue.domain.load import Load, show_load
 from oncue.domain.run import Claimed
 from oncue.engines.port import Engine
 from oncue.executors.environment import without_ours
@@ -31,6 +32,7 @@ from oncue.metrics.exposed import Exposed
 from oncue.metrics.metric import Labels, Roles
 from oncue.services.capacity import Left
 from oncue.services.channel import (
+    Alive,
     Beaten,
     Channel,
     Counted,
@@ -72,6 +74,7 @@ class SupervisedWorker:
         self.started_at = self.alive_at = self.beaten_at = now  # monotonic
         self.classes: tuple[ClassId, ...] = ()
         self.stored_classes: tuple[ClassId, ...] | None = None  # as the database has them
+        self.load: Load | None = None
         self.ready = asyncio.Event()  # it is registered
         self.worn = asyncio.Event()  # another worker should replace it
         self.worn_by: tuple[Left, ...] = ()
@@ -304,8 +307,10 @@ class WorkerSupervisor:
                     kept.unstopped = runs
                 case Unusable(problem):
                     kept.problem = problem
+                case Alive(load):
+                    kept.load = load or kept.load
                 case _:
-                    pass  # it only reports that it is alive
+                    pass
 
     async def _beat_on(self, kept: SupervisedWorker) -> None:
         """Send heartbeats, and kill a worker that is blocked, expired or without heartbeats.
@@ -352,10 +357,12 @@ class WorkerSupervisor:
         """Send one heartbeat. An unavailable database is no answer."""
         classes = kept.classes
         news = None if classes == kept.stored_classes else classes
+        load = None if kept.load is None else show_load(kept.load)
         try:
             async with self._clock.timeout(patience):
+                draining = kept.replaced or self._told.is_set()
                 beat = await self._engine.fleet.beat(
-                    kept.worker_id, self._clock.now(), draining=kept.replaced or self._told.is_set(), classes=news
+                    kept.worker_id, self._clock.now(), draining=draining, classes=news, load=load
                 )
         except (StoreUnavailable, TimeoutError):
             return

@@ -17,6 +17,7 @@ from oncue.metrics.numbers import SILENT, Numbers
 from oncue.services.attempts import Attempts, End, Execution
 from oncue.services.cancel_inbox import CancelInbox
 from oncue.services.capacity import Capacity
+from oncue.services.load_meter import LoadMeter
 from oncue.services.loop import Loop
 from oncue.services.prefetch import Prefetch
 from oncue.services.reporting import Reporting
@@ -46,9 +47,10 @@ class WorkerLoops:
         self.worker_id = worker_id
         self._counted = RunNumbers(numbers)
         self.prefetch = Prefetch(engine, clock, execution.tasks, offer, numbers)
-        self.settling = Settling(engine, clock, worker_id, self.prefetch, self._counted, linger)
-        self.reporting = Reporting(engine, clock, worker_id, settings.log_cap, numbers)
         capacity = Capacity(places(settings), offer.resources, settings.reserved_for_high, settings.most_abandoned)
+        self.load = LoadMeter(clock, capacity)
+        self.settling = Settling(engine, clock, worker_id, self.prefetch, self._counted, self.load, linger)
+        self.reporting = Reporting(engine, clock, worker_id, settings.log_cap, numbers)
         self.attempts = Attempts(clock, worker_id, execution, capacity, self.reporting, self, chance)
         self.worker = Worker(
             engine,

@@ -39,6 +39,7 @@ from oncue.tasks import Isolation, Task, Tasks
 
 AGAIN = 75  # the exit code of a worker without heartbeats
 COUNTS_INTERVAL = Duration(SECOND)  # between two messages with what was counted
+LOAD_INTERVAL = Duration(SECOND)  # between two messages that say how busy it is
 MOST_TOLD = 1_000  # classes: readers of what a worker takes read its offer, and this only where the offer is unreadable
 LAST_SETTLES = Duration(5 * SECOND)  # that a stopping worker spends on writing outcomes
 
@@ -101,6 +102,7 @@ class WorkerProcess:
         self._at_once = asyncio.Event()
         self._beaten_at = clock.monotonic()
         self._classes: tuple[ClassId, ...] | None = None
+        self._load_at = clock.monotonic()
 
     async def run(self) -> int:
         """Run until told to stop."""
@@ -129,7 +131,7 @@ class WorkerProcess:
             log.error("no beat has reached the store for too long: everything here ends, to start elsewhere")
             logs.end(AGAIN)  # threads cannot be stopped otherwise, and all other processes that we started die with us
         classes = self._crew.prefetch.classes[:MOST_TOLD]
-        self._channel.send(Alive() if classes == self._classes else Ready(classes))
+        self._channel.send(self._alive() if classes == self._classes else Ready(classes))
         self._classes = classes
         self._tell_of_wear()
         self._tick()
@@ -140,6 +142,13 @@ class WorkerProcess:
 
     def _tell_counts(self) -> None:
         self._channel.send(Counted((*self._numbers.series(), *of_this_worker_process())))
+
+    def _alive(self) -> Alive:
+        now = self._clock.monotonic()
+        if now < self._load_at:
+            return Alive()
+        self._load_at = Instant(now + LOAD_INTERVAL)
+        return Alive(self._crew.load.read())
 
     def _tell_of_wear(self) -> None:
         """Report that this worker is worn, until another has replaced it; meanwhile it continues."""

@@ -9,6 +9,7 @@ from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.engines.port import (
     Accounts,
     Audit,
+    Auditing,
     Capabilities,
     EngineState,
     Fleet,
@@ -17,25 +18,28 @@ from oncue.engines.port import (
     Jobs,
     Lists,
     Maintenance,
+    Members,
     Planning,
     Running,
     Signals,
 )
 from oncue.engines.postgres.accounts import PostgresAccounts
 from oncue.engines.postgres.audit import PostgresAudit
+from oncue.engines.postgres.auditing import PostgresAuditing
 from oncue.engines.postgres.fleet import PostgresFleet
 from oncue.engines.postgres.history import PostgresHistory
 from oncue.engines.postgres.idempotency import PostgresIdempotency
 from oncue.engines.postgres.jobs import PostgresJobs
 from oncue.engines.postgres.lists import PostgresLists
 from oncue.engines.postgres.maintenance import PostgresMaintenance
+from oncue.engines.postgres.members import PostgresMembers
 from oncue.engines.postgres.migrate import migrate
 from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.planning import PostgresPlanning
 from oncue.engines.postgres.running import PostgresRunning
 from oncue.engines.postgres.signals import PostgresSignals
 from oncue.engines.postgres.store import Store, as_unavailable
-from oncue.engines.sql import newest_migration, statements
+from oncue.engines.sql import migrations, statements
 from oncue.settings import Settings
 
 _SQL = statements("oncue.engines.postgres")
@@ -43,7 +47,7 @@ _SQL = statements("oncue.engines.postgres")
 
 class PostgresEngine:
     name = "postgres"
-    schema = newest_migration("oncue.engines.postgres")
+    schema = migrations("oncue.engines.postgres")[-1][0]
     capabilities = Capabilities()
 
     def __init__(self, store: Store, settings: Settings) -> None:
@@ -54,11 +58,13 @@ class PostgresEngine:
         self.planning: Planning = PostgresPlanning(store, self._pieces)
         self.running: Running = PostgresRunning(store, self._pieces)
         self.fleet: Fleet = PostgresFleet(store)
+        self.members: Members = PostgresMembers(store)
         self.signals: Signals = self._signals
         self.history: History = PostgresHistory(store, self._pieces, settings)
         self.lists: Lists = PostgresLists(store, self.jobs)
         self.accounts: Accounts = PostgresAccounts(store)
         self.audit: Audit = PostgresAudit(store, self._pieces)
+        self.auditing: Auditing = PostgresAuditing(store)
         self.idempotency: Idempotency = PostgresIdempotency(store)
         self.maintenance: Maintenance = PostgresMaintenance(store, self._pieces, settings)
 

@@ -12,14 +12,17 @@ from oncue.domain.ids import RunId, UserNumber
 from oncue.domain.instants import Instant
 from oncue.domain.lane import Held
 from oncue.domain.run import NewRun, RunView, State
+from oncue.engines.gauges import DUE_COUNTED, MOST_CLASSES
 from oncue.engines.port import (
     Count,
     Counter,
+    Gauges,
     Quota,
     RunDiagnosis,
     Usage,
 )
 from oncue.engines.postgres import lanes, rows
+from oncue.engines.postgres.gauges import TABLES, read_gauges
 from oncue.engines.postgres.inserting import insert_runs
 from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.quotas import grow
@@ -81,6 +84,12 @@ class PostgresHistory:
             for row in found
             if row["what"] in COUNTED  # a newer oncue may count more
         ]
+
+    async def gauges(self, now: Instant, most: int = MOST_CLASSES, most_due: int = DUE_COUNTED) -> Gauges:
+        return await self._store.read(lambda c: read_gauges(c, now, most, most_due))
+
+    async def sizes(self) -> dict[str, int]:
+        return {row["name"]: row["bytes"] for row in await self._store.fetch(_SQL["sizes"], TABLES)}
 
 
 async def _find(fetch: Fetch, uid: UserNumber | None, run_id: RunId) -> RunView | None:

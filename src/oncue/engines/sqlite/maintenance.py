@@ -18,7 +18,7 @@ from oncue.domain.instants import Duration, Instant
 from oncue.domain.job import JobStatus, decode_spec, definition_of
 from oncue.engines.bites import BITE, Walk, all_of, in_bites
 from oncue.engines.letters import letters_dropped
-from oncue.engines.port import ROLLED_UP_AT_ONCE
+from oncue.engines.port import MEMBERS_STAY, ROLLED_UP_AT_ONCE
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import idempotency, meters, rows
 from oncue.engines.sqlite.classes import let_go
@@ -52,6 +52,14 @@ class SqliteMaintenance:
         [(at,)] = await self._store.write(lambda db: fetch(db, _SQL["tended"], (now, step)))
         return Instant(at)
 
+    async def take_turn(self, name: str, now: Instant, every: Duration) -> bytes | None:
+        found = await self._store.write(lambda db: first(db, _SQL["take_turn"], (name, now, every)))
+        return None if found is None else bytes(found[0])
+
+    async def finish_turn(self, name: str, taken: bytes, position: bytes) -> bool:
+        found = await self._store.write(lambda db: first(db, _SQL["finish_turn"], (name, taken, position)))
+        return found is not None
+
     async def maintain(self, now: Instant, keep: Duration) -> int:
         """Do all parts. A walk over rows that mostly history refers to starts only after a drop."""
         cutoff = Instant(now - keep)
@@ -71,6 +79,7 @@ class SqliteMaintenance:
             partial(self._walk, self._quotas, BEFORE_ALL, _forget_quotas),
             partial(self._walk, self._meters, BEFORE_ALL, partial(meters.forget_empty, now)),
             partial(self._forget_classes, now),
+            partial(self._forget_members, now),
         )
         await all_of(parts)
         return self._dropped
@@ -133,6 +142,10 @@ class SqliteMaintenance:
 
     async def _forget_classes(self, now: Instant) -> None:
         await self._classes.go(NO_CLASS, lambda after: self._store.write(partial(let_go, after=after, now=now)))
+
+    async def _forget_members(self, now: Instant) -> None:
+        old = (now - MEMBERS_STAY,)
+        await self._store.write(lambda db: fetch(db, "delete from members where beat_at < ?", old))
 
 
 def _oldest(cutoff: Instant) -> bytes:
