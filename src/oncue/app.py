@@ -97,7 +97,7 @@ async def up(settings: Settings, ready: Ready) -> int:
         async with (
             worker_started(clock, of_worker) as first,
             store(pooled(settings, SCHEDULER_POOL), clock, exposed.numbers) as engine,
-            membership(engine, clock, "up", exposed),
+            membership(engine, clock, "up", exposed.numbers),
         ):
             tell_build("up", engine, exposed)
             supervisor = WorkerSupervisor(engine, clock, of_worker, first, exposed)
@@ -108,7 +108,7 @@ async def up(settings: Settings, ready: Ready) -> int:
                 opened(settings, clock, exposed.numbers) as of_api,
                 scheduling(engine, clock, settings, exposed) as planning,
                 serving_at(listener, of_api, clock, settings, exposed) as (at, complete),
-                metrics_at(metrics_listener, of_api, clock, settings, exposed) as checks,
+                metrics_at(metrics_listener, of_api, clock, settings, exposed, cluster=True) as checks,
             ):
                 checks += [started(complete), writing(of_api, clock), planned(planning, clock), working(supervisor)]
                 await first_of(supervisor.working.wait(), supervised)
@@ -129,9 +129,9 @@ async def api(settings: Settings, ready: Ready) -> int:
         async with (
             store(settings, clock, exposed.numbers) as engine,
             timekeeping(engine, clock, exposed),
-            membership(engine, clock, "api", exposed),
+            membership(engine, clock, "api", exposed.numbers),
             serving_at(listener, engine, clock, settings, exposed) as (at, complete),
-            metrics_at(metrics_listener, engine, clock, settings, exposed) as checks,
+            metrics_at(metrics_listener, engine, clock, settings, exposed, cluster=True) as checks,
         ):
             tell_build("api", engine, exposed)
             checks += [started(complete), writing(engine, clock)]
@@ -150,7 +150,7 @@ async def scheduler(settings: Settings) -> int:
     with take_metrics_address(settings) as metrics_listener:
         async with (
             store(pooled(settings, SCHEDULER_POOL), clock, exposed.numbers) as engine,
-            membership(engine, clock, "scheduler", exposed),
+            membership(engine, clock, "scheduler", exposed.numbers),
             scheduling(engine, clock, settings, exposed) as planning,
             metrics_at(metrics_listener, engine, clock, settings, exposed) as checks,
         ):
@@ -170,7 +170,7 @@ async def worker(settings: Settings) -> int:
         async with (
             store(pooled(settings, SUPERVISOR_POOL), clock, exposed.numbers) as engine,
             timekeeping(engine, clock, exposed),
-            membership(engine, clock, "worker", exposed),
+            membership(engine, clock, "worker", exposed.numbers),
             metrics_at(metrics_listener, engine, clock, settings, exposed) as checks,
         ):
             tell_build("worker", engine, exposed)
@@ -235,11 +235,11 @@ def timekeeping(engine: Engine, clock: SystemClock, exposed: Exposed) -> Abstrac
 
 
 @asynccontextmanager
-async def membership(engine: Engine, clock: SystemClock, role: str, exposed: Exposed) -> AsyncIterator[None]:
+async def membership(engine: Engine, clock: SystemClock, role: str, numbers: Numbers = SILENT) -> AsyncIterator[None]:
     """Be a member during the block, and none after it."""
     service = Membership(engine, clock, role)
     try:
-        async with looping(clock, Loop(service, clock, exposed.numbers)):
+        async with looping(clock, Loop(service, clock, numbers)):
             yield
     finally:
         await service.leave()

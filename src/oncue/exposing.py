@@ -43,16 +43,22 @@ def tell_build(role: str, engine: Engine, exposed: Exposed) -> None:
 
 @asynccontextmanager
 async def metrics_at(
-    listener: socket.socket | None, engine: Engine, clock: SystemClock, settings: Settings, exposed: Exposed
+    listener: socket.socket | None,
+    engine: Engine,
+    clock: SystemClock,
+    settings: Settings,
+    exposed: Exposed,
+    *,
+    cluster: bool = False,
 ) -> AsyncIterator[list[Check]]:
     """Serve metrics on their own port during the block, if they have one; yields where to add what `/readyz` checks."""
     checks: list[Check] = []
     if listener is None:
         yield checks
         return
-    from oncue.api.serving import serving_metrics  # only here: it is a web server
+    from oncue.api.metrics_port import serving_metrics  # only here: it is a web server
 
-    async with serving_metrics(listener, exposed, engine, clock, settings, checks) as address:
+    async with serving_metrics(listener, exposed, engine, clock, settings, checks, cluster=cluster) as address:
         log.info("metrics are served", address=f"{address}/metrics")
         yield checks
 

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from oncue.api.audit import WRITTEN_AFTER_A_FAILURE, WRITTEN_WITHIN, AuditLog, audit_entry
+from oncue.api.cluster_metrics import ClusterMetrics
 from oncue.api.http.answers import Answer, Refused, problem, problem_of
 from oncue.api.http.auth import Caller, check_role
 from oncue.api.http.connection import known
@@ -23,7 +24,7 @@ from oncue.api.http.reading import as_uuid, refuse_parameters, refuse_undecodabl
 from oncue.api.http.store_watchdog import WatchedCall
 from oncue.api.metrics import Metrics, MetricsAccess
 from oncue.api.openapi import ITSELF
-from oncue.api.routes import METRICS, OPEN_ROUTES, ROUTES, Change, OpenCall, Route
+from oncue.api.routes import OPEN_ROUTES, ROUTES, Change, OpenCall, Route
 from oncue.api.shared.context import Api
 from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome
 from oncue.clock import Clock
@@ -62,7 +63,9 @@ class Application:
             by_path[path]["GET"] = _open(self.api, call)
         if self.api.serves_metrics:
             access = MetricsAccess(self.api.keyring, self.api.watchdog, read_token(settings))
-            by_path[METRICS.path]["GET"] = _unguarded(Metrics(exposed, access).process)
+            of_cluster = ClusterMetrics(engine, clock, settings.keep_history)
+            for path, text in Metrics(exposed, access, of_cluster).calls.items():
+                by_path[path]["GET"] = _unguarded(text)
         for serves in by_path.values():
             if "GET" in serves:
                 serves["HEAD"] = serves["GET"]

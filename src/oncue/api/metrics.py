@@ -1,4 +1,4 @@
-"""`GET /metrics`: what this process counts, for those who may know.
+"""`GET /metrics` and `GET /metrics/cluster`: what this process counts, and what the database tells of all.
 
 A client sends the metrics token, which needs no database, or an admin key.
 """
@@ -6,11 +6,13 @@ A client sends the metrics token, which needs no database, or an admin key.
 from __future__ import annotations
 
 import hmac
+from collections.abc import Awaitable, Callable
 from hashlib import sha256
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from oncue.api.cluster_metrics import ClusterMetrics
 from oncue.api.http.answers import Answer
 from oncue.api.http.auth import Keyring, bearer, check_role
 from oncue.api.http.connection import known
@@ -22,6 +24,10 @@ from oncue.metrics.exposed import Exposed
 from oncue.metrics.exposition import CONTENT_TYPE
 from oncue.metrics.token import read_token
 from oncue.settings import Settings
+
+PROCESS, CLUSTER = "/metrics", "/metrics/cluster"
+
+Call = Callable[[Request], Awaitable[Response]]
 
 TRUSTED_FOR = Duration(5 * MINUTE)  # how long an admin key is accepted without the database, for /metrics only
 
@@ -55,13 +61,22 @@ class MetricsAccess:
 class Metrics:
     """The calls."""
 
-    def __init__(self, exposed: Exposed, access: MetricsAccess) -> None:
+    def __init__(self, exposed: Exposed, access: MetricsAccess, of_cluster: ClusterMetrics | None = None) -> None:
         self._exposed = exposed
         self._access = access
+        self._of_cluster = of_cluster
+        self.calls: dict[str, Call] = {PROCESS: self.process}
+        if of_cluster is not None:
+            self.calls[CLUSTER] = self.cluster
 
     async def process(self, request: Request) -> Response:
         await self._access.check(request, TRUSTED_FOR)
         return Answer(self._exposed.text(), media_type=CONTENT_TYPE)
+
+    async def cluster(self, request: Request) -> Response:
+        assert self._of_cluster is not None
+        await self._access.check(request, Duration(0))
+        return Answer(await self._of_cluster.text(), media_type=CONTENT_TYPE)
 
 
 def metrics_access(engine: Engine, clock: Clock, settings: Settings) -> MetricsAccess:

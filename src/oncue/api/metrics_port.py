@@ -1,19 +1,26 @@
-"""Metrics and health on a port of their own, for every role: the same server as the API's, with three calls."""
+"""Metrics and health on a port of their own, for every role: the same server as the API's, with few calls."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from oncue.api.cluster_metrics import ClusterMetrics
 from oncue.api.http.answers import AGAIN_SOON, Refused, answer, problem, problem_of
-from oncue.api.metrics import Metrics
+from oncue.api.http.server import listening
+from oncue.api.metrics import Metrics, metrics_access
 from oncue.clock import Clock
 from oncue.domain.instants import SECOND, Duration
+from oncue.engines.port import Engine
+from oncue.metrics.exposed import Exposed
 from oncue.metrics.tick import Tick
+from oncue.settings import Settings
 
 LATE = Duration(10 * SECOND)  # an event loop that has not turned for so long is blocked
 
@@ -27,7 +34,7 @@ class MetricsApplication:
         self._tick = tick
         self._clock = clock
         self._checks = checks
-        self._calls = {"/metrics": metrics.process, "/healthz": self._alive, "/readyz": self._ready}
+        self._calls = {**metrics.calls, "/healthz": self._alive, "/readyz": self._ready}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self._answer(Request(scope, receive))
@@ -56,3 +63,21 @@ class MetricsApplication:
             if (wrong := await check()) is not None:
                 raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, wrong, AGAIN_SOON)
         return answer({"status": "ok"})
+
+
+@asynccontextmanager
+async def serving_metrics(
+    door: socket.socket,
+    exposed: Exposed,
+    engine: Engine,
+    clock: Clock,
+    settings: Settings,
+    checks: Sequence[Check],
+    *,
+    cluster: bool,
+) -> AsyncIterator[str]:
+    """Serve metrics and health inside the block; yields the address. `cluster`: also those of the whole cluster."""
+    of_cluster = ClusterMetrics(engine, clock, settings.keep_history) if cluster else None
+    metrics = Metrics(exposed, metrics_access(engine, clock, settings), of_cluster)
+    async with listening(MetricsApplication(metrics, exposed.tick, clock, checks), door, clock) as address:
+        yield address

@@ -22,6 +22,7 @@ from oncue.api import (
     jobs,
     keys,
     listing,
+    metrics,
     occurrences,
     runs,
     schedules,
@@ -172,8 +173,10 @@ ROUTES = (
     Read("GET", "/stats", fleet.stats, "Get run counts by status, task and queue", gives={200: "Stats"}),
 )  # fmt: skip
 
-METRICS = TextRoute("/metrics", "Get the metrics of this process")
-TEXT_ROUTES = (METRICS,)
+TEXT_ROUTES = (
+    TextRoute(metrics.PROCESS, "Get the metrics of this process"),
+    TextRoute(metrics.CLUSTER, "Get the metrics of the whole cluster"),
+)
 
 OPEN_ROUTES = (
     OpenRoute("/healthz", health.alive, "Check that this process is alive"),
