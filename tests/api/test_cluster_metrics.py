@@ -120,9 +120,9 @@ async def test_without_the_database_it_says_so_and_nothing_else(
             await asyncio.Event().wait()
         raise StoreUnavailable("no answer")
 
-    monkeypatch.setattr(cluster_metrics, "READ_WITHIN", 0.05)
     async with calling(Application(desk.store.engine, desk.store.clock, settings)) as client:
         with monkeypatch.context() as patch:
+            patch.setattr(cluster_metrics, "READ_WITHIN", 0.05)
             patch.setattr(desk.store.history, "gauges", away)
             answer = await get(client, TOKEN, "/metrics/cluster")
             assert (answer.status_code, lines(answer.text)) == (200, {"up[]": 0})
