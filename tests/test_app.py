@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from oncue.app import looping
 from oncue.clock import SystemClock
 from oncue.domain.instants import SECOND, Duration
+from oncue.parts import looping
 from oncue.services.loop import Loop
 
 LIMITS = (

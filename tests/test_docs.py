@@ -22,11 +22,15 @@ from oncue.domain.planning import DueJob, Plan, plan
 from oncue.domain.policy import CatchUp
 from oncue.domain.run import MOVES, Status
 from oncue.domain.schedule import Asked, describe_schedule, parse_schedule
+from oncue.metrics.cluster_table import CLUSTER_METRICS
+from oncue.metrics.metric import Metric
+from oncue.metrics.table import METRICS
 from oncue.testing.clock import FakeClock
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
 SCHEDULES = ROOT / "docs" / "schedules.md"
+METRICS_PAGE = ROOT / "docs" / "metrics.md"
 STATES = ROOT / "docs" / "states.md"
 NOW = parse_instant("2026-11-15T00:00:00Z")
 
@@ -88,6 +92,18 @@ def test_links_within_a_page_lead_to_a_heading() -> None:
             for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE)
         }
         assert set(re.findall(r"\]\(#([^)\s]+)\)", text)) <= headings, page
+
+
+def test_the_table_of_metrics_is_the_one_that_is_declared() -> None:
+    of_process = [[shown(one), one.kind, one.role, one.help] for one in METRICS]
+    of_cluster = [[shown(one), one.kind, one.help] for one in CLUSTER_METRICS]
+
+    assert table(METRICS_PAGE, "name", "type", "role", "meaning") == of_process
+    assert table(METRICS_PAGE, "name", "type", "meaning") == of_cluster
+
+
+def shown(metric: Metric) -> str:
+    return f"{metric.name}{{{', '.join(metric.labels)}}}" if metric.labels else metric.name
 
 
 class TestSchedules:

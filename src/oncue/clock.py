@@ -126,6 +126,10 @@ class SystemClock:
     def monotonic(self) -> Instant:
         return Instant(_count() // 1_000)
 
+    def ahead(self) -> Duration:
+        """Return this machine's own time minus the store's."""
+        return Duration(time.time_ns() // 1_000 - self.now())
+
     def follow(self, store_now: Instant, asked_at: Instant, answered_at: Instant) -> Duration | None:
         self._offset.learn(store_now, asked_at, answered_at)
         return self._offset.doubted

@@ -96,6 +96,23 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     trace_baggage: tuple[str, ...] = ()
     """Keys of W3C baggage that a job keeps of the request that defined it, and passes on."""
 
+    # -------------------------------------------------------------------------------------------------------- metrics
+
+    metrics_port: int = 0
+    """A port of their own for metrics and health, in every role; 0: the API serves its metrics itself, others none."""
+
+    metrics_host: str = "127.0.0.1"
+    """The address the metrics port listens on."""
+
+    metrics_token_file: str = ""
+    """The file with the token that lets a client read metrics; without it only admin keys do."""
+
+    metrics_open: bool = False
+    """Whether every client of the metrics port may read them."""
+
+    counting: bool = True
+    """Whether a process counts at all; off only in benchmarks, to measure what counting costs."""
+
     # ------------------------------------------------------------------------------------------------------- a worker
 
     tasks: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ from tests.api.conftest import TASKS, add_key
 
 from oncue.api.application import Application
 from oncue.api.http.connection import most_connections
-from oncue.api.serving import Server
+from oncue.api.http.server import Server
 from oncue.domain.instants import HOUR, Duration
 from oncue.domain.keys import key_hash
 from oncue.engines.port import Role

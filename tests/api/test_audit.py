@@ -11,7 +11,8 @@ from tests.api.conftest import Desk
 from tests.test_docs import ROOT, table
 
 from oncue.api import application
-from oncue.api.serving import serving, take_address
+from oncue.api.http.address import take_address
+from oncue.api.serving import serving
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import SECOND, rfc3339
 from oncue.domain.keys import key_hash

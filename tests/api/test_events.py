@@ -11,7 +11,8 @@ from tests.api.conftest import Desk
 from tests.api.streams import Event, Stream, streaming
 
 from oncue.api import events
-from oncue.api.serving import serving, take_address
+from oncue.api.http.address import take_address
+from oncue.api.serving import serving
 from oncue.api.shared import watching
 from oncue.api.shared.outcome import Changed
 from oncue.api.shared.outcome import Changes as ApiChanges

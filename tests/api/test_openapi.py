@@ -15,6 +15,7 @@ from tests.api.listening import KEY, House, listening
 import oncue
 from oncue.api.application import CALLS, OPEN_CALLS
 from oncue.api.openapi import document
+from oncue.api.routes import TEXT_ROUTES
 from oncue.domain.fields import object_schema
 from oncue.shapes.jobs import JobFields
 from oncue.testing.conformance.store import EmptyStore
@@ -69,7 +70,13 @@ def test_it_is_valid() -> None:
 def test_it_tells_of_every_call_and_of_nothing_else() -> None:
     told = {(method, path) for method, path, _ in operations()}
 
-    assert told == CALLS.keys() | {("GET", path) for path in OPEN_CALLS}
+    assert told == CALLS.keys() | {("GET", path) for path in (*OPEN_CALLS, *(route.path for route in TEXT_ROUTES))}
+
+
+def test_it_does_not_tell_of_metrics_that_have_a_port_of_their_own() -> None:
+    elsewhere = msgspec.json.decode(document(metrics=False))["paths"]
+
+    assert described()["paths"].keys() - elsewhere.keys() == {route.path for route in TEXT_ROUTES}
 
 
 def test_every_call_has_a_name_of_its_own_and_says_what_it_answers() -> None:

@@ -42,6 +42,15 @@ def test_lengths_of_time_are_read() -> None:
         (["api", "--engine", "mysql://x"], "--engine: 'mysql' is not a supported engine"),
         (["up", "--host", "256.0.0.1"], "--host: cannot listen on 256.0.0.1"),
         (["api", "--http-allow", "everything"], "--http-allow: "),
+        *(
+            (
+                [role, "--metrics-port", "19", "--metrics-host", "0.0.0.0"],
+                "--metrics-host: 0.0.0.0 is reachable from other machines; set --metrics-token-file, or",
+            )
+            for role in ("api", "scheduler", "up", "worker")
+        ),
+        (["worker", "--metrics-token-file", "/nowhere"], "--metrics-token-file: cannot read '/nowhere'"),
+        (["scheduler", "--metrics-open"], "--metrics-open: needs --metrics-port"),
     ],
 )
 def test_bad_options_are_refused_by_name(arguments: list[str], said: str, tmp_path: Path) -> None:

@@ -3,10 +3,10 @@
 import asyncio
 
 from oncue import __version__
-from oncue.app import membership
 from oncue.clock import SystemClock
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
+from oncue.parts import membership
 from oncue.services.membership import BEAT_INTERVAL, Membership
 from oncue.testing.conformance import Store
 

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oncue import app
+from oncue import parts
 from oncue.clock import SystemClock
 from oncue.domain.ids import RunId
 from oncue.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, Duration, Instant
 from oncue.domain.job import Rate
 from oncue.engines.port import Hint, Topic
+from oncue.metrics.exposed import Exposed
 from oncue.services import rate_limiter
 from oncue.services.loop import Loop
 from oncue.services.rate_limiter import AHEAD, LONGEST, MIN_PAUSE, Nudge, RateLimiter
@@ -273,7 +274,8 @@ async def test_a_run_that_is_due_now_is_granted_its_start_on_the_hint(
     monkeypatch.setattr("oncue.services.loop.LONGEST_WAIT", Duration(HOUR))
     clock = SystemClock()
     store.clock = clock  # type: ignore[assignment]  # real time, as a scheduler has it
-    async with asyncio.timeout(10), app.scheduling(store.engine, clock, Settings()):
+    exposed = Exposed(clock)
+    async with asyncio.timeout(10), parts.scheduling(store.engine, clock, Settings(), exposed):
         while await passes.get() or not passes.empty():
             pass
         await rested()

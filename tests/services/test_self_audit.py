@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
+from oncue.domain import audit_progress
+from oncue.domain.audit_progress import TURN, read_progress
 from oncue.domain.ids import occurrence_id
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration
 from oncue.domain.policy import CatchUp
 from oncue.domain.self_audit import Check
 from oncue.engines.port import Finding
-from oncue.services import self_audit
-from oncue.services.self_audit import EVERY, SECOND_LOOK, TURN, SelfAudit, read_progress
+from oncue.services.self_audit import EVERY, SECOND_LOOK, SelfAudit
 from oncue.testing.conformance.store import Store
 
 LEASE = Duration(15 * SECOND)
@@ -202,8 +203,8 @@ async def test_what_was_only_under_way_is_no_finding(store: Store, engine_name: 
 async def test_many_jobs_are_walked_in_pages_and_each_pass_begins_anew(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(self_audit, "SMALLEST_PAGE", 2)
-    monkeypatch.setattr(self_audit, "LARGEST_PAGE", 2)
+    monkeypatch.setattr(audit_progress, "SMALLEST_PAGE", 2)
+    monkeypatch.setattr(audit_progress, "LARGEST_PAGE", 2)
     for _ in range(5):
         await store.recurring(every=DAY)
     audits = [SelfAudit(store.engine, store.clock, LEASE) for _ in range(2)]  # any process does the next step
@@ -217,7 +218,7 @@ async def test_many_jobs_are_walked_in_pages_and_each_pass_begins_anew(
 
 
 def test_a_position_that_cannot_be_read_begins_anew() -> None:
-    assert read_progress(b"").page == read_progress(b"\xff").page == self_audit.SMALLEST_PAGE
+    assert read_progress(b"").page == read_progress(b"\xff").page == audit_progress.SMALLEST_PAGE
 
 
 def key(identifier: Any, engine_name: str) -> str:

@@ -12,6 +12,7 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.placement import Offer, Resources
 from oncue.domain.run import RunView
 from oncue.executors.functions import LoopExecutor
+from oncue.metrics.numbers import SILENT, Numbers
 from oncue.services.attempts import ActiveAttempt, Execution, Stop
 from oncue.services.worker_loops import WorkerLoops, places
 from oncue.settings import Settings
@@ -107,7 +108,9 @@ class StagedCrew(WorkerLoops):
                 await asyncio.sleep(0)
 
 
-async def crew_on(store: Store, stage: Stage, worker_id: WorkerId | None = None, **settings: Any) -> StagedCrew:
+async def crew_on(
+    store: Store, stage: Stage, worker_id: WorkerId | None = None, numbers: Numbers = SILENT, **settings: Any
+) -> StagedCrew:
     settings = {"concurrency": 3, "threads": 1, "processes": 1, "reserved_for_high": 0.0} | settings
     given = Settings(**settings)
     offer = replace(OFFER, slots={task.name: places(given)[task.takes] for task in stage.tasks})
@@ -117,6 +120,7 @@ async def crew_on(store: Store, stage: Stage, worker_id: WorkerId | None = None,
         Execution(stage.tasks, executors, LoopExecutor(1_000), given.stop_grace),
         chance=Random(1),
         linger=Duration(0),
+        numbers=numbers,
     )
     crew.stage = stage
     return crew

@@ -256,6 +256,8 @@ class Counted:
 
     def begun(self) -> None: ...
 
+    def started(self, runs: object, now: object) -> None: ...
+
     def ended(self, end: End) -> None:
         self.ends += 1
 

@@ -41,7 +41,9 @@ async def traced(empty_store: EmptyStore, request: pytest.FixtureRequest) -> Asy
     async with desk_on(empty_store) as desk:
         spans = Spans(desk.store.clock, 0.0)
         tracing = spans.tracing if request.param else None
-        desk.app = Application(desk.store.engine, desk.store.clock, Settings(trace_baggage=("tenant",)), tracing)
+        desk.app = Application(
+            desk.store.engine, desk.store.clock, Settings(trace_baggage=("tenant",)), tracing=tracing
+        )
         desk.client._transport.app = desk.app  # type: ignore[attr-defined]
         yield TracedDesk(desk, spans)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 from itertools import zip_longest
 from typing import Any
@@ -14,21 +15,29 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from oncue.api.audit import WRITTEN_AFTER_A_FAILURE, WRITTEN_WITHIN, AuditLog, audit_entry
+from oncue.api.cluster_metrics import ClusterMetrics
 from oncue.api.http.access_log import KEY_ID, ROUTE
-from oncue.api.http.answers import Refused, problem, problem_of
+from oncue.api.http.answers import Answer, Refused, problem, problem_of
 from oncue.api.http.auth import Caller, check_role
 from oncue.api.http.connection import known
 from oncue.api.http.limits import ApiRequest, RateLimit, Share, Shares
 from oncue.api.http.reading import as_uuid, refuse_parameters, refuse_undecodable
 from oncue.api.http.store_watchdog import WatchedCall
 from oncue.api.http.tracing import Serve, traced
+from oncue.api.metrics import Metrics, MetricsAccess
 from oncue.api.openapi import ITSELF
 from oncue.api.routes import OPEN_ROUTES, ROUTES, Change, OpenCall, Route
 from oncue.api.shared.context import Api
 from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome
 from oncue.clock import Clock
+from oncue.domain.errors import QuotaExceeded
 from oncue.domain.ids import JobId
+from oncue.domain.instants import Instant
 from oncue.engines.port import AuditEntry, Engine
+from oncue.metrics.exposed import Exposed
+from oncue.metrics.metric import OTHER, Roles
+from oncue.metrics.table import HTTP_REQUESTS, HTTP_SECONDS, REFUSED
+from oncue.metrics.token import read_token
 from oncue.settings import Settings
 from oncue.tracing.port import Tracing
 
@@ -42,8 +51,18 @@ class Application:
     Most requests have a path without parameters, which is looked up; the other patterns are tried one after the other.
     """
 
-    def __init__(self, engine: Engine, clock: Clock, settings: Settings, tracing: Tracing | None = None) -> None:
-        self.api = Api(engine, clock, settings)
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        settings: Settings,
+        exposed: Exposed | None = None,
+        tracing: Tracing | None = None,
+    ) -> None:
+        exposed = exposed or Exposed(clock, Roles.API)
+        self.api = Api(engine, clock, settings, exposed.numbers)
+        self._clock = clock
+        self._numbers = exposed.numbers
         guard = Guard(self.api, settings)
         by_path: dict[str, dict[str, Serve]] = defaultdict(dict)
         for (method, path), route in CALLS.items():
@@ -52,26 +71,41 @@ class Application:
                 serve = traced(serve, method, path, tracing, settings.trace_baggage)
             by_path[path][method] = serve
         for path, call in OPEN_CALLS.items():
-            by_path[path]["GET"] = _open(self.api, path, call)
+            by_path[path]["GET"] = _unguarded(path, partial(call, self.api))
+        if self.api.serves_metrics:
+            access = MetricsAccess(self.api.keyring, self.api.watchdog, read_token(settings))
+            of_cluster = ClusterMetrics(engine, clock, settings.keep_history)
+            for path, text in Metrics(exposed, access, of_cluster).calls.items():
+                by_path[path]["GET"] = _unguarded(path, text)
         for serves in by_path.values():
             if "GET" in serves:
                 serves["HEAD"] = serves["GET"]
-        self._plain = {path: serves for path, serves in by_path.items() if "{" not in path}
-        self._patterns = [(_pattern(path), serves) for path, serves in by_path.items() if "{" in path]
+        self._plain = {path: (path, serves) for path, serves in by_path.items() if "{" not in path}
+        self._patterns = [(_pattern(path), path, serves) for path, serves in by_path.items() if "{" in path]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        serves = self._plain.get(scope["path"]) or self._by_pattern(scope)
+        began = self._clock.monotonic()
+        route, serves = self._plain.get(scope["path"]) or self._by_pattern(scope)
         serve = serves.get(scope["method"])
         response = _no_such_call(scope, serves) if serve is None else await serve(ApiRequest(scope, receive))
-        await response(scope, receive, send)
+        try:
+            await response(scope, receive, send)
+        finally:
+            self._count(route, response, began)
 
-    def _by_pattern(self, scope: Scope) -> dict[str, Serve]:
+    def _by_pattern(self, scope: Scope) -> tuple[str, dict[str, Serve]]:
         """Find the routes whose pattern matches this path. Empty: nothing exists at this path."""
-        for pattern, serves in self._patterns:
+        for pattern, path, serves in self._patterns:
             if found := pattern.fullmatch(scope["path"]):
                 scope["path_params"] = found.groupdict()
-                return serves
-        return {}
+                return path, serves
+        return OTHER, {}
+
+    def _count(self, route: str, response: Response, began: Instant) -> None:
+        """Count an answer. How long an event stream was open says nothing about the API."""
+        self._numbers.add(HTTP_REQUESTS, route, str(int(response.status_code)))
+        if isinstance(response, Answer):
+            self._numbers.observe(HTTP_SECONDS, route, value=self._clock.monotonic() - began)
 
 
 def _no_such_call(scope: Scope, serves: Mapping[str, Serve]) -> Response:
@@ -143,6 +177,8 @@ class Guard:
     async def _failed(self, action: str | None, request: Request, caller: Caller | None, error: Exception) -> Response:
         """Audit a failed call. A refusal changed nothing. After a server error the line says: outcome unknown."""
         cut = error if isinstance(error, Interrupted) else Interrupted(error, (), Line())
+        if (why := _refused_for(cut.why)) is not None:
+            self._api.numbers.add(REFUSED, why)
         response = problem_of(cut.why, request)
         unknown = response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
         if caller is None or action is None or not (unknown or cut.changed):
@@ -179,11 +215,28 @@ def _supposed(action: str, request: Request, caller: Caller) -> Changed:
     return Changed(caller.uid, jobs=True) if job_id is None else Changed(caller.uid, JobId(job_id))
 
 
-def _open(api: Api, path: str, call: OpenCall) -> Serve:
+def _refused_for(error: Exception) -> str | None:
+    """Why a call was refused, as a label. None: not for who calls or how often."""
+    match error:
+        case QuotaExceeded():
+            return "quota"
+        case Refused(status=HTTPStatus.UNAUTHORIZED):
+            return "key"
+        case Refused(status=HTTPStatus.FORBIDDEN):
+            return "role"
+        case Refused(status=HTTPStatus.TOO_MANY_REQUESTS):
+            return "rate"
+        case _:
+            return None
+
+
+def _unguarded(path: str, call: Callable[[Request], Awaitable[Response]]) -> Serve:
+    """A call that checks its callers itself, or not at all."""
+
     async def serve(request: Request) -> Response:
         request.scope[ROUTE] = path
         try:
-            return await call(api, request)
+            return await call(request)
         except Exception as error:
             return problem_of(error, request)
 

@@ -36,6 +36,7 @@ from oncue.domain.plain_text import printable
 from oncue.domain.quota import exceeded
 from oncue.domain.trace import Trace
 from oncue.engines.port import Created, Creation, Hint, NewJob, Quota, Task, Topic, Usage
+from oncue.metrics.table import ACCEPTED
 
 CREATE = "job.create"  # its name in the audit log
 FAR_OFF = Duration(10 * SECOND)  # schedulers and workers poll sooner than this, without a hint
@@ -62,6 +63,7 @@ async def create(api: Api, request: Request, caller: Caller) -> Outcome:
         refuse_over_quota([new], [created])
     if created.outcome is Created.REPEATED:
         return unchanged(await _made_before(api, created.job_id, caller))
+    api.numbers.add(ACCEPTED, "single")
     if (hint := hint_of(new)).due is None or hint.due < now + FAR_OFF:
         await api.engine.signals.send([hint])
     headers = {"Location": f"/v1/jobs/{new.job.job_id}", "ETag": views.etag(new.job)}
@@ -95,6 +97,7 @@ async def batch(api: Api, request: Request, caller: Caller) -> Outcome:
         return unchanged(answer({"job_ids": [sequel(created[0].job_id, index) for index in range(len(created))]}))
     refuse_reused(*created)
     refuse_over_quota(news, created)
+    api.numbers.add(ACCEPTED, "batch", n=len(created))
     await api.engine.signals.send(_hints(news))
     made = answer({"job_ids": [one.job_id for one in created]}, HTTPStatus.CREATED)
     return outcome(made, (Changed(caller.uid, jobs=True),))

@@ -26,6 +26,7 @@ from oncue.domain.instants import Instant
 from oncue.domain.job import Job, JobStatus, Snapshot, Spec, definition_of
 from oncue.domain.schedule_fields import merged
 from oncue.engines.port import Created, Hint, Topic
+from oncue.metrics.table import ACCEPTED
 from oncue.shapes.jobs import READ_ONLY
 
 TOLD = ("next_run_at", "last_run")  # change on their own: a client sends back an earlier value
@@ -211,6 +212,7 @@ async def _made(api: Api, job: Job, caller: Caller, now: Instant) -> Outcome | N
     refuse_over_quota([new], [created])
     if created.outcome is not Created.NEW:
         return None
+    api.numbers.add(ACCEPTED, "apply")
     await api.engine.signals.send([hint_of(new)])
     headers = {"Location": f"/v1/jobs/{job.job_id}", "ETag": views.etag(job)}
     shown = answer(views.job(as_stored(new), caller.user_id, None), HTTPStatus.CREATED, headers)

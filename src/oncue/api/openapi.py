@@ -16,7 +16,7 @@ from starlette.responses import Response
 import oncue
 from oncue.api.http.answers import stored_json
 from oncue.api.http.auth import Caller
-from oncue.api.routes import OPEN_ROUTES, ROUTES, OpenRoute, Read, Route
+from oncue.api.routes import OPEN_ROUTES, ROUTES, TEXT_ROUTES, OpenRoute, Read, Route, TextRoute
 from oncue.api.schemas import components
 from oncue.api.shared.context import Api
 from oncue.api.shared.idempotency import LONGEST_KEY
@@ -59,19 +59,22 @@ VERBS = {"POST": "create", "PATCH": "edit", "PUT": "replace", "DELETE": "delete"
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
-    return stored_json(document())
+    return stored_json(document(api.serves_metrics))
 
 
 ITSELF = Read("GET", "/openapi.json", show, "This document", gives={200: "OpenApi"})
 
 
 @cache
-def document() -> bytes:
+def document(metrics: bool = True) -> bytes:
+    """The document; `metrics` have no place in it if they have a port of their own."""
     paths: dict[str, dict[str, Any]] = defaultdict(dict)
     for path, route in [*((f"/v1{route.path}", route) for route in ROUTES), (ITSELF.path, ITSELF)]:
         paths[path][route.method.lower()] = _operation(path, route)
     for open_route in OPEN_ROUTES:
         paths[open_route.path]["get"] = _open_operation(open_route)
+    for text_route in TEXT_ROUTES if metrics else ():
+        paths[text_route.path]["get"] = _text_operation(text_route)
     return msgspec.json.encode(
         {
             "openapi": "3.1.0",
@@ -132,6 +135,12 @@ def _open_operation(route: OpenRoute) -> dict[str, Any]:
         "security": [],
         "responses": answers,
     }
+
+
+def _text_operation(route: TextRoute) -> dict[str, Any]:
+    answers = {"200": _answer(200, "text/plain"), **{str(status): _refusal(status) for status in route.refuses}}
+    name = route.path.strip("/").replace("/", "_")
+    return {"operationId": name, "summary": route.summary, "tags": [_tag(route.path)], "responses": answers}
 
 
 def _parameters(route: Route) -> Iterator[dict[str, Any]]:

@@ -22,6 +22,7 @@ from oncue.api import (
     jobs,
     keys,
     listing,
+    metrics,
     occurrences,
     runs,
     scaling,
@@ -86,6 +87,14 @@ class OpenRoute(msgspec.Struct, frozen=True):
     call: OpenCall
     summary: str
     refuses: tuple[int, ...] = ()
+
+
+class TextRoute(msgspec.Struct, frozen=True):
+    """A call outside /v1 for monitoring: it takes the metrics token or an admin key, and answers with text."""
+
+    path: str
+    summary: str
+    refuses: tuple[int, ...] = (401, 403, 503)
 
 
 # What several calls share, by the name of the field.
@@ -166,6 +175,11 @@ ROUTES = (
          query=PAGING, gives={200: "FindingPage"}),
     Read("GET", "/stats", fleet.stats, "Get run counts by status, task and queue", gives={200: "Stats"}),
 )  # fmt: skip
+
+TEXT_ROUTES = (
+    TextRoute(metrics.PROCESS, "Get the metrics of this process"),
+    TextRoute(metrics.CLUSTER, "Get the metrics of the whole cluster"),
+)
 
 OPEN_ROUTES = (
     OpenRoute("/healthz", health.alive, "Check that this process is alive"),

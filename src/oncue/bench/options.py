@@ -21,6 +21,8 @@ class Options(msgspec.Struct, frozen=True):
     """Length of the soak."""
     workers: tuple[int, ...] = (1, 2, 4)
     """Workers in each round of `scale`."""
+    rounds: int = 9
+    """Of `counting`, each with and without."""
     recurring: tuple[int, ...] = (3_000, 10_000)
     """Jobs that run every second, in each round."""
     recurring_seconds: int = 10
@@ -39,6 +41,7 @@ QUICK = Options(
     spread_seconds=3,
     seconds=4,
     minutes=1,
+    rounds=1,
     recurring=(3_000,),
     recurring_seconds=3,
     idle_seconds=2,

@@ -9,6 +9,7 @@ from itertools import groupby
 import msgspec
 
 from oncue.bench import measures
+from oncue.bench.counting import counting
 from oncue.bench.creating import create
 from oncue.bench.filling import full, snapshot
 from oncue.bench.idling import idle
@@ -38,11 +39,12 @@ PARTS: dict[str, Part] = {
     "full": full,
     "scale": scale,
     "soak": soak,
+    "counting": counting,
 }
-BY_NAME_ONLY = ("soak",)
+BY_NAME_ONLY = ("soak", "counting")
 EVERY = tuple(name for name in PARTS if name not in BY_NAME_ONLY)
 USUAL = tuple(name for name in EVERY if name not in ("full", "scale"))
-PLACES: dict[str, Place] = {"scale": roles_apart, "soak": narrow_history}
+PLACES: dict[str, Place] = {"scale": roles_apart, "soak": narrow_history, "counting": roles_apart}
 """Of parts that do not share `oncue up` with the others. They are for PostgreSQL: one file is for one machine."""
 WARM_UP = 2_000  # runs
 

@@ -89,6 +89,11 @@ class Processes:
         self._ends.callback(process.end)
         return process
 
+    def stop(self, process: Process) -> None:
+        """Stop one of them before the others."""
+        self._all.remove(process)
+        process.end()
+
     def of(self, *roles: str) -> list[Process]:
         return [process for process in self._all if process.role in roles]
 

@@ -32,7 +32,7 @@ async def roles_apart(engine: str, _: Options) -> AsyncIterator[Stand]:
     with placed(engine) as (store, folder), Processes(store.url, folder) as processes:
         async with reached(store, processes, processes.start("api", "--port", "0"), folder) as stand:
             processes.start("scheduler")
-            await _staffed(stand, 1, lambda *_: None)
+            await staffed(stand, 1, lambda *_: None)
             yield stand
 
 
@@ -41,7 +41,7 @@ async def scale(stand: Stand, options: Options, step: Step) -> list[Row]:
     before: list[Spent] = []
     alone = 0.0
     for count in options.workers:
-        await _staffed(stand, count, step)
+        await staffed(stand, count, step)
         await drained(stand, WARM_UP * count, step)
         found = await drained(stand, options.runs, step, lambda: before.append(_spent(stand)))
         note = f"{count} workers" if count > 1 else "1 worker"
@@ -53,7 +53,7 @@ async def scale(stand: Stand, options: Options, step: Step) -> list[Row]:
     return rows
 
 
-async def _staffed(stand: Stand, count: int, step: Step) -> None:
+async def staffed(stand: Stand, count: int, step: Step) -> None:
     """Wait until this many workers are registered."""
     for _ in range(count - len(stand.processes.of("worker"))):
         stand.processes.start("worker", *WORK)

@@ -37,7 +37,8 @@ PART is any of
   full       drain, burst and spread with 5 million future and 10 million finished runs, and with none
   scale      drain with 1, 2 and 4 workers on one PostgreSQL, and where the processor time goes
   soak       10,000 a second for half an hour, history dropped as it ages: is it flat? (PostgreSQL)
-Without PART all but the last three run, which take long. --all adds full and scale; soak runs only by name.
+  counting   what metrics cost a worker: nine drains with and nine without them, in turn (PostgreSQL)
+Without PART all but the last four run, which take long. --all adds full and scale; soak and counting run only by name.
 
 \b
 Examples:
@@ -80,7 +81,7 @@ FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 @click.argument("parts", metavar="[PART]...", nargs=-1, callback=_known)
 @click.option("--only", type=click.Choice(["sqlite", "postgres"]), help="Measure one engine instead of both.")
 @click.option("--quick", is_flag=True, help="Measure less: both engines within two minutes.")
-@click.option("--all", "every", is_flag=True, help="Measure all parts but `soak`.")
+@click.option("--all", "every", is_flag=True, help="Measure all parts but `soak` and `counting`.")
 @click.option("--runs", type=click.IntRange(1), metavar="N", help="Number of runs to drain. [default: 100,000]")
 @click.option("--seconds", type=click.IntRange(1), metavar="N", help="Seconds of sustained load. [default: 30]")
 @click.option("--minutes", type=FiniteRange(0.5, 100_000), metavar="N", help="Minutes of soak. [default: 30]")

@@ -245,6 +245,40 @@ GUARD = (
 )
 
 
+METRICS = (
+    click.option(
+        "--metrics-port",
+        type=click.IntRange(0, 65535),
+        default=DEFAULTS.metrics_port,
+        envvar="ONCUE_METRICS_PORT",
+        metavar="PORT",
+        help="Serve /metrics, /healthz and /readyz on this port. [default: the API's own port, other roles none]",
+    ),
+    click.option(
+        "--metrics-host",
+        default=DEFAULTS.metrics_host,
+        envvar="ONCUE_METRICS_HOST",
+        show_default=True,
+        metavar="ADDRESS",
+        help="The address of the metrics port.",
+    ),
+    click.option(
+        "--metrics-token-file",
+        default=DEFAULTS.metrics_token_file,
+        envvar="ONCUE_METRICS_TOKEN_FILE",
+        metavar="FILE",
+        help="File with the token for /metrics. [default: admin keys only]",
+    ),
+    click.option(
+        "--metrics-open",
+        is_flag=True,
+        envvar="ONCUE_METRICS_OPEN",
+        help="Serve metrics on the metrics port to every client.",
+    ),
+    click.option("--counting/--no-counting", default=True, hidden=True),  # for benchmarks
+)
+
+
 def options(*groups: tuple[Callable[[F], F], ...]) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         for option in reversed([option for group in groups for option in group]):

@@ -26,6 +26,14 @@ class Capabilities(msgspec.Struct, frozen=True):
     exact_counters: bool = True  # counters change in the same write as the rows that they count
 
 
+class EngineState(msgspec.Struct, frozen=True):
+    """How an engine does in this process, for its metrics."""
+
+    pools: dict[str, tuple[int, int]] = {}  # of connections, by name: how many are open, and how many in use
+    hints_failed: int = 0  # that could not be sent, since the start
+    reconnected: int = 0  # how often a listener's connection broke, since the start
+
+
 class Page(msgspec.Struct, Generic[T], frozen=True):
     """Some rows and where to continue. A filtered page may be short, even empty, while `next` says there is more."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from random import Random
 from typing import Protocol, assert_never
@@ -122,6 +122,10 @@ class Observer(Protocol):
         """The first attempt is active."""
         ...
 
+    def started(self, runs: Sequence[Claimed], now: Instant) -> None: ...
+
+    def preempted(self) -> None: ...
+
     def ended(self, end: End) -> None: ...
 
     def not_understood(self, run: Claimed) -> None:
@@ -171,14 +175,14 @@ class Attempts:
 
         Exception: a run of a newer oncue that this version cannot read is left to other workers.
         """
-        monotonic = self._clock.monotonic()
+        now, monotonic = self._clock.now(), self._clock.monotonic()
         none_before = not self._active
-        for run in runs:
-            self._start(run, monotonic)
+        self._observer.started([run for run in runs if self._start(run, monotonic)], now)
         if none_before and self._active:
             self._observer.begun()
 
-    def _start(self, run: Claimed, monotonic: Instant) -> None:
+    def _start(self, run: Claimed, monotonic: Instant) -> bool:
+        """Return whether its attempt is active now."""
         reports = self._reporting.of(run)
         try:
             spec = understand_spec(run.spec)
@@ -187,20 +191,21 @@ class Attempts:
             work = Work(_info(run, spec, trace), task, run.payload, reports, spec.timeout, spec.resources)
         except msgspec.ValidationError:
             self._observer.not_understood(run)
-            return
+            return False
         except Exception as error:
             self._observer.ended(_unstartable(run, self._worker_id, self._clock.now(), error))
-            return
+            return False
         active = ActiveAttempt(run, spec, task.takes, reports, span)
         if not self.capacity.fits(active.kind, active.size, Priority.HIGH):
             self._observer.ended(run)  # its claim was in doubt for a while, and another run has its slot now
-            return
+            return False
         active.deadline = Instant(monotonic + spec.timeout)
         executor = self._execution.executor(task, run.losses)
         active.stoppable = self._execution.can_stop(executor)
         self._active[run.run_id] = active
         self.capacity.take(active.kind, active.size, run.uid)
         active.task = self._loop.create_task(self._attempt(active, executor, work))
+        return True
 
     def stop(self, run_id: RunId, why: Stop) -> None:
         """Tell an attempt to stop. A second reason does not replace the first, unless the first is a preemption.
@@ -350,6 +355,7 @@ class Attempts:
             case Stop.DRAINING:
                 return active.run
             case Stop.PREEMPTED:
+                self._observer.preempted()
                 return attempt.preempted(active.run, self._worker_id, active.started_at, now)
             case None:
                 itself = Failure(error_type="CancelledError", error="the task cancelled itself")

@@ -35,9 +35,9 @@ class Capacity:
         self._size = dict(places)
         self._free = dict(places)
         self._reserved = {kind: int(size * reserved) for kind, size in places.items()}
-        offered = resources.size_class()  # in the units that runs are counted in
-        self._cpu = offered.cpu_milli
-        self._memory = offered.memory_mb
+        self.offered = resources.size_class()  # in the units that runs are counted in
+        self._cpu = self.offered.cpu_milli
+        self._memory = self.offered.memory_mb
         self._held: dict[Isolation, dict[UserNumber, int]] = {kind: {} for kind in places}
         self._most_left = most_left
         self._much = max(1, most_left // 2)
@@ -60,6 +60,11 @@ class Capacity:
     def used(self) -> Mapping[Isolation, int]:
         """The slots of each kind that are taken."""
         return {kind: size - self._free[kind] for kind, size in self._size.items()}
+
+    @property
+    def requested(self) -> tuple[int, int]:
+        """The cpu, in thousandths, and the memory, in MB, that are taken."""
+        return self.offered.cpu_milli - self._cpu, self.offered.memory_mb - self._memory
 
     def how_many(self, kind: Isolation, size: Resources, priority: Priority) -> int:
         """How many runs of this size fit now. The last slots are reserved for high-priority runs.

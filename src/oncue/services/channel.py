@@ -12,6 +12,7 @@ from oncue.domain.ids import ClassId, WorkerId
 from oncue.domain.instants import Instant
 from oncue.domain.load import Load
 from oncue.domain.run import Claimed
+from oncue.metrics.numbers import Series
 from oncue.services.capacity import Left
 from oncue.settings import Settings
 
@@ -78,8 +79,14 @@ class Unstopped(msgspec.Struct, tag="unstopped", frozen=True):
     runs: tuple[Claimed, ...]
 
 
+class Counted(msgspec.Struct, tag="counted", frozen=True):
+    """From the worker, once a second and before it ends: all it has counted since its start, and its gauges."""
+
+    series: tuple[Series, ...]
+
+
 ToWorker = Start | Beaten | Drain
-FromWorker = Ready | Alive | Worn | Unusable | Unstopped
+FromWorker = Ready | Alive | Worn | Unusable | Unstopped | Counted
 Said = TypeVar("Said")
 
 

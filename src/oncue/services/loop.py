@@ -10,6 +10,8 @@ import structlog
 from oncue.clock import Clock, happens_within
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import SECOND, Duration, Instant
+from oncue.metrics.numbers import SILENT, Numbers
+from oncue.metrics.table import LAST_OK, PASSES
 
 LONGEST_WAIT = Duration(5 * SECOND)
 AFTER_AN_ERROR = Duration(SECOND)
@@ -29,12 +31,14 @@ class Service(Protocol):
 class Loop:
     """Runs a service. Waits are monotonic and capped: no clock step or lost wake-up makes a service sleep for good."""
 
-    def __init__(self, service: Service, clock: Clock) -> None:
+    def __init__(self, service: Service, clock: Clock, numbers: Numbers = SILENT) -> None:
         self._service = service
+        self._numbers = numbers
         self._clock = clock
         self._wanted = asyncio.Event()
         self._stopping = False
         self._away_since: Instant | None = None  # when the database was found unavailable, monotonic
+        self.ok_at: Instant | None = None  # by the monotonic clock: the last pass without an error
 
     @property
     def name(self) -> str:
@@ -68,10 +72,15 @@ class Loop:
                 log.warning(
                     "The database is unavailable; retrying", kind="store_away", service=self.name, why=str(away)
                 )
+            self._numbers.add(PASSES, self.name, "away")
             return OUTAGE_RETRY_DELAY
         except Exception:
             log.exception("A pass of a service failed; the next one follows", kind="pass_failed", service=self.name)
+            self._numbers.add(PASSES, self.name, "failed")
             return AFTER_AN_ERROR
+        self.ok_at = self._clock.monotonic()
+        self._numbers.add(PASSES, self.name, "ok")
+        self._numbers.set(LAST_OK, self.name, to=self._clock.now() / SECOND)
         if self._away_since is not None:
             seconds = round((self._clock.monotonic() - self._away_since) / SECOND, 1)
             log.info("The database is available again", kind="store_back", service=self.name, seconds=seconds)

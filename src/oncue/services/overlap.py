@@ -13,6 +13,8 @@ from oncue.domain.overlap import Displacement, HeldRun, Withdrawal, decide
 from oncue.engines.hints import after_stopping
 from oncue.engines.port import Engine
 from oncue.engines.refusals import Refusal, apart
+from oncue.metrics.numbers import SILENT, Numbers
+from oncue.metrics.table import WITHDRAWN
 
 # Held runs are read this much ahead, and at least this often: so each due instant is known before it comes.
 AHEAD = Duration(SECOND)
@@ -26,8 +28,9 @@ log = structlog.get_logger()
 class Overlap:
     name = "overlap"
 
-    def __init__(self, engine: Engine, clock: Clock) -> None:
+    def __init__(self, engine: Engine, clock: Clock, numbers: Numbers = SILENT) -> None:
         self._engine = engine
+        self._numbers = numbers
         self._clock = clock
         self._limit = MIN_HELD_READ
 
@@ -57,6 +60,8 @@ class Overlap:
                         run_id=str(some[0].run_id),
                         exc_info=answer.why,
                     )
+                else:
+                    self._numbers.add(WITHDRAWN, n=len(answer))
 
     async def _displace(self, going: RunId, now: Instant) -> None:
         """Cancel the active run. Repeating it is harmless, and notifies the worker again."""

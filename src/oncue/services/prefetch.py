@@ -20,6 +20,8 @@ from oncue.domain.placement import Offer, Priority, mismatch
 from oncue.domain.run import Peeked
 from oncue.engines.known_classes import KnownClasses
 from oncue.engines.port import Engine
+from oncue.metrics.numbers import SILENT, Numbers
+from oncue.metrics.table import FOUND
 from oncue.services.capacity import Capacity
 from oncue.services.choosing import Choice, ClassQueue, DueRun, Peers
 from oncue.services.fair_share import FairShare
@@ -41,8 +43,9 @@ log = structlog.get_logger()
 
 
 class Prefetch:
-    def __init__(self, engine: Engine, clock: Clock, tasks: Tasks, offer: Offer) -> None:
+    def __init__(self, engine: Engine, clock: Clock, tasks: Tasks, offer: Offer, numbers: Numbers = SILENT) -> None:
         self._engine = engine
+        self._numbers = numbers
         self._clock = clock
         self._kinds = {task.name: task.takes for task in tasks}
         self._classes = KnownClasses(engine.jobs, clock, lambda key: mismatch(key, offer) is None)
@@ -100,7 +103,7 @@ class Prefetch:
                 self._sweep_at = Instant(now + SWEEP)
             if asked < now + AHEAD:
                 await self._refresh(queues=asked == LONG_AGO)
-                await self._read(self._hungry(), asked, Instant(now + AHEAD))
+                await self._read("hint", self._hungry(), asked, Instant(now + AHEAD))
             self._rounds.one_more |= asked < now
             poll = now >= self._look_at
             if poll or self._behind(now):
@@ -158,7 +161,7 @@ class Prefetch:
     async def _sweep(self, now: Instant) -> None:
         """Read all due runs, and forget known ones not among them: they were claimed, cancelled or postponed."""
         class_queues = [class_queue for class_queue in self._class_queues.values() if class_queue.hungry]
-        short, found = await self._read(self._hungry(), LONG_AGO, now)
+        short, found = await self._read("sweep", self._hungry(), LONG_AGO, now)
         there = {run.run_id for run in found}
         for class_queue in class_queues:
             if class_queue.class_id not in short:
@@ -181,10 +184,10 @@ class Prefetch:
         behind = [class_queue for class_queue in apart.values() if class_queue.hungry]
         for seen in {min(class_queue.seen, until) for class_queue in behind}:
             class_queues = [class_queue for class_queue in behind if min(class_queue.seen, until) == seen]
-            short, _ = await self._read([class_queue.class_id for class_queue in class_queues], seen, until)
+            short, _ = await self._read("window", [one.class_id for one in class_queues], seen, until)
             for class_queue in class_queues:
                 class_queue.seen = short.get(class_queue.class_id, until)
-        short, _ = await self._read(self._but(set(apart)), min(self._seen, until), until)
+        short, _ = await self._read("window", self._but(set(apart)), min(self._seen, until), until)
         for class_queue in self._class_queues.values():
             if class_queue.class_id not in apart:
                 class_queue.seen = short.get(class_queue.class_id, until)
@@ -201,17 +204,17 @@ class Prefetch:
             self._rounds.stop()
             return
         found = await self._rounds.read(self._open, now)
-        self._remember(found)
+        self._remember(found, "turn")
         self._rounds.line_up([self._known[run.run_id] for run in found if run.run_id not in self._left_alone])
 
     async def _read(
-        self, classes: Sequence[ClassId], after: Instant, until: Instant
+        self, by: str, classes: Sequence[ClassId], after: Instant, until: Instant
     ) -> tuple[dict[ClassId, Instant], list[Peeked]]:
         """Read runs into memory. Return how far the classes were read that have more than the limit, and the runs."""
         if not classes:
             return {}, []
         found = await self._engine.running.peek(classes, after, until, LIMIT)
-        self._remember(found)
+        self._remember(found, by)
         counts = Counter(run.class_id for run in found)
         if max(counts.values(), default=0) < LIMIT:
             return {}, found
@@ -222,16 +225,17 @@ class Prefetch:
             class_queue.seen = min(class_queue.seen, at)  # whatever it was read for: the window continues from there
         return short, found
 
-    def _remember(self, found: Iterable[Peeked]) -> None:
-        known, left_alone = self._known, self._left_alone
+    def _remember(self, found: Iterable[Peeked], by: str) -> None:
+        known, left_alone, before = self._known, self._left_alone, len(self._known)
         for run in found:
             if run.run_id in left_alone:
                 continue
-            before = known.get(run.run_id)
-            if before is None or run.due != before.due:  # the latest read counts
+            same = known.get(run.run_id)
+            if same is None or run.due != same.due:  # the latest read counts
                 class_queue = self._class_queue(run.class_id)
                 new = known[run.run_id] = DueRun(run.run_id, run.uid, run.due, class_queue, next(self._order))
                 class_queue.runs.add(new)
+        self._numbers.add(FOUND, by, n=len(known) - before)
 
     def _forget_left_alone(self) -> None:
         """Forget ignored runs whose time is over: such a run may have been edited, or no other worker took it."""

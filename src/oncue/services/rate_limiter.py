@@ -10,6 +10,8 @@ from collections.abc import Callable
 from oncue.clock import Clock
 from oncue.domain.instants import MILLISECOND, MINUTE, SECOND, Duration, Instant
 from oncue.engines.port import Engine, Hint, Permitted, Topic
+from oncue.metrics.numbers import SILENT, Numbers
+from oncue.metrics.table import GRANTED
 
 BATCH = 500  # starts assigned in one pass
 # A start must be assigned when workers look for it, half a second ahead, and a pass may be slow. Not earlier: a run
@@ -24,8 +26,9 @@ MIN_PAUSE = Duration(20 * MILLISECOND)  # between two passes, however many hints
 class RateLimiter:
     name = "metering"
 
-    def __init__(self, engine: Engine, clock: Clock) -> None:
+    def __init__(self, engine: Engine, clock: Clock, numbers: Numbers = SILENT) -> None:
         self._engine = engine
+        self._numbers = numbers
         self._clock = clock
         self._recall_at = clock.monotonic()
         self._offset = 0  # from the monotonic clock to the store's time, the maximum since starts were last recalled
@@ -34,6 +37,7 @@ class RateLimiter:
         now = self._clock.now()
         await self._recall(now)
         granted = await self._engine.planning.permit(Instant(now + AHEAD), BATCH, now)
+        self._numbers.add(GRANTED, n=granted.runs)
         if granted.first_due is not None:
             await self._engine.signals.send([Hint(Topic.RUNS, due=granted.first_due)])
         return Duration(0) if granted.runs == BATCH else _until_next(granted, now)

@@ -13,6 +13,8 @@ from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.run import Claimed, Settlement, State
 from oncue.engines.port import Engine, Hint, Topic, Worker
+from oncue.metrics.numbers import SILENT, Numbers
+from oncue.metrics.table import REAPED_RUNS, REAPED_WORKERS
 from oncue.services.outcome_lines import OutcomeLines
 from oncue.services.supervisor import BEATS
 
@@ -37,8 +39,9 @@ class Reaper:
 
     name = "reaper"
 
-    def __init__(self, engine: Engine, clock: Clock) -> None:
+    def __init__(self, engine: Engine, clock: Clock, numbers: Numbers = SILENT) -> None:
         self._engine = engine
+        self._numbers = numbers
         self._clock = clock
         self._watched: dict[WorkerId, Watched] = {}
         self._looked_at: Instant | None = None  # by the monotonic clock
@@ -63,6 +66,7 @@ class Reaper:
             if asked_at - self._watched[worker_id].since > worker.lease
         }
         for worker_id in await self._engine.fleet.expire_workers(overdue) if overdue else ():
+            self._numbers.add(REAPED_WORKERS)
             _report(known[worker_id], asked_at - self._watched[worker_id].since)
 
     def _watch(self, workers: Iterable[Worker], now: Instant) -> None:
@@ -97,6 +101,7 @@ class Reaper:
 
         settled = await self._engine.running.recover_runs(BATCH, now, decide)
         self._lines.tell(decided.values(), except_for=settled.lost | settled.cancelled)
+        self._numbers.add(REAPED_RUNS, n=len(decided))
         return len(decided)
 
 

@@ -15,6 +15,8 @@ from oncue.domain.ids import WorkerId
 from oncue.domain.instants import SECOND, Duration
 from oncue.domain.run import Claimed
 from oncue.engines.port import Engine
+from oncue.metrics.numbers import SILENT, Numbers
+from oncue.metrics.table import RUN_LOG_BYTES, RUN_LOG_CUT
 
 FLUSH_INTERVAL = Duration(SECOND)
 PARTS = 1 << 16  # of one attempt's log; the next attempt's parts are numbered after them
@@ -111,8 +113,9 @@ class Reporting:
 
     name = "reporting"
 
-    def __init__(self, engine: Engine, clock: Clock, worker_id: WorkerId, cap: int) -> None:
+    def __init__(self, engine: Engine, clock: Clock, worker_id: WorkerId, cap: int, numbers: Numbers = SILENT) -> None:
         self.cap = cap
+        self._numbers = numbers
         self.cut = f"\n… the log was cut off at {cap} bytes\n".encode()
         self._engine = engine
         self._clock = clock
@@ -158,6 +161,9 @@ class Reporting:
 
     async def append(self, run: Claimed, number: int, text: bytes) -> None:
         await self._engine.history.append_log(run.run_id, number, text, self._clock.now())
+        self._numbers.add(RUN_LOG_BYTES, n=len(text))
+        if text.endswith(self.cut):
+            self._numbers.add(RUN_LOG_CUT)
 
     async def keep_progress(self, run: Claimed, progress: bytes) -> None:
         await self._engine.running.save(self._worker_id, run, progress=progress)

@@ -7,6 +7,8 @@ import structlog
 from oncue.clock import Clock
 from oncue.domain.instants import DAY, MINUTE, SECOND, Duration, Instant, rfc3339
 from oncue.engines.port import ROLLED_UP_AT_ONCE, Engine
+from oncue.metrics.numbers import SILENT, Numbers
+from oncue.metrics.table import PIECES_DROPPED
 from oncue.settings import Settings
 
 MAINTAIN_INTERVAL = Duration(10 * MINUTE)
@@ -35,8 +37,9 @@ class Retention:
 
     name = "retention"
 
-    def __init__(self, engine: Engine, clock: Clock, settings: Settings) -> None:
+    def __init__(self, engine: Engine, clock: Clock, settings: Settings, numbers: Numbers = SILENT) -> None:
         self._engine = engine
+        self._numbers = numbers
         self._clock = clock
         self._keep = settings.keep_history
         self._every = Duration(min(MAINTAIN_INTERVAL, max(ROLL_UP_INTERVAL, settings.history_width // 2)))
@@ -49,6 +52,7 @@ class Retention:
             dropped = await self._engine.maintenance.maintain(await self._by(), self._keep)
             if dropped:
                 log.info("Dropped old partitions of history", kind="piece_dropped", partitions=dropped)
+            self._numbers.add(PIECES_DROPPED, n=dropped)
             self._due = Instant(self._clock.monotonic() + self._every)
         return Duration(self._due - self._clock.monotonic())
 

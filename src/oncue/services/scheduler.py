@@ -22,6 +22,8 @@ from oncue.domain.job import Cursor
 from oncue.domain.planning import GRACE, DueJob, Plan, plan
 from oncue.domain.zones import PACKAGED, Rules
 from oncue.engines.port import Engine, Hint, Planned, Topic
+from oncue.metrics import table
+from oncue.metrics.numbers import SILENT, Numbers
 from oncue.tracing.port import Tracing
 
 BATCH = 500  # jobs planned, or runs ended, in one pass: a transaction of some dozen milliseconds
@@ -56,8 +58,16 @@ class Batch:
 class Scheduler:
     name = "scheduler"
 
-    def __init__(self, engine: Engine, clock: Clock, rules: Rules = PACKAGED, tracing: Tracing | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        rules: Rules = PACKAGED,
+        numbers: Numbers = SILENT,
+        tracing: Tracing | None = None,
+    ) -> None:
         self._engine = engine
+        self._numbers = numbers
         self._tracing = tracing
         self._clock = clock
         self._in_time = Batch()
@@ -73,8 +83,9 @@ class Scheduler:
         if planned.first_due is not None:
             await self._engine.signals.send([Hint(Topic.RUNS, due=planned.first_due)])
         expired = await self._engine.planning.expire(BATCH, now)
+        self._numbers.add(table.EXPIRED, n=len(expired))
         if expired:  # runs that waited behind them in a lane may start
-            log.warning("Runs expired: they had not started in time", kind="run_expired", runs=expired)
+            log.warning("Runs expired: they had not started in time", kind="run_expired", runs=len(expired))
             await self._engine.signals.send([Hint(Topic.RUNS)])
         return Duration(0) if len(expired) == BATCH else _until_next(planned, now)
 
@@ -115,7 +126,13 @@ class Scheduler:
                 job_id=str(job_id),
                 exc_info=wrong,
             )
-        return replace(planned, put_off=planned.put_off + len(unplannable))
+        return self._counted(replace(planned, put_off=planned.put_off + len(unplannable)))
+
+    def _counted(self, planned: Planned) -> Planned:
+        self._numbers.add(table.PLANNED, n=planned.runs)
+        self._numbers.add(table.PLANNED_LATE, n=planned.late)
+        self._numbers.add(table.PUT_OFF, n=planned.put_off)
+        return planned
 
     def _decide(
         self, now: Instant, decided: set[JobId], unplannable: dict[JobId, Exception]

@@ -17,6 +17,7 @@ import msgspec
 import structlog
 
 from oncue.clock import Clock
+from oncue.domain.audit_progress import TURN, Progress, read_progress
 from oncue.domain.ids import JobId, RunId, occurrence_id
 from oncue.domain.instants import HOUR, MILLISECOND, SECOND, Duration, Instant, rfc3339
 from oncue.domain.self_audit import (
@@ -31,13 +32,10 @@ from oncue.domain.self_audit import (
 )
 from oncue.engines.port import Engine, Finding
 
-TURN = "self-audit"
 EVERY = Duration(5 * SECOND)
 SECOND_LOOK = Duration(30 * SECOND)
 LOOK_INTERVAL = Duration(SECOND)  # how often this process tries to take a turn
 SUM_INTERVAL = Duration(HOUR)
-PASS_STEPS = 700  # so that a pass over all jobs takes about an hour
-SMALLEST_PAGE, LARGEST_PAGE = 500, 5_000  # jobs
 LOOKED_UP_AT_ONCE = 1_000  # runs
 MOST_SUSPECTS = 1_000
 BUSY_FOR = Duration(5 * MILLISECOND)  # then others have their turn in the event loop
@@ -60,29 +58,6 @@ class Suspect(msgspec.Struct, frozen=True):
 
     seen_at: Instant  # by the monotonic clock
     problem: Problem
-
-
-class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How far the audit has come, stored as the position of its turn."""
-
-    after: UUID | None = None  # the last job of the last step; None: a pass begins
-    jobs: int = 0  # in this pass so far
-    jobs_before: int = 0  # in the pass before
-    passed_at: Instant | None = None  # when a pass was complete
-    summed_at: Instant | None = None
-    checked: dict[str, int] = {}  # how many objects, by check, ever
-
-    @property
-    def page(self) -> int:
-        return min(max(self.jobs_before // PASS_STEPS, SMALLEST_PAGE), LARGEST_PAGE)
-
-
-def read_progress(position: bytes) -> Progress:
-    """Decode a position. One that cannot be read begins a new pass."""
-    try:
-        return msgspec.json.decode(position, type=Progress) if position else Progress()
-    except msgspec.DecodeError:
-        return Progress()
 
 
 class SelfAudit:

@@ -20,6 +20,7 @@ from oncue.services.changes import Changes
 from oncue.services.load_meter import LoadMeter
 from oncue.services.outcome_lines import OutcomeLines
 from oncue.services.prefetch import Prefetch
+from oncue.services.run_numbers import RunNumbers
 
 BATCH = 1_000  # runs in one transaction
 SMALL_BATCH = 50  # a smaller batch waits a moment for more
@@ -39,6 +40,7 @@ class Settling:
         clock: Clock,
         worker_id: WorkerId,
         prefetch: Prefetch,
+        counted: RunNumbers,
         load: LoadMeter,
         linger: Duration = LINGER,
     ) -> None:
@@ -46,6 +48,7 @@ class Settling:
         self._clock = clock
         self._worker_id = worker_id
         self._prefetch = prefetch
+        self._counted = counted
         self._load = load
         self._changes = Changes(engine.signals, clock)
         self._lines = OutcomeLines()
@@ -88,8 +91,10 @@ class Settling:
             del self._ended[: len(done)]
             if isinstance(answer, Refusal):
                 await self._settle_instead(done[0], answer.why)
+                answer = Settled()
             else:
                 self._say(done, answer)
+            self._counted.settled(done, answer)
             self._load.add(done)
             await self._tell(done)
             await self._changes.of(one.run.uid for one in done)
@@ -111,6 +116,7 @@ class Settling:
                 now = self._clock.now()
                 self._ended.append(attempt.given_up(runs[0], now, now, _unwritten(answer.why)))
                 continue
+            self._counted.handed_back(len(answer))
             await self._engine.signals.send([Hint(Topic.RUNS, due=min(run.due for run in runs))])
             await self._changes.of(run.uid for run in runs)
 

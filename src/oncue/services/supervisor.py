@@ -27,11 +27,15 @@ from oncue.domain.load import Load, show_load
 from oncue.domain.run import Claimed
 from oncue.engines.port import Engine
 from oncue.executors.environment import without_ours
+from oncue.metrics import table
+from oncue.metrics.exposed import Exposed
+from oncue.metrics.metric import Labels, Roles
 from oncue.services.capacity import Left
 from oncue.services.channel import (
     Alive,
     Beaten,
     Channel,
+    Counted,
     Drain,
     FromWorker,
     Known,
@@ -78,6 +82,7 @@ class SupervisedWorker:
         self.active = 0  # runs, by its last word
         self.unstopped: tuple[Claimed, ...] = ()
         self.problem: str | None = None
+        self.why = "exit"  # another replaces it, as a label of a metric
 
     @classmethod
     async def start(cls, clock: Clock, settings: Settings, known_for_it: tuple[Known, ...] = ()) -> SupervisedWorker:
@@ -125,7 +130,15 @@ class WorkerSupervisor:
     worker is started in addition; when it takes runs, the worn one takes no more, and ends once its runs are over.
     """
 
-    def __init__(self, engine: Engine, clock: Clock, settings: Settings, first: SupervisedWorker | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        settings: Settings,
+        first: SupervisedWorker | None = None,
+        exposed: Exposed | None = None,
+    ) -> None:
+        self._exposed = exposed or Exposed(clock, Roles.WORKER)
         self._engine = engine
         self._clock = clock
         self._settings = settings
@@ -138,6 +151,8 @@ class WorkerSupervisor:
         self.working = asyncio.Event()  # a worker has registered its tasks and begins to take runs
         self.tasks: tuple[str, ...] = ()  # that it has
         self.problem: str | None = None  # why no worker can be started with this configuration
+        self._exposed.numbers.read(table.WORKER_UP, lambda: {(): self.unready() is None})
+        self._exposed.numbers.read(table.BEAT_AGE, self._beat_age)
 
     @property
     def active(self) -> int:
@@ -151,6 +166,27 @@ class WorkerSupervisor:
         for kept in self._kept:
             kept.channel.send(Drain(at_once=self._stops > 1))
 
+    def unready(self) -> str | None:
+        """Why no worker takes runs now; None: one does."""
+        if self._told.is_set():
+            return "The worker is draining."
+        if not self._ready:
+            return "No worker is registered."
+        if self._age() > self._settings.lease:
+            return "No heartbeat of the worker has reached the database for longer than its lease."
+        return None
+
+    @property
+    def _ready(self) -> list[SupervisedWorker]:
+        return [kept for kept in self._kept if kept.ready.is_set() and not kept.buried]
+
+    def _age(self) -> int:
+        """Time since the last heartbeat of any worker that is registered."""
+        return self._clock.monotonic() - max(kept.beaten_at for kept in self._ready)
+
+    def _beat_age(self) -> dict[Labels, float]:
+        return {(): self._age() / SECOND} if self._ready else {}
+
     async def run(self) -> None:
         """Run until told to stop and the worker has ended, or until no worker can start: then `problem` says why."""
         pause = Duration(0)
@@ -159,6 +195,7 @@ class WorkerSupervisor:
                 kept = await self._last_of(kept)
                 self.problem = kept.problem
                 if not self._told.is_set() and kept.problem is None:
+                    self._exposed.numbers.add(table.RESTARTS, kept.why)
                     log.warning(
                         "A worker process ended; another one starts",
                         kind="worker_restarted",
@@ -224,6 +261,7 @@ class WorkerSupervisor:
             )
             return worn
         worn.replaced = True
+        self._exposed.numbers.add(table.RESTARTS, "asked")
         worn.channel.send(Drain(replaced=True))
         users = sorted({uid for _, uid in worn.worn_by})
         log.info(
@@ -246,6 +284,7 @@ class WorkerSupervisor:
                 await self._after_end(kept)
             finally:
                 del self._kept[kept]
+                self._exposed.workers.ended(kept)
 
     async def _watch(self, kept: SupervisedWorker) -> None:
         """Watch the process until it has ended, by itself or by us."""
@@ -281,6 +320,8 @@ class WorkerSupervisor:
                 case Worn(worn_by):
                     kept.worn_by = worn_by
                     kept.worn.set()
+                case Counted(series):
+                    self._exposed.workers.heard(kept, series)
                 case Unstopped(runs):
                     kept.unstopped = runs
                 case Unusable(problem):
@@ -312,14 +353,17 @@ class WorkerSupervisor:
     def _ends(self, kept: SupervisedWorker) -> bool:
         now, lease, worker_id = self._clock.monotonic(), self._settings.lease, str(kept.worker_id)
         if kept.buried:
+            kept.why = "buried"
             log.warning("This worker counts as dead; another one starts", kind="worker_lost", worker_id=worker_id)
         elif kept.ready.is_set() and now - kept.beaten_at > SAFE * lease:
+            kept.why = "silent"
             log.error(
                 "No heartbeat reaches the database; the worker stops before its lease ends",
                 kind="heartbeat_lost",
                 worker_id=worker_id,
             )
         elif kept.ready.is_set() and now - kept.alive_at > lease:
+            kept.why = "stuck"
             log.warning(
                 "The event loop of a worker process is blocked for longer than its lease; another process replaces it",
                 kind="worker_stuck",

@@ -9,6 +9,8 @@ from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.run import Claimed
 from oncue.engines.port import Engine
+from oncue.metrics.numbers import SILENT, Numbers
+from oncue.metrics.table import CLAIM_MISSED, CLAIMED
 from oncue.services.attempts import Attempts
 from oncue.services.changes import Changes
 from oncue.services.outcome_lines import OutcomeLines
@@ -33,7 +35,9 @@ class Worker:
         *,
         lease: Duration,
         store_timeout: Duration,
+        numbers: Numbers = SILENT,
     ) -> None:
+        self._numbers = numbers
         self._engine = engine
         self._clock = clock
         self._worker_id = worker_id
@@ -48,6 +52,11 @@ class Worker:
         self._claiming = False
         self._lines = OutcomeLines()
         self.draining = False
+
+    @property
+    def in_doubt(self) -> int:
+        """The number of runs whose claim had no answer."""
+        return len(self._doubts)
 
     @property
     def unsure(self) -> bool:
@@ -93,9 +102,11 @@ class Worker:
             raise
         finally:
             self._claiming = False
+        self._numbers.add(CLAIM_MISSED, n=len(due) - len(claimed))
         if self._clock.monotonic() - asked_at > self._too_long:  # we were asleep: the claim may be void by now
             self._doubt([run.run_id for run in claimed])
             return await self._resolve_doubts()
+        self._numbers.add(CLAIMED, n=len(claimed))
         for run in claimed:
             self._doubts.pop(run.run_id, None)
         return claimed
@@ -111,6 +122,7 @@ class Worker:
         held = await self._engine.running.held_by(self._worker_id, list(self._doubts))
         if self._clock.monotonic() - asked_at > self._too_long:
             return ()  # asleep again, and the answer is old: ask again
+        self._numbers.add(CLAIMED, n=len(held))
         for run in held:
             del self._doubts[run.run_id]
         self._doubts = {run_id: until for run_id, until in self._doubts.items() if until > asked_at}

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from oncue.clock import Clock
 from oncue.domain.ids import WorkerId
-from oncue.domain.instants import Duration
+from oncue.domain.instants import Duration, Instant
 from oncue.domain.placement import Offer
 from oncue.domain.run import Claimed
 from oncue.engines.port import Engine, Hint, Topic
+from oncue.metrics import table
+from oncue.metrics.metric import Labels
+from oncue.metrics.numbers import SILENT, Numbers
 from oncue.services.attempts import Attempts, End, Execution
 from oncue.services.cancel_inbox import CancelInbox
 from oncue.services.capacity import Capacity
@@ -18,6 +21,7 @@ from oncue.services.load_meter import LoadMeter
 from oncue.services.loop import Loop
 from oncue.services.prefetch import Prefetch
 from oncue.services.reporting import Reporting
+from oncue.services.run_numbers import RunNumbers
 from oncue.services.settling import LINGER, Settling
 from oncue.services.worker import Worker
 from oncue.settings import Settings
@@ -39,14 +43,16 @@ class WorkerLoops:
         *,
         chance: Random,
         linger: Duration = LINGER,
+        numbers: Numbers = SILENT,
         tracing: Tracing | None = None,
     ) -> None:
         self.worker_id = worker_id
-        self.prefetch = Prefetch(engine, clock, execution.tasks, offer)
+        self._counted = RunNumbers(numbers)
+        self.prefetch = Prefetch(engine, clock, execution.tasks, offer, numbers)
         capacity = Capacity(places(settings), offer.resources, settings.reserved_for_high, settings.most_abandoned)
         self.load = LoadMeter(clock, capacity)
-        self.settling = Settling(engine, clock, worker_id, self.prefetch, self.load, linger)
-        self.reporting = Reporting(engine, clock, worker_id, settings.log_cap)
+        self.settling = Settling(engine, clock, worker_id, self.prefetch, self._counted, self.load, linger)
+        self.reporting = Reporting(engine, clock, worker_id, settings.log_cap, numbers)
         self.attempts = Attempts(clock, worker_id, execution, capacity, self.reporting, self, chance, tracing)
         self.worker = Worker(
             engine,
@@ -57,10 +63,12 @@ class WorkerLoops:
             self.ended,
             lease=settings.lease,
             store_timeout=settings.store_timeout,
+            numbers=numbers,
         )
         self.mailbox = CancelInbox(engine, worker_id, self.attempts)
         members = (self.worker, self.settling, self.attempts, self.mailbox, self.reporting)
-        self.loops = {member.name: Loop(member, clock) for member in members}
+        self.loops = {member.name: Loop(member, clock, numbers) for member in members}
+        self._expose(numbers)
 
     @property
     def concerns(self) -> Mapping[Topic, Callable[[Hint], None]]:
@@ -77,6 +85,12 @@ class WorkerLoops:
         self.loops[self.attempts.name].wake()
         self.loops[self.mailbox.name].wake()
 
+    def started(self, runs: Sequence[Claimed], now: Instant) -> None:
+        self._counted.started(runs, now)
+
+    def preempted(self) -> None:
+        self._counted.preempted()
+
     def ended(self, end: End) -> None:
         self.settling.add(end)
         self.loops[self.settling.name].wake()
@@ -87,6 +101,16 @@ class WorkerLoops:
         self.prefetch.leave_alone(run.run_id)
         self.ended(run)
 
+    def _expose(self, numbers: Numbers) -> None:
+        capacity = self.attempts.capacity
+        numbers.read(table.PLACES, lambda: _by_kind(capacity.size))
+        numbers.read(table.PLACES_USED, lambda: _by_kind(capacity.used))
+        numbers.read(table.RESOURCES, lambda: _resources(capacity.offered.cpu_milli, capacity.offered.memory_mb))
+        numbers.read(table.RESOURCES_USED, lambda: _resources(*capacity.requested))
+        numbers.read(table.SETTLE_PENDING, lambda: {(): len(self.settling)})
+        numbers.read(table.IN_DOUBT, lambda: {(): self.worker.in_doubt})
+        numbers.read(table.ABANDONED, lambda: {(): self.attempts.left_behind})
+
     def _something_is_due(self, hint: Hint) -> None:
         self.prefetch.ask(hint.due)
         self.loops[self.worker.name].wake()
@@ -94,6 +118,14 @@ class WorkerLoops:
     def _cancel_requested(self, hint: Hint) -> None:
         if hint.target in (None, str(self.worker_id)):
             self.loops[self.mailbox.name].wake()
+
+
+def _by_kind(slots: Mapping[Isolation, int]) -> dict[Labels, float]:
+    return {(kind.name.lower(),): many for kind, many in slots.items()}
+
+
+def _resources(cpu_milli: int, memory_mb: int) -> dict[Labels, float]:
+    return {("cpu",): cpu_milli / 1_000, ("memory_bytes",): memory_mb * 2**20}
 
 
 def places(settings: Settings) -> dict[Isolation, int]:

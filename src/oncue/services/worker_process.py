@@ -23,8 +23,11 @@ from oncue.executors.functions import LoopExecutor
 from oncue.executors.port import Executor, Work
 from oncue.executors.processes import ProcessExecutor
 from oncue.executors.threads import ThreadExecutor
+from oncue.metrics.exposed import of_this_worker_process
+from oncue.metrics.numbers import SILENT, Numbers
+from oncue.metrics.tick import TICK, Tick
 from oncue.services.attempts import LAST_CHANCE, Execution, Stop
-from oncue.services.channel import Alive, Beaten, Channel, Drain, Known, Ready, Unstopped, Worn
+from oncue.services.channel import Alive, Beaten, Channel, Counted, Drain, Known, Ready, Unstopped, Worn
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
 from oncue.services.supervisor import SAFE
@@ -36,7 +39,7 @@ from oncue.tasks import Isolation, Task, Tasks
 from oncue.tracing.port import Tracing
 
 AGAIN = 75  # the exit code of a worker without heartbeats
-VITALS = Duration(250 * MILLISECOND)
+COUNTS_INTERVAL = Duration(SECOND)  # between two messages with what was counted
 LOAD_INTERVAL = Duration(SECOND)  # between two messages that say how busy it is
 MOST_TOLD = 1_000  # classes: readers of what a worker takes read its offer, and this only where the offer is unreadable
 LAST_SETTLES = Duration(5 * SECOND)  # that a stopping worker spends on writing outcomes
@@ -71,6 +74,7 @@ class WorkerProcess:
         tasks: Tasks,
         channel: Channel,
         known_for_it: Sequence[Known] = (),
+        numbers: Numbers = SILENT,
         tracing: Tracing | None = None,
     ) -> None:
         self._engine = engine
@@ -89,9 +93,13 @@ class WorkerProcess:
             *(engine, clock, settings, worker_id, _offer(tasks, settings)),
             Execution(tasks, executors, Alone(self._processes), settings.stop_grace),
             chance=Random(),
+            numbers=numbers,
             tracing=tracing,
         )
         self._known_for_it = known_for_it
+        self._numbers = numbers
+        self._tick = Tick(clock, numbers)
+        self._tell_counts_at = clock.monotonic()
         self._told = asyncio.Event()  # take nothing new
         self._hurried = asyncio.Event()  # stop within the grace time
         self._at_once = asyncio.Event()
@@ -107,8 +115,8 @@ class WorkerProcess:
         self._channel.send(Ready((), tasks))  # before the first claim: from here on there is something to finish
         loops = [
             *self._crew.loops.values(),
-            Loop(Timekeeper(self._engine, self._clock), self._clock),
-            Loop(self, self._clock),
+            Loop(Timekeeper(self._engine, self._clock), self._clock, self._numbers),
+            Loop(self, self._clock, self._numbers),
         ]
         supervised = [Supervised(loop.name, loop.run, self._clock) for loop in loops]
         listening = Listening(self._engine.signals, self._crew.concerns)
@@ -119,6 +127,7 @@ class WorkerProcess:
         await asyncio.gather(*(one.stop() for one in supervised))
         await self._processes.close()
         await self._threads.close()
+        self._tell_counts()
         return 0
 
     async def run_once(self) -> Duration:
@@ -129,7 +138,14 @@ class WorkerProcess:
         self._channel.send(self._alive() if classes == self._classes else Ready(classes))
         self._classes = classes
         self._tell_of_wear()
-        return VITALS
+        self._tick()
+        if self._tick.at >= self._tell_counts_at:
+            self._tell_counts_at = Instant(self._tick.at + COUNTS_INTERVAL)
+            self._tell_counts()
+        return TICK
+
+    def _tell_counts(self) -> None:
+        self._channel.send(Counted((*self._numbers.series(), *of_this_worker_process())))
 
     def _alive(self) -> Alive:
         now, active = self._clock.monotonic(), len(self._crew.attempts)

@@ -26,6 +26,8 @@ from oncue.engines.classing import GOOD_FOR
 from oncue.engines.hints import after_stopping
 from oncue.engines.known_classes import KnownClasses
 from oncue.engines.port import Cancelled, Creation, Engine, Hint, Quota, Role, Topic
+from oncue.metrics.numbers import SILENT, Numbers
+from oncue.metrics.table import EVENT_STREAMS
 from oncue.settings import Settings
 
 MOST_CLASSES = 100_000  # in the cache
@@ -35,8 +37,9 @@ LOST = ClassKey(task="", queue=GONE)  # a class that was deleted although a run 
 class Api:
     """The engine, the clock, and what is cached between calls."""
 
-    def __init__(self, engine: Engine, clock: Clock, settings: Settings) -> None:
+    def __init__(self, engine: Engine, clock: Clock, settings: Settings, numbers: Numbers = SILENT) -> None:
         self.engine = engine
+        self.numbers = numbers
         self.clock = clock
         self.keyring = Keyring(engine.accounts, clock)
         self.task_registry = TaskRegistry(engine.fleet, clock)
@@ -45,7 +48,7 @@ class Api:
         self._most_runs = settings.quota_runs
         self.reachable = parse_networks(settings.http_allow)
         self.watchdog = StoreWatchdog(engine.ping, clock)
-        self.commits = GroupCommit(engine, clock, self.watchdog)
+        self.commits = GroupCommit(engine, clock, self.watchdog, numbers)
         self.changes = Changes(engine.signals.send)
         self.watching = Watching(engine, clock, self.watchdog, self.classes_of)
         self.failed_keys = FailedKeys()
@@ -54,7 +57,9 @@ class Api:
         self.awaited: asyncio.Event | None = None  # not ready to serve before this is set
         self._classes = KnownClasses(engine.jobs, clock)
         self._numbers: dict[ClassKey, tuple[ClassId, Instant]] = {}  # each with the time of its last lookup
+        self.serves_metrics = not settings.metrics_port
         self._luck = _eights()
+        numbers.read(EVENT_STREAMS, lambda: {(): self.watching.streams.total()})
 
     def quota_of(self, caller: Caller) -> Quota | None:
         """The quota. None: no user has one. An administrator's has no limits; what they add counts for its owner."""

@@ -10,6 +10,8 @@ from oncue.api.http.store_watchdog import StoreWatchdog, WatchedCall
 from oncue.clock import Clock
 from oncue.engines.port import Creation, Engine, NewJob
 from oncue.engines.refusals import Refusal, apart
+from oncue.metrics.numbers import SILENT, Numbers
+from oncue.metrics.table import COMMIT_JOBS
 
 MAX_GROUP = 500  # jobs in one commit
 
@@ -21,8 +23,9 @@ class GroupCommit:
     takes to look for requests that have arrived and are not read yet.
     """
 
-    def __init__(self, engine: Engine, clock: Clock, watchdog: StoreWatchdog) -> None:
+    def __init__(self, engine: Engine, clock: Clock, watchdog: StoreWatchdog, numbers: Numbers = SILENT) -> None:
         self._engine = engine
+        self._numbers = numbers
         self._watchdog = watchdog
         self._clock = clock
         self._waiting: list[Waiting] = []
@@ -44,6 +47,7 @@ class GroupCommit:
             while self._waiting:
                 await self._gather()
                 batch, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
+                self._numbers.observe(COMMIT_JOBS, value=len(batch))
                 await self._store(batch)
         finally:
             self._committing = None

@@ -59,6 +59,7 @@ from oncue.engines.values import (
     Counter,
     Created,
     Creation,
+    EngineState,
     Expired,
     FairRuns,
     Hint,
@@ -103,6 +104,7 @@ __all__ = [
     "Created",
     "Creation",
     "Engine",
+    "EngineState",
     "Expired",
     "FairRuns",
     "Finding",
@@ -187,6 +189,10 @@ class Engine(Protocol):
         A probe may queue behind this process's own calls: callers use it, about once a second, to decide whether to
         send more of them.
         """
+        ...
+
+    def state(self) -> EngineState:
+        """Return how it does now, without asking the database."""
         ...
 
     async def close(self) -> None: ...

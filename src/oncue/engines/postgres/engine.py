@@ -11,6 +11,7 @@ from oncue.engines.port import (
     Audit,
     Auditing,
     Capabilities,
+    EngineState,
     Fleet,
     History,
     Idempotency,
@@ -99,6 +100,9 @@ class PostgresEngine:
 
     async def probe(self) -> None:
         await self._store.ask(_SQL["probe"])
+
+    def state(self) -> EngineState:
+        return EngineState(self._store.pools(), self._signals.failed, self._signals.reconnected)
 
     async def close(self) -> None:
         await self._signals.close()

@@ -36,6 +36,8 @@ class PostgresSignals:
         self._flushing: asyncio.Task[None] | None = None
         self._hearing: dict[asyncio.Task[None], asyncio.Event] = {}  # each with the event that stops it
         self._closing = asyncio.Event()
+        self.failed = 0  # hints that were not sent
+        self.reconnected = 0  # times that a listener's connection broke
 
     async def send(self, hints: Sequence[Hint]) -> None:
         self._pending.add(hints)
@@ -75,9 +77,11 @@ class PostgresSignals:
     async def _flush(self) -> None:
         while self._pending.something.is_set():
             await happens_within(self._store.clock, self._closing, GATHER_TIME)
+            hints = self._pending.take()
             try:
-                await self._store.write(partial(_notify, texts=list(_packed(self._pending.take()))))
+                await self._store.write(partial(_notify, texts=list(_packed(hints))))
             except (StoreUnavailable, asyncpg.PostgresError):
+                self.failed += len(hints)
                 return  # hints may be lost: their receivers poll
 
     async def _receive(self, heard: asyncio.Queue[Hint | None], enough: asyncio.Event) -> None:
@@ -94,6 +98,7 @@ class PostgresSignals:
                     await _either(awake, enough)
                 finally:
                     connection.terminate()
+                    self.reconnected += awake.is_set()
             if not awake.is_set():
                 await happens_within(self._store.clock, enough, RECONNECT_DELAY)
 

@@ -139,6 +139,14 @@ class Store:
                     pool.terminate()
         await self._dialling.close()
 
+    def pools(self) -> dict[str, tuple[int, int]]:
+        """Return how many connections are open, and how many in use."""
+        apart = {"hot": (self._hot,), "other": (self._pool, self._asking)}
+        return {
+            name: (sum(one.get_size() for one in some), sum(one.get_size() - one.get_idle_size() for one in some))
+            for name, some in apart.items()
+        }
+
     async def write(
         self, work: Callable[[Connection], Awaitable[T]], *, hot: bool = False, timeout: Duration | None = None
     ) -> T:

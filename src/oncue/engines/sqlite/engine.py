@@ -9,6 +9,7 @@ from oncue.engines.port import (
     Audit,
     Auditing,
     Capabilities,
+    EngineState,
     Fleet,
     History,
     Idempotency,
@@ -94,6 +95,9 @@ class SqliteEngine:
     async def probe(self) -> None:
         await self._store.write(lambda db: db.execute(_SQL["probe"]).fetchall())
         await self._store.read_afresh()
+
+    def state(self) -> EngineState:
+        return EngineState(hints_failed=self._signals.failed)
 
     async def close(self) -> None:
         await self._signals.close()

@@ -38,6 +38,7 @@ class SqliteSignals:
         self._pausing: Timer | None = None
         self._listening: set[Pending] = set()
         self._closed = False
+        self.failed = 0  # hints that a listener did not get
         self._mouth = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._mouth.setblocking(False)
 
@@ -86,7 +87,7 @@ class SqliteSignals:
         except ConnectionRefusedError:
             ear.unlink(missing_ok=True)  # its process is gone
         except OSError:
-            pass  # its buffer is full, or it has just left: it polls
+            self.failed += 1  # its buffer is full, or it has just left: it polls
 
 
 class _Ear:

@@ -1,0 +1,1 @@
+"""What a process counts about itself, and how it tells Prometheus."""

@@ -1,0 +1,29 @@
+"""Notice a blocked event loop: a tick that comes late says by how much."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from oncue.clock import Clock
+from oncue.domain.instants import MILLISECOND, Duration, Instant
+from oncue.metrics.numbers import Numbers
+from oncue.metrics.table import LOOP_DELAY
+
+TICK: Final = Duration(250 * MILLISECOND)
+
+
+class Tick:
+    """Call it at every tick. It also adds up what was appended since the last one."""
+
+    def __init__(self, clock: Clock, numbers: Numbers) -> None:
+        self._clock = clock
+        self._numbers = numbers
+        self._expected: Instant | None = None
+        self.at = clock.monotonic()  # of the last tick
+
+    def __call__(self) -> None:
+        self.at = self._clock.monotonic()
+        if self._expected is not None:
+            self._numbers.observe(LOOP_DELAY, value=self.at - self._expected)
+        self._expected = Instant(self.at + TICK)
+        self._numbers.fold()

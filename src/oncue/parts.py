@@ -1,0 +1,208 @@
+"""What the roles are made of: each part runs during a block of `async with`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+
+import structlog
+
+from oncue import systemd
+from oncue.clock import SystemClock
+from oncue.domain.instants import show_duration
+from oncue.engines.counted import CountedEngine
+from oncue.engines.open import open_engine
+from oncue.engines.port import Engine, Hint, Topic
+from oncue.metrics.exposed import Exposed
+from oncue.metrics.numbers import SILENT, Numbers
+from oncue.services.finishing import Finishing
+from oncue.services.listening import Listening
+from oncue.services.loop import Loop
+from oncue.services.membership import Membership
+from oncue.services.orphans import Orphans
+from oncue.services.overlap import Overlap
+from oncue.services.rate_limiter import Nudge, RateLimiter
+from oncue.services.reaper import Reaper
+from oncue.services.retention import CounterRollup, Retention
+from oncue.services.scheduler import Scheduler
+from oncue.services.self_audit import SelfAudit
+from oncue.services.supervisor import SupervisedWorker, WorkerSupervisor
+from oncue.services.ticking import Ticking
+from oncue.services.timekeeper import Timekeeper
+from oncue.settings import Settings
+from oncue.supervised import Supervised
+from oncue.tracing.open import open_tracing
+from oncue.tracing.port import Tracing
+
+STOP_TIMEOUT = 5.0  # seconds for a service to finish its current pass
+
+log = structlog.get_logger()
+
+
+class Stopping:
+    """Handles SIGTERM and Ctrl-C: the first signal asks to finish, the second to stop at once."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.about: Callable[[], dict[str, object]] = dict  # more to log when a signal comes
+        self._acts: list[Callable[[], None]] = [systemd.stopping]
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self.ask, number)
+
+    def then(self, act: Callable[[], None]) -> None:
+        self._acts.append(act)
+        if self.asked.is_set():
+            act()
+
+    def ask(self, number: signal.Signals) -> None:
+        log.info("Stopping", kind="stopping", signal=number.name, at_once=self.asked.is_set(), **self.about())
+        self.asked.set()
+        for act in self._acts:
+            act()
+
+
+@asynccontextmanager
+async def store(settings: Settings, clock: SystemClock, numbers: Numbers = SILENT) -> AsyncIterator[Engine]:
+    """Open an engine and set the clock to its time."""
+    async with opened(settings, clock, numbers) as engine:
+        await Timekeeper(engine, clock).run_once()
+        yield engine
+
+
+@asynccontextmanager
+async def tracing(settings: Settings, clock: SystemClock, role: str) -> AsyncIterator[Tracing | None]:
+    """Record spans during the block, if the environment names an exporter; at its end the last ones are sent."""
+    spans = open_tracing(settings, clock, role)
+    try:
+        yield spans
+    finally:
+        if spans is not None:
+            await asyncio.to_thread(spans.close)
+
+
+@asynccontextmanager
+async def opened(settings: Settings, clock: SystemClock, numbers: Numbers) -> AsyncIterator[Engine]:
+    """Open an engine with its own connections for this block."""
+    engine = await open_engine(settings)
+    if numbers is not SILENT and settings.counting:
+        engine = CountedEngine(engine, numbers, clock)
+    try:
+        yield engine
+    finally:
+        await engine.close()
+
+
+@asynccontextmanager
+async def looping(clock: SystemClock, *loops: Loop) -> AsyncIterator[None]:
+    """Run these loops during the block; each ends after its current pass."""
+    supervised = [Supervised(loop.name, loop.run, clock) for loop in loops]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.stop()
+        await asyncio.gather(*(one.stop(within=STOP_TIMEOUT) for one in supervised))
+
+
+def timekeeping(engine: Engine, clock: SystemClock, exposed: Exposed) -> AbstractAsyncContextManager[None]:
+    services = (Timekeeper(engine, clock), Ticking(exposed.tick))
+    return looping(clock, *(Loop(service, clock, exposed.numbers) for service in services))
+
+
+def reaping(clock: SystemClock, settings: Settings) -> AbstractAsyncContextManager[None]:
+    """Collect orphaned processes during the block, if they come to this one."""
+    wanted = settings.reap or os.getpid() == 1
+    return looping(clock, *([Loop(Orphans(adopt=settings.reap), clock)] if wanted else []))
+
+
+@asynccontextmanager
+async def membership(engine: Engine, clock: SystemClock, role: str, numbers: Numbers = SILENT) -> AsyncIterator[None]:
+    """Be a member during the block, and none after it."""
+    service = Membership(engine, clock, role)
+    try:
+        async with looping(clock, Loop(service, clock, numbers)):
+            yield
+    finally:
+        await service.leave()
+
+
+@asynccontextmanager
+async def scheduling(
+    engine: Engine, clock: SystemClock, settings: Settings, exposed: Exposed, spans: Tracing | None = None
+) -> AsyncIterator[Loop]:
+    """Run a scheduler's loops during the block; yields the one that plans."""
+    numbers = exposed.numbers
+    planning = Loop(Scheduler(engine, clock, numbers=numbers, tracing=spans), clock, numbers)
+    overlap = Loop(Overlap(engine, clock, numbers), clock, numbers)
+    reaper = Loop(Reaper(engine, clock, numbers), clock, numbers)
+    rate_limiter = Loop(RateLimiter(engine, clock, numbers), clock, numbers)
+    runs_changed = Nudge(rate_limiter.wake, clock)
+    rollup = Loop(CounterRollup(engine), clock, numbers)
+    retention = Loop(Retention(engine, clock, settings, numbers), clock, numbers)
+    finishing = Loop(Finishing(engine, clock), clock, numbers)
+    self_audit = Loop(SelfAudit(engine, clock, settings.lease), clock, numbers)
+
+    def jobs_changed(_: Hint) -> None:
+        planning.wake()
+        overlap.wake()
+
+    concerns: dict[Topic, Callable[[Hint], None]] = {Topic.JOBS: jobs_changed, Topic.RUNS: runs_changed}
+    listening = Supervised("listening", Listening(engine.signals, concerns).run, clock)
+    try:
+        loops = (planning, overlap, rate_limiter, reaper, finishing, rollup, retention, self_audit)
+        async with looping(clock, *loops), timekeeping(engine, clock, exposed):
+            yield planning
+    finally:
+        await listening.stop()
+
+
+@asynccontextmanager
+async def worker_started(clock: SystemClock, settings: Settings) -> AsyncIterator[SupervisedWorker | None]:
+    """Start a worker process early, in parallel to the rest; it ends with the block in any case.
+
+    None: it could not be started. The supervisor retries and logs the reason.
+    """
+    first: SupervisedWorker | None = None
+    with suppress(OSError):
+        first = await SupervisedWorker.start(clock, settings)
+    try:
+        yield first
+    finally:
+        if first is not None:
+            await first.end()
+
+
+@asynccontextmanager
+async def supervising(
+    supervisor: WorkerSupervisor, stopping: Stopping, settings: Settings
+) -> AsyncIterator[asyncio.Task[None]]:
+    """Run the supervisor during the block; at its end the worker is gone, with or without a stop signal before."""
+    stopping.about = lambda: {"active_runs": supervisor.active, "grace": show_duration(settings.grace)}
+    stopping.then(supervisor.stop)
+    working = asyncio.create_task(supervisor.run())
+    try:
+        yield working
+    finally:
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+
+@asynccontextmanager
+async def serving_at(
+    listener: socket.socket,
+    engine: Engine,
+    clock: SystemClock,
+    settings: Settings,
+    exposed: Exposed,
+    spans: Tracing | None,
+) -> AsyncIterator[tuple[str, asyncio.Event]]:
+    """Serve the API; yields its address, and the event to set when it is ready."""
+    from oncue.api.serving import serving  # only here: the other roles need no web server
+
+    complete = asyncio.Event()
+    async with serving(engine, clock, settings, listener, complete, exposed, spans) as address:
+        yield address, complete
