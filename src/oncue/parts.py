@@ -30,7 +30,8 @@ from oncue.services.reaper import Reaper
 from oncue.services.retention import CounterRollup, Retention
 from oncue.services.scheduler import Scheduler
 from oncue.services.self_audit import SelfAudit
-from oncue.services.supervisor import SupervisedWorker, WorkerSupervisor
+from oncue.services.supervised_worker import SupervisedWorker
+from oncue.services.supervisor import WorkerSupervisor
 from oncue.services.ticking import Ticking
 from oncue.services.timekeeper import Timekeeper
 from oncue.settings import Settings

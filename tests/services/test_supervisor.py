@@ -20,7 +20,8 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.load import Load
 from oncue.engines.port import Beat
 from oncue.services.channel import Alive, Drain, Known, Ready, Unusable, Worn
-from oncue.services.supervisor import FIRST_PAUSE, KNOWN_FOR, REPLACE_AGAIN, SupervisedWorker, WorkerSupervisor
+from oncue.services.supervised_worker import SupervisedWorker
+from oncue.services.supervisor import FIRST_PAUSE, KNOWN_FOR, REPLACE_AGAIN, WorkerSupervisor
 from oncue.settings import Settings
 from oncue.tasks import Isolation
 from oncue.testing.clock import FakeClock
