@@ -29,8 +29,8 @@ LONGEST_FILE = 400
 LONG_DOCSTRING = '    """Long.\n' + "\n" * 20 + '    """\n'
 
 USES_OF_TIME = {
-    *(f"time.{name}" for name in ("time", "monotonic", "perf_counter", "clock_gettime", "sleep")),
-    *(f"time.{name}_ns" for name in ("time", "monotonic", "perf_counter", "clock_gettime")),
+    *(f"time.{name}" for name in ("time", "monotonic", "perf_counter", "clock_gettime", "thread_time", "sleep")),
+    *(f"time.{name}_ns" for name in ("time", "monotonic", "perf_counter", "clock_gettime", "thread_time")),
     *(f"datetime.datetime.{name}" for name in ("now", "utcnow", "today")),
     *(f"anyio.{name}" for name in ("current_time", "sleep", "sleep_until")),
     "datetime.date.today",

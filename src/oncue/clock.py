@@ -23,6 +23,11 @@ SAMPLES = 8  # enough for one quick answer among them; few enough that a slow dr
 _count = partial(time.clock_gettime_ns, time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic_ns
 
 
+def thread_time() -> Duration:
+    """Return how long the processor has worked for the calling thread: it does not pass while the thread waits."""
+    return Duration(time.thread_time_ns() // 1_000)
+
+
 class Clock(Protocol):
     def now(self) -> Instant:
         """Return the store's time as closely as known; engine verbs get this as `now`."""

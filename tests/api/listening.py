@@ -14,7 +14,7 @@ import msgspec
 from tests.api.conftest import TASKS, add_key
 
 from oncue.api.application import Application
-from oncue.api.connection import most_connections
+from oncue.api.http.connection import most_connections
 from oncue.api.serving import Server
 from oncue.domain.instants import HOUR, Duration
 from oncue.domain.keys import key_hash

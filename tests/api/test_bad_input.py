@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.api.conftest import Desk
 
-from oncue.api.reading import LARGEST_BODY
+from oncue.api.http.reading import LARGEST_BODY
 from oncue.engines.port import Task
 
 DEEP = b"[" * 64 + b"]" * 64

@@ -11,7 +11,7 @@ import pytest
 from tests.api.listening import House, listening
 from tests.api.test_wire import BODY, length, request, serves
 
-from oncue.api import connection
+from oncue.api.http import connection
 from oncue.testing.conformance.store import EmptyStore
 
 SOON = 60.0  # seconds: a deadline far beyond what a healthy machine needs

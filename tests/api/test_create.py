@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 from tests.api.conftest import Desk
 
-from oncue.api import create, items
+from oncue.api import create
 from oncue.api.create import LARGEST_BATCH
+from oncue.api.http import items
 from oncue.domain.errors import StoreUnavailable
 from oncue.engines.port import JobQuery
 

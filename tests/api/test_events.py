@@ -10,10 +10,11 @@ import pytest
 from tests.api.conftest import Desk
 from tests.api.streams import Event, Stream, streaming
 
-from oncue.api import events, watching
-from oncue.api.outcome import Changed
-from oncue.api.outcome import Changes as ApiChanges
+from oncue.api import events
 from oncue.api.serving import serving, take_address
+from oncue.api.shared import watching
+from oncue.api.shared.outcome import Changed
+from oncue.api.shared.outcome import Changes as ApiChanges
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import JobId, UserNumber
 from oncue.domain.instants import HOUR, MINUTE, SECOND, rfc3339

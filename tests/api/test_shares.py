@@ -12,14 +12,15 @@ import pytest
 import structlog
 from tests.api.conftest import Desk
 
-from oncue.api import limits, previews
-from oncue.api.answers import Refused
-from oncue.api.auth import Caller, FailedKeys
-from oncue.api.idempotency import BodyHash, _encode, _hash
-from oncue.api.limits import Share, Shares
-from oncue.api.previews import Previews
-from oncue.api.store_watchdog import StoreWatchdog, WatchedCall
-from oncue.api.watching import AT_ONCE, KEPT_BYTES, Channel
+from oncue.api.http import limits
+from oncue.api.http.answers import Refused
+from oncue.api.http.auth import Caller, FailedKeys
+from oncue.api.http.limits import Share, Shares
+from oncue.api.http.store_watchdog import StoreWatchdog, WatchedCall
+from oncue.api.shared import previews
+from oncue.api.shared.idempotency import BodyHash, _encode, _hash
+from oncue.api.shared.previews import Previews
+from oncue.api.shared.watching import AT_ONCE, KEPT_BYTES, Channel
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import KeyId, UserNumber
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
@@ -174,7 +175,7 @@ async def test_a_preview_lets_others_have_their_turns_and_is_cut_off_when_it_tak
 
 
 async def test_who_waits_for_something_else_is_not_told_that_the_store_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oncue.api.store_watchdog.PERIOD", 0.01)
+    monkeypatch.setattr("oncue.api.http.store_watchdog.PERIOD", 0.01)
     asked = asyncio.Event()
 
     async def ping(within: Duration) -> None:
@@ -272,26 +273,19 @@ async def test_a_store_that_is_gone_is_not_ready_though_it_has_just_kept_somethi
 
 
 async def test_a_store_that_does_not_answer_is_not_ready(desk: Desk, monkeypatch: Any) -> None:
-    monkeypatch.setattr("oncue.api.readiness.PROBE_TIMEOUT", 50 * MILLISECOND)
+    monkeypatch.setattr("oncue.api.shared.readiness.PROBE_TIMEOUT", 50 * MILLISECOND)
     monkeypatch.setattr(desk.store.engine, "probe", asyncio.Event().wait)
 
     assert (await desk.client.get("/readyz")).status_code == 503
 
 
-async def test_failed_authentications_are_counted_and_told_once_a_second_without_the_key(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("oncue.api.auth.FAILED_KEY_LOG_INTERVAL", 0.05)
+async def test_failed_authentications_are_counted_and_told_without_the_key(desk: Desk) -> None:
     key = desk.keys["ada"][:-1] + ("a" if desk.keys["ada"][-1] != "a" else "b")
     with structlog.testing.capture_logs() as lines:
         for _ in range(30):
             assert (await desk.call("GET", "/v1/me", key=key)).status_code == 401
         failed: FailedKeys = desk.app.api.failed_keys
         assert failed.count == 30
-        async with asyncio.timeout(10):
-            while sum(line.get("more", 1) for line in lines) < 30:
-                await asyncio.sleep(0.01)
-    assert len(lines) < 30
     assert lines[0]["key_begins"] == key[:7]
     assert "peer" in lines[0]
     assert key[:10] not in msgspec.json.encode(lines).decode()

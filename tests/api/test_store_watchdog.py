@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.api.conftest import Desk
 
-from oncue.api import store_watchdog
-from oncue.api.store_watchdog import ANSWER_WITHIN, PERIOD, StoreWatchdog, WatchedCall
+from oncue.api.http import store_watchdog
+from oncue.api.http.store_watchdog import ANSWER_WITHIN, PERIOD, StoreWatchdog, WatchedCall
 from oncue.clock import SystemClock
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import SECOND, Duration

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 from tests.api.listening import House, listening
 
-from oncue.api import reading
+from oncue.api.http import reading
 from oncue.testing.conformance.store import EmptyStore
 
 SOON = 5.0  # seconds; nothing here is waited for on purpose but an upload without end

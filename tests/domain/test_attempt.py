@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from oncue.domain.attempt import LONGEST_ERROR, cancelled, failed, handed_back, lost, preempted, succeeded
+from oncue.domain.attempt import LONGEST_ERROR, Failure, cancelled, failed, handed_back, lost, preempted, succeeded
 from oncue.domain.ids import SCHEDULE, ClassId, JobId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
 from oncue.domain.job import Spec, encode_spec
@@ -44,7 +44,8 @@ def claimed(spec: Spec, failures: int = 0, losses: int = 0, attempts: bytes | No
 
 
 def fail(run: Claimed, spec: Spec, **how: Any) -> Settlement:
-    return failed(run, spec, WORKER, BEGAN, NOW, error_type="Boom", error="it broke", luck=0.0, **how)
+    broke = Failure(**{"error_type": "Boom", "error": "it broke"} | how)
+    return failed(run, spec, WORKER, BEGAN, NOW, broke, luck=0.0)
 
 
 def test_success_keeps_what_came_before() -> None:
@@ -74,7 +75,7 @@ def test_a_task_can_refuse_to_be_retried_or_ask_for_a_time() -> None:
     spec = Spec("t", max_retries=9)
 
     assert fail(claimed(spec), spec, retry=False).state is State.DEAD
-    assert fail(claimed(spec), spec, asked=Duration(MINUTE)).due == NOW + MINUTE
+    assert fail(claimed(spec), spec, after=Duration(MINUTE)).due == NOW + MINUTE
 
 
 def test_a_timeout_is_a_failure_by_another_name() -> None:
@@ -87,7 +88,7 @@ def test_a_timeout_is_a_failure_by_another_name() -> None:
 
 def test_endless_errors_are_cut() -> None:
     spec = Spec("t")
-    settlement = failed(claimed(spec), spec, WORKER, BEGAN, NOW, error_type="E", error="x" * 10**6, luck=0.0)
+    settlement = fail(claimed(spec), spec, error="x" * 10**6)
 
     assert settlement.error is not None
     assert len(settlement.error) == LONGEST_ERROR

@@ -886,6 +886,102 @@ MUTANTS = [
         ),
     ),
     Mutant(
+        "a turn is taken by everybody who asks",
+        "test_of_many_who_come_at_once_one_gets_the_turn",
+        statements=(
+            Statement("sqlite.maintenance", "take_turn", "turns.next_at <= ?2 or", "true or"),
+            Statement("postgres.maintenance", "take_turn", "t.next_at <= $2 or", "true or"),
+        ),
+    ),
+    Mutant(
+        "a turn waits for a clock that was set back",
+        "test_turns_go_on_when_the_clock_was_set_back",
+        statements=(
+            Statement("sqlite.maintenance", "take_turn", "or turns.next_at > ?2 + ?3", ""),
+            Statement("postgres.maintenance", "take_turn", "or t.next_at > $2 + $3", ""),
+        ),
+    ),
+    Mutant(
+        "who comes late with a turn moves it back",
+        "test_who_comes_too_late_with_a_turn_moves_nothing",
+        statements=(
+            Statement("sqlite.maintenance", "finish_turn", "and position = ?2", "and ?2 is not null"),
+            Statement("postgres.maintenance", "finish_turn", "and position = $2", "and $2::bytea is not null"),
+        ),
+    ),
+    Mutant(
+        "a finding that is seen again counts as new",
+        "test_a_finding_is_reported_once_and_keeps_when_it_was_first_seen",
+        statements=(
+            Statement("sqlite.auditing", "record_finding", "iif(cleared_at is null,", "iif(false,"),
+            Statement("postgres.auditing", "record_findings", "when f.cleared_at is null", "when false"),
+        ),
+    ),
+    Mutant(
+        "a finding that was cleared stays so",
+        "test_what_holds_again_is_cleared_once_and_open_again_when_it_is_found_again",
+        statements=(
+            Statement("sqlite.auditing", "record_finding", ", cleared_at = null", ""),
+            Statement("postgres.auditing", "record_findings", ", cleared_at = null", ""),
+        ),
+    ),
+    Mutant(
+        "open findings are forgotten before others",
+        "test_the_newest_thousand_findings_stay_open_ones_before_others",
+        statements=(
+            Statement("sqlite.auditing", "forget_findings", "cleared_at is not null, ", ""),
+            Statement("postgres.auditing", "forget_findings", "cleared_at is not null, ", ""),
+        ),
+    ),
+    Mutant(
+        "the audit finds what runs among what should have expired",
+        "test_the_first_run_that_should_have_expired_is_told",
+        statements=(
+            Statement("sqlite.auditing", "unexpired", "and not exists", "and true or exists"),
+            Statement("postgres.auditing", "unexpired", "and token = 0", "or token > 0"),
+        ),
+    ),
+    Mutant(
+        "a stretch is found only if all of it is in the window",
+        "test_stretches_of_the_ledger_are_found_by_what_they_overlap",
+        statements=(
+            Statement(
+                "sqlite.auditing", "stretches", "last_at >= ?2 and first_at <= ?3", "first_at >= ?2 and last_at <= ?3"
+            ),
+            Statement(
+                "postgres.auditing", "stretches", "last_at >= $2 and first_at <= $3", "first_at >= $2 and last_at <= $3"
+            ),
+        ),
+    ),
+    Mutant(
+        "a paused run counts as held",
+        "test_runs_that_are_held_past_their_instant_are_told_longest_first",
+        statements=(
+            Statement("sqlite.auditing", "longest_held", "and w.held & 4 = 0", ""),
+            Statement("postgres.auditing", "longest_held", "and w.held & 4 = 0", ""),
+        ),
+    ),
+    Mutant(
+        "what a lane holds counts as due",
+        "test_queues_tell_what_is_open_what_is_due_and_since_when",
+        statements=(
+            Statement("sqlite.gauges", "count_due", "and held = 0", ""),
+            Statement("postgres.gauges", "count_due", "and held = 0", ""),
+        ),
+    ),
+    Mutant(
+        "what runs counts as due",
+        "test_queues_tell_what_is_open_what_is_due_and_since_when",
+        statements=(Statement("sqlite.gauges", "count_due", "and not exists", "or exists"),),
+        engines=("sqlite",),  # in PostgreSQL what runs is elsewhere
+    ),
+    Mutant(
+        "what was folded is not counted",
+        "test_counts_are_summed_by_task_over_users_and_classes",
+        statements=(Statement("postgres.gauges", "counts_by_task", "from totals", "from totals where false"),),
+        engines=("postgres",),
+    ),
+    Mutant(
         "who is let in as it is stored counts as held up until then",
         "test_occurrences_that_were_planned_late_are_late",
         statements=(

@@ -19,7 +19,19 @@ from oncue.domain.instants import DAY, MILLISECOND, MINUTE, Duration
 from oncue.domain.placement import ClassKey
 from oncue.engines import port
 from oncue.engines.open import open_engine
-from oncue.engines.port import AuditEntry, Count, Engine, IdempotencyKey, JobQuery, Key, Role, RunQuery, Task
+from oncue.engines.port import (
+    AuditEntry,
+    Count,
+    Engine,
+    Finding,
+    IdempotencyKey,
+    JobQuery,
+    Key,
+    Member,
+    Role,
+    RunQuery,
+    Task,
+)
 from oncue.engines.postgres.engine import PostgresEngine
 from oncue.settings import Settings
 from oncue.testing.conformance.store import LONG_AGO, Store
@@ -153,6 +165,8 @@ async def every_verb(store: Store) -> dict[str, Call]:
     await store.fail(worker, dead, retry=False)
     key = Key(KeyId(new_id()), new_id().bytes, uid, "ada", Role.ADMIN, now)
     new, idempotency_key = await store.new_one_shot(), IdempotencyKey(b"key", b"body")
+    member = Member(new_id(), "api", "1.0", 1, "host", now, now)
+    finding = Finding("check", "object", "words", now, now)
     return {
         "Jobs.intern": lambda: store.jobs.intern([ClassKey(f"task {new_id()}")]),
         "Jobs.classes": store.jobs.classes,
@@ -203,10 +217,14 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "History.discard": lambda: store.history.discard(uid, [dead.run_id]),
         "History.append_log": lambda: store.history.append_log(taken[3], 1, b"a line", now),
         "History.read_log": lambda: store.history.read_log(taken[3]),
+        "History.gauges": lambda: store.history.gauges(now),
+        "History.sizes": store.history.sizes,
         "History.counters": store.history.counters,
         "History.series": lambda: store.history.series(Count.CREATED, now, now, Duration(MINUTE)),
         "Maintenance.roll_up": store.maintenance.roll_up,
         "Maintenance.tended": lambda: store.maintenance.tended(now, KEEP),
+        "Maintenance.take_turn": lambda: store.maintenance.take_turn("turn", now, KEEP),
+        "Maintenance.finish_turn": lambda: store.maintenance.finish_turn("turn", b"", b"1"),
         "Maintenance.maintain": lambda: store.maintenance.maintain(now, KEEP),
         "Accounts.user": lambda: store.accounts.user("ada", now),
         "Accounts.add_key": lambda: store.accounts.add_key(key),
@@ -219,6 +237,19 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Idempotency.refused": lambda: store.idempotency.refused(uid, idempotency_key, new_id()),
         "Audit.record": lambda: store.audit.record([AuditEntry(now, uid, None, "looked")]),
         "Audit.entries": store.audit.entries,
+        "Members.beat": lambda: store.members.beat(member, now),
+        "Members.leave": lambda: store.members.leave(member.member_id),
+        "Members.known": store.members.known,
+        "Auditing.record_findings": lambda: store.auditing.record_findings([finding], now),
+        "Auditing.clear_findings": lambda: store.auditing.clear_findings("check", ["object"], now),
+        "Auditing.findings": store.auditing.findings,
+        "Auditing.cursors": lambda: store.auditing.cursors(None, 10),
+        "Auditing.existing_runs": lambda: store.auditing.existing_runs(waiting, now),
+        "Auditing.stretches": lambda: store.auditing.stretches(job, now, now),
+        "Auditing.longest_held": lambda: store.auditing.longest_held(now),
+        "Auditing.orphans": lambda: store.auditing.orphans(now),
+        "Auditing.unexpired": lambda: store.auditing.unexpired(now),
+        "Auditing.sums": store.auditing.sums,
         "Engine.now": store.engine.now,
         "Engine.ping": lambda: store.engine.ping(SHORT),
         "Engine.probe": store.engine.probe,
@@ -229,7 +260,16 @@ async def test_every_verb_of_the_port_is_among_the_calls(place: Place) -> None:
     """Else a new verb without a time limit would go unnoticed."""
     store = await place.store()
     moves = (port.Jobs, port.Planning, port.Running, port.Fleet)
-    apart = (port.History, port.Lists, port.Accounts, port.Audit, port.Idempotency, port.Maintenance)
+    apart = (
+        port.Members,
+        port.History,
+        port.Lists,
+        port.Accounts,
+        port.Audit,
+        port.Auditing,
+        port.Idempotency,
+        port.Maintenance,
+    )
     parts = (*moves, *apart, port.Engine)
     verbs = {
         f"{part.__name__}.{name}"

@@ -23,6 +23,9 @@ place = outside.place
 
 LARGE = "waiting running history agenda dead jobs job_versions job_tags job_keys repeats_0 repeats_1".split()
 MAY_WALK = {
+    "sums": {"running", "waiting"},  # all of them, up to so many: once an hour
+    "audited_orphans": {"running"},
+    "cluster_state": {"running"},  # the same
     "orphans": {"running"},  # whose worker is gone: there is nothing to find them by
     "list_live, cancelled": {"running"},  # those that are being stopped, by an index that has no others
     "list_live_named, cancelled": {"running"},
@@ -191,6 +194,13 @@ async def test_whatever_the_planner_believes_no_statement_walks_through_a_large_
         assert indexes(plans["peek"], "waiting") == {"waiting_due"}
         assert indexes(plans["settle_final"], "running") == {"running_pkey"}
         assert indexes(plans["existing_jobs"], "waiting") == {"waiting_pkey"}
+        assert indexes(plans["cluster_state"], "waiting") == {"waiting_in_line"}
+        assert indexes(plans["oldest_due"], "waiting") == indexes(plans["count_due"], "waiting") == {"waiting_due"}
+        assert indexes(plans["audited_cursors"], "agenda") == {"agenda_pkey"}
+        assert "waiting_in_line" in indexes(plans["longest_held"], "waiting")
+        assert not any(
+            sorted_whole(plans[name]) for name in ("longest_held", "audited_cursors", "cluster_state", "count_due")
+        )
         assert indexes(plans["plan_take"], "agenda") == {"agenda_next", "agenda_rules"}
         assert {name: found for name, found in of_others(plans, leading).items() if found} == {}, news
 
@@ -341,3 +351,47 @@ async def test_a_page_reads_little_more_than_it_shows(place: Place, monkeypatch:
             assert len((await store.lists.jobs(query)).items) == 20
             costs[name] = await reading.of(lambda query=query: store.lists.jobs(query))
         assert {name: cost for name, cost in costs.items() if cost > 400} == {}, news
+
+
+@pytest.mark.again
+async def test_gauges_and_the_self_audit_read_no_more_than_they_count(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches a number of the cluster that costs what waits, and a check that looks at all there is."""
+    store = await place.store()
+    await store.jobs.intern([Spec(f"t{i}").class_key for i in range(3)])
+    await place.session.execute("alter table waiting set (autovacuum_enabled = off)")
+    await place.session.execute(NAMED.format().replace("$1", str(store.now)))
+    await place.session.execute(f"insert into counters select 1, n, 'created', {ROWS} / 3 from generate_series(1, 3) n")
+    await place.session.execute(CROWD.format("1", "n % 100", "null", since=store.now))
+    store.advance(HOUR)
+    reading = Reading(monkeypatch)
+
+    for news in ("select", SEEN_WHEN_EMPTY.format(now=store.now), "analyze"):
+        await place.session.execute(news)
+        found = await store.history.gauges(store.now, most_due=1_000)
+        assert [(one.due, one.more) for one in found.queues] == [
+            (1_002, True)
+        ]  # one at least of each that was not counted
+        assert found.held_oldest > 0
+        costs = {
+            "gauges": await reading.of(lambda: store.history.gauges(store.now, most_due=1_000)) - 1_000,
+            "longest held": await reading.of(lambda: store.auditing.longest_held(store.now, 100)),
+            "existing runs": await reading.of(lambda: store.auditing.existing_runs([RunId(store.new_id())], store.now)),
+            "unexpired": await reading.of(lambda: store.auditing.unexpired(store.now)),
+        }
+        assert {name: cost for name, cost in costs.items() if cost > 500} == {}, news
+
+
+async def test_the_oldest_transaction_of_others_is_told(place: Place) -> None:
+    store = await place.store()
+    assert (await store.history.gauges(store.now)).oldest_transaction is None
+
+    async with place.session.transaction(isolation="repeatable_read"):
+        await place.session.execute("select from waiting")
+        first = (await store.history.gauges(store.now)).oldest_transaction
+        second = (await store.history.gauges(store.now)).oldest_transaction
+
+    assert first is not None
+    assert second is not None
+    assert 0 < first < second

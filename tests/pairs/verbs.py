@@ -77,8 +77,8 @@ async def succeed(do: Act) -> Any:
 
 async def retry(do: Act) -> Any:
     now, worker = do.at.now, do.at.worker
-    broke = {"error_type": "Boom", "error": "it broke", "luck": 0.0}
-    failed = [attempt.failed(run, decode_spec(run.spec), worker, now, now, **broke) for run in do.at.held]
+    broke = attempt.Failure(error_type="Boom", error="it broke")
+    failed = [attempt.failed(run, decode_spec(run.spec), worker, now, now, broke, 0.0) for run in do.at.held]
     return await _settle(do, failed)
 
 

@@ -27,6 +27,7 @@ from oncue.executors.http import http_task
 from oncue.executors.port import Executor
 from oncue.executors.processes import ProcessExecutor
 from oncue.executors.threads import ThreadExecutor
+from oncue.services.attempts import Execution
 from oncue.services.worker_loops import WorkerLoops, places
 from oncue.settings import Settings
 from oncue.tasks import Isolation
@@ -63,7 +64,8 @@ async def crew_of(store: Store, tasks: Tasks) -> AsyncIterator[WorkerLoops]:
     undo = capture.install()
     try:
         yield WorkerLoops(
-            *(store.engine, store.clock, SETTINGS, worker_id, tasks, offer, executors, processes),
+            *(store.engine, store.clock, SETTINGS, worker_id, offer),
+            Execution(tasks, executors, processes, SETTINGS.stop_grace),
             chance=Random(1),
             linger=Duration(0),
         )
@@ -218,8 +220,8 @@ async def test_an_attempt_ends_even_if_nobody_can_make_out_what_it_came_to(
         found = await ends(store, crew, [run_id])
 
     assert (found[run_id].state, found[run_id].error_type) == (State.DEAD, "InternalError")
-    assert "could not be made out" in (found[run_id].error or "")
-    assert [line["event"] for line in logged if line["log_level"] == "error"] == ["an attempt did not end as it should"]
+    assert "outcome of this attempt is unknown" in (found[run_id].error or "")
+    assert [line["kind"] for line in logged if line["log_level"] == "error"] == ["attempt_broken", "run_dead"]
 
 
 # ------------------------------------------------------------------------------------------------ commands and answers

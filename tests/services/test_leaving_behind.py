@@ -13,6 +13,7 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.placement import Priority, Resources
 from oncue.executors.capture import capture_logging
 from oncue.executors.threads import ThreadExecutor
+from oncue.services.attempts import Execution
 from oncue.services.capacity import Capacity
 from oncue.tasks import Isolation, Task
 from oncue.testing.conformance.store import Store
@@ -42,7 +43,7 @@ def room(places: int = 10, most_left: int = 4) -> Capacity:
 def leave(capacity: Capacity, uid: UserNumber, times: int) -> None:
     for _ in range(times):
         capacity.take(THREAD, ONE, uid)
-        capacity.give_back(THREAD, ONE, uid)
+        capacity.release(THREAD, ONE, uid)
         capacity.leave(THREAD, uid)
 
 
@@ -55,7 +56,7 @@ def test_who_has_left_too_much_gets_no_more_of_that_kind_until_some_has_ended() 
     assert capacity.is_barred(THREAD, ADA)
     assert not capacity.is_barred(LOOP, ADA)
     assert not capacity.is_barred(THREAD, BOB)
-    capacity.came_back(THREAD, ADA)
+    capacity.left_ended(THREAD, ADA)
     assert not capacity.is_barred(THREAD, ADA)
 
 
@@ -67,7 +68,7 @@ def test_what_is_left_takes_no_place_until_as_much_is_left_as_there_are_places()
     assert capacity.how_many(THREAD, ONE, NORMAL) == 1
 
     for _ in range(5):
-        capacity.came_back(THREAD, ADA)
+        capacity.left_ended(THREAD, ADA)
     assert capacity.how_many(THREAD, ONE, NORMAL) == 3
     assert capacity.left == {}
     assert not capacity.wary
@@ -167,7 +168,8 @@ async def test_a_thread_counts_against_its_user_until_it_ends(
     stage.tasks.add(Task("stubborn", stuck, isolation=THREAD, defaults={}, roles=()))
     crew = await crew_on(store, stage, threads=3)
     threads = ThreadExecutor(3, 1_000)
-    monkeypatch.setattr(crew.attempts, "_executors", {THREAD: threads})
+    execution = Execution(stage.tasks, {THREAD: threads}, threads, Duration(SECOND))
+    monkeypatch.setattr(crew.attempts, "_execution", execution)
     await store.one_shot(task="stubborn", timeout=Duration(SECOND), max_retries=0)
     await crew.worker.run_once()
     assert await asyncio.to_thread(begun.acquire, timeout=10)

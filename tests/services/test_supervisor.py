@@ -17,8 +17,9 @@ from structlog.testing import capture_logs
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import UserNumber, WorkerId, uuid7
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
+from oncue.domain.load import Load
 from oncue.engines.port import Beat
-from oncue.services.channel import Drain, Known, Ready, Unusable, Worn
+from oncue.services.channel import Alive, Drain, Known, Ready, Unusable, Worn
 from oncue.services.supervisor import FIRST_PAUSE, KNOWN_FOR, REPLACE_AGAIN, SupervisedWorker, WorkerSupervisor
 from oncue.settings import Settings
 from oncue.tasks import Isolation
@@ -36,8 +37,10 @@ class Fleet:
         self.clock = clock
         self.how = "well"
         self.asked: list[float] = []
+        self.loads: list[bytes | None] = []
 
-    async def beat(self, *_: Any, **__: Any) -> Beat | None:
+    async def beat(self, *_: Any, load: bytes | None = None, **__: Any) -> Beat | None:
+        self.loads.append(load)
         self.asked.append(self.clock.monotonic() / SECOND)
         match self.how:
             case "refuses":
@@ -94,6 +97,22 @@ async def test_it_beats_five_times_in_a_lease() -> None:
         assert [round(at) for at in world.fleet.asked] == [0, 3, 6, 9, 12, 15]
         assert world.told[1:] == world.fleet.asked[1:]
         assert world.killed_at is None
+
+
+async def test_every_beat_says_how_busy_the_worker_said_it_is_last() -> None:
+    """A message without a load, as most are, leaves the last one."""
+    said = [Alive(), Alive(load=Load(busy=0.5)), Alive()]
+
+    async def receive() -> Alive | None:
+        return said.pop(0) if said else None
+
+    async with beating() as world:
+        await world.passes(0.1)
+        world.kept.channel.receive = receive  # type: ignore[method-assign]
+        await world.supervisor._listen(world.kept)
+        await world.passes(6)
+
+        assert world.fleet.loads == [None, b'{"busy":0.5}', b'{"busy":0.5}']
 
 
 @pytest.mark.parametrize("how", ["refuses", "hangs"])
@@ -348,9 +367,7 @@ async def test_a_start_that_fails_is_tried_again_and_told_once(workers: Workers)
         second = await workers.some(2)
     await workers.says(second, Ready(()))
 
-    assert [line["event"] for line in lines if "can be started" in line["event"]] == [
-        "no worker process can be started; trying again until one can"
-    ]
+    assert [line["kind"] for line in lines] == ["worker_restarted", "worker_not_started"]
     _, *tries = workers.tried
     assert [later - sooner for sooner, later in pairwise(tries)] == [FIRST_PAUSE, 2 * FIRST_PAUSE]
 

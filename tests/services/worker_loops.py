@@ -12,7 +12,7 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.placement import Offer, Resources
 from oncue.domain.run import RunView
 from oncue.executors.functions import LoopExecutor
-from oncue.services.attempts import ActiveAttempt, Stop
+from oncue.services.attempts import ActiveAttempt, Execution, Stop
 from oncue.services.worker_loops import WorkerLoops, places
 from oncue.settings import Settings
 from oncue.tasks import Isolation, Task
@@ -111,9 +111,10 @@ async def crew_on(store: Store, stage: Stage, worker_id: WorkerId | None = None,
     settings = {"concurrency": 3, "threads": 1, "processes": 1, "reserved_for_high": 0.0} | settings
     given = Settings(**settings)
     offer = replace(OFFER, slots={task.name: places(given)[task.takes] for task in stage.tasks})
+    executors = {kind: LoopExecutor(1_000) for kind in Isolation}
     crew = StagedCrew(
-        *(store.engine, store.clock, given, worker_id or await store.worker(), stage.tasks, offer),
-        *({kind: LoopExecutor(1_000) for kind in Isolation}, LoopExecutor(1_000)),
+        *(store.engine, store.clock, given, worker_id or await store.worker(), offer),
+        Execution(stage.tasks, executors, LoopExecutor(1_000), given.stop_grace),
         chance=Random(1),
         linger=Duration(0),
     )

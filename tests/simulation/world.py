@@ -34,7 +34,7 @@ from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Page, RunQuery, Topic, Worker
 from oncue.engines.sqlite.engine import SqliteEngine
 from oncue.executors.functions import LoopExecutor
-from oncue.services.attempts import LAST_CHANCE, Stop
+from oncue.services.attempts import LAST_CHANCE, Execution, Stop
 from oncue.services.overlap import Overlap
 from oncue.services.rate_limiter import AHEAD, RateLimiter
 from oncue.services.reaper import WATCH_FOR, Reaper
@@ -213,10 +213,8 @@ class World:
             process.own,
             shape.settings,
             worker_id,
-            bodies.tasks,
             shape.offer,
-            executors,
-            Alone(executors[Isolation.LOOP]),
+            Execution(bodies.tasks, executors, Alone(executors[Isolation.LOOP]), shape.settings.stop_grace),
             chance=Random(self.chance.random()),
             linger=Duration(0),
         )

@@ -14,13 +14,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api import views
-from oncue.api.answers import answer
-from oncue.api.auth import Caller
-from oncue.api.context import Api
-from oncue.api.idempotency import idempotent
+from oncue.api.http.answers import answer
+from oncue.api.http.auth import Caller
+from oncue.api.http.reading import as_uuid, read_job_id, read_object
 from oncue.api.listing import filled_page, instant, page, wanted_page, window
-from oncue.api.outcome import Changed, Interrupted, Line, Outcome, unchanged
-from oncue.api.reading import as_uuid, read_job_id, read_object
+from oncue.api.shared.context import Api
+from oncue.api.shared.idempotency import idempotent
+from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome, unchanged
 from oncue.domain.errors import Invalid, Problem, inside
 from oncue.domain.fields import Reader, object_of, object_schema, read_fields, schema_of, takes, text
 from oncue.domain.ids import RunId, derived_id

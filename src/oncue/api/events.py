@@ -12,12 +12,12 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from oncue.api.answers import AGAIN_SOON, ALWAYS, Refused
-from oncue.api.auth import Caller
-from oncue.api.connection import most_connections
-from oncue.api.context import Api
-from oncue.api.store_watchdog import WatchedCall
-from oncue.api.watching import Channel
+from oncue.api.http.answers import AGAIN_SOON, ALWAYS, Refused
+from oncue.api.http.auth import Caller
+from oncue.api.http.connection import most_connections
+from oncue.api.http.store_watchdog import WatchedCall
+from oncue.api.shared.context import Api
+from oncue.api.shared.watching import Channel
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import UserNumber
 from oncue.domain.instants import SECOND, Duration

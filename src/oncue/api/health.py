@@ -7,8 +7,8 @@ from http import HTTPStatus
 from starlette.requests import Request
 from starlette.responses import Response
 
-from oncue.api.answers import AGAIN_SOON, Refused, answer
-from oncue.api.context import Api
+from oncue.api.http.answers import AGAIN_SOON, Refused, answer
+from oncue.api.shared.context import Api
 
 
 async def alive(api: Api, request: Request) -> Response:

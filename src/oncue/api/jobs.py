@@ -12,15 +12,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api import views
-from oncue.api.answers import answer
 from oncue.api.audit import audit_entry
-from oncue.api.auth import Caller, forbidden
-from oncue.api.context import Api
-from oncue.api.idempotency import idempotent
+from oncue.api.http.answers import answer
+from oncue.api.http.auth import Caller, forbidden
+from oncue.api.http.reading import path_id, read_optional_object
 from oncue.api.listing import page, read_query, wanted_page
-from oncue.api.outcome import Changed, Interrupted, Line, Outcome, Unlogged, outcome
-from oncue.api.reading import path_id, read_optional_object
 from oncue.api.runs import CANCEL_POLL_INTERVAL, CANCEL_TIMEOUT
+from oncue.api.shared.context import Api
+from oncue.api.shared.idempotency import idempotent
+from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome, Unlogged, outcome
 from oncue.clock import Clock
 from oncue.domain import change
 from oncue.domain.change import JobChange

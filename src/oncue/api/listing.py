@@ -18,10 +18,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api import views
-from oncue.api.answers import answer
-from oncue.api.auth import Caller, forbidden
-from oncue.api.context import Api
-from oncue.api.reading import read_job_id
+from oncue.api.http.answers import answer
+from oncue.api.http.auth import Caller, forbidden
+from oncue.api.http.reading import read_job_id
+from oncue.api.shared.context import Api
 from oncue.domain.errors import Invalid, Problem
 from oncue.domain.fields import Reader, choice, read_fields, takes, text
 from oncue.domain.ids import ClassId, RunId, UserNumber

@@ -13,14 +13,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api import views
-from oncue.api.answers import answer
-from oncue.api.auth import Caller
-from oncue.api.context import Api
-from oncue.api.idempotency import idempotent
+from oncue.api.http.answers import answer
+from oncue.api.http.auth import Caller
+from oncue.api.http.reading import path_id, read_object
 from oncue.api.jobs import until_settled
 from oncue.api.listing import page, wanted_page
-from oncue.api.outcome import Changed, Outcome, outcome
-from oncue.api.reading import path_id, read_object
+from oncue.api.shared.context import Api
+from oncue.api.shared.idempotency import idempotent
+from oncue.api.shared.outcome import Changed, Outcome, outcome
 from oncue.domain import change
 from oncue.domain.change import JobChange
 from oncue.domain.errors import Invalid, NotFound, Problem

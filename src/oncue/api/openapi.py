@@ -14,12 +14,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import oncue
-from oncue.api.answers import stored_json
-from oncue.api.auth import Caller
-from oncue.api.context import Api
-from oncue.api.idempotency import LONGEST_KEY
+from oncue.api.http.answers import stored_json
+from oncue.api.http.auth import Caller
 from oncue.api.routes import OPEN_ROUTES, ROUTES, OpenRoute, Read, Route
 from oncue.api.schemas import components
+from oncue.api.shared.context import Api
+from oncue.api.shared.idempotency import LONGEST_KEY
 from oncue.domain.definition import USUAL
 from oncue.domain.fields import Schema, schema_of, text
 

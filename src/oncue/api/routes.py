@@ -16,20 +16,21 @@ from oncue.api import (
     dead_letters,
     editing,
     events,
+    findings,
     fleet,
     health,
     jobs,
     keys,
     listing,
     occurrences,
-    queues,
     runs,
+    scaling,
     schedules,
 )
-from oncue.api.auth import Caller
-from oncue.api.context import Api
+from oncue.api.http.auth import Caller
 from oncue.api.listing import PAGING
-from oncue.api.outcome import Outcome
+from oncue.api.shared.context import Api
+from oncue.api.shared.outcome import Outcome
 from oncue.domain.fields import Reader
 
 OpenCall = Callable[[Api, Request], Awaitable[Response]]
@@ -147,10 +148,10 @@ ROUTES = (
          headers=("Last-Event-ID",), gives={200: "text/event-stream"}),
     Read("GET", "/tasks", fleet.tasks, "List registered tasks", gives={200: "Tasks"}),
     Read("GET", "/workers", fleet.workers, "List workers", gives={200: "Workers"}),
-    Read("GET", "/queues", queues.show, "List queues", gives={200: "Queues"}),
-    Change("POST", "/queues/{queue}/pause", queues.pause, "Pause a queue", "queue.pause", admin=True,
+    Read("GET", "/queues", fleet.queues, "List queues", gives={200: "Queues"}),
+    Change("POST", "/queues/{queue}/pause", fleet.pause, "Pause a queue", "queue.pause", admin=True,
            gives={200: "Queue"}),
-    Change("POST", "/queues/{queue}/resume", queues.resume, "Resume a paused queue", "queue.resume", admin=True,
+    Change("POST", "/queues/{queue}/resume", fleet.resume, "Resume a paused queue", "queue.resume", admin=True,
            gives={200: "Queue"}),
     Read("GET", "/me", keys.mine, "Get the caller's user and role", gives={200: "Me"}),
     Change("POST", "/keys", keys.create, "Create an API key; the secret is shown only once", "key.create", admin=True,
@@ -159,7 +160,11 @@ ROUTES = (
     Change("DELETE", "/keys/{id}", keys.revoke, "Revoke an API key", "key.revoke", admin=True,
            gives={200: "Key"}, refuses=(409,)),
     Read("GET", "/audit", audit.show, "List audit entries, newest first", query=PAGING, gives={200: "AuditPage"}),
-    Read("GET", "/stats", queues.stats, "Get run counts by status, task and queue", gives={200: "Stats"}),
+    Read("GET", "/scaling", scaling.show, "Get how many workers each queue needs", admin=True,
+         query=scaling.PARAMETERS, gives={200: "Scaling"}),
+    Read("GET", "/findings", findings.show, "List what the self-audit found, open findings first", admin=True,
+         query=PAGING, gives={200: "FindingPage"}),
+    Read("GET", "/stats", fleet.stats, "Get run counts by status, task and queue", gives={200: "Stats"}),
 )  # fmt: skip
 
 OPEN_ROUTES = (

@@ -9,13 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api import views
-from oncue.api.answers import WrongState, answer, plain_text, stored_json
-from oncue.api.auth import Caller
-from oncue.api.context import Api
 from oncue.api.dead_letters import again
-from oncue.api.idempotency import idempotent
-from oncue.api.outcome import Changed, Outcome, outcome
-from oncue.api.reading import path_id
+from oncue.api.http.answers import WrongState, answer, plain_text, stored_json
+from oncue.api.http.auth import Caller
+from oncue.api.http.reading import path_id
+from oncue.api.shared.context import Api
+from oncue.api.shared.idempotency import idempotent
+from oncue.api.shared.outcome import Changed, Outcome, outcome
 from oncue.domain.errors import NotFound
 from oncue.domain.explain import Explanation, Offered, explain, explain_job, telling
 from oncue.domain.ids import JobId, RunId

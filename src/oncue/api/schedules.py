@@ -8,10 +8,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from oncue.api.answers import answer
-from oncue.api.auth import Caller
-from oncue.api.context import Api
-from oncue.api.reading import read_object
+from oncue.api.http.answers import answer
+from oncue.api.http.auth import Caller
+from oncue.api.http.reading import read_object
+from oncue.api.shared.context import Api
 from oncue.domain.errors import Invalid, Problem, inside
 from oncue.domain.fields import Reader, instant, read_fields, whole
 from oncue.domain.preview import MOST_SHOWN, USUALLY_SHOWN

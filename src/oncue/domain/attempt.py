@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
 from msgspec.structs import replace
 
 from oncue.domain.ids import WorkerId
@@ -14,7 +15,17 @@ from oncue.domain.policy import Again, Dead, after_failure, after_loss
 from oncue.domain.run import Attempt, Claimed, Settlement, State, with_attempt
 
 LONGEST_ERROR = 4_000
-FELL_SILENT = "the worker that ran it sent no heartbeat"
+NO_HEARTBEAT = "the worker that ran it sent no heartbeat"
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """A visible failure. `retry=False` is a task's NoRetry; `after` is the delay of its RetryAfter."""
+
+    error_type: str
+    error: str
+    outcome: Literal["failed", "timed_out"] = "failed"
+    retry: bool = True
+    after: Duration | None = None
 
 
 def succeeded(run: Claimed, started_at: Instant, now: Instant, result: bytes | None) -> Settlement:
@@ -31,36 +42,18 @@ def succeeded(run: Claimed, started_at: Instant, now: Instant, result: bytes | N
 
 
 def failed(
-    run: Claimed,
-    spec: Spec,
-    worker: WorkerId,
-    started_at: Instant,
-    now: Instant,
-    *,
-    error_type: str,
-    error: str,
-    luck: float,
-    outcome: Literal["failed", "timed_out"] = "failed",
-    retry: bool = True,
-    asked: Duration | None = None,
+    run: Claimed, spec: Spec, worker: WorkerId, started_at: Instant, now: Instant, failure: Failure, luck: float
 ) -> Settlement:
-    """Settle a visible failure. `retry=False` is a task's NoRetry; `asked` is the delay of its RetryAfter.
-
-    The texts are cleaned, so that every database can store them.
-    """
+    """Settle a visible failure. Its texts are cleaned, so that every database can store them."""
     failures = run.failures + 1
     decision = (
-        after_failure(spec.retry, spec.max_retries, failures, now, luck, asked)
-        if retry
+        after_failure(spec.retry, spec.max_retries, failures, now, luck, failure.after)
+        if failure.retry
         else Dead("the task raised NoRetry")
     )
-    return _unsuccessful(
-        run,
-        decision,
-        Attempt(run.attempt, worker, started_at, now, outcome, printable(error_type), plain(error, LONGEST_ERROR)),
-        failures=failures,
-        losses=run.losses,
-    )
+    kind, error = printable(failure.error_type), plain(failure.error, LONGEST_ERROR)
+    tried = Attempt(run.attempt, worker, started_at, now, failure.outcome, kind, error)
+    return _unsuccessful(run, decision, tried, failures=failures, losses=run.losses)
 
 
 def preempted(run: Claimed, worker: WorkerId, started_at: Instant, now: Instant) -> Claimed:
@@ -98,7 +91,7 @@ def cancelled(run: Claimed, worker: WorkerId, started_at: Instant, now: Instant)
     )
 
 
-def lost(run: Claimed, worker: WorkerId, claimed_at: Instant, now: Instant, error: str = FELL_SILENT) -> Settlement:
+def lost(run: Claimed, worker: WorkerId, claimed_at: Instant, now: Instant, error: str = NO_HEARTBEAT) -> Settlement:
     """Settle a loss: its worker sent no heartbeat, or its own process died as `error` says. Uses up no retry."""
     losses = run.losses + 1
     return _unsuccessful(

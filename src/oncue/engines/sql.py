@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
 
@@ -22,3 +23,8 @@ def migrations(package: str) -> list[tuple[int, str]]:
     folder = files(package).joinpath("migrations")
     found = [entry for entry in folder.iterdir() if entry.name.endswith(".sql")]
     return sorted((int(entry.name.split("_")[0]), entry.read_text("utf-8")) for entry in found)
+
+
+def tables(package: str) -> set[str]:
+    """Return the names of the tables that the migrations create."""
+    return {name for _, script in migrations(package) for name in re.findall(r"create table (\w+)", script)}

@@ -23,6 +23,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     """The declared differences between engines: tests and callers ask here, never for an engine's name."""
 
     atomic_batch: int = 10_000  # most jobs that one `create(whole=True)` stores all or nothing
+    exact_counters: bool = True  # counters change in the same write as the rows that they count
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
@@ -66,10 +67,10 @@ class NewJob(msgspec.Struct, frozen=True):
 
 class Created(Enum):
     NEW = "stored"
-    REPEATED = "this key and body came before: here is the job it made"
-    KEY_REUSED = "this key came before with another body: nothing stored"
-    KEY_TAKEN = "this job of the user's has the stable key and has not ended: nothing stored"
-    OVER_QUOTA = "the user has too much already: nothing stored"
+    REPEATED = "the same key and body were sent before: this is the job they created"
+    KEY_REUSED = "the key was sent before with another body: nothing stored"
+    KEY_TAKEN = "this active or paused job of the user has the stable key: nothing stored"
+    OVER_QUOTA = "the user's quota is used up: nothing stored"
 
 
 class KeyHolder(msgspec.Struct, frozen=True):
@@ -193,7 +194,20 @@ class Worker(msgspec.Struct, frozen=True):
     beat_at: Instant
     draining: bool = False
     classes: tuple[ClassId, ...] = ()
-    info: bytes | None = None
+    info: bytes | None = None  # what it offers: `domain.placement.read_offer`
+    load: bytes | None = None  # how busy it was at its last heartbeat: `domain.load.read_load`
+
+
+class Member(msgspec.Struct, frozen=True):
+    """A process of oncue, of any role: api, scheduler, up, or worker (its supervisor). Its id is random per start."""
+
+    member_id: UUID
+    role: str
+    version: str
+    schema: int  # the newest migration that it knows
+    host: str
+    started_at: Instant
+    beat_at: Instant
 
 
 class CancelRequest(msgspec.Struct, frozen=True):
@@ -239,9 +253,9 @@ class Key(msgspec.Struct, frozen=True):
 
 
 class Revoked(Enum):
-    DONE = "good for nothing from then on, or since it was revoked before"
+    DONE = "revoked, now or before"
     UNKNOWN = "there is no such key"
-    LAST_ADMIN = "the last key of an administrator that works: nothing was done"
+    LAST_ADMIN = "the last valid admin key: nothing changed"
 
 
 class Count(StrEnum):
@@ -293,7 +307,7 @@ class Point(msgspec.Struct, frozen=True):
 class Topic(StrEnum):
     RUNS = "runs"  # a run is due at `due`: workers look from there on
     JOBS = "jobs"  # a job is to be planned at `due`: schedulers look
-    MAIL = "cancel_requests"  # the worker `target` has cancel requests
+    CANCELS = "cancel_requests"  # the worker `target` has cancel requests
     CHANGED = "changed"  # a change that watchers may show, of the user whose number `target` begins with
 
 

@@ -33,6 +33,7 @@ from oncue.domain.errors import Invalid
 from oncue.domain.instants import DAY, SECOND, Duration, instant, rfc3339
 from oncue.domain.plain_json import DEEPEST, too_deep
 from oncue.executors.dialling import CONNECT_WITHIN, Dial, Line, Resolve, resolve
+from oncue.executors.outgoing import outgoing
 from oncue.executors.port import TaskFailed
 from oncue.executors.share import LoopShare, Turns
 from oncue.settings import Settings
@@ -65,12 +66,14 @@ def http_task(settings: Settings, resolve: Resolve = resolve, clock: Clock | Non
             checked = check_url(url, allow)
         except Invalid as wrong:
             raise TaskFailed("AddressRefused", str(wrong), retry=False) from None
-        request = _request(ctx, checked, method, headers, body)
-        try:
-            async with dial.connected(checked.host, checked.port, turns) as line:
-                answer = await _call(line, turns, request, settings.http_body_cap)
-        except _FAILURES as failed:
-            raise TaskFailed("HttpError", f"{method} {checked.shown}: {_reason(failed)}") from failed
+        with outgoing(ctx, method, checked) as call:
+            request = _request(ctx, checked, method, headers, body, call.headers)
+            try:
+                async with dial.connected(checked.host, checked.port, turns) as line:
+                    answer = await _call(line, turns, request, settings.http_body_cap)
+            except _FAILURES as failed:
+                raise TaskFailed("HttpError", f"{method} {checked.shown}: {_reason(failed)}") from failed
+            call.status = answer.status
         await turns.begin()
         try:
             if not answer.is_expected(expect_status):
@@ -135,11 +138,11 @@ def _reason(failed: Exception) -> str:
         case httpcore2.ConnectTimeout():
             return f"no connection within {CONNECT_WITHIN:.0f} s"
         case httpcore2.TimeoutException():
-            return f"nothing was heard for {LONGEST_SILENCE:.0f} s"
+            return f"no data was sent or received for {LONGEST_SILENCE:.0f} s"
         case httpcore2.RemoteProtocolError() if str(failed) == "Receive buffer too long":
-            return f"the answer's head, or what stands around a chunk, is longer than {LONGEST_HEAD} bytes"
+            return f"the response headers or a chunk header are longer than {LONGEST_HEAD} bytes"
         case zlib.error():
-            return f"the answer says it is gzip and cannot be unpacked: {failed}"
+            return f"the response is not valid gzip, although its headers say so: {failed}"
     cause: BaseException = failed
     while cause.__cause__ is not None:
         cause = cause.__cause__
@@ -165,9 +168,12 @@ class _Request(msgspec.Struct, frozen=True):
     content: bytes | None
 
 
-def _request(ctx: Context, url: CheckedUrl, method: str, headers: Mapping[str, str], body: Any) -> _Request:
+def _request(
+    ctx: Context, url: CheckedUrl, method: str, headers: Mapping[str, str], body: Any, trace: Mapping[str, str]
+) -> _Request:
     content, content_type = _content(method, body)
-    return _Request(method, url, _headers(headers, _headers_of_ours(ctx, url, content_type)), content)
+    ours = {**_headers_of_ours(ctx, url, content_type), **trace}
+    return _Request(method, url, _headers(headers, ours), content)
 
 
 def _content(method: str, body: Any) -> tuple[bytes | None, str | None]:
@@ -200,9 +206,9 @@ def _headers(users: Mapping[str, str], ours: Mapping[str, str]) -> list[tuple[by
     """Merge our headers and the user's; the user's win."""
     for name, value in users.items():
         if not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value):
-            raise _bad_header(name, "has characters that no header can have")
+            raise _bad_header(name, "contains characters that are not allowed in a header")
         if name.lower() in _NOT_FOR_USERS or name.lower().startswith("oncue-"):
-            raise _bad_header(name, "is set by oncue: leave it out")
+            raise _bad_header(name, "is set by oncue: remove it")
     taken = {name.lower() for name in users}
     kept = {name: value for name, value in ours.items() if name.lower() not in taken}
     return [(name.encode(), value.strip(" \t").encode()) for name, value in {**kept, **users}.items()]

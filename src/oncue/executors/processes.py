@@ -9,7 +9,7 @@ from pathlib import Path
 import structlog
 
 from oncue.executors.limits import Limits, limits_for
-from oncue.executors.port import Work, kept
+from oncue.executors.port import Work, within_cap
 from oncue.executors.warm import WarmProcess, start_process
 from oncue.settings import Settings
 
@@ -63,14 +63,18 @@ class ProcessExecutor:
     async def _started(self, limits: Limits) -> WarmProcess:
         process = await start_process(self._settings, limits, self._folder)
         if process.left and not self._told:
-            log.info("each process-isolated run starts Python anew: importing the tasks leaves", left=process.left)
+            log.info(
+                "Each process-isolated run starts a new Python, because importing the tasks leaves something running",
+                kind="no_fork",
+                left=process.left,
+            )
             self._told = True
         return process
 
     async def _run_in(self, process: WarmProcess, work: Work) -> bytes | None:
         self._busy.add(process)
         try:
-            return kept(await process.run(work), self._settings.result_cap)
+            return within_cap(await process.run(work), self._settings.result_cap)
         finally:
             self._busy.discard(process)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum, auto
 from random import Random
-from typing import Literal, assert_never
+from typing import Protocol, assert_never
 
 import msgspec
 import structlog
@@ -14,26 +14,29 @@ import structlog
 from oncue.clock import Clock
 from oncue.context import RunInfo
 from oncue.domain import attempt
+from oncue.domain.attempt import Failure
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, show_duration
 from oncue.domain.job import Spec, understand_spec
 from oncue.domain.placement import Priority, Resources
-from oncue.domain.plain_text import kind_of, said_by
+from oncue.domain.plain_text import kind_of, message_of
 from oncue.domain.policy import must_run_alone
-from oncue.domain.preemption import give_way, may_preempt
+from oncue.domain.preemption import choose_preempted, may_preempt
 from oncue.domain.run import Claimed, Settlement
-from oncue.executors.calling import told
+from oncue.domain.trace import Trace, passed_on_unsampled
+from oncue.executors.calling import as_failure
 from oncue.executors.port import Executor, LeftBehind, ProcessLost, Work
 from oncue.services.capacity import Capacity
 from oncue.services.reporting import Reporting, RunReports
 from oncue.tasks import Isolation, Task, Tasks
+from oncue.tracing.port import AttemptSpan, Tracing
 
 LOOK_AFTER = Duration(50 * MILLISECOND)
 IDLE = Duration(5 * SECOND)
-TO_GIVE_WAY = Duration(5 * SECOND)  # for a preempted run to stop, before other runs are preempted instead
+PREEMPTION_TIME = Duration(5 * SECOND)  # for a preempted run to stop, before other runs are preempted instead
 LAST_CHANCE = Duration(SECOND // 2)  # after the executors' grace, before an attempt is left behind
 
-UNTOLD = "what this attempt came to could not be made out; the worker's log tells why"
+UNKNOWN_OUTCOME = "the outcome of this attempt is unknown; the worker's log has the reason"
 
 End = Settlement | Claimed  # an attempt's outcome; or the run itself, to return to the queue as if never claimed
 
@@ -61,16 +64,20 @@ class ActiveAttempt:
         "reports",
         "run",
         "size",
+        "span",
         "spec",
         "started_at",
         "stop",
+        "stop_requested_at",
         "stoppable",
         "task",
-        "told_at",
     )
 
-    def __init__(self, run: Claimed, spec: Spec, kind: Isolation, reports: RunReports) -> None:
+    def __init__(
+        self, run: Claimed, spec: Spec, kind: Isolation, reports: RunReports, span: AttemptSpan | None
+    ) -> None:
         self.run = run
+        self.span = span  # None: not sampled
         self.spec = spec
         self.size = PLAIN if spec.resources == PLAIN else spec.resources.size_class()  # as its class says
         self.kind = kind
@@ -79,9 +86,47 @@ class ActiveAttempt:
         self.deadline = Instant(0)  # by the monotonic clock
         self.begun = False  # until then a cancel would end its asyncio task before the task could report an outcome
         self.stop: Stop | None = None
-        self.told_at = Instant(0)
+        self.stop_requested_at = Instant(0)
         self.stoppable = True  # False: a thread, which can only be asked to stop
         self.task: asyncio.Task[None] | None = None
+
+
+class Execution(msgspec.Struct, frozen=True):
+    """How a worker executes: its tasks, an executor for each isolation, one for runs that must run alone, and how long
+    an attempt that was told to stop may take.
+    """
+
+    tasks: Tasks
+    executors: Mapping[Isolation, Executor]
+    alone: Executor
+    stop_grace: Duration
+
+    def task(self, name: str) -> Task:
+        task = self.tasks.get(name)
+        if task is None:
+            raise LookupError(f"this worker has no task {name!r}")
+        return task
+
+    def executor(self, task: Task, losses: int) -> Executor:
+        return self.alone if must_run_alone(losses) else self.executors[task.isolation]
+
+    def can_stop(self, executor: Executor) -> bool:
+        """False: a thread, which can only be asked to stop."""
+        return executor is not self.executors[Isolation.THREAD]
+
+
+class Observer(Protocol):
+    """Learns what happens to attempts."""
+
+    def begun(self) -> None:
+        """The first attempt is active."""
+        ...
+
+    def ended(self, end: End) -> None: ...
+
+    def not_understood(self, run: Claimed) -> None:
+        """A newer oncue defined this run, and this version cannot read it."""
+        ...
 
 
 class Attempts:
@@ -91,29 +136,20 @@ class Attempts:
         self,
         clock: Clock,
         worker_id: WorkerId,
-        tasks: Tasks,
-        executors: Mapping[Isolation, Executor],
-        alone: Executor,
+        execution: Execution,
         capacity: Capacity,
         reporting: Reporting,
-        begun: Callable[[], None],
-        ended: Callable[[End], None],
-        not_understood: Callable[[Claimed], None],
-        *,
-        stop_grace: Duration,
+        observer: Observer,
         chance: Random,
+        tracing: Tracing | None = None,
     ) -> None:
         self._clock = clock
         self._worker_id = worker_id
-        self._tasks = tasks
-        self._executors = executors
-        self._alone = alone
+        self._execution = execution
         self._reporting = reporting
-        self._begun = begun
-        self._ended = ended
-        self._not_understood = not_understood
-        self._stop_grace = stop_grace
+        self._observer = observer
         self._chance = chance
+        self._tracing = tracing
         self._active: dict[RunId, ActiveAttempt] = {}
         self._loop = asyncio.get_running_loop()  # cached: asking for it takes a system call
         self.capacity = capacity
@@ -140,27 +176,28 @@ class Attempts:
         for run in runs:
             self._start(run, monotonic)
         if none_before and self._active:
-            self._begun()
+            self._observer.begun()
 
     def _start(self, run: Claimed, monotonic: Instant) -> None:
         reports = self._reporting.of(run)
         try:
             spec = understand_spec(run.spec)
-            task = self._task(spec.task)
-            work = Work(_info(run, spec), task, run.payload, reports, spec.timeout, spec.resources)
+            task = self._execution.task(spec.task)
+            span, trace = (None, spec.trace) if self._tracing is None else _traced(self._tracing, run, spec)
+            work = Work(_info(run, spec, trace), task, run.payload, reports, spec.timeout, spec.resources)
         except msgspec.ValidationError:
-            self._not_understood(run)
+            self._observer.not_understood(run)
             return
         except Exception as error:
-            self._ended(_unstartable(run, self._worker_id, self._clock.now(), error))
+            self._observer.ended(_unstartable(run, self._worker_id, self._clock.now(), error))
             return
-        active = ActiveAttempt(run, spec, task.takes, reports)
+        active = ActiveAttempt(run, spec, task.takes, reports, span)
         if not self.capacity.fits(active.kind, active.size, Priority.HIGH):
-            self._ended(run)  # its claim was in doubt for a while, and another run has its slot now
+            self._observer.ended(run)  # its claim was in doubt for a while, and another run has its slot now
             return
         active.deadline = Instant(monotonic + spec.timeout)
-        executor = self._alone if must_run_alone(run.losses) else self._executors[task.isolation]
-        active.stoppable = executor is not self._executors[Isolation.THREAD]
+        executor = self._execution.executor(task, run.losses)
+        active.stoppable = self._execution.can_stop(executor)
         self._active[run.run_id] = active
         self.capacity.take(active.kind, active.size, run.uid)
         active.task = self._loop.create_task(self._attempt(active, executor, work))
@@ -177,10 +214,10 @@ class Attempts:
         only_asked = not active.stoppable and why in (Stop.DRAINING, Stop.PREEMPTED)
         stopping = active.stoppable and active.stop is not None  # it cleans up and must not be disturbed
         active.stop = why
-        active.told_at = self._clock.monotonic()
-        active.reports.tell_to_stop()
+        active.stop_requested_at = self._clock.monotonic()
+        active.reports.request_stop()
         if why is not Stop.PREEMPTED:
-            active.deadline = Instant(active.told_at + self._stop_grace + LAST_CHANCE)
+            active.deadline = Instant(active.stop_requested_at + self._execution.stop_grace + LAST_CHANCE)
         if active.begun and not (only_asked or stopping):
             active.task.cancel()
 
@@ -190,12 +227,14 @@ class Attempts:
         Preempts no more runs than needed, and first those that lose least: lowest priority, then started last. Recently
         preempted runs count as stopping; a thread may take its time.
         """
-        now, lately = self._clock.now(), self._clock.monotonic() - TO_GIVE_WAY
-        asked = [one for one in self if one.stop is Stop.PREEMPTED and one.told_at > lately]
+        now, lately = self._clock.now(), self._clock.monotonic() - PREEMPTION_TIME
+        asked = [one for one in self if one.stop is Stop.PREEMPTED and one.stop_requested_at > lately]
         willing = [one for one in self if one.stop is None and may_preempt(one.spec, one.run, one.started_at, now)]
         willing.sort(key=lambda one: (one.spec.priority, one.started_at), reverse=True)
         candidates = asked + willing
-        chosen = give_way(self.capacity.short_of(kind, size), [(one.size, one.kind is kind) for one in candidates])
+        chosen = choose_preempted(
+            self.capacity.short_of(kind, size), [(one.size, one.kind is kind) for one in candidates]
+        )
         for n in chosen or ():
             self.stop(candidates[n].run.run_id, Stop.PREEMPTED)
         return chosen is not None
@@ -231,6 +270,8 @@ class Attempts:
         end: End | None = None
         try:
             active.begun = True
+            if active.span is not None:
+                active.span.enter()
             try:
                 if active.stop is not None:
                     raise asyncio.CancelledError  # told to stop before it began
@@ -243,14 +284,21 @@ class Attempts:
                 end = self._failed(active, error)
             active.task = None  # its outcome is known: from here on nothing stops it
             if active.reports in self._reporting and self._is_ours(active):
-                await self._reporting.last_words(active.reports)
+                await self._reporting.write_last(active.reports)
         except BaseException as error:
             active.task = None
-            log.error("an attempt did not end as it should", run_id=str(active.run.run_id), exc_info=error)
+            log.error(
+                "An attempt ended without an outcome",
+                kind="attempt_broken",
+                run_id=str(active.run.run_id),
+                exc_info=error,
+            )
         if self._is_ours(active):
-            self._end(active, end or attempt.given_up(active.run, active.started_at, self._clock.now(), UNTOLD))
+            self._end(
+                active, end or attempt.given_up(active.run, active.started_at, self._clock.now(), UNKNOWN_OUTCOME)
+            )
         else:
-            self.capacity.came_back(active.kind, active.run.uid)  # it was settled without us, and has now ended
+            self.capacity.left_ended(active.kind, active.run.uid)  # it was settled without us, and has now ended
 
     def _is_ours(self, active: ActiveAttempt) -> bool:
         """Whether it was not settled without us. The same run may have a later attempt."""
@@ -258,11 +306,22 @@ class Attempts:
 
     def _end(self, active: ActiveAttempt, end: End) -> None:
         del self._active[active.run.run_id]
-        self.capacity.give_back(active.kind, active.size, active.run.uid)
-        self._ended(end)
+        self.capacity.release(active.kind, active.size, active.run.uid)
+        if active.span is not None:
+            self._record(active.span, end)
+        self._observer.ended(end)
+
+    def _record(self, span: AttemptSpan, end: End) -> None:
+        match end:
+            case Settlement(ended_at=ended_at, error_type=error_type):
+                span.end(ended_at, error_type)
+            case Claimed():
+                span.end(self._clock.now(), None)
 
     def _leave_behind(self, active: ActiveAttempt) -> None:
-        log.warning("an attempt does not stop; it is left behind and its result refused", run_id=str(active.run.run_id))
+        log.warning(
+            "An attempt does not stop; its run ends without it", kind="attempt_left", run_id=str(active.run.run_id)
+        )
         self.capacity.leave(active.kind, active.run.uid)
         self._end(active, self._stopped(active))
 
@@ -270,7 +329,7 @@ class Attempts:
         """Count a thread that outlives its attempt. It counts against its user until it ends."""
         if isinstance(stopped, LeftBehind):
             self.capacity.leave(active.kind, active.run.uid)
-            stopped.over.add_done_callback(lambda _: self.capacity.came_back(active.kind, active.run.uid))
+            stopped.over.add_done_callback(lambda _: self.capacity.left_ended(active.kind, active.run.uid))
 
     # --------------------------------------------------------------------------------------------------------- outcomes
 
@@ -284,8 +343,8 @@ class Attempts:
         now = self._clock.now()
         match active.stop:
             case Stop.TIMED_OUT:
-                message = f"took longer than its timeout, {show_duration(active.spec.timeout)}"
-                return self._failure(active, "Timeout", message, outcome="timed_out")
+                message = f"the attempt exceeded its timeout of {show_duration(active.spec.timeout)}"
+                return self._failure(active, Failure(error_type="Timeout", error=message, outcome="timed_out"))
             case Stop.CANCELLED:
                 return attempt.cancelled(active.run, self._worker_id, active.started_at, now)
             case Stop.DRAINING:
@@ -293,62 +352,45 @@ class Attempts:
             case Stop.PREEMPTED:
                 return attempt.preempted(active.run, self._worker_id, active.started_at, now)
             case None:
-                return self._failure(active, "CancelledError", "the task cancelled itself")
+                itself = Failure(error_type="CancelledError", error="the task cancelled itself")
+                return self._failure(active, itself)
             case _:
                 assert_never(active.stop)
 
     def _failed(self, active: ActiveAttempt, error: BaseException) -> End:
         if active.stop is not None:
             return self._stopped(active)
-        failed = told(error)
-        said = said_by(failed, attempt.LONGEST_ERROR)
+        failed = as_failure(error)
+        said = message_of(failed, attempt.LONGEST_ERROR)
         if isinstance(failed, ProcessLost) and must_run_alone(active.run.losses):
             return attempt.lost(active.run, self._worker_id, active.started_at, self._clock.now(), said)
         active.reports.write(failed.trace)
-        return self._failure(active, failed.kind, said, retry=failed.retry, asked=failed.after)
+        failure = Failure(error_type=failed.kind, error=said or failed.kind, retry=failed.retry, after=failed.after)
+        return self._failure(active, failure)
 
-    def _failure(
-        self,
-        active: ActiveAttempt,
-        kind: str,
-        message: str,
-        *,
-        retry: bool = True,
-        asked: Duration | None = None,
-        outcome: Literal["failed", "timed_out"] = "failed",
-    ) -> Settlement:
-        return attempt.failed(
-            active.run,
-            active.spec,
-            self._worker_id,
-            active.started_at,
-            self._clock.now(),
-            error_type=kind,
-            error=message or kind,
-            luck=self._chance.random(),
-            outcome=outcome,
-            retry=retry,
-            asked=asked,
-        )
-
-    def _task(self, name: str) -> Task:
-        task = self._tasks.get(name)
-        if task is None:
-            raise LookupError(f"this worker has no task {name!r}")
-        return task
+    def _failure(self, active: ActiveAttempt, failure: Failure) -> Settlement:
+        now, luck = self._clock.now(), self._chance.random()
+        return attempt.failed(active.run, active.spec, self._worker_id, active.started_at, now, failure, luck)
 
 
-def _info(run: Claimed, spec: Spec) -> RunInfo:
+def _traced(tracing: Tracing, run: Claimed, spec: Spec) -> tuple[AttemptSpan | None, Trace | None]:
+    """Return the span of an attempt, if it is sampled, and the trace context that it passes on."""
+    span = tracing.attempt(run, spec)
+    if span is not None:
+        return span, span.trace
+    return None, None if spec.trace is None else passed_on_unsampled(run, spec.trace)
+
+
+def _info(run: Claimed, spec: Spec, trace: Trace | None) -> RunInfo:
     nominal = run.wanted if run.nominal is None else run.nominal
-    return RunInfo(run.run_id, run.job_id, spec.task, run.attempt, nominal, run.checkpoint)
+    return RunInfo(run.run_id, run.job_id, spec.task, run.attempt, nominal, run.checkpoint, trace)
 
 
 def _unstartable(run: Claimed, worker_id: WorkerId, now: Instant, error: Exception) -> Settlement:
-    why = f"it could not be started: {said_by(error, attempt.LONGEST_ERROR)}"
+    why = f"the run could not start: {message_of(error, attempt.LONGEST_ERROR)}"
     start = run.claimed_at
     try:
-        return attempt.failed(
-            run, Spec("?"), worker_id, start, now, error_type=kind_of(error), error=why, luck=0.0, retry=False
-        )
+        unread, failure = Spec("?"), Failure(error_type=kind_of(error), error=why, retry=False)
+        return attempt.failed(run, unread, worker_id, start, now, failure, luck=0.0)
     except Exception:  # not even its stored data can be read
         return attempt.given_up(run, start, now, why)

@@ -51,6 +51,16 @@ class Capacity:
         other._held = {kind: dict(held) for kind, held in self._held.items()}
         return other
 
+    @property
+    def size(self) -> Mapping[Isolation, int]:
+        """The slots of each kind."""
+        return self._size
+
+    @property
+    def used(self) -> Mapping[Isolation, int]:
+        """The slots of each kind that are taken."""
+        return {kind: size - self._free[kind] for kind, size in self._size.items()}
+
     def how_many(self, kind: Isolation, size: Resources, priority: Priority) -> int:
         """How many runs of this size fit now. The last slots are reserved for high-priority runs.
 
@@ -85,7 +95,7 @@ class Capacity:
         held = self._held[kind]
         held[uid] = held.get(uid, 0) + slots
 
-    def give_back(self, kind: Isolation, size: Resources, uid: UserNumber) -> None:
+    def release(self, kind: Isolation, size: Resources, uid: UserNumber) -> None:
         self._free[kind] += size.slots
         if size.cpu_milli:
             self._cpu += size.cpu_milli
@@ -111,7 +121,7 @@ class Capacity:
         if self._left_of(kind) > self._size[kind]:
             self._free[kind] -= 1
 
-    def came_back(self, kind: Isolation, uid: UserNumber) -> None:
+    def left_ended(self, kind: Isolation, uid: UserNumber) -> None:
         """Count the end of an attempt that was left behind."""
         if self._left_of(kind) > self._size[kind]:
             self._free[kind] += 1

@@ -10,6 +10,7 @@ import msgspec
 
 from oncue.domain.ids import ClassId, WorkerId
 from oncue.domain.instants import Instant
+from oncue.domain.load import Load
 from oncue.domain.run import Claimed
 from oncue.services.capacity import Left
 from oncue.settings import Settings
@@ -49,10 +50,14 @@ class Ready(msgspec.Struct, tag="ready", frozen=True):
     """From the worker: it is registered, send heartbeats for it; and again whenever the classes it can run change."""
 
     classes: tuple[ClassId, ...]
+    tasks: tuple[str, ...] = ()  # that it has, in its first message
 
 
 class Alive(msgspec.Struct, tag="alive", frozen=True):
-    """From the worker: its event loop is not blocked."""
+    """From the worker: its event loop is not blocked; how many runs are active; about once a second, how busy it is."""
+
+    active: int = 0
+    load: Load | None = None
 
 
 class Worn(msgspec.Struct, tag="worn", frozen=True):

@@ -11,17 +11,18 @@ from oncue.domain.instants import Duration
 from oncue.domain.placement import Offer
 from oncue.domain.run import Claimed
 from oncue.engines.port import Engine, Hint, Topic
-from oncue.executors.port import Executor
-from oncue.services.attempts import Attempts, End
+from oncue.services.attempts import Attempts, End, Execution
 from oncue.services.cancel_inbox import CancelInbox
 from oncue.services.capacity import Capacity
+from oncue.services.load_meter import LoadMeter
 from oncue.services.loop import Loop
 from oncue.services.prefetch import Prefetch
 from oncue.services.reporting import Reporting
 from oncue.services.settling import LINGER, Settling
 from oncue.services.worker import Worker
 from oncue.settings import Settings
-from oncue.tasks import Isolation, Tasks
+from oncue.tasks import Isolation
+from oncue.tracing.port import Tracing
 
 
 class WorkerLoops:
@@ -33,39 +34,27 @@ class WorkerLoops:
         clock: Clock,
         settings: Settings,
         worker_id: WorkerId,
-        tasks: Tasks,
         offer: Offer,
-        executors: Mapping[Isolation, Executor],
-        alone: Executor,
+        execution: Execution,
         *,
         chance: Random,
         linger: Duration = LINGER,
+        tracing: Tracing | None = None,
     ) -> None:
         self.worker_id = worker_id
-        self.prefetch = Prefetch(engine, clock, tasks, offer)
-        self.settling = Settling(engine, clock, worker_id, self.prefetch, linger)
+        self.prefetch = Prefetch(engine, clock, execution.tasks, offer)
+        capacity = Capacity(places(settings), offer.resources, settings.reserved_for_high, settings.most_abandoned)
+        self.load = LoadMeter(clock, capacity)
+        self.settling = Settling(engine, clock, worker_id, self.prefetch, self.load, linger)
         self.reporting = Reporting(engine, clock, worker_id, settings.log_cap)
-        self.attempts = Attempts(
-            clock,
-            worker_id,
-            tasks,
-            executors,
-            alone,
-            Capacity(places(settings), offer.resources, settings.reserved_for_high, settings.most_abandoned),
-            self.reporting,
-            self._begun,
-            self._ended,
-            self._not_understood,
-            stop_grace=settings.stop_grace,
-            chance=chance,
-        )
+        self.attempts = Attempts(clock, worker_id, execution, capacity, self.reporting, self, chance, tracing)
         self.worker = Worker(
             engine,
             clock,
             worker_id,
             self.prefetch,
             self.attempts,
-            self._ended,
+            self.ended,
             lease=settings.lease,
             store_timeout=settings.store_timeout,
         )
@@ -76,33 +65,33 @@ class WorkerLoops:
     @property
     def concerns(self) -> Mapping[Topic, Callable[[Hint], None]]:
         """The handlers of hints from the store."""
-        return {Topic.RUNS: self._something_is_due, Topic.MAIL: self._mail}
+        return {Topic.RUNS: self._something_is_due, Topic.CANCELS: self._cancel_requested}
 
     @property
     def busy(self) -> bool:
         """Whether there are active attempts, or outcomes not yet written."""
         return bool(len(self.attempts) or len(self.settling) or self.worker.unsure)
 
-    def _begun(self) -> None:
+    def begun(self) -> None:
         """Wake the loops for deadlines and cancel requests: the first attempt is active."""
         self.loops[self.attempts.name].wake()
         self.loops[self.mailbox.name].wake()
 
-    def _ended(self, end: End) -> None:
+    def ended(self, end: End) -> None:
         self.settling.add(end)
         self.loops[self.settling.name].wake()
         self.loops[self.worker.name].wake()  # there is capacity
 
-    def _not_understood(self, run: Claimed) -> None:
+    def not_understood(self, run: Claimed) -> None:
         """Return a run to the queue, no attempt used, and ignore it for a while: else it is claimed again at once."""
         self.prefetch.leave_alone(run.run_id)
-        self._ended(run)
+        self.ended(run)
 
     def _something_is_due(self, hint: Hint) -> None:
         self.prefetch.ask(hint.due)
         self.loops[self.worker.name].wake()
 
-    def _mail(self, hint: Hint) -> None:
+    def _cancel_requested(self, hint: Hint) -> None:
         if hint.target in (None, str(self.worker_id)):
             self.loops[self.mailbox.name].wake()
 

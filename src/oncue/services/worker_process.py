@@ -14,7 +14,7 @@ import structlog
 from oncue import collecting, logs
 from oncue.clock import SystemClock
 from oncue.domain.ids import ClassId, WorkerId
-from oncue.domain.instants import MILLISECOND, NEVER, SECOND, Duration
+from oncue.domain.instants import MILLISECOND, NEVER, SECOND, Duration, Instant
 from oncue.domain.placement import Offer, Resources, show_offer
 from oncue.engines import port
 from oncue.engines.port import Engine
@@ -23,7 +23,7 @@ from oncue.executors.functions import LoopExecutor
 from oncue.executors.port import Executor, Work
 from oncue.executors.processes import ProcessExecutor
 from oncue.executors.threads import ThreadExecutor
-from oncue.services.attempts import LAST_CHANCE, Stop
+from oncue.services.attempts import LAST_CHANCE, Execution, Stop
 from oncue.services.channel import Alive, Beaten, Channel, Drain, Known, Ready, Unstopped, Worn
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
@@ -33,9 +33,11 @@ from oncue.services.worker_loops import WorkerLoops, places
 from oncue.settings import Settings
 from oncue.supervised import Supervised
 from oncue.tasks import Isolation, Task, Tasks
+from oncue.tracing.port import Tracing
 
 AGAIN = 75  # the exit code of a worker without heartbeats
 VITALS = Duration(250 * MILLISECOND)
+LOAD_INTERVAL = Duration(SECOND)  # between two messages that say how busy it is
 MOST_TOLD = 1_000  # classes: readers of what a worker takes read its offer, and this only where the offer is unreadable
 LAST_SETTLES = Duration(5 * SECOND)  # that a stopping worker spends on writing outcomes
 
@@ -69,6 +71,7 @@ class WorkerProcess:
         tasks: Tasks,
         channel: Channel,
         known_for_it: Sequence[Known] = (),
+        tracing: Tracing | None = None,
     ) -> None:
         self._engine = engine
         self._clock = clock
@@ -83,9 +86,10 @@ class WorkerProcess:
             Isolation.PROCESS: self._processes,
         }
         self._crew = WorkerLoops(
-            *(engine, clock, settings, worker_id, tasks, _offer(tasks, settings)),
-            *(executors, Alone(self._processes)),
+            *(engine, clock, settings, worker_id, _offer(tasks, settings)),
+            Execution(tasks, executors, Alone(self._processes), settings.stop_grace),
             chance=Random(),
+            tracing=tracing,
         )
         self._known_for_it = known_for_it
         self._told = asyncio.Event()  # take nothing new
@@ -93,12 +97,14 @@ class WorkerProcess:
         self._at_once = asyncio.Event()
         self._beaten_at = clock.monotonic()
         self._classes: tuple[ClassId, ...] | None = None
+        self._load_at = clock.monotonic()
 
     async def run(self) -> int:
         """Run until told to stop."""
         await self._register()
         collecting.settle()
-        self._channel.send(Ready(()))  # before the first claim: from here on there is something to finish
+        tasks = tuple(task.name for task in self._tasks)
+        self._channel.send(Ready((), tasks))  # before the first claim: from here on there is something to finish
         loops = [
             *self._crew.loops.values(),
             Loop(Timekeeper(self._engine, self._clock), self._clock),
@@ -107,7 +113,7 @@ class WorkerProcess:
         supervised = [Supervised(loop.name, loop.run, self._clock) for loop in loops]
         listening = Listening(self._engine.signals, self._crew.concerns)
         supervised.append(Supervised("listening", listening.run, self._clock))
-        supervised.append(Supervised("keeper's word", self._hear, self._clock, most_ends=1))  # without it no beats
+        supervised.append(Supervised("keeper's word", self._receive, self._clock, most_ends=1))  # without it no beats
         await self._told.wait()
         await self._drain()
         await asyncio.gather(*(one.stop() for one in supervised))
@@ -117,13 +123,20 @@ class WorkerProcess:
 
     async def run_once(self) -> Duration:
         if self._clock.monotonic() - self._beaten_at > SAFE * self._settings.lease:
-            log.error("no beat has reached the store for too long: everything here ends, to start elsewhere")
+            log.error("No heartbeat reached the database for too long; the worker process ends", kind="heartbeat_lost")
             logs.end(AGAIN)  # threads cannot be stopped otherwise, and all other processes that we started die with us
         classes = self._crew.prefetch.classes[:MOST_TOLD]
-        self._channel.send(Alive() if classes == self._classes else Ready(classes))
+        self._channel.send(self._alive() if classes == self._classes else Ready(classes))
         self._classes = classes
         self._tell_of_wear()
         return VITALS
+
+    def _alive(self) -> Alive:
+        now, active = self._clock.monotonic(), len(self._crew.attempts)
+        if now < self._load_at:
+            return Alive(active)
+        self._load_at = Instant(now + LOAD_INTERVAL)
+        return Alive(active, self._crew.load.read())
 
     def _tell_of_wear(self) -> None:
         """Report that this worker is worn, until another has replaced it; meanwhile it continues."""
@@ -141,7 +154,7 @@ class WorkerProcess:
         await self._engine.fleet.register(me, now)
         self._beaten_at = self._clock.monotonic()
 
-    async def _hear(self) -> None:
+    async def _receive(self) -> None:
         while (said := await self._channel.receive()) is not None:
             match said:
                 case Beaten(asked_at, place, count):
@@ -162,16 +175,26 @@ class WorkerProcess:
 
     async def _drain(self) -> None:
         """Take nothing new; let runs finish; stop the rest and return it to the queue; write all outcomes."""
-        self._crew.worker.draining = True
+        crew, began = self._crew, self._clock.monotonic()
+        active, returned = len(crew.attempts), crew.settling.returned
+        crew.worker.draining = True
         await self._idle_within(Duration(NEVER), unless=self._hurried)
         await self._idle_within(self._settings.grace, unless=self._at_once)
-        for going in self._crew.attempts:
-            self._crew.attempts.stop(going.run.run_id, Stop.DRAINING)
+        for going in crew.attempts:
+            crew.attempts.stop(going.run.run_id, Stop.DRAINING)
         await self._idle_within(Duration(self._settings.stop_grace + LAST_CHANCE))
-        left = tuple(self._crew.attempts.forget())
+        left = tuple(crew.attempts.forget())
         await self._idle_within(LAST_SETTLES)
         if left:
             self._channel.send(Unstopped(left))
+        returned = crew.settling.returned - returned + len(left)
+        log.info(
+            "Drained: no run is active",
+            kind="drained",
+            finished=max(0, active - returned),
+            returned=returned,
+            seconds=round((self._clock.monotonic() - began) / SECOND, 1),
+        )
 
     async def _idle_within(self, length: Duration, unless: asyncio.Event | None = None) -> None:
         until = self._clock.monotonic() + length

@@ -28,7 +28,8 @@ held run.
 **Hints** are only hints: any may be lost, doubled or late, and everything still works by polling.
 
 `state.py` has the verbs that change state, the largest part. `history.py` (one run, and lists), `accounts.py`
-(users and keys, the audit log, idempotency keys) and `maintenance.py` are separate: none of them decides what runs.
+(users and keys, the audit log, idempotency keys), `members.py` (which processes run), `auditing.py` (what the
+self-audit reads and records) and `maintenance.py` are separate: none of them decides what runs.
 """
 
 from __future__ import annotations
@@ -38,9 +39,13 @@ from typing import Protocol
 from oncue.domain.explain import RunDiagnosis
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.quota import Quota, Usage
+from oncue.engines.audited import AuditedCursor, Finding, LongHeld, Orphan, Sums, Unexpired
+from oncue.engines.gauges import ClassGauge, Gauges, QueueGauge, Turn
 from oncue.engines.port.accounts import Accounts, Audit, Idempotency
+from oncue.engines.port.auditing import Auditing
 from oncue.engines.port.history import History, Lists
-from oncue.engines.port.maintenance import ROLLED_UP_AT_ONCE, Maintenance
+from oncue.engines.port.maintenance import MEMBERS_STAY, ROLLED_UP_AT_ONCE, Maintenance
+from oncue.engines.port.members import Members
 from oncue.engines.port.signals import Signals
 from oncue.engines.port.state import Fleet, Jobs, Planning, Running
 from oncue.engines.values import (
@@ -64,6 +69,7 @@ from oncue.engines.values import (
     KeyHolder,
     LastAndNext,
     Measure,
+    Member,
     NewJob,
     Page,
     Permitted,
@@ -80,14 +86,18 @@ from oncue.engines.values import (
 
 __all__ = [
     "EVERYBODY",
+    "MEMBERS_STAY",
     "ROLLED_UP_AT_ONCE",
     "Accounts",
     "Audit",
     "AuditEntry",
+    "AuditedCursor",
+    "Auditing",
     "Beat",
     "CancelRequest",
     "Cancelled",
     "Capabilities",
+    "ClassGauge",
     "Count",
     "Counter",
     "Created",
@@ -95,7 +105,9 @@ __all__ = [
     "Engine",
     "Expired",
     "FairRuns",
+    "Finding",
     "Fleet",
+    "Gauges",
     "Hint",
     "History",
     "Idempotency",
@@ -107,14 +119,19 @@ __all__ = [
     "KeyHolder",
     "LastAndNext",
     "Lists",
+    "LongHeld",
     "Maintenance",
     "Measure",
+    "Member",
+    "Members",
     "NewJob",
+    "Orphan",
     "Page",
     "Permitted",
     "Planned",
     "Planning",
     "Point",
+    "QueueGauge",
     "Quota",
     "Reserved",
     "Revoked",
@@ -123,8 +140,11 @@ __all__ = [
     "RunQuery",
     "Running",
     "Signals",
+    "Sums",
     "Task",
     "Topic",
+    "Turn",
+    "Unexpired",
     "Usage",
     "Worker",
 ]
@@ -134,16 +154,19 @@ class Engine(Protocol):
     """A database with every verb oncue needs. `engines.open` opens one from a URL and brings its schema up to date."""
 
     name: str
+    schema: int  # the newest migration that this code knows
     capabilities: Capabilities
     jobs: Jobs
     planning: Planning
     running: Running
     fleet: Fleet
+    members: Members
     signals: Signals
     history: History
     lists: Lists
     accounts: Accounts
     audit: Audit
+    auditing: Auditing
     idempotency: Idempotency
     maintenance: Maintenance
 

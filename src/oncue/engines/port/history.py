@@ -11,6 +11,7 @@ from oncue.domain.instants import Duration, Instant
 from oncue.domain.ledger import Entry
 from oncue.domain.quota import Quota
 from oncue.domain.run import NewRun, RunView
+from oncue.engines.gauges import DUE_COUNTED, MOST_CLASSES, Gauges
 from oncue.engines.values import (
     Count,
     Counter,
@@ -76,6 +77,19 @@ class History(Protocol):
         Complete once `Maintenance.roll_up` has come by. ValueError: another step, more than 1,500 points, or a measure
         of one user.
         """
+        ...
+
+    async def gauges(self, now: Instant, most: int = MOST_CLASSES, most_due: int = DUE_COUNTED) -> Gauges:
+        """Return the state of the whole cluster in numbers, read at one moment.
+
+        It looks at the `most` classes with the most open runs, and counts up to `most_due` due runs, beginning with the
+        queue whose first run has been due longest. The cost grows with the numbers of classes, workers and members; it
+        does not grow with the numbers of jobs and runs.
+        """
+        ...
+
+    async def sizes(self) -> dict[str, int]:
+        """Return the bytes that the database takes, by table where it can tell. It may take a while: ask rarely."""
         ...
 
 

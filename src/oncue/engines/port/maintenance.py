@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from oncue.domain.instants import Duration, Instant
+from oncue.domain.instants import HOUR, Duration, Instant
 
 ROLLED_UP_AT_ONCE = 20_000  # appended counts in one statement
+MEMBERS_STAY = HOUR  # after their last heartbeat
 
 
 class Maintenance(Protocol):
@@ -27,6 +28,22 @@ class Maintenance(Protocol):
         """
         ...
 
+    async def take_turn(self, name: str, now: Instant, every: Duration) -> bytes | None:
+        """Take the next turn of recurring work that any process may do; return the position where it continues.
+
+        None: it is not due yet, or another caller has it. Of any number of callers exactly one gets a turn, and the
+        next one is due `every` later, whatever becomes of this caller: one that dies only delays the work. A name that
+        no caller has used yet is due at once, at position b"". After a clock was set back the next turn is due at once.
+        """
+        ...
+
+    async def finish_turn(self, name: str, taken: bytes, position: bytes) -> bool:
+        """Store where the next turn continues, if the position is still the one that was `taken`.
+
+        False: this caller took so long that another has finished the turn meanwhile. A repeat answers False, too.
+        """
+        ...
+
     async def maintain(self, now: Instant, keep: Duration) -> int:
         """Create partitions of history ahead and drop those that ended before `now - keep`; return how many it dropped.
 
@@ -44,5 +61,6 @@ class Maintenance(Protocol):
 
         A class is dropped once no job, open run, dead letter or run in history has it, and no caller has asked for it
         for a day. Its counts then move to its task's class in the queue `placement.GONE`, so that sums stay.
+        A member without a heartbeat for `MEMBERS_STAY` is removed.
         """
         ...

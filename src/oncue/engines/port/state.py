@@ -295,14 +295,20 @@ class Fleet(Protocol):
         ...
 
     async def beat(
-        self, worker_id: WorkerId, now: Instant, *, draining: bool = False, classes: Sequence[ClassId] | None = None
+        self,
+        worker_id: WorkerId,
+        now: Instant,
+        *,
+        draining: bool = False,
+        classes: Sequence[ClassId] | None = None,
+        load: bytes | None = None,
     ) -> Beat | None:
         """Write a worker's heartbeat, once for all its runs. None: it was declared dead; it must stop every run and
         start again under a new identity.
 
         `Worker.beat_at` changes with every heartbeat, whichever way the clock was set meanwhile: other processes
         recognise a heartbeat by that change.
-        `classes`, if given, replace those that the worker named before.
+        `classes` and `load` (`domain.load`), if given, replace what the worker said before.
         """
         ...
 

@@ -24,7 +24,7 @@ _LOCK = 0x6F6E637565_636C73  # any number that no other advisory lock uses
 
 
 async def read_classes(store: Store, after: ClassId, limit: int | None) -> dict[ClassId, ClassKey]:
-    return {row["class_id"]: _class_key(row) for row in await store.fetch(_SQL["classes"], after, limit)}
+    return {row["class_id"]: class_key(row) for row in await store.fetch(_SQL["classes"], after, limit)}
 
 
 async def classes_for(
@@ -95,7 +95,7 @@ def _size(size: Resources) -> tuple[int, int, int]:
     return (size.cpu_milli, size.memory_mb, size.slots)
 
 
-def _class_key(row: Record) -> ClassKey:
+def class_key(row: Record) -> ClassKey:
     return ClassKey(
         row["task"],
         row["queue"],

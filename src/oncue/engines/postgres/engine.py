@@ -9,6 +9,7 @@ from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.engines.port import (
     Accounts,
     Audit,
+    Auditing,
     Capabilities,
     Fleet,
     History,
@@ -16,25 +17,29 @@ from oncue.engines.port import (
     Jobs,
     Lists,
     Maintenance,
+    Members,
     Planning,
     Running,
     Signals,
 )
 from oncue.engines.postgres.accounts import PostgresAccounts
 from oncue.engines.postgres.audit import PostgresAudit
+from oncue.engines.postgres.auditing import PostgresAuditing
 from oncue.engines.postgres.fleet import PostgresFleet
 from oncue.engines.postgres.history import PostgresHistory
 from oncue.engines.postgres.idempotency import PostgresIdempotency
 from oncue.engines.postgres.jobs import PostgresJobs
 from oncue.engines.postgres.lists import PostgresLists
 from oncue.engines.postgres.maintenance import PostgresMaintenance
+from oncue.engines.postgres.members import PostgresMembers
 from oncue.engines.postgres.migrate import migrate
 from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.planning import PostgresPlanning
 from oncue.engines.postgres.running import PostgresRunning
 from oncue.engines.postgres.signals import PostgresSignals
-from oncue.engines.postgres.store import Store, away_as_unavailable
-from oncue.engines.sql import statements
+from oncue.engines.postgres.store import Store, as_unavailable
+from oncue.engines.schema import log_migration
+from oncue.engines.sql import migrations, statements
 from oncue.settings import Settings
 
 _SQL = statements("oncue.engines.postgres")
@@ -42,6 +47,7 @@ _SQL = statements("oncue.engines.postgres")
 
 class PostgresEngine:
     name = "postgres"
+    schema = migrations("oncue.engines.postgres")[-1][0]
     capabilities = Capabilities()
 
     def __init__(self, store: Store, settings: Settings) -> None:
@@ -52,11 +58,13 @@ class PostgresEngine:
         self.planning: Planning = PostgresPlanning(store, self._pieces)
         self.running: Running = PostgresRunning(store, self._pieces)
         self.fleet: Fleet = PostgresFleet(store)
+        self.members: Members = PostgresMembers(store)
         self.signals: Signals = self._signals
         self.history: History = PostgresHistory(store, self._pieces, settings)
         self.lists: Lists = PostgresLists(store, self.jobs)
         self.accounts: Accounts = PostgresAccounts(store)
         self.audit: Audit = PostgresAudit(store, self._pieces)
+        self.auditing: Auditing = PostgresAuditing(store)
         self.idempotency: Idempotency = PostgresIdempotency(store)
         self.maintenance: Maintenance = PostgresMaintenance(store, self._pieces, settings)
 
@@ -64,7 +72,7 @@ class PostgresEngine:
     async def open(cls, settings: Settings, clock: Clock | None = None) -> PostgresEngine:
         store = await Store.connect(settings, clock)
         try:
-            await migrate(store, settings.history_timeout)
+            log_migration(*await migrate(store, settings.history_timeout))
             engine = cls(store, settings)
             await engine._pieces.refresh()
         except BaseException:
@@ -81,11 +89,11 @@ class PostgresEngine:
             await store.close()
 
     async def now(self) -> Instant:
-        found = await self._store.fetch("select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
+        found = await self._store.fetch(_SQL["now"], hot=True)
         return Instant(found[0][0])
 
     async def ping(self, within: Duration) -> None:
-        with away_as_unavailable():
+        with as_unavailable():
             async with asyncio.timeout(within / SECOND):
                 await self._store.ask("select 1")
 

@@ -35,9 +35,15 @@ class PostgresFleet:
         )
 
     async def beat(
-        self, worker_id: WorkerId, now: Instant, *, draining: bool = False, classes: Sequence[ClassId] | None = None
+        self,
+        worker_id: WorkerId,
+        now: Instant,
+        *,
+        draining: bool = False,
+        classes: Sequence[ClassId] | None = None,
+        load: bytes | None = None,
     ) -> Beat | None:
-        found = await self._store.fetch(_SQL["beat"], worker_id, now, draining, classes, hot=True)
+        found = await self._store.fetch(_SQL["beat"], worker_id, now, draining, classes, load, hot=True)
         return Beat(found[0]["place"], found[0]["peers"]) if found else None
 
     async def cancel_requests(self, worker_id: WorkerId) -> tuple[CancelRequest, ...]:
@@ -54,7 +60,9 @@ class PostgresFleet:
         await self._store.fetch("delete from workers where worker_id = $1", worker_id)
 
     async def workers(self) -> list[Worker]:
-        return [_worker(row) for row in await self._store.fetch("select * from workers order by started_at, worker_id")]
+        return [
+            worker_of(row) for row in await self._store.fetch("select * from workers order by started_at, worker_id")
+        ]
 
     async def announce(self, tasks: Sequence[Task], now: Instant) -> None:
         announced = sorted((task.name, task.schema, task.defaults, list(task.roles), now) for task in tasks)
@@ -74,7 +82,7 @@ class PostgresFleet:
         return {row["queue"]: row["paused_at"] for row in await self._store.fetch("select * from queues")}
 
 
-def _worker(row: Record) -> Worker:
+def worker_of(row: Record) -> Worker:
     return Worker(
         worker_id=row["worker_id"],
         name=row["name"],
@@ -85,4 +93,5 @@ def _worker(row: Record) -> Worker:
         draining=row["draining"],
         classes=tuple(row["classes"]),
         info=row["info"],
+        load=row["load"],
     )

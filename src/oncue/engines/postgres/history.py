@@ -12,10 +12,12 @@ from oncue.domain.ids import NO_CLASS, ClassId, RunId, UserNumber
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.lane import Held
 from oncue.domain.run import NewRun, RunView, State
+from oncue.engines.gauges import DUE_COUNTED, MOST_CLASSES
 from oncue.engines.port import (
     EVERYBODY,
     Count,
     Counter,
+    Gauges,
     Measure,
     Point,
     Quota,
@@ -24,6 +26,7 @@ from oncue.engines.port import (
 )
 from oncue.engines.postgres import lanes, rows
 from oncue.engines.postgres.counting import count
+from oncue.engines.postgres.gauges import TABLES, read_gauges
 from oncue.engines.postgres.inserting import insert_runs
 from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.quotas import grow
@@ -88,6 +91,12 @@ class PostgresHistory:
             for row in found
             if row["what"] in COUNTED  # a newer oncue may count more
         ]
+
+    async def gauges(self, now: Instant, most: int = MOST_CLASSES, most_due: int = DUE_COUNTED) -> Gauges:
+        return await self._store.read(lambda c: read_gauges(c, now, most, most_due))
+
+    async def sizes(self) -> dict[str, int]:
+        return {row["name"]: row["bytes"] for row in await self._store.fetch(_SQL["sizes"], TABLES)}
 
     async def series(
         self,

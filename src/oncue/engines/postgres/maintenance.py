@@ -16,7 +16,7 @@ from oncue.domain.instants import HOUR, Duration, Instant
 from oncue.domain.job import JobStatus, decode_spec, definition_of
 from oncue.engines.bites import BITE, USERS_AT_ONCE, Walk, all_of, in_bites
 from oncue.engines.letters import letters_dropped
-from oncue.engines.port import ROLLED_UP_AT_ONCE
+from oncue.engines.port import MEMBERS_STAY, ROLLED_UP_AT_ONCE
 from oncue.engines.postgres import idempotency, meters
 from oncue.engines.postgres.classes import let_go
 from oncue.engines.postgres.inserting import write_audit
@@ -52,6 +52,13 @@ class PostgresMaintenance:
         [(at,)] = await self._store.fetch(_SQL["tended"], now, step)
         return Instant(at)
 
+    async def take_turn(self, name: str, now: Instant, every: Duration) -> bytes | None:
+        found = await self._store.fetch(_SQL["take_turn"], name, now, every)
+        return found[0]["position"] if found else None
+
+    async def finish_turn(self, name: str, taken: bytes, position: bytes) -> bool:
+        return bool(await self._store.fetch(_SQL["finish_turn"], name, taken, position))
+
     async def maintain(self, now: Instant, keep: Duration) -> int:
         """Do all parts. A walk over rows that mostly history refers to starts only after a drop."""
         cutoff = Instant(now - keep)
@@ -69,6 +76,7 @@ class PostgresMaintenance:
             self._forget_quotas,
             partial(self._forget_meters, now),
             partial(self._forget_classes, now),
+            partial(self._forget_members, now),
             partial(self._thin_series, now),
         )
         await all_of(parts)
@@ -158,6 +166,9 @@ class PostgresMaintenance:
 
     async def _forget_classes(self, now: Instant) -> None:
         await self._classes.go(NO_CLASS, lambda after: self._store.write(partial(let_go, after=after, now=now)))
+
+    async def _forget_members(self, now: Instant) -> None:
+        await self._store.fetch("delete from members where beat_at < $1", now - MEMBERS_STAY)
 
     async def _thin_series(self, now: Instant) -> None:
         by_hour, gone = Instant(now - MINUTES_KEPT), Instant(now - HOURS_KEPT)

@@ -34,14 +34,16 @@ T = TypeVar("T")
 log = structlog.get_logger()
 Fetch = Callable[..., Awaitable[Sequence[asyncpg.Record]]]  # of the store, or within a transaction
 
+POOL_SIZE = 8  # unless the role or the setting says otherwise
 HOT_CONNECTIONS = 3
 PING_CONNECTIONS = 1  # for pings
+IDLE_LIFETIME = 10.0  # seconds; then a connection is closed, so that bursts do not keep what others need
 TRIES = 5
 CONNECTION_RETRY_DELAY = Duration(SECOND // 10)  # between two tries to get a connection, when the server has none left
 CONNECTION_TRIES = 30
 
 # The connection, or its server, is unusable: drop the connection, and let the caller retry on another.
-AWAY = (
+CONNECTION_ERRORS = (
     OSError,
     TimeoutError,
     asyncpg.InterfaceError,
@@ -54,7 +56,7 @@ AWAY = (
     asyncpg.InternalClientError,
 )
 # The exchange was interrupted at an unknown point: not even a rollback can be requested.
-_DOUBTFUL = (*AWAY, asyncio.CancelledError)
+_DOUBTFUL = (*CONNECTION_ERRORS, asyncio.CancelledError)
 # The server rolled back: because of a deadlock, or because a table was altered under a prepared statement.
 _AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.InvalidCachedStatementError)
 
@@ -93,12 +95,12 @@ class Store:
         url, bounced = _split(settings.engine)
         limit = settings.store_timeout
         dialling = Dialling()
-        pool = _pool(url, dialling, settings.pool_size, limit, bounced)
+        pool = _pool(url, dialling, settings.pool_size or POOL_SIZE, limit, bounced)
         hot = _pool(url, dialling, HOT_CONNECTIONS, limit, bounced, plan_cache_mode="force_generic_plan")
         asking = _pool(url, dialling, PING_CONNECTIONS, limit, bounced)
         store = cls(url, dialling, (pool, hot, asking), limit, clock or SystemClock(), bounced=bounced)
         try:
-            with _away_at_first(url), _unreadable_as_invalid():
+            with _unavailable_at_start(url), _unreadable_as_invalid():
                 async with asyncio.timeout(limit / SECOND):
                     for each in (pool, hot):
                         await each
@@ -118,12 +120,12 @@ class Store:
         encoding, schema = row
         if encoding != "UTF8":
             raise OncueError(
-                f"this database keeps text as {encoding}, in which not every text fits: make another one for oncue "
+                f"the encoding of this database is {encoding}, which cannot store every text: create a UTF8 database "
                 "(create database oncue encoding 'UTF8' template template0)"
             )
         if schema is None:
             raise OncueError(
-                "the search_path of this user names no schema that is there: create the schema, or correct the "
+                "the search_path of this user names no existing schema: create the schema, or correct the "
                 "search_path (alter role … set search_path = public)"
             )
 
@@ -132,7 +134,7 @@ class Store:
             try:
                 async with asyncio.timeout(2):
                     await pool.close()
-            except AWAY:
+            except CONNECTION_ERRORS:
                 with suppress(asyncpg.InterfaceError):  # it was never opened
                     pool.terminate()
         await self._dialling.close()
@@ -167,24 +169,24 @@ class Store:
 
     async def alone(self, statement: str, timeout: Duration | None = None) -> None:
         """Run a statement that cannot be part of a transaction."""
-        with away_as_unavailable():
+        with as_unavailable():
             async with asyncio.timeout((timeout or self._timeout) / SECOND):
-                connection = await self.apart("oncue", timeout)
+                connection = await self.connect_outside_pools("oncue", timeout)
                 try:
                     await connection.execute(statement)
                     await connection.close()
                 finally:
                     connection.terminate()
 
-    async def apart(self, name: str, timeout: Duration | None = None) -> Apart:
+    async def connect_outside_pools(self, name: str, timeout: Duration | None = None) -> Apart:
         """Return a connection outside the pools, with a limit for each statement; the caller closes it."""
         limit = timeout or self._timeout
         given = options(limit, self._bounced, name, limits(limit))
-        with away_as_unavailable(asyncpg.PostgresError):
+        with as_unavailable(asyncpg.PostgresError):
             return await self._dialling.connect(self._url, command_timeout=limit / SECOND, **given)
 
     async def _repeated(self, once: Callable[[], Awaitable[T]], timeout: Duration | None = None) -> T:
-        with away_as_unavailable(), _unstorable_as_refused():
+        with as_unavailable(), _unstorable_as_refused():
             async with asyncio.timeout((timeout or self._timeout) / SECOND):
                 for _ in range(TRIES):
                     try:
@@ -194,7 +196,7 @@ class Store:
                     except asyncpg.InternalClientError as refused:
                         if not str(refused).startswith(_NOT_SENT):
                             raise
-        raise StoreUnavailable("PostgreSQL is too busy with others who write the same; the call can be repeated")
+        raise StoreUnavailable("too many other transactions change the same rows; retry the call")
 
     async def _transaction(
         self,
@@ -226,7 +228,7 @@ class Store:
 
     @asynccontextmanager
     async def _borrowed(self, wanted: Pool) -> AsyncIterator[Connection]:
-        with away_as_unavailable(asyncpg.PostgresError):  # any error while connecting
+        with as_unavailable(asyncpg.PostgresError):  # any error while connecting
             pool, connection = await self._acquire(wanted)
         try:
             yield connection
@@ -244,8 +246,9 @@ class Store:
             except asyncpg.TooManyConnectionsError as full:
                 if not self._scarce:
                     log.warning(
-                        "PostgreSQL has no connection left for us; trying again until it has. Raise max_connections or "
-                        "the limit of this role, or lower `pool_size`",
+                        "PostgreSQL has no free connection; retrying. Raise max_connections or the limit of this role, "
+                        "or lower `pool_size`",
+                        kind="connections_used_up",
                         why=reason(full),
                     )
                 self._scarce = True
@@ -260,12 +263,12 @@ class Store:
 
 
 @contextmanager
-def away_as_unavailable(*also: type[Exception]) -> Iterator[None]:
-    kinds: tuple[type[Exception], ...] = (*AWAY, *also)
+def as_unavailable(*also: type[Exception]) -> Iterator[None]:
+    kinds: tuple[type[Exception], ...] = (*CONNECTION_ERRORS, *also)
     try:
         yield
     except kinds as away:
-        raise StoreUnavailable(f"PostgreSQL is away ({reason(away)}); the call can be repeated") from away
+        raise StoreUnavailable(f"PostgreSQL is unavailable ({reason(away)}); retry the call") from away
 
 
 @contextmanager
@@ -273,18 +276,18 @@ def _unstorable_as_refused() -> Iterator[None]:
     try:
         yield
     except _REFUSED as refused:
-        raise StoreRefused(f"PostgreSQL cannot keep this ({reason(refused)})") from refused
+        raise StoreRefused(f"PostgreSQL cannot store this ({reason(refused)})") from refused
 
 
 @contextmanager
-def _away_at_first(url: str) -> Iterator[None]:
+def _unavailable_at_start(url: str) -> Iterator[None]:
     try:
         yield
-    except (*AWAY, asyncpg.PostgresError) as away:
+    except (*CONNECTION_ERRORS, asyncpg.PostgresError) as away:
         where = urlsplit(url).netloc.rpartition("@")[2] or "this machine"
         raise StoreUnavailable(
-            f"cannot open the store: PostgreSQL at {where} is away ({reason(away)}); "
-            "start the server or correct the setting `engine`, then try again"
+            f"cannot open the database: PostgreSQL at {where} is unavailable ({reason(away)}); "
+            "start the server or correct the setting `engine`"
         ) from away
 
 
@@ -313,7 +316,7 @@ def _pool(url: str, dialling: Dialling, size: int, limit: Duration, bounced: boo
         connect=dialling.connect,
         min_size=0,  # otherwise it would reconnect on its own during an outage, and log each failure
         max_size=size,
-        max_inactive_connection_lifetime=0,
+        max_inactive_connection_lifetime=IDLE_LIFETIME,
         reset=_leave_as_it_is,
         **options(limit, bounced, "oncue", {**PLANNING, **limits(limit), **session}),
     )
@@ -326,5 +329,5 @@ def _split(url: str) -> tuple[str, bool]:
     options = dict(parse_qsl(parts.query))
     choice = options.pop("prepared_statements", "on")
     if choice not in ("on", "off"):
-        raise Invalid.of("engine", "bad_engine", f"prepared_statements is on or off, not {choice[:20]!r}")
+        raise Invalid.of("engine", "bad_engine", f"prepared_statements must be on or off, not {choice[:20]!r}")
     return urlunsplit(parts._replace(query=urlencode(options))), choice == "off"

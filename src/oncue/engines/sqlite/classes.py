@@ -27,7 +27,7 @@ MOST_STEPS = 100  # from class to class, before one statement looks into all tha
 
 def read_classes(db: Connection, after: ClassId, limit: int | None) -> dict[ClassId, ClassKey]:
     found = fetch(db, _SQL["classes"], (after, -1 if limit is None else limit))
-    return {ClassId(class_id): _class_key(row) for class_id, *row in found}
+    return {ClassId(class_id): class_key(row) for class_id, *row in found}
 
 
 def classes_for(db: Connection, wanted: Mapping[ClassKey, UserNumber | None], most: int) -> dict[ClassKey, ClassId]:
@@ -114,7 +114,7 @@ def _class_row(key: ClassKey) -> tuple[Any, ...]:
     return (key.task, key.queue, key.priority.value, labels, size.cpu_milli, size.memory_mb, size.slots)
 
 
-def _class_key(row: Sequence[Any]) -> ClassKey:
+def class_key(row: Sequence[Any]) -> ClassKey:
     task, queue, priority, labels, *size = row
     return ClassKey(
         task, queue, Priority(priority), msgspec.json.decode(labels, type=tuple[str, ...]), Resources(*size)

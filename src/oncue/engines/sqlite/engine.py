@@ -7,6 +7,7 @@ from oncue.domain.instants import Duration, Instant
 from oncue.engines.port import (
     Accounts,
     Audit,
+    Auditing,
     Capabilities,
     Fleet,
     History,
@@ -14,19 +15,23 @@ from oncue.engines.port import (
     Jobs,
     Lists,
     Maintenance,
+    Members,
     Planning,
     Running,
     Signals,
 )
-from oncue.engines.sql import statements
+from oncue.engines.schema import log_migration
+from oncue.engines.sql import migrations, statements
 from oncue.engines.sqlite.accounts import SqliteAccounts
 from oncue.engines.sqlite.audit import SqliteAudit
+from oncue.engines.sqlite.auditing import SqliteAuditing
 from oncue.engines.sqlite.fleet import SqliteFleet
 from oncue.engines.sqlite.history import SqliteHistory
 from oncue.engines.sqlite.idempotency import SqliteIdempotency
 from oncue.engines.sqlite.jobs import SqliteJobs
 from oncue.engines.sqlite.lists import SqliteLists
 from oncue.engines.sqlite.maintenance import SqliteMaintenance
+from oncue.engines.sqlite.members import SqliteMembers
 from oncue.engines.sqlite.migrate import migrate
 from oncue.engines.sqlite.partitions import Partitions
 from oncue.engines.sqlite.planning import SqlitePlanning
@@ -40,6 +45,7 @@ _SQL = statements("oncue.engines.sqlite")
 
 class SqliteEngine:
     name = "sqlite"
+    schema = migrations("oncue.engines.sqlite")[-1][0]
     capabilities = Capabilities()
 
     def __init__(self, store: Store, settings: Settings, clock: Clock) -> None:
@@ -50,11 +56,13 @@ class SqliteEngine:
         self.planning: Planning = SqlitePlanning(store, pieces)
         self.running: Running = SqliteRunning(store, pieces)
         self.fleet: Fleet = SqliteFleet(store)
+        self.members: Members = SqliteMembers(store)
         self.signals: Signals = self._signals
         self.history: History = SqliteHistory(store, settings)
         self.lists: Lists = SqliteLists(store, self.jobs)
         self.accounts: Accounts = SqliteAccounts(store)
         self.audit: Audit = SqliteAudit(store)
+        self.auditing: Auditing = SqliteAuditing(store)
         self.idempotency: Idempotency = SqliteIdempotency(store)
         self.maintenance: Maintenance = SqliteMaintenance(store, pieces, settings)
 
@@ -62,7 +70,7 @@ class SqliteEngine:
     async def open(cls, settings: Settings, clock: Clock | None = None) -> SqliteEngine:
         store = await Store.open(settings)
         try:
-            await migrate(store, settings.history_timeout)
+            log_migration(*await migrate(store, settings.history_timeout))
         except BaseException:
             await store.close()
             raise

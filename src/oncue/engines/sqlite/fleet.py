@@ -36,11 +36,17 @@ class SqliteFleet:
         await self._store.write(lambda db: fetch(db, _SQL["register"], row))
 
     async def beat(
-        self, worker_id: WorkerId, now: Instant, *, draining: bool = False, classes: Sequence[ClassId] | None = None
+        self,
+        worker_id: WorkerId,
+        now: Instant,
+        *,
+        draining: bool = False,
+        classes: Sequence[ClassId] | None = None,
+        load: bytes | None = None,
     ) -> Beat | None:
         def beat(db: Connection) -> Beat | None:
             said = None if classes is None else _json(classes)
-            known = first(db, _SQL["beat"], (now, draining, said, worker_id.bytes))
+            known = first(db, _SQL["beat"], (now, draining, said, worker_id.bytes, load))
             if known is None:
                 return None
             [(place, peers)] = fetch(db, _SQL["place"], (worker_id.bytes,))
@@ -65,7 +71,7 @@ class SqliteFleet:
         await self._store.write(lambda db: fetch(db, forget, (worker_id.bytes,)))
 
     async def workers(self) -> list[Worker]:
-        return [_worker(row) for row in await self._store.read(lambda db: fetch(db, _SQL["workers"]))]
+        return [worker_of(row) for row in await self._store.read(lambda db: fetch(db, _SQL["workers"]))]
 
     async def announce(self, tasks: Sequence[Task], now: Instant) -> None:
         announced = [(task.name, task.schema, task.defaults, _json(task.roles), now) for task in tasks]
@@ -97,8 +103,8 @@ def _json(values: Sequence[object]) -> str:
     return msgspec.json.encode(values).decode()
 
 
-def _worker(row: rows.Row) -> Worker:
-    worker_id, name, host, lease, started_at, beat_at, draining, classes, info = row
+def worker_of(row: rows.Row) -> Worker:
+    worker_id, name, host, lease, started_at, beat_at, draining, classes, info, load = row
     return Worker(
         worker_id=WorkerId(UUID(bytes=worker_id)),
         name=name,
@@ -109,4 +115,5 @@ def _worker(row: rows.Row) -> Worker:
         draining=bool(draining),
         classes=msgspec.json.decode(classes, type=tuple[ClassId, ...]),
         info=info,
+        load=load,
     )

@@ -13,10 +13,12 @@ from oncue.domain.ids import NO_CLASS, ClassId, RunId, UserNumber
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.lane import Held
 from oncue.domain.run import NewRun, RunView, State
+from oncue.engines.gauges import DUE_COUNTED, MOST_CLASSES
 from oncue.engines.port import (
     EVERYBODY,
     Count,
     Counter,
+    Gauges,
     Measure,
     Point,
     Quota,
@@ -27,6 +29,7 @@ from oncue.engines.series import check_range, points
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.counting import count
+from oncue.engines.sqlite.gauges import read_gauges
 from oncue.engines.sqlite.inserting import insert_runs
 from oncue.engines.sqlite.lanes import tend
 from oncue.engines.sqlite.partitions import find_ended
@@ -103,6 +106,13 @@ class SqliteHistory:
         found = await self._store.read(lambda db: fetch(db, _SQL[statement], given))
         # a newer oncue may count more
         return [Counter(uid, class_id, Count(what), n) for uid, class_id, what, n in found if what in COUNTED]
+
+    async def gauges(self, now: Instant, most: int = MOST_CLASSES, most_due: int = DUE_COUNTED) -> Gauges:
+        return await self._store.read(lambda db: read_gauges(db, now, most, most_due))
+
+    async def sizes(self) -> dict[str, int]:
+        [(pages, size)] = await self._store.read(lambda db: fetch(db, _SQL["sizes"]))
+        return {"database": pages * size}
 
     async def series(
         self,

@@ -18,7 +18,7 @@ from oncue.domain.instants import HOUR, Duration, Instant
 from oncue.domain.job import JobStatus, decode_spec, definition_of
 from oncue.engines.bites import BITE, Walk, all_of, in_bites
 from oncue.engines.letters import letters_dropped
-from oncue.engines.port import ROLLED_UP_AT_ONCE, Count
+from oncue.engines.port import MEMBERS_STAY, ROLLED_UP_AT_ONCE, Count
 from oncue.engines.series import HOURS_KEPT, MINUTES_KEPT
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import idempotency, meters, rows
@@ -59,6 +59,14 @@ class SqliteMaintenance:
         [(at,)] = await self._store.write(lambda db: fetch(db, _SQL["tended"], (now, step)))
         return Instant(at)
 
+    async def take_turn(self, name: str, now: Instant, every: Duration) -> bytes | None:
+        found = await self._store.write(lambda db: first(db, _SQL["take_turn"], (name, now, every)))
+        return None if found is None else bytes(found[0])
+
+    async def finish_turn(self, name: str, taken: bytes, position: bytes) -> bool:
+        found = await self._store.write(lambda db: first(db, _SQL["finish_turn"], (name, taken, position)))
+        return found is not None
+
     async def maintain(self, now: Instant, keep: Duration) -> int:
         """Do all parts. A walk over rows that mostly history refers to starts only after a drop."""
         cutoff = Instant(now - keep)
@@ -78,6 +86,7 @@ class SqliteMaintenance:
             partial(self._walk, self._quotas, BEFORE_ALL, _forget_quotas),
             partial(self._walk, self._meters, BEFORE_ALL, partial(meters.forget_empty, now)),
             partial(self._forget_classes, now),
+            partial(self._forget_members, now),
             partial(self._thin_series, now),
         )
         await all_of(parts)
@@ -146,6 +155,10 @@ class SqliteMaintenance:
 
     async def _forget_classes(self, now: Instant) -> None:
         await self._classes.go(NO_CLASS, lambda after: self._store.write(partial(let_go, after=after, now=now)))
+
+    async def _forget_members(self, now: Instant) -> None:
+        old = (now - MEMBERS_STAY,)
+        await self._store.write(lambda db: fetch(db, "delete from members where beat_at < ?", old))
 
 
 def _oldest(cutoff: Instant) -> bytes:

@@ -52,6 +52,17 @@ async def test_a_beat_that_names_no_classes_leaves_them_as_they_were(store: Stor
     assert only(await store.fleet.workers()).classes == ()
 
 
+async def test_a_beat_says_how_busy_it_is_and_one_that_does_not_leaves_it(store: Store) -> None:
+    worker = await store.worker()
+    assert only(await store.fleet.workers()).load is None
+
+    await store.fleet.beat(worker, store.now, load=b'{"busy":0.5}')
+    await store.fleet.beat(worker, store.now)
+
+    assert only(await store.fleet.workers()).load == b'{"busy":0.5}'
+    assert (await store.history.gauges(store.now)).workers == tuple(await store.fleet.workers())
+
+
 async def test_workers_share_out_their_places(store: Store) -> None:
     workers = [await store.worker() for _ in range(4)]
 

@@ -60,7 +60,7 @@ class Store:
         self.jobs, self.planning, self.running = engine.jobs, engine.planning, engine.running
         self.fleet, self.signals, self.history, self.lists = engine.fleet, engine.signals, engine.history, engine.lists
         self.accounts, self.audit, self.idempotency = engine.accounts, engine.audit, engine.idempotency
-        self.maintenance = engine.maintenance
+        self.maintenance, self.auditing, self.members = engine.maintenance, engine.auditing, engine.members
         self.uid = self.stranger = UserNumber(0)
         self._open_another = open_another
         self._others: list[Store] = []
@@ -274,9 +274,8 @@ class Store:
 
     def failure(self, worker: WorkerId, run: Claimed, *, retry: bool = True) -> Settlement:
         spec = decode_spec(run.spec)
-        return attempt.failed(
-            run, spec, worker, self.now, self.now, error_type="Boom", error="it broke", luck=0.0, retry=retry
-        )
+        broke = attempt.Failure(error_type="Boom", error="it broke", retry=retry)
+        return attempt.failed(run, spec, worker, self.now, self.now, broke, luck=0.0)
 
     async def settle(self, worker: WorkerId, *settlements: Settlement) -> Settled:
         return await self.running.settle(worker, settlements, self.now)

@@ -1,0 +1,1 @@
+"""HTTP itself: connections, strict reading, answers, authentication and limits. Nothing here knows a resource."""

@@ -1,0 +1,154 @@
+"""Build answers: JSON, text and problems. Only this file turns an error into a status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+import structlog
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from oncue.domain.errors import (
+    Conflict,
+    Invalid,
+    KeyReused,
+    NotFound,
+    OncueError,
+    Problem,
+    QuotaExceeded,
+    Stale,
+    StoreRefused,
+    StoreUnavailable,
+)
+
+log = structlog.get_logger()
+
+ALWAYS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+_encode = msgspec.json.Encoder().encode
+
+AGAIN_SOON = {"Retry-After": "1"}
+_TITLES = {
+    HTTPStatus.UNPROCESSABLE_ENTITY: "Unprocessable Content",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large",
+}
+
+
+def _raw(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+
+
+_ALWAYS = _raw(ALWAYS)
+
+
+class Answer(Response):
+    """An answer whose body is complete. It skips the general case's overhead, because every request creates one."""
+
+    def __init__(
+        self,
+        body: bytes,
+        status: HTTPStatus = HTTPStatus.OK,
+        headers: Mapping[str, str] | None = None,
+        media_type: str = "application/json",
+    ) -> None:
+        self.status_code = status
+        self.background = None
+        self.body = body
+        kind, length = (b"content-type", media_type.encode()), (b"content-length", b"%d" % len(body))
+        self.raw_headers = [kind, length, *_ALWAYS, *_raw(headers or {})]
+
+
+def answer(
+    value: Any,
+    status: HTTPStatus = HTTPStatus.OK,
+    headers: dict[str, str] | None = None,
+    media_type: str = "application/json",
+) -> Response:
+    return Answer(_encode(value), status, headers, media_type)
+
+
+def stored_json(value: bytes, status: HTTPStatus = HTTPStatus.OK) -> Response:
+    """Answer with JSON exactly as it is stored."""
+    return Answer(value, status)
+
+
+def plain_text(value: bytes) -> Response:
+    return Answer(value, media_type="text/plain; charset=utf-8")
+
+
+class Refused(OncueError):
+    """The server cannot serve this request: `status` says how, the message what to do."""
+
+    def __init__(self, status: HTTPStatus, message: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = headers or {}
+
+
+class WrongState(Conflict):
+    """A Conflict that names the state of a run, for programs also as the member `run_status`."""
+
+    def __init__(self, message: str, status: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def problem_of(error: Exception, request: Request) -> Response:
+    """Build the answer to an exception of a call. Unexpected ones are logged, and the caller learns nothing of them."""
+    match error:
+        case Invalid():
+            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), errors=error.problems)
+        case Refused():
+            return problem(error.status, str(error), error.headers)
+        case NotFound():
+            return problem(HTTPStatus.NOT_FOUND, "Not found. Check the id; objects of other users also answer 404.")
+        case WrongState():
+            return problem(HTTPStatus.CONFLICT, str(error), run_status=error.status)
+        case Conflict():
+            return problem(HTTPStatus.CONFLICT, str(error))
+        case Stale():
+            return problem(HTTPStatus.PRECONDITION_FAILED, str(error))
+        case QuotaExceeded():
+            wrong = Problem(error.path, "quota_exceeded", str(error))
+            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), errors=[wrong])
+        case KeyReused():
+            wrong = Problem("Idempotency-Key", "key_reused", str(error))
+            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), errors=[wrong])
+        case StoreUnavailable():
+            log.warning(
+                "The database is unavailable; the caller was asked to retry",
+                kind="request_unavailable",
+                path=request.url.path,
+                why=str(error),
+            )
+            message = "The database is unavailable. The request may or may not have been applied; retry in 1 second."
+            return problem(HTTPStatus.SERVICE_UNAVAILABLE, message, AGAIN_SOON)
+        case StoreRefused():
+            path = request.url.path
+            log.warning("The database refused a value of a request", kind="request_refused", path=path, exc_info=error)
+            message = "The database refused a text or a number in this request. Nothing was stored; change the value."
+            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, message, errors=[Problem("", "not_storable", message)])
+        case ClientDisconnect():
+            return problem(HTTPStatus.BAD_REQUEST, "The connection was closed before the request was complete.")
+        case _:
+            log.error(
+                "A request failed", kind="request_failed", method=request.method, path=request.url.path, exc_info=error
+            )
+            return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error. The server's log has the details.")
+
+
+def problem(status: HTTPStatus, detail: str, headers: dict[str, str] | None = None, **members: Any) -> Response:
+    """Build a problem document. Titles are those of RFC 9110, whatever the Python in use calls them."""
+    title = _TITLES.get(status, status.phrase)
+    body = {
+        "type": "about:blank",
+        "title": title,
+        "status": status.value,
+        "detail": detail[:2_000],
+        "errors": [],
+        **members,
+    }
+    return answer(body, status, headers, "application/problem+json")

@@ -1,0 +1,1 @@
+"""State and machinery that calls share: caches, group commits, idempotency, outcomes, event watching."""

@@ -1,0 +1,123 @@
+"""What every call shares: engine, clock and caches."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Iterator
+from uuid import UUID
+
+from oncue.api.http.auth import Caller, FailedKeys, Keyring
+from oncue.api.http.store_watchdog import StoreWatchdog
+from oncue.api.shared.group_commit import GroupCommit
+from oncue.api.shared.outcome import Changes
+from oncue.api.shared.previews import Previews
+from oncue.api.shared.readiness import Readiness
+from oncue.api.shared.task_registry import TaskRegistry
+from oncue.api.shared.watching import Watching
+from oncue.clock import Clock
+from oncue.domain.addresses import parse_networks
+from oncue.domain.definition import Limits
+from oncue.domain.ids import NO_CLASS, ClassId, UserNumber, uuid7
+from oncue.domain.instants import Instant
+from oncue.domain.placement import GONE, ClassKey
+from oncue.domain.run import RunView
+from oncue.engines.classing import GOOD_FOR
+from oncue.engines.hints import after_stopping
+from oncue.engines.known_classes import KnownClasses
+from oncue.engines.port import Cancelled, Creation, Engine, Hint, Quota, Role, Topic
+from oncue.settings import Settings
+
+MOST_CLASSES = 100_000  # in the cache
+LOST = ClassKey(task="", queue=GONE)  # a class that was deleted although a run has it, which should never happen
+
+
+class Api:
+    """The engine, the clock, and what is cached between calls."""
+
+    def __init__(self, engine: Engine, clock: Clock, settings: Settings) -> None:
+        self.engine = engine
+        self.clock = clock
+        self.keyring = Keyring(engine.accounts, clock)
+        self.task_registry = TaskRegistry(engine.fleet, clock)
+        self.limits = Limits(payload=settings.payload_cap)
+        self._quota = Quota(settings.quota_jobs, settings.quota_payload)
+        self._most_runs = settings.quota_runs
+        self.reachable = parse_networks(settings.http_allow)
+        self.watchdog = StoreWatchdog(engine.ping, clock)
+        self.commits = GroupCommit(engine, clock, self.watchdog)
+        self.changes = Changes(engine.signals.send)
+        self.watching = Watching(engine, clock, self.watchdog, self.classes_of)
+        self.failed_keys = FailedKeys()
+        self.previews = Previews(clock)
+        self.readiness = Readiness(engine, clock)
+        self.awaited: asyncio.Event | None = None  # not ready to serve before this is set
+        self._classes = KnownClasses(engine.jobs, clock)
+        self._numbers: dict[ClassKey, tuple[ClassId, Instant]] = {}  # each with the time of its last lookup
+        self._luck = _eights()
+
+    def quota_of(self, caller: Caller) -> Quota | None:
+        """The quota. None: no user has one. An administrator's has no limits; what they add counts for its owner."""
+        if self._quota == Quota():
+            return None
+        return Quota() if caller.role is Role.ADMIN else self._quota
+
+    def quota_of_runs(self, caller: Caller) -> Quota | None:
+        """The quota for runs started by hand. It is separate from the other: creating jobs does not use it up."""
+        if not self._most_runs:
+            return None
+        return Quota() if caller.role is Role.ADMIN else Quota(runs=self._most_runs)
+
+    def new_id(self, at: Instant) -> UUID:
+        return uuid7(at, next(self._luck))
+
+    async def classes(self) -> dict[ClassId, ClassKey]:
+        """All classes, and perhaps some deleted a moment ago. Classes never change, so only new ones are read."""
+        await self._classes.read_new()
+        await self._classes.check()
+        return self._classes.known
+
+    async def classes_of(self, *runs: RunView) -> dict[ClassId, ClassKey]:
+        """Return at least the classes of these runs."""
+        known = self._classes.known
+        if all(run.class_id in known for run in runs):
+            return known
+        known = await self.classes()
+        lost = {run.class_id: LOST for run in runs if run.class_id not in known}
+        return known | lost if lost else known
+
+    def class_id(self, key: ClassKey) -> ClassId:
+        """The number of a class, if it is cached; 0: the database finds or creates the class with the job.
+
+        Once an hour one caller gets 0 for a cached class, too: this records that the class is in use.
+        """
+        now = self.clock.now()
+        class_id, asked_at = self._numbers.get(key, (NO_CLASS, now))
+        if abs(now - asked_at) < GOOD_FOR:
+            return class_id
+        self._numbers[key] = (class_id, now)
+        return NO_CLASS
+
+    def learn(self, key: ClassKey, created: Creation) -> None:
+        """Cache the class number that the database returned for a job stored without it."""
+        if created.class_id:
+            if len(self._numbers) >= MOST_CLASSES:
+                self._numbers.clear()
+            self._numbers[key] = (created.class_id, self.clock.now())
+
+    async def owner_of(self, uid: UserNumber, caller: Caller) -> str | None:
+        return caller.user_id if uid == caller.uid else await self.keyring.owner(uid)
+
+    async def hint_runs(self, due: Instant | None) -> None:
+        """Hint that a run is due at this instant; None: any run may be, also one that was due long ago."""
+        await self.engine.signals.send([Hint(Topic.RUNS, due=due)])
+
+    async def hint_stopped(self, answer: Cancelled) -> None:
+        await self.engine.signals.send(after_stopping(answer))
+
+
+def _eights() -> Iterator[bytes]:
+    """Yield random bytes, eight at a time. They are drawn by the thousand, because each draw is a system call."""
+    while True:
+        many = secrets.token_bytes(8_000)
+        yield from (many[start : start + 8] for start in range(0, len(many), 8))

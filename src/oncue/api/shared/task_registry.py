@@ -1,0 +1,117 @@
+"""Tasks as workers registered them, and whether a payload fits a task."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+import jsonschema_rs
+import msgspec
+import structlog
+
+from oncue.clock import Clock
+from oncue.domain.errors import Problem
+from oncue.domain.instants import SECOND, Duration, Instant
+from oncue.domain.plain_text import printable
+from oncue.engines.port import Fleet, Task
+
+TRUSTED_FOR = Duration(SECOND // 2)  # how long a registration is cached, and an older one may still be used
+MISS_LOOKUP_INTERVAL = 0.02  # seconds between two lookups of unknown names: a client that sends nonsense costs no more
+MOST_PROBLEMS = 100  # reported of one payload
+LONGEST_MESSAGE = 200  # characters
+
+log = structlog.get_logger()
+
+
+class TaskRegistry:
+    def __init__(self, fleet: Fleet, clock: Clock) -> None:
+        self._fleet = fleet
+        self._clock = clock
+        self._tasks: dict[str, Task] = {}
+        self._read_at: Instant | None = None
+        self._turn = asyncio.Lock()
+        self._begun = self._answered = 0  # counts of lookups
+
+    async def find(self, name: str) -> Task | None:
+        """Find the task with this name. An unknown one is looked up once more: it may have just been registered."""
+        fresh = self._read_at is not None and self._clock.monotonic() - self._read_at < TRUSTED_FOR
+        if not fresh or name not in self._tasks:
+            await self._look(again=fresh)
+        return self._tasks.get(name)
+
+    async def _look(self, *, again: bool) -> None:
+        """Read the tasks from the database as of now. Reads run one by one, and one serves all that waited for it."""
+        before = self._begun
+        async with self._turn:
+            if self._answered > before:
+                return
+            if again:
+                await _pause()
+            self._begun += 1
+            asked_at = self._clock.monotonic()
+            self._tasks = {task.name: task for task in await self._fleet.tasks()}
+            self._read_at, self._answered = asked_at, self._begun
+
+
+async def _pause() -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(MISS_LOOKUP_INTERVAL):
+            await asyncio.Event().wait()
+
+
+def defaults_of(task: Task) -> dict[str, Any]:
+    """The task's defaults for fields that its jobs leave out."""
+    return _decoded(task.defaults)
+
+
+@lru_cache(maxsize=1_024)
+def _decoded(defaults: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.json.decode(defaults)
+    return found
+
+
+def payload_problems(task: Task, payload: Mapping[str, Any]) -> list[Problem]:
+    """Why a payload does not fit the task's parameters."""
+    validator = _validator(task.schema)
+    if validator is None or validator.is_valid(payload):
+        return []
+    return list(islice(_problems(task.name, validator, payload), MOST_PROBLEMS))
+
+
+def _problems(task: str, validator: jsonschema_rs.Validator, payload: Mapping[str, Any]) -> Iterator[Problem]:
+    for error in validator.iter_errors(payload):
+        path = ".".join(["payload", *map(str, error.instance_path)])
+        match error.kind:
+            case jsonschema_rs.ValidationErrorKind.Required(property=name):
+                yield Problem(printable(f"{path}.{name}"), "required", f"is required by task {printable(task)!r}")
+            case jsonschema_rs.ValidationErrorKind.AdditionalProperties(unexpected=names):
+                for name in names:
+                    yield Problem(
+                        printable(f"{path}.{name}"), "unknown_field", f"is not a parameter of task {printable(task)!r}"
+                    )
+            case _:
+                yield Problem(printable(path), "mismatch", _shortened(error.message))
+
+
+def _shortened(message: str) -> str:
+    return message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}…"
+
+
+@lru_cache(maxsize=1_024)
+def _validator(schema: bytes) -> jsonschema_rs.Validator | None:
+    """None: the registered schema is invalid, so only the worker can tell whether a payload fits."""
+    try:
+        return jsonschema_rs.validator_for(msgspec.json.decode(schema), retriever=_nothing_from_outside)
+    except (ValueError, jsonschema_rs.ReferencingError) as wrong:
+        log.warning(
+            "A registered schema is invalid; only workers check its payloads", kind="schema_invalid", exc_info=wrong
+        )
+        return None
+
+
+def _nothing_from_outside(uri: str) -> Any:
+    raise ValueError(f"{uri} is not part of the schema")

@@ -1,0 +1,1 @@
+select name, next_at, position from turns order by name
