@@ -137,6 +137,9 @@ class Checker:
         there = sum(not view.state.final for view in self.views.values())
         if counts[Count.CREATED] - sum(counts[what] for what in ENDED) != there:
             yield f"{there} are open, and the counters say {dict(counts)}"
+        letters = len(ask(self.engine.lists.dead_letters(None, limit=100_000)).items)
+        if counts[Count.DEAD] - counts[Count.REQUEUED] - counts[Count.DISCARDED] != letters:
+            yield f"{letters} dead letters are open, and the counters say {dict(counts)}"
 
     # ------------------------------------------------------------------------------------------------------ when it ran
 

@@ -73,6 +73,15 @@ UNSEEN = {
         ),
         "nobody in the simulation sends a request again",
     ),
+    **dict.fromkeys(
+        (
+            "who is let in as it is stored counts as held up until then",
+            "who is let in later counts as late from when it was wanted",
+            "the series of all classes is kept as that of one",
+            "hours that were minutes replace those that are there",
+        ),
+        "nobody in the simulation looks at what is measured",
+    ),
     "a fair peek ends with the last user": "all users of the simulation fit in one round",
     "a fair peek shows runs twice": "all users of the simulation fit in one round",
     "a fair peek shows what is held": "what cannot be claimed is asked for in vain, no more",
