@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PROCESS_TESTS = $(if $(filter tests/% @%,$(ARGS)),,$(sort $(shell grep -rl --include='test_*.py' 'mark\.kills' tests)))
 
 # Marked tests that are too long for every day, each with a target of its own.
-LONG_TESTS := kills or attack or soak or pairs or mutants or long
+LONG_TESTS := kills or attack or soak or pairs or mutants or long or ops
 
 .DEFAULT_GOAL := help
 
@@ -33,7 +33,7 @@ test: .venv/dev.stamp ## run the tests, all but the long ones, what repeats othe
 
 .PHONY: test-all
 test-all: .venv/dev.stamp ## run everything but the tests that kill real processes: all seeds, mutants, pairs and engines
-	@$(PYTEST) $(PARALLEL) -m "not (kills or attack or soak)" $(ARGS)
+	@$(PYTEST) $(PARALLEL) --hypothesis-profile=more -m "not (kills or attack or soak or ops)" $(ARGS)
 
 .PHONY: test-postgres
 test-postgres: .venv/dev.stamp ## run the tests that depend on the PostgreSQL server
@@ -56,6 +56,10 @@ test-pairs: .venv/dev.stamp ## run every verb between any two statements of ever
 .PHONY: test-mutants
 test-mutants: .venv/dev.stamp ## plant bugs, and see the conformance suite and the simulation find each of them
 	@$(PYTEST) $(PARALLEL) -m mutants $(ARGS)
+
+.PHONY: test-ops
+test-ops: .venv/ops.stamp ## run the files of ops/ with promtool, nginx, Caddy, PostgreSQL and checkers of their formats
+	@$(PYTEST) $(PARALLEL) -m ops $(if $(filter tests/% @%,$(ARGS)),,tests/ops) $(ARGS)
 
 .PHONY: check
 check: .venv/dev.stamp ## lint, formatting, types, import rules, shape of the code
@@ -94,6 +98,10 @@ bench-cron: .venv/dev.stamp ## measure the computing of occurrences
 bench-peers: .venv/dev.stamp bench/peers/.env/stamp bench/peers/node_modules/stamp ## measure oncue beside its peers
 	@.venv/bin/python bench/peers/run.py $(ARGS)
 
+.PHONY: dashboard
+dashboard: ## write ops/grafana/oncue.json from its table of panels
+	@"$(PYTHON)" ops/grafana/make_dashboard.py >ops/grafana/oncue.json
+
 .PHONY: clean
 clean: ## remove .venv and every cache
 	@rm -rf .venv .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist bench/peers/.env bench/peers/node_modules
@@ -117,6 +125,11 @@ clean: ## remove .venv and every cache
 	@echo "Installing oncue and its development tools into .venv ..." >&2
 	@$(PIP) --editable ".[dev]"
 	@touch .venv/runtime.stamp $@
+
+.venv/ops.stamp: .venv/dev.stamp
+	@echo "Installing the checkers of ops/ into .venv ..." >&2
+	@$(PIP) --editable ".[ops]"
+	@touch $@
 
 # The peers' environments, apart from ours.
 bench/peers/.env/stamp: bench/peers/requirements.txt | .venv/bin/python

@@ -30,8 +30,9 @@ IN_MEMORY = Path("/dev/shm")
 if IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > 4 << 30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
-settings.register_profile("default", deadline=None, max_examples=100)
-settings.register_profile("ci", deadline=None, max_examples=100, derandomize=True, print_blob=True)
+settings.register_profile("default", deadline=None, max_examples=40)
+settings.register_profile("ci", deadline=None, max_examples=40, derandomize=True, print_blob=True)
+settings.register_profile("more", deadline=None, max_examples=200, print_blob=True)
 settings.register_profile("thorough", deadline=None, max_examples=5_000, print_blob=True)
 settings.load_profile("ci" if IN_CI else "default")
 

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from oncue import collecting, logs, open_files
+from oncue import collecting, logs, open_files, systemd
 from oncue.api.serving import take_address
 from oncue.clock import SystemClock
 from oncue.domain.errors import OncueError, StoreUnavailable
@@ -63,7 +63,7 @@ class Stopping:
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
-        self._acts: list[Callable[[], None]] = []
+        self._acts: list[Callable[[], None]] = [systemd.stopping]
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self.ask)
 
@@ -105,6 +105,7 @@ async def up(settings: Settings, ready: Ready) -> int:
                     collecting.settle()
                     complete.set()
                     ready(at, key)
+                    systemd.ready(clock)
                 await working
     return ended(supervisor)
 
@@ -122,6 +123,7 @@ async def api(settings: Settings, ready: Ready) -> int:
             collecting.settle()
             complete.set()
             ready(at, key)
+            systemd.ready(clock)
             await stopping.asked.wait()
     return 0
 
@@ -135,6 +137,7 @@ async def scheduler(settings: Settings) -> int:
     ):
         collecting.settle()
         log.info("scheduling", engine=engine.name)
+        systemd.ready(clock)
         await stopping.asked.wait()
     return 0
 
@@ -148,7 +151,11 @@ async def worker(settings: Settings) -> int:
     ):
         supervisor = WorkerSupervisor(engine, clock, for_worker(settings))
         stopping.then(supervisor.stop)
-        await supervisor.run()
+        async with supervising(supervisor) as working:
+            await first_of(supervisor.working.wait(), working)
+            if supervisor.working.is_set():
+                systemd.ready(clock)
+            await working
     return ended(supervisor)
 
 

@@ -291,6 +291,6 @@ async def test_hints_follow_what_was_stored(desk: Desk, monkeypatch: pytest.Monk
         (Hint(Topic.RUNS, due=store.at(soon)), 1),
         (Hint(Topic.JOBS, due=store.at(soon)), 2),
         (Hint(Topic.RUNS, due=store.now), 3),
-        (Hint(Topic.MAIL, target=str(worker)), 5),
-        (Hint(Topic.MAIL, target=str(worker)), 5),
+        (Hint(Topic.CANCELS, target=str(worker)), 5),
+        (Hint(Topic.CANCELS, target=str(worker)), 5),
     ]

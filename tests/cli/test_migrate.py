@@ -74,7 +74,10 @@ def test_a_schema_that_needs_newer_code_is_refused_by_all(url: str, command: str
     answer = subprocess.run([str(ONCUE), command, *where, *door], capture_output=True, text=True, timeout=30)
 
     assert answer.returncode == 1
-    assert f"an oncue that knows schema 99, and this one knows up to {NEWEST}: install a newer one" in answer.stderr
+    assert (
+        f"needs a newer version of oncue: its schema has level 99, and this version supports levels up to {NEWEST}"
+        in answer.stderr
+    )
     assert "Traceback" not in answer.stderr
     assert answer.stdout == ""
 

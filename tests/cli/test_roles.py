@@ -34,7 +34,7 @@ def test_lengths_of_time_are_read() -> None:
     [
         (["worker", "--lease", "10ms"], "--lease: '10ms' must be between"),
         (["scheduler", "--keep-history", "soon"], "--keep-history: 'soon' is not a duration"),
-        (["api", "--engine", "mysql://x"], "--engine: 'mysql' is no engine"),
+        (["api", "--engine", "mysql://x"], "--engine: 'mysql' is not a supported engine"),
         (["up", "--host", "256.0.0.1"], "--host: cannot listen on 256.0.0.1"),
         (["api", "--http-allow", "everything"], "--http-allow: "),
     ],

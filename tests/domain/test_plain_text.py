@@ -12,7 +12,7 @@ from oncue.clock import SystemClock
 from oncue.domain.errors import Invalid
 from oncue.domain.instants import SECOND
 from oncue.domain.plain_json import DEEPEST, encoded, too_deep
-from oncue.domain.plain_text import kind_of, plain, said_by
+from oncue.domain.plain_text import kind_of, message_of, plain
 
 anything = st.text(st.characters(exclude_categories=()))  # surrogates, too
 
@@ -37,8 +37,8 @@ def test_what_cannot_be_stored_is_seen() -> None:
 
 @given(anything)
 def test_an_error_says_something_that_can_be_stored(text: str) -> None:
-    said_by(RuntimeError(text), 100).encode()
-    said_by(KeyError(text), 100).encode()
+    message_of(RuntimeError(text), 100).encode()
+    message_of(KeyError(text), 100).encode()
 
 
 def test_an_error_that_cannot_say_anything_is_said_to() -> None:
@@ -46,7 +46,7 @@ def test_an_error_that_cannot_say_anything_is_said_to() -> None:
         def __str__(self) -> str:
             raise SystemExit
 
-    assert said_by(Mute(), 100) == "(no message: __str__ raised SystemExit)"
+    assert message_of(Mute(), 100) == "(no message: __str__ raised SystemExit)"
     assert kind_of(Mute()) == "Mute"
 
 

@@ -17,5 +17,5 @@ def test_a_mark_comes_back(position: tuple[int, str]) -> None:
     "forged", ["", "garbage", "AA", mark((1,)), mark(("1", "")), mark((2**63, "")), mark([1, 2, 3])]
 )
 def test_what_is_none_is_refused(forged: str) -> None:
-    with pytest.raises(Invalid, match="start again without it"):
+    with pytest.raises(Invalid, match="is invalid: list again without it"):
         unmark(forged, SHAPE)

@@ -91,7 +91,7 @@ async def test_opening_again_changes_nothing(place: Place) -> None:
 async def test_a_schema_from_the_future_is_left_alone(place: Place) -> None:
     """Catches an old program that writes into tables it does not know."""
     await place.session.execute("insert into oncue_schema values (999)")
-    message = r"an oncue that knows schema 999, and this one knows up to \d+: install a newer one"
+    message = r"its schema has level 999, and this version supports levels up to \d+"
     with pytest.raises(OncueError, match=message):
         await open_engine(Settings(engine=place.url))
 
@@ -115,7 +115,7 @@ async def test_a_user_who_may_not_make_tables_is_told_what_is_missing(postgres_u
     poor = f"poor_{secrets.token_hex(4)}"
     await session.execute(f"revoke create on schema public from public; create role {poor} login password '{poor}'")
     try:
-        with pytest.raises(OncueError, match=r"may not make tables here .* grant"):
+        with pytest.raises(OncueError, match=r"may not create tables .* grant"):
             await open_engine(Settings(engine=as_user(poor, postgres_url)))
     finally:
         await session.execute(f"drop role {poor}")

@@ -108,7 +108,7 @@ async def test_a_call_that_an_operator_ends_says_so_and_can_be_repeated(place: P
         claiming = asyncio.create_task(store.claim(worker, run_id))
         [pid] = await eventually(place.waiting_for_a_lock)
         await place.session.execute(f"select {how}({pid})")
-        with pytest.raises(StoreUnavailable, match="can be repeated"):
+        with pytest.raises(StoreUnavailable, match="retry the call"):
             await claiming
 
     assert [run.run_id for run in await store.claim(worker, run_id)] == [run_id]

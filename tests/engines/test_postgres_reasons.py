@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from oncue.domain.errors import StoreUnavailable
-from oncue.engines.postgres.store import away_as_unavailable
+from oncue.engines.postgres.store import as_unavailable
 
 SAYS: list[tuple[BaseException, str]] = [
     (ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 5432)"), "refused"),
@@ -17,7 +17,7 @@ SAYS: list[tuple[BaseException, str]] = [
     (asyncpg.CannotConnectNowError("the database system is starting up"), "starting up"),
     (asyncpg.ReadOnlySQLTransactionError("cannot execute UPDATE in a read-only transaction"), "read-only"),
     (asyncpg.exceptions.TargetServerAttributeNotMatched("None of the hosts match"), "read-only"),
-    (asyncpg.TooManyConnectionsError("sorry, too many clients already"), "no connection left"),
+    (asyncpg.TooManyConnectionsError("sorry, too many clients already"), "no free connection"),
     (asyncpg.DiskFullError("could not extend file"), "disk is full"),
     (asyncpg.InvalidPasswordError('password authentication failed for user "a"'), "password is wrong"),
     (asyncpg.InvalidCatalogNameError('database "b" does not exist'), "does not exist"),
@@ -25,13 +25,13 @@ SAYS: list[tuple[BaseException, str]] = [
     (asyncpg.InternalClientError("cannot switch to state 12; another operation (2)"), "connection was lost"),
     (ConnectionResetError(104, "Connection reset by peer"), "connection was lost"),
     (OSError(113, "No route to host"), "No route to host"),
-    (asyncpg.UndefinedFunctionError("no such\n  function"), "it says: no such function"),
+    (asyncpg.UndefinedFunctionError("no such\n  function"), "PostgreSQL says: no such function"),
 ]
 
 
 @pytest.mark.parametrize(("away", "words"), SAYS, ids=[type(away).__name__ for away, _ in SAYS])
 def test_the_reason_is_in_plain_words(away: Exception, words: str) -> None:
-    with pytest.raises(StoreUnavailable) as said, away_as_unavailable(asyncpg.PostgresError):
+    with pytest.raises(StoreUnavailable) as said, as_unavailable(asyncpg.PostgresError):
         raise away
 
     assert words in str(said.value)

@@ -76,7 +76,7 @@ async def test_a_database_that_cannot_keep_every_text_is_refused(postgres_url: s
     await session.execute(f"create database {name} encoding '{encoding}' locale 'C' template template0")
     try:
         url = urlsplit(postgres_url)._replace(path=f"/{name}").geturl()
-        with pytest.raises(OncueError, match=f"keeps text as {encoding}.*UTF8"):
+        with pytest.raises(OncueError, match=f"encoding of this database is {encoding}.*UTF8"):
             await open_engine(Settings(engine=url))
     finally:
         await session.execute(f"drop database {name} with (force)")
@@ -86,7 +86,7 @@ async def test_a_database_that_cannot_keep_every_text_is_refused(postgres_url: s
 async def test_a_search_path_to_nowhere_is_named(postgres_url: str) -> None:
     async with role(postgres_url) as (name, session):
         await session.execute(f"alter role {name} set search_path = nowhere")
-        with pytest.raises(OncueError, match="search_path of this user names no schema"):
+        with pytest.raises(OncueError, match="search_path of this user names no existing schema"):
             await open_engine(Settings(engine=as_user(name, postgres_url)))
 
 

@@ -61,9 +61,9 @@ async def test_what_one_engine_says_another_hears(place: Place) -> None:
     hints = listener.signals.listen()
     assert await some(hints, len(Topic)) == LISTENING  # said only once it listens: nothing is missed from here on
 
-    await sender.signals.send([Hint(Topic.RUNS, due=sender.now), Hint(Topic.MAIL, target="w")])
+    await sender.signals.send([Hint(Topic.RUNS, due=sender.now), Hint(Topic.CANCELS, target="w")])
 
-    assert await some(hints, 2) == [Hint(Topic.RUNS, due=sender.now), Hint(Topic.MAIL, target="w")]
+    assert await some(hints, 2) == [Hint(Topic.RUNS, due=sender.now), Hint(Topic.CANCELS, target="w")]
 
 
 async def test_after_a_gap_every_topic_is_hinted_once(place: Place) -> None:
@@ -99,7 +99,9 @@ async def test_thousands_of_hints_travel_as_a_few(place: Place) -> None:
     store = await place.store()
     async with payloads(place) as heard:
         for n in range(5_000):
-            await store.signals.send([Hint(Topic.RUNS, due=store.at(5_000 - n)), Hint(Topic.MAIL, target=f"w{n % 20}")])
+            await store.signals.send(
+                [Hint(Topic.RUNS, due=store.at(5_000 - n)), Hint(Topic.CANCELS, target=f"w{n % 20}")]
+            )
         await eventually(lambda: said(heard, 21))
 
     assert len(heard) <= 3
@@ -120,11 +122,11 @@ async def test_long_targets_travel_in_pieces_and_the_longest_not_at_all(place: P
     targets = [f"{n:02}" + "ü" * 1_500 for n in range(20)]
     async with payloads(place) as heard:
         await store.signals.send([Hint(Topic.CHANGED, target=target) for target in targets])
-        await store.signals.send([Hint(Topic.MAIL, target="x" * 9_000)])
+        await store.signals.send([Hint(Topic.CANCELS, target="x" * 9_000)])
         await eventually(lambda: said(heard, 21))
 
     assert max(len(text.encode()) for text in heard) < 8_000
-    assert decoded(heard) == [*(Hint(Topic.CHANGED, target=target) for target in targets), Hint(Topic.MAIL)]
+    assert decoded(heard) == [*(Hint(Topic.CHANGED, target=target) for target in targets), Hint(Topic.CANCELS)]
 
 
 @pytest.mark.parametrize("size", range(7_850, 7_960, 10))

@@ -120,7 +120,7 @@ async def test_a_full_disk_is_not_ready_and_one_with_room_again_is(small_disk: P
     try:
         await engine.probe()
         filler = fill(small_disk)
-        with pytest.raises(StoreUnavailable, match=r"full|does not read or write"):
+        with pytest.raises(StoreUnavailable, match=r"full|read or write error"):
             await many(engine)
         delete(filler)
         await engine.probe()

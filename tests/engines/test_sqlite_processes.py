@@ -192,7 +192,7 @@ async def test_a_disk_that_is_full_for_a_while(start: Start, url: str) -> None:
     """)
     go(process)
 
-    assert "cannot be used now" in heard(process)
+    assert "is unavailable" in heard(process)
     assert [heard(process), heard(process)] == ["True", "NEW"]
     assert process.wait(20) == 0
 
@@ -211,10 +211,15 @@ class TestSignals:
         mine = signals.listen()
         greetings = [await anext(mine) for _ in Topic]
 
-        await signals.send([Hint(Topic.RUNS, Instant(9)), Hint(Topic.RUNS, Instant(7)), Hint(Topic.MAIL, target="me")])
+        await signals.send(
+            [Hint(Topic.RUNS, Instant(9)), Hint(Topic.RUNS, Instant(7)), Hint(Topic.CANCELS, target="me")]
+        )
 
         assert {hint.topic for hint in greetings} == set(Topic)
-        assert [await anext(mine), await anext(mine)] == [Hint(Topic.RUNS, Instant(7)), Hint(Topic.MAIL, target="me")]
+        assert [await anext(mine), await anext(mine)] == [
+            Hint(Topic.RUNS, Instant(7)),
+            Hint(Topic.CANCELS, target="me"),
+        ]
         assert heard(process) == "runs 7 None"
         await signals.close()
         assert [hint async for hint in mine] == []

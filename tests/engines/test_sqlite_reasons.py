@@ -8,11 +8,11 @@ import pytest
 from oncue.engines.sqlite.store import _unavailable
 
 SAYS: list[tuple[Exception, str]] = [
-    (apsw.BusyError("database is locked"), "another program has it locked"),
+    (apsw.BusyError("database is locked"), "another program has locked the file"),
     (apsw.FullError("database or disk is full"), "the disk is full"),
-    (apsw.ReadOnlyError("attempt to write a readonly database"), "may not be written to"),
+    (apsw.ReadOnlyError("attempt to write a readonly database"), "the file is not writable"),
     (apsw.InterruptError("interrupted"), "no answer in time"),
-    (apsw.NotADBError("file is not a database"), "no SQLite database"),
+    (apsw.NotADBError("file is not a database"), "not a SQLite database"),
     (OSError(28, "No space left on device", "x"), "No space left on device"),
     (apsw.NoMemError("out of\n memory"), "SQLite says: out of memory"),
 ]

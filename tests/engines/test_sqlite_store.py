@@ -196,11 +196,11 @@ class TestTrouble:
         assert await notes(store) == {"before", "after"}
 
     async def test_a_file_that_is_no_database_is_said(self, a_diary: Path) -> None:
-        with pytest.raises(StoreUnavailable, match="no SQLite database"):
+        with pytest.raises(StoreUnavailable, match="not a SQLite database"):
             await SqliteEngine.open(settings(a_diary))
 
     async def test_a_folder_that_cannot_be_made_is_said(self, a_diary: Path) -> None:
-        with pytest.raises(StoreUnavailable, match=r"oncue\.db cannot be used now"):
+        with pytest.raises(StoreUnavailable, match=r"oncue\.db is unavailable"):
             await SqliteEngine.open(settings(a_diary / "oncue.db"))
 
     async def test_after_closing_every_call_says_so(self, path: Path) -> None:
@@ -242,5 +242,5 @@ class TestOpening:
     async def test_a_newer_schema_is_refused(self, engine: SqliteEngine, path: Path) -> None:
         await engine._store.write(lambda db: db.pragma("user_version", 9_999))
 
-        with pytest.raises(OncueError, match="knows schema 9999"):
+        with pytest.raises(OncueError, match="schema has level 9999"):
             await SqliteEngine.open(settings(path))

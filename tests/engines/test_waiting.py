@@ -64,7 +64,7 @@ class Written:
     async def write(self, work: Any) -> None:
         self.at.append(self.clock.monotonic())
 
-    async def apart(self, name: str) -> None:
+    async def connect_outside_pools(self, name: str) -> None:
         self.listened_at.append(self.clock.monotonic())
         raise StoreUnavailable("away")
 

@@ -126,7 +126,10 @@ class TestFailures:
     async def test_a_signal(self) -> None:
         kind, message, _ = await failure("sh", "-c", "kill -9 $$")
 
-        assert (kind, message) == ("Signal", "sh ended with signal 9 (KILL): out of memory, or killed by somebody")
+        assert (kind, message) == (
+            "Signal",
+            "sh ended with signal 9 (KILL): out of memory, or killed by another process",
+        )
 
     @pytest.mark.parametrize(
         ("argv", "given", "kind", "said"),
@@ -137,7 +140,7 @@ class TestFailures:
             ([""], {}, "BadCommand", "argv is empty"),
             (["echo", "a\0b"], {}, "BadCommand", "NUL"),
             (["echo"], {"env": {"A": "a\0b"}}, "BadCommand", "NUL"),
-            (["echo"], {"env": {"A=B": "c"}}, "BadCommand", "cannot be the name of a variable"),
+            (["echo"], {"env": {"A=B": "c"}}, "BadCommand", "is not a valid name of a variable"),
             (["echo"], {"cwd": "/no/such/folder"}, "BadCommand", "cwd '/no/such/folder'"),
             (["echo"], {"cwd": "a\0b"}, "BadCommand", "NUL"),
             (["echo", "x" * 200_000], {}, "BadCommand", "too long"),

@@ -347,8 +347,8 @@ class TestHarm:
         ("how", "said"),
         [
             ("exit", "the process ended with exit code 3"),
-            ("kill", r"the process ended with signal 9 \(KILL\): out of memory, or killed by somebody"),
-            ("close", "closed its line to the worker"),
+            ("kill", r"the process ended with signal 9 \(KILL\): out of memory, or killed by another process"),
+            ("close", "closed its connection to the worker"),
         ],
     )
     async def test_a_process_that_falls_silent_is_lost_and_the_next_run_gets_another(
@@ -364,7 +364,7 @@ class TestHarm:
     async def test_a_process_that_says_what_nobody_understands_is_lost(
         self, processes: ProcessExecutor, words: str
     ) -> None:
-        with pytest.raises(ProcessLost, match="cannot be understood"):
+        with pytest.raises(ProcessLost, match="sent an invalid message"):
             await run(processes, "babble", {"words": words})
 
         assert await run(processes, "add", {"a": 1, "b": 2}) == 3

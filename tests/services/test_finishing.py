@@ -5,7 +5,7 @@ import pytest
 from oncue.domain.instants import HOUR, SECOND
 from oncue.domain.policy import Overlap
 from oncue.engines.port import Hint, Topic
-from oncue.services.finishing import APART, POLL_INTERVAL, Finishing
+from oncue.services.finishing import MIN_PAUSE, POLL_INTERVAL, Finishing
 from oncue.testing.conformance.cutting_off import CutOff, cut_off
 from oncue.testing.conformance.store import Store
 
@@ -30,13 +30,13 @@ async def test_a_cancel_that_was_cut_off_comes_to_its_end_and_workers_are_told(s
     finishing = Finishing(store.engine, store.clock)
 
     while (wait := await finishing.run_once()) != POLL_INTERVAL:
-        assert wait == APART  # at once again, until nothing is left
+        assert wait == MIN_PAUSE  # at once again, until nothing is left
 
     assert await store.jobs.unfinished(1) == []
     assert {cancel_requests.run_id for cancel_requests in await store.fleet.cancel_requests(worker)} == {
         run.run_id for run in going
     }
-    assert Hint(Topic.MAIL, target=str(worker)) in sent
+    assert Hint(Topic.CANCELS, target=str(worker)) in sent
     store.advance(HOUR)
     assert await store.claimable() == []
     sent.clear()

@@ -43,7 +43,7 @@ def room(places: int = 10, most_left: int = 4) -> Capacity:
 def leave(capacity: Capacity, uid: UserNumber, times: int) -> None:
     for _ in range(times):
         capacity.take(THREAD, ONE, uid)
-        capacity.give_back(THREAD, ONE, uid)
+        capacity.release(THREAD, ONE, uid)
         capacity.leave(THREAD, uid)
 
 
@@ -56,7 +56,7 @@ def test_who_has_left_too_much_gets_no_more_of_that_kind_until_some_has_ended() 
     assert capacity.is_barred(THREAD, ADA)
     assert not capacity.is_barred(LOOP, ADA)
     assert not capacity.is_barred(THREAD, BOB)
-    capacity.came_back(THREAD, ADA)
+    capacity.left_ended(THREAD, ADA)
     assert not capacity.is_barred(THREAD, ADA)
 
 
@@ -68,7 +68,7 @@ def test_what_is_left_takes_no_place_until_as_much_is_left_as_there_are_places()
     assert capacity.how_many(THREAD, ONE, NORMAL) == 1
 
     for _ in range(5):
-        capacity.came_back(THREAD, ADA)
+        capacity.left_ended(THREAD, ADA)
     assert capacity.how_many(THREAD, ONE, NORMAL) == 3
     assert capacity.left == {}
     assert not capacity.wary

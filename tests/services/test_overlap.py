@@ -15,7 +15,7 @@ from oncue.engines.port import CancelRequest, Hint, Topic
 from oncue.engines.postgres import rows as postgres_rows
 from oncue.engines.sqlite import rows as sqlite_rows
 from oncue.services import overlap
-from oncue.services.overlap import AHEAD, APART, Overlap
+from oncue.services.overlap import AHEAD, MIN_PAUSE, Overlap
 from oncue.services.scheduler import HORIZON, Scheduler
 from oncue.testing.conformance import Store
 from oncue.testing.conformance.store import nominals, only
@@ -41,8 +41,8 @@ async def test_it_comes_back_at_the_due_instant_of_what_is_held(store: Store) ->
     store.advance(AHEAD)
     assert await service.run_once() == HORIZON - AHEAD
     store.advance(HORIZON - AHEAD - 1)
-    assert await service.run_once() == APART  # never more often, however close
-    store.advance(APART)
+    assert await service.run_once() == MIN_PAUSE  # never more often, however close
+    store.advance(MIN_PAUSE)
     assert await service.run_once() == AHEAD
 
 
@@ -101,7 +101,7 @@ async def test_replace_tells_the_worker_to_stop_and_the_new_run_follows(store: S
 
     await Overlap(store.engine, store.clock).run_once()
 
-    assert hints == [Hint(Topic.MAIL, target=str(worker))]
+    assert hints == [Hint(Topic.CANCELS, target=str(worker))]
     assert await store.fleet.cancel_requests(worker) == (CancelRequest(run.run_id),)
     await store.succeed(worker, run)
     assert await store.state(run.run_id) is State.CANCELLED
@@ -163,7 +163,7 @@ async def test_many_that_only_wait_do_not_hide_one_to_decide_on(store: Store, mo
 
     waits = [await service.run_once() for _ in range(3)]
 
-    assert waits == [APART, APART, AHEAD]
+    assert waits == [MIN_PAUSE, MIN_PAUSE, AHEAD]
     assert [entry.outcome for entry in await store.ledger(job_id)] == [Outcome.SKIPPED]
 
 

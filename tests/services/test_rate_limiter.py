@@ -17,7 +17,7 @@ from oncue.domain.job import Rate
 from oncue.engines.port import Hint, Topic
 from oncue.services import rate_limiter
 from oncue.services.loop import Loop
-from oncue.services.rate_limiter import AHEAD, APART, LONGEST, Nudge, RateLimiter
+from oncue.services.rate_limiter import AHEAD, LONGEST, MIN_PAUSE, Nudge, RateLimiter
 from oncue.settings import Settings
 from oncue.testing.clock import FakeClock
 from oncue.testing.conformance import EmptyStore, Store
@@ -88,7 +88,7 @@ async def test_it_comes_back_when_the_next_start_comes_near(store: Store) -> Non
     await store.one_shot(AHEAD + SECOND // 2, rate=per_second(1))
     assert await service.run_once() == SECOND // 2
     store.advance(SECOND // 2 - 1)
-    assert await service.run_once() == APART  # never more often, however close
+    assert await service.run_once() == MIN_PAUSE  # never more often, however close
     store.advance(1)
     assert await service.run_once() == LONGEST
 
@@ -224,7 +224,7 @@ class Crowd:
 async def rested() -> None:
     """As long as it takes until a nudge has an effect again."""
     done = asyncio.Event()
-    asyncio.get_running_loop().call_later(2 * APART / SECOND, done.set)
+    asyncio.get_running_loop().call_later(2 * MIN_PAUSE / SECOND, done.set)
     await done.wait()
 
 
@@ -235,7 +235,7 @@ async def test_many_hints_wake_it_at_once_and_then_once_more() -> None:
 
     for _ in range(100):
         nudge(Hint(Topic.RUNS))
-    await clock.advance(Duration(APART - 1))
+    await clock.advance(Duration(MIN_PAUSE - 1))
     assert len(woken) == 1
     await clock.advance(Duration(1))
     assert len(woken) == 2  # for those that came meanwhile

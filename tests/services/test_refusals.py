@@ -84,7 +84,7 @@ async def test_a_settlement_that_is_refused_is_dead_with_a_word_and_its_neighbou
     assert states == [State.DEAD if number == 7 else State.SUCCEEDED for number in range(20)]
     culprit = await store.run(runs[7].run_id)
     assert culprit.error_type == "InternalError"
-    assert "what this attempt came to could not be written" in (culprit.error or "")
+    assert "the outcome of this attempt could not be stored" in (culprit.error or "")
     assert [line["run_id"] for line in logged if line["log_level"] == "error"] == [str(runs[7].run_id)]
 
 

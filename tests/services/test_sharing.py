@@ -9,11 +9,11 @@ from tests.services.worker_loops import OFFER, Stage, StagedCrew, crew_on, drive
 from oncue.domain.ids import RunId
 from oncue.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, Duration
 from oncue.domain.placement import Priority, Resources
-from oncue.domain.preemption import give_way, stint
+from oncue.domain.preemption import choose_preempted, stint
 from oncue.domain.run import State, read_attempts
 from oncue.executors.capture import capture_logging
 from oncue.services import choosing, prefetch
-from oncue.services.attempts import TO_GIVE_WAY, ActiveAttempt, Stop
+from oncue.services.attempts import PREEMPTION_TIME, ActiveAttempt, Stop
 from oncue.tasks import Isolation
 from oncue.testing.conformance.store import Store
 
@@ -153,7 +153,7 @@ async def test_one_that_does_not_say_so_never_gives_way(store: Store, stage: Sta
 def test_who_gives_way_gives_what_is_short_and_no_more(
     short: Resources, held: list[tuple[Resources, bool]], chosen: list[int] | None
 ) -> None:
-    assert give_way(short, held) == chosen
+    assert choose_preempted(short, held) == chosen
 
 
 async def test_nobody_gives_way_for_nothing(store: Store, stage: Stage) -> None:
@@ -214,7 +214,7 @@ async def test_a_thread_that_was_asked_has_its_time_before_another_is(store: Sto
     await drive(store, crew, SECOND)
     await store.one_shot(priority=Priority.HIGH, task="heavy")
 
-    await drive(store, crew, TO_GIVE_WAY)
+    await drive(store, crew, PREEMPTION_TIME)
 
     assert sum(going.stop is Stop.PREEMPTED for going in crew.attempts) == 1
 

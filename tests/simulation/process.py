@@ -15,7 +15,7 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.testing.clock import FakeClock
 
 LONGEST_WAIT = Duration(5 * SECOND)
-WHILE_AWAY = Duration(200 * MILLISECOND)
+OUTAGE_RETRY_DELAY = Duration(200 * MILLISECOND)
 
 
 class OwnClock:
@@ -115,7 +115,7 @@ class Actor:
         try:
             wait = await self._once()
         except StoreUnavailable:
-            wait = WHILE_AWAY
+            wait = OUTAGE_RETRY_DELAY
         except Exception:  # what Loop would log and forget is a finding here
             self._journal.crashes.append(f"{self.name}: {format_exc()}")
             wait = SECOND

@@ -31,7 +31,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def starting_without_a_claim(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Capacity, "came_back", lambda *_: None)  # it cannot count what nobody claimed; the story goes on
+    patch.setattr(Capacity, "left_ended", lambda *_: None)  # it cannot count what nobody claimed; the story goes on
 
     async def look_only(worker: Any, due: Sequence[RunId]) -> list[Claimed]:
         views = [await worker._engine.history.run(None, run_id) for run_id in due]
@@ -74,7 +74,7 @@ def burying_without_reaping(patch: pytest.MonkeyPatch) -> None:
     async def nothing(reaper: Reaper, now: Instant) -> int:
         return 0
 
-    patch.setattr(Reaper, "_reap", nothing)
+    patch.setattr(Reaper, "_recover_runs", nothing)
 
 
 def looking_no_more_often_than_half_the_shortest_lease(patch: pytest.MonkeyPatch) -> None:
@@ -142,14 +142,14 @@ def keeping_the_places_of_what_was_cancelled(patch: pytest.MonkeyPatch) -> None:
 
 
 def keeping_users_accounts_open(patch: pytest.MonkeyPatch) -> None:
-    give_back = Capacity.give_back
+    release = Capacity.release
 
     def forgetful(capacity: Any, kind: Isolation, size: Resources, uid: UserNumber) -> None:
-        give_back(capacity, kind, size, uid)
+        release(capacity, kind, size, uid)
         held = capacity._held[kind]
         held[uid] = held.get(uid, 0) + size.slots
 
-    patch.setattr(Capacity, "give_back", forgetful)
+    patch.setattr(Capacity, "release", forgetful)
 
 
 def giving_reserved_places_to_anybody(patch: pytest.MonkeyPatch) -> None:
@@ -160,13 +160,13 @@ def giving_reserved_places_to_anybody(patch: pytest.MonkeyPatch) -> None:
 
 
 def counting_places_only(patch: pytest.MonkeyPatch) -> None:
-    take, give_back = Capacity.take, Capacity.give_back
+    take, release = Capacity.take, Capacity.release
 
     def places(size: Resources) -> Resources:
         return Resources(slots=size.slots)
 
     patch.setattr(Capacity, "take", lambda self, kind, size, *rest: take(self, kind, places(size), *rest))
-    patch.setattr(Capacity, "give_back", lambda self, kind, size, uid: give_back(self, kind, places(size), uid))
+    patch.setattr(Capacity, "release", lambda self, kind, size, uid: release(self, kind, places(size), uid))
 
 
 def taking_what_has_other_labels(patch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ async def test_a_big_run_starts_in_time_though_small_ones_keep_coming(what: str)
     assert await backlogs.sizes(what) == []
 
 
+@pytest.mark.long
 async def test_who_asks_for_little_is_not_behind_all_that_another_asks_for() -> None:
     assert await backlogs.users() == []
 

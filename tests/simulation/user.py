@@ -331,7 +331,7 @@ class User:
             await self._tell(answer)
 
     async def _tell(self, answer: Cancelled) -> None:
-        hints = [Hint(Topic.MAIL, target=str(worker_id)) for _, worker_id in answer.told]
+        hints = [Hint(Topic.CANCELS, target=str(worker_id)) for _, worker_id in answer.told]
         await self.engine.signals.send([*hints, Hint(Topic.RUNS)] if answer.stopped else hints)
 
     async def pause_or_resume_queue(self) -> None:

@@ -15,7 +15,7 @@ from oncue.domain.policy import Again, Dead, after_failure, after_loss
 from oncue.domain.run import Attempt, Claimed, Settlement, State, with_attempt
 
 LONGEST_ERROR = 4_000
-FELL_SILENT = "the worker that ran it sent no heartbeat"
+NO_HEARTBEAT = "the worker that ran it sent no heartbeat"
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +91,7 @@ def cancelled(run: Claimed, worker: WorkerId, started_at: Instant, now: Instant)
     )
 
 
-def lost(run: Claimed, worker: WorkerId, claimed_at: Instant, now: Instant, error: str = FELL_SILENT) -> Settlement:
+def lost(run: Claimed, worker: WorkerId, claimed_at: Instant, now: Instant, error: str = NO_HEARTBEAT) -> Settlement:
     """Settle a loss: its worker sent no heartbeat, or its own process died as `error` says. Uses up no retry."""
     losses = run.losses + 1
     return _unsuccessful(

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from oncue.domain.errors import Invalid, Problem
-from oncue.domain.plain_text import UNSTORABLE, printable, said_by
+from oncue.domain.plain_text import UNSTORABLE, message_of, printable
 
 DEEPEST = 64
 LONGEST_REASON = 500
@@ -71,7 +71,7 @@ def encoded(value: object, name: str, largest: int) -> bytes:
         message = f"is not JSON: it contains itself, or is nested more than {DEEPEST} levels deep"
         raise Invalid.of(name, "too_deep", message) from None
     except Exception as wrong:
-        raise Invalid.of(name, "not_json", f"is not JSON: {said_by(wrong, LONGEST_REASON)}") from None
+        raise Invalid.of(name, "not_json", f"is not JSON: {message_of(wrong, LONGEST_REASON)}") from None
     return stored
 
 

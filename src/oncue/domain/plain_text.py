@@ -41,7 +41,7 @@ def kind_of(value: object) -> str:
     return printable(plain(_name_of_class(type(value)), 2 * LONGEST_SHOWN))
 
 
-def said_by(error: BaseException, longest: int) -> str:
+def message_of(error: BaseException, longest: int) -> str:
     """Return an error's message, or a note that its `__str__` failed."""
     try:
         return plain(str(error), longest)

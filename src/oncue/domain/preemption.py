@@ -31,7 +31,7 @@ def stint(gave_way: int) -> Duration:
     return Duration(min(MINUTE << min(gave_way - 1, 10), LONGEST_STINT))
 
 
-def give_way(short: Resources, held: Sequence[tuple[Resources, bool]]) -> list[int] | None:
+def choose_preempted(short: Resources, held: Sequence[tuple[Resources, bool]]) -> list[int] | None:
     """Choose the fewest runs to preempt so that `short` becomes free, the first of `held` first.
 
     `held` has what each run holds, and whether its slots are of the kind that is short. None: all together are not

@@ -52,7 +52,9 @@ def _with_number(job: NewJob, class_id: ClassId) -> NewJob:
     return msgspec.structs.replace(job, class_id=class_id, run=run)
 
 
-def told(new: Sequence[NewJob], answers: Sequence[Creation], numbers: Mapping[ClassKey, ClassId]) -> list[Creation]:
+def with_class_numbers(
+    new: Sequence[NewJob], answers: Sequence[Creation], numbers: Mapping[ClassKey, ClassId]
+) -> list[Creation]:
     """Return the answers, with the class number for jobs that came without one."""
     return [
         msgspec.structs.replace(answer, class_id=numbers[job.job.spec.class_key])

@@ -39,7 +39,7 @@ class Pending:
 
 def after_stopping(answer: Cancelled) -> list[Hint]:
     """Return hints: for workers that have to stop runs, and for runs that were blocked by the stopped ones."""
-    hints = [Hint(Topic.MAIL, target=worker) for worker in sorted({str(worker) for _, worker in answer.told})]
+    hints = [Hint(Topic.CANCELS, target=worker) for worker in sorted({str(worker) for _, worker in answer.told})]
     return [*hints, Hint(Topic.RUNS)] if answer.stopped else hints
 
 

@@ -13,7 +13,7 @@ StoredKey = tuple[UserNumber, bytes]
 OPEN = b""  # in place of a body: the request was refused, and the key may come with any body
 
 
-class Kept(msgspec.Struct, frozen=True):
+class KeyRecord(msgspec.Struct, frozen=True):
     """A stored key: the first request with it decided the body and the id that it creates from."""
 
     body_hash: bytes
@@ -21,14 +21,14 @@ class Kept(msgspec.Struct, frozen=True):
     answer: bytes | None = None
 
 
-def outcome(kept: Kept, idempotency_key: IdempotencyKey, made: UUID) -> Created:
+def outcome(kept: KeyRecord, idempotency_key: IdempotencyKey, made: UUID) -> Created:
     """Return the outcome of a request with this key: the request that finds its own id was the first."""
     if kept.made == made or kept.body_hash == OPEN:
         return Created.NEW
     return Created.REPEATED if kept.body_hash == idempotency_key.body_hash else Created.KEY_REUSED
 
 
-def creation(new: NewJob, kept: Kept | None) -> Creation:
+def creation(new: NewJob, kept: KeyRecord | None) -> Creation:
     """Return the answer for a job; `kept` None: it came without a key."""
     if kept is None or new.idempotency_key is None:
         return Creation(Created.NEW, new.job.job_id)
@@ -36,5 +36,5 @@ def creation(new: NewJob, kept: Kept | None) -> Creation:
     return Creation(decided, new.job.job_id if decided is Created.NEW else JobId(kept.made))
 
 
-def reservation(kept: Kept, idempotency_key: IdempotencyKey, made: UUID) -> Reserved:
+def reservation(kept: KeyRecord, idempotency_key: IdempotencyKey, made: UUID) -> Reserved:
     return Reserved(outcome(kept, idempotency_key, made), kept.made, kept.answer)

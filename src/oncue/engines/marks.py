@@ -30,7 +30,7 @@ def unmark(text: str, shape: type[Mark]) -> Mark:
         return found
     except (msgspec.MsgspecError, binascii.Error, ValueError):
         raise Invalid.of(
-            "page_token", "bad_page_token", "this page token is not one of ours: start again without it"
+            "page_token", "bad_page_token", "is invalid: list again without it, from the first page"
         ) from None
 
 

@@ -46,10 +46,10 @@ def _engine(url: str) -> type[SqliteEngine] | type[PostgresEngine]:
         try:
             from oncue.engines.postgres.engine import PostgresEngine
         except ModuleNotFoundError as missing:
-            raise Invalid.of("engine", "missing_driver", "PostgreSQL needs: pip install 'oncue[postgres]'") from missing
+            raise Invalid.of("engine", "missing_driver", "needs a driver: pip install 'oncue[postgres]'") from missing
         return PostgresEngine
     raise Invalid.of(
         "engine",
         "bad_engine",
-        f"{url.split(':')[0][:20]!r} is no engine: write sqlite:///file.db or postgresql://user@host/database",
+        f"{url.split(':')[0][:20]!r} is not a supported engine: write sqlite:///file.db or postgresql://user@host/database",
     )

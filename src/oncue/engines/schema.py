@@ -38,7 +38,7 @@ def missing(known: Sequence[Migration], found: Schema, where: str) -> list[Migra
     newest = known[-1][0]
     if found.level > newest:
         raise OncueError(
-            f"{where} can be used by an oncue that knows schema {found.level}, and this one knows up to {newest}: "
-            "install a newer one"
+            f"{where} needs a newer version of oncue: its schema has level {found.level}, and this version "
+            f"supports levels up to {newest}"
         )
     return [one for one in known if one[0] not in found.applied]

@@ -65,10 +65,10 @@ class NewJob(msgspec.Struct, frozen=True):
 
 class Created(Enum):
     NEW = "stored"
-    REPEATED = "this key and body came before: here is the job it made"
-    KEY_REUSED = "this key came before with another body: nothing stored"
-    KEY_TAKEN = "this job of the user's has the stable key and has not ended: nothing stored"
-    OVER_QUOTA = "the user has too much already: nothing stored"
+    REPEATED = "the same key and body were sent before: this is the job they created"
+    KEY_REUSED = "the key was sent before with another body: nothing stored"
+    KEY_TAKEN = "this active or paused job of the user has the stable key: nothing stored"
+    OVER_QUOTA = "the user's quota is used up: nothing stored"
 
 
 class KeyHolder(msgspec.Struct, frozen=True):
@@ -240,9 +240,9 @@ class Key(msgspec.Struct, frozen=True):
 
 
 class Revoked(Enum):
-    DONE = "good for nothing from then on, or since it was revoked before"
+    DONE = "revoked, now or before"
     UNKNOWN = "there is no such key"
-    LAST_ADMIN = "the last key of an administrator that works: nothing was done"
+    LAST_ADMIN = "the last valid admin key: nothing changed"
 
 
 class Count(StrEnum):
@@ -273,7 +273,7 @@ class Counter(msgspec.Struct, frozen=True):
 class Topic(StrEnum):
     RUNS = "runs"  # a run is due at `due`: workers look from there on
     JOBS = "jobs"  # a job is to be planned at `due`: schedulers look
-    MAIL = "cancel_requests"  # the worker `target` has cancel requests
+    CANCELS = "cancel_requests"  # the worker `target` has cancel requests
     CHANGED = "changed"  # a change that watchers may show, of the user whose number `target` begins with
 
 

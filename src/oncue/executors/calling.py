@@ -12,7 +12,7 @@ from typing import Any
 from oncue.domain.attempt import LONGEST_ERROR
 from oncue.domain.errors import Invalid, NoRetry, RetryAfter
 from oncue.domain.instants import parse_duration
-from oncue.domain.plain_text import kind_of, plain, said_by
+from oncue.domain.plain_text import kind_of, message_of, plain
 from oncue.executors.port import TaskFailed
 from oncue.tasks import Task
 
@@ -39,17 +39,17 @@ def not_awaitable(result: object) -> object:
         result.close()
     raise TaskFailed(
         "BadResult",
-        "the task's function is not async but returned something to await: define it with async def",
+        "the task's function returned an awaitable but is not async: define it with async def",
         retry=False,
     )
 
 
-def told(error: BaseException) -> TaskFailed:
+def as_failure(error: BaseException) -> TaskFailed:
     """Describe an exception as TaskFailed. Never raises, whatever the exception's own code does when asked."""
     kind = type(error)  # not isinstance, which trusts what an object says of itself
     if issubclass(kind, TaskFailed):
         return error  # type: ignore[return-value]  # just checked
-    name, said = kind_of(error), said_by(error, LONGEST_ERROR)
+    name, said = kind_of(error), message_of(error, LONGEST_ERROR)
     if issubclass(kind, NoRetry):
         return TaskFailed(name, said, retry=False)
     if issubclass(kind, RetryAfter):
@@ -63,17 +63,17 @@ def _again_later(error: BaseException, name: str, said: str) -> TaskFailed:
     try:
         delay = error.delay  # type: ignore[attr-defined]  # it is a RetryAfter
         if not isinstance(delay, str):
-            return TaskFailed(name, f'{said}; but its delay is a text like "30s", and this is a {kind_of(delay)}')
+            return TaskFailed(name, f'{said}; its delay must be a text like "30s", not a {kind_of(delay)}')
         return TaskFailed(name, said, after=parse_duration(delay))
     except BaseException as wrong:
-        return TaskFailed(name, f"{said}; but {said_by(wrong, LONGEST_ERROR)}")
+        return TaskFailed(name, f"{said}; its delay is invalid: {message_of(wrong, LONGEST_ERROR)}")
 
 
 def trace_of(error: BaseException) -> str:
     """Format the traceback as Python does, of the task's own code only, without our frames that called it."""
     try:
         if not _is_bearable(error):
-            return f"{kind_of(error)}: more than {MOST_ERRORS} errors in one, without their traceback\n"
+            return f"{kind_of(error)}: a group of more than {MOST_ERRORS} errors, shown without traceback\n"
         where = _in_user_code(error.__traceback__)
         lines, room = list[str](), LONGEST_TRACE
         for line in TracebackException(type(error), error, where, limit=-FRAMES, compact=True).format():
@@ -83,7 +83,7 @@ def trace_of(error: BaseException) -> str:
                 break
         return "".join(lines)
     except BaseException as worse:  # formatting a traceback may run the exception's own code
-        return f"{kind_of(error)}: its traceback cannot be told, because that raised {kind_of(worse)}\n"
+        return f"{kind_of(error)}: its traceback cannot be shown, because formatting it raised {kind_of(worse)}\n"
 
 
 def _is_bearable(error: BaseException) -> bool:

@@ -22,9 +22,9 @@ import msgspec
 from oncue.context import Context, Done, current
 from oncue.domain.attempt import LONGEST_ERROR
 from oncue.domain.errors import Conflict, Invalid
-from oncue.domain.plain_text import printable, said_by
+from oncue.domain.plain_text import message_of, printable
 from oncue.executors import words
-from oncue.executors.calling import arguments_of, not_awaitable, told
+from oncue.executors.calling import arguments_of, as_failure, not_awaitable
 from oncue.executors.forking import end_copies_by_signals
 from oncue.executors.port import TaskFailed, encoded
 from oncue.settings import Settings
@@ -53,7 +53,7 @@ class Line:
     def send(self, said: words.FromProcess) -> None:
         message = words.line(said)
         if len(message) > words.LONGEST_LINE:
-            raise ValueError(f"{len(message)} bytes are too many to hand over: store them elsewhere")
+            raise ValueError(f"{len(message)} bytes are too many to pass to the worker: store them elsewhere")
         with self._sending:
             self._end.sendall(message)
 
@@ -96,12 +96,12 @@ class LineReports:
 
     def save(self, stored: bytes) -> Awaitable[None]:
         match self._line.ask(words.Save(stored)):
-            case words.Kept(None):
+            case words.Saved(None):
                 return Done()
-            case words.Kept(str(problem)):
+            case words.Saved(str(problem)):
                 raise Conflict(problem)
             case _:
-                raise Conflict("the worker ended: nothing this run does is kept any more")
+                raise Conflict("the worker ended: this attempt can no longer save anything")
 
 
 class Child:
@@ -176,15 +176,15 @@ class Child:
             try:
                 result: object = await task.function(ctx, **arguments)
             except BaseException as error:  # the edge of user code, before asyncio sees the exception
-                raise told(error) from None
+                raise as_failure(error) from None
             return result
 
         return asyncio.Runner().run(run(), context=context)  # not closed: whatever is left in it ends with this process
 
 
 def failure(error: BaseException) -> words.Failed:
-    failed = told(error)
-    said = said_by(failed, LONGEST_ERROR)
+    failed = as_failure(error)
+    said = message_of(failed, LONGEST_ERROR)
     message = f"{said}\n\n{failed.trace[-TRACEBACK_END:]}".strip() if failed.trace else said
     return words.Failed(printable(failed.kind), message, failed.retry, failed.after)
 

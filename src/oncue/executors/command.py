@@ -84,7 +84,7 @@ async def _run(
         )
     except OSError as wrong:
         raise TaskFailed(
-            "BadCommand", f"{argv[0]} could not be started: {wrong.strerror}", retry=wrong.errno in PASSING
+            "BadCommand", f"{argv[0]} could not start: {wrong.strerror}", retry=wrong.errno in PASSING
         ) from None
     stdout.handed_over()
     stderr.handed_over()
@@ -115,15 +115,15 @@ def _check(argv: list[str], env: Mapping[str, str], cwd: str | None) -> None:
         raise _bad("argv is empty: its first item is the program to run")
     for name in env:
         if not name or "=" in name:
-            raise _bad(f"env: {name!r} cannot be the name of a variable")
+            raise _bad(f"env: {name!r} is not a valid name of a variable")
     for where, texts in {"argv": argv, "env": [*env, *env.values()], "cwd": [cwd or ""]}.items():
         for text in texts:
             try:
                 os.fsencode(text)
             except UnicodeEncodeError:
-                raise _bad(f"{where}: {text[:40]!r} cannot be encoded") from None
+                raise _bad(f"{where}: {text[:40]!r} cannot be encoded for the operating system") from None
             if "\0" in text:
-                raise _bad(f"{where}: {text[:40]!r} has a NUL character in it")
+                raise _bad(f"{where}: {text[:40]!r} contains a NUL character")
 
 
 def _bad(message: str) -> TaskFailed:
@@ -145,7 +145,7 @@ def _log(settings: Settings, open_files: ExitStack) -> Output:
 
 def _raise_unless_well(argv: list[str], cwd: str | None, ending: Ending, stderr: bytes) -> None:
     last_line = stderr.decode(errors="replace").rstrip().rpartition("\n")[2]
-    said = f"{argv[0]} {ending.words()}" + (f": {last_line}" if last_line else "")
+    said = f"{argv[0]} {ending.describe()}" + (f": {last_line}" if last_line else "")
     again = ending.number in PASSING
     match ending.how:
         case How.EXIT:
@@ -156,8 +156,8 @@ def _raise_unless_well(argv: list[str], cwd: str | None, ending: Ending, stderr:
         case How.NO_PROGRAM:
             raise TaskFailed("CommandNotFound", said, retry=again)
         case How.NO_FOLDER:
-            raise TaskFailed("BadCommand", f"{argv[0]} {ending.words()}: cwd {cwd!r}", retry=again)
+            raise TaskFailed("BadCommand", f"{argv[0]} {ending.describe()}: cwd {cwd!r}", retry=again)
         case How.NO_LIMITS:
-            raise TaskFailed("BadCommand", f"{said}: its limits were refused", retry=again)
+            raise TaskFailed("BadCommand", f"{said}: the system refused its limits", retry=again)
         case _:
             assert_never(ending.how)

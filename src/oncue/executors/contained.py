@@ -42,16 +42,16 @@ class Ending(msgspec.Struct, frozen=True):
     number: int
 
     @classmethod
-    def told(cls, report: str) -> Ending:
+    def parse(cls, report: str) -> Ending:
         how, number = report.split()
         return cls(How(how), int(number))
 
-    def words(self) -> str:
+    def describe(self) -> str:
         match self.how:
             case How.EXIT:
                 return f"ended with exit code {self.number}"
             case How.SIGNAL:
-                why = ": out of memory, or killed by somebody" if self.number == signal.SIGKILL else ""
+                why = ": out of memory, or killed by another process" if self.number == signal.SIGKILL else ""
                 return f"ended with signal {self.number} ({_signal_name(self.number)}){why}"
             case How.NO_LIMITS | How.NO_FOLDER | How.NO_PROGRAM:
                 return f"could not start: {os.strerror(self.number)}"
@@ -101,7 +101,7 @@ class Contained:
         report = os.read(self._report, 100).decode()
         os.close(self._report)
         if report:
-            return Ending.told(report)
+            return Ending.parse(report)
         end_marked(self._mark)  # the warden was killed, and may have left any processes
         return Ending(How.SIGNAL, -code) if code < 0 else Ending(How.EXIT, code)
 

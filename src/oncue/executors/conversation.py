@@ -52,13 +52,13 @@ class Conversation:
     async def listen(self) -> words.Done | words.Failed | None:
         """Pass on the run's messages until it has ended. None: its process has closed the line."""
         while True:
-            match await self._hear():
+            match await self._receive():
                 case None:
                     return None
                 case words.Progress(stored):
                     self._reports.progress(stored)
                 case words.Save(stored):
-                    saving = asyncio.ensure_future(_kept(self._reports, stored))
+                    saving = asyncio.ensure_future(_save(self._reports, stored))
                     cancelled = await outlast(saving)  # the run waits for the answer, also when it is told to stop
                     self._writer.write(words.line(saving.result()))
                     if cancelled:
@@ -72,7 +72,7 @@ class Conversation:
         self._output.close()
         self._writer.close()
 
-    async def _hear(self) -> words.FromProcess | None:
+    async def _receive(self) -> words.FromProcess | None:
         """None: the process has closed the line."""
         try:
             line = await self._reader.readline()
@@ -82,7 +82,7 @@ class Conversation:
         except OSError:
             return None
         except (ValueError, RecursionError):  # the task's code has found the line and uses it itself
-            raise ProcessLost("the process said something that cannot be understood, and was stopped") from None
+            raise ProcessLost("the process sent an invalid message to the worker, and was stopped") from None
 
 
 async def converse(reports: Reports, log_cap: int) -> Conversation:
@@ -104,13 +104,13 @@ def _understood(line: bytes) -> words.FromProcess:
     said: words.FromProcess = _decode(line)
     match said:
         case words.Progress(stored) | words.Save(stored) | words.Done(bytes(stored)) if not readable(stored):
-            raise ValueError("what is to be kept is not JSON")
+            raise ValueError("the value to store is not JSON")
     return said
 
 
-async def _kept(reports: Reports, stored: bytes) -> words.Kept:
+async def _save(reports: Reports, stored: bytes) -> words.Saved:
     try:
         await reports.save(stored)
     except Exception as problem:  # the run over there handles it
-        return words.Kept(str(problem) or type(problem).__name__)
-    return words.Kept()
+        return words.Saved(str(problem) or type(problem).__name__)
+    return words.Saved()

@@ -36,7 +36,7 @@ async def resolve(host: str, port: int) -> Sequence[Address]:
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as unknown:
-        raise httpcore2.ConnectError(f"the name {host} is not known: {unknown.strerror}") from None
+        raise httpcore2.ConnectError(f"the host name {host} cannot be resolved: {unknown.strerror}") from None
     return list(dict.fromkeys(ip_address(place[0]) for *_, place in found))
 
 

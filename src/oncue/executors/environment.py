@@ -12,8 +12,14 @@ OURS = "ONCUE_"  # the address of the store, keys, where secrets are
 LETS_IN = {"PGPASSWORD", "PGPASSFILE", "PGSERVICE", "PGSERVICEFILE"}
 
 
+# With these a program could speak to systemd in our name.
+SPEAKS_FOR_US = {"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"}
+
+
 def without_ours(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if not name.startswith(OURS)}
+    return {
+        name: value for name, value in environment.items() if not name.startswith(OURS) and name not in SPEAKS_FOR_US
+    }
 
 
 def for_tasks(environment: Mapping[str, str], settings: Settings) -> dict[str, str]:

@@ -6,7 +6,7 @@ import asyncio
 from contextvars import ContextVar
 
 from oncue.context import current
-from oncue.executors.calling import arguments_of, told
+from oncue.executors.calling import arguments_of, as_failure
 from oncue.executors.port import Work, encoded
 
 # The attempt of a built-in task: `ctx` tells tasks nothing of resources and timeouts.
@@ -30,9 +30,9 @@ class LoopExecutor:
             asked = asyncio.current_task()
             if asked is None or asked.cancelling():
                 raise
-            raise told(cancelled) from None  # no one cancelled the run: the task raised it itself
+            raise as_failure(cancelled) from None  # no one cancelled the run: the task raised it itself
         except BaseException as error:  # the edge of user code; some would end the loop, and with it the worker
-            raise told(error) from None
+            raise as_failure(error) from None
 
     async def close(self) -> None:
         """Does nothing: the callers of `run` own their runs."""

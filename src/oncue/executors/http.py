@@ -135,11 +135,11 @@ def _reason(failed: Exception) -> str:
         case httpcore2.ConnectTimeout():
             return f"no connection within {CONNECT_WITHIN:.0f} s"
         case httpcore2.TimeoutException():
-            return f"nothing was heard for {LONGEST_SILENCE:.0f} s"
+            return f"no data was sent or received for {LONGEST_SILENCE:.0f} s"
         case httpcore2.RemoteProtocolError() if str(failed) == "Receive buffer too long":
-            return f"the answer's head, or what stands around a chunk, is longer than {LONGEST_HEAD} bytes"
+            return f"the response headers or a chunk header are longer than {LONGEST_HEAD} bytes"
         case zlib.error():
-            return f"the answer says it is gzip and cannot be unpacked: {failed}"
+            return f"the response is not valid gzip, although its headers say so: {failed}"
     cause: BaseException = failed
     while cause.__cause__ is not None:
         cause = cause.__cause__
@@ -200,9 +200,9 @@ def _headers(users: Mapping[str, str], ours: Mapping[str, str]) -> list[tuple[by
     """Merge our headers and the user's; the user's win."""
     for name, value in users.items():
         if not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value):
-            raise _bad_header(name, "has characters that no header can have")
+            raise _bad_header(name, "contains characters that are not allowed in a header")
         if name.lower() in _NOT_FOR_USERS or name.lower().startswith("oncue-"):
-            raise _bad_header(name, "is set by oncue: leave it out")
+            raise _bad_header(name, "is set by oncue: remove it")
     taken = {name.lower() for name in users}
     kept = {name: value for name, value in ours.items() if name.lower() not in taken}
     return [(name.encode(), value.strip(" \t").encode()) for name, value in {**kept, **users}.items()]

@@ -64,13 +64,14 @@ def _file(where: str) -> ModuleType:
         raise _wrong("no_such_file", f"there is no file {where} (looked in {file.parent})")
     name = file.stem
     if name in sys.stdlib_module_names:
-        raise _wrong("name_taken", f"{where} is named like a module of Python's own, {name!r}: rename the file")
+        raise _wrong("name_taken", f"{where} has the name of a standard library module, {name!r}: rename the file")
     loaded = sys.modules.get(name)
     if loaded is not None:
         if getattr(loaded, "__file__", None) and Path(str(loaded.__file__)).resolve() == file:
             return loaded
         raise _wrong(
-            "name_taken", f"{where} cannot be imported: a module named {name!r} is loaded already; rename the file"
+            "name_taken",
+            f"{where} cannot be imported: a module {name!r} is already loaded; rename the file",
         )
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
@@ -94,7 +95,7 @@ def _module(name: str) -> ModuleType:
     except Invalid as wrong:
         missing = wrong.__cause__
         if isinstance(missing, ModuleNotFoundError) and missing.name and f"{name}.".startswith(f"{missing.name}."):
-            raise _wrong("no_such_module", f"there is no module {name!r} here or among what is installed") from missing
+            raise _wrong("no_such_module", f"there is no module {name!r} in this folder or installed") from missing
         raise
 
 

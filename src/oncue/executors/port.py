@@ -74,10 +74,10 @@ class Executor(Protocol):
         ...
 
 
-def kept(stored: bytes | None, cap: int) -> bytes | None:
+def within_cap(stored: bytes | None, cap: int) -> bytes | None:
     """Check a result that claims to be JSON already, from a process where user code may have written it."""
     if stored is not None and len(stored) > cap:
-        message = f"the task ended well, but its result has {len(stored)} bytes and at most {cap} are kept"
+        message = f"the task succeeded, but its result has {len(stored)} bytes; at most {cap} are allowed"
         raise TaskFailed("BadResult", message, retry=False)
     return stored
 
@@ -90,4 +90,4 @@ def encoded(result: object, cap: int) -> bytes | None:
         return plain_json.encoded(result, "result", cap)
     except Invalid as wrong:
         [problem] = wrong.problems
-        raise TaskFailed("BadResult", f"the task ended well, but its result {problem.message}", retry=False) from None
+        raise TaskFailed("BadResult", f"the task succeeded, but its result {problem.message}", retry=False) from None

@@ -9,7 +9,7 @@ from pathlib import Path
 import structlog
 
 from oncue.executors.limits import Limits, limits_for
-from oncue.executors.port import Work, kept
+from oncue.executors.port import Work, within_cap
 from oncue.executors.warm import WarmProcess, start_process
 from oncue.settings import Settings
 
@@ -70,7 +70,7 @@ class ProcessExecutor:
     async def _run_in(self, process: WarmProcess, work: Work) -> bytes | None:
         self._busy.add(process)
         try:
-            return kept(await process.run(work), self._settings.result_cap)
+            return within_cap(await process.run(work), self._settings.result_cap)
         finally:
             self._busy.discard(process)
 

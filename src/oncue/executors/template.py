@@ -124,7 +124,7 @@ def open_files() -> set[int]:
 def left_by_imports(before: set[int]) -> str:
     """What a fork would not copy, or would share: empty, or a word for it."""
     if not LINUX:
-        return "another system than Linux"
+        return "the system is not Linux"
     left = {
         "threads": len(list(Path("/proc/self/task").iterdir())) > 1,
         "processes": bool(descendants()),

@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 
 from oncue.context import current
-from oncue.executors.calling import arguments_of, not_awaitable, told
+from oncue.executors.calling import arguments_of, as_failure, not_awaitable
 from oncue.executors.port import LeftBehind, TaskFailed, Work, encoded
 
 
@@ -93,7 +93,7 @@ class _Call:
         try:
             result = self._context.run(_called, self._work, self._cap)
         except BaseException as error:  # the edge of user code: nothing it raises may end the thread, or reach the loop
-            failure = told(error)
+            failure = as_failure(error)
         if os.getpid() != us:
             os._exit(0)  # the task forked and its copy returned: the copy must not talk to the worker
         if not self._end():

@@ -75,7 +75,7 @@ class WarmProcess:
         told = msgspec.json.encode(msgspec.structs.replace(settings, engine="")) + b"\n"
         try:
             await asyncio.get_running_loop().sock_sendall(self._orders, told)
-            said = await self._hear()
+            said = await self._receive()
         except OSError:
             said = ""
         if not said:
@@ -93,15 +93,15 @@ class WarmProcess:
 
     async def _over(self) -> Ending:
         """Return how the run's process has ended, when nothing of it is left."""
-        if said := await self._hear():
+        if said := await self._receive():
             try:
-                return Ending.told(said)
+                return Ending.parse(said)
             except ValueError:
-                raise ProcessLost("the process said something that cannot be understood, and was stopped") from None
+                raise ProcessLost("the process sent an invalid message to the worker, and was stopped") from None
         self._worn = True
         return await self._contained.ended()
 
-    async def _hear(self) -> str:
+    async def _receive(self) -> str:
         """Empty: it is gone."""
         try:
             return (await asyncio.get_running_loop().sock_recv(self._orders, LONGEST_WORD)).decode()
@@ -119,9 +119,9 @@ class WarmProcess:
     async def _how_it_ended(self) -> str:
         try:
             async with asyncio.timeout(LAST_WORDS):
-                return f"the process {(await self._over()).words()}"
+                return f"the process {(await self._over()).describe()}"
         except TimeoutError:
-            return "the process closed its line to the worker, and was stopped"
+            return "the process closed its connection to the worker, and was stopped"
 
 
 async def start_process(settings: Settings, limits: Limits, folder: str) -> WarmProcess:

@@ -5,7 +5,7 @@ socket and of a pipe created for this run. When nothing is left of the run, it a
 the words of a warden.
 
 On the socket of a run the worker sends a Run. The run's process sends any number of Progress and Save (each Save is
-answered with Kept), then Done or Failed. What user code prints goes through the pipe.
+answered with Saved), then Done or Failed. What user code prints goes through the pipe.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Run(msgspec.Struct, tag="run", frozen=True):
     payload: bytes | None
 
 
-class Kept(msgspec.Struct, tag="kept", frozen=True):
+class Saved(msgspec.Struct, tag="kept", frozen=True):
     """To the process: the checkpoint is saved, or `problem` says why it is not."""
 
     problem: str | None = None
@@ -53,7 +53,7 @@ class Failed(msgspec.Struct, tag="failed", frozen=True):
     after: Duration | None = None
 
 
-ToProcess = Run | Kept
+ToProcess = Run | Saved
 FromProcess = Progress | Save | Done | Failed
 
 

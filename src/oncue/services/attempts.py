@@ -19,11 +19,11 @@ from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, show_duration
 from oncue.domain.job import Spec, understand_spec
 from oncue.domain.placement import Priority, Resources
-from oncue.domain.plain_text import kind_of, said_by
+from oncue.domain.plain_text import kind_of, message_of
 from oncue.domain.policy import must_run_alone
-from oncue.domain.preemption import give_way, may_preempt
+from oncue.domain.preemption import choose_preempted, may_preempt
 from oncue.domain.run import Claimed, Settlement
-from oncue.executors.calling import told
+from oncue.executors.calling import as_failure
 from oncue.executors.port import Executor, LeftBehind, ProcessLost, Work
 from oncue.services.capacity import Capacity
 from oncue.services.reporting import Reporting, RunReports
@@ -31,10 +31,10 @@ from oncue.tasks import Isolation, Task, Tasks
 
 LOOK_AFTER = Duration(50 * MILLISECOND)
 IDLE = Duration(5 * SECOND)
-TO_GIVE_WAY = Duration(5 * SECOND)  # for a preempted run to stop, before other runs are preempted instead
+PREEMPTION_TIME = Duration(5 * SECOND)  # for a preempted run to stop, before other runs are preempted instead
 LAST_CHANCE = Duration(SECOND // 2)  # after the executors' grace, before an attempt is left behind
 
-UNTOLD = "what this attempt came to could not be made out; the worker's log tells why"
+UNKNOWN_OUTCOME = "the outcome of this attempt is unknown; the worker's log has the reason"
 
 End = Settlement | Claimed  # an attempt's outcome; or the run itself, to return to the queue as if never claimed
 
@@ -65,9 +65,9 @@ class ActiveAttempt:
         "spec",
         "started_at",
         "stop",
+        "stop_requested_at",
         "stoppable",
         "task",
-        "told_at",
     )
 
     def __init__(self, run: Claimed, spec: Spec, kind: Isolation, reports: RunReports) -> None:
@@ -80,7 +80,7 @@ class ActiveAttempt:
         self.deadline = Instant(0)  # by the monotonic clock
         self.begun = False  # until then a cancel would end its asyncio task before the task could report an outcome
         self.stop: Stop | None = None
-        self.told_at = Instant(0)
+        self.stop_requested_at = Instant(0)
         self.stoppable = True  # False: a thread, which can only be asked to stop
         self.task: asyncio.Task[None] | None = None
 
@@ -205,10 +205,10 @@ class Attempts:
         only_asked = not active.stoppable and why in (Stop.DRAINING, Stop.PREEMPTED)
         stopping = active.stoppable and active.stop is not None  # it cleans up and must not be disturbed
         active.stop = why
-        active.told_at = self._clock.monotonic()
-        active.reports.tell_to_stop()
+        active.stop_requested_at = self._clock.monotonic()
+        active.reports.request_stop()
         if why is not Stop.PREEMPTED:
-            active.deadline = Instant(active.told_at + self._execution.stop_grace + LAST_CHANCE)
+            active.deadline = Instant(active.stop_requested_at + self._execution.stop_grace + LAST_CHANCE)
         if active.begun and not (only_asked or stopping):
             active.task.cancel()
 
@@ -218,12 +218,14 @@ class Attempts:
         Preempts no more runs than needed, and first those that lose least: lowest priority, then started last. Recently
         preempted runs count as stopping; a thread may take its time.
         """
-        now, lately = self._clock.now(), self._clock.monotonic() - TO_GIVE_WAY
-        asked = [one for one in self if one.stop is Stop.PREEMPTED and one.told_at > lately]
+        now, lately = self._clock.now(), self._clock.monotonic() - PREEMPTION_TIME
+        asked = [one for one in self if one.stop is Stop.PREEMPTED and one.stop_requested_at > lately]
         willing = [one for one in self if one.stop is None and may_preempt(one.spec, one.run, one.started_at, now)]
         willing.sort(key=lambda one: (one.spec.priority, one.started_at), reverse=True)
         candidates = asked + willing
-        chosen = give_way(self.capacity.short_of(kind, size), [(one.size, one.kind is kind) for one in candidates])
+        chosen = choose_preempted(
+            self.capacity.short_of(kind, size), [(one.size, one.kind is kind) for one in candidates]
+        )
         for n in chosen or ():
             self.stop(candidates[n].run.run_id, Stop.PREEMPTED)
         return chosen is not None
@@ -271,14 +273,16 @@ class Attempts:
                 end = self._failed(active, error)
             active.task = None  # its outcome is known: from here on nothing stops it
             if active.reports in self._reporting and self._is_ours(active):
-                await self._reporting.last_words(active.reports)
+                await self._reporting.write_last(active.reports)
         except BaseException as error:
             active.task = None
             log.error("an attempt did not end as it should", run_id=str(active.run.run_id), exc_info=error)
         if self._is_ours(active):
-            self._end(active, end or attempt.given_up(active.run, active.started_at, self._clock.now(), UNTOLD))
+            self._end(
+                active, end or attempt.given_up(active.run, active.started_at, self._clock.now(), UNKNOWN_OUTCOME)
+            )
         else:
-            self.capacity.came_back(active.kind, active.run.uid)  # it was settled without us, and has now ended
+            self.capacity.left_ended(active.kind, active.run.uid)  # it was settled without us, and has now ended
 
     def _is_ours(self, active: ActiveAttempt) -> bool:
         """Whether it was not settled without us. The same run may have a later attempt."""
@@ -286,7 +290,7 @@ class Attempts:
 
     def _end(self, active: ActiveAttempt, end: End) -> None:
         del self._active[active.run.run_id]
-        self.capacity.give_back(active.kind, active.size, active.run.uid)
+        self.capacity.release(active.kind, active.size, active.run.uid)
         self._observer.ended(end)
 
     def _leave_behind(self, active: ActiveAttempt) -> None:
@@ -298,7 +302,7 @@ class Attempts:
         """Count a thread that outlives its attempt. It counts against its user until it ends."""
         if isinstance(stopped, LeftBehind):
             self.capacity.leave(active.kind, active.run.uid)
-            stopped.over.add_done_callback(lambda _: self.capacity.came_back(active.kind, active.run.uid))
+            stopped.over.add_done_callback(lambda _: self.capacity.left_ended(active.kind, active.run.uid))
 
     # --------------------------------------------------------------------------------------------------------- outcomes
 
@@ -312,7 +316,7 @@ class Attempts:
         now = self._clock.now()
         match active.stop:
             case Stop.TIMED_OUT:
-                message = f"took longer than its timeout, {show_duration(active.spec.timeout)}"
+                message = f"the attempt exceeded its timeout of {show_duration(active.spec.timeout)}"
                 return self._failure(active, Failure(error_type="Timeout", error=message, outcome="timed_out"))
             case Stop.CANCELLED:
                 return attempt.cancelled(active.run, self._worker_id, active.started_at, now)
@@ -329,8 +333,8 @@ class Attempts:
     def _failed(self, active: ActiveAttempt, error: BaseException) -> End:
         if active.stop is not None:
             return self._stopped(active)
-        failed = told(error)
-        said = said_by(failed, attempt.LONGEST_ERROR)
+        failed = as_failure(error)
+        said = message_of(failed, attempt.LONGEST_ERROR)
         if isinstance(failed, ProcessLost) and must_run_alone(active.run.losses):
             return attempt.lost(active.run, self._worker_id, active.started_at, self._clock.now(), said)
         active.reports.write(failed.trace)
@@ -348,7 +352,7 @@ def _info(run: Claimed, spec: Spec) -> RunInfo:
 
 
 def _unstartable(run: Claimed, worker_id: WorkerId, now: Instant, error: Exception) -> Settlement:
-    why = f"it could not be started: {said_by(error, attempt.LONGEST_ERROR)}"
+    why = f"the run could not start: {message_of(error, attempt.LONGEST_ERROR)}"
     start = run.claimed_at
     try:
         unread, failure = Spec("?"), Failure(error_type=kind_of(error), error=why, retry=False)

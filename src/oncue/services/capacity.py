@@ -95,7 +95,7 @@ class Capacity:
         held = self._held[kind]
         held[uid] = held.get(uid, 0) + slots
 
-    def give_back(self, kind: Isolation, size: Resources, uid: UserNumber) -> None:
+    def release(self, kind: Isolation, size: Resources, uid: UserNumber) -> None:
         self._free[kind] += size.slots
         if size.cpu_milli:
             self._cpu += size.cpu_milli
@@ -121,7 +121,7 @@ class Capacity:
         if self._left_of(kind) > self._size[kind]:
             self._free[kind] -= 1
 
-    def came_back(self, kind: Isolation, uid: UserNumber) -> None:
+    def left_ended(self, kind: Isolation, uid: UserNumber) -> None:
         """Count the end of an attempt that was left behind."""
         if self._left_of(kind) > self._size[kind]:
             self._free[kind] += 1

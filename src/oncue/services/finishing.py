@@ -11,7 +11,7 @@ from oncue.engines.hints import after_stopping
 from oncue.engines.port import Engine, Hint, Topic
 
 POLL_INTERVAL = Duration(SECOND)  # meanwhile no run of such a job is claimed: there is no hurry
-APART = Duration(10 * MILLISECOND)  # between two passes, so that other writers get their turn
+MIN_PAUSE = Duration(10 * MILLISECOND)  # between two passes, so that other writers get their turn
 BATCH = 100  # jobs in one pass
 
 
@@ -27,4 +27,4 @@ class Finishing:
         for job_id in jobs:
             answer = await self._engine.jobs.finish(job_id, self._clock.now())
             await self._engine.signals.send([*after_stopping(answer), Hint(Topic.RUNS)])
-        return APART if jobs else POLL_INTERVAL
+        return MIN_PAUSE if jobs else POLL_INTERVAL

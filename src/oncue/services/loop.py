@@ -13,7 +13,7 @@ from oncue.domain.instants import SECOND, Duration
 
 LONGEST_WAIT = Duration(5 * SECOND)
 AFTER_AN_ERROR = Duration(SECOND)
-WHILE_AWAY = Duration(SECOND // 5)  # the database may be available again any moment, and work waits for it
+OUTAGE_RETRY_DELAY = Duration(SECOND // 5)  # the database may be available again any moment, and work waits for it
 
 log = structlog.get_logger()
 
@@ -66,7 +66,7 @@ class Loop:
             if not self._away:
                 log.warning("the store is away; trying again until it is back", service=self.name, why=str(away))
             self._away = True
-            return WHILE_AWAY
+            return OUTAGE_RETRY_DELAY
         except Exception:
             log.exception("this pass failed; the next one follows in a second", service=self.name)
             return AFTER_AN_ERROR

@@ -16,7 +16,7 @@ from oncue.engines.refusals import Refusal, apart
 
 # Held runs are read this much ahead, and at least this often: so each due instant is known before it comes.
 AHEAD = Duration(SECOND)
-APART = Duration(50 * MILLISECOND)  # between two passes, however close together the instants are
+MIN_PAUSE = Duration(50 * MILLISECOND)  # between two passes, however close together the instants are
 MIN_HELD_READ, MAX_HELD_READ = 500, 20_000  # held runs in one read
 WITHDRAWN_AT_ONCE = 1_000  # in one transaction
 
@@ -42,7 +42,7 @@ class Overlap:
         await self._withdraw([one for one in decisions if isinstance(one, Withdrawal)], now)
         for going in dict.fromkeys(one.going for one in decisions if isinstance(one, Displacement)):
             await self._displace(going, now)
-        return APART if reach_further else _until_next(held[len(due) :], now)
+        return MIN_PAUSE if reach_further else _until_next(held[len(due) :], now)
 
     async def _withdraw(self, withdrawals: Sequence[Withdrawal], now: Instant) -> None:
         async def withdraw(some: Sequence[Withdrawal]) -> frozenset[RunId]:
@@ -62,4 +62,4 @@ class Overlap:
 
 def _until_next(coming: Sequence[HeldRun], now: Instant) -> Duration:
     """How long until the next held run is due; `coming` is in order of `wanted`."""
-    return Duration(max(APART, coming[0].wanted - now)) if coming else AHEAD
+    return Duration(max(MIN_PAUSE, coming[0].wanted - now)) if coming else AHEAD

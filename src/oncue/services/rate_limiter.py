@@ -18,7 +18,7 @@ AHEAD = Duration(SECOND)
 SET_BACK = Duration(SECOND)  # more than the clocks of different processes may differ
 RECALL_INTERVAL = MINUTE  # a scheduler may have died before it noticed that the clock was set back
 LONGEST = Duration(SECOND // 2)  # unused starts are noticed within this time
-APART = Duration(20 * MILLISECOND)  # between two passes, however many hints come
+MIN_PAUSE = Duration(20 * MILLISECOND)  # between two passes, however many hints come
 
 
 class RateLimiter:
@@ -50,11 +50,11 @@ class RateLimiter:
 def _until_next(granted: Permitted, now: Instant) -> Duration:
     if granted.next_at is None:
         return LONGEST
-    return Duration(min(max(granted.next_at - AHEAD - now, APART), LONGEST))
+    return Duration(min(max(granted.next_at - AHEAD - now, MIN_PAUSE), LONGEST))
 
 
 class Nudge:
-    """Wakes the rate limiter when a hint says that runs changed: at once, and then not again for APART.
+    """Wakes the rate limiter when a hint says that runs changed: at once, and then not again for MIN_PAUSE.
 
     Nearly all such hints concern runs without a rate, and they come by the hundred.
     """
@@ -75,7 +75,7 @@ class Nudge:
             return
         self._resting, self._again = True, False
         self._wake()
-        self._clock.call_later(APART, self._rested)
+        self._clock.call_later(MIN_PAUSE, self._rested)
 
     def _rested(self) -> None:
         self._resting = False

@@ -44,23 +44,23 @@ class Reaper:
 
     async def run_once(self) -> Duration:
         now = self._clock.now()
-        await self._bury(now)
-        settled = await self._reap(now)
+        await self._expire_workers(now)
+        settled = await self._recover_runs(now)
         if settled:  # also when all are dead: a run that waited behind them in a lane may start
             await self._engine.signals.send([Hint(Topic.RUNS)])
         return Duration(0) if settled >= BATCH else CHECK_INTERVAL
 
-    async def _bury(self, now: Instant) -> None:
+    async def _expire_workers(self, now: Instant) -> None:
         """Expire workers without a heartbeat for their lease while we watched, unless one arrives in between."""
         asked_at = self._clock.monotonic()
         known = {worker.worker_id: worker for worker in await self._engine.fleet.workers()}
         self._watch(known.values(), now)
-        silent = {
+        overdue = {
             worker_id: worker.beat_at
             for worker_id, worker in known.items()
             if asked_at - self._watched[worker_id].since > worker.lease
         }
-        for worker_id in await self._engine.fleet.expire_workers(silent) if silent else ():
+        for worker_id in await self._engine.fleet.expire_workers(overdue) if overdue else ():
             _report(known[worker_id], asked_at - self._watched[worker_id].since)
 
     def _watch(self, workers: Iterable[Worker], now: Instant) -> None:
@@ -85,7 +85,7 @@ class Reaper:
             return Watched(worker.beat_at, at)
         return before
 
-    async def _reap(self, now: Instant) -> int:
+    async def _recover_runs(self, now: Instant) -> int:
         """Settle one batch; return its size. Also of workers expired earlier: some left in order, some reapers died."""
         decided: set[RunId] = set()
 
@@ -110,7 +110,7 @@ def lost(run: Claimed, worker_id: WorkerId, claimed_at: Instant, now: Instant) -
             failures=run.failures,
             losses=run.losses + 1,
             error_type="WorkerLost",
-            error=f"{attempt.FELL_SILENT}, and what is stored of it cannot be read: {wrong}"[: attempt.LONGEST_ERROR],
+            error=f"{attempt.NO_HEARTBEAT}, and the stored run cannot be read: {wrong}"[: attempt.LONGEST_ERROR],
             attempts=run.attempts,
         )
 

@@ -18,7 +18,7 @@ from oncue.engines.port import Engine
 
 FLUSH_INTERVAL = Duration(SECOND)
 PARTS = 1 << 16  # of one attempt's log; the next attempt's parts are numbered after them
-UNWRITTEN = "\n… something that was said or reported here could not be written\n"
+UNWRITTEN = "\n… a part of the log or a report could not be stored\n"
 
 log = structlog.get_logger()
 
@@ -29,12 +29,22 @@ class RunReports:
     Its first three methods may be called from any thread. Invalid: the report cannot be stored.
     """
 
-    __slots__ = ("_parts", "_progress", "_refused", "_reporting", "_room", "_told", "_words", "noticed", "run")
+    __slots__ = (
+        "_parts",
+        "_progress",
+        "_refused",
+        "_reporting",
+        "_room",
+        "_stop_requested",
+        "_words",
+        "noticed",
+        "run",
+    )
 
     def __init__(self, run: Claimed, reporting: Reporting) -> None:
         self.run = run
         self.noticed = False  # the task has asked whether to stop, and was told yes
-        self._told = False
+        self._stop_requested = False
         self._refused = False
         self._reporting = reporting
         self._words: deque[bytes] = deque()
@@ -44,11 +54,11 @@ class RunReports:
 
     @property
     def cancelled(self) -> bool:
-        self.noticed = self._told
-        return self._told
+        self.noticed = self._stop_requested
+        return self._stop_requested
 
-    def tell_to_stop(self) -> None:
-        self._told = True
+    def request_stop(self) -> None:
+        self._stop_requested = True
 
     def write(self, text: str) -> None:
         if self._room <= 0 or not text:
@@ -103,7 +113,7 @@ class Reporting:
 
     def __init__(self, engine: Engine, clock: Clock, worker_id: WorkerId, cap: int) -> None:
         self.cap = cap
-        self.cut = f"\n… more was said; {cap} bytes are kept\n".encode()
+        self.cut = f"\n… the log was cut off at {cap} bytes\n".encode()
         self._engine = engine
         self._clock = clock
         self._worker_id = worker_id
@@ -125,7 +135,7 @@ class Reporting:
             await self._flush(reports)
         return FLUSH_INTERVAL
 
-    async def last_words(self, reports: RunReports) -> None:
+    async def write_last(self, reports: RunReports) -> None:
         """Write the log before an attempt is settled, so that a reader who sees the end can read the log."""
         try:
             await self._flush(reports)
@@ -166,5 +176,5 @@ class Reporting:
 
     async def _save(self, reports: RunReports, stored: bytes) -> None:
         if not await self._engine.running.save(self._worker_id, reports.run, checkpoint=stored):
-            reports.tell_to_stop()
-            raise Conflict("this run is another worker's by now: nothing it does is kept any more")
+            reports.request_stop()
+            raise Conflict("this run now belongs to another worker: this attempt can no longer save anything")

@@ -11,7 +11,7 @@ from oncue.domain import attempt
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
-from oncue.domain.plain_text import said_by
+from oncue.domain.plain_text import message_of
 from oncue.domain.run import Claimed, Settled, Settlement, State
 from oncue.engines.port import Engine, Hint, Topic
 from oncue.engines.refusals import Refusal, apart
@@ -138,4 +138,4 @@ class Settling:
 
 
 def _unwritten(why: Exception) -> str:
-    return f"what this attempt came to could not be written: {said_by(why, LONGEST_REASON)}"
+    return f"the outcome of this attempt could not be stored: {message_of(why, LONGEST_REASON)}"

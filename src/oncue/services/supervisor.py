@@ -69,7 +69,7 @@ class SupervisedWorker:
         self.channel = channel
         self.started_at = self.alive_at = self.beaten_at = now  # monotonic
         self.classes: tuple[ClassId, ...] = ()
-        self.told: tuple[ClassId, ...] | None = None  # the classes the store knows of
+        self.stored_classes: tuple[ClassId, ...] | None = None  # as the database has them
         self.load: Load | None = None
         self.ready = asyncio.Event()  # it is registered
         self.worn = asyncio.Event()  # another worker should replace it
@@ -225,7 +225,7 @@ class WorkerSupervisor:
             await self._watch(kept)
         finally:
             try:
-                await self._bury(kept)
+                await self._after_end(kept)
             finally:
                 del self._kept[kept]
 
@@ -312,7 +312,7 @@ class WorkerSupervisor:
     async def _beat(self, kept: SupervisedWorker, asked_at: Instant, patience: Duration) -> None:
         """Send one heartbeat. An unavailable database is no answer."""
         classes = kept.classes
-        news = None if classes == kept.told else classes
+        news = None if classes == kept.stored_classes else classes
         load = None if kept.load is None else show_load(kept.load)
         try:
             async with self._clock.timeout(patience):
@@ -328,7 +328,7 @@ class WorkerSupervisor:
         if beat is None:
             kept.buried = True
         elif asked_at >= kept.beaten_at:
-            kept.beaten_at, kept.told = asked_at, classes
+            kept.beaten_at, kept.stored_classes = asked_at, classes
             kept.channel.send(Beaten(asked_at, beat.place, beat.peers))
 
     async def _give_up(self, kept: SupervisedWorker) -> None:
@@ -338,7 +338,7 @@ class WorkerSupervisor:
         log.error("the worker did not end in its grace time; it is killed")
         kept.kill()
 
-    async def _bury(self, kept: SupervisedWorker) -> None:
+    async def _after_end(self, kept: SupervisedWorker) -> None:
         """Handle its end. Runs it could not stop return to the queue, no attempt used; its other runs were lost."""
         await kept.end()
         try:

@@ -63,7 +63,7 @@ class WorkerLoops:
     @property
     def concerns(self) -> Mapping[Topic, Callable[[Hint], None]]:
         """The handlers of hints from the store."""
-        return {Topic.RUNS: self._something_is_due, Topic.MAIL: self._mail}
+        return {Topic.RUNS: self._something_is_due, Topic.CANCELS: self._cancel_requested}
 
     @property
     def busy(self) -> bool:
@@ -89,7 +89,7 @@ class WorkerLoops:
         self.prefetch.ask(hint.due)
         self.loops[self.worker.name].wake()
 
-    def _mail(self, hint: Hint) -> None:
+    def _cancel_requested(self, hint: Hint) -> None:
         if hint.target in (None, str(self.worker_id)):
             self.loops[self.mailbox.name].wake()
 

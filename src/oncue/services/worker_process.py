@@ -109,7 +109,7 @@ class WorkerProcess:
         supervised = [Supervised(loop.name, loop.run, self._clock) for loop in loops]
         listening = Listening(self._engine.signals, self._crew.concerns)
         supervised.append(Supervised("listening", listening.run, self._clock))
-        supervised.append(Supervised("keeper's word", self._hear, self._clock, most_ends=1))  # without it no beats
+        supervised.append(Supervised("keeper's word", self._receive, self._clock, most_ends=1))  # without it no beats
         await self._told.wait()
         await self._drain()
         await asyncio.gather(*(one.stop() for one in supervised))
@@ -150,7 +150,7 @@ class WorkerProcess:
         await self._engine.fleet.register(me, now)
         self._beaten_at = self._clock.monotonic()
 
-    async def _hear(self) -> None:
+    async def _receive(self) -> None:
         while (said := await self._channel.receive()) is not None:
             match said:
                 case Beaten(asked_at, place, count):

@@ -11,18 +11,18 @@ import msgspec
 class Key(msgspec.Struct, frozen=True, kw_only=True):
     key_id: str
     user_id: str
-    """whose it is"""
+    """the user it belongs to"""
     role: str
-    """what it may do"""
+    """what the key may do: `admin`, `member` or `viewer`"""
     created_at: datetime | None = None
     expires_at: datetime | None = None
-    """null: never"""
+    """null: the key does not expire"""
     revoked_at: datetime | None = None
-    """null while it is valid"""
+    """null: the key is not revoked"""
 
 
 class Me(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose key a client asks with."""
+    """The user and role of the caller's key."""
 
     user_id: str
     role: str
@@ -30,7 +30,7 @@ class Me(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewKey(Key, frozen=True, kw_only=True):
-    """A key with its secret, which is told this once."""
+    """A new key with its secret, which is shown only once."""
 
     key: str
 
@@ -41,15 +41,15 @@ class NewKey(Key, frozen=True, kw_only=True):
 class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     user_id: str | None = None
-    """who did it"""
+    """the user who did it"""
     key_id: str | None = None
-    """with which key"""
+    """the key that was used"""
     action: str
-    """what: `job.create`, `run.cancel`, `key.revoke`"""
+    """what was done: `job.create`, `run.cancel`, `key.revoke`"""
     object_id: str | None = None
-    """to which job, run or key; null if it was to several, or to something without an id"""
+    """the job, run or key it was done to; null: several, or something without an id"""
     detail: dict[str, Any] | None = None
-    """more about it: the name of the queue, the user and role of a new key"""
+    """details, such as the name of the queue, or the user and role of a new key"""
     address: str | None = None
     """where the connection came from; headers like `X-Forwarded-For` are ignored, so behind a proxy it is the \
 address of the proxy"""

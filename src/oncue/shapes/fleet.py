@@ -9,7 +9,7 @@ import msgspec
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """Code that can be run, known by name; `schema` is the JSON Schema of its payload."""
+    """Code that jobs can run, identified by its name. `schema` is the JSON Schema of its payload."""
 
     name: str
     schema: Any = None
@@ -21,7 +21,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 class Queue(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     paused_since: datetime | None = None
-    """null unless it is paused"""
+    """null: the queue is not paused"""
     depth: int = 0
     """scheduled, waiting and running runs"""
     classes: tuple[dict[str, Any], ...] = ()

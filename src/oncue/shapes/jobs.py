@@ -34,9 +34,9 @@ class JobFields(TypedDict, total=False):
     task: str
     """a task that some worker has registered"""
     name: str | None
-    """for people, up to 200 characters"""
+    """a name for display, up to 200 characters"""
     schedule: When | Mapping[str, Any]
-    """[when](schedules.md): a string or an object"""
+    """[when it runs](schedules.md): a string or an object"""
     payload: Mapping[str, Any] | None
     """the task's arguments, an object of up to 256 KiB"""
     queue: str
@@ -51,9 +51,9 @@ earlier, and `normal` before `low`"""
     retry: Mapping[str, Any]
     """`{"backoff": "2s", "factor": 2, "max_backoff": "5m", "jitter": 0.2}`"""
     timeout: Length
-    """of one attempt"""
+    """the longest time that one attempt may take"""
     overlap: str
-    """[when the previous run is still active](schedules.md): `queue`, `skip`, `allow`, `replace`"""
+    """[what happens while the previous run is still active](schedules.md): `queue`, `skip`, `allow`, `replace`"""
     catch_up: str
     """which late occurrences still run: `last`, `skip`, `all`"""
     catch_up_window: Length
@@ -61,7 +61,7 @@ earlier, and `normal` before `low`"""
     start_within: Length | None
     """a run that does not start within this time expires"""
     on_lost: str
-    """when its worker was lost; `dead`: never start it a second time"""
+    """what happens when its worker is lost: `rerun` starts it again, `dead` never does"""
     key: str | None
     """the user's own [stable](#changing-a-job) key, up to 200 characters; unique among active and paused jobs"""
     group: str | None
@@ -94,7 +94,7 @@ class PlainFields(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Job(PlainFields, frozen=True, kw_only=True):
-    """A job: its definition with every default filled in, and how it stands."""
+    """A job: its definition with every default filled in, and its status."""
 
     job_id: str
     user_id: str | None = None
@@ -131,7 +131,7 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one nominal instant, or of a stretch of `count` of them up to `until` that share one fate."""
+    """The outcome of one nominal instant, or of `count` consecutive ones up to `until` with the same outcome."""
 
     scheduled_for: datetime
     """the nominal instant; of a time range, its first"""
@@ -139,7 +139,7 @@ class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
     """`started`; `late`, by more than 2 s; `waiting`; or without a run: `skipped`, `coalesced` into another run, \
 `missed`"""
     reason: str | None = None
-    """why it became no run, or what other than the schedule created the run: `catch_up`, `backfill`"""
+    """why it has no run, or what created the run instead of the schedule: `catch_up`, `backfill`"""
     run_id: str | None = None
     """its run; without one, the run it was coalesced into or that blocked it"""
     lag_ms: int | None = None
@@ -147,11 +147,11 @@ class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime | None = None
     """the last instant of a time range with one outcome"""
     count: int = 1
-    """how many occurrences this is"""
+    """the number of occurrences"""
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why something has or has not run yet. `holder` is the run in its way, `position` its place in the line."""
+    """Why a run has or has not started. `holder` is the run that blocks it, `position` its position in the queue."""
 
     state: str
     reason: str
@@ -167,7 +167,7 @@ class PreviewedOccurrence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True):
-    """When a schedule fires, in words and as instants. `skipped` tells which ones `dst_gap: skip` takes away."""
+    """When a schedule fires, in words and as instants. `skipped` lists those that `dst_gap: skip` leaves out."""
 
     description: str = ""
     occurrences: tuple[PreviewedOccurrence, ...] = ()

@@ -31,7 +31,7 @@ class LastRun(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a run that is shown with its job."""
 
     run_id: str
-    """a one-shot's run has its job's id"""
+    """the run of a one-shot job has the job's id"""
     status: str
     """`scheduled`, `queued`, `running`, `retrying`, `cancelling`, `succeeded`, `dead`, `cancelled`, `expired`: see \
 [states](states.md)"""
@@ -53,7 +53,7 @@ class Run(LastRun, frozen=True, kw_only=True):
     job_id: str
     task: str | None = None
     modified_time: datetime | None = None
-    """when it last changed"""
+    """the time of the last change"""
     attempt_number: int = 0
     """how many attempts have started; a preempted one counts, one that returned to the queue because its worker \
 stopped does not"""
@@ -64,27 +64,27 @@ stopped does not"""
     progress: Progress | None = None
     """`{"done", "total"}` while it is running, if the task reports it"""
     log_url: str | None = None
-    """where its log is"""
+    """the path of its log"""
     result: Any = None
     """the task's return value"""
     attempts: tuple[Attempt, ...] = ()
-    """the last 50 that have ended, each with `number`, `executor_id`, `start_time`, `end_time`, `outcome` \
+    """the last 50 ended attempts, each with `number`, `executor_id`, `start_time`, `end_time`, `outcome` \
 (`failed`, `timed_out`, `lost`, `preempted`, `cancelled`, `succeeded`), `error_type`, `error_message`"""
 
     @property
     def final(self) -> bool:
-        """Whether the run has ended: nothing about it will ever change."""
+        """Whether the run has ended. An ended run never changes."""
         return self.status in FINAL
 
 
 class DeadLetter(Run, frozen=True, kw_only=True):
-    """A run that used up its attempts, with what it was given."""
+    """A run that failed permanently, with its payload."""
 
     payload: Any = None
 
 
 class Requeued(msgspec.Struct, frozen=True, kw_only=True):
-    """How many dead letters were requeued, and the runs that were made of them."""
+    """How many dead letters were requeued, and the ids of their new runs."""
 
     count: int
     run_ids: tuple[str, ...] = ()

@@ -37,7 +37,7 @@ from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.planning import PostgresPlanning
 from oncue.engines.postgres.running import PostgresRunning
 from oncue.engines.postgres.signals import PostgresSignals
-from oncue.engines.postgres.store import Store, away_as_unavailable
+from oncue.engines.postgres.store import Store, as_unavailable
 from oncue.engines.sql import migrations, statements
 from oncue.settings import Settings
 
@@ -92,7 +92,7 @@ class PostgresEngine:
         return Instant(found[0][0])
 
     async def ping(self, within: Duration) -> None:
-        with away_as_unavailable():
+        with as_unavailable():
             async with asyncio.timeout(within / SECOND):
                 await self._store.ask("select 1")
 

@@ -14,7 +14,7 @@ import asyncpg
 
 from oncue.domain.ids import UserNumber
 from oncue.domain.instants import Duration, Instant
-from oncue.engines.idempotency import OPEN, Kept, StoredKey, creation, reservation
+from oncue.engines.idempotency import OPEN, KeyRecord, StoredKey, creation, reservation
 from oncue.engines.port import Created, Creation, IdempotencyKey, NewJob, Reserved
 from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.sql import statements
@@ -92,7 +92,7 @@ async def turn(store: Store, now: Instant, keep: Duration, timeout: Duration) ->
 
 async def _take(
     connection: Connection, wanted: Sequence[tuple[UserNumber, IdempotencyKey, UUID]]
-) -> dict[StoredKey, Kept]:
+) -> dict[StoredKey, KeyRecord]:
     """Take keys; return the holder of each. Sorted, so that two batches never deadlock."""
     uids, idempotency, made = (list(column) for column in zip(*wanted, strict=True))
     keys, bodies = [one.key_hash for one in idempotency], [one.body_hash for one in idempotency]
@@ -102,6 +102,6 @@ async def _take(
     return await _find(connection, uids, keys)
 
 
-async def _find(connection: Connection, uids: list[UserNumber], keys: list[bytes]) -> dict[StoredKey, Kept]:
+async def _find(connection: Connection, uids: list[UserNumber], keys: list[bytes]) -> dict[StoredKey, KeyRecord]:
     found = await connection.fetch(_SQL["find_repeats"], uids, keys)
-    return {(row["uid"], row["key_hash"]): Kept(row["body_hash"], row["made"], row["answer"]) for row in found}
+    return {(row["uid"], row["key_hash"]): KeyRecord(row["body_hash"], row["made"], row["answer"]) for row in found}

@@ -18,7 +18,7 @@ from oncue.domain.lane import Held
 from oncue.domain.placement import ClassKey
 from oncue.domain.run import NewRun, State
 from oncue.engines.admitting import REFUSED, StableKey, definitions, first_with_each, quotas_of
-from oncue.engines.classing import numbered, told
+from oncue.engines.classing import numbered, with_class_numbers
 from oncue.engines.classing import wanted as wanted_classes
 from oncue.engines.finishing import NOTHING_LEFT, Bite, purge_some, take_bites
 from oncue.engines.port import Cancelled, Created, Creation, KeyHolder, NewJob, Quota
@@ -168,7 +168,7 @@ async def _create(connection: Connection, new: Sequence[NewJob], whole: bool, mo
     fresh = [job for job, answer in zip(new, answers, strict=True) if answer.outcome is Created.NEW]
     if unnumbered := wanted_classes(fresh):
         numbers = await classes_for(connection, unnumbered, most_classes)
-        fresh, answers = numbered(fresh, numbers), told(new, answers, numbers)
+        fresh, answers = numbered(fresh, numbers), with_class_numbers(new, answers, numbers)
     if fresh and all(map(is_plain, fresh)):
         await create_plain(connection.fetch, fresh, look=False)
         return answers

@@ -30,17 +30,17 @@ async def migrate(store: Store, timeout: Duration) -> tuple[int, int]:
     before = after = await store.read(_found)
     try:
         if _missing(known, before):
-            before, after = await _patiently(store, known, timeout)
+            before, after = await _with_retries(store, known, timeout)
         while _missing(known, after):
-            _, after = await _patiently(store, known, timeout)
+            _, after = await _with_retries(store, known, timeout)
     except asyncpg.InsufficientPrivilegeError as denied:
         raise OncueError(
-            f"this user may not make tables here ({denied}): grant it create on the schema, or name another user"
+            f"this database user may not create tables ({denied}): grant it CREATE on the schema, or use another user"
         ) from denied
     return before.version, after.version
 
 
-async def _patiently(store: Store, known: Sequence[Migration], timeout: Duration) -> tuple[Schema, Schema]:
+async def _with_retries(store: Store, known: Sequence[Migration], timeout: Duration) -> tuple[Schema, Schema]:
     for _ in range(TRIES):
         try:
             return await store.write(lambda connection: _one_more(connection, known), timeout=timeout)
@@ -48,9 +48,9 @@ async def _patiently(store: Store, known: Sequence[Migration], timeout: Duration
             log.warning("a migration waits for others who use the tables; they go first, then it is tried again")
             await store.fetch("select pg_sleep($1)", RETRY_DELAY)
     raise OncueError(
-        f"the schema is not up to date: others had its tables locked for longer than {LOCK_TIMEOUT}, {TRIES} times in "
-        "a row. See who keeps a transaction open (select * from pg_stat_activity order by xact_start), end that, then "
-        "try again; processes that are at work go on meanwhile"
+        f"the schema could not be updated: other sessions held locks on its tables for longer than {LOCK_TIMEOUT}, "
+        f"{TRIES} times in a row. Find the open transaction (select * from pg_stat_activity order by xact_start), end "
+        "it, then repeat the migration; running processes continue meanwhile"
     )
 
 

@@ -52,7 +52,7 @@ class Partitions:
                 return await write()
             except asyncpg.CheckViolationError:  # no partition takes the row
                 await self.refresh()
-        raise StoreUnavailable(f"the {table} of that time is being dropped; the call can be repeated")
+        raise StoreUnavailable(f"the {table} partition of that time is being dropped; retry the call")
 
     async def ensure(self, table: Table, instants: Collection[Instant], timeout: Duration | None = None) -> None:
         """Create missing partitions for these instants. Costs next to nothing for known ones, as nearly all are."""

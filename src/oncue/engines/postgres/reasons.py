@@ -11,21 +11,21 @@ from oncue.engines.reasons import Kinds, worded
 # The first match counts; later ones are more general.
 _WORDS: tuple[tuple[Kinds, str], ...] = (
     ((TimeoutError, asyncpg.QueryCanceledError, asyncpg.LockNotAvailableError), "no answer in time"),
-    (ConnectionRefusedError, "nobody listens there: the connection was refused"),
+    (ConnectionRefusedError, "the connection was refused: no server listens there"),
     (socket.gaierror, "no such host name"),
     (FileNotFoundError, "no such socket or file"),
-    (asyncpg.TooManyConnectionsError, "it has no connection left"),
-    (asyncpg.DiskFullError, "its disk is full"),
-    (asyncpg.OutOfMemoryError, "it has no memory left"),
-    (asyncpg.CannotConnectNowError, "it is starting up, shutting down or recovering"),
-    ((asyncpg.AdminShutdownError, asyncpg.CrashShutdownError), "it is shutting down"),
+    (asyncpg.TooManyConnectionsError, "the server has no free connection"),
+    (asyncpg.DiskFullError, "the disk is full"),
+    (asyncpg.OutOfMemoryError, "the server is out of memory"),
+    (asyncpg.CannotConnectNowError, "the server is starting up, shutting down or recovering"),
+    ((asyncpg.AdminShutdownError, asyncpg.CrashShutdownError), "the server is shutting down"),
     (
         (asyncpg.ReadOnlySQLTransactionError, asyncpg.exceptions.TargetServerAttributeNotMatched),
-        "it is read-only",
+        "the server is read-only",
     ),
     (asyncpg.InvalidPasswordError, "the password is wrong"),
-    (asyncpg.InvalidAuthorizationSpecificationError, "it does not let this user in"),
-    (asyncpg.InvalidCatalogNameError, "the database does not exist there"),
+    (asyncpg.InvalidAuthorizationSpecificationError, "the server refused this user"),
+    (asyncpg.InvalidCatalogNameError, "the database does not exist on the server"),
     ((ConnectionError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError), "the connection was lost"),
     (asyncpg.IdleInTransactionSessionTimeoutError, "the connection was lost"),
     (asyncpg.InternalClientError, "the connection was lost"),
@@ -34,4 +34,4 @@ _WORDS: tuple[tuple[Kinds, str], ...] = (
 
 def reason(away: BaseException) -> str:
     """Return what an operator can act on, with the server's own message, up to one line."""
-    return worded(away, _WORDS, "the connection was lost", "it says")
+    return worded(away, _WORDS, "the connection was lost", "PostgreSQL says")

@@ -15,7 +15,7 @@ from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.engines.hints import Pending, reader
 from oncue.engines.port import Hint, Topic
-from oncue.engines.postgres.store import AWAY, Connection, Store
+from oncue.engines.postgres.store import CONNECTION_ERRORS, Connection, Store
 
 CHANNEL = "oncue"
 GATHER_TIME = Duration(5 * MILLISECOND)  # to collect hints before they are sent together
@@ -51,7 +51,7 @@ class PostgresSignals:
             return
         heard: asyncio.Queue[Hint | None] = asyncio.Queue()
         enough = asyncio.Event()
-        hearing = asyncio.create_task(self._hear(heard, enough))
+        hearing = asyncio.create_task(self._receive(heard, enough))
         self._hearing[hearing] = enough
         hearing.add_done_callback(self._hearing.pop)
         hearing.add_done_callback(lambda _: heard.put_nowait(None))
@@ -80,12 +80,12 @@ class PostgresSignals:
             except (StoreUnavailable, asyncpg.PostgresError):
                 return  # hints may be lost: their receivers poll
 
-    async def _hear(self, heard: asyncio.Queue[Hint | None], enough: asyncio.Event) -> None:
+    async def _receive(self, heard: asyncio.Queue[Hint | None], enough: asyncio.Event) -> None:
         """Listen. After every connect and reconnect, yield a hint of each topic: some may have been missed."""
         while not enough.is_set():
             awake = asyncio.Event()  # the connection has ended
-            with suppress(StoreUnavailable, asyncpg.PostgresError, *AWAY):
-                connection = await self._store.apart("oncue signals")
+            with suppress(StoreUnavailable, asyncpg.PostgresError, *CONNECTION_ERRORS):
+                connection = await self._store.connect_outside_pools("oncue signals")
                 try:
                     connection.add_termination_listener(lambda _, awake=awake: awake.set())
                     await connection.add_listener(CHANNEL, lambda *said: _understand(said[-1], heard))

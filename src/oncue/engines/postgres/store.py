@@ -43,7 +43,7 @@ CONNECTION_RETRY_DELAY = Duration(SECOND // 10)  # between two tries to get a co
 CONNECTION_TRIES = 30
 
 # The connection, or its server, is unusable: drop the connection, and let the caller retry on another.
-AWAY = (
+CONNECTION_ERRORS = (
     OSError,
     TimeoutError,
     asyncpg.InterfaceError,
@@ -56,7 +56,7 @@ AWAY = (
     asyncpg.InternalClientError,
 )
 # The exchange was interrupted at an unknown point: not even a rollback can be requested.
-_DOUBTFUL = (*AWAY, asyncio.CancelledError)
+_DOUBTFUL = (*CONNECTION_ERRORS, asyncio.CancelledError)
 # The server rolled back: because of a deadlock, or because a table was altered under a prepared statement.
 _AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.InvalidCachedStatementError)
 
@@ -100,7 +100,7 @@ class Store:
         asking = _pool(url, dialling, PING_CONNECTIONS, limit, bounced)
         store = cls(url, dialling, (pool, hot, asking), limit, clock or SystemClock(), bounced=bounced)
         try:
-            with _away_at_first(url), _unreadable_as_invalid():
+            with _unavailable_at_start(url), _unreadable_as_invalid():
                 async with asyncio.timeout(limit / SECOND):
                     for each in (pool, hot):
                         await each
@@ -120,12 +120,12 @@ class Store:
         encoding, schema = row
         if encoding != "UTF8":
             raise OncueError(
-                f"this database keeps text as {encoding}, in which not every text fits: make another one for oncue "
+                f"the encoding of this database is {encoding}, which cannot store every text: create a UTF8 database "
                 "(create database oncue encoding 'UTF8' template template0)"
             )
         if schema is None:
             raise OncueError(
-                "the search_path of this user names no schema that is there: create the schema, or correct the "
+                "the search_path of this user names no existing schema: create the schema, or correct the "
                 "search_path (alter role … set search_path = public)"
             )
 
@@ -134,7 +134,7 @@ class Store:
             try:
                 async with asyncio.timeout(2):
                     await pool.close()
-            except AWAY:
+            except CONNECTION_ERRORS:
                 with suppress(asyncpg.InterfaceError):  # it was never opened
                     pool.terminate()
         await self._dialling.close()
@@ -169,24 +169,24 @@ class Store:
 
     async def alone(self, statement: str, timeout: Duration | None = None) -> None:
         """Run a statement that cannot be part of a transaction."""
-        with away_as_unavailable():
+        with as_unavailable():
             async with asyncio.timeout((timeout or self._timeout) / SECOND):
-                connection = await self.apart("oncue", timeout)
+                connection = await self.connect_outside_pools("oncue", timeout)
                 try:
                     await connection.execute(statement)
                     await connection.close()
                 finally:
                     connection.terminate()
 
-    async def apart(self, name: str, timeout: Duration | None = None) -> Apart:
+    async def connect_outside_pools(self, name: str, timeout: Duration | None = None) -> Apart:
         """Return a connection outside the pools, with a limit for each statement; the caller closes it."""
         limit = timeout or self._timeout
         given = options(limit, self._bounced, name, limits(limit))
-        with away_as_unavailable(asyncpg.PostgresError):
+        with as_unavailable(asyncpg.PostgresError):
             return await self._dialling.connect(self._url, command_timeout=limit / SECOND, **given)
 
     async def _repeated(self, once: Callable[[], Awaitable[T]], timeout: Duration | None = None) -> T:
-        with away_as_unavailable(), _unstorable_as_refused():
+        with as_unavailable(), _unstorable_as_refused():
             async with asyncio.timeout((timeout or self._timeout) / SECOND):
                 for _ in range(TRIES):
                     try:
@@ -196,7 +196,7 @@ class Store:
                     except asyncpg.InternalClientError as refused:
                         if not str(refused).startswith(_NOT_SENT):
                             raise
-        raise StoreUnavailable("PostgreSQL is too busy with others who write the same; the call can be repeated")
+        raise StoreUnavailable("too many other transactions change the same rows; retry the call")
 
     async def _transaction(
         self,
@@ -228,7 +228,7 @@ class Store:
 
     @asynccontextmanager
     async def _borrowed(self, wanted: Pool) -> AsyncIterator[Connection]:
-        with away_as_unavailable(asyncpg.PostgresError):  # any error while connecting
+        with as_unavailable(asyncpg.PostgresError):  # any error while connecting
             pool, connection = await self._acquire(wanted)
         try:
             yield connection
@@ -262,12 +262,12 @@ class Store:
 
 
 @contextmanager
-def away_as_unavailable(*also: type[Exception]) -> Iterator[None]:
-    kinds: tuple[type[Exception], ...] = (*AWAY, *also)
+def as_unavailable(*also: type[Exception]) -> Iterator[None]:
+    kinds: tuple[type[Exception], ...] = (*CONNECTION_ERRORS, *also)
     try:
         yield
     except kinds as away:
-        raise StoreUnavailable(f"PostgreSQL is away ({reason(away)}); the call can be repeated") from away
+        raise StoreUnavailable(f"PostgreSQL is unavailable ({reason(away)}); retry the call") from away
 
 
 @contextmanager
@@ -275,18 +275,18 @@ def _unstorable_as_refused() -> Iterator[None]:
     try:
         yield
     except _REFUSED as refused:
-        raise StoreRefused(f"PostgreSQL cannot keep this ({reason(refused)})") from refused
+        raise StoreRefused(f"PostgreSQL cannot store this ({reason(refused)})") from refused
 
 
 @contextmanager
-def _away_at_first(url: str) -> Iterator[None]:
+def _unavailable_at_start(url: str) -> Iterator[None]:
     try:
         yield
-    except (*AWAY, asyncpg.PostgresError) as away:
+    except (*CONNECTION_ERRORS, asyncpg.PostgresError) as away:
         where = urlsplit(url).netloc.rpartition("@")[2] or "this machine"
         raise StoreUnavailable(
-            f"cannot open the store: PostgreSQL at {where} is away ({reason(away)}); "
-            "start the server or correct the setting `engine`, then try again"
+            f"cannot open the database: PostgreSQL at {where} is unavailable ({reason(away)}); "
+            "start the server or correct the setting `engine`"
         ) from away
 
 
@@ -328,5 +328,5 @@ def _split(url: str) -> tuple[str, bool]:
     options = dict(parse_qsl(parts.query))
     choice = options.pop("prepared_statements", "on")
     if choice not in ("on", "off"):
-        raise Invalid.of("engine", "bad_engine", f"prepared_statements is on or off, not {choice[:20]!r}")
+        raise Invalid.of("engine", "bad_engine", f"prepared_statements must be on or off, not {choice[:20]!r}")
     return urlunsplit(parts._replace(query=urlencode(options))), choice == "off"

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from oncue.domain.ids import UserNumber
 from oncue.domain.instants import Duration, Instant
-from oncue.engines.idempotency import OPEN, Kept, StoredKey, creation, reservation
+from oncue.engines.idempotency import OPEN, KeyRecord, StoredKey, creation, reservation
 from oncue.engines.port import Creation, IdempotencyKey, NewJob, Reserved
 from oncue.engines.sql import statements
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
@@ -32,13 +32,13 @@ class SqliteIdempotency:
         await self._store.write(lambda db: _update(db, "open_repeat", given))
 
 
-def by_key(db: Connection, new: NewJob, taken: dict[StoredKey, Kept]) -> Creation:
+def by_key(db: Connection, new: NewJob, taken: dict[StoredKey, KeyRecord]) -> Creation:
     """Return the outcome of a job by its key. A new key is noted in `taken`, for later jobs of the batch."""
     if new.idempotency_key is None:
         return creation(new, None)
     key = (new.job.uid, new.idempotency_key.key_hash)
     if key not in taken:
-        taken[key] = _find(db, *key) or Kept(new.idempotency_key.body_hash, new.job.job_id)
+        taken[key] = _find(db, *key) or KeyRecord(new.idempotency_key.body_hash, new.job.job_id)
     return creation(new, taken[key])
 
 
@@ -52,7 +52,7 @@ def keep(db: Connection, stored: Iterable[NewJob]) -> None:
 def _reserve(db: Connection, uid: UserNumber, idempotency_key: IdempotencyKey, made: UUID) -> Reserved:
     kept = _find(db, uid, idempotency_key.key_hash)
     if kept is None:
-        kept = Kept(idempotency_key.body_hash, made)
+        kept = KeyRecord(idempotency_key.body_hash, made)
         _add(db, [(uid, idempotency_key, made)])
     elif kept.body_hash == OPEN:
         _update(db, "reuse_repeat", (idempotency_key.body_hash, uid, idempotency_key.key_hash))
@@ -69,9 +69,9 @@ def turn(db: Connection, now: Instant, keep: Duration) -> None:
         db.execute("update repeats_turn set current = ?, since = ?", (1 - current, now))
 
 
-def _find(db: Connection, uid: UserNumber, key_hash: bytes) -> Kept | None:
+def _find(db: Connection, uid: UserNumber, key_hash: bytes) -> KeyRecord | None:
     row = first(db, _SQL["find_repeat"], (uid, key_hash))
-    return None if row is None else Kept(row[0], UUID(bytes=row[1]), row[2])
+    return None if row is None else KeyRecord(row[0], UUID(bytes=row[1]), row[2])
 
 
 def _add(db: Connection, keyed: Iterable[tuple[UserNumber, IdempotencyKey, UUID]]) -> None:

@@ -14,10 +14,10 @@ from oncue.domain.lane import Held
 from oncue.domain.placement import ClassKey
 from oncue.domain.run import NewRun, State
 from oncue.engines.admitting import StableKey, definitions, first_with_each
-from oncue.engines.classing import numbered, told
+from oncue.engines.classing import numbered, with_class_numbers
 from oncue.engines.classing import wanted as wanted_classes
 from oncue.engines.finishing import NOTHING_LEFT, Bite, purge_some, take_bites
-from oncue.engines.idempotency import Kept, StoredKey
+from oncue.engines.idempotency import KeyRecord, StoredKey
 from oncue.engines.port import Cancelled, Created, Creation, KeyHolder, NewJob, Quota
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import following, idempotency, rows
@@ -134,7 +134,7 @@ def _create(
         return answers
     if unnumbered := wanted_classes(fresh):
         numbers = classes_for(db, unnumbered, most_classes)
-        fresh, answers = numbered(fresh, numbers), told(new, answers, numbers)
+        fresh, answers = numbered(fresh, numbers), with_class_numbers(new, answers, numbers)
     recurring = [(job, job.cursor) for job in fresh if job.cursor is not None]
     insert_many(db, "jobs", rows.JOBS, [rows.job_row(job.job, job.class_id) for job, _ in recurring])
     insert_many(db, "agenda", rows.AGENDA, [rows.agenda_row(j.job.job_id, j.job.uid, at) for j, at in recurring])
@@ -158,7 +158,7 @@ def _answers(db: Connection, new: Sequence[NewJob]) -> list[Creation]:
     """
     job_ids = [job.job.job_id for job in new]
     there = existing(db, [job_id.bytes for job_id in job_ids], min(map(created_at, job_ids), default=Instant(0)))
-    taken: dict[StoredKey, Kept] = {}
+    taken: dict[StoredKey, KeyRecord] = {}
     answers = []
     for job in new:
         creation = idempotency.by_key(db, job, taken)

@@ -17,24 +17,24 @@ class Moved(OSError):
 
 # The first match counts.
 _WORDS: tuple[tuple[Kinds, str], ...] = (
-    ((apsw.BusyError, apsw.LockedError, TimeoutError), "another program has it locked"),
+    ((apsw.BusyError, apsw.LockedError, TimeoutError), "another program has locked the file"),
     (apsw.InterruptError, "no answer in time"),
-    (Moved, "it was deleted, moved or replaced while it was in use: put it back, or start oncue anew"),
+    (Moved, "the file was deleted, moved or replaced while in use: restore it, or restart oncue"),
     (apsw.FullError, "the disk is full"),
-    ((apsw.ReadOnlyError, apsw.PermissionsError, PermissionError), "it may not be written to"),
-    (apsw.CantOpenError, "it cannot be opened"),
-    (apsw.IOError, "the disk does not read or write"),
-    ((apsw.CorruptError, apsw.NotADBError), "it is damaged, or no SQLite database"),
+    ((apsw.ReadOnlyError, apsw.PermissionsError, PermissionError), "the file is not writable"),
+    (apsw.CantOpenError, "the file cannot be opened"),
+    (apsw.IOError, "the disk has a read or write error"),
+    ((apsw.CorruptError, apsw.NotADBError), "the file is damaged, or is not a SQLite database"),
 )
 
 
 def reason(away: BaseException) -> str:
     """Return what an operator can act on."""
-    return worded(away, _WORDS, "it does not read or write", "SQLite says")
+    return worded(away, _WORDS, "the file cannot be read or written", "SQLite says")
 
 
 def refusal(error: BaseException) -> BaseException:
     """Return the error that says so, if this is one of those; else the error itself."""
     if not isinstance(error, REFUSED):
         return error
-    return StoreRefused(f"SQLite cannot keep this ({type(error).__name__}: {str(error)[:200]})")
+    return StoreRefused(f"SQLite cannot store this ({type(error).__name__}: {str(error)[:200]})")

@@ -103,9 +103,9 @@ class _Ear:
         folder = self._path.parent
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if folder.stat().st_uid != os.geteuid():
-            raise PermissionError(f"{folder} belongs to somebody else")
+            raise PermissionError(f"{folder} belongs to another user of this machine")
         self._socket.bind(str(self._path))
-        self._loop.add_reader(self._socket, self._hear)
+        self._loop.add_reader(self._socket, self._receive)
 
     def close(self) -> None:
         if not self._loop.is_closed():
@@ -114,7 +114,7 @@ class _Ear:
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         with suppress(BlockingIOError):
             while True:
                 with suppress(msgspec.MsgspecError):

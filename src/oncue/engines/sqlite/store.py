@@ -39,7 +39,7 @@ WAL_LEFT = 500  # pages; few enough for the writer itself to copy, which lets th
 WAL_BYTES = 64 * 1024 * 1024  # the size to which a larger log shrinks
 
 # The file, or the disk under it, is unavailable now: the caller may retry.
-_AWAY = (
+_UNAVAILABLE = (
     OSError,
     apsw.BusyError,
     apsw.LockedError,
@@ -65,7 +65,7 @@ def path_of(url: str) -> Path:
         raise Invalid.of(
             "engine",
             "bad_engine",
-            f"{url!r} names no file, and only a file survives a restart and can be shared: write sqlite:///oncue.db",
+            f"{url!r} names no file, and oncue needs one: write sqlite:///oncue.db",
         )
     return Path(name)
 
@@ -162,7 +162,7 @@ class Store:
 
     def _still_open(self) -> None:
         if self._closed:
-            raise StoreUnavailable(f"{self.path} was closed by this process")
+            raise StoreUnavailable(f"{self.path} is already closed in this process")
 
     async def _within(self, done: asyncio.Future[T], timeout: Duration | None = None) -> T:
         limit = timeout or self._timeout
@@ -171,7 +171,7 @@ class Store:
                 return await done
         except TimeoutError:
             raise StoreUnavailable(
-                f"{self.path} did not answer within {show_duration(limit)}; the call can be repeated"
+                f"{self.path} did not answer within {show_duration(limit)}; retry the call"
             ) from None
 
     # ------------------------------------------------------------------------------------------- in the writer thread
@@ -205,7 +205,7 @@ class Store:
                 self._finish_tidying()
         except Exception as trouble:  # the thread must survive any error: all writes depend on it
             self._forget_writing()
-            error = _unavailable(self.path, trouble) if isinstance(trouble, _AWAY) else trouble
+            error = _unavailable(self.path, trouble) if isinstance(trouble, _UNAVAILABLE) else trouble
             return [_Answer(queued.done, None, error) for queued in batch]
         if self._log_pages >= WAL_PAGES and not self._tidying:
             self._tidying = True
@@ -254,14 +254,14 @@ class Store:
     def _finish_tidying(self) -> None:
         if self._left_to_tidy and self._writing is not None:
             self._left_to_tidy = False
-            with contextlib.suppress(*_AWAY):  # the commit before stays valid
+            with contextlib.suppress(*_UNAVAILABLE):  # the commit before stays valid
                 _checkpoint(self._writing)
 
     # ----------------------------------------------------------------------------------------------- beside the writer
 
     def _tidy(self) -> None:
         """Copy the log back into the file while writes continue; the writer then copies the few pages left."""
-        with contextlib.suppress(*_AWAY):
+        with contextlib.suppress(*_UNAVAILABLE):
             db, before, left = self._connection_of_thread(), WAL_PAGES, _checkpoint(self._connection_of_thread())
             while WAL_LEFT < left < before:
                 before, left = left, _checkpoint(db)
@@ -278,7 +278,7 @@ class Store:
                 db.execute("rollback")
         except REFUSED as refused:
             raise refusal(refused) from refused
-        except _AWAY as away:
+        except _UNAVAILABLE as away:
             self._forget_connection_of_thread()
             raise _unavailable(self.path, away) from away
 
@@ -287,7 +287,7 @@ class Store:
             with contextlib.closing(connect(self.path, CACHE_READING)) as db:
                 fetch(db, "select name from sqlite_master")
             self._place.check()
-        except _AWAY as away:
+        except _UNAVAILABLE as away:
             raise _unavailable(self.path, away) from away
 
     def _connection_of_thread(self) -> Connection:
@@ -346,7 +346,7 @@ def _run(db: Connection, queued: _Queued, *, apart: bool) -> _Answer:
         db.execute("savepoint apart")
     try:
         answer = _Answer(queued.done, queued.act(db), None)
-    except _AWAY:
+    except _UNAVAILABLE:
         raise  # SQLite may have rolled back everything: no work of this transaction is certain now
     except BaseException as error:
         answer = _Answer(queued.done, None, refusal(error))
@@ -374,4 +374,4 @@ def _checkpoint(db: Connection) -> int:
 
 
 def _unavailable(path: Path, away: Exception) -> StoreUnavailable:
-    return StoreUnavailable(f"{path} cannot be used now ({reason(away)}); the call can be repeated")
+    return StoreUnavailable(f"{path} is unavailable ({reason(away)}); retry the call")

@@ -36,7 +36,7 @@ async def test_a_hint_reaches_another_process(store: Store) -> None:
     other = await store.second()
 
     assert await exchange(store, other, Hint(Topic.RUNS, due=store.now)) == Hint(Topic.RUNS, due=store.now)
-    assert await exchange(other, store, Hint(Topic.MAIL, target="w")) == Hint(Topic.MAIL, target="w")
+    assert await exchange(other, store, Hint(Topic.CANCELS, target="w")) == Hint(Topic.CANCELS, target="w")
 
 
 async def test_a_hint_reaches_oneself(store: Store) -> None:
@@ -62,7 +62,7 @@ async def test_sending_never_raises(store: Store) -> None:
     await other.engine.close()
 
     await other.signals.send([Hint(Topic.RUNS, due=store.now)])
-    await store.signals.send([Hint(Topic.MAIL, target="x" * 5_000)])
+    await store.signals.send([Hint(Topic.CANCELS, target="x" * 5_000)])
 
 
 async def test_the_store_has_a_time_of_its_own(store: Store) -> None:
