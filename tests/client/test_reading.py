@@ -109,8 +109,8 @@ class TestRequests:
         assert wire.requests[0].headers["Content-Type"] == "application/json"
 
     def test_the_rest_of_the_calls(self, connect: Connect) -> None:
-        empty = {"run_ids": [], "count": 2, "queues": [], "keys": [], "name": "default", "audit": []}
-        wire = Wire(*[said(empty)] * 9)
+        empty = {"run_ids": [], "count": 2, "queues": [], "keys": [], "name": "default", "audit": [], "findings": []}
+        wire = Wire(*[said(empty)] * 11)
         either = connect(wire)
         client = either.client
 
@@ -123,6 +123,8 @@ class TestRequests:
         assert either(client.keys.revoke("k1")) is None
         assert either(client.stats())["count"] == 2
         assert either.all(client.audit()) == []
+        assert either.all(client.findings()) == []
+        assert either(client.scaling()) == ()
 
         assert wire.lines == [
             "POST /v1/jobs/j1/backfill",
@@ -134,6 +136,8 @@ class TestRequests:
             "DELETE /v1/keys/k1",
             "GET /v1/stats",
             "GET /v1/audit",
+            "GET /v1/findings",
+            "GET /v1/scaling",
         ]
         assert wire.bodies[0] == {"from": "2026-11-16T12:00:00Z", "to": "2026-11-17T00:00:00Z"}
         assert wire.bodies[2:4] == [{"run_ids": ["r1", "r2"]}, {"filter": {"task": "x"}}]

@@ -16,6 +16,7 @@ from oncue.api import (
     dead_letters,
     editing,
     events,
+    findings,
     fleet,
     health,
     jobs,
@@ -23,6 +24,7 @@ from oncue.api import (
     listing,
     occurrences,
     runs,
+    scaling,
     schedules,
 )
 from oncue.api.http.auth import Caller
@@ -158,6 +160,10 @@ ROUTES = (
     Change("DELETE", "/keys/{id}", keys.revoke, "Revoke an API key", "key.revoke", admin=True,
            gives={200: "Key"}, refuses=(409,)),
     Read("GET", "/audit", audit.show, "List audit entries, newest first", query=PAGING, gives={200: "AuditPage"}),
+    Read("GET", "/scaling", scaling.show, "Get how many workers each queue needs", admin=True,
+         query=scaling.PARAMETERS, gives={200: "Scaling"}),
+    Read("GET", "/findings", findings.show, "List what the self-audit found, open findings first", admin=True,
+         query=PAGING, gives={200: "FindingPage"}),
     Read("GET", "/stats", fleet.stats, "Get run counts by status, task and queue", gives={200: "Stats"}),
 )  # fmt: skip
 

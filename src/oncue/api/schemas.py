@@ -18,9 +18,10 @@ from oncue.domain.explain import Reason
 from oncue.domain.fields import Schema, object_schema
 from oncue.domain.job import JobStatus
 from oncue.domain.schedule_fields import SCHEDULE
+from oncue.domain.self_audit import Check
 from oncue.engines.port import Count, Role
 from oncue.shapes.accounts import AuditLine, Key, Me, NewKey
-from oncue.shapes.fleet import Queue, Task, Worker
+from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobState, Occurrence, Preview, PreviewedOccurrence
 from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run
 
@@ -28,7 +29,7 @@ REFERENCE = "#/components/schemas/{name}"
 SHAPES = (
     *(Job, JobState, Occurrence, Explanation, Preview, PreviewedOccurrence),
     *(Run, LastRun, Attempt, Progress, DeadLetter, Requeued),
-    *(Task, Worker, Queue),
+    *(Task, Worker, Queue, QueueScaling, Finding),
     *(Key, NewKey, Me, AuditLine),
 )
 IDS = frozenset({"job_id", "run_id", "key_id", "worker_id", "executor_id", "holder", "object_id"})
@@ -40,6 +41,7 @@ VALUES: dict[tuple[str, str], Iterable[str]] = {
     ("Attempt", "outcome"): run.OUTCOMES,
     ("Occurrence", "outcome"): (*MADE_OUTCOMES, *ledger.Outcome),
     ("Explanation", "reason"): Reason,
+    ("Finding", "check"): Check,
 }
 
 
@@ -114,9 +116,11 @@ def _lists() -> dict[str, Schema]:
         "OccurrencePage": _page("occurrences", "Occurrence"),
         "DeadLetterPage": _page("dead_letters", "DeadLetter"),
         "AuditPage": _page("audit", "AuditLine"),
+        "FindingPage": _page("findings", "Finding"),
         "Tasks": _object(tasks=_several("Task")),
         "Workers": _object(workers=_several("Worker")),
         "Queues": _object(queues=_several("Queue")),
+        "Scaling": {"anyOf": [ref("QueueScaling"), _object(queues=_several("QueueScaling"))]},
         "Keys": _object(keys=_several("Key")),
     }
 

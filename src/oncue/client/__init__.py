@@ -29,7 +29,7 @@ from oncue.client.errors import (
 )
 from oncue.client.events import Event
 from oncue.shapes.accounts import Key, Me, NewKey
-from oncue.shapes.fleet import Queue, Task, Worker
+from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, Preview, PreviewedOccurrence
 from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run
 
@@ -44,6 +44,7 @@ __all__ = [
     "Event",
     "Explanation",
     "FieldProblem",
+    "Finding",
     "Forbidden",
     "Invalid",
     "Job",
@@ -62,6 +63,7 @@ __all__ = [
     "PreviewedOccurrence",
     "Progress",
     "Queue",
+    "QueueScaling",
     "Requeued",
     "Run",
     "ServerUnreachable",

@@ -139,6 +139,8 @@ class AsyncClient(Resource):
     me = Method(keys.mine)
     stats = Method(fleet.stats)
     audit = PagedMethod(fleet.audit_page)
+    findings = PagedMethod(fleet.findings_page)
+    scaling = Method(fleet.scaling)
 
     def __init__(
         self,

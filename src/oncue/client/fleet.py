@@ -1,11 +1,11 @@
-"""Calls on tasks, queues, workers, statistics and the audit log."""
+"""Calls on tasks, queues, workers, statistics, the audit log and the self-audit."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from oncue.client.call import Call, Page, anything, change, field, get, model, page_of, path
-from oncue.shapes.fleet import Queue, Task, Worker
+from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 
 
 def tasks() -> Call[tuple[Task, ...]]:
@@ -38,6 +38,16 @@ def stats() -> Call[dict[str, Any]]:
     return get(path("stats"), anything)
 
 
+def scaling() -> Call[tuple[QueueScaling, ...]]:
+    """Get how many workers each queue needs. For administrators."""
+    return get(path("scaling"), field("queues", tuple[QueueScaling, ...]))
+
+
 def audit_page(*, limit: int | None = None, page_token: str | None = None) -> Call[Page[dict[str, Any]]]:
     """List the audit log, newest first."""
     return get(path("audit"), page_of("audit", dict[str, Any]), limit=limit, page_token=page_token)
+
+
+def findings_page(*, limit: int | None = None, page_token: str | None = None) -> Call[Page[Finding]]:
+    """List what the self-audit found, open findings first. For administrators."""
+    return get(path("findings"), page_of("findings", Finding), limit=limit, page_token=page_token)

@@ -8,24 +8,13 @@ import msgspec
 
 from oncue.domain.ids import JobId, RunId, WorkerId
 from oncue.domain.instants import Instant
-from oncue.domain.job import Cursor, JobStatus
+from oncue.domain.self_audit import AuditedCursor as AuditedCursor
 from oncue.engines.marks import page, unmark
 from oncue.engines.values import Page
 
 MOST_FINDINGS = 1_000  # then the oldest are forgotten, first of all those that were cleared
 
 MOST_SUMMED = 200_000  # open runs that one read counts
-
-
-class AuditedCursor(msgspec.Struct, frozen=True):
-    """A recurring job with its cursor, as they are stored together."""
-
-    job_id: JobId
-    status: JobStatus
-    spec: bytes
-    created_at: Instant
-    updated_at: Instant
-    cursor: Cursor
 
 
 class LongHeld(msgspec.Struct, frozen=True):

@@ -11,10 +11,13 @@ import re
 from collections.abc import Sequence
 
 import msgspec
+import structlog
 
 from oncue.domain.errors import OncueError
 
 Migration = tuple[int, str]  # its number and its script
+
+log = structlog.get_logger()
 
 _STATED = re.compile(r"-- compatible from: (\d+)\n")
 
@@ -42,3 +45,8 @@ def missing(known: Sequence[Migration], found: Schema, where: str) -> list[Migra
             f"supports levels up to {newest}"
         )
     return [one for one in known if one[0] not in found.applied]
+
+
+def log_migration(before: int, after: int) -> None:
+    if before != after:
+        log.info("Migrated the database schema", kind="migrated", from_version=before, to_version=after)

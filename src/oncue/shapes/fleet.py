@@ -1,4 +1,4 @@
-"""Tasks, queues and workers."""
+"""Tasks, queues, workers, and what the self-audit found."""
 
 from __future__ import annotations
 
@@ -39,3 +39,37 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     lease: str | None = None
     draining: bool = False
     offer: dict[str, Any] | None = None
+
+
+class QueueScaling(msgspec.Struct, frozen=True, kw_only=True):
+    """How many workers a queue needs, and why."""
+
+    queue: str
+    workers: int = 0
+    """live workers that take runs from it"""
+    desired: int = 0
+    """how many there should be"""
+    utilisation: float = 0.0
+    """share of their slots or event loops in use, 0 to 1"""
+    due: int = 0
+    """runs that could start now; counted up to 10,000 over all queues"""
+    more: bool = False
+    """whether there are more than were counted"""
+    oldest_due_seconds: float = 0.0
+    seconds_of_work: float = 0.0
+    """what one worker would need for the due runs"""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """Something stored that is not as it must be: a bug in oncue, or a database that was changed from outside."""
+
+    check: str
+    """`cursor`, `unplannable` and `occurrence` of a job, `lane`, `orphan` and `expiry` of a run, `sums` of all"""
+    object_id: str | None = None
+    """the job or run; null: all of them"""
+    detail: str = ""
+    """what is wrong"""
+    first_seen: datetime | None = None
+    seen_at: datetime | None = None
+    cleared_at: datetime | None = None
+    """when the check held again; null: it is open"""

@@ -49,6 +49,7 @@ from oncue.engines.port.members import Members
 from oncue.engines.port.signals import Signals
 from oncue.engines.port.state import Fleet, Jobs, Planning, Running
 from oncue.engines.values import (
+    EVERYBODY,
     AuditEntry,
     Beat,
     Cancelled,
@@ -58,6 +59,7 @@ from oncue.engines.values import (
     Counter,
     Created,
     Creation,
+    Expired,
     FairRuns,
     Hint,
     IdempotencyKey,
@@ -66,11 +68,13 @@ from oncue.engines.values import (
     Key,
     KeyHolder,
     LastAndNext,
+    Measure,
     Member,
     NewJob,
     Page,
     Permitted,
     Planned,
+    Point,
     Reserved,
     Revoked,
     Role,
@@ -81,6 +85,7 @@ from oncue.engines.values import (
 )
 
 __all__ = [
+    "EVERYBODY",
     "MEMBERS_STAY",
     "ROLLED_UP_AT_ONCE",
     "Accounts",
@@ -98,6 +103,7 @@ __all__ = [
     "Created",
     "Creation",
     "Engine",
+    "Expired",
     "FairRuns",
     "Finding",
     "Fleet",
@@ -115,6 +121,7 @@ __all__ = [
     "Lists",
     "LongHeld",
     "Maintenance",
+    "Measure",
     "Member",
     "Members",
     "NewJob",
@@ -123,6 +130,7 @@ __all__ = [
     "Permitted",
     "Planned",
     "Planning",
+    "Point",
     "QueueGauge",
     "Quota",
     "Reserved",

@@ -1,0 +1,108 @@
+"""Self-audit: say in words where stored rows are not as the definitions of jobs require.
+
+Each function is given rows that were read together, and returns what is wrong, or None if all is well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from itertools import islice
+
+import msgspec
+
+from oncue.domain.ids import JobId
+from oncue.domain.instants import MINUTE, NEVER, Duration, Instant, rfc3339
+from oncue.domain.job import Cursor, JobStatus, Spec, understand_spec
+from oncue.domain.ledger import Entry
+from oncue.domain.schedule import next_occurrence, occurrences, rules_of
+
+SETTLED = Duration(MINUTE)  # what is younger may still be under way
+WINDOW = Duration(10 * MINUTE)  # occurrences in it are looked up
+MOST_OCCURRENCES = 50  # of one job
+
+
+class Check(StrEnum):
+    CURSOR = "cursor"
+    UNPLANNABLE = "unplannable"
+    OCCURRENCE = "occurrence"
+    LANE = "lane"
+    ORPHAN = "orphan"
+    EXPIRY = "expiry"
+    SUMS = "sums"
+
+
+class AuditedCursor(msgspec.Struct, frozen=True):
+    """A recurring job with its cursor, as they are stored together."""
+
+    job_id: JobId
+    status: JobStatus
+    spec: bytes
+    created_at: Instant
+    updated_at: Instant
+    cursor: Cursor
+
+
+def cursor_problem(job: AuditedCursor, now: Instant) -> tuple[Check, str] | None:
+    """Compare a cursor with the job's schedule. A cursor that is too early is harmless, one that is too late skips."""
+    next_at = job.cursor.next_at
+    if job.status is not JobStatus.ACTIVE:
+        return None if next_at == NEVER else (Check.CURSOR, f"the job is {job.status}, but {_at(next_at)} is planned")
+    spec = _understood(job)
+    if spec is None:  # a process of the version that wrote it plans it
+        return (Check.UNPLANNABLE, "no scheduler can read its definition") if next_at < now - SETTLED else None
+    if _follows_other_rules(spec, job.cursor):
+        return None
+    try:
+        expected = _next(spec, job.cursor)
+    except Exception as error:
+        return Check.UNPLANNABLE, f"its next occurrence cannot be computed ({type(error).__name__})"
+    if next_at <= expected:
+        return None
+    return Check.CURSOR, f"its next occurrence is stored as {_at(next_at)}, but its schedule says {_at(expected)}"
+
+
+def occurrences_to_look_up(job: AuditedCursor, now: Instant) -> list[Instant]:
+    """Return nominal instants that must be a run or in the occurrence history by now: at most MOST_OCCURRENCES.
+
+    Instants before the last edit are left out: the definition they followed is not this one.
+    """
+    spec = _understood(job)
+    if job.status is not JobStatus.ACTIVE or spec is None or _follows_other_rules(spec, job.cursor):
+        return []
+    last = min(job.cursor.floor, now - SETTLED)
+    first = max(last - WINDOW, job.updated_at, job.created_at)
+    return list(islice(occurrences(spec.schedule, Instant(first), Instant(last)), MOST_OCCURRENCES))
+
+
+def unaccounted(instants: Iterable[Instant], history: Sequence[Entry]) -> tuple[Instant, ...]:
+    """Return the instants that no entry of the occurrence history covers."""
+    return tuple(at for at in instants if not any(entry.first <= at <= entry.last for entry in history))
+
+
+def occurrence_problem(missing: Sequence[Instant]) -> str:
+    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return f"the occurrence of {_at(missing[0])}{more} is neither a run nor in the occurrence history"
+
+
+def _understood(job: AuditedCursor) -> Spec | None:
+    """None: a newer version wrote the definition."""
+    try:
+        return understand_spec(job.spec)
+    except ValueError:
+        return None
+
+
+def _follows_other_rules(spec: Spec, cursor: Cursor) -> bool:
+    """Whether the cursor follows time-zone rules of another version than ours: then we cannot judge it."""
+    return cursor.rules != rules_of(spec.schedule)
+
+
+def _next(spec: Spec, cursor: Cursor) -> Instant:
+    most = spec.schedule.max_runs
+    found = None if most is not None and cursor.planned >= most else next_occurrence(spec.schedule, cursor.floor)
+    return NEVER if found is None else found
+
+
+def _at(at: Instant) -> str:
+    return "never" if at == NEVER else rfc3339(at)
