@@ -194,6 +194,9 @@ async def test_whatever_the_planner_believes_no_statement_walks_through_a_large_
         assert indexes(plans["peek"], "waiting") == {"waiting_due"}
         assert indexes(plans["settle_final"], "running") == {"running_pkey"}
         assert indexes(plans["existing_jobs"], "waiting") == {"waiting_pkey"}
+        assert (
+            indexes(plans["counts_by_task"], "classes") == indexes(plans["open_classes"], "classes") == {"classes_pkey"}
+        )
         assert indexes(plans["cluster_state"], "waiting") == {"waiting_in_line"}
         assert indexes(plans["oldest_due"], "waiting") == indexes(plans["count_due"], "waiting") == {"waiting_due"}
         assert indexes(plans["audited_cursors"], "agenda") == {"agenda_pkey"}
