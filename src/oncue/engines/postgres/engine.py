@@ -32,12 +32,13 @@ from oncue.engines.postgres.jobs import PostgresJobs
 from oncue.engines.postgres.lists import PostgresLists
 from oncue.engines.postgres.maintenance import PostgresMaintenance
 from oncue.engines.postgres.members import PostgresMembers
-from oncue.engines.postgres.migrate import migrate
+from oncue.engines.postgres.migrate import check, contract, migrate
 from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.planning import PostgresPlanning
 from oncue.engines.postgres.running import PostgresRunning
 from oncue.engines.postgres.signals import PostgresSignals
 from oncue.engines.postgres.store import Store, as_unavailable
+from oncue.engines.schema import Pending
 from oncue.engines.sql import migrations, statements
 from oncue.settings import Settings
 
@@ -84,6 +85,22 @@ class PostgresEngine:
         store = await Store.connect(settings)
         try:
             return await migrate(store, settings.history_timeout)
+        finally:
+            await store.close()
+
+    @classmethod
+    async def contract(cls, settings: Settings) -> list[int]:
+        store = await Store.connect(settings)
+        try:
+            return await contract(store, settings.history_timeout)
+        finally:
+            await store.close()
+
+    @classmethod
+    async def pending(cls, settings: Settings) -> Pending:
+        store = await Store.connect(settings)
+        try:
+            return await check(store)
         finally:
             await store.close()
 

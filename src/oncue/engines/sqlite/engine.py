@@ -20,6 +20,7 @@ from oncue.engines.port import (
     Running,
     Signals,
 )
+from oncue.engines.schema import Pending
 from oncue.engines.sql import migrations, statements
 from oncue.engines.sqlite.accounts import SqliteAccounts
 from oncue.engines.sqlite.audit import SqliteAudit
@@ -31,12 +32,12 @@ from oncue.engines.sqlite.jobs import SqliteJobs
 from oncue.engines.sqlite.lists import SqliteLists
 from oncue.engines.sqlite.maintenance import SqliteMaintenance
 from oncue.engines.sqlite.members import SqliteMembers
-from oncue.engines.sqlite.migrate import migrate
+from oncue.engines.sqlite.migrate import check, contract, migrate
 from oncue.engines.sqlite.partitions import Partitions
 from oncue.engines.sqlite.planning import SqlitePlanning
 from oncue.engines.sqlite.running import SqliteRunning
 from oncue.engines.sqlite.signals import SqliteSignals
-from oncue.engines.sqlite.store import Store
+from oncue.engines.sqlite.store import Store, path_of
 from oncue.settings import Settings
 
 _SQL = statements("oncue.engines.sqlite")
@@ -82,6 +83,18 @@ class SqliteEngine:
             return await migrate(store, settings.history_timeout)
         finally:
             await store.close()
+
+    @classmethod
+    async def contract(cls, settings: Settings) -> list[int]:
+        store = await Store.open(settings)
+        try:
+            return await contract(store, settings.history_timeout)
+        finally:
+            await store.close()
+
+    @classmethod
+    async def pending(cls, settings: Settings) -> Pending:
+        return check(path_of(settings.engine))
 
     async def now(self) -> Instant:
         """Return this machine's time: all processes on one file share the machine, so its clock is the database's."""
