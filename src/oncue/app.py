@@ -31,6 +31,7 @@ from oncue.executors.families import end_descendants
 from oncue.executors.loading import absolute
 from oncue.executors.parentage import die_with
 from oncue.services.channel import Channel, Start, ToWorker, Unusable
+from oncue.services.doctor import log_problems
 from oncue.services.finishing import Finishing
 from oncue.services.first_key import first_key
 from oncue.services.listening import Listening
@@ -107,6 +108,7 @@ async def up(settings: Settings, ready: Ready) -> int:
                     complete.set()
                     ready(at, key)
                     systemd.ready(clock)
+                    await log_problems(engine, settings, SystemClock())
                 await working
     return ended(supervisor)
 

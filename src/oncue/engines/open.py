@@ -45,6 +45,11 @@ async def pending(settings: Settings) -> Pending:
     return await _engine(settings.engine).pending(settings)
 
 
+def may_exist(url: str) -> bool:
+    """Return whether there can be a database at this URL: for a file, whether there is one."""
+    return not url.startswith(SQLITE) or Path(url.removeprefix(SQLITE)).is_file()
+
+
 def absolute_url(url: str) -> str:
     """Return a URL of the same database that also works from another folder."""
     file = url.removeprefix(SQLITE)

@@ -36,6 +36,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from oncue.domain.diagnosis import Diagnosis
 from oncue.domain.explain import RunDiagnosis
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.quota import Quota, Usage
@@ -179,6 +180,10 @@ class Engine(Protocol):
         A probe may queue behind this process's own calls: callers use it, about once a second, to decide whether to
         send more of them.
         """
+        ...
+
+    async def diagnose(self) -> list[Diagnosis]:
+        """Look for what can be wrong with this kind of database itself: settings, rights, space. Changes nothing."""
         ...
 
     async def close(self) -> None: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from oncue.clock import Clock
+from oncue.domain.diagnosis import Diagnosis
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.engines.port import (
     Accounts,
@@ -25,6 +26,7 @@ from oncue.engines.port import (
 from oncue.engines.postgres.accounts import PostgresAccounts
 from oncue.engines.postgres.audit import PostgresAudit
 from oncue.engines.postgres.auditing import PostgresAuditing
+from oncue.engines.postgres.diagnosing import diagnose_server
 from oncue.engines.postgres.fleet import PostgresFleet
 from oncue.engines.postgres.history import PostgresHistory
 from oncue.engines.postgres.idempotency import PostgresIdempotency
@@ -115,6 +117,9 @@ class PostgresEngine:
 
     async def probe(self) -> None:
         await self._store.ask(_SQL["probe"])
+
+    async def diagnose(self) -> list[Diagnosis]:
+        return await diagnose_server(self._store)
 
     async def close(self) -> None:
         await self._signals.close()

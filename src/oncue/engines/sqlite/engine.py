@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from oncue.clock import Clock, SystemClock
+from oncue.domain.diagnosis import Diagnosis
 from oncue.domain.instants import Duration, Instant
 from oncue.engines.port import (
     Accounts,
@@ -25,6 +28,7 @@ from oncue.engines.sql import migrations, statements
 from oncue.engines.sqlite.accounts import SqliteAccounts
 from oncue.engines.sqlite.audit import SqliteAudit
 from oncue.engines.sqlite.auditing import SqliteAuditing
+from oncue.engines.sqlite.diagnosing import diagnose_file
 from oncue.engines.sqlite.fleet import SqliteFleet
 from oncue.engines.sqlite.history import SqliteHistory
 from oncue.engines.sqlite.idempotency import SqliteIdempotency
@@ -106,6 +110,9 @@ class SqliteEngine:
     async def probe(self) -> None:
         await self._store.write(lambda db: db.execute(_SQL["probe"]).fetchall())
         await self._store.read_afresh()
+
+    async def diagnose(self) -> list[Diagnosis]:
+        return await asyncio.to_thread(diagnose_file, self._store.path)
 
     async def close(self) -> None:
         await self._signals.close()
