@@ -14,7 +14,6 @@ from oncue.cli.printing import print_json, print_table
 from oncue.cli.refusing import REFUSED
 from oncue.cli.roles import WHERE, options, settings_of, storing
 from oncue.domain.diagnosis import Diagnosis, State
-from oncue.domain.plain_text import showable
 
 if TYPE_CHECKING:
     from oncue.settings import Settings
@@ -90,4 +89,4 @@ def _both(one: Diagnosis) -> str:
 
 
 def _on_one_line(words: str) -> str:
-    return showable(" ".join(words.split()))
+    return " ".join(words.split())
