@@ -123,7 +123,7 @@ async def granted(store: Store) -> int:
 
 VERBS: dict[str, tuple[Callable[[Store], Awaitable[None]], Callable[[Store], Awaitable[int]]]] = {
     "peek": (due, peeked),
-    "expire": (expired, lambda store: store.planning.expire(BOUND, store.now)),
+    "expire": (expired, lambda store: length(store.planning.expire(BOUND, store.now))),
     "recover_runs": (orphaned, reaped),
     "plan, by jobs": (recurring, planned),
     "plan, by runs": (recurring, planned_by_runs),

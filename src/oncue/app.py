@@ -23,13 +23,14 @@ from oncue import collecting, logs, open_files, systemd
 from oncue.api.serving import take_address
 from oncue.clock import SystemClock
 from oncue.domain.errors import OncueError, StoreUnavailable
-from oncue.domain.instants import SECOND
+from oncue.domain.instants import SECOND, show_duration
 from oncue.engines.new_keys import new_key
 from oncue.engines.open import absolute_url, open_engine
 from oncue.engines.port import Engine, Hint, Key, Role, Topic
 from oncue.executors.families import end_descendants
 from oncue.executors.loading import absolute
 from oncue.executors.parentage import die_with
+from oncue.lifecycle import Started, started, started_with_worker
 from oncue.services.channel import Channel, Start, ToWorker, Unusable
 from oncue.services.doctor import log_problems
 from oncue.services.finishing import Finishing
@@ -37,6 +38,7 @@ from oncue.services.first_key import first_key
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
 from oncue.services.membership import Membership
+from oncue.services.orphans import Orphans
 from oncue.services.overlap import Overlap
 from oncue.services.rate_limiter import Nudge, RateLimiter
 from oncue.services.reaper import Reaper
@@ -47,6 +49,8 @@ from oncue.services.supervisor import UNUSABLE, SupervisedWorker, WorkerSupervis
 from oncue.services.timekeeper import Timekeeper
 from oncue.settings import Settings
 from oncue.supervised import Supervised
+from oncue.tracing.open import open_tracing
+from oncue.tracing.port import Tracing
 
 STOP_TIMEOUT = 5.0  # seconds for a service to finish its current pass
 
@@ -55,7 +59,7 @@ SCHEDULER_POOL = 3
 WORKER_POOL = 2
 SUPERVISOR_POOL = 1
 
-Ready = Callable[[str, str | None], None]  # gets the address, and the admin key if this start created it
+Ready = Callable[[Started, str | None], None]  # gets what has started, and the admin key if this start created it
 
 log = structlog.get_logger()
 
@@ -65,16 +69,18 @@ class Stopping:
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
+        self.about: Callable[[], dict[str, object]] = dict  # more to log when a signal comes
         self._acts: list[Callable[[], None]] = [systemd.stopping]
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, self.ask)
+            asyncio.get_running_loop().add_signal_handler(number, self.ask, number)
 
     def then(self, act: Callable[[], None]) -> None:
         self._acts.append(act)
         if self.asked.is_set():
             act()
 
-    def ask(self) -> None:
+    def ask(self, number: signal.Signals) -> None:
+        log.info("Stopping", kind="stopping", signal=number.name, at_once=self.asked.is_set(), **self.about())
         self.asked.set()
         for act in self._acts:
             act()
@@ -89,24 +95,25 @@ async def up(settings: Settings, ready: Ready) -> int:
     clock, of_worker = SystemClock(), for_worker(settings)
     with take_address(settings) as listener:
         async with (
+            reaping(clock, settings),
             worker_started(clock, of_worker) as first,
+            tracing(settings, clock, "up") as spans,
             store(pooled(settings, SCHEDULER_POOL), clock) as engine,
             membership(engine, clock, "up"),
         ):
             supervisor = WorkerSupervisor(engine, clock, of_worker, first)
-            stopping.then(supervisor.stop)
             async with (
-                supervising(supervisor) as working,
+                supervising(supervisor, stopping, of_worker) as working,
                 opened(settings) as of_api,  # its own connections, so that API and scheduler never wait for each other
-                scheduling(engine, clock, settings),
-                serving_at(listener, of_api, clock, settings) as (at, complete),
+                scheduling(engine, clock, settings, spans),
+                serving_at(listener, of_api, clock, settings, spans) as (at, complete),
             ):
                 await first_of(supervisor.working.wait(), working)
                 if supervisor.working.is_set():
                     key = await first_key(engine, clock, Path(settings.data_dir))
                     collecting.settle()
                     complete.set()
-                    ready(at, key)
+                    ready(started_with_worker(started(engine, settings, at), of_worker, supervisor.tasks), key)
                     systemd.ready(clock)
                     await log_problems(engine, settings, SystemClock())
                 await working
@@ -117,46 +124,51 @@ async def api(settings: Settings, ready: Ready) -> int:
     stopping, clock = Stopping(), SystemClock()
     with take_address(settings) as listener:
         async with (
+            reaping(clock, settings),
+            tracing(settings, clock, "api") as spans,
             store(settings, clock) as engine,
             timekeeping(engine, clock),
             membership(engine, clock, "api"),
-            serving_at(listener, engine, clock, settings) as (at, complete),
+            serving_at(listener, engine, clock, settings, spans) as (at, complete),
         ):
             key = await first_key(engine, clock, Path(settings.data_dir))
             collecting.settle()
             complete.set()
-            ready(at, key)
+            ready(started(engine, settings, at), key)
             systemd.ready(clock)
             await stopping.asked.wait()
     return 0
 
 
-async def scheduler(settings: Settings) -> int:
+async def scheduler(settings: Settings, ready: Ready) -> int:
     stopping, clock = Stopping(), SystemClock()
     async with (
+        reaping(clock, settings),
+        tracing(settings, clock, "scheduler") as spans,
         store(pooled(settings, SCHEDULER_POOL), clock) as engine,
         membership(engine, clock, "scheduler"),
-        scheduling(engine, clock, settings),
+        scheduling(engine, clock, settings, spans),
     ):
         collecting.settle()
-        log.info("scheduling", engine=engine.name)
+        ready(started(engine, settings), None)
         systemd.ready(clock)
         await stopping.asked.wait()
     return 0
 
 
-async def worker(settings: Settings) -> int:
-    stopping, clock = Stopping(), SystemClock()
+async def worker(settings: Settings, ready: Ready) -> int:
+    stopping, clock, of_worker = Stopping(), SystemClock(), for_worker(settings)
     async with (
+        reaping(clock, settings),
         store(pooled(settings, SUPERVISOR_POOL), clock) as engine,
         timekeeping(engine, clock),
         membership(engine, clock, "worker"),
     ):
-        supervisor = WorkerSupervisor(engine, clock, for_worker(settings))
-        stopping.then(supervisor.stop)
-        async with supervising(supervisor) as working:
+        supervisor = WorkerSupervisor(engine, clock, of_worker)
+        async with supervising(supervisor, stopping, of_worker) as working:
             await first_of(supervisor.working.wait(), working)
             if supervisor.working.is_set():
+                ready(started_with_worker(started(engine, settings), of_worker, supervisor.tasks), None)
                 systemd.ready(clock)
             await working
     return ended(supervisor)
@@ -180,6 +192,17 @@ async def store(settings: Settings, clock: SystemClock) -> AsyncIterator[Engine]
     async with opened(settings) as engine:
         await Timekeeper(engine, clock).run_once()
         yield engine
+
+
+@asynccontextmanager
+async def tracing(settings: Settings, clock: SystemClock, role: str) -> AsyncIterator[Tracing | None]:
+    """Record spans during the block, if the environment names an exporter; at its end the last ones are sent."""
+    spans = open_tracing(settings, clock, role)
+    try:
+        yield spans
+    finally:
+        if spans is not None:
+            await asyncio.to_thread(spans.close)
 
 
 @asynccontextmanager
@@ -208,6 +231,12 @@ def timekeeping(engine: Engine, clock: SystemClock) -> AbstractAsyncContextManag
     return looping(clock, Loop(Timekeeper(engine, clock), clock))
 
 
+def reaping(clock: SystemClock, settings: Settings) -> AbstractAsyncContextManager[None]:
+    """Collect orphaned processes during the block, if they come to this one."""
+    wanted = settings.reap or os.getpid() == 1
+    return looping(clock, *([Loop(Orphans(adopt=settings.reap), clock)] if wanted else []))
+
+
 @asynccontextmanager
 async def membership(engine: Engine, clock: SystemClock, role: str) -> AsyncIterator[None]:
     """Be a member during the block, and none after it."""
@@ -220,8 +249,10 @@ async def membership(engine: Engine, clock: SystemClock, role: str) -> AsyncIter
 
 
 @asynccontextmanager
-async def scheduling(engine: Engine, clock: SystemClock, settings: Settings) -> AsyncIterator[None]:
-    planning = Loop(Scheduler(engine, clock), clock)
+async def scheduling(
+    engine: Engine, clock: SystemClock, settings: Settings, spans: Tracing | None = None
+) -> AsyncIterator[None]:
+    planning = Loop(Scheduler(engine, clock, tracing=spans), clock)
     overlap, reaper = Loop(Overlap(engine, clock), clock), Loop(Reaper(engine, clock), clock)
     rate_limiter = Loop(RateLimiter(engine, clock), clock)
     runs_changed = Nudge(rate_limiter.wake, clock)
@@ -260,8 +291,12 @@ async def worker_started(clock: SystemClock, settings: Settings) -> AsyncIterato
 
 
 @asynccontextmanager
-async def supervising(supervisor: WorkerSupervisor) -> AsyncIterator[asyncio.Task[None]]:
+async def supervising(
+    supervisor: WorkerSupervisor, stopping: Stopping, settings: Settings
+) -> AsyncIterator[asyncio.Task[None]]:
     """Run the supervisor during the block; at its end the worker is gone, with or without a stop signal before."""
+    stopping.about = lambda: {"active_runs": supervisor.active, "grace": show_duration(settings.grace)}
+    stopping.then(supervisor.stop)
     working = asyncio.create_task(supervisor.run())
     try:
         yield working
@@ -272,13 +307,13 @@ async def supervising(supervisor: WorkerSupervisor) -> AsyncIterator[asyncio.Tas
 
 @asynccontextmanager
 async def serving_at(
-    listener: socket.socket, engine: Engine, clock: SystemClock, settings: Settings
+    listener: socket.socket, engine: Engine, clock: SystemClock, settings: Settings, spans: Tracing | None
 ) -> AsyncIterator[tuple[str, asyncio.Event]]:
     """Serve the API; yields its address, and the event to set when it is ready."""
     from oncue.api.serving import serving  # only here: the other roles need no web server
 
     complete = asyncio.Event()
-    async with serving(engine, clock, settings, listener, complete) as address:
+    async with serving(engine, clock, settings, listener, complete, spans) as address:
         yield address, complete
 
 
@@ -336,17 +371,19 @@ async def _work(start: Start, channel: Channel) -> int:
     forking.refuse_in_this_thread()
     forking.end_copies_by_signals()
     settings, clock = start.settings, SystemClock()
+    logs.configure("worker", settings, worker=str(start.worker_id))
     tasks = load_registry(settings)
-    while True:
-        try:  # the database may become available again: better to wait than to exit
-            async with store(pooled(settings, WORKER_POOL), clock) as engine:
-                work = WorkerProcess(engine, clock, settings, start.worker_id, tasks, channel, start.known_for_it)
-                code = await work.run()
-                await channel.close()
-                return code
-        except StoreUnavailable as away:
-            log.warning("the database is unavailable; retrying until it is available again", why=str(away))
-        await clock.sleep(SECOND)
+    async with tracing(settings, clock, "worker") as spans:
+        while True:
+            try:  # the database may become available again: better to wait than to exit
+                async with store(pooled(settings, WORKER_POOL), clock) as engine:
+                    who = start.worker_id, tasks, channel, start.known_for_it
+                    code = await WorkerProcess(engine, clock, settings, *who, spans).run()
+                    await channel.close()
+                    return code
+            except StoreUnavailable as away:
+                log.warning("The database is unavailable; retrying", kind="store_away", service="start", why=str(away))
+            await clock.sleep(SECOND)
 
 
 def main() -> None:

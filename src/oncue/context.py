@@ -14,6 +14,7 @@ import msgspec
 from oncue.domain.errors import Invalid
 from oncue.domain.instants import Instant, moment
 from oncue.domain.plain_json import encoded, number
+from oncue.domain.trace import Trace
 
 LARGEST_CHECKPOINT = 8 * 1024 * 1024
 LONGEST_PROGRESS = 200  # bytes; two numbers are shorter
@@ -57,6 +58,7 @@ class RunInfo(msgspec.Struct, frozen=True, gc=False):
     attempt: int
     scheduled_for: Instant
     checkpoint: bytes | None = None
+    trace: Trace | None = None
 
 
 class Reports(Protocol):
@@ -124,6 +126,16 @@ class Context:
     def idempotency_key(self) -> str:
         """A key that is the same for every attempt of this run: pass it to services that deduplicate requests."""
         return str(self._info.run_id)
+
+    @property
+    def traceparent(self) -> str | None:
+        """The W3C trace context to pass on: of this attempt's span, or of the request that defined the job."""
+        return None if self._info.trace is None else self._info.trace.parent
+
+    @property
+    def trace_headers(self) -> dict[str, str]:
+        """`traceparent`, `tracestate` and `baggage` to send along with a request; those that there are."""
+        return {} if self._info.trace is None else self._info.trace.headers()
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:

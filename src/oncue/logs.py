@@ -1,6 +1,7 @@
 """Configure the logs of our processes on standard error: readable on a terminal, lines of JSON elsewhere.
 
-Logging never blocks or fails its caller: from here on every write to standard output and error goes through an outlet.
+Every line has a `kind`, its stable name for programs, and an `event`, a sentence for people. Logging never blocks or
+fails its caller: from here on every write to standard output and error goes through an outlet.
 """
 
 from __future__ import annotations
@@ -10,48 +11,87 @@ import json
 import logging
 import os
 import sys
-from typing import NoReturn
+from types import TracebackType
+from typing import Any, NoReturn
 
 import structlog
 
+from oncue import log_lines
+from oncue.clock import SystemClock
+from oncue.context import current
+from oncue.domain.instants import rfc3339
+from oncue.log_bursts import Bursts
 from oncue.outlet import Outlet, text
+from oncue.settings import Settings
 
 FLUSH_TIMEOUT = 1.0  # seconds to write pending output before the process ends
 STANDARD = (0, 1, 2)
+LEVELS = {name: getattr(logging, name.upper()) for name in ("debug", "info", "warning", "error")}
+UNCUT = {"request"}  # the access log, which is asked for
+LIBRARIES = ("asyncio", "uvicorn.error")  # the loggers whose records are about our own processes
 
+log = structlog.get_logger()
 _outlets: list[Outlet] = []
 
 
-def configure(role: str) -> None:
-    """Set up logging; every line names the `role`. Output of tasks goes to the logs of their runs instead."""
-    _fill_standard()
-    out, err = (Outlet(descriptor, lambda lost: _dropped(role, lost)) for descriptor in (1, 2))
-    _outlets[:] = [out, err]
-    for name, outlet in (("stdout", out), ("stderr", err)):
-        if getattr(sys, name) is getattr(sys, f"__{name}__"):  # else it was replaced, as by a test
-            setattr(sys, name, text(outlet))
-    atexit.register(settle)
-    terminal = err.isatty()
-    # The renderer's own tracebacks would show local variables, and with them keys and payloads.
-    accounts = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-    shown = accounts if terminal else structlog.processors.JSONRenderer()
+def _tell_more(level: str, kind: str, task: str | None, more: int) -> None:
+    about = {} if task is None else {"task": task}
+    getattr(log, level)("More lines of this kind were left out", kind=kind, more=more, **about)
+
+
+bursts = Bursts(SystemClock(), _tell_more)  # of this process
+
+
+def configure(role: str, settings: Settings | None = None, **about: str) -> None:
+    """Set up logging; every line names the `role`. Call it again, before the first line, once the settings are known.
+
+    Output of tasks goes to the logs of their runs instead.
+    """
+    settings = settings or Settings()
+    if not _outlets:
+        _replace_streams(role)
+    terminal = _outlets[1].isatty()
     structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *([] if terminal else [structlog.processors.format_exc_info]),
-            shown,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.WriteLoggerFactory(text(err)),
+        processors=[_Lines({"role": role, **about}, settings, terminal)],
+        wrapper_class=structlog.make_filtering_bound_logger(LEVELS[settings.log_level]),
+        logger_factory=structlog.WriteLoggerFactory(text(_outlets[1])),
         cache_logger_on_first_use=True,
     )
-    structlog.contextvars.bind_contextvars(role=role)
+
+
+def pretty(settings: Settings, *, terminal: bool) -> bool:
+    """Whether to write text for people instead of JSON."""
+    return settings.log_format == "pretty" or (settings.log_format == "auto" and terminal)
+
+
+class _Lines:
+    """The only processor: from the fields of a line to its text."""
+
+    def __init__(self, about: dict[str, str], settings: Settings, terminal: bool) -> None:
+        self._about = about
+        self._pretty = pretty(settings, terminal=terminal)
+        self._errors = settings.log_errors or (self._pretty and terminal)
+        self._colours = terminal and "NO_COLOR" not in os.environ
+
+    def __call__(self, _: object, method: str, said: Any) -> str:
+        level = "error" if method == "exception" else method
+        if (
+            said.get("kind") not in UNCUT
+            and "more" not in said
+            and not bursts.admit(level, said.get("kind", ""), said.get("task"))
+        ):
+            raise structlog.DropEvent
+        bursts.lines[level] += 1
+        if said.get("exc_info") is True:
+            said["exc_info"] = sys.exc_info()[1]
+        head = {"timestamp": rfc3339(SystemClock().now()), "level": level, **self._about}
+        line = log_lines.scrubbed(log_lines.in_order(head | log_lines.explained(said, errors=self._errors)))
+        return log_lines.as_text(line, colours=self._colours) if self._pretty else log_lines.as_json(line)
 
 
 def settle() -> None:
     """Wait until pending output is written, at most FLUSH_TIMEOUT."""
+    bursts.flush()
     for outlet in _outlets:
         outlet.settle(FLUSH_TIMEOUT)
 
@@ -62,9 +102,37 @@ def end(code: int) -> NoReturn:
     os._exit(code)
 
 
+def _replace_streams(role: str) -> None:
+    _fill_standard()
+    out, err = (Outlet(descriptor, lambda lost: _dropped(role, lost)) for descriptor in (1, 2))
+    _outlets[:] = [out, err]
+    for name, outlet in (("stdout", out), ("stderr", err)):
+        if getattr(sys, name) is getattr(sys, f"__{name}__"):  # else it was replaced, as by a test
+            setattr(sys, name, text(outlet))
+    sys.excepthook = _crashed
+    for library in LIBRARIES:
+        logging.getLogger(library).addFilter(_says_it_for)
+    atexit.register(settle)
+
+
+def _crashed(_: type[BaseException], error: BaseException, __: TracebackType | None) -> None:
+    log.critical("The process ends because of an unexpected error", kind="crashed", exc_info=error)
+
+
+def _says_it_for(record: logging.LogRecord) -> bool:
+    """Write a library's record as a line of ours, unless it belongs to a run, whose log then has it."""
+    if current.get() is not None or record.levelno < logging.WARNING:
+        return True
+    raised = record.exc_info[1] if record.exc_info else None
+    about = {"exc_info": raised} if raised is not None else {"error": record.getMessage()}
+    level = logging.ERROR if record.levelno >= logging.ERROR else logging.WARNING
+    log.log(level, "A library reported a problem", kind="library", library=record.name, **about)
+    return False
+
+
 def _dropped(role: str, lost: int) -> str:
-    said = {"event": "some output could not be written and was dropped", "pieces": lost, "level": "warning"}
-    return json.dumps({"role": role} | said) + "\n"
+    said = {"event": "Some output could not be written and was dropped", "pieces": lost, "level": "warning"}
+    return json.dumps({"role": role, "kind": "output_dropped"} | said) + "\n"
 
 
 def _fill_standard() -> None:

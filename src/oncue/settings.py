@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from oncue.domain.instants import DAY, MINUTE, SECOND, Duration
@@ -70,6 +72,29 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     repeat_for: Duration = DAY
     """How long an idempotency key is remembered: at least this, at most twice as long."""
+
+    # ------------------------------------------------------------------------------------------------------ a process
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least severe log lines to write."""
+
+    log_format: Literal["auto", "json", "pretty"] = "auto"
+    """Log lines as JSON or as text; `auto`: text on a terminal."""
+
+    log_errors: bool = False
+    """Whether log lines that are not on a terminal include the messages of errors, which may contain secrets."""
+
+    access_log: bool = False
+    """Whether the API logs each request: method, route, status, time and key id, never the query string."""
+
+    reap: bool = False
+    """Whether to adopt and collect orphaned processes; a process with id 1 always does."""
+
+    trace_ratio: float = 0.01
+    """Fraction of the runs without a parent span that are traced, if `OTEL_*` configures an exporter."""
+
+    trace_baggage: tuple[str, ...] = ()
+    """Keys of W3C baggage that a job keeps of the request that defined it, and passes on."""
 
     # ------------------------------------------------------------------------------------------------------- a worker
 

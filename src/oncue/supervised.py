@@ -67,10 +67,18 @@ class Supervised:
         self._ends.append(now)
         often = sum(now - at < WITHIN for at in self._ends)
         if often >= self._most_ends:
-            log.critical("service ended too often; the process exits", service=self._name, ends=often, exc_info=why)
+            log.critical(
+                "A service ended too often; the process exits",
+                kind="service_gave_up",
+                service=self._name,
+                ends=often,
+                exc_info=why,
+            )
             self._give_up()
         else:
-            log.error("service ended; restarting it", service=self._name, ends=often, exc_info=why)
+            log.error(
+                "A service ended; it restarts", kind="service_restarted", service=self._name, ends=often, exc_info=why
+            )
             self._again = self._loop.call_later(PAUSE / SECOND, self._begin)
 
     def cancel(self) -> None:

@@ -51,7 +51,7 @@ async def test_a_line_of_the_audit_log_that_is_refused_takes_no_other_with_it(
 
     written = [line["detail"]["queue"] for line in (await desk.get("/audit", "root"))["audit"]]
     assert sorted(written) == ["a", "b", "c"]
-    [lacking] = [line for line in logged if line["event"] == "the audit log lacks this"]
+    [lacking] = [line for line in logged if line["kind"] == "audit_missing"]
     [audit_entry] = msgspec.convert(lacking["audit_entries"], list[AuditEntry])
     assert audit_entry.action == "queue.pause"
 

@@ -279,20 +279,13 @@ async def test_a_store_that_does_not_answer_is_not_ready(desk: Desk, monkeypatch
     assert (await desk.client.get("/readyz")).status_code == 503
 
 
-async def test_failed_authentications_are_counted_and_told_once_a_second_without_the_key(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("oncue.api.http.auth.FAILED_KEY_LOG_INTERVAL", 0.05)
+async def test_failed_authentications_are_counted_and_told_without_the_key(desk: Desk) -> None:
     key = desk.keys["ada"][:-1] + ("a" if desk.keys["ada"][-1] != "a" else "b")
     with structlog.testing.capture_logs() as lines:
         for _ in range(30):
             assert (await desk.call("GET", "/v1/me", key=key)).status_code == 401
         failed: FailedKeys = desk.app.api.failed_keys
         assert failed.count == 30
-        async with asyncio.timeout(10):
-            while sum(line.get("more", 1) for line in lines) < 30:
-                await asyncio.sleep(0.01)
-    assert len(lines) < 30
     assert lines[0]["key_begins"] == key[:7]
     assert "peer" in lines[0]
     assert key[:10] not in msgspec.json.encode(lines).decode()

@@ -4,14 +4,19 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
+from structlog.testing import capture_logs
 
+from oncue.cli import api
+from oncue.cli.banner import announce
 from oncue.cli.main import COMMANDS, main
-from oncue.cli.roles import door_opened, settings_of
+from oncue.cli.roles import settings_of
 from oncue.domain.instants import DAY, HOUR, SECOND
+from oncue.lifecycle import Started
 
 ONCUE = Path(sys.executable).with_name("oncue")
 
@@ -76,15 +81,39 @@ def test_with_json_tasks_that_cannot_be_loaded_are_told_as_a_problem(role: str, 
 def test_with_json_a_server_says_where_it_listens_and_where_the_key_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = settings_of(engine=None, data_dir=str(tmp_path))
-    door_opened(settings, True, "http://127.0.0.1:1", None)
-    (tmp_path / "admin.key").write_text("oc_1")
-    door_opened(settings, True, "http://127.0.0.1:1", "oc_1")
+    settings, started = settings_of(engine=None, data_dir=str(tmp_path)), Started("1", "x", 1, "http://127.0.0.1:1")
+    with capture_logs() as lines:
+        announce(settings, True, started, None)
+        (tmp_path / "admin.key").write_text("oc_1")
+        announce(settings, True, started, "oc_1")
 
     first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
 
     assert first == {"address": "http://127.0.0.1:1", "admin_key": None, "admin_key_file": None}
     assert second == {"address": "http://127.0.0.1:1", "admin_key": "oc_1", "admin_key_file": f"{tmp_path}/admin.key"}
+    assert [(line["kind"], line["address"]) for line in lines] == [("started", "http://127.0.0.1:1")] * 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "found"),
+    [
+        ([], {}, ("info", "auto", False, False)),
+        (["--log-level", "error", "--log-format", "json"], {}, ("error", "json", False, False)),
+        ([], {"ONCUE_LOG_LEVEL": "debug", "ONCUE_LOG_FORMAT": "pretty"}, ("debug", "pretty", False, False)),
+        (["--log-errors", "--access-log"], {}, ("info", "auto", True, True)),
+        ([], {"ONCUE_LOG_ERRORS": "1", "ONCUE_ACCESS_LOG": "1"}, ("info", "auto", True, True)),
+    ],
+)
+def test_logs_are_set_by_option_and_by_environment(
+    arguments: list[str], environment: dict[str, str], found: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[dict[str, Any]] = []
+    monkeypatch.setattr(api, "run", lambda role, work, options, as_json: given.append(options))
+
+    assert CliRunner().invoke(main, ["api", *arguments], env=environment).exit_code == 0
+
+    settings = settings_of(**given[0])
+    assert (settings.log_level, settings.log_format, settings.log_errors, settings.access_log) == found
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -152,7 +152,7 @@ async def claim_early(engine: Engine, real: Verb, worker_id: Any, run_ids: Any, 
 
 async def claim_from_paused_queues(engine: Engine, real: Verb, worker_id: Any, run_ids: Any, now: Any) -> Any:
     for queue in await engine.fleet.paused_queues():
-        await engine.fleet.resume_queue(queue)
+        await engine.fleet.resume_queue(queue, now)
     return await real(worker_id, run_ids, now)
 
 
@@ -978,7 +978,48 @@ MUTANTS = [
     Mutant(
         "what was folded is not counted",
         "test_counts_are_summed_by_task_over_users_and_classes",
-        statements=(Statement("postgres.gauges", "counts_by_task", "from counters", "from counters where false"),),
+        statements=(Statement("postgres.gauges", "counts_by_task", "from totals", "from totals where false"),),
         engines=("postgres",),
+    ),
+    Mutant(
+        "who is let in as it is stored counts as held up until then",
+        "test_occurrences_that_were_planned_late_are_late",
+        statements=(
+            Statement("sqlite.lanes", "let_in", "iif(free_at = -?3, free_at, ?3)", "?3"),
+            Statement("postgres.lanes", "tend", "case when w.free_at = -$2::bigint then w.free_at else $2 end", "$2"),
+        ),
+    ),
+    Mutant(
+        "who is let in later counts as late from when it was wanted",
+        "test_who_waits_for_another_could_start_when_that_ended",
+        statements=(
+            Statement("sqlite.lanes", "let_in", "iif(free_at = -?3, free_at, ?3)", "null + ?3"),
+            Statement("postgres.lanes", "tend", "then w.free_at else $2 end", "else w.free_at end"),
+        ),
+        having={"lanes": {"group": "g"}},
+    ),
+    Mutant(
+        "a dead letter that is discarded is not counted",
+        "test_open_dead_letters_are_those_that_neither_went_nor_came_back",
+        statements=(Statement("postgres.history", "discard", "'discarded', count(*)", "'discarded', 0"),),
+        engines=("postgres",),
+    ),
+    Mutant(
+        "the series of all classes is kept as that of one",
+        "test_counts_are_told_by_the_minute",
+        statements=(
+            Statement(
+                "sqlite.counting", "fold", "iif(a.everything, 0, t.class_id)", "iif(a.everything, -1, t.class_id)"
+            ),
+            Statement("postgres.maintenance", "roll_up", "coalesce(class_id, 0)", "coalesce(class_id, -1)"),
+        ),
+    ),
+    Mutant(
+        "hours that were minutes replace those that are there",
+        "test_minutes_become_hours_and_hours_go",
+        statements=(
+            Statement("sqlite.maintenance", "thin_series", "n = n + excluded.n", "n = excluded.n"),
+            Statement("postgres.maintenance", "thin_series", "n = series_hours.n + excluded.n", "n = excluded.n"),
+        ),
     ),
 ]

@@ -15,11 +15,23 @@ import pytest
 from oncue.domain import change
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import ClassId, JobId, KeyId, UserNumber
-from oncue.domain.instants import DAY, MILLISECOND, Duration
+from oncue.domain.instants import DAY, MILLISECOND, MINUTE, Duration
 from oncue.domain.placement import ClassKey
 from oncue.engines import port
 from oncue.engines.open import open_engine
-from oncue.engines.port import AuditEntry, Engine, Finding, IdempotencyKey, JobQuery, Key, Member, Role, RunQuery, Task
+from oncue.engines.port import (
+    AuditEntry,
+    Count,
+    Engine,
+    Finding,
+    IdempotencyKey,
+    JobQuery,
+    Key,
+    Member,
+    Role,
+    RunQuery,
+    Task,
+)
 from oncue.engines.postgres.engine import PostgresEngine
 from oncue.settings import Settings
 from oncue.testing.conformance.store import LONG_AGO, Store
@@ -192,7 +204,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Fleet.announce": lambda: store.fleet.announce([Task("noop", b"{}")], now),
         "Fleet.tasks": store.fleet.tasks,
         "Fleet.pause_queue": lambda: store.fleet.pause_queue("slow", now),
-        "Fleet.resume_queue": lambda: store.fleet.resume_queue("slow"),
+        "Fleet.resume_queue": lambda: store.fleet.resume_queue("slow", now),
         "Fleet.paused_queues": store.fleet.paused_queues,
         "History.run": lambda: store.history.run(uid, waiting[3]),
         "History.standing": lambda: store.history.standing(uid, waiting[3]),
@@ -208,6 +220,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "History.gauges": lambda: store.history.gauges(now),
         "History.sizes": store.history.sizes,
         "History.counters": store.history.counters,
+        "History.series": lambda: store.history.series(Count.CREATED, now, now, Duration(MINUTE)),
         "Maintenance.roll_up": store.maintenance.roll_up,
         "Maintenance.tended": lambda: store.maintenance.tended(now, KEEP),
         "Maintenance.take_turn": lambda: store.maintenance.take_turn("turn", now, KEEP),

@@ -227,7 +227,7 @@ async def cancel_a_job(store: Store) -> None:
 async def expire_one(store: Store) -> None:
     await store.one_shot(start_within=MINUTE)
     store.advance(HOUR)
-    assert await store.planning.expire(10, store.now) == 1
+    assert len(await store.planning.expire(10, store.now)) == 1
 
 
 async def plan_what_was_missed(store: Store) -> None:

@@ -99,6 +99,6 @@ async def test_too_few_connections_are_shared_and_a_line_says_so(postgres_url: s
             finally:
                 await engine.close()
 
-    said = [line["event"] for line in logs if "no connection left" in line["event"]]
+    said = [line["event"] for line in logs if line["kind"] == "connections_used_up"]
     assert len(said) >= 1
     assert "max_connections" in said[0]

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from oncue.domain.buckets import LAG, RUN
 from oncue.domain.lane import Held
+from oncue.domain.ledger import Outcome
 from oncue.domain.placement import Priority
 from oncue.domain.run import State, Trigger
+from oncue.engines.port import Count, Measure
 from oncue.engines.stored import STATUS_NUMBER, STATUSES, TRIGGERS
 
 ENGINES = Path(__file__).parents[2] / "src" / "oncue" / "engines"
@@ -22,6 +25,15 @@ STORED = {
     "held": {"no": 0, "lane": 1, "gate": 2, "paused": 4, "rate": 8},
     "priority": {"high": 0, "normal": 1, "low": 2},
 }
+
+# Series have the numbers of buckets: for other edges there has to be another measure.
+EDGES = {
+    "lag": (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 15, 60, 300, 3600),
+    "run": (0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 300, 1800, 3600),
+}
+COUNTS = (
+    "created succeeded dead cancelled expired withdrawn retried lost requeued discarded skipped coalesced missed"
+).split()
 
 _COLUMN = r"\b(?P<column>status|state|trigger|held|priority)\b"
 _NUMBERS = r"(?P<numbers>(?<=\()\d+(?:, \d+)*|\d+\b)"
@@ -68,6 +80,12 @@ def test_the_numbers_of_names_do_not_change() -> None:
         "held": numbers_of(Held),
         "priority": numbers_of(Priority),
     } == STORED
+
+
+def test_nor_do_counts_and_the_edges_of_histograms() -> None:
+    assert {Measure.LAG.value: LAG, Measure.RUN.value: RUN} == EDGES
+    assert [what.value for what in Count] == COUNTS
+    assert {Outcome.SKIPPED, Outcome.COALESCED, Outcome.MISSED} == set(Outcome) <= set(Count)
 
 
 def test_what_was_stored_is_read_as_what_it_was() -> None:

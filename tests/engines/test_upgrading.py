@@ -14,7 +14,7 @@ from oncue.domain.errors import OncueError
 from oncue.domain.ids import ClassId, UserNumber
 from oncue.domain.instants import MINUTE, Duration, Instant
 from oncue.engines.open import contract, migrate, open_engine, pending
-from oncue.engines.port import Count, Counter, Member
+from oncue.engines.port import EVERYBODY, Count, Counter, Member
 from oncue.engines.postgres import migrate as postgres_migrate
 from oncue.engines.schema import Pending, Schema, missing, refuse_while_used
 from oncue.engines.sql import migrations
@@ -292,6 +292,37 @@ async def test_what_a_later_version_counts_is_passed_over(upgraded: Upgraded) ->
     await upgraded.ask("insert into counters (uid, class_id, what, n) values (1, 1, 'later', 5), (1, 1, 'dead', 2)")
     engine = await open_engine(Settings(engine=upgraded.url))
     try:
-        assert await engine.history.counters() == [Counter(UserNumber(1), ClassId(1), Count.DEAD, 2)]
+        assert await engine.history.counters(UserNumber(1)) == [Counter(UserNumber(1), ClassId(1), Count.DEAD, 2)]
+        assert await engine.history.counters() == [Counter(EVERYBODY, ClassId(1), Count.DEAD, 2)]
     finally:
         await engine.close()
+
+
+async def test_totals_are_right_on_a_store_that_older_versions_filled(upgraded: Upgraded) -> None:
+    """Those of all users, and of open dead letters, although nobody counted what became of them; and they stay so while
+    an older version adds to the counters.
+    """
+    ours = migrations("oncue.engines." + upgraded.engine)
+    await upgraded.by(*(one for one in ours if one[0] < 9))
+    run_id = "x'00'" if upgraded.engine == "sqlite" else "'00000000-0000-0000-0000-000000000000'::uuid"
+    await upgraded.ask(
+        "insert into counters (uid, class_id, what, n)"
+        " values (1, 1, 'created', 5), (2, 1, 'created', 3), (1, 1, 'dead', 4)"
+    )
+    await upgraded.ask(
+        "insert into dead (run_id, job_id, uid, class_id, state, wanted, trigger, job_version, token, failures, losses,"
+        f" ended_at) values ({run_id}, {run_id}, 1, 1, 3, 1, 0, 1, 1, 1, 0, 1)"
+    )
+    await upgraded.by(*ours)
+    await upgraded.ask(
+        "insert into counters (uid, class_id, what, n) values (2, 1, 'created', 1), (3, 2, 'created', 1)"
+        " on conflict (uid, class_id, what) do update set n = counters.n + excluded.n"
+    )
+    engine = await open_engine(Settings(engine=upgraded.url))
+    try:
+        found = {(one.class_id, one.what): one.n for one in await engine.history.counters()}
+    finally:
+        await engine.close()
+
+    one, two = ClassId(1), ClassId(2)
+    assert found == {(one, Count.CREATED): 9, (one, Count.DEAD): 4, (one, Count.DISCARDED): 3, (two, Count.CREATED): 1}

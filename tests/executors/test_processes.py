@@ -301,7 +301,7 @@ class TestApart:
         assert (await run(processes, "look"))["folder"] == here
 
     async def test_what_is_ours_is_not_in_its_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for name in ("ONCUE_ENGINE", "ONCUE_API_KEY", "PGPASSWORD"):
+        for name in ("ONCUE_ENGINE", "ONCUE_API_KEY", "OTEL_EXPORTER_OTLP_HEADERS", "PGPASSWORD"):
             monkeypatch.setenv(name, "geheim")
         monkeypatch.setenv("SHOP_DATABASE", "theirs")
         settings = msgspec.structs.replace(SETTINGS, engine="postgresql://oncue@db/oncue")

@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from copy import copy
 from datetime import UTC, datetime
@@ -107,8 +107,10 @@ class Fleet:
         tasks: Path = TASKS,
         stderr: int | None = None,
         env: dict[str, str] | None = None,
+        under: Sequence[str] = (),
     ) -> Member:
-        argv = [str(ONCUE), role, "--engine", self.engine, "--data-dir", str(self.folder)]
+        """`under` is a program that starts it, with its options."""
+        argv = [*under, str(ONCUE), role, "--engine", self.engine, "--data-dir", str(self.folder)]
         if role in ("up", "worker"):
             argv += ["--tasks", str(tasks)]
         if role in ("up", "api"):

@@ -221,7 +221,7 @@ async def test_an_attempt_ends_even_if_nobody_can_make_out_what_it_came_to(
 
     assert (found[run_id].state, found[run_id].error_type) == (State.DEAD, "InternalError")
     assert "outcome of this attempt is unknown" in (found[run_id].error or "")
-    assert [line["event"] for line in logged if line["log_level"] == "error"] == ["an attempt did not end as it should"]
+    assert [line["kind"] for line in logged if line["log_level"] == "error"] == ["attempt_broken", "run_dead"]
 
 
 # ------------------------------------------------------------------------------------------------ commands and answers

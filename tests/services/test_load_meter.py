@@ -109,4 +109,4 @@ def test_a_load_is_read_as_it_was_stored_also_by_another_version() -> None:
     assert read_load(b'{"busy": 0.5, "of a newer version": 1}') == Load(busy=0.5)
     assert read_load(b'{"busy": "much"}') is read_load(b"\xff") is read_load(None) is None
     said = msgspec.json.decode(b'{"type": "alive", "load": {"busy": 0.5, "more": 1}, "new": 2}', type=FromWorker)  # type: ignore[arg-type]
-    assert said == Alive(Load(busy=0.5))
+    assert said == Alive(load=Load(busy=0.5))

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from oncue.domain.errors import StoreUnavailable
-from oncue.domain.instants import DAY, MILLISECOND, Duration
-from oncue.services.loop import AFTER_AN_ERROR, LONGEST_WAIT, Loop
+from oncue.domain.instants import DAY, MILLISECOND, SECOND, Duration
+from oncue.services.loop import AFTER_AN_ERROR, LONGEST_WAIT, OUTAGE_RETRY_DELAY, Loop
 from oncue.testing.clock import FakeClock
 
 FOREVER = Duration(1_000 * DAY)
@@ -96,7 +96,10 @@ async def test_an_outage_is_told_once_and_its_end_too(logged: list[Any]) -> None
 
     await run(service)
 
-    assert [line["log_level"] for line in logged] == ["warning", "info"]
+    assert [(line["log_level"], line["kind"], line.get("seconds")) for line in logged] == [
+        ("warning", "store_away", None),
+        ("info", "store_back", 2 * OUTAGE_RETRY_DELAY / SECOND),
+    ]
 
 
 async def test_an_error_ends_one_pass_and_not_the_service(logged: list[Any]) -> None:

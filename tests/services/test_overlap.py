@@ -212,7 +212,7 @@ async def test_while_nobody_claims_at_most_one_waits_and_the_ledger_has_the_rest
     assert sorted(fates) == [began + n * SECOND for n in range(1, len(fates) + 1)]
     assert {run.state for run in await store.runs(job_id=job_id)} == {State.WAITING}
     if why == "a paused queue":
-        await store.fleet.resume_queue("default")
+        await store.fleet.resume_queue("default", store.now)
     assert len(await store.claim_due(await store.worker())) == 1
 
 

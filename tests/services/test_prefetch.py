@@ -112,7 +112,7 @@ async def test_a_queue_that_is_resumed_is_read_from_the_beginning(store: Store) 
     run_id = await store.one_shot(100 * MILLISECOND, queue="slow")
     assert await looked(store, prefetch) == []
 
-    await store.fleet.resume_queue("slow")
+    await store.fleet.resume_queue("slow", store.now)
 
     assert await looked(store, prefetch) == [run_id]
 

@@ -146,7 +146,7 @@ async def test_each_buried_worker_is_named(store: Store, logged: list[Any]) -> N
     await recover_runs(store)
 
     [line] = logged
-    assert (line["log_level"], line["worker_id"], line["worker"], line["host"], line["silent_for_s"]) == (
+    assert (line["log_level"], line["worker_id"], line["worker"], line["host"], line["without_heartbeat_s"]) == (
         "warning",
         str(worker),
         "silent-one",

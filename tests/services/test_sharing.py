@@ -547,7 +547,7 @@ async def test_when_a_queue_is_resumed_its_runs_start(store: Store, stage: Stage
     await drive(store, crew, 2 * SECOND)
     assert stage.started == []
 
-    await store.fleet.resume_queue("slow")
+    await store.fleet.resume_queue("slow", store.now)
     crew.prefetch.ask(None)  # as the hint would
     await drive(store, crew, SECOND // 10)
 

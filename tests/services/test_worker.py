@@ -572,7 +572,7 @@ async def test_a_late_result_is_refused(store: Store, stage: Stage, logged: list
 
     view = await store.run(run_id)
     assert (view.state, view.losses) == (State.WAITING, 1)
-    assert any("too late" in line["event"] for line in logged)
+    assert [line["runs"] for line in logged if line["kind"] == "result_refused"] == [1]
 
 
 # --------------------------------------------------------------------------------------------------------------- lanes

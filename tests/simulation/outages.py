@@ -125,7 +125,7 @@ async def nobody_claims(policy: Overlap, why: str) -> list[str]:
                 await story.pass_time(3 * SECOND)
                 found += story.too_many_wait()
             if why == "a paused queue":
-                ask(world.engine.fleet.resume_queue("default"))
+                ask(world.engine.fleet.resume_queue("default", world.clock.now()))
             else:
                 world.start_worker(Shape(10))
             await story.pass_time(30 * SECOND)

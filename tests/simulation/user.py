@@ -354,7 +354,7 @@ class User:
         asked = self.note(f"resumes the queue {queue}")
         for window in self.memory.queue_pauses[queue]:
             window.until = min(window.until, asked)
-        await self.insist(lambda: self.engine.fleet.resume_queue(queue))
+        await self.insist(lambda: self.engine.fleet.resume_queue(queue, self.world.clock.now()))
         await self.engine.signals.send([Hint(Topic.RUNS)])
         self.memory.queue_busy = False
 

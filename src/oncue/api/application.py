@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from itertools import zip_longest
 from typing import Any
@@ -14,12 +14,14 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from oncue.api.audit import WRITTEN_AFTER_A_FAILURE, WRITTEN_WITHIN, AuditLog, audit_entry
+from oncue.api.http.access_log import KEY_ID, ROUTE
 from oncue.api.http.answers import Refused, problem, problem_of
 from oncue.api.http.auth import Caller, check_role
 from oncue.api.http.connection import known
 from oncue.api.http.limits import ApiRequest, RateLimit, Share, Shares
 from oncue.api.http.reading import as_uuid, refuse_parameters, refuse_undecodable
 from oncue.api.http.store_watchdog import WatchedCall
+from oncue.api.http.tracing import Serve, traced
 from oncue.api.openapi import ITSELF
 from oncue.api.routes import OPEN_ROUTES, ROUTES, Change, OpenCall, Route
 from oncue.api.shared.context import Api
@@ -28,8 +30,7 @@ from oncue.clock import Clock
 from oncue.domain.ids import JobId
 from oncue.engines.port import AuditEntry, Engine
 from oncue.settings import Settings
-
-Serve = Callable[[ApiRequest], Awaitable[Response]]
+from oncue.tracing.port import Tracing
 
 CALLS = {(route.method, f"/v1{route.path}"): route for route in ROUTES} | {(ITSELF.method, ITSELF.path): ITSELF}
 OPEN_CALLS: dict[str, OpenCall] = {route.path: route.call for route in OPEN_ROUTES}
@@ -41,14 +42,17 @@ class Application:
     Most requests have a path without parameters, which is looked up; the other patterns are tried one after the other.
     """
 
-    def __init__(self, engine: Engine, clock: Clock, settings: Settings) -> None:
+    def __init__(self, engine: Engine, clock: Clock, settings: Settings, tracing: Tracing | None = None) -> None:
         self.api = Api(engine, clock, settings)
         guard = Guard(self.api, settings)
         by_path: dict[str, dict[str, Serve]] = defaultdict(dict)
         for (method, path), route in CALLS.items():
-            by_path[path][method] = guard.before(route)
+            serve = guard.before(path, route)
+            if isinstance(route, Change):
+                serve = traced(serve, method, path, tracing, settings.trace_baggage)
+            by_path[path][method] = serve
         for path, call in OPEN_CALLS.items():
-            by_path[path]["GET"] = _open(self.api, call)
+            by_path[path]["GET"] = _open(self.api, path, call)
         for serves in by_path.values():
             if "GET" in serves:
                 serves["HEAD"] = serves["GET"]
@@ -94,9 +98,10 @@ class Guard:
         self._shares = Shares()
         self._audit = AuditLog(api.engine.audit, api.clock)
 
-    def before(self, route: Route) -> Serve:
+    def before(self, path: str, route: Route) -> Serve:
         async def serve(request: ApiRequest) -> Response:
             caller: Caller | None = None
+            request.scope[ROUTE] = path
             try:
                 with WatchedCall(self._api.watchdog):
                     caller = await self._admit(route, request)
@@ -119,6 +124,7 @@ class Guard:
             self._api.failed_keys.note(request, str(refused))
             raise
         known(request.scope)
+        request.scope[KEY_ID] = caller.key_id
         self._rate.admit(caller)
         check_role(caller, changes=route.action is not None, admin=route.admin)
         refuse_undecodable(request)
@@ -173,8 +179,9 @@ def _supposed(action: str, request: Request, caller: Caller) -> Changed:
     return Changed(caller.uid, jobs=True) if job_id is None else Changed(caller.uid, JobId(job_id))
 
 
-def _open(api: Api, call: OpenCall) -> Serve:
+def _open(api: Api, path: str, call: OpenCall) -> Serve:
     async def serve(request: Request) -> Response:
+        request.scope[ROUTE] = path
         try:
             return await call(api, request)
         except Exception as error:

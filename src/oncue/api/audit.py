@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
@@ -82,11 +82,14 @@ class AuditLog:
                 async for written, answer in apart(left.copy(), self._audit.record):
                     del left[: len(written)]
                     if isinstance(answer, Refusal):
-                        log.error(
-                            "the audit log lacks this", audit_entries=msgspec.to_builtins(written), why=str(answer.why)
-                        )
+                        _say_missing(written, answer.why)
             except Exception as error:
-                log.error("the audit log may lack these", audit_entries=msgspec.to_builtins(left), why=str(error))
+                _say_missing(left, error)
+
+
+def _say_missing(entries: Sequence[AuditEntry], why: Exception) -> None:
+    shown = msgspec.to_builtins(entries)
+    log.error("The audit log may lack these entries", kind="audit_missing", audit_entries=shown, exc_info=why)
 
 
 def _shown(audit_entry: AuditEntry, user_id: str | None) -> dict[str, Any]:

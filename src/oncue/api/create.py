@@ -19,6 +19,7 @@ from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller, forbidden
 from oncue.api.http.items import read_item, read_items
 from oncue.api.http.reading import read_object
+from oncue.api.http.tracing import trace_of
 from oncue.api.jobs import shown
 from oncue.api.shared.context import Api
 from oncue.api.shared.idempotency import HEADER, BodyHash, idempotency_key_of, idempotency_key_with, refuse_reused
@@ -33,6 +34,7 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.job import Job, Snapshot, Spec, WaitingRun
 from oncue.domain.plain_text import printable
 from oncue.domain.quota import exceeded
+from oncue.domain.trace import Trace
 from oncue.engines.port import Created, Creation, Hint, NewJob, Quota, Task, Topic, Usage
 
 CREATE = "job.create"  # its name in the audit log
@@ -47,6 +49,7 @@ async def create(api: Api, request: Request, caller: Caller) -> Outcome:
     raw, now = await read_object(request), api.clock.now()
     idempotency_key, job_id = idempotency_key_of(request, raw), JobId(api.new_id(now))
     spec, payload = await checked(api, raw, caller, now)
+    spec = in_trace(spec, trace_of(request))
     new = _made_of((spec, api.class_id(spec.class_key), payload), job_id, api, caller, now)
     new = replace(new, idempotency_key=idempotency_key, audit_entry=audit_entry(CREATE, request, caller, job_id, now))
     try:
@@ -80,7 +83,8 @@ async def batch(api: Api, request: Request, caller: Caller) -> Outcome:
     """
     now = api.clock.now()
     hashing = BodyHash("jobs") if HEADER in request.headers else None
-    news = await _checked_jobs(api, await _wanted(request), caller, now, hashing)
+    definitions = Definitions(api, caller, now, trace_of(request))
+    news = await _checked_jobs(api, definitions, await _wanted(request), caller, now, hashing)
     if hashing is not None:
         news[0] = replace(news[0], idempotency_key=idempotency_key_with(request, hashing.digest()))
     with naming_jobs(news):
@@ -104,10 +108,15 @@ async def _wanted(request: Request) -> list[msgspec.Raw]:
 
 
 async def _checked_jobs(
-    api: Api, wanted: list[msgspec.Raw], caller: Caller, now: Instant, hashing: BodyHash | None
+    api: Api,
+    definitions: Definitions,
+    wanted: list[msgspec.Raw],
+    caller: Caller,
+    now: Instant,
+    hashing: BodyHash | None,
 ) -> list[NewJob]:
     """Return all jobs, or report what is wrong with any of them. Yields to other requests meanwhile."""
-    definitions, first = Definitions(api, caller, now), api.new_id(now)
+    first = api.new_id(now)
     problems, news, rested = list[Problem](), list[NewJob](), api.clock.monotonic()
     for index, raw in enumerate(wanted):
         try:
@@ -201,15 +210,21 @@ async def checked(api: Api, raw: dict[str, Any], caller: Caller, now: Instant) -
     return spec, payload
 
 
+def in_trace(spec: Spec, trace: Trace | None) -> Spec:
+    """Return the definition with the trace context of the request that sent it, if it has one."""
+    return spec if trace is None else replace(spec, trace=trace)
+
+
 class Definitions:
     """Validates one caller's definitions one after the other. If a definition differs from the previous one in its
     payload only, as most do in a batch, only the payload is checked.
     """
 
-    def __init__(self, api: Api, caller: Caller, now: Instant) -> None:
+    def __init__(self, api: Api, caller: Caller, now: Instant, trace: Trace | None) -> None:
         self._api = api
         self._caller = caller
         self._now = now
+        self._trace = trace
         self._before: tuple[bytes, Task, Spec, ClassId] | None = None
 
     async def checked(self, raw: Any) -> tuple[Spec, ClassId, bytes | None]:
@@ -224,6 +239,7 @@ class Definitions:
                 raise Invalid(*problems)
             return spec, class_id, payload
         spec, payload = await checked(self._api, raw, self._caller, self._now)
+        spec = in_trace(spec, self._trace)
         class_id, found = self._api.class_id(spec.class_key), await self._api.task_registry.find(spec.task)
         self._before = None if found is None else (rest, found, spec, class_id)
         return spec, class_id, payload

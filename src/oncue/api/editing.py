@@ -11,10 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api import views
-from oncue.api.create import as_stored, checked, hint_of, new_job, refuse_over_quota
+from oncue.api.create import as_stored, checked, hint_of, in_trace, new_job, refuse_over_quota
 from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller
 from oncue.api.http.reading import read_object
+from oncue.api.http.tracing import trace_of
 from oncue.api.jobs import path_key, shown, snapshot, until_settled
 from oncue.api.shared.context import Api
 from oncue.api.shared.outcome import Changed, Outcome, outcome, unchanged
@@ -41,7 +42,7 @@ async def edit(api: Api, request: Request, caller: Caller) -> Outcome:
         _check_match(request, snap.job)
         change.edit(snap, snap.job.spec, snap.job.payload, snap.class_id, now)  # Conflict: too late for any edit
         spec, payload = await _edited(api, snap, raw, caller, now)
-        changed = await _stored(api, snap, (spec, payload), caller, now)
+        changed = await _stored(api, snap, (in_trace(spec, trace_of(request)), payload), caller, now)
         if changed is None:
             return None
         return outcome(await shown(api, await snapshot(api, request, caller), caller), changed)
@@ -70,6 +71,7 @@ async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller) 
     _check_match(request, None if snap is None else snap.job)
     _check_absent(request, None if snap is None else snap.job)
     spec, payload = await _replacing(api, snap, raw, caller, now)
+    spec = in_trace(spec, trace_of(request))
     if snap is None and holder is not None and holder.definition == definition_of(spec, payload):
         return unchanged(_forgotten(holder.job_id, spec, payload, caller))
     kept = spec if snap is None else _in_step(snap.job.spec, spec)

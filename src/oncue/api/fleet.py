@@ -46,7 +46,7 @@ async def pause(api: Api, request: Request, caller: Caller) -> Outcome:
 
 async def resume(api: Api, request: Request, caller: Caller) -> Outcome:
     queue = _named(api, request)
-    await api.engine.fleet.resume_queue(queue)
+    await api.engine.fleet.resume_queue(queue, api.clock.now())
     await api.hint_runs(None)
     return outcome(await _shown(api, queue, caller), (Changed(caller.uid),))
 

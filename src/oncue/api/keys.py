@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
+import structlog
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -24,6 +25,8 @@ from oncue.domain.ids import KeyId
 from oncue.domain.instants import rfc3339
 from oncue.engines.new_keys import new_key
 from oncue.engines.port import Key, Revoked, Role
+
+log = structlog.get_logger()
 
 ROLES = {role.value: role for role in Role}
 FIELDS: Mapping[str, Reader] = {"user_id": text(USUAL.name), "role": choice(ROLES)}
@@ -74,6 +77,7 @@ async def revoke(api: Api, request: Request, caller: Caller) -> Outcome:
     api.keyring.forget(key)
     if key.revoked_at is not None:
         return unchanged(answer(_shown(key)))
+    log.info("A key was revoked", kind="key_revoked", key_id=str(key_id), user_id=key.user_id, by=caller.user_id)
     shown = answer({**_shown(key), "revoked_at": rfc3339(now)})
     return Outcome(shown, (Changed(caller.uid),), line)
 

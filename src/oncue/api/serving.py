@@ -9,14 +9,17 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from oncue.api.application import Application
+from oncue.api.http.access_log import AccessLog
 from oncue.api.http.connection import Connection, Connections, most_connections
 from oncue.clock import Clock
 from oncue.domain.errors import Invalid
 from oncue.engines.port import Engine
 from oncue.settings import Settings
 from oncue.supervised import Supervised
+from oncue.tracing.port import Tracing
 
 LAST_ANSWERS = 5  # seconds for requests in progress when the server is told to stop
 
@@ -24,7 +27,7 @@ LAST_ANSWERS = 5  # seconds for requests in progress when the server is told to 
 class Server(uvicorn.Server):
     """Handles no signals: its caller tells it when to stop."""
 
-    def __init__(self, app: Application, most: int) -> None:
+    def __init__(self, app: ASGIApp, most: int) -> None:
         super().__init__(_config(app))
         self.server_state: Connections = Connections(most)
         self.listening = asyncio.Event()
@@ -42,7 +45,7 @@ class Server(uvicorn.Server):
         yield
 
 
-def _config(app: Application) -> uvicorn.Config:
+def _config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=Connection,
@@ -58,13 +61,18 @@ def _config(app: Application) -> uvicorn.Config:
 
 @asynccontextmanager
 async def serving(
-    engine: Engine, clock: Clock, settings: Settings, door: socket.socket, awaited: asyncio.Event
+    engine: Engine,
+    clock: Clock,
+    settings: Settings,
+    door: socket.socket,
+    awaited: asyncio.Event,
+    tracing: Tracing | None = None,
 ) -> AsyncIterator[str]:
     """Listen inside the block; yields the address. `/readyz` fails until all that is awaited has happened."""
     host, port = door.getsockname()[:2]
-    app = Application(engine, clock, settings)
+    app = Application(engine, clock, settings, tracing)
     app.api.awaited = awaited
-    server = Server(app, most_connections())
+    server = Server(AccessLog(app, clock) if settings.access_log else app, most_connections())
     served = Supervised("web server", lambda: server.serve(sockets=[door]), clock, most_ends=1)
     try:
         await server.listening.wait()

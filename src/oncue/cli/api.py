@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import click
 
-from oncue.cli.roles import API_OPTIONS, GUARD, SAYING, STORE, door_opened, options, run
+from oncue.cli.roles import API_OPTIONS, BAGGAGE, GUARD, SAYING, STORE, options, run
 
 EXAMPLES = """\b
 Examples:
@@ -19,9 +18,9 @@ The API accepts jobs even while no scheduler or worker runs. Any number of API p
 
 
 @click.command("api", epilog=EXAMPLES)
-@options(STORE, API_OPTIONS, GUARD, SAYING)
+@options(STORE, API_OPTIONS, GUARD, BAGGAGE, SAYING)
 def command(as_json: bool, **given: Any) -> None:
     """Run the REST API only."""
     from oncue.app import api
 
-    run("api", lambda settings: api(settings, partial(door_opened, settings, as_json)), given, as_json=as_json)
+    run("api", api, given, as_json=as_json)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import msgspec
 
 from oncue.cli.numbers import FiniteRange
 from oncue.cli.refusing import refusals, refuse
 from oncue.domain.errors import Invalid, OncueError
 from oncue.domain.instants import SECOND, parse_duration
 from oncue.settings import Settings
+
+if TYPE_CHECKING:
+    from oncue.app import Ready
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -56,7 +59,37 @@ STORE = (
         help="Time range of one history partition; old history is dropped by partition.",
     ),
 )
-SAYING = (click.option("--json", "as_json", is_flag=True, help="Print the address, or the error, as JSON."),)
+SAYING = (
+    click.option("--json", "as_json", is_flag=True, help="Print the address, or the error, as JSON."),
+    click.option(
+        "--log-level",
+        envvar="ONCUE_LOG_LEVEL",
+        type=click.Choice(("debug", "info", "warning", "error")),
+        default=DEFAULTS.log_level,
+        show_default=True,
+        help="The least severe log lines to write.",
+    ),
+    click.option(
+        "--log-format",
+        envvar="ONCUE_LOG_FORMAT",
+        type=click.Choice(("auto", "json", "pretty")),
+        default=DEFAULTS.log_format,
+        show_default=True,
+        help="Log lines as JSON or as text; auto: text on a terminal.",
+    ),
+    click.option(
+        "--log-errors",
+        envvar="ONCUE_LOG_ERRORS",
+        is_flag=True,
+        help="Include the messages of errors in JSON lines; they may contain secrets.",
+    ),
+    click.option(
+        "--reap",
+        envvar="ONCUE_REAP",
+        is_flag=True,
+        help="Adopt and collect orphaned processes. [default: only as process 1]",
+    ),
+)
 API_OPTIONS = (
     click.option("--host", default=DEFAULTS.host, show_default=True, help="The address to listen on."),
     click.option(
@@ -65,6 +98,12 @@ API_OPTIONS = (
         default=DEFAULTS.port,
         show_default=True,
         help="The port to listen on; 0: any free port.",
+    ),
+    click.option(
+        "--access-log",
+        envvar="ONCUE_ACCESS_LOG",
+        is_flag=True,
+        help="Log each request: method, route, status, time and key id, never the query string.",
     ),
     click.option(
         "--quota-jobs",
@@ -177,6 +216,25 @@ WORK = (
         help="Enable the built-in task `command`, which runs any program as this OS user.",
     ),
 )
+SAMPLING = (
+    click.option(
+        "--trace-ratio",
+        type=FiniteRange(0, 1),
+        default=DEFAULTS.trace_ratio,
+        show_default=True,
+        metavar="PART",
+        help="Fraction of runs without a parent span to trace; OTEL_* sets where spans go.",
+    ),
+)
+BAGGAGE = (
+    click.option(
+        "--trace-baggage",
+        default="",
+        metavar="A,B",
+        callback=_listed,
+        help="Keys of W3C baggage to keep and pass on. [default: none]",
+    ),
+)
 GUARD = (
     click.option(
         "--http-allow",
@@ -208,14 +266,21 @@ def settings_of(**given: Any) -> Settings:
 
 
 def run(
-    role: str, work: Callable[[Settings], Coroutine[Any, Any, int]], given: dict[str, Any], *, as_json: bool
+    role: str, work: Callable[[Settings, Ready], Coroutine[Any, Any, int]], given: dict[str, Any], *, as_json: bool
 ) -> None:
     """Run a role until a stop signal, and exit with its exit code."""
     from oncue import logs, open_files
+    from oncue.cli.banner import announce, stopped
+
+    async def until_stopped(settings: Settings) -> int:
+        logs.configure(role, settings)
+        code = await work(settings, partial(announce, settings, as_json))
+        stopped()
+        return code
 
     logs.configure(role)
     open_files.allow_most()
-    sys.exit(storing(work, given, as_json=as_json))
+    sys.exit(storing(until_stopped, given, as_json=as_json))
 
 
 def storing(
@@ -247,27 +312,3 @@ def _make_folder(name: str) -> None:
         raise Invalid.of(
             "data_dir", "bad_folder", f"cannot create the folder {name!r} ({no.strerror}); choose another folder"
         ) from None
-
-
-def door_opened(settings: Settings, as_json: bool, address: str, key: str | None) -> None:
-    """Print the address of a server that has just started, and where its admin key is."""
-    file = Path(settings.data_dir) / "admin.key"
-    if as_json:
-        kept = str(file) if file.exists() else None
-        click.echo(msgspec.json.encode({"address": address, "admin_key": key, "admin_key_file": kept}))
-    else:
-        _tell(file, address, key)
-    sys.stdout.flush()
-
-
-def _tell(file: Path, address: str, key: str | None) -> None:
-    click.echo(f"oncue listens at {address}")
-    if key is not None:
-        click.echo(f"The admin key, shown only once and kept in {file}:\n  {key}")
-    elif file.exists():
-        click.echo(f"The admin key is in {file}")
-    else:
-        click.echo(
-            "API keys exist, but no key file is here. "
-            "Create a key: `oncue keys create --engine URL --user NAME --role admin`"
-        )

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from oncue.cli.roles import SAYING, STORE, options, run
+from oncue.cli.roles import SAMPLING, SAYING, STORE, options, run
 
 EXAMPLES = """\b
 Examples:
@@ -18,7 +18,7 @@ Any number of schedulers may share one engine. There is no leader; when one dies
 
 
 @click.command("scheduler", epilog=EXAMPLES)
-@options(STORE, SAYING)
+@options(STORE, SAMPLING, SAYING)
 def command(as_json: bool, **given: Any) -> None:
     """Run a scheduler: plan runs, detect dead workers, drop old history."""
     from oncue.app import scheduler

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import click
 
-from oncue.cli.roles import API_OPTIONS, GUARD, SAYING, STORE, WORK, door_opened, options, run
+from oncue.cli.roles import API_OPTIONS, BAGGAGE, GUARD, SAMPLING, SAYING, STORE, WORK, options, run
 
 EXAMPLES = """\b
 Examples:
@@ -25,9 +24,9 @@ On Ctrl-C running runs finish within --grace and the rest return to the queue. A
 
 
 @click.command("up", epilog=EXAMPLES)
-@options(STORE, API_OPTIONS, WORK, GUARD, SAYING)
+@options(STORE, API_OPTIONS, WORK, GUARD, SAMPLING, BAGGAGE, SAYING)
 def command(as_json: bool, **given: Any) -> None:
     """Run the API, a scheduler and a worker together."""
     from oncue.app import up
 
-    run("up", lambda settings: up(settings, partial(door_opened, settings, as_json)), given, as_json=as_json)
+    run("up", up, given, as_json=as_json)

@@ -15,6 +15,7 @@ from oncue.domain.lane import Concurrency, Held, Lanes, RateBucket, lanes_of
 from oncue.domain.placement import ClassKey, Priority, Resources
 from oncue.domain.policy import CatchUp, OnLost, Overlap, Retry
 from oncue.domain.schedule import Schedule
+from oncue.domain.trace import Trace
 from oncue.shapes.jobs import PlainFields
 
 
@@ -52,6 +53,7 @@ class Spec(PlainFields, frozen=True, forbid_unknown_fields=True, omit_defaults=T
     concurrency: Concurrency | None = None
     rate: Rate | None = None
     resources: Resources = Resources()
+    trace: Trace | None = None  # of the request that created or last changed the job; no part of what users define
     # fields of a newer oncue that this one cannot read, by name, as stored; encoded back under their own names
     unknown: tuple[tuple[str, bytes], ...] = msgspec.field(default=(), name="")
 
@@ -120,7 +122,10 @@ def encode_spec(spec: Spec) -> bytes:
 
 
 def definition_of(spec: Spec, payload: bytes | None) -> bytes:
-    """Return a digest of a definition. Payloads with equal values give equal digests, however they are written."""
+    """Return a digest of a definition. Payloads with equal values give equal digests, however they are written.
+
+    Whatever trace a definition was sent in, it is the same one.
+    """
     written = payload or b"null"
     with suppress(msgspec.DecodeError):
         # a missing payload equals one without arguments
@@ -136,6 +141,7 @@ def _said(found: Any) -> Any:
     values = ((field, getattr(found, field.name)) for field in msgspec.structs.fields(found) if field.encode_name)
     said = {field.name: _said(value) for field, value in values if value != field.default}
     if isinstance(found, Spec):
+        said.pop("trace", None)
         said |= {name: msgspec.json.decode(raw) for name, raw in found.unknown}  # as a version that knows them would
     return said
 

@@ -170,12 +170,19 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     parent: RunId | None = None
     updated_at: Instant | None = None
     claimed_at: Instant = Instant(0)  # shown as its start, while it runs and in the history
+    free_at: Instant | None = None  # when it was let in, handed back, or its job or queue resumed last; None: never
 
     @property
     def attempt(self) -> int:
         """Return the number of this attempt: 1, 2, …"""
         tries = self.failures + self.losses
         return tries + 1 if self.attempts is None else next_number(read_attempts(self.attempts), tries)
+
+    @property
+    def eligible(self) -> Instant:
+        """Return from when it could start: due, let in, and neither its job nor its queue paused."""
+        free_at = self.free_at
+        return self.due if free_at is None or free_at < self.due else free_at
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):

@@ -22,14 +22,19 @@ def plans_of(jobs: Iterable[DueJob], decide: Callable[[DueJob], Plan | None], ru
     return plans
 
 
-def planned(plans: Sequence[Plan], next_at: Instant | None, newer_rules: str | None) -> Planned:
+def planned(
+    plans: Sequence[Plan], now: Instant, next_at: Instant | None, newer_rules: str | None, put_off: int
+) -> Planned:
     """Summarise a pass. `next_at`: the nearest instant left to plan, of all jobs; NEVER or None, if there is none."""
+    runs = [run for plan in plans for run in plan.runs]
     return Planned(
         jobs=len(plans),
-        runs=sum(len(plan.runs) for plan in plans),
-        first_due=min((run.wanted for plan in plans for run in plan.runs), default=None),
+        runs=len(runs),
+        first_due=min((run.wanted for run in runs), default=None),
         next_at=None if next_at == NEVER else next_at,
         newer_rules=newer_rules,
+        late=sum(run.nominal is not None and run.nominal < now for run in runs),
+        put_off=put_off,
     )
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
+import structlog
 
 from oncue.domain.errors import OncueError
 from oncue.domain.instants import MINUTE, Duration, Instant, rfc3339
@@ -19,6 +20,8 @@ from oncue.domain.plain_text import printable
 from oncue.engines.values import Member
 
 Migration = tuple[int, str]  # its number and its script
+
+log = structlog.get_logger()
 
 STILL_RUNS = Duration(10 * MINUTE)  # a process with a heartbeat in this time may still use the schema
 MOST_NAMED = 10  # processes in a message
@@ -102,3 +105,8 @@ def refuse_while_used(migration: Migration, members: Iterable[Member], now: Inst
         f"{named}{more}. Stop or upgrade them, then repeat `oncue migrate --contract`; a process that was killed "
         "counts for 10 minutes after its last heartbeat"
     )
+
+
+def log_migration(before: int, after: int) -> None:
+    if before != after:
+        log.info("Migrated the database schema", kind="migrated", from_version=before, to_version=after)

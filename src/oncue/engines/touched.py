@@ -8,7 +8,8 @@ from oncue.domain.run import NewRun
 
 
 class TouchedLanes:
-    def __init__(self) -> None:
+    def __init__(self, now: Instant) -> None:
+        self.now = now  # whoever is let in could not start before
         self.lanes: set[int] = set()
         self.gates: dict[int, int] = {}  # with their widths; 0: unchanged
         self.meters: dict[int, Instant] = {}  # with the first due of the runs that only their rate holds now

@@ -38,7 +38,11 @@ def put_off(job_id: UUID, next_at: Instant, now: Instant) -> Instant | None:
     """
     if next_at > now - NEWER_SCHEDULER_WAIT:
         return None
-    log.error("the definition of this job cannot be read; planning it is put off by a minute", job_id=str(job_id))
+    log.error(
+        "The definition of a job cannot be read; planning is retried in a minute",
+        kind="job_put_off",
+        job_id=str(job_id),
+    )
     return Instant(now + MINUTE)
 
 

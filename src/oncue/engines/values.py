@@ -16,6 +16,8 @@ from oncue.domain.run import NewRun, Peeked, RunView, State
 
 T = TypeVar("T")
 
+EVERYBODY = UserNumber(0)  # no user has this number
+
 
 class Capabilities(msgspec.Struct, frozen=True):
     """The declared differences between engines: tests and callers ask here, never for an engine's name."""
@@ -168,6 +170,17 @@ class Planned(msgspec.Struct, frozen=True):
     first_due: Instant | None = None  # of the new runs: worth a hint to the workers
     next_at: Instant | None = None  # the nearest instant still to be planned, of all jobs that may be taken
     newer_rules: str | None = None  # time-zone rules of another scheduler: it alone plans jobs with a zone
+    late: int = 0  # of the new runs: planned after the instant of their occurrence
+    put_off: int = 0  # jobs that could not be planned, until a later pass
+
+
+class Expired(msgspec.Struct, frozen=True):
+    """A run that ended because nothing had started it in time."""
+
+    run_id: RunId
+    job_id: JobId
+    task: str
+    wanted: Instant
 
 
 class Worker(msgspec.Struct, frozen=True):
@@ -249,6 +262,8 @@ class Count(StrEnum):
     """What is counted. Open runs are CREATED minus all that ended or were withdrawn.
 
     A failed attempt that is retried counts as RETRIED; one whose worker was lost counts as LOST instead.
+    Open dead letters are DEAD minus REQUEUED and DISCARDED: by a user, by a purge of their job, or by retention.
+    The last three are occurrences that made no run, as many as the ledger says.
     """
 
     __hash__ = str.__hash__  # an enum's own hash is in Python, and these are keys for every run
@@ -261,13 +276,32 @@ class Count(StrEnum):
     WITHDRAWN = "withdrawn"
     RETRIED = "retried"
     LOST = "lost"
+    REQUEUED = "requeued"
+    DISCARDED = "discarded"
+    SKIPPED = "skipped"
+    COALESCED = "coalesced"
+    MISSED = "missed"
 
 
 class Counter(msgspec.Struct, frozen=True):
-    uid: UserNumber
+    uid: UserNumber  # EVERYBODY: all users
     class_id: ClassId
     what: Count
     n: int
+
+
+class Measure(StrEnum):
+    """What is measured of attempts, as histograms with the edges of `domain.buckets`."""
+
+    LAG = "lag"  # from when the run could start to when it did
+    RUN = "run"  # from there to its end
+
+
+class Point(msgspec.Struct, frozen=True):
+    """What was counted or measured from `at` on, for one step. `counts`: of each bucket; of a count, the number."""
+
+    at: Instant
+    counts: tuple[int, ...]
 
 
 class Topic(StrEnum):

@@ -29,6 +29,7 @@ from oncue.executors.forking import end_copies_by_signals
 from oncue.executors.port import TaskFailed, encoded
 from oncue.settings import Settings
 from oncue.tasks import Task, Tasks
+from oncue.tracing.current import make_current
 
 if TYPE_CHECKING:
     import asyncio
@@ -143,6 +144,8 @@ class Child:
             arguments = arguments_of(task, message.payload)
             context = copy_context()
             context.run(current.set, reports)
+            if message.info.trace is not None:
+                context.run(make_current, message.info.trace)
             ctx = Context(message.info, reports)
             if task.is_async:
                 result = self._run_async(task, ctx, arguments, context)

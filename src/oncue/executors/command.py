@@ -100,6 +100,7 @@ def environment(ctx: Context, given: Mapping[str, str]) -> dict[str, str]:
     ours = {n: v for n, v in os.environ.items() if n in INHERITED or n.startswith(INHERITED_BEGINNING)}
     return {
         **ours,
+        **{name.upper(): value for name, value in ctx.trace_headers.items()},
         **given,
         "ONCUE_RUN_ID": str(ctx.run_id),
         "ONCUE_JOB_ID": str(ctx.job_id),

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from oncue.settings import Settings
 
 OURS = "ONCUE_"  # the address of the store, keys, where secrets are
+EXPORTER = "OTEL_"  # where our spans go, and with which key
 # With these PostgreSQL's clients authenticate where an address has no password in it.
 LETS_IN = {"PGPASSWORD", "PGPASSFILE", "PGSERVICE", "PGSERVICEFILE"}
 
@@ -26,4 +27,5 @@ def for_tasks(environment: Mapping[str, str], settings: Settings) -> dict[str, s
     """The environment for a process that runs user code and must not reach the store."""
     engine = urlsplit(settings.engine)
     hidden = LETS_IN if engine.scheme in ("postgresql", "postgres") and not engine.password else set[str]()
-    return {name: value for name, value in without_ours(environment).items() if name not in hidden}
+    ours = without_ours(environment)
+    return {name: value for name, value in ours.items() if name not in hidden and not name.startswith(EXPORTER)}

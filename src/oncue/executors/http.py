@@ -33,6 +33,7 @@ from oncue.domain.errors import Invalid
 from oncue.domain.instants import DAY, SECOND, Duration, instant, rfc3339
 from oncue.domain.plain_json import DEEPEST, too_deep
 from oncue.executors.dialling import CONNECT_WITHIN, Dial, Line, Resolve, resolve
+from oncue.executors.outgoing import outgoing
 from oncue.executors.port import TaskFailed
 from oncue.executors.share import LoopShare, Turns
 from oncue.settings import Settings
@@ -65,12 +66,14 @@ def http_task(settings: Settings, resolve: Resolve = resolve, clock: Clock | Non
             checked = check_url(url, allow)
         except Invalid as wrong:
             raise TaskFailed("AddressRefused", str(wrong), retry=False) from None
-        request = _request(ctx, checked, method, headers, body)
-        try:
-            async with dial.connected(checked.host, checked.port, turns) as line:
-                answer = await _call(line, turns, request, settings.http_body_cap)
-        except _FAILURES as failed:
-            raise TaskFailed("HttpError", f"{method} {checked.shown}: {_reason(failed)}") from failed
+        with outgoing(ctx, method, checked) as call:
+            request = _request(ctx, checked, method, headers, body, call.headers)
+            try:
+                async with dial.connected(checked.host, checked.port, turns) as line:
+                    answer = await _call(line, turns, request, settings.http_body_cap)
+            except _FAILURES as failed:
+                raise TaskFailed("HttpError", f"{method} {checked.shown}: {_reason(failed)}") from failed
+            call.status = answer.status
         await turns.begin()
         try:
             if not answer.is_expected(expect_status):
@@ -165,9 +168,12 @@ class _Request(msgspec.Struct, frozen=True):
     content: bytes | None
 
 
-def _request(ctx: Context, url: CheckedUrl, method: str, headers: Mapping[str, str], body: Any) -> _Request:
+def _request(
+    ctx: Context, url: CheckedUrl, method: str, headers: Mapping[str, str], body: Any, trace: Mapping[str, str]
+) -> _Request:
     content, content_type = _content(method, body)
-    return _Request(method, url, _headers(headers, _headers_of_ours(ctx, url, content_type)), content)
+    ours = {**_headers_of_ours(ctx, url, content_type), **trace}
+    return _Request(method, url, _headers(headers, ours), content)
 
 
 def _content(method: str, body: Any) -> tuple[bytes | None, str | None]:

@@ -63,7 +63,11 @@ class ProcessExecutor:
     async def _started(self, limits: Limits) -> WarmProcess:
         process = await start_process(self._settings, limits, self._folder)
         if process.left and not self._told:
-            log.info("each process-isolated run starts Python anew: importing the tasks leaves", left=process.left)
+            log.info(
+                "Each process-isolated run starts a new Python, because importing the tasks leaves something running",
+                kind="no_fork",
+                left=process.left,
+            )
             self._told = True
         return process
 

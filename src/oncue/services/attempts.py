@@ -23,11 +23,13 @@ from oncue.domain.plain_text import kind_of, message_of
 from oncue.domain.policy import must_run_alone
 from oncue.domain.preemption import choose_preempted, may_preempt
 from oncue.domain.run import Claimed, Settlement
+from oncue.domain.trace import Trace, passed_on_unsampled
 from oncue.executors.calling import as_failure
 from oncue.executors.port import Executor, LeftBehind, ProcessLost, Work
 from oncue.services.capacity import Capacity
 from oncue.services.reporting import Reporting, RunReports
 from oncue.tasks import Isolation, Task, Tasks
+from oncue.tracing.port import AttemptSpan, Tracing
 
 LOOK_AFTER = Duration(50 * MILLISECOND)
 IDLE = Duration(5 * SECOND)
@@ -62,6 +64,7 @@ class ActiveAttempt:
         "reports",
         "run",
         "size",
+        "span",
         "spec",
         "started_at",
         "stop",
@@ -70,8 +73,11 @@ class ActiveAttempt:
         "task",
     )
 
-    def __init__(self, run: Claimed, spec: Spec, kind: Isolation, reports: RunReports) -> None:
+    def __init__(
+        self, run: Claimed, spec: Spec, kind: Isolation, reports: RunReports, span: AttemptSpan | None
+    ) -> None:
         self.run = run
+        self.span = span  # None: not sampled
         self.spec = spec
         self.size = PLAIN if spec.resources == PLAIN else spec.resources.size_class()  # as its class says
         self.kind = kind
@@ -135,6 +141,7 @@ class Attempts:
         reporting: Reporting,
         observer: Observer,
         chance: Random,
+        tracing: Tracing | None = None,
     ) -> None:
         self._clock = clock
         self._worker_id = worker_id
@@ -142,6 +149,7 @@ class Attempts:
         self._reporting = reporting
         self._observer = observer
         self._chance = chance
+        self._tracing = tracing
         self._active: dict[RunId, ActiveAttempt] = {}
         self._loop = asyncio.get_running_loop()  # cached: asking for it takes a system call
         self.capacity = capacity
@@ -175,14 +183,15 @@ class Attempts:
         try:
             spec = understand_spec(run.spec)
             task = self._execution.task(spec.task)
-            work = Work(_info(run, spec), task, run.payload, reports, spec.timeout, spec.resources)
+            span, trace = (None, spec.trace) if self._tracing is None else _traced(self._tracing, run, spec)
+            work = Work(_info(run, spec, trace), task, run.payload, reports, spec.timeout, spec.resources)
         except msgspec.ValidationError:
             self._observer.not_understood(run)
             return
         except Exception as error:
             self._observer.ended(_unstartable(run, self._worker_id, self._clock.now(), error))
             return
-        active = ActiveAttempt(run, spec, task.takes, reports)
+        active = ActiveAttempt(run, spec, task.takes, reports, span)
         if not self.capacity.fits(active.kind, active.size, Priority.HIGH):
             self._observer.ended(run)  # its claim was in doubt for a while, and another run has its slot now
             return
@@ -261,6 +270,8 @@ class Attempts:
         end: End | None = None
         try:
             active.begun = True
+            if active.span is not None:
+                active.span.enter()
             try:
                 if active.stop is not None:
                     raise asyncio.CancelledError  # told to stop before it began
@@ -276,7 +287,12 @@ class Attempts:
                 await self._reporting.write_last(active.reports)
         except BaseException as error:
             active.task = None
-            log.error("an attempt did not end as it should", run_id=str(active.run.run_id), exc_info=error)
+            log.error(
+                "An attempt ended without an outcome",
+                kind="attempt_broken",
+                run_id=str(active.run.run_id),
+                exc_info=error,
+            )
         if self._is_ours(active):
             self._end(
                 active, end or attempt.given_up(active.run, active.started_at, self._clock.now(), UNKNOWN_OUTCOME)
@@ -291,10 +307,21 @@ class Attempts:
     def _end(self, active: ActiveAttempt, end: End) -> None:
         del self._active[active.run.run_id]
         self.capacity.release(active.kind, active.size, active.run.uid)
+        if active.span is not None:
+            self._record(active.span, end)
         self._observer.ended(end)
 
+    def _record(self, span: AttemptSpan, end: End) -> None:
+        match end:
+            case Settlement(ended_at=ended_at, error_type=error_type):
+                span.end(ended_at, error_type)
+            case Claimed():
+                span.end(self._clock.now(), None)
+
     def _leave_behind(self, active: ActiveAttempt) -> None:
-        log.warning("an attempt does not stop; it is left behind and its result refused", run_id=str(active.run.run_id))
+        log.warning(
+            "An attempt does not stop; its run ends without it", kind="attempt_left", run_id=str(active.run.run_id)
+        )
         self.capacity.leave(active.kind, active.run.uid)
         self._end(active, self._stopped(active))
 
@@ -346,9 +373,17 @@ class Attempts:
         return attempt.failed(active.run, active.spec, self._worker_id, active.started_at, now, failure, luck)
 
 
-def _info(run: Claimed, spec: Spec) -> RunInfo:
+def _traced(tracing: Tracing, run: Claimed, spec: Spec) -> tuple[AttemptSpan | None, Trace | None]:
+    """Return the span of an attempt, if it is sampled, and the trace context that it passes on."""
+    span = tracing.attempt(run, spec)
+    if span is not None:
+        return span, span.trace
+    return None, None if spec.trace is None else passed_on_unsampled(run, spec.trace)
+
+
+def _info(run: Claimed, spec: Spec, trace: Trace | None) -> RunInfo:
     nominal = run.wanted if run.nominal is None else run.nominal
-    return RunInfo(run.run_id, run.job_id, spec.task, run.attempt, nominal, run.checkpoint)
+    return RunInfo(run.run_id, run.job_id, spec.task, run.attempt, nominal, run.checkpoint, trace)
 
 
 def _unstartable(run: Claimed, worker_id: WorkerId, now: Instant, error: Exception) -> Settlement:

@@ -50,11 +50,13 @@ class Ready(msgspec.Struct, tag="ready", frozen=True):
     """From the worker: it is registered, send heartbeats for it; and again whenever the classes it can run change."""
 
     classes: tuple[ClassId, ...]
+    tasks: tuple[str, ...] = ()  # that it has, in its first message
 
 
 class Alive(msgspec.Struct, tag="alive", frozen=True):
-    """From the worker: its event loop is not blocked; and, about once a second, how busy it is."""
+    """From the worker: its event loop is not blocked; how many runs are active; about once a second, how busy it is."""
 
+    active: int = 0
     load: Load | None = None
 
 

@@ -69,7 +69,7 @@ async def log_problems(engine: Engine, settings: Settings, clock: Clock) -> None
     for one in (*found, *diagnose_machine(Path(settings.data_dir))):
         if one.state is not State.OK:
             log.warning(
-                "A check of this installation failed.", kind="doctor", check=one.check, seen=one.seen, remedy=one.remedy
+                "A check of this installation failed", kind="doctor", check=one.check, seen=one.seen, remedy=one.remedy
             )
 
 

@@ -27,4 +27,4 @@ class Listening:
         try:
             act(hint)
         except Exception:
-            log.exception("a hint was not understood; the next poll does its work", topic=hint.topic)
+            log.exception("A hint failed; the next poll does its work", kind="hint_failed", topic=hint.topic)

@@ -9,7 +9,7 @@ import structlog
 
 from oncue.clock import Clock, happens_within
 from oncue.domain.errors import StoreUnavailable
-from oncue.domain.instants import SECOND, Duration
+from oncue.domain.instants import SECOND, Duration, Instant
 
 LONGEST_WAIT = Duration(5 * SECOND)
 AFTER_AN_ERROR = Duration(SECOND)
@@ -34,7 +34,7 @@ class Loop:
         self._clock = clock
         self._wanted = asyncio.Event()
         self._stopping = False
-        self._away = False
+        self._away_since: Instant | None = None  # when the database was found unavailable, monotonic
 
     @property
     def name(self) -> str:
@@ -63,14 +63,17 @@ class Loop:
         try:
             wait = await self._service.run_once()
         except StoreUnavailable as away:
-            if not self._away:
-                log.warning("the store is away; trying again until it is back", service=self.name, why=str(away))
-            self._away = True
+            if self._away_since is None:
+                self._away_since = self._clock.monotonic()
+                log.warning(
+                    "The database is unavailable; retrying", kind="store_away", service=self.name, why=str(away)
+                )
             return OUTAGE_RETRY_DELAY
         except Exception:
-            log.exception("this pass failed; the next one follows in a second", service=self.name)
+            log.exception("A pass of a service failed; the next one follows", kind="pass_failed", service=self.name)
             return AFTER_AN_ERROR
-        if self._away:
-            log.info("the store is back", service=self.name)
-            self._away = False
+        if self._away_since is not None:
+            seconds = round((self._clock.monotonic() - self._away_since) / SECOND, 1)
+            log.info("The database is available again", kind="store_back", service=self.name, seconds=seconds)
+            self._away_since = None
         return wait

@@ -51,7 +51,12 @@ class Overlap:
         for first in range(0, len(withdrawals), WITHDRAWN_AT_ONCE):
             async for some, answer in apart(withdrawals[first : first + WITHDRAWN_AT_ONCE], withdraw):
                 if isinstance(answer, Refusal):
-                    log.error("this run cannot be taken back", run_id=str(some[0].run_id), exc_info=answer.why)
+                    log.error(
+                        "A run could not be withdrawn",
+                        kind="withdraw_refused",
+                        run_id=str(some[0].run_id),
+                        exc_info=answer.why,
+                    )
 
     async def _displace(self, going: RunId, now: Instant) -> None:
         """Cancel the active run. Repeating it is harmless, and notifies the worker again."""

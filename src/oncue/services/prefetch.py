@@ -74,7 +74,11 @@ class Prefetch:
     def leave_alone(self, run_id: RunId) -> None:
         """Ignore a run of a newer oncue that this version cannot read: it is for workers of that version."""
         if not self._left_alone:
-            log.warning("some runs are of a newer oncue, and left to workers of that version", run_id=str(run_id))
+            log.warning(
+                "Some runs were created by a newer oncue; workers of that version execute them",
+                kind="newer_runs",
+                run_id=str(run_id),
+            )
         self._left_alone.pop(run_id, None)
         if len(self._left_alone) >= MOST_LEFT_ALONE:
             del self._left_alone[next(iter(self._left_alone))]

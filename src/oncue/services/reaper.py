@@ -13,6 +13,7 @@ from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.run import Claimed, Settlement, State
 from oncue.engines.port import Engine, Hint, Topic, Worker
+from oncue.services.outcome_lines import OutcomeLines
 from oncue.services.supervisor import BEATS
 
 BATCH = 500  # runs in one pass
@@ -41,6 +42,7 @@ class Reaper:
         self._clock = clock
         self._watched: dict[WorkerId, Watched] = {}
         self._looked_at: Instant | None = None  # by the monotonic clock
+        self._lines = OutcomeLines()
 
     async def run_once(self) -> Duration:
         now = self._clock.now()
@@ -87,13 +89,14 @@ class Reaper:
 
     async def _recover_runs(self, now: Instant) -> int:
         """Settle one batch; return its size. Also of workers expired earlier: some left in order, some reapers died."""
-        decided: set[RunId] = set()
+        decided: dict[RunId, Settlement] = {}
 
         def decide(run: Claimed, worker_id: WorkerId, claimed_at: Instant) -> Settlement:
-            decided.add(run.run_id)
-            return lost(run, worker_id, claimed_at, now)
+            decided[run.run_id] = lost(run, worker_id, claimed_at, now)
+            return decided[run.run_id]
 
-        await self._engine.running.recover_runs(BATCH, now, decide)
+        settled = await self._engine.running.recover_runs(BATCH, now, decide)
+        self._lines.tell(decided.values(), except_for=settled.lost | settled.cancelled)
         return len(decided)
 
 
@@ -117,9 +120,10 @@ def lost(run: Claimed, worker_id: WorkerId, claimed_at: Instant, now: Instant) -
 
 def _report(worker: Worker, silent_for: int) -> None:
     log.warning(
-        "a worker fell silent and is declared dead; its runs come back",
+        "A worker sent no heartbeat and counts as dead; its runs return to the queue",
+        kind="worker_lost",
         worker_id=str(worker.worker_id),
         worker=worker.name,
         host=worker.host,
-        silent_for_s=silent_for // SECOND,
+        without_heartbeat_s=silent_for // SECOND,
     )

@@ -140,7 +140,7 @@ class Reporting:
         try:
             await self._flush(reports)
         except StoreUnavailable:
-            log.warning("a run's log could not be written yet; it will be", run_id=str(reports.run.run_id))
+            log.warning("The log of a run was not stored yet", kind="run_log_delayed", run_id=str(reports.run.run_id))
 
     async def _flush(self, reports: RunReports) -> None:
         """Write reports. Refused ones are logged and dropped: neither their run's end nor other logs wait for them."""
@@ -153,7 +153,7 @@ class Reporting:
             self._noted[reports] = None
             raise
         except Exception:
-            log.exception("what a run said could not be written", run_id=str(reports.run.run_id))
+            log.exception("The log of a run was refused", kind="run_log_refused", run_id=str(reports.run.run_id))
             reports.was_refused()
 
     async def append(self, run: Claimed, number: int, text: bytes) -> None:

@@ -46,7 +46,9 @@ class Retention:
         """Maintain history if it is due. Called more often than that: loops cap their waits."""
         if self._clock.monotonic() >= self._due:
             self._due = Instant(self._clock.monotonic() + min(self._every, AFTER_A_FAILURE))
-            await self._engine.maintenance.maintain(await self._by(), self._keep)
+            dropped = await self._engine.maintenance.maintain(await self._by(), self._keep)
+            if dropped:
+                log.info("Dropped old partitions of history", kind="piece_dropped", partitions=dropped)
             self._due = Instant(self._clock.monotonic() + self._every)
         return Duration(self._due - self._clock.monotonic())
 
@@ -56,8 +58,9 @@ class Retention:
         by = await self._engine.maintenance.tended(now, STEP)
         if by < now:
             log.error(
-                "the clock is far ahead of when history was tended last: it was set forward, or nobody has tended for "
-                "long. A day at a time is dropped; if the store's clock is wrong, set it right soon",
+                "The last maintenance of history is long ago, or the database's clock was set forward. History is "
+                "dropped one day at a time; correct the clock soon if it is wrong",
+                kind="history_behind",
                 by=rfc3339(by),
                 now=rfc3339(now),
                 again_in_s=self._every // SECOND,

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import structlog
+from msgspec.structs import replace
 
 from oncue.clock import Clock
 from oncue.domain.errors import StoreUnavailable
@@ -21,6 +22,7 @@ from oncue.domain.job import Cursor
 from oncue.domain.planning import GRACE, DueJob, Plan, plan
 from oncue.domain.zones import PACKAGED, Rules
 from oncue.engines.port import Engine, Hint, Planned, Topic
+from oncue.tracing.port import Tracing
 
 BATCH = 500  # jobs planned, or runs ended, in one pass: a transaction of some dozen milliseconds
 DECIDING = Duration(25 * MILLISECOND)  # then a pass stops deciding: other users of the loop or the database wait
@@ -54,8 +56,9 @@ class Batch:
 class Scheduler:
     name = "scheduler"
 
-    def __init__(self, engine: Engine, clock: Clock, rules: Rules = PACKAGED) -> None:
+    def __init__(self, engine: Engine, clock: Clock, rules: Rules = PACKAGED, tracing: Tracing | None = None) -> None:
         self._engine = engine
+        self._tracing = tracing
         self._clock = clock
         self._in_time = Batch()
         self._late = Batch()
@@ -71,8 +74,9 @@ class Scheduler:
             await self._engine.signals.send([Hint(Topic.RUNS, due=planned.first_due)])
         expired = await self._engine.planning.expire(BATCH, now)
         if expired:  # runs that waited behind them in a lane may start
+            log.warning("Runs expired: they had not started in time", kind="run_expired", runs=expired)
             await self._engine.signals.send([Hint(Topic.RUNS)])
-        return Duration(0) if expired == BATCH else _until_next(planned, now)
+        return Duration(0) if len(expired) == BATCH else _until_next(planned, now)
 
     async def _plan_all(self, now: Instant) -> Planned:
         """Plan occurrences in time, and then late ones, each as many as fit into one transaction."""
@@ -87,6 +91,9 @@ class Scheduler:
         unplannable: dict[JobId, Exception] = {}
         decided: set[JobId] = set()
         decide = self._decide(now, decided, unplannable)
+        span = None if self._tracing is None else self._tracing.plan(now)
+        if span is not None:
+            decide = span.watched(decide)
         try:
             planned = await self._engine.planning.plan(
                 until, batch.size, now, decide, since=since, rules=self._rules.version
@@ -96,16 +103,19 @@ class Scheduler:
             raise
         except Exception as refused:
             return self._take_fewer(batch, decided, refused)
+        if span is not None:
+            span.end(planned.jobs, planned.runs)
         batch.done(planned.jobs, more=planned.next_at is not None and since <= planned.next_at <= until)
         for job_id in decided & self._refused.keys():
             del self._refused[job_id]
         for job_id, wrong in unplannable.items():
             log.error(
-                "this job cannot be planned; it is put off by a minute, and nothing of it is passed over",
+                "A job cannot be planned; planning is retried in a minute, and no occurrence is skipped",
+                kind="job_put_off",
                 job_id=str(job_id),
                 exc_info=wrong,
             )
-        return planned
+        return replace(planned, put_off=planned.put_off + len(unplannable))
 
     def _decide(
         self, now: Instant, decided: set[JobId], unplannable: dict[JobId, Exception]
@@ -145,11 +155,12 @@ class Scheduler:
             return
         self._newer = newer
         if newer is None:
-            log.info("jobs with a time zone are planned here again", rules=self._rules.version)
+            log.info("This scheduler plans jobs with a time zone again", kind="zone_rules", rules=self._rules.version)
         else:
             log.warning(
-                "another scheduler has newer time-zone rules: jobs with a time zone are left to such ones until none"
-                " has planned for a minute; to plan them here, update tzdata and restart",
+                "Another scheduler has newer time-zone rules and plans the jobs with a time zone. To plan them here, "
+                "update tzdata and restart",
+                kind="zone_rules",
                 rules=self._rules.version,
                 newer=newer,
             )
@@ -158,7 +169,13 @@ class Scheduler:
 def _both(one: Planned, other: Planned) -> Planned:
     dues = [due for due in (one.first_due, other.first_due) if due is not None]
     return Planned(
-        one.jobs + other.jobs, one.runs + other.runs, min(dues, default=None), other.next_at, other.newer_rules
+        one.jobs + other.jobs,
+        one.runs + other.runs,
+        min(dues, default=None),
+        other.next_at,
+        other.newer_rules,
+        one.late + other.late,
+        one.put_off + other.put_off,
     )
 
 

@@ -18,6 +18,7 @@ from oncue.engines.refusals import Refusal, apart
 from oncue.services.attempts import End
 from oncue.services.changes import Changes
 from oncue.services.load_meter import LoadMeter
+from oncue.services.outcome_lines import OutcomeLines
 from oncue.services.prefetch import Prefetch
 
 BATCH = 1_000  # runs in one transaction
@@ -47,10 +48,12 @@ class Settling:
         self._prefetch = prefetch
         self._load = load
         self._changes = Changes(engine.signals, clock)
+        self._lines = OutcomeLines()
         self._linger = linger
         self._most = BATCH
         self._ended: list[Settlement] = []
         self._back: list[Claimed] = []
+        self.returned = 0  # runs that returned to the queue so far
 
     def __len__(self) -> int:
         return len(self._ended) + len(self._back)
@@ -60,6 +63,7 @@ class Settling:
             self._ended.append(end)
         else:
             self._back.append(end)
+            self.returned += 1
 
     async def run_once(self) -> Duration:
         if not len(self):
@@ -84,13 +88,20 @@ class Settling:
             del self._ended[: len(done)]
             if isinstance(answer, Refusal):
                 await self._settle_instead(done[0], answer.why)
-            elif answer.lost:
-                log.warning(
-                    "results came too late, and are refused: the runs are others' by now", runs=len(answer.lost)
-                )
+            else:
+                self._say(done, answer)
             self._load.add(done)
             await self._tell(done)
             await self._changes.of(one.run.uid for one in done)
+
+    def _say(self, done: Sequence[Settlement], answer: Settled) -> None:
+        if answer.lost:
+            log.warning(
+                "Results came too late and were refused: other workers own these runs now",
+                kind="result_refused",
+                runs=len(answer.lost),
+            )
+        self._lines.tell(done, except_for=answer.lost | answer.cancelled)
 
     async def _hand_back(self) -> None:
         batch = self._back[: self._most]
@@ -109,7 +120,12 @@ class Settling:
         If the store refuses it, too, the store has a problem: the other outcomes go first next time, and all are
         retried.
         """
-        log.error("the store refuses what an attempt came to", run_id=str(refused.run.run_id), exc_info=why)
+        log.error(
+            "The database refused the outcome of an attempt; the run fails instead",
+            kind="outcome_refused",
+            run_id=str(refused.run.run_id),
+            exc_info=why,
+        )
         now = self._clock.now()
         instead = attempt.given_up(refused.run, refused.started_at or now, now, _unwritten(why))
         try:

@@ -75,6 +75,7 @@ class SupervisedWorker:
         self.worn = asyncio.Event()  # another worker should replace it
         self.worn_by: tuple[Left, ...] = ()
         self.replaced = self.buried = False
+        self.active = 0  # runs, by its last word
         self.unstopped: tuple[Claimed, ...] = ()
         self.problem: str | None = None
 
@@ -135,7 +136,13 @@ class WorkerSupervisor:
         self._stops = 0
         self._told = asyncio.Event()  # to stop
         self.working = asyncio.Event()  # a worker has registered its tasks and begins to take runs
+        self.tasks: tuple[str, ...] = ()  # that it has
         self.problem: str | None = None  # why no worker can be started with this configuration
+
+    @property
+    def active(self) -> int:
+        """The number of active runs, as of a quarter of a second ago."""
+        return sum(kept.active for kept in self._kept)
 
     def stop(self) -> None:
         """Let the worker finish within its grace time. Called a second time: at once."""
@@ -152,7 +159,12 @@ class WorkerSupervisor:
                 kept = await self._last_of(kept)
                 self.problem = kept.problem
                 if not self._told.is_set() and kept.problem is None:
-                    log.warning("a worker process ended; another takes its place", exit_code=kept.process.returncode)
+                    log.warning(
+                        "A worker process ended; another one starts",
+                        kind="worker_restarted",
+                        worker_id=str(kept.worker_id),
+                        exit_code=kept.process.returncode,
+                    )
                 short = self._clock.monotonic() - kept.started_at < SOON_DEAD
                 pause = _longer(pause) if short else Duration(0)
                 await happens_within(self._clock, self._told, pause)
@@ -173,7 +185,7 @@ class WorkerSupervisor:
                 kept = self._first or await SupervisedWorker.start(self._clock, self._settings, self._remembered())
             except Exception as error:  # no files, memory or processes left: there may be some in a moment
                 if not pause:
-                    log.error("no worker process can be started; trying again until one can", why=str(error))
+                    log.error("No worker process can start; retrying", kind="worker_not_started", why=str(error))
                 pause = _longer(pause)
                 await happens_within(self._clock, self._told, pause)
                 continue
@@ -205,12 +217,18 @@ class WorkerSupervisor:
             return worn
         await _first_of(self._kept[new], new.ready)
         if not new.ready.is_set():
-            log.warning("no other worker could take the place of one that is worn; it goes on", why=new.problem)
+            log.warning(
+                "A worker process should be replaced, but no other one can start; it continues",
+                kind="worker_not_replaced",
+                why=new.problem,
+            )
             return worn
         worn.replaced = True
         worn.channel.send(Drain(replaced=True))
         users = sorted({uid for _, uid in worn.worn_by})
-        log.info("too much that cannot be stopped was left in a worker; another has taken its place", users=users)
+        log.info(
+            "A worker process was replaced: too many attempts in it do not stop", kind="worker_replaced", users=users
+        )
         return new
 
     def _remembered(self) -> tuple[Known, ...]:
@@ -246,16 +264,17 @@ class WorkerSupervisor:
         try:
             await watch
         except Exception:
-            log.exception("this worker cannot be watched over any more; it is ended and another started")
+            log.exception("A worker process cannot be supervised; another one replaces it", kind="worker_unwatched")
             kept.kill()
 
     async def _listen(self, kept: SupervisedWorker) -> None:
         while (said := await kept.channel.receive()) is not None:
             kept.alive_at = self._clock.monotonic()
             match said:
-                case Ready(classes):
+                case Ready(classes, tasks):
                     if not kept.ready.is_set():
                         kept.beaten_at = kept.alive_at
+                        self.tasks = tasks
                     kept.classes = classes
                     kept.ready.set()
                     self.working.set()
@@ -266,8 +285,8 @@ class WorkerSupervisor:
                     kept.unstopped = runs
                 case Unusable(problem):
                     kept.problem = problem
-                case Alive(load):
-                    kept.load = load or kept.load
+                case Alive(active, load):
+                    kept.active, kept.load = active, load or kept.load
                 case _:
                     pass
 
@@ -291,13 +310,21 @@ class WorkerSupervisor:
             kept.kill()
 
     def _ends(self, kept: SupervisedWorker) -> bool:
-        now, lease = self._clock.monotonic(), self._settings.lease
+        now, lease, worker_id = self._clock.monotonic(), self._settings.lease, str(kept.worker_id)
         if kept.buried:
-            log.warning("this worker was declared dead; another takes its place", worker_id=str(kept.worker_id))
+            log.warning("This worker counts as dead; another one starts", kind="worker_lost", worker_id=worker_id)
         elif kept.ready.is_set() and now - kept.beaten_at > SAFE * lease:
-            log.error("no beat reaches the store; the worker is ended before its lease is")
+            log.error(
+                "No heartbeat reaches the database; the worker stops before its lease ends",
+                kind="heartbeat_lost",
+                worker_id=worker_id,
+            )
         elif kept.ready.is_set() and now - kept.alive_at > lease:
-            log.error("the worker's loop is stuck for longer than its lease; it is ended and another started")
+            log.warning(
+                "The event loop of a worker process is blocked for longer than its lease; another process replaces it",
+                kind="worker_stuck",
+                worker_id=worker_id,
+            )
         else:
             return False
         return True
@@ -323,7 +350,7 @@ class WorkerSupervisor:
         except (StoreUnavailable, TimeoutError):
             return
         except Exception:
-            log.exception("a beat failed; another follows")
+            log.exception("A heartbeat failed; the next one follows", kind="heartbeat_failed")
             return
         if beat is None:
             kept.buried = True
@@ -335,7 +362,7 @@ class WorkerSupervisor:
         await self._told.wait()
         working = self._settings.grace + self._settings.stop_grace + LAST_WORDS
         await self._clock.sleep(Duration(working if kept.ready.is_set() else NOT_YET))
-        log.error("the worker did not end in its grace time; it is killed")
+        log.error("A worker process did not end within its grace time; it is killed", kind="worker_killed")
         kept.kill()
 
     async def _after_end(self, kept: SupervisedWorker) -> None:
@@ -348,7 +375,7 @@ class WorkerSupervisor:
         except StoreUnavailable:
             pass  # its missing heartbeats say the same, a little later
         except Exception:
-            log.exception("a worker that ended could not say goodbye; its silence will")
+            log.exception("A worker that ended could not be unregistered; its lease ends soon", kind="worker_not_left")
 
 
 def _longer(pause: Duration) -> Duration:

@@ -35,8 +35,9 @@ class Timekeeper:
         """Log each clock step once."""
         if doubted is not None and self._doubted is None:
             log.error(
-                "the store's clock was set forward; we go on by the time before until it has stayed there for a while: "
-                "if it is a mistake, set it right now",
+                "The database's clock was set forward; oncue keeps the old time until the clock has stayed there for a "
+                "while. Correct the clock now if this is a mistake",
+                kind="clock_ahead",
                 by_s=doubted // SECOND,
                 believed_after_s=CONFIRMED_AFTER // SECOND,
             )

@@ -11,6 +11,7 @@ from oncue.domain.run import Claimed
 from oncue.engines.port import Engine
 from oncue.services.attempts import Attempts
 from oncue.services.changes import Changes
+from oncue.services.outcome_lines import OutcomeLines
 from oncue.services.prefetch import Prefetch
 
 BATCH = 450  # half of the slots for ordinary runs of a default worker, so that the other half can run
@@ -45,6 +46,7 @@ class Worker:
         self._doubts: dict[RunId, Instant] = {}  # claims whose answer was lost, and until when they may apply
         self._ask_at = Instant(0)
         self._claiming = False
+        self._lines = OutcomeLines()
         self.draining = False
 
     @property
@@ -76,6 +78,7 @@ class Worker:
     def _start(self, runs: Sequence[Claimed]) -> None:
         if not self.draining:
             self._attempts.start(runs)
+            self._lines.tell_late(runs)
             return
         for run in runs:
             self._unwanted(run)

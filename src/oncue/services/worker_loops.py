@@ -22,6 +22,7 @@ from oncue.services.settling import LINGER, Settling
 from oncue.services.worker import Worker
 from oncue.settings import Settings
 from oncue.tasks import Isolation
+from oncue.tracing.port import Tracing
 
 
 class WorkerLoops:
@@ -38,6 +39,7 @@ class WorkerLoops:
         *,
         chance: Random,
         linger: Duration = LINGER,
+        tracing: Tracing | None = None,
     ) -> None:
         self.worker_id = worker_id
         self.prefetch = Prefetch(engine, clock, execution.tasks, offer)
@@ -45,7 +47,7 @@ class WorkerLoops:
         self.load = LoadMeter(clock, capacity)
         self.settling = Settling(engine, clock, worker_id, self.prefetch, self.load, linger)
         self.reporting = Reporting(engine, clock, worker_id, settings.log_cap)
-        self.attempts = Attempts(clock, worker_id, execution, capacity, self.reporting, self, chance)
+        self.attempts = Attempts(clock, worker_id, execution, capacity, self.reporting, self, chance, tracing)
         self.worker = Worker(
             engine,
             clock,

@@ -33,6 +33,7 @@ from oncue.services.worker_loops import WorkerLoops, places
 from oncue.settings import Settings
 from oncue.supervised import Supervised
 from oncue.tasks import Isolation, Task, Tasks
+from oncue.tracing.port import Tracing
 
 AGAIN = 75  # the exit code of a worker without heartbeats
 VITALS = Duration(250 * MILLISECOND)
@@ -70,6 +71,7 @@ class WorkerProcess:
         tasks: Tasks,
         channel: Channel,
         known_for_it: Sequence[Known] = (),
+        tracing: Tracing | None = None,
     ) -> None:
         self._engine = engine
         self._clock = clock
@@ -87,6 +89,7 @@ class WorkerProcess:
             *(engine, clock, settings, worker_id, _offer(tasks, settings)),
             Execution(tasks, executors, Alone(self._processes), settings.stop_grace),
             chance=Random(),
+            tracing=tracing,
         )
         self._known_for_it = known_for_it
         self._told = asyncio.Event()  # take nothing new
@@ -100,7 +103,8 @@ class WorkerProcess:
         """Run until told to stop."""
         await self._register()
         collecting.settle()
-        self._channel.send(Ready(()))  # before the first claim: from here on there is something to finish
+        tasks = tuple(task.name for task in self._tasks)
+        self._channel.send(Ready((), tasks))  # before the first claim: from here on there is something to finish
         loops = [
             *self._crew.loops.values(),
             Loop(Timekeeper(self._engine, self._clock), self._clock),
@@ -119,7 +123,7 @@ class WorkerProcess:
 
     async def run_once(self) -> Duration:
         if self._clock.monotonic() - self._beaten_at > SAFE * self._settings.lease:
-            log.error("no beat has reached the store for too long: everything here ends, to start elsewhere")
+            log.error("No heartbeat reached the database for too long; the worker process ends", kind="heartbeat_lost")
             logs.end(AGAIN)  # threads cannot be stopped otherwise, and all other processes that we started die with us
         classes = self._crew.prefetch.classes[:MOST_TOLD]
         self._channel.send(self._alive() if classes == self._classes else Ready(classes))
@@ -128,11 +132,11 @@ class WorkerProcess:
         return VITALS
 
     def _alive(self) -> Alive:
-        now = self._clock.monotonic()
+        now, active = self._clock.monotonic(), len(self._crew.attempts)
         if now < self._load_at:
-            return Alive()
+            return Alive(active)
         self._load_at = Instant(now + LOAD_INTERVAL)
-        return Alive(self._crew.load.read())
+        return Alive(active, self._crew.load.read())
 
     def _tell_of_wear(self) -> None:
         """Report that this worker is worn, until another has replaced it; meanwhile it continues."""
@@ -171,16 +175,26 @@ class WorkerProcess:
 
     async def _drain(self) -> None:
         """Take nothing new; let runs finish; stop the rest and return it to the queue; write all outcomes."""
-        self._crew.worker.draining = True
+        crew, began = self._crew, self._clock.monotonic()
+        active, returned = len(crew.attempts), crew.settling.returned
+        crew.worker.draining = True
         await self._idle_within(Duration(NEVER), unless=self._hurried)
         await self._idle_within(self._settings.grace, unless=self._at_once)
-        for going in self._crew.attempts:
-            self._crew.attempts.stop(going.run.run_id, Stop.DRAINING)
+        for going in crew.attempts:
+            crew.attempts.stop(going.run.run_id, Stop.DRAINING)
         await self._idle_within(Duration(self._settings.stop_grace + LAST_CHANCE))
-        left = tuple(self._crew.attempts.forget())
+        left = tuple(crew.attempts.forget())
         await self._idle_within(LAST_SETTLES)
         if left:
             self._channel.send(Unstopped(left))
+        returned = crew.settling.returned - returned + len(left)
+        log.info(
+            "Drained: no run is active",
+            kind="drained",
+            finished=max(0, active - returned),
+            returned=returned,
+            seconds=round((self._clock.monotonic() - began) / SECOND, 1),
+        )
 
     async def _idle_within(self, length: Duration, unless: asyncio.Event | None = None) -> None:
         until = self._clock.monotonic() + length

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from traceback import format_exception
 from typing import Any
 
 import msgspec
@@ -120,20 +119,24 @@ def problem_of(error: Exception, request: Request) -> Response:
             return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), errors=[wrong])
         case StoreUnavailable():
             log.warning(
-                "the database is unavailable; the caller was asked to retry", path=request.url.path, why=str(error)
+                "The database is unavailable; the caller was asked to retry",
+                kind="request_unavailable",
+                path=request.url.path,
+                why=str(error),
             )
             message = "The database is unavailable. The request may or may not have been applied; retry in 1 second."
             return problem(HTTPStatus.SERVICE_UNAVAILABLE, message, AGAIN_SOON)
         case StoreRefused():
-            log.warning("the database refused a value of a request", path=request.url.path, why=str(error))
+            path = request.url.path
+            log.warning("The database refused a value of a request", kind="request_refused", path=path, exc_info=error)
             message = "The database refused a text or a number in this request. Nothing was stored; change the value."
             return problem(HTTPStatus.UNPROCESSABLE_ENTITY, message, errors=[Problem("", "not_storable", message)])
         case ClientDisconnect():
             return problem(HTTPStatus.BAD_REQUEST, "The connection was closed before the request was complete.")
         case _:
-            # formatted here, because some renderers also print local variables: keys and payloads
-            told = "".join(format_exception(error))
-            log.error("a request failed", method=request.method, path=request.url.path, exception=told)
+            log.error(
+                "A request failed", kind="request_failed", method=request.method, path=request.url.path, exc_info=error
+            )
             return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error. The server's log has the details.")
 
 

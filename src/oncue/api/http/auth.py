@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from http import HTTPStatus
 
 import msgspec
 import structlog
 from starlette.requests import Request
 
+from oncue import logs
 from oncue.api.http.answers import Refused
 from oncue.clock import Clock
 from oncue.domain.ids import KeyId, UserNumber
@@ -23,7 +23,6 @@ TRUSTED_FOR = Duration(SECOND // 2)  # how long a key lookup is cached, and a re
 MOST_KEYS = 10_000  # in the cache
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="oncue"'}
 
-FAILED_KEY_LOG_INTERVAL = 1.0  # seconds between two log lines
 SHOWN = 7  # characters of a failed key in the log: enough to guess its owner, and at most a quarter of the key
 
 
@@ -102,30 +101,15 @@ def _unknown(message: str) -> Refused:
 
 
 class FailedKeys:
-    """Counts every failed key and logs about once a second: the first one, and how many others there were."""
+    """Counts every failed key and logs the first ones."""
 
     def __init__(self) -> None:
         self.count = 0
-        self._untold = 0
-        self._quiet = False
 
     def note(self, request: Request, why: str) -> None:
         self.count += 1
-        if self._quiet:
-            self._untold += 1
-            return
-        log.warning("a request had no valid API key", why=why, **_about(request))
-        self._be_quiet()
-
-    def _be_quiet(self) -> None:
-        self._quiet = True
-        asyncio.get_running_loop().call_later(FAILED_KEY_LOG_INTERVAL, self._tell_rest)
-
-    def _tell_rest(self) -> None:
-        self._quiet, more, self._untold = False, self._untold, 0
-        if more:
-            log.warning("more requests had no valid API key", more=more, in_all=self.count)
-            self._be_quiet()
+        if not logs.bursts.full("key_refused"):
+            log.warning("A request had no valid API key", kind="key_refused", why=why, **_about(request))
 
 
 def _about(request: Request) -> dict[str, str]:

@@ -107,7 +107,9 @@ def _validator(schema: bytes) -> jsonschema_rs.Validator | None:
     try:
         return jsonschema_rs.validator_for(msgspec.json.decode(schema), retriever=_nothing_from_outside)
     except (ValueError, jsonschema_rs.ReferencingError) as wrong:
-        log.warning("a registered schema cannot be used; only workers check its payloads", why=str(wrong)[:500])
+        log.warning(
+            "A registered schema is invalid; only workers check its payloads", kind="schema_invalid", exc_info=wrong
+        )
         return None
 
 

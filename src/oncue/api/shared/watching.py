@@ -199,7 +199,7 @@ class Watching:
             except StoreUnavailable:
                 pass  # the next scan finds what changed meanwhile
             except Exception:
-                log.exception("a look at what changed failed; the next one follows")
+                log.exception("A scan for changes failed; the next one follows", kind="watching_failed")
             self._forget()
 
     async def _look_once(self) -> None:

@@ -50,6 +50,7 @@ from oncue.engines.port.members import Members
 from oncue.engines.port.signals import Signals
 from oncue.engines.port.state import Fleet, Jobs, Planning, Running
 from oncue.engines.values import (
+    EVERYBODY,
     AuditEntry,
     Beat,
     Cancelled,
@@ -59,6 +60,7 @@ from oncue.engines.values import (
     Counter,
     Created,
     Creation,
+    Expired,
     FairRuns,
     Hint,
     IdempotencyKey,
@@ -67,11 +69,13 @@ from oncue.engines.values import (
     Key,
     KeyHolder,
     LastAndNext,
+    Measure,
     Member,
     NewJob,
     Page,
     Permitted,
     Planned,
+    Point,
     Reserved,
     Revoked,
     Role,
@@ -82,6 +86,7 @@ from oncue.engines.values import (
 )
 
 __all__ = [
+    "EVERYBODY",
     "MEMBERS_STAY",
     "ROLLED_UP_AT_ONCE",
     "Accounts",
@@ -99,6 +104,7 @@ __all__ = [
     "Created",
     "Creation",
     "Engine",
+    "Expired",
     "FairRuns",
     "Finding",
     "Fleet",
@@ -116,6 +122,7 @@ __all__ = [
     "Lists",
     "LongHeld",
     "Maintenance",
+    "Measure",
     "Member",
     "Members",
     "NewJob",
@@ -124,6 +131,7 @@ __all__ = [
     "Permitted",
     "Planned",
     "Planning",
+    "Point",
     "QueueGauge",
     "Quota",
     "Reserved",

@@ -6,18 +6,21 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from oncue.domain.explain import RunDiagnosis
-from oncue.domain.ids import JobId, RunId, UserNumber
-from oncue.domain.instants import Instant
+from oncue.domain.ids import ClassId, JobId, RunId, UserNumber
+from oncue.domain.instants import Duration, Instant
 from oncue.domain.ledger import Entry
 from oncue.domain.quota import Quota
 from oncue.domain.run import NewRun, RunView
 from oncue.engines.gauges import DUE_COUNTED, MOST_CLASSES, Gauges
 from oncue.engines.values import (
+    Count,
     Counter,
     JobQuery,
     JobRow,
     LastAndNext,
+    Measure,
     Page,
+    Point,
     RunQuery,
 )
 
@@ -51,7 +54,29 @@ class History(Protocol):
     async def read_log(self, run_id: RunId) -> bytes: ...
 
     async def counters(self, uid: UserNumber | None = None) -> list[Counter]:
-        """Return the sums that are kept as things happen; this never counts tables."""
+        """Return the sums that are kept as things happen, of one user or of EVERYBODY; this never counts tables.
+
+        The cost of the latter does not grow with the number of users.
+        """
+        ...
+
+    async def series(
+        self,
+        what: Count | Measure,
+        since: Instant,
+        until: Instant,
+        step: Duration,
+        *,
+        classes: Sequence[ClassId] | None = None,
+        uid: UserNumber | None = None,
+    ) -> list[Point]:
+        """Return what was counted or measured in [since, until), in steps; points without anything are left out.
+
+        Of all runs, or of these classes together, in steps of minutes; or counts of one user, in steps of hours. A
+        point is at a multiple of `step`. What is older than `engines.series` says is told by the hour, then not at all.
+        Complete once `Maintenance.roll_up` has come by. ValueError: another step, more than 1,500 points, or a measure
+        of one user.
+        """
         ...
 
     async def gauges(self, now: Instant, most: int = MOST_CLASSES, most_due: int = DUE_COUNTED) -> Gauges:

@@ -14,7 +14,7 @@ class Maintenance(Protocol):
     """Keep the database small and its sums exact. Any scheduler calls these verbs now and then."""
 
     async def roll_up(self, limit: int = ROLLED_UP_AT_ONCE) -> int:
-        """Add up to `limit` appended counts to their sums; return how many. At the limit there may be more.
+        """Add up to `limit` appended counts to their sums and series; return how many. At the limit there may be more.
 
         Any scheduler calls this about once a second.
         """
@@ -56,6 +56,8 @@ class Maintenance(Protocol):
         after all parts were tried. Idempotency keys are in two generations: once the current one is older than
         `Settings.repeat_for`, the other one is emptied as a whole and becomes the current one. So a key lasts at least
         that long, and at most twice as long. Of concurrent callers exactly one switches.
+
+        Series are kept by the minute for two days, then by the hour for a year (`engines.series`).
 
         A class is dropped once no job, open run, dead letter or run in history has it, and no caller has asked for it
         for a day. Its counts then move to its task's class in the queue `placement.GONE`, so that sums stay.

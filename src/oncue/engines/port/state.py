@@ -20,6 +20,7 @@ from oncue.engines.values import (
     Cancelled,
     CancelRequest,
     Creation,
+    Expired,
     FairRuns,
     KeyHolder,
     NewJob,
@@ -181,8 +182,8 @@ class Planning(Protocol):
         """
         ...
 
-    async def expire(self, limit: int, now: Instant) -> int:
-        """End waiting runs that could not start in time (`expires_at < now`, no attempt), as EXPIRED; how many."""
+    async def expire(self, limit: int, now: Instant) -> list[Expired]:
+        """End waiting runs that could not start in time (`expires_at < now`, no attempt), as EXPIRED; return them."""
         ...
 
     async def permit(self, until: Instant, limit: int, now: Instant) -> Permitted:
@@ -231,7 +232,9 @@ class Running(Protocol):
         """Make these runs this worker's own: the worker may start only the returned ones.
 
         Left out: a run that is not waiting, not due, held, expired, in a paused queue, or being claimed or cancelled by
-        another caller at this moment; and all of them if the worker was declared dead. Raises the token of each. A
+        another caller at this moment; and all of them if the worker was declared dead. Raises the token of each.
+        `free_at` says when a lane, a rate, a pause or another worker let go of the run last, if that kept it waiting
+        after the verb that stored it. A
         repeat returns nothing for runs that the first call claimed: `held_by` finds them.
         """
         ...
@@ -337,6 +340,8 @@ class Fleet(Protocol):
         """Stop claims of this queue's runs until it is resumed."""
         ...
 
-    async def resume_queue(self, queue: str) -> None: ...
+    async def resume_queue(self, queue: str, now: Instant) -> None:
+        """Allow claims again; what was due meanwhile could not start before `now`."""
+        ...
 
     async def paused_queues(self) -> dict[str, Instant]: ...

@@ -40,7 +40,7 @@ from oncue.engines.postgres.planning import PostgresPlanning
 from oncue.engines.postgres.running import PostgresRunning
 from oncue.engines.postgres.signals import PostgresSignals
 from oncue.engines.postgres.store import Store, as_unavailable
-from oncue.engines.schema import Pending
+from oncue.engines.schema import Pending, log_migration
 from oncue.engines.sql import migrations, statements
 from oncue.settings import Settings
 
@@ -74,7 +74,7 @@ class PostgresEngine:
     async def open(cls, settings: Settings, clock: Clock | None = None) -> PostgresEngine:
         store = await Store.connect(settings, clock)
         try:
-            await migrate(store, settings.history_timeout)
+            log_migration(*await migrate(store, settings.history_timeout))
             engine = cls(store, settings)
             await engine._pieces.refresh()
         except BaseException:

@@ -75,8 +75,8 @@ class PostgresFleet:
     async def pause_queue(self, queue: str, now: Instant) -> None:
         await self._store.fetch("insert into queues values ($1, $2) on conflict do nothing", queue, now)
 
-    async def resume_queue(self, queue: str) -> None:
-        await self._store.fetch("delete from queues where queue = $1", queue)
+    async def resume_queue(self, queue: str, now: Instant) -> None:
+        await self._store.fetch(_SQL["resume_queue"], queue, now)
 
     async def paused_queues(self) -> dict[str, Instant]:
         return {row["queue"]: row["paused_at"] for row in await self._store.fetch("select * from queues")}

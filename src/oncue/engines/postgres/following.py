@@ -101,7 +101,7 @@ async def cancel_some(connection: Connection, job_id: JobId, now: Instant) -> Bi
     """Tell or end the runs that one read finds; done, if a second read finds none that is not."""
     found = await connection.fetch(_SQL["live_of_job"], job_id, BITE)
     told = await connection.fetch(_SQL["cancel_running"], [row["run_id"] for row in found if row["running"]], now)
-    touched = lanes.TouchedLanes()
+    touched = lanes.TouchedLanes(now)
     waiting = [row for row in found if not row["running"]]
     for row in waiting:
         touched.free(row["lane"], row["gate"])
@@ -154,15 +154,15 @@ async def _follow(connection: Connection, job_id: JobId, note: Note, now: Instan
     """Let one bite of runs follow; return whether it was the last."""
     found = await connection.fetchrow(_SQL["read_recurring"], job_id)
     assert found is not None, "its row is locked"
-    job, runs, touched = rows.recurring(found), await walk(connection, job_id, note.reached), lanes.TouchedLanes()
+    job, runs, touched = rows.recurring(found), await walk(connection, job_id, note.reached), lanes.TouchedLanes(now)
     outdated = {run.run_id: run for run in runs if is_outdated(job, run, note.drop_before)}
     meant = [run.run_id for run in runs if run.run_id not in outdated and is_meant(job, run, note.since)]
     await lock_lanes(connection, [*outdated, *meant], touched)
-    tokens = await withdraw(connection, list(outdated), job.uid, job.version)
+    tokens = await withdraw(connection, list(outdated), job.uid, job.version, now)
     taken = [run for run_id, run in outdated.items() if run_id in tokens]
     after_all = followed(job, found["class_id"], taken, note.drop_before, now)
     await insert_runs(connection, [(run, None) for run in after_all.add], touched, tokens)
-    await write_ledger(connection, after_all.ledger, now)
+    await write_ledger(connection, [(job.uid, found["class_id"], entry) for entry in after_all.ledger], now)
     if after_all.uncounted:
         await connection.execute(_SQL["uncount"], job_id, after_all.uncounted)
     await hold_or_release(connection, meant, touched, pause=job.status is JobStatus.PAUSED)
@@ -179,12 +179,14 @@ async def reach(connection: Connection, job_id: JobId, last: WaitingRun) -> None
     await connection.execute(reached, job_id, last.wanted, last.run_id)
 
 
-async def withdraw(connection: Connection, run_ids: Sequence[RunId], uid: UserNumber, version: int) -> dict[RunId, int]:
+async def withdraw(
+    connection: Connection, run_ids: Sequence[RunId], uid: UserNumber, version: int, now: Instant
+) -> dict[RunId, int]:
     """Withdraw runs; return their tokens. A run that is added again continues its token, to fence older attempts."""
     if not run_ids:
         return {}
     gone = await connection.fetch(_SQL["withdraw"], sorted(run_ids), uid, version)
-    await count(connection, Tally((row["uid"], row["class_id"], Count.WITHDRAWN) for row in gone))
+    await count(connection, Tally((row["uid"], row["class_id"], Count.WITHDRAWN) for row in gone), now)
     return {row["run_id"]: row["token"] for row in gone}
 
 
@@ -201,7 +203,10 @@ async def hold_or_release(
     """Hold or release runs; return those that still waited. Locks their lanes; the caller tends them."""
     if not run_ids:
         return set()
-    found = await connection.fetch(_SQL["hold" if pause else "release"], sorted(run_ids), Held.PAUSED)
+    which = (sorted(run_ids), Held.PAUSED)
+    found = await (
+        connection.fetch(_SQL["hold"], *which) if pause else connection.fetch(_SQL["release"], *which, touched.now)
+    )
     for row in found:
         touched.wait_for_rate(row["meter"], row["held"], row["due"])
     return {row["run_id"] for row in found}

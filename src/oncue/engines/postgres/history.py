@@ -8,25 +8,30 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 from asyncpg import Record
 
-from oncue.domain.ids import RunId, UserNumber
-from oncue.domain.instants import Instant
+from oncue.domain.ids import NO_CLASS, ClassId, RunId, UserNumber
+from oncue.domain.instants import Duration, Instant
 from oncue.domain.lane import Held
 from oncue.domain.run import NewRun, RunView, State
 from oncue.engines.gauges import DUE_COUNTED, MOST_CLASSES
 from oncue.engines.port import (
+    EVERYBODY,
     Count,
     Counter,
     Gauges,
+    Measure,
+    Point,
     Quota,
     RunDiagnosis,
     Usage,
 )
 from oncue.engines.postgres import lanes, rows
+from oncue.engines.postgres.counting import count
 from oncue.engines.postgres.gauges import TABLES, read_gauges
 from oncue.engines.postgres.inserting import insert_runs
 from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.quotas import grow
 from oncue.engines.postgres.store import Connection, Store
+from oncue.engines.series import check_range, points
 from oncue.engines.sql import statements
 from oncue.engines.unreadable import name_of
 from oncue.settings import Settings
@@ -59,7 +64,9 @@ class PostgresHistory:
             fresh = list({run.parent: run for run in reversed(runs) if run.parent in parents}.values())[::-1]
             for uid, n in sorted(Tally(run.uid for run in fresh).items()):
                 await grow(connection, uid, Usage(runs=n), quota)
-            touched = lanes.TouchedLanes()
+            letters = {row["run_id"]: (row["uid"], row["class_id"], Count.REQUEUED) for row in taken}
+            await count(connection, Tally(letters[run.parent] for run in fresh if run.parent), now)
+            touched = lanes.TouchedLanes(now)
             await insert_runs(connection, [(run, name_of(run.spec)) for run in fresh], touched)
             await lanes.tend(connection, touched)
             return frozenset(run.run_id for run in fresh)
@@ -78,7 +85,7 @@ class PostgresHistory:
         return b"".join(row["text"] for row in found)
 
     async def counters(self, uid: UserNumber | None = None) -> list[Counter]:
-        found = await self._store.fetch(_SQL["counters"], uid)
+        found = await (self._store.fetch(_SQL["totals"]) if uid is None else self._store.fetch(_SQL["counters"], uid))
         return [
             Counter(row["uid"], row["class_id"], Count(row["what"]), row["n"])
             for row in found
@@ -90,6 +97,21 @@ class PostgresHistory:
 
     async def sizes(self) -> dict[str, int]:
         return {row["name"]: row["bytes"] for row in await self._store.fetch(_SQL["sizes"], TABLES)}
+
+    async def series(
+        self,
+        what: Count | Measure,
+        since: Instant,
+        until: Instant,
+        step: Duration,
+        *,
+        classes: Sequence[ClassId] | None = None,
+        uid: UserNumber | None = None,
+    ) -> list[Point]:
+        check_range(what, since, until, step, uid)
+        whose = EVERYBODY if uid is None else uid
+        given = (whose, [NO_CLASS] if classes is None else classes, what, since - since % step, until, step)
+        return points(what, map(tuple, await self._store.fetch(_SQL["series"], *given)))
 
 
 async def _find(fetch: Fetch, uid: UserNumber | None, run_id: RunId) -> RunView | None:

@@ -6,16 +6,17 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from oncue.domain.ids import RunId, created_at
+from oncue.domain.ids import ClassId, RunId, UserNumber, created_at
 from oncue.domain.instants import Instant
 from oncue.domain.lane import FREE
 from oncue.domain.ledger import Entry
 from oncue.domain.run import NewRun
 from oncue.engines.port import AuditEntry, Count, NewJob
 from oncue.engines.postgres import rows
-from oncue.engines.postgres.counting import count
+from oncue.engines.postgres.counting import Counted, count
 from oncue.engines.postgres.lanes import TouchedLanes
 from oncue.engines.postgres.store import Connection, Fetch
+from oncue.engines.series import minute_of
 from oncue.engines.sql import statements
 
 _SQL = statements("oncue.engines.postgres")
@@ -41,20 +42,27 @@ async def insert_runs(
     """
     records = []
     for run, name in runs:
-        records.append(rows.new_waiting(run, name, tokens.get(run.run_id, 0)))
+        records.append(rows.new_waiting(run, name, tokens.get(run.run_id, 0), touched.now))
         touched.add(run)
     await copy(connection, "waiting", rows.WAITING, records)
     created = Tally((run.uid, run.class_id) for run, _ in runs)
-    await count(connection, Tally({(*whose, Count.CREATED): n for whose, n in created.items()}))
+    await count(connection, Tally({(*whose, Count.CREATED): n for whose, n in created.items()}), touched.now)
 
 
-async def write_ledger(connection: Connection, entries: Iterable[Entry], now: Instant) -> None:
+async def write_ledger(
+    connection: Connection, entries: Sequence[tuple[UserNumber, ClassId, Entry]], now: Instant
+) -> None:
+    """Write entries, and count their occurrences for the user and the class of their jobs."""
     await copy(
         connection,
         "ledger",
         LEDGER,
-        [(e.job_id, e.first, e.last, e.count, e.outcome, e.reason, e.run_id, now) for e in entries],
+        [(e.job_id, e.first, e.last, e.count, e.outcome, e.reason, e.run_id, now) for _, _, e in entries],
     )
+    tally: Counted = Tally()
+    for uid, class_id, entry in entries:
+        tally[uid, class_id, Count(entry.outcome)] += entry.count
+    await count(connection, tally, now)
 
 
 async def write_audit(connection: Connection, audit_entries: Iterable[AuditEntry]) -> None:
@@ -83,7 +91,7 @@ def is_free_of_claims(new: NewJob) -> bool:
     return new.idempotency_key is None and new.quota is None and new.job.spec.key is None
 
 
-async def create_plain(fetch: Fetch, new: Sequence[NewJob], *, look: bool) -> bool:
+async def create_plain(fetch: Fetch, new: Sequence[NewJob], now: Instant, *, look: bool) -> bool:
     """Store all of these, with their audit entries, by one statement.
 
     False: with `look`, one of them exists already, and nothing was stored.
@@ -93,7 +101,8 @@ async def create_plain(fetch: Fetch, new: Sequence[NewJob], *, look: bool) -> bo
     since = min(created_at(job.job.job_id) for job in new)
     told = zip(*audit_entries, strict=True) if audit_entries else [()] * len(AUDIT)
     looked_for = [job.job.job_id for job in new] if look else []
-    [(stored,)] = await fetch(_SQL["create_plain"], *zip(*runs, strict=True), since, *told, looked_for)
+    given = (*zip(*runs, strict=True), since, *told, looked_for, minute_of(now))
+    [(stored,)] = await fetch(_SQL["create_plain"], *given)
     return bool(stored)
 
 

@@ -60,12 +60,14 @@ class PostgresJobs:
         return await read_classes(self._store, after, limit)
 
     async def create(self, new: Sequence[NewJob], now: Instant, *, whole: bool = False) -> list[Creation]:
-        create = partial(_create, new=new, whole=whole, most_classes=self._most_classes)
+        create = partial(_create, new=new, now=now, whole=whole, most_classes=self._most_classes)
         told_at = {job.audit_entry.at for job in new if job.audit_entry is not None}
         try:
             at_once = new and all(is_plain(job) and is_free_of_claims(job) and job.class_id for job in new)
             fetch = partial(self._store.fetch, hot=True)
-            if at_once and await self._pieces.fitting("audit", told_at, lambda: create_plain(fetch, new, look=True)):
+            if at_once and await self._pieces.fitting(
+                "audit", told_at, lambda: create_plain(fetch, new, now, look=True)
+            ):
                 return [Creation(Created.NEW, job.job.job_id) for job in new]
             return await self._pieces.write("audit", told_at, create)
         except _Undo as refused:
@@ -145,7 +147,9 @@ class _Undo(Exception):
         self.answers = answers
 
 
-async def _create(connection: Connection, new: Sequence[NewJob], whole: bool, most_classes: int) -> list[Creation]:
+async def _create(
+    connection: Connection, new: Sequence[NewJob], now: Instant, whole: bool, most_classes: int
+) -> list[Creation]:
     quotas = quotas_of(new)
     bounds = await lock_bounds(connection, quotas)  # first: other jobs of these users are visible, or come later
     there = await _existing(connection, [job.job.job_id for job in new])
@@ -170,14 +174,14 @@ async def _create(connection: Connection, new: Sequence[NewJob], whole: bool, mo
         numbers = await classes_for(connection, unnumbered, most_classes)
         fresh, answers = numbered(fresh, numbers), with_class_numbers(new, answers, numbers)
     if fresh and all(map(is_plain, fresh)):
-        await create_plain(connection.fetch, fresh, look=False)
+        await create_plain(connection.fetch, fresh, now, look=False)
         return answers
     recurring = [job for job in fresh if job.cursor is not None]
     await copy(connection, "jobs", rows.JOBS, [rows.job_row(job.job, job.class_id) for job in recurring])
     await copy(connection, "agenda", rows.AGENDA, [_agenda_row(job) for job in recurring])
     tags = [tag for new in fresh for tag in _tags(new.job.uid, new.job.job_id, new.job.spec)]
     await copy(connection, "job_tags", TAGS, tags)
-    touched = lanes.TouchedLanes()
+    touched = lanes.TouchedLanes(now)
     await insert_runs(connection, [(job.run, job.job.spec.name) for job in fresh if job.run is not None], touched)
     await write_audit(connection, [job.audit_entry for job in fresh if job.audit_entry is not None])
     await lanes.tend(connection, touched)
@@ -259,9 +263,9 @@ async def _apply(
     if change.new_class is not None:
         numbers = await classes_for(connection, {change.new_class: change.uid}, most_classes)
         change = classed(change, numbers[change.new_class])
-    touched, follow = lanes.TouchedLanes(), await following.first_bite(connection, change)
+    touched, follow = lanes.TouchedLanes(now), await following.first_bite(connection, change)
     await following.lock_lanes(connection, [*change.withdraw, *change.hold, *change.release, *follow.meant], touched)
-    tokens = await _withdraw(connection, change)
+    tokens = await _withdraw(connection, change, now)
     pause = change.job is not None and change.job.status is JobStatus.PAUSED
     await following.hold_or_release(connection, follow.meant, touched, pause=pause)
     await _hold(connection, change, touched)
@@ -274,7 +278,7 @@ async def _apply(
     if change.cursor is not None:
         await connection.execute(_SQL["put_cursor"], *rows.agenda_row(change.job_id, change.uid, change.cursor))
     await _add(connection, change.add, fresh, tokens, touched)
-    await write_ledger(connection, change.ledger, now)
+    await write_ledger(connection, [(change.uid, change.class_id, entry) for entry in change.ledger], now)
     await lanes.tend(connection, touched)
     if not follow.done:
         note, stops = Note(now, change.drop_before), pause or change.crowded
@@ -302,8 +306,8 @@ async def _guard_definition(connection: Connection, change: JobChange) -> None:
         raise _MovedOn
 
 
-async def _withdraw(connection: Connection, change: JobChange) -> dict[RunId, int]:
-    tokens = await following.withdraw(connection, change.withdraw, change.uid, change.expect_version)
+async def _withdraw(connection: Connection, change: JobChange, now: Instant) -> dict[RunId, int]:
+    tokens = await following.withdraw(connection, change.withdraw, change.uid, change.expect_version, now)
     if len(tokens) < len(change.withdraw):
         raise _MovedOn
     return tokens

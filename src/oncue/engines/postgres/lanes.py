@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from asyncpg import Record
 
+from oncue.domain.instants import Instant
 from oncue.domain.lane import Held
 from oncue.engines import touched
 from oncue.engines.postgres import meters
@@ -28,8 +29,8 @@ GATE: dict[str, str | int] = {"lane": "gate", "bit": Held.GATE.value, "blocked":
 class TouchedLanes(touched.TouchedLanes):
     """With the lanes that this transaction has locked already."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, now: Instant) -> None:
+        super().__init__(now)
         self.locked: dict[int, int] = {}
 
 
@@ -45,11 +46,11 @@ async def tend(connection: Connection, touched: TouchedLanes) -> None:
     if not touched:
         return
     await lock(connection, touched)
-    moved = await _tend(connection, touched.lanes, LANE)
+    moved = await _tend(connection, touched.lanes, LANE, touched.now)
     for row in moved:
         touched.free(None, row["gate"])
     await _lock(connection, touched, touched.gates)
-    for row in moved + await _tend(connection, touched.gates, GATE):
+    for row in moved + await _tend(connection, touched.gates, GATE, touched.now):
         touched.wait_for_rate(row["meter"], row["held"], row["due"])
     await meters.expect(connection, touched)
 
@@ -63,9 +64,11 @@ async def _lock(connection: Connection, touched: TouchedLanes, widths: dict[int,
         locked.update(new)
 
 
-async def _tend(connection: Connection, lanes: Iterable[int], names: dict[str, str | int]) -> list[Record]:
+async def _tend(
+    connection: Connection, lanes: Iterable[int], names: dict[str, str | int], now: Instant
+) -> list[Record]:
     which = sorted(lanes)
     if not which:
         return []
     await connection.execute(_SQL["tend_members"].format(**names), which)
-    return await connection.fetch(_SQL["tend"].format(**names), which)
+    return await connection.fetch(_SQL["tend"].format(**names), which, now)

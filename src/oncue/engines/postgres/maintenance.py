@@ -12,7 +12,7 @@ from uuid import UUID
 from asyncpg import Record
 
 from oncue.domain.ids import NO_CLASS, UserNumber, uuid7
-from oncue.domain.instants import Duration, Instant
+from oncue.domain.instants import HOUR, Duration, Instant
 from oncue.domain.job import JobStatus, decode_spec, definition_of
 from oncue.engines.bites import BITE, USERS_AT_ONCE, Walk, all_of, in_bites
 from oncue.engines.letters import letters_dropped
@@ -22,6 +22,7 @@ from oncue.engines.postgres.classes import let_go
 from oncue.engines.postgres.inserting import write_audit
 from oncue.engines.postgres.partitions import TABLES, Partitions
 from oncue.engines.postgres.store import Connection, Store
+from oncue.engines.series import HOURS_KEPT, MINUTES_KEPT
 from oncue.engines.sql import statements
 from oncue.engines.stored import ENDED, STATUSES
 from oncue.settings import Settings
@@ -76,6 +77,7 @@ class PostgresMaintenance:
             partial(self._forget_meters, now),
             partial(self._forget_classes, now),
             partial(self._forget_members, now),
+            partial(self._thin_series, now),
         )
         await all_of(parts)
         return self._dropped
@@ -167,6 +169,14 @@ class PostgresMaintenance:
 
     async def _forget_members(self, now: Instant) -> None:
         await self._store.fetch("delete from members where beat_at < $1", now - MEMBERS_STAY)
+
+    async def _thin_series(self, now: Instant) -> None:
+        by_hour, gone = Instant(now - MINUTES_KEPT), Instant(now - HOURS_KEPT)
+        for statement, before in (("thin_series", by_hour - by_hour % HOUR), ("drop_series", gone)):
+            await in_bites(partial(self._count_of, statement, before, BITE))
+
+    async def _count_of(self, statement: str, *given: object) -> int:
+        return int((await self._fetch(statement, *given))[0][0])
 
     async def _fetch(self, statement: str, *given: object) -> Sequence[Record]:
         return await self._store.write(lambda c: c.fetch(_SQL[statement], *given), timeout=self._limit)

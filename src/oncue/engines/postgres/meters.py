@@ -72,7 +72,7 @@ async def permit(connection: Connection, until: Instant, limit: int, now: Instan
         advanced.append((key, free_at, next_check(one.check_at, last, now), before[key].count + len(given)))
     if due:
         run_ids = sorted(due)
-        await connection.execute(_SQL["permit"], run_ids, [due[run_id] for run_id in run_ids])
+        await connection.execute(_SQL["permit"], run_ids, [due[run_id] for run_id in run_ids], now)
         columns = ["meter", "at", "run_id", "token", "due"]
         await connection.copy_records_to_table("grants", records=records, columns=columns)
     await connection.execute(_SQL["advance_meters"], *map(list, zip(*advanced, strict=True)), NEVER)

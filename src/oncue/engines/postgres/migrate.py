@@ -80,7 +80,7 @@ async def _with_retries(store: Store, work: Callable[[Connection], Awaitable[T]]
         try:
             return await store.write(work, timeout=timeout)
         except asyncpg.LockNotAvailableError:
-            log.warning("a migration waits for others who use the tables; they go first, then it is tried again")
+            log.warning("A migration waits for other transactions on its tables; retrying", kind="migration_waits")
             await store.fetch("select pg_sleep($1)", RETRY_DELAY)
     raise OncueError(
         f"the schema could not be updated: other sessions held locks on its tables for longer than {LOCK_TIMEOUT}, "

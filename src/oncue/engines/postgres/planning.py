@@ -15,7 +15,7 @@ from oncue.domain.planning import PLANNED_AT_ONCE, DueJob, Plan
 from oncue.domain.run import State
 from oncue.domain.zones import PACKAGED
 from oncue.engines.deciding import permitted, planned, plans_of
-from oncue.engines.port import Count, Permitted, Planned
+from oncue.engines.port import Count, Expired, Permitted, Planned
 from oncue.engines.postgres import lanes, meters, rows
 from oncue.engines.postgres.counting import count
 from oncue.engines.postgres.inserting import insert_runs, write_ledger
@@ -46,19 +46,18 @@ class PostgresPlanning:
         runs: int = PLANNED_AT_ONCE,
         rules: str = PACKAGED.version,
     ) -> Planned:
-        async def plan(connection: Connection) -> tuple[list[Plan], str | None]:
+        async def plan(connection: Connection) -> tuple[list[Plan], int, str | None]:
             newer = await connection.fetchval(_SQL["rules_at_work"], rules, now, SAID_EVERY, FORGOTTEN_AFTER)
             taken = await connection.fetch(_SQL["plan_take"], until, limit, rules, newer is None, since)
             due = await connection.fetch(_SQL["plan_read"], [row["job_id"] for row in taken])
             jobs, unreadable = readable(due, _due_job)
             plans = plans_of(jobs, decide, runs)
             await _write(connection, plans, now)
-            await _put_off(connection, unreadable, now, rules)
-            return plans, newer
+            return plans, await _put_off(connection, unreadable, now, rules), newer
 
-        plans, newer = await self._pieces.write("ledger", [now], plan)
+        plans, later, newer = await self._pieces.write("ledger", [now], plan)
         soonest = await self._store.fetch("select min(next_at) from agenda where rules is null or $1", newer is None)
-        return planned(plans, soonest[0][0], newer)
+        return planned(plans, now, soonest[0][0], newer, later)
 
     async def overdue(self, limit: int, now: Instant) -> list[HeldRun]:
         found = await self._store.fetch(_SQL["overdue"], limit, now)
@@ -67,14 +66,19 @@ class PostgresPlanning:
     async def withdraw(self, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
         return await self._pieces.write("ledger", [now], lambda c: _withdraw(c, withdrawals, now))
 
-    async def expire(self, limit: int, now: Instant) -> int:
-        async def expire(connection: Connection) -> int:
+    async def expire(self, limit: int, now: Instant) -> list[Expired]:
+        async def expire(connection: Connection) -> list[Expired]:
             found = await connection.fetch(_SQL["expired"], now, limit)
-            touched = lanes.TouchedLanes()
+            touched = lanes.TouchedLanes(now)
             for row in found:
                 touched.free(row["lane"], row["gate"])
             run_ids = [row["run_id"] for row in found]
-            return len(await end_waiting(connection, run_ids, touched, State.EXPIRED, now))
+            ended = frozenset(await end_waiting(connection, run_ids, touched, State.EXPIRED, now))
+            return [
+                Expired(row["run_id"], row["job_id"], row["task"], row["wanted"])
+                for row in found
+                if row["run_id"] in ended
+            ]
 
         return await self._pieces.write("history", [now], expire)
 
@@ -99,7 +103,7 @@ async def _write(connection: Connection, plans: Sequence[Plan], now: Instant) ->
     """Write runs, cursors and ledger, in the transaction that holds the cursors' locks."""
     if not plans:
         return
-    touched = lanes.TouchedLanes()
+    touched = lanes.TouchedLanes(now)
     runs = [run for made in plans for run in made.runs]
     found = await connection.fetch(
         "select run_id from waiting where run_id = any($1::uuid[])", [r.run_id for r in runs]
@@ -109,7 +113,8 @@ async def _write(connection: Connection, plans: Sequence[Plan], now: Instant) ->
     await _advance(connection, [(made.job.job_id, made.cursor) for made in plans])
     if finished := [made.job.job_id for made in plans if made.finished]:
         await connection.execute(_SQL["plan_finish"], finished, now)
-    await write_ledger(connection, [entry for made in plans for entry in made.ledger], now)
+    entries = [(made.job.uid, made.job.class_id, entry) for made in plans for entry in made.ledger]
+    await write_ledger(connection, entries, now)
     await lanes.tend(connection, touched)
 
 
@@ -124,7 +129,7 @@ async def _advance(connection: Connection, cursors: Sequence[tuple[JobId, Cursor
     )
 
 
-async def _put_off(connection: Connection, unreadable: Sequence[Record], now: Instant, rules: str) -> None:
+async def _put_off(connection: Connection, unreadable: Sequence[Record], now: Instant, rules: str) -> int:
     later = [
         (row["job_id"], Cursor(at, row["floor"], row["planned"], rules))
         for row in unreadable
@@ -132,21 +137,22 @@ async def _put_off(connection: Connection, unreadable: Sequence[Record], now: In
     ]
     if later:
         await _advance(connection, later)
+    return len(later)
 
 
 async def _withdraw(connection: Connection, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
     run_ids = sorted(withdrawal.run_id for withdrawal in withdrawals)
-    touched = lanes.TouchedLanes()
+    touched = lanes.TouchedLanes(now)
     for row in await connection.fetch("select lane, gate from waiting where run_id = any($1::uuid[])", run_ids):
         touched.free(row["lane"], row["gate"])
     await lanes.lock(connection, touched, leaving=len(run_ids))
     let_in = [withdrawal.run_id for withdrawal in withdrawals if withdrawal.let_in]
     gone = await connection.fetch(_SQL["withdraw_held"], run_ids, let_in)
-    taken = frozenset(row["run_id"] for row in gone)
-    await count(connection, Tally((row["uid"], row["class_id"], Count.WITHDRAWN) for row in gone))
-    await write_ledger(connection, [w.entry for w in withdrawals if w.run_id in taken], now)
+    await count(connection, Tally((row["uid"], row["class_id"], Count.WITHDRAWN) for row in gone), now)
+    owners = {row["run_id"]: (row["uid"], row["class_id"]) for row in gone}
+    await write_ledger(connection, [(*owners[w.run_id], w.entry) for w in withdrawals if w.run_id in owners], now)
     await lanes.tend(connection, touched)
-    return taken
+    return frozenset(owners)
 
 
 def _due_job(row: Record) -> DueJob:

@@ -61,7 +61,7 @@ async def _purge_runs(connection: Connection, uid: UserNumber, job_id: JobId, li
 
 async def _purge_traces(connection: Connection, runs: Sequence[Record]) -> None:
     run_ids = [row["run_id"] for row in runs]
-    await connection.execute("delete from dead where run_id = any($1::uuid[])", run_ids)
+    await connection.execute(_SQL["discard"], run_ids, None)
     await connection.execute("delete from run_logs where run_id = any($1::uuid[])", run_ids)
 
 
@@ -70,6 +70,7 @@ async def _purge_definition(connection: Connection, uid: UserNumber, job_id: Job
         await connection.execute(f"delete from {table} where uid = $1 and job_id = $2", uid, job_id)
     for table in ("job_versions", "agenda", "jobs", "unfinished"):
         await connection.execute(f"delete from {table} where job_id = $1", job_id)
-    for table in ("run_logs", "dead", "history"):
+    await connection.execute(_SQL["discard"], [job_id], None)
+    for table in ("run_logs", "history"):
         await connection.execute(f"delete from {table} where run_id = $1", job_id)
     return 1

@@ -9,7 +9,7 @@ from uuid import UUID
 from asyncpg import Record
 
 from oncue.domain.ids import SCHEDULE, JobId, UserNumber, WorkerId, created_at
-from oncue.domain.instants import NEVER
+from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import Cursor, Job, JobStatus, decode_spec, encode_spec
 from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry, Outcome
@@ -20,7 +20,7 @@ from oncue.engines.unreadable import name_of
 
 WAITING = (
     "run_id job_id uid class_id due wanted nominal origin trigger job_version token failures losses held lane gate"
-    " meter expires_at updated_at parent name attempts checkpoint spec payload"
+    " meter expires_at updated_at parent name attempts checkpoint spec payload free_at"
 ).split()
 HISTORY = (
     "run_id job_id uid class_id state wanted nominal origin trigger job_version token failures losses parent"
@@ -41,9 +41,10 @@ def claimed(row: Iterable[Any]) -> Claimed:
     )
 
 
-def new_waiting(run: NewRun, name: str | None, token: int = 0) -> tuple[Any, ...]:
+def new_waiting(run: NewRun, name: str | None, token: int, now: Instant) -> tuple[Any, ...]:
     """Return a new run as a row of `waiting`."""
     lanes = run.lanes
+    held = lanes.held | run.held if run.held else lanes.held
     return (
         run.run_id,
         run.job_id,
@@ -58,7 +59,7 @@ def new_waiting(run: NewRun, name: str | None, token: int = 0) -> tuple[Any, ...
         token,
         0,
         0,
-        lanes.held | run.held if run.held else lanes.held,
+        held,
         lanes.lane,
         lanes.gate,
         None if lanes.meter is None else lanes.meter.key,
@@ -70,6 +71,7 @@ def new_waiting(run: NewRun, name: str | None, token: int = 0) -> tuple[Any, ...
         None,
         run.spec,
         run.payload,
+        -now if held else None,
     )
 
 

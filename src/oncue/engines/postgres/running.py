@@ -20,10 +20,11 @@ from oncue.domain.lane import Held
 from oncue.domain.run import Claimed, Peeked, Settled, Settlement, State
 from oncue.engines.port import Cancelled, Count, FairRuns
 from oncue.engines.postgres import lanes, rows
-from oncue.engines.postgres.counting import count
+from oncue.engines.postgres.counting import count, count_attempts
 from oncue.engines.postgres.inserting import copy
 from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.store import Connection, Fetch, Store
+from oncue.engines.series import LAG_UNDER, RUN_UNDER, minute_of
 from oncue.engines.sql import statements
 from oncue.engines.stored import STATUS_NUMBER
 
@@ -84,14 +85,16 @@ class PostgresRunning:
     async def settle(self, worker_id: WorkerId, settlements: Sequence[Settlement], now: Instant) -> Settled:
         ends = [settled.ended_at for settled in settlements]
         if not _ends_by_itself(settlements):
-            return await self._pieces.write("history", ends, lambda c: _settle(c, worker_id, settlements), hot=True)
+            return await self._pieces.write(
+                "history", ends, lambda c: _settle(c, worker_id, settlements, now), hot=True
+            )
         fetch = partial(self._store.fetch, hot=True)
-        ended = await self._pieces.fitting("history", ends, lambda: _end(fetch, worker_id, settlements, ALIVE))
+        ended = await self._pieces.fitting("history", ends, lambda: _end(fetch, worker_id, settlements, ALIVE, now))
         return Settled(_lost(settlements, ended), _cancelled(ended))
 
     async def hand_back(self, worker_id: WorkerId, runs: Sequence[Claimed], now: Instant) -> frozenset[RunId]:
         back = [handed_back(run, now) for run in runs]
-        give_back = partial(_settle, worker_id=worker_id, settlements=back, again_counts_as=None)
+        give_back = partial(_settle, worker_id=worker_id, settlements=back, now=now, again_counts_as=None)
         answer = await self._pieces.write("history", [now], give_back, hot=True)
         return frozenset(run.run_id for run in runs) - answer.lost
 
@@ -124,7 +127,7 @@ class PostgresRunning:
             for run, row in zip(runs, found, strict=True):
                 by_worker[row["worker_id"]].append(decide(run, row["worker_id"], row["claimed_at"]))
             cancelled: set[RunId] = set()
-            touched = lanes.TouchedLanes()
+            touched = lanes.TouchedLanes(now)
             for worker_id, decided in by_worker.items():
                 answer = await _write(connection, worker_id, decided, touched, alive="", again_counts_as=Count.LOST)
                 cancelled |= answer.cancelled
@@ -164,9 +167,10 @@ async def _settle(
     connection: Connection,
     worker_id: WorkerId,
     settlements: Sequence[Settlement],
+    now: Instant,
     again_counts_as: Count | None = Count.RETRIED,
 ) -> Settled:
-    touched = lanes.TouchedLanes()
+    touched = lanes.TouchedLanes(now)
     settled = await _write(connection, worker_id, settlements, touched, alive=ALIVE, again_counts_as=again_counts_as)
     await lanes.tend(connection, touched)
     return settled
@@ -186,11 +190,12 @@ async def _write(
     A run that was returned to the queue counts as nothing, and so keeps the start that its rate granted. The caller
     tends the lanes once, after all that the transaction settles; otherwise it would lock them in no order.
     """
+    now = touched.now
     again = [settled for settled in settlements if settled.state is State.WAITING]
     rate = Held.NO if again_counts_as is None else Held.RATE
     back = await _try_again(connection, worker_id, again, alive, rate, touched) if again else set()
     left = [settled for settled in settlements if settled.run.run_id not in back] if back else settlements
-    ended = await _end(connection.fetch, worker_id, left, alive)
+    ended = await _end(connection.fetch, worker_id, left, alive, now)
     lost, cancelled = _lost(left, ended), _cancelled(ended)
     dead = []
     for settled in settlements:
@@ -203,22 +208,27 @@ async def _write(
             dead.append(rows.dead(settled, worker_id))
     await copy(connection, "dead", rows.HISTORY, dead)
     if again_counts_as is not None:
-        await count(
-            connection, Tally((s.run.uid, s.run.class_id, again_counts_as) for s in again if s.run.run_id in back)
-        )
+        attempts = [settled for settled in again if settled.run.run_id in back]
+        if again_counts_as is Count.LOST:  # when it began is not known
+            await count(connection, Tally((s.run.uid, s.run.class_id, Count.LOST) for s in attempts), now)
+        else:
+            await count_attempts(connection, attempts, again_counts_as, now)
     return Settled(lost, cancelled)
 
 
-async def _end(fetch: Fetch, worker_id: WorkerId, settlements: Sequence[Settlement], alive: str) -> dict[RunId, bool]:
+async def _end(
+    fetch: Fetch, worker_id: WorkerId, settlements: Sequence[Settlement], alive: str, now: Instant
+) -> dict[RunId, bool]:
     """Move runs that were still held to history and count them; return them, True: as cancelled.
 
-    A retry comes here only if it is cancelled.
+    A retry comes here only if it is cancelled. Attempts of workers that were lost are not measured.
     """
+    counting = (minute_of(now), LAG_UNDER, RUN_UNDER) if alive else (minute_of(now), None, None)
     ended: dict[RunId, bool] = {}
     statement = _SQL["settle_final"].format(alive=alive)
     for (token, state), group in _alike(settlements):
         what = _COUNT.get(state, Count.CANCELLED)
-        ended.update(map(tuple, await fetch(statement, worker_id, token, state, *rows.final(group), what)))
+        ended.update(map(tuple, await fetch(statement, worker_id, token, state, *rows.final(group), what, *counting)))
     return ended
 
 
@@ -286,7 +296,7 @@ async def _cancel(connection: Connection, run_id: RunId, where: Record, now: Ins
     if where["state"] == State.RUNNING:
         told = await connection.fetch(_SQL["cancel_running"], [run_id], now)
         return Cancelled(told=tuple((row["run_id"], row["worker_id"]) for row in told))
-    touched = lanes.TouchedLanes()
+    touched = lanes.TouchedLanes(now)
     touched.free(where["lane"], where["gate"])
     return Cancelled(stopped=await end_waiting(connection, [run_id], touched, State.CANCELLED, now))
 
@@ -300,7 +310,7 @@ async def end_waiting(
     """
     await lanes.lock(connection, touched, leaving=len(run_ids))
     gone = await connection.fetch(_SQL["end_waiting"], sorted(run_ids), now, state)
-    await count(connection, Tally((row["uid"], row["class_id"], _COUNT[state]) for row in gone))
+    await count(connection, Tally((row["uid"], row["class_id"], _COUNT[state]) for row in gone), now)
     for row in gone:
         touched.free(row["lane"], row["gate"])
     await lanes.tend(connection, touched)

@@ -246,8 +246,9 @@ class Store:
             except asyncpg.TooManyConnectionsError as full:
                 if not self._scarce:
                     log.warning(
-                        "PostgreSQL has no connection left for us; trying again until it has. Raise max_connections or "
-                        "the limit of this role, or lower `pool_size`",
+                        "PostgreSQL has no free connection; retrying. Raise max_connections or the limit of this role, "
+                        "or lower `pool_size`",
+                        kind="connections_used_up",
                         why=reason(full),
                     )
                 self._scarce = True

@@ -23,7 +23,7 @@ from oncue.engines.port import (
     Running,
     Signals,
 )
-from oncue.engines.schema import Pending
+from oncue.engines.schema import Pending, log_migration
 from oncue.engines.sql import migrations, statements
 from oncue.engines.sqlite.accounts import SqliteAccounts
 from oncue.engines.sqlite.audit import SqliteAudit
@@ -74,7 +74,7 @@ class SqliteEngine:
     async def open(cls, settings: Settings, clock: Clock | None = None) -> SqliteEngine:
         store = await Store.open(settings)
         try:
-            await migrate(store, settings.history_timeout)
+            log_migration(*await migrate(store, settings.history_timeout))
         except BaseException:
             await store.close()
             raise

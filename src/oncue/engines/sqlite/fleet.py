@@ -88,8 +88,12 @@ class SqliteFleet:
         pause = "insert into queues (queue, paused_at) values (?, ?) on conflict do nothing"
         await self._store.write(lambda db: fetch(db, pause, (queue, now)))
 
-    async def resume_queue(self, queue: str) -> None:
-        await self._store.write(lambda db: fetch(db, "delete from queues where queue = ?", (queue,)))
+    async def resume_queue(self, queue: str, now: Instant) -> None:
+        def resume(db: Connection) -> None:
+            if first(db, "delete from queues where queue = ? returning queue", (queue,)) is not None:
+                db.execute("insert or replace into resumed (queue, at) values (?, ?)", (queue, now))
+
+        await self._store.write(resume)
 
     async def paused_queues(self) -> dict[str, Instant]:
         return dict(await self._store.read(lambda db: fetch(db, "select queue, paused_at from queues")))

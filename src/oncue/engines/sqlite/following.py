@@ -102,26 +102,28 @@ def walk(db: Connection, job_id: JobId, after: bytes = b"") -> list[WaitingRun]:
     ]
 
 
-def hold_or_release_some(db: Connection, job: Job, runs: Sequence[WaitingRun], since: Instant = NEVER) -> None:
+def hold_or_release_some(
+    db: Connection, job: Job, runs: Sequence[WaitingRun], now: Instant, since: Instant = NEVER
+) -> None:
     meant = [run.run_id.bytes for run in runs if is_meant(job, run, since)]
-    touched = TouchedLanes()
+    touched = TouchedLanes(now)
     hold_or_release(db, meant, touched, pause=job.status is JobStatus.PAUSED)
     tend(db, touched)
 
 
 def _follow(db: Connection, job: Job, class_id: ClassId, note: Note, now: Instant) -> bool:
     """Let one bite of runs follow; return whether it was the last."""
-    runs, touched = walk(db, job.job_id, note.reached), TouchedLanes()
+    runs, touched = walk(db, job.job_id, note.reached), TouchedLanes(now)
     outdated = [run for run in runs if is_outdated(job, run, note.drop_before)]
     tokens = withdraw(db, [run.run_id.bytes for run in outdated], touched)
     after_all = followed(job, class_id, outdated, note.drop_before, now)
     insert_runs(db, [(run, None) for run in after_all.add], touched, tokens)
-    write_ledger(db, after_all.ledger, now)
+    write_ledger(db, [(job.uid, class_id, entry) for entry in after_all.ledger], now)
     if after_all.uncounted:
         db.execute(_SQL["uncount"], (after_all.uncounted, job.job_id.bytes))
     tend(db, touched)
     taken = {run.run_id for run in outdated}
-    hold_or_release_some(db, job, [run for run in runs if run.run_id not in taken], note.since)
+    hold_or_release_some(db, job, [run for run in runs if run.run_id not in taken], now, note.since)
     if len(runs) < BITE:
         return True
     reach(db, job.job_id, runs[-1])
@@ -141,21 +143,20 @@ def withdraw(db: Connection, run_ids: list[bytes], touched: TouchedLanes) -> dic
         return {}
     tokens: dict[bytes, int] = dict(fetch(db, _SQL["tokens"], (rows.blobs(run_ids),)))
     tally = Counted()
-    for uid, class_id, lane, gate in fetch(db, _SQL["members"], (rows.blobs(run_ids),)):
+    for _, uid, class_id, lane, gate in fetch(db, _SQL["members"], (rows.blobs(run_ids),)):
         tally[uid, class_id, Count.WITHDRAWN] += 1
         touched.free(lane, gate)
     delete_many(db, "runs", run_ids)
-    count(db, tally)
+    count(db, tally, touched.now)
     return tokens
 
 
 def hold_or_release(db: Connection, run_ids: list[bytes], touched: TouchedLanes, *, pause: bool) -> None:
     """Hold or release runs. The caller tends their lanes."""
-    for _, _, lane, gate in fetch(db, _SQL["members"], (rows.blobs(run_ids),)) if run_ids else ():
+    for _, _, _, lane, gate in fetch(db, _SQL["members"], (rows.blobs(run_ids),)) if run_ids else ():
         touched.free(lane, gate)
-    asked = [(run_id,) for run_id in run_ids]
     if pause:
-        db.executemany(_SQL["hold"], asked)
+        db.executemany(_SQL["hold"], [(run_id,) for run_id in run_ids])
         return
-    for meter, held, due in db.executemany(_SQL["release"], asked):
+    for meter, held, due in db.executemany(_SQL["release"], [(run_id, touched.now) for run_id in run_ids]):
         touched.wait_for_rate(meter, held, due)

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter as Tally
 from collections.abc import Sequence
 
+import apsw
 import msgspec
 
-from oncue.domain.ids import RunId, UserNumber
-from oncue.domain.instants import Instant
+from oncue.domain.ids import NO_CLASS, ClassId, RunId, UserNumber
+from oncue.domain.instants import Duration, Instant
 from oncue.domain.lane import Held
 from oncue.domain.run import NewRun, RunView, State
 from oncue.engines.gauges import DUE_COUNTED, MOST_CLASSES
 from oncue.engines.port import (
+    EVERYBODY,
     Count,
     Counter,
     Gauges,
+    Measure,
+    Point,
     Quota,
     RunDiagnosis,
     Usage,
 )
+from oncue.engines.series import check_range, points
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
+from oncue.engines.sqlite.counting import count
 from oncue.engines.sqlite.gauges import read_gauges
 from oncue.engines.sqlite.inserting import insert_runs
 from oncue.engines.sqlite.lanes import tend
@@ -65,10 +72,12 @@ class SqliteHistory:
 
     async def requeue(self, runs: Sequence[NewRun], now: Instant, quota: Quota | None = None) -> frozenset[RunId]:
         def requeue(db: Connection) -> frozenset[RunId]:
-            fresh = [run for run in runs if run.parent is not None and _take_off(db, run.uid, run.parent)]
+            letters = [run.parent and _take_off(db, run.uid, run.parent) for run in runs]
+            fresh = [run for run, letter in zip(runs, letters, strict=True) if letter]
+            count(db, Tally((*letter, Count.REQUEUED) for letter in letters if letter), now)
             for uid, n in sorted(Tally(run.uid for run in fresh).items()):
                 grow(db, uid, Usage(runs=n), quota)
-            touched = TouchedLanes()
+            touched = TouchedLanes(now)
             insert_runs(db, [(run, name_of(run.spec)) for run in fresh], touched)
             tend(db, touched)
             return frozenset(run.run_id for run in fresh)
@@ -76,7 +85,12 @@ class SqliteHistory:
         return await self._store.write(requeue)
 
     async def discard(self, uid: UserNumber | None, run_ids: Sequence[RunId]) -> frozenset[RunId]:
-        return await self._store.write(lambda db: frozenset(one for one in run_ids if _take_off(db, uid, one)))
+        def discard(db: Connection) -> frozenset[RunId]:
+            letters = {run_id: _take_off(db, uid, run_id) for run_id in run_ids}
+            count(db, Tally((*letter, Count.DISCARDED) for letter in letters.values() if letter), None)
+            return frozenset(run_id for run_id, letter in letters.items() if letter)
+
+        return await self._store.write(discard)
 
     async def append_log(self, run_id: RunId, number: int, text: bytes, now: Instant) -> None:
         part = (run_id.bytes, number, text, now, self._settings.log_cap)
@@ -88,7 +102,8 @@ class SqliteHistory:
         return b"".join(text for (text,) in found)
 
     async def counters(self, uid: UserNumber | None = None) -> list[Counter]:
-        found = await self._store.read(lambda db: fetch(db, _SQL["counters"], (uid,)))
+        statement, given = ("totals", ()) if uid is None else ("counters", (uid,))
+        found = await self._store.read(lambda db: fetch(db, _SQL[statement], given))
         # a newer oncue may count more
         return [Counter(uid, class_id, Count(what), n) for uid, class_id, what, n in found if what in COUNTED]
 
@@ -98,6 +113,22 @@ class SqliteHistory:
     async def sizes(self) -> dict[str, int]:
         [(pages, size)] = await self._store.read(lambda db: fetch(db, _SQL["sizes"]))
         return {"database": pages * size}
+
+    async def series(
+        self,
+        what: Count | Measure,
+        since: Instant,
+        until: Instant,
+        step: Duration,
+        *,
+        classes: Sequence[ClassId] | None = None,
+        uid: UserNumber | None = None,
+    ) -> list[Point]:
+        check_range(what, since, until, step, uid)
+        whose = EVERYBODY if uid is None else uid
+        of = apsw.carray(array("q", [NO_CLASS] if classes is None else classes))
+        given = (whose, of, what, since - since % step, until, step)
+        return points(what, await self._store.read(lambda db: fetch(db, _SQL["series"], given)))
 
 
 def _find(db: Connection, uid: UserNumber | None, run_id: RunId) -> RunView | None:
@@ -136,6 +167,6 @@ def _standing_behind(db: Connection, run: RunView, names: dict[str, str]) -> Run
     return RunDiagnosis(run, rows.id_or_none(holder[0]) if holder else None, before)
 
 
-def _take_off(db: Connection, uid: UserNumber | None, run_id: RunId) -> bool:
-    """Remove a run from the dead letters; return False if it was not there."""
-    return first(db, _SQL["take_off"], (run_id.bytes, uid)) is not None
+def _take_off(db: Connection, uid: UserNumber | None, run_id: RunId) -> tuple[int, int] | None:
+    """Remove a run from the dead letters; return its user and class, or None if it was not there."""
+    return first(db, _SQL["take_off"], (run_id.bytes, uid))

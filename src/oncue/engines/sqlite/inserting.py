@@ -8,6 +8,7 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
+from oncue.domain.ids import ClassId, UserNumber
 from oncue.domain.instants import Instant
 from oncue.domain.ledger import Entry
 from oncue.domain.run import NewRun
@@ -67,15 +68,20 @@ def insert_runs(
     tally: Counted = Tally()
     records = []
     for run, name in runs:
-        records.append(rows.new_run(run, name, tokens.get(run.run_id.bytes, 0) if tokens else 0))
+        records.append(rows.new_run(run, name, tokens.get(run.run_id.bytes, 0) if tokens else 0, touched.now))
         tally[run.uid, run.class_id, Count.CREATED] += 1
         touched.add(run)
     insert_many(db, "runs", rows.RUNS, records)
-    count(db, tally)
+    count(db, tally, touched.now)
 
 
-def write_ledger(db: Connection, entries: Iterable[Entry], now: Instant) -> None:
-    insert_many(db, "ledger", rows.LEDGER, [rows.ledger_row(entry, now) for entry in entries])
+def write_ledger(db: Connection, entries: Sequence[tuple[UserNumber, ClassId, Entry]], now: Instant) -> None:
+    """Write entries, and count their occurrences for the user and the class of their jobs."""
+    insert_many(db, "ledger", rows.LEDGER, [rows.ledger_row(entry, now) for _, _, entry in entries])
+    tally: Counted = Tally()
+    for uid, class_id, entry in entries:
+        tally[uid, class_id, Count(entry.outcome)] += entry.count
+    count(db, tally, now)
 
 
 def write_audit(db: Connection, audit_entries: Iterable[AuditEntry]) -> None:

@@ -52,7 +52,7 @@ class SqliteJobs:
 
     async def create(self, new: Sequence[NewJob], now: Instant, *, whole: bool = False) -> list[Creation]:
         made_of = definitions(new)
-        return await self._store.write(lambda db: _create(db, new, made_of, whole, self._most_classes))
+        return await self._store.write(lambda db: _create(db, new, now, made_of, whole, self._most_classes))
 
     async def keyed(self, uid: UserNumber, key: str) -> KeyHolder | None:
         row = await self._store.read(lambda db: first(db, _SQL["key_holder"], (uid, key)))
@@ -122,7 +122,7 @@ class SqliteJobs:
 
 
 def _create(
-    db: Connection, new: Sequence[NewJob], made_of: Mapping[JobId, bytes], whole: bool, most_classes: int
+    db: Connection, new: Sequence[NewJob], now: Instant, made_of: Mapping[JobId, bytes], whole: bool, most_classes: int
 ) -> list[Creation]:
     answers = _answers(db, new)
     if whole and any(answer.outcome is not Created.NEW for answer in answers):
@@ -144,7 +144,7 @@ def _create(
     db.executemany(_SQL["take_key"], [(*key, job_id.bytes, made_of.get(job_id)) for key, job_id in takers])
     put_bounds(db, bounds)
     idempotency.keep(db, fresh)
-    touched = TouchedLanes()
+    touched = TouchedLanes(now)
     insert_runs(db, [(job.run, job.job.spec.name) for job in fresh if job.run is not None], touched)
     write_audit(db, [job.audit_entry for job in fresh if job.audit_entry is not None])
     tend(db, touched)
@@ -221,7 +221,7 @@ def _apply(
     if change.new_class is not None:
         numbers = classes_for(db, {change.new_class: change.uid}, most_classes)
         change = classed(change, numbers[change.new_class])
-    touched = TouchedLanes()
+    touched = TouchedLanes(now)
     tokens = following.withdraw(db, [run_id.bytes for run_id in change.withdraw], touched)
     following.hold_or_release(db, [run_id.bytes for run_id in change.hold], touched, pause=True)
     following.hold_or_release(db, [run_id.bytes for run_id in change.release], touched, pause=False)
@@ -235,7 +235,7 @@ def _apply(
     if change.cursor is not None:
         db.execute(_SQL["put_cursor"], rows.agenda_row(change.job_id, change.uid, change.cursor))
     _add(db, change.add, tokens, touched)
-    write_ledger(db, change.ledger, now)
+    write_ledger(db, [(change.uid, change.class_id, entry) for entry in change.ledger], now)
     tend(db, touched)
     return True, not done
 
@@ -249,7 +249,7 @@ def _first_bite(db: Connection, change: JobChange, now: Instant) -> bool:
     runs: list[WaitingRun] = []
     if not change.crowded and following.noted(db, change.job_id) is None:
         runs = following.walk(db, change.job_id)
-        following.hold_or_release_some(db, change.job, runs)
+        following.hold_or_release_some(db, change.job, runs, now)
         if len(runs) < following.BITE:
             return True
     stops = change.crowded or change.job.status is JobStatus.PAUSED

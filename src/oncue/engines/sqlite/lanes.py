@@ -74,7 +74,8 @@ def _tend(db: Connection, widths: Mapping[int, int], kind: _Kind, touched: Touch
         places = max(0, free[lane])
         enter += [member for member in all_of_it[:places] if not member.inside]
         leave += [member for member in all_of_it[places:] if member.inside]
-    for meter, held, due in db.executemany(_SQL["let_in"], [(kind.bit.value, member.run_id) for member in enter]):
+    let_in = [(kind.bit.value, member.run_id, touched.now) for member in enter]
+    for meter, held, due in db.executemany(_SQL["let_in"], let_in):
         touched.wait_for_rate(meter, held, due)
     db.executemany(_SQL["keep_out"], [(kind.bit.value, member.run_id) for member in leave])
     return enter + leave

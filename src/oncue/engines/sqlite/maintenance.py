@@ -13,15 +13,17 @@ from typing import TypeVar
 
 import apsw
 
-from oncue.domain.ids import NO_CLASS, uuid7
-from oncue.domain.instants import Duration, Instant
+from oncue.domain.ids import NO_CLASS, UserNumber, uuid7
+from oncue.domain.instants import HOUR, Duration, Instant
 from oncue.domain.job import JobStatus, decode_spec, definition_of
 from oncue.engines.bites import BITE, Walk, all_of, in_bites
 from oncue.engines.letters import letters_dropped
-from oncue.engines.port import MEMBERS_STAY, ROLLED_UP_AT_ONCE
+from oncue.engines.port import MEMBERS_STAY, ROLLED_UP_AT_ONCE, Count
+from oncue.engines.series import HOURS_KEPT, MINUTES_KEPT
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import idempotency, meters, rows
 from oncue.engines.sqlite.classes import let_go
+from oncue.engines.sqlite.counting import count, fold
 from oncue.engines.sqlite.inserting import write_audit
 from oncue.engines.sqlite.partitions import Partitions, drop_before, existing, pieces
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
@@ -29,7 +31,9 @@ from oncue.engines.stored import ENDED, STATUSES
 from oncue.settings import Settings
 
 _SQL = statements("oncue.engines.sqlite")
-_KEYS = {"ledger": "entry_id", "audit": "deed_id", "run_logs": "run_id, number"}
+_OLD = {"ledger": "entry_id", "audit": "deed_id", "run_logs": "run_id, number"}
+_SERIES = "uid, class_id, what, at, bucket"
+_KEYS = _OLD | {"series_hours": _SERIES}
 BEFORE_ALL = -(2**63)
 Place = TypeVar("Place")
 
@@ -46,7 +50,10 @@ class SqliteMaintenance:
         self._classes = Walk()
 
     async def roll_up(self, limit: int = ROLLED_UP_AT_ONCE) -> int:
-        return 0  # the sums are exact as they are written
+        """Fold what was appended for series; the sums are exact as they are written."""
+        if await self._store.read(lambda db: first(db, "select 1 from tally limit 1")) is None:
+            return 0
+        return await self._store.write(lambda db: fold(db, limit))
 
     async def tended(self, now: Instant, step: Duration) -> Instant:
         [(at,)] = await self._store.write(lambda db: fetch(db, _SQL["tended"], (now, step)))
@@ -74,12 +81,13 @@ class SqliteMaintenance:
             partial(self._walk, self._versions, (b"", 0), partial(_forget_versions, cutoff)),
             partial(self._forget_tags, cutoff),
             partial(self._store.write, lambda db: idempotency.turn(db, now, settings.repeat_for)),
-            *(partial(self._forget, table, cutoff) for table in _KEYS),
+            *(partial(self._forget, table, cutoff) for table in _OLD),
             partial(self._walk, self._lanes, BEFORE_ALL, _forget_lanes),
             partial(self._walk, self._quotas, BEFORE_ALL, _forget_quotas),
             partial(self._walk, self._meters, BEFORE_ALL, partial(meters.forget_empty, now)),
             partial(self._forget_classes, now),
             partial(self._forget_members, now),
+            partial(self._thin_series, now),
         )
         await all_of(parts)
         return self._dropped
@@ -140,6 +148,11 @@ class SqliteMaintenance:
         if cutoff > 0 and (self._dropped or self._tags.unfinished):
             await self._walk(self._tags, (0, "", b""), partial(_forget_tags, _oldest(cutoff)))
 
+    async def _thin_series(self, now: Instant) -> None:
+        by_hour, gone = Instant(now - MINUTES_KEPT), Instant(now - HOURS_KEPT)
+        await in_bites(lambda: self._store.write(partial(_thin, Instant(by_hour - by_hour % HOUR))))
+        await self._forget("series_hours", gone)
+
     async def _forget_classes(self, now: Instant) -> None:
         await self._classes.go(NO_CLASS, lambda after: self._store.write(partial(let_go, after=after, now=now)))
 
@@ -154,14 +167,29 @@ def _oldest(cutoff: Instant) -> bytes:
 
 
 def _drop_old(before: Instant, now: Instant, db: Connection) -> int:
-    gone = Counter(uid for (uid,) in fetch(db, _SQL["drop_dead"], (before, BITE)))
+    gone = _discarded(db, fetch(db, _SQL["drop_dead"], (before, BITE)))
     write_audit(db, [letters_dropped(uid, n, "too old", now) for uid, n in sorted(gone.items())])
     return gone.total()
 
 
+def _discarded(db: Connection, letters: Sequence[rows.Row]) -> Counter[UserNumber]:
+    """Count dead letters that retention took; return how many of each user."""
+    count(db, Counter((uid, class_id, Count.DISCARDED) for uid, class_id in letters), None)
+    return Counter(uid for uid, _ in letters)
+
+
+def _thin(before: Instant, db: Connection) -> int:
+    """Turn minutes into hours: whole instants, as many as make a bite."""
+    found = fetch(db, "select at from series where at < ? order by at limit ?", (before, BITE))
+    if found:
+        until = found[-1][0] + 1
+        db.execute(_SQL["thin_series"], (until,))
+        db.execute("delete from series where at < ?", (until,))
+    return len(found)
+
+
 def _drop_rest(newest: rows.Row, now: Instant, db: Connection) -> int:
-    db.execute(_SQL["drop_dead_of_user"], (*newest, BITE))
-    gone = db.changes()
+    gone = _discarded(db, fetch(db, _SQL["drop_dead_of_user"], (*newest, BITE))).total()
     write_audit(db, [letters_dropped(newest[0], gone, "too many", now)] if gone else [])
     return gone
 

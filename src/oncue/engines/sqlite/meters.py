@@ -60,7 +60,7 @@ def _grant(
     waiting = fetch(db, _SQL["rated"], (meter.key, until, now, most))
     given: list[Start[bytes]]
     given, free_at = give_starts(meter, before, waiting, until, now)
-    db.executemany(_SQL["permit"], [(start.due, start.run_id) for start in given])
+    db.executemany(_SQL["permit"], [(start.due, start.run_id, now) for start in given])
     db.executemany(
         "insert into grants (meter, at, run_id, token, due) values (?, ?, ?, ?, ?)",
         [(meter.key, start.at, start.run_id, start.token, start.was_due) for start in given],

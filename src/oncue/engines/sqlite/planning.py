@@ -18,7 +18,7 @@ from oncue.domain.planning import PLANNED_AT_ONCE, DueJob, Plan
 from oncue.domain.run import State
 from oncue.domain.zones import PACKAGED
 from oncue.engines.deciding import permitted, planned, plans_of
-from oncue.engines.port import Permitted, Planned
+from oncue.engines.port import Expired, Permitted, Planned
 from oncue.engines.rules import FORGOTTEN_AFTER, SAID_EVERY
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import meters, rows
@@ -51,17 +51,16 @@ class SqlitePlanning:
         runs: int = PLANNED_AT_ONCE,
         rules: str = PACKAGED.version,
     ) -> Planned:
-        def plan(db: Connection) -> tuple[list[Plan], Instant | None, str | None]:
+        def plan(db: Connection) -> Planned:
             newer = _newer_rules(db, rules, now)
             jobs, unreadable = readable(_take(db, since, until, limit, rules, newer), _due_job)
             plans = plans_of(jobs, decide, runs)
             _write(db, plans, now)
-            _put_off(db, unreadable, now, rules)
+            later = _put_off(db, unreadable, now, rules)
             next_at = fetch(db, "select min(next_at) from agenda where rules is null or ?", (newer is None,))
-            return plans, next_at[0][0], newer
+            return planned(plans, now, next_at[0][0], newer, later)
 
-        plans, next_at, newer = await self._store.write(plan)
-        return planned(plans, next_at, newer)
+        return await self._store.write(plan)
 
     async def overdue(self, limit: int, now: Instant) -> list[HeldRun]:
         return await self._store.read(lambda db: _overdue(db, limit, now))
@@ -69,10 +68,14 @@ class SqlitePlanning:
     async def withdraw(self, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
         return await self._store.write(lambda db: _withdraw(db, withdrawals, now))
 
-    async def expire(self, limit: int, now: Instant) -> int:
-        def expire(db: Connection) -> int:
-            found = [run_id for (run_id,) in fetch(db, _SQL["expired"], (now, limit))]
-            return len(end_waiting(db, self._pieces, found, State.EXPIRED, now))
+    async def expire(self, limit: int, now: Instant) -> list[Expired]:
+        def expire(db: Connection) -> list[Expired]:
+            found = fetch(db, _SQL["expired"], (now, limit))
+            ended = end_waiting(db, self._pieces, [row[0] for row in found], State.EXPIRED, now)
+            return [
+                Expired(run_id, JobId(UUID(bytes=job_id)), task, wanted)
+                for run_id, (_, job_id, task, wanted) in zip(ended, found, strict=True)
+            ]
 
         return await self._store.write(expire)
 
@@ -114,7 +117,7 @@ def _take(db: Connection, since: Instant, until: Instant, limit: int, rules: str
 
 def _write(db: Connection, plans: Sequence[Plan], now: Instant) -> None:
     """Write runs, cursors and ledger. A run that exists already stays as it is: an edit may have created it."""
-    touched = TouchedLanes()
+    touched = TouchedLanes(now)
     runs = {run.run_id.bytes: run for made in plans for run in made.runs}
     if runs:
         asked = (rows.blobs(runs),)
@@ -126,14 +129,17 @@ def _write(db: Connection, plans: Sequence[Plan], now: Instant) -> None:
         [(p.cursor.next_at, p.cursor.floor, p.cursor.planned, p.cursor.rules, p.job.job_id.bytes) for p in plans],
     )
     db.executemany(_SQL["plan_finish"], [(now, made.job.job_id.bytes) for made in plans if made.finished])
-    write_ledger(db, [entry for made in plans for entry in made.ledger], now)
+    write_ledger(db, [(p.job.uid, p.job.class_id, entry) for p in plans for entry in p.ledger], now)
     tend(db, touched)
 
 
-def _put_off(db: Connection, unreadable: Sequence[rows.Row], now: Instant, rules: str) -> None:
+def _put_off(db: Connection, unreadable: Sequence[rows.Row], now: Instant, rules: str) -> int:
+    put_off_now = 0
     for job_id, _, _, _, _, next_at, floor, so_far, _ in unreadable:
         if (later := put_off(UUID(bytes=job_id), next_at, now)) is not None:
             db.execute(_SQL["plan_advance"], (later, floor, so_far, rules, job_id))
+            put_off_now += 1
+    return put_off_now
 
 
 def _withdraw(db: Connection, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
@@ -144,9 +150,12 @@ def _withdraw(db: Connection, withdrawals: Sequence[Withdrawal], now: Instant) -
     held = [run_id for (run_id,) in fetch(db, _SQL["still_held"], (rows.blobs(asked), let_in))]
     if not held:
         return frozenset()
-    touched = TouchedLanes()
+    touched = TouchedLanes(now)
+    owners = {
+        run_id: (uid, class_id) for run_id, uid, class_id, _, _ in fetch(db, _SQL["members"], (rows.blobs(held),))
+    }
     withdraw(db, held, touched)
-    write_ledger(db, [asked[run_id].entry for run_id in held], now)
+    write_ledger(db, [(*owners[run_id], asked[run_id].entry) for run_id in held], now)
     tend(db, touched)
     return frozenset(asked[run_id].run_id for run_id in held)
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter as Tally
+from collections.abc import Sequence
+
 from oncue.domain.ids import JobId
+from oncue.engines.port import Count
 from oncue.engines.sql import statements
+from oncue.engines.sqlite.counting import count
 from oncue.engines.sqlite.lists import find_one_shot
 from oncue.engines.sqlite.partitions import pieces
 from oncue.engines.sqlite.store import Connection, fetch, first
@@ -40,16 +45,23 @@ def _purge_runs(db: Connection, uid: int, job_id: JobId, limit: int) -> int:
             break
         given = (job_id.bytes, limit - gone, uid) if whose else (job_id.bytes, limit - gone)
         found = fetch(db, _SQL["ended_runs_of_job"].format(table=table, whose=whose), given)
-        for place in {table, "dead", "run_logs"}:
+        _discard(db, [run_id for (run_id,) in found])
+        for place in {table, "run_logs"} - {"dead"}:
             db.executemany(f"delete from {place} where run_id = ?", found)
         gone += len(found)
     return gone
+
+
+def _discard(db: Connection, run_ids: Sequence[bytes]) -> None:
+    letters = [first(db, _SQL["take_off"], (run_id, None)) for run_id in run_ids]
+    count(db, Tally((*letter, Count.DISCARDED) for letter in letters if letter), None)
 
 
 def _purge_definition(db: Connection, uid: int, job_id: JobId) -> int:
     db.execute("delete from job_keys where uid = ? and job_id = ?", (uid, job_id.bytes))
     for table in ("job_tags", "job_versions", "agenda", "jobs", "unfinished"):
         db.execute(f"delete from {table} where job_id = ?", (job_id.bytes,))
-    for table in ("run_logs", "dead", *(piece.name for piece in pieces(db))):
+    _discard(db, [job_id.bytes])
+    for table in ("run_logs", *(piece.name for piece in pieces(db))):
         db.execute(f"delete from {table} where run_id = ?", (job_id.bytes,))
     return 1

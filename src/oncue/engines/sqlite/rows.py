@@ -26,7 +26,7 @@ Id = TypeVar("Id", bound=UUID)
 
 RUNS = (
     "run_id job_id uid class_id due wanted nominal origin trigger job_version token failures losses held lane gate"
-    " meter expires_at updated_at parent name spec payload"
+    " meter expires_at updated_at parent name spec payload free_at"
 ).split()
 HISTORY = (
     "run_id job_id uid class_id state wanted nominal trigger job_version token failures losses parent"
@@ -83,9 +83,10 @@ def claimed(found: Sequence[Row], known: Mapping[bytes, RunId]) -> list[Claimed]
     return list(map(Claimed, *fields.values()))
 
 
-def new_run(run: NewRun, name: str | None, token: int = 0) -> tuple[Any, ...]:
+def new_run(run: NewRun, name: str | None, token: int, now: Instant) -> tuple[Any, ...]:
     """Return a new run as a row of `runs`."""
     lanes = run.lanes
+    held = lanes.held | run.held
     return (
         run.run_id.bytes,
         run.job_id.bytes,
@@ -100,7 +101,7 @@ def new_run(run: NewRun, name: str | None, token: int = 0) -> tuple[Any, ...]:
         token,
         0,
         0,
-        lanes.held | run.held,
+        held,
         lanes.lane,
         lanes.gate,
         None if lanes.meter is None else lanes.meter.key,
@@ -110,6 +111,7 @@ def new_run(run: NewRun, name: str | None, token: int = 0) -> tuple[Any, ...]:
         name,
         run.spec,
         run.payload,
+        -now if held else None,
     )
 
 

@@ -25,7 +25,7 @@ from oncue.engines.port import Cancelled, Count, FairRuns
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.classes import worth_a_look
-from oncue.engines.sqlite.counting import Counted, count
+from oncue.engines.sqlite.counting import Counted, append, count, measured
 from oncue.engines.sqlite.inserting import delete_many, insert_many
 from oncue.engines.sqlite.lanes import tend
 from oncue.engines.sqlite.partitions import Partitions, find_ended
@@ -83,11 +83,11 @@ class SqliteRunning:
         return rows.claimed(found, asked)
 
     async def settle(self, worker_id: WorkerId, settlements: Sequence[Settlement], now: Instant) -> Settled:
-        return await self._settle(_Outcome(worker_id.bytes, settlements))
+        return await self._settle(_Outcome(worker_id.bytes, settlements, now))
 
     async def hand_back(self, worker_id: WorkerId, runs: Sequence[Claimed], now: Instant) -> frozenset[RunId]:
         back = [handed_back(run, now) for run in runs]
-        answer = await self._settle(_Outcome(worker_id.bytes, back, again_counts_as=None))
+        answer = await self._settle(_Outcome(worker_id.bytes, back, now, again_counts_as=None))
         return frozenset(run.run_id for run in runs) - answer.lost
 
     async def cancel(self, uid: UserNumber | None, run_id: RunId, now: Instant) -> Cancelled | None:
@@ -106,13 +106,13 @@ class SqliteRunning:
             by_worker: dict[bytes, list[Settlement]] = defaultdict(list)
             found = fetch(db, _SQL["orphans"], (limit,))
             known = {row[0]: RunId(UUID(bytes=row[0])) for row in found}
-            for run, (*_, claimed_at, worker_id) in zip(
+            for run, (*_, claimed_at, _, worker_id) in zip(
                 rows.claimed([r[:-1] for r in found], known), found, strict=True
             ):
                 by_worker[worker_id].append(decide(run, WorkerId(UUID(bytes=worker_id)), claimed_at))
             cancelled: set[RunId] = set()
             for worker_id, decided in by_worker.items():
-                outcome = _Outcome(worker_id, decided, again_counts_as=Count.LOST).corrected(db)
+                outcome = _Outcome(worker_id, decided, now, again_counts_as=Count.LOST).corrected(db)
                 self._write(db, outcome)
                 cancelled |= outcome.settled().cancelled
             return Settled(cancelled=frozenset(cancelled))
@@ -140,7 +140,8 @@ class SqliteRunning:
         delete_many(db, "runs", [row[0] for row in outcome.ended])
         self._pieces.insert(db, outcome.ended)
         insert_many(db, "dead", rows.HISTORY, outcome.dead)
-        count(db, outcome.tally())
+        count(db, outcome.tally(), outcome.now)
+        append(db, outcome.measured, outcome.now)
         tend(db, touched)
 
 
@@ -151,6 +152,7 @@ class _Outcome:
         self,
         worker_id: bytes,
         settlements: Sequence[Settlement],
+        now: Instant,
         *,
         again_counts_as: Count | None = Count.RETRIED,
         lost: Collection[bytes] = (),
@@ -158,6 +160,7 @@ class _Outcome:
     ) -> None:
         self.worker_id = worker_id
         self.settlements = settlements
+        self.now = now
         self.lost = lost
         self.cancelled = cancelled  # None: not read
         self.again_counts_as = again_counts_as
@@ -166,6 +169,8 @@ class _Outcome:
         rate = Held.NO if again_counts_as is None else Held.RATE  # a run returned to the queue keeps its granted start
         self.again = [_again(settled, rate) for settled in settlements if settled.state is waiting]
         self.dead = rows.ended([settled for settled in settlements if settled.state is dead], worker_id, whole=True)
+        # of attempts that were lost it is not known when they began
+        self.measured = measured(settlements) if again_counts_as is Count.RETRIED else []
 
     def by_token(self) -> dict[int, list[bytes]]:
         by_token: dict[int, list[bytes]] = defaultdict(list)
@@ -184,7 +189,7 @@ class _Outcome:
         return tally
 
     def touched(self) -> TouchedLanes:
-        touched = TouchedLanes()
+        touched = TouchedLanes(self.now)
         for settled in self.settlements:
             run = settled.run
             if run.lane is not None or run.gate is not None:
@@ -211,6 +216,7 @@ class _Outcome:
         return _Outcome(
             self.worker_id,
             list(mine.values()),
+            self.now,
             again_counts_as=self.again_counts_as,
             lost=asked.keys() - mine.keys(),
             cancelled=cancelled,
@@ -327,12 +333,12 @@ def end_waiting(
     """Move waiting runs that will never start to history, and free their positions."""
     if not run_ids:
         return ()
-    piece, touched, tally = pieces.ensure(db, now), TouchedLanes(), Counted()
-    for uid, class_id, lane, gate in fetch(db, _SQL["members"], (rows.blobs(run_ids),)):
+    piece, touched, tally = pieces.ensure(db, now), TouchedLanes(now), Counted()
+    for _, uid, class_id, lane, gate in fetch(db, _SQL["members"], (rows.blobs(run_ids),)):
         tally[uid, class_id, _COUNT[state]] += 1
         touched.free(lane, gate)
     db.execute(_SQL["end_waiting"].format(piece=piece), (rows.blobs(run_ids), int(state), now))
     delete_many(db, "runs", run_ids)
-    count(db, tally)
+    count(db, tally, now)
     tend(db, touched)
     return tuple(RunId(UUID(bytes=run_id)) for run_id in run_ids)

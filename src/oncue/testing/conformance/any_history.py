@@ -120,7 +120,7 @@ class Histories(RuleBasedStateMachine):
     def switch_queue(self, n: int) -> None:
         queue = QUEUES[n % 2]
         if queue in self.model.paused_queues:
-            self.do(self.store.fleet.resume_queue(queue))
+            self.do(self.store.fleet.resume_queue(queue, self.store.now))
             self.model.paused_queues.remove(queue)
         elif n % 3 == 0:  # rarely: paused jobs show little
             self.do(self.store.fleet.pause_queue(queue, self.store.now))
@@ -204,7 +204,8 @@ class Histories(RuleBasedStateMachine):
         self.store.advance((1 + n % 4) * SECOND)
 
     def expire(self, n: int) -> None:
-        assert self.do(self.store.planning.expire(1_000, self.store.now)) == self.model.expire(self.store.now)
+        expired = self.do(self.store.planning.expire(1_000, self.store.now))
+        assert len(expired) == self.model.expire(self.store.now)
 
     def permit(self, n: int) -> None:
         """Grant exactly the starts that rates allow; anything, once starts were not used in time."""

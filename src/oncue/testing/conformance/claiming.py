@@ -158,7 +158,7 @@ async def test_nothing_of_a_paused_queue_is_claimed(store: Store) -> None:
 
     await store.fleet.pause_queue("slow", store.now)
     assert ids(await store.claim(worker, slow, fast)) == [fast]
-    await store.fleet.resume_queue("slow")
+    await store.fleet.resume_queue("slow", store.now)
     assert ids(await store.claim(worker, slow)) == [slow]
 
 

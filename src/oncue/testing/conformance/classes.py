@@ -13,7 +13,7 @@ from oncue.domain.ids import NO_CLASS, ClassId, RunId, UserNumber
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration
 from oncue.domain.placement import GONE, ClassKey, Priority, Resources
 from oncue.domain.run import Peeked, State
-from oncue.engines.port import Count, Created, Quota
+from oncue.engines.port import EVERYBODY, Count, Created, Quota
 from oncue.settings import Settings
 from oncue.testing.conformance.store import LONG_AGO, Store, job_of
 
@@ -235,7 +235,7 @@ async def test_a_class_stays_while_a_job_a_run_or_history_has_it(store: Store) -
     await store.history.discard(None, [dead])
     await pass_days(store, 8)
     assert await queues(store) == {"recurring", "waiting", GONE}
-    assert await store.counts() == before + Counter({Count.SUCCEEDED: 1})
+    assert await store.counts() == before + Counter({Count.SUCCEEDED: 1, Count.DISCARDED: 1})
 
 
 async def test_what_classes_counted_that_went_is_counted_for_their_users_and_tasks(store: Store) -> None:
@@ -252,12 +252,13 @@ async def test_what_classes_counted_that_went_is_counted_for_their_users_and_tas
     classes = await store.jobs.classes()
     found = {
         (one.uid, classes[one.class_id].task, one.what): one.n
-        for one in await store.history.counters()
+        for uid in (store.uid, store.stranger, None)
+        for one in await store.history.counters(uid)
         if classes[one.class_id].queue == GONE
     }
     assert found == {
-        (uid, task, what): n
-        for uid in (store.uid, store.stranger)
+        (uid, task, what): n * users
+        for uid, users in ((store.uid, 1), (store.stranger, 1), (EVERYBODY, 2))
         for task, n in (("noop", 2), ("other", 1))
         for what in (Count.CREATED, Count.SUCCEEDED)
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oncue.domain.instants import HOUR, MINUTE, SECOND
 from oncue.domain.run import State
-from oncue.engines.port import Count
+from oncue.engines.port import Count, Expired
 from oncue.testing.conformance.store import Store, job_of
 
 
@@ -12,10 +12,11 @@ async def test_what_did_not_start_in_time_ends(store: Store) -> None:
     in_time, forever = await store.one_shot(start_within=MINUTE, payload=b"[1]"), await store.one_shot()
 
     store.advance(MINUTE)
-    assert await store.planning.expire(10, store.now) == 0
+    assert len(await store.planning.expire(10, store.now)) == 0
     store.advance(1)
-    assert await store.planning.expire(10, store.now) == 1
-    assert await store.planning.expire(10, store.now) == 0
+    [expired] = await store.planning.expire(10, store.now)
+    assert expired == Expired(in_time, job_of(in_time), "noop", store.at(-MINUTE - 1))
+    assert await store.planning.expire(10, store.now) == []
 
     view = await store.run(in_time)
     assert (view.state, view.ended_at, view.started_at, view.payload) == (State.EXPIRED, store.now, None, b"[1]")
@@ -33,7 +34,7 @@ async def test_what_runs_or_was_tried_does_not_expire(store: Store) -> None:
     await store.recover_runs()
     store.advance(HOUR)
 
-    assert await store.planning.expire(10, store.now) == 0
+    assert len(await store.planning.expire(10, store.now)) == 0
     assert [await store.state(run_id) for run_id in (running, failed, lost)] == [
         State.RUNNING,
         State.WAITING,
@@ -47,7 +48,7 @@ async def test_what_is_held_or_paused_expires_too(store: Store) -> None:
     await store.pause(job_of(paused))
     store.advance(MINUTE)
 
-    assert await store.planning.expire(10, store.now) == 2
+    assert len(await store.planning.expire(10, store.now)) == 2
     assert {await store.state(held), await store.state(paused)} == {State.EXPIRED}
     await store.check_counts()
 
@@ -57,10 +58,10 @@ async def test_what_is_edited_gets_its_time_anew(store: Store) -> None:
     store.advance(MINUTE)
     assert await store.edit(job_of(run_id), payload=b"[2]")
 
-    assert await store.planning.expire(10, store.now) == 0
+    assert len(await store.planning.expire(10, store.now)) == 0
     assert await store.claimable() == [run_id]
     store.advance(MINUTE)
-    assert await store.planning.expire(10, store.now) == 1
+    assert len(await store.planning.expire(10, store.now)) == 1
     assert (await store.run(run_id)).payload == b"[2]"
 
 
@@ -68,4 +69,4 @@ async def test_no_more_expire_at_a_time_than_asked_for(store: Store) -> None:
     await store.one_shots(5, start_within=SECOND)
     store.advance(MINUTE)
 
-    assert [await store.planning.expire(2, store.now) for _ in range(4)] == [2, 2, 1, 0]
+    assert [len(await store.planning.expire(2, store.now)) for _ in range(4)] == [2, 2, 1, 0]

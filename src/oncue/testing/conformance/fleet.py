@@ -300,6 +300,6 @@ async def test_queues_are_paused_until_they_are_resumed(store: Store) -> None:
     await store.fleet.pause_queue("a", store.now)
 
     assert set(await other.fleet.paused_queues()) == {"a", "b"}
-    await other.fleet.resume_queue("a")
-    await other.fleet.resume_queue("never paused")
+    await other.fleet.resume_queue("a", store.now)
+    await other.fleet.resume_queue("never paused", store.now)
     assert await store.fleet.paused_queues() == {"b": first}

@@ -27,7 +27,7 @@ async def test_it_is_as_if_it_had_never_been_claimed(store: Store) -> None:
 
     assert (view.state, view.due, view.worker_id) == (State.WAITING, first.due, None)
     assert (view.failures, view.losses) == (0, 0)
-    assert replace(second, token=first.token, claimed_at=first.claimed_at) == first
+    assert replace(second, token=first.token, claimed_at=first.claimed_at, free_at=first.free_at) == first
     assert await store.counts() == {Count.CREATED: 1}
 
 

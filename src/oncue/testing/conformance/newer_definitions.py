@@ -67,11 +67,11 @@ async def test_what_cannot_be_read_is_left_to_those_who_can_until_it_is_late(sto
     assert before is not None
     store.advance(MINUTE)
 
-    await store.plan()
+    assert (await store.plan()).put_off == 0
     assert len((await store.snapshot(plain)).waiting) == 1
     assert (await store.snapshot(newer)).cursor == before
     store.advance(5 * SECOND)
-    await store.plan()
+    assert (await store.plan()).put_off == 1
 
     after = await store.snapshot(newer)
     assert after.cursor is not None

@@ -178,6 +178,15 @@ async def test_planned_says_what_came_of_all_jobs(store: Store) -> None:
     assert planned == Planned(jobs=2, runs=6, first_due=store.at(5 * SECOND), next_at=store.at(21 * SECOND))
 
 
+async def test_planned_says_how_many_came_after_their_instant(store: Store) -> None:
+    await store.recurring(store.every(5 * SECOND, jitter=Duration(4 * SECOND)))
+    store.advance(6 * SECOND)
+
+    planned = await store.plan(ahead=4 * SECOND)
+
+    assert (planned.runs, planned.late) == (2, 1)
+
+
 @pytest.mark.parametrize("policy", CatchUp)
 async def test_what_nobody_planned_in_time_is_caught_up_with(store: Store, policy: CatchUp) -> None:
     job_id = await store.recurring(every=MINUTE, catch_up=policy, overlap=Overlap.ALLOW)
@@ -245,7 +254,7 @@ async def test_a_planned_run_has_its_own_deadline(store: Store) -> None:
     store.advance(MINUTE + 5 * SECOND + 1)
 
     assert await store.claim_due(await store.worker()) == []
-    assert await store.planning.expire(10, store.now) == 1
+    assert len(await store.planning.expire(10, store.now)) == 1
 
 
 async def test_a_decision_that_raises_leaves_nothing(store: Store) -> None:

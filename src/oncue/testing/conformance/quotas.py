@@ -79,7 +79,7 @@ async def test_a_one_shot_that_ended_leaves_its_room_to_another(store: Store, st
 
 async def expire_all(store: Store, n: int) -> None:
     store.advance(HOUR)
-    assert await store.planning.expire(10, store.now) == n
+    assert len(await store.planning.expire(10, store.now)) == n
 
 
 async def test_a_one_shot_counts_until_it_is_over_whether_it_waits_or_runs_or_is_tried_again(store: Store) -> None:

@@ -188,7 +188,7 @@ async def test_final_is_final(store: Store, end: State) -> None:
     assert await store.claim(await store.worker(), run_id) == []
     assert await store.running.cancel(None, run_id, store.now) == Cancelled(final=end)
     assert await store.jobs.cancel(None, job_of(run_id), store.now) == Cancelled(final=end)
-    assert await store.planning.expire(10, store.now) == 0
+    assert len(await store.planning.expire(10, store.now)) == 0
     await store.fleet.leave(holder)
     await store.recover_runs()
 

@@ -289,7 +289,7 @@ class Store:
             await self.running.cancel(None, run_id, self.now)
         elif state is State.EXPIRED:
             self.advance(HOUR)
-            assert await self.planning.expire(10, self.now) == 1
+            assert len(await self.planning.expire(10, self.now)) == 1
         else:
             worker = await self.worker()
             run = await self.claim_one(worker, run_id)
@@ -340,11 +340,16 @@ class Store:
         return found
 
     async def check_counts(self) -> None:
-        """I16: open runs are those created minus those that ended or were withdrawn, and exactly these exist."""
+        """I16: open runs are those created minus those that ended or were withdrawn, and exactly these exist; open dead
+        letters those that died minus those requeued or discarded. The counts of all are those of each.
+        """
         counts = await self.counts()
         ended = (Count.SUCCEEDED, Count.DEAD, Count.CANCELLED, Count.EXPIRED, Count.WITHDRAWN)
         open_runs = counts[Count.CREATED] - sum(counts[what] for what in ended)
         assert open_runs == len(await self.runs(states=LIVE)), counts
+        letters = await everything(lambda after: self.lists.dead_letters(None, after=after))
+        assert counts[Count.DEAD] - counts[Count.REQUEUED] - counts[Count.DISCARDED] == len(letters), counts
+        assert counts == await self.counts(self.uid) + await self.counts(self.stranger)
 
 
 @asynccontextmanager

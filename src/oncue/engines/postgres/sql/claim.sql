@@ -12,9 +12,11 @@ taken as (
   returning *),
 held as (
   insert into running (run_id, job_id, uid, class_id, due, wanted, nominal, origin, trigger, job_version, token, failures, losses,
-    lane, gate, meter, updated_at, parent, name, attempts, checkpoint, spec, payload, worker_id, claimed_at)
+    lane, gate, meter, updated_at, parent, name, attempts, checkpoint, spec, payload, worker_id, claimed_at, free_at)
   select run_id, job_id, uid, class_id, due, wanted, nominal, origin, trigger, job_version, token + 1, failures, losses,
-    lane, gate, meter, updated_at, parent, name, attempts, checkpoint, spec, payload, $2, $3 from taken
+    lane, gate, meter, updated_at, parent, name, attempts, checkpoint, spec, payload, $2, $3, greatest(case when free_at > 0 then free_at end,
+    case when class_id = any(array(select c.class_id from resumed q join classes c using (queue)))
+      then (select q.at from resumed q join classes c using (queue) where c.class_id = taken.class_id) end) from taken
   returning *)
 select run_id, token, job_id, uid, class_id, due, wanted, nominal, origin, trigger, job_version, failures, losses,
-  lane, gate, attempts, checkpoint, spec, payload, spec is not null, parent, updated_at, claimed_at from held
+  lane, gate, attempts, checkpoint, spec, payload, spec is not null, parent, updated_at, claimed_at, free_at from held

@@ -16,7 +16,7 @@ stored as (
     t(run_id, uid, class_id, wanted, nominal, expires_at, name, spec, payload)
   where not exists (select from there)
   returning uid, class_id),
-counted as (insert into tally select uid, class_id, 'created', count(*) from stored group by uid, class_id),
+counted as (insert into tally (uid, class_id, what, n, at) select uid, class_id, 'created', count(*), $19::bigint from stored group by uid, class_id),
 told as (
   insert into audit (at, uid, key_id, action, object_id, detail, address)
   select * from unnest($11::bigint[], $12::int[], $13::uuid[], $14::text[], $15::uuid[], $16::bytea[], $17::text[]) d

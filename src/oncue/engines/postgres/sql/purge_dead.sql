@@ -1,3 +1,2 @@
 -- Dead letters whose history was dropped: no index has their job, only their user.
-delete from dead where run_id = any(array(select run_id from dead where uid = $2 and job_id = $1 and job_id <> run_id limit $3))
-returning run_id
+select run_id from dead where uid = $2 and job_id = $1 and job_id <> run_id limit $3

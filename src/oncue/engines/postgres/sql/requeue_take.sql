@@ -1,1 +1,1 @@
-delete from dead where run_id = any($1::uuid[]) returning run_id
+delete from dead where run_id = any($1::uuid[]) returning run_id, uid, class_id

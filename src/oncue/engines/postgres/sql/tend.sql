@@ -18,5 +18,6 @@ change as (
   where w.{lane} = any($1::bigint[]) and w.held & {bit} = 0 and w.failures + w.losses = 0 and w.run_id <> all(array(select run_id from first))
   union all
   select w.run_id from waiting w where w.run_id = any(array(select run_id from first)) and w.held & {bit} <> 0)
-update waiting w set held = w.held # {bit} where w.run_id = any(array(select run_id from change))
+update waiting w set held = w.held # {bit}, free_at = case when w.free_at = -$2::bigint then w.free_at else $2 end
+where w.run_id = any(array(select run_id from change))
 returning w.run_id, w.due, w.gate, w.meter, w.held

@@ -1,0 +1,80 @@
+"""Say what a role has started with, as a banner for people or as scripts read it, and that it has stopped."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+import structlog
+
+from oncue import logs
+from oncue.domain.plain_text import printable
+from oncue.lifecycle import Started
+from oncue.settings import Settings
+
+SHOWN_TASKS = 3
+COLUMN = 46
+
+NO_KEY_FILE = (
+    "API keys exist, but no key file is here. Create a key: `oncue keys create --engine URL --user NAME --role admin`"
+)
+
+log = structlog.get_logger()
+
+
+def announce(settings: Settings, as_json: bool, started: Started, key: str | None) -> None:
+    """Say once that a role has started. `key` is the admin key, if this start created it."""
+    file = Path(settings.data_dir) / "admin.key"
+    banner = not as_json and logs.pretty(settings, terminal=sys.stdout.isatty())
+    if banner:
+        click.echo(shown(started, file))
+    if started.address is not None:
+        _tell_address(started.address, key, file, as_json=as_json, banner=banner)
+    sys.stdout.flush()
+    if not banner:
+        log.info("Started", kind="started", **msgspec.to_builtins(started))
+
+
+def stopped() -> None:
+    log.info("Stopped", kind="stopped")
+
+
+def shown(started: Started, key_file: Path) -> str:
+    """Return the banner. Each row is a label, a text, and perhaps another pair beside it."""
+    left = f"oncue {started.version}  {started.address or ''}".rstrip()
+    right = f"key in {key_file}" if started.address and key_file.exists() else ""
+    rows = [("database", f"{started.database}, schema {started.schema}", "", "")]
+    if started.tasks:
+        rows.append(("tasks", _some(started.tasks), "queues", ", ".join(started.queues)))
+    if started.slots:
+        rows.append(("slots", ", ".join(f"{most} {kind}" for kind, most in started.slots.items()), "", ""))
+    rows.append(("docs", "oncue --help", "", ""))
+    lines = [f"{left:<{COLUMN}}  {right}"]
+    lines += [f"{f'  {label:<8}  {text}':<{COLUMN}}  {other:<6}  {more}" for label, text, other, more in rows]
+    return "\n".join(printable_line(line) for line in lines)
+
+
+def printable_line(line: str) -> str:
+    return " ".join(printable(word) for word in line.rstrip().split(" "))
+
+
+def _some(names: tuple[str, ...]) -> str:
+    rest = len(names) - SHOWN_TASKS
+    return ", ".join(names[:SHOWN_TASKS]) + (f" ({rest} more)" if rest > 0 else "")
+
+
+def _tell_address(address: str, key: str | None, file: Path, *, as_json: bool, banner: bool) -> None:
+    if as_json:
+        kept = str(file) if file.exists() else None
+        click.echo(msgspec.json.encode({"address": address, "admin_key": key, "admin_key_file": kept}))
+        return
+    if not banner:
+        click.echo(f"oncue listens at {address}")
+    if key is not None:
+        click.echo(f"The admin key, shown only once and kept in {file}:\n  {key}")
+    elif not file.exists():
+        click.echo(NO_KEY_FILE)
+    elif not banner:
+        click.echo(f"The admin key is in {file}")

@@ -1,0 +1,1 @@
+insert into tally (uid, class_id, what, bucket, n, at) values (?, ?, ?, ?, ?, ?)

@@ -1,0 +1,1 @@
+select 0, class_id, what, n from totals order by class_id, what

@@ -1,0 +1,42 @@
+"""What a role says about its own life: what has started, and where its database is."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import msgspec
+
+from oncue import __version__
+from oncue.engines.port import Engine
+from oncue.settings import Settings
+
+SQLITE = "sqlite:///"
+
+
+class Started(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a role has started with. It is logged: no field may hold a secret."""
+
+    version: str
+    database: str
+    schema: int
+    address: str | None = None
+    tasks: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
+    slots: dict[str, int] = msgspec.field(default_factory=dict)
+
+
+def started(engine: Engine, settings: Settings, address: str | None = None) -> Started:
+    return Started(__version__, shown_database(settings.engine), engine.schema, address)
+
+
+def started_with_worker(base: Started, settings: Settings, tasks: tuple[str, ...]) -> Started:
+    slots = {"async": settings.concurrency, "threads": settings.threads, "processes": settings.processes}
+    return msgspec.structs.replace(base, tasks=tasks, queues=settings.queues, slots=slots)
+
+
+def shown_database(url: str) -> str:
+    """Return the kind of the database and where it is: without user, password and options."""
+    if url.startswith(SQLITE):
+        return f"sqlite {url.removeprefix(SQLITE)}"
+    parts = urlsplit(url)
+    return f"postgresql {parts.netloc.rpartition('@')[2]}{parts.path}"

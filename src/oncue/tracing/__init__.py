@@ -1,0 +1,1 @@
+"""Traces: spans of calls, plans, attempts and outgoing requests, if `OTEL_*` says where to send them."""
