@@ -47,6 +47,7 @@ from oncue.parts import (
     worker_started,
 )
 from oncue.services.channel import Channel, Start, ToWorker, Unusable
+from oncue.services.doctor import log_problems
 from oncue.services.first_key import first_key
 from oncue.services.supervisor import UNUSABLE, WorkerSupervisor
 from oncue.settings import Settings
@@ -100,6 +101,7 @@ async def up(settings: Settings, ready: Ready) -> int:
                     complete.set()
                     ready(started_with_worker(started(engine, settings, at), of_worker, supervisor.tasks), key)
                     systemd.ready(clock)
+                    await log_problems(engine, settings, SystemClock())
                 await working
     return ended(supervisor)
 

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from oncue.cli.main import main
 from oncue.engines.sql import migrations
+from oncue.engines.sqlite import migrate as sqlite_migrate
 from oncue.engines.sqlite.store import connect
 
 NEWEST = migrations("oncue.engines.sqlite")[-1][0]
@@ -52,6 +53,49 @@ def test_it_says_from_where_to_where_and_then_that_nothing_is_to_do(url: str) ->
     assert first.output == f"Migrated the schema from version 0 to version {NEWEST}.\n"
     assert second.output == f"The schema is up to date at version {NEWEST}.\n"
     assert json.loads(as_json.output) == {"from_version": NEWEST, "to_version": NEWEST}
+
+
+def test_check_says_what_is_missing_and_changes_nothing(url: str, tmp_path: Path) -> None:
+    where = ("--check", "--data-dir", str(tmp_path / "none"))
+    empty, as_json = migrate(url, *where), migrate(url, *where, "--json")
+    assert [empty.exit_code, as_json.exit_code] == [1, 1]
+    assert empty.output.startswith("The database is empty or does not exist.\nMigrations 1, 3, ")
+    assert empty.output.endswith(f", {NEWEST} are missing: run `oncue migrate`.\n")
+    assert json.loads(as_json.output)["expand"][-1] == NEWEST
+    assert list(tmp_path.iterdir()) == []
+
+    migrate(url)
+    files = sorted(tmp_path.iterdir())
+    then, as_json = migrate(url, *where), migrate(url, *where, "--json")
+    assert [then.exit_code, as_json.exit_code] == [0, 0]
+    assert then.output == f"The schema is up to date at version {NEWEST}.\n"
+    assert json.loads(as_json.output) == {"version": NEWEST, "level": 1, "expand": [], "contract": []}
+    assert sorted(tmp_path.iterdir()) == files
+
+
+def test_contract_and_what_there_is_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    more = [*migrations("oncue.engines.sqlite"), (99, "-- contract, compatible from: 1\ndrop table probe;")]
+    monkeypatch.setattr(sqlite_migrate, "migrations", lambda _: more)
+    url = f"sqlite:///{tmp_path / 'x.db'}"
+    migrate(url)
+
+    answers = [migrate(url, *options) for options in (["--check"], ["--contract"], ["--contract"], ["--check"])]
+
+    assert [answer.exit_code for answer in answers] == [1, 0, 0, 0]
+    assert "Contract migration 99 is missing: when every process runs this version" in answers[0].output
+    assert answers[1].output == "Contract migration 99 is applied.\n"
+    assert answers[2].output == "There is no contract migration to apply.\n"
+    assert migrate(url, "--contract", "--json").output == '{\n  "applied": []\n}\n'
+    assert migrate(url, "--contract", "--check").exit_code == 2
+
+
+def test_check_of_a_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "x.db").write_text("no database" * 100)
+
+    answer = migrate(f"sqlite:///{tmp_path / 'x.db'}", "--check")
+
+    assert answer.exit_code == 1
+    assert "is damaged, or is not a SQLite database" in answer.stderr
 
 
 def test_of_several_at_once_one_does_it(url: str) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from pathlib import Path
+from uuid import uuid4
 
 import asyncpg
 import pytest
@@ -11,14 +12,16 @@ from tests.engines.test_postgres_outside import Place, eventually
 
 from oncue.domain.errors import OncueError
 from oncue.domain.ids import ClassId, UserNumber
-from oncue.engines.open import migrate, open_engine
-from oncue.engines.port import EVERYBODY, Count, Counter
+from oncue.domain.instants import MINUTE, Duration, Instant
+from oncue.engines.open import contract, migrate, open_engine, pending
+from oncue.engines.port import EVERYBODY, Count, Counter, Member
 from oncue.engines.postgres import migrate as postgres_migrate
-from oncue.engines.schema import Schema, missing
+from oncue.engines.schema import Pending, Schema, missing, refuse_while_used
 from oncue.engines.sql import migrations
 from oncue.engines.sqlite import migrate as sqlite_migrate
 from oncue.engines.sqlite.store import connect
 from oncue.settings import Settings
+from oncue.testing.clock import SOME_DAY
 
 place = outside.place
 
@@ -127,6 +130,101 @@ def test_ours_say_what_they_are_compatible_with() -> None:
 
     assert levels[0] == levels[1]
     assert missing(migrations("oncue.engines.sqlite"), levels[0], "it") == []
+
+
+# ------------------------------------------------------------------------------- what removes what older versions use
+
+NEXT = (98, "create table replacement (a int);")
+REMOVES = (99, "-- contract, compatible from: 98\ndrop table probe;")
+LATER = (100, "create table yet_another (a int);")
+
+
+class Contracted(Upgraded):
+    """A store of ours, and versions that know more."""
+
+    def knows(self, *more: tuple[int, str]) -> Settings:
+        known = [*migrations("oncue.engines." + self.engine), *more]
+        for module in (postgres_migrate, sqlite_migrate):
+            self._patch.setattr(module, "migrations", lambda _: known)
+        return Settings(engine=self.url)
+
+    async def member(self, schema: int, ago: Duration, role: str = "worker") -> Member:
+        """A process of this schema that had its last heartbeat so long ago."""
+        engine = await open_engine(self.knows())
+        try:
+            at = Instant(await engine.now() - ago)
+            member = Member(uuid4(), role, "0.1.0", schema, "bad\x1bhost", at, at)
+            await engine.members.beat(member, at)
+            return member
+        finally:
+            await engine.close()
+
+    async def tables(self) -> set[str]:
+        """Which of those there are that these migrations create or drop."""
+        there = "sqlite_master where type = 'table' and name" if self.engine == "sqlite" else "pg_class where relname"
+        names = ("probe", "replacement", "yet_another")
+        return {name for name in names if await self.ask(f"select 1 from {there} = '{name}'")}
+
+
+@pytest.fixture
+def contracted(upgraded: Upgraded, monkeypatch: pytest.MonkeyPatch) -> Contracted:
+    return Contracted(upgraded.url, monkeypatch)
+
+
+async def test_a_contract_waits_until_it_is_asked_for(contracted: Contracted) -> None:
+    """Catches one that is applied at start, to a new store, or by plain `migrate`; and one that blocks what follows."""
+    settings = contracted.knows(NEXT, REMOVES, LATER)
+    await (await open_engine(settings)).close()
+    assert await migrate(settings) == (100, 100)
+    assert await contracted.tables() == {"probe", "replacement", "yet_another"}
+    assert await pending(settings) == Pending(100, 1, (), (99,))
+
+    assert await contract(settings) == [99]
+    assert await contracted.tables() == {"replacement", "yet_another"}
+    assert await contracted.seen_by_the_first_release() == 98
+    assert await pending(settings) == Pending(100, 98, (), ())
+    assert await contract(settings) == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "ago", "refused"),
+    [
+        (97, Duration(9 * MINUTE), True),
+        (97, Duration(-9 * MINUTE), True),  # the clock was set back
+        (97, Duration(11 * MINUTE), False),
+        (98, Duration(0), False),
+    ],
+)
+async def test_a_contract_is_refused_while_an_older_process_runs(
+    contracted: Contracted, schema: int, ago: Duration, refused: bool
+) -> None:
+    await contracted.member(schema, ago)
+    settings = contracted.knows(NEXT, REMOVES)
+
+    if refused:
+        with pytest.raises(OncueError, match=r"older than 98 use .*: worker on bad\\x1bhost \(version 0.1.0, "):
+            await contract(settings)
+    else:
+        assert await contract(settings) == [99]
+
+    assert ("probe" in await contracted.tables()) is refused
+    assert await contracted.seen_by_the_first_release() == (1 if refused else 98)
+    assert await migrate(settings) == ((98, 98) if refused else (99, 99))
+
+
+async def test_of_several_contracts_at_once_one_does_it(contracted: Contracted) -> None:
+    settings = contracted.knows(NEXT, REMOVES)
+    await migrate(settings)
+
+    done = await asyncio.gather(*(contract(settings) for _ in range(3)))
+
+    assert sorted(done) == [[], [], [99]]
+
+
+def test_a_message_names_some_processes_and_counts_the_others() -> None:
+    members = [Member(uuid4(), "api", "1", 1, f"host{n}", SOME_DAY, SOME_DAY) for n in range(12)]
+    with pytest.raises(OncueError, match=r"host9 [^,]*, schema 1, [^,]*, and 2 more\. Stop"):
+        refuse_while_used(REMOVES, members, SOME_DAY)
 
 
 # ------------------------------------------------------------------------------------------------- beside those at work

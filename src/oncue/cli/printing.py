@@ -16,10 +16,11 @@ LONGEST_CELL = 200
 
 # Keyed by cell text, so that no table names its own colours.
 STYLES = {
-    **dict.fromkeys(("succeeded", "started", "create", "goal"), "green"),
-    **dict.fromkeys(("dead", "missed", "lost", "prune"), "red"),
+    **dict.fromkeys(("succeeded", "started", "create", "goal", "ok"), "green"),
+    **dict.fromkeys(("dead", "missed", "lost", "prune", "problem"), "red"),
     **dict.fromkeys(("running", "change"), "cyan"),
     **dict.fromkeys(("retrying", "late", "paused", "cancelling", "expired", "skipped", "coalesced", "floor"), "yellow"),
+    "warning": "yellow",
     **dict.fromkeys(("cancelled", "finished", "unchanged"), "dim"),
 }
 

@@ -317,13 +317,20 @@ def run(
     sys.exit(storing(until_stopped, given, as_json=as_json))
 
 
-def storing(work: Callable[[Settings], Coroutine[Any, Any, T]], given: dict[str, Any], *, as_json: bool = False) -> T:
+def storing(
+    work: Callable[[Settings], Coroutine[Any, Any, T]],
+    given: dict[str, Any],
+    *,
+    as_json: bool = False,
+    read_only: bool = False,
+) -> T:
     """Run `work` with the settings of the options. Invalid options, or an unusable database, end the command."""
     import uvloop
 
     with refusals(NAMES, as_json=as_json):
         settings = settings_of(**given)
-        _make_folder(settings.data_dir)
+        if not read_only:
+            _make_folder(settings.data_dir)
         try:
             return uvloop.run(work(settings))
         except Invalid:

@@ -62,6 +62,7 @@ class CountedEngine:
         self.ping = self._timed("ping", engine.ping)
         self.probe = self._timed("probe", engine.probe)
         self.state = engine.state
+        self.diagnose = engine.diagnose
         self._close = engine.close
         self._expose(engine)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from oncue.clock import Clock, SystemClock
 from oncue.domain.errors import Invalid
 from oncue.engines.port import Engine
+from oncue.engines.schema import Pending
 from oncue.settings import Settings
 
 if TYPE_CHECKING:  # each engine is imported when it is used: neither needs the other's driver
@@ -29,6 +30,24 @@ async def open_engine(settings: Settings, clock: Clock | None = None) -> Engine:
 async def migrate(settings: Settings) -> tuple[int, int]:
     """Bring the schema up to date and do nothing else; return the version before and the version now."""
     return await _engine(settings.engine).migrate(settings)
+
+
+async def contract(settings: Settings) -> list[int]:
+    """Migrate, then apply the contract migrations; return the numbers of these.
+
+    OncueError: processes that are too old for one of them use the database.
+    """
+    return await _engine(settings.engine).contract(settings)
+
+
+async def pending(settings: Settings) -> Pending:
+    """Return what `migrate` and `contract` would do. Changes nothing, and creates no database."""
+    return await _engine(settings.engine).pending(settings)
+
+
+def may_exist(url: str) -> bool:
+    """Return whether there can be a database at this URL: for a file, whether there is one."""
+    return not url.startswith(SQLITE) or Path(url.removeprefix(SQLITE)).is_file()
 
 
 def absolute_url(url: str) -> str:

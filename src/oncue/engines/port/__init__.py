@@ -36,6 +36,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from oncue.domain.diagnosis import Diagnosis
 from oncue.domain.explain import RunDiagnosis
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.quota import Quota, Usage
@@ -193,6 +194,10 @@ class Engine(Protocol):
 
     def state(self) -> EngineState:
         """Return how it does now, without asking the database."""
+        ...
+
+    async def diagnose(self) -> list[Diagnosis]:
+        """Look for what can be wrong with this kind of database itself: settings, rights, space. Changes nothing."""
         ...
 
     async def close(self) -> None: ...

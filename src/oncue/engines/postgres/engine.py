@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from oncue.clock import Clock
+from oncue.domain.diagnosis import Diagnosis
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.engines.port import (
     Accounts,
@@ -26,6 +27,7 @@ from oncue.engines.port import (
 from oncue.engines.postgres.accounts import PostgresAccounts
 from oncue.engines.postgres.audit import PostgresAudit
 from oncue.engines.postgres.auditing import PostgresAuditing
+from oncue.engines.postgres.diagnosing import diagnose_server
 from oncue.engines.postgres.fleet import PostgresFleet
 from oncue.engines.postgres.history import PostgresHistory
 from oncue.engines.postgres.idempotency import PostgresIdempotency
@@ -33,13 +35,13 @@ from oncue.engines.postgres.jobs import PostgresJobs
 from oncue.engines.postgres.lists import PostgresLists
 from oncue.engines.postgres.maintenance import PostgresMaintenance
 from oncue.engines.postgres.members import PostgresMembers
-from oncue.engines.postgres.migrate import migrate
+from oncue.engines.postgres.migrate import check, contract, migrate
 from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.planning import PostgresPlanning
 from oncue.engines.postgres.running import PostgresRunning
 from oncue.engines.postgres.signals import PostgresSignals
 from oncue.engines.postgres.store import Store, as_unavailable
-from oncue.engines.schema import log_migration
+from oncue.engines.schema import Pending, log_migration
 from oncue.engines.sql import migrations, statements
 from oncue.settings import Settings
 
@@ -89,6 +91,22 @@ class PostgresEngine:
         finally:
             await store.close()
 
+    @classmethod
+    async def contract(cls, settings: Settings) -> list[int]:
+        store = await Store.connect(settings)
+        try:
+            return await contract(store, settings.history_timeout)
+        finally:
+            await store.close()
+
+    @classmethod
+    async def pending(cls, settings: Settings) -> Pending:
+        store = await Store.connect(settings)
+        try:
+            return await check(store)
+        finally:
+            await store.close()
+
     async def now(self) -> Instant:
         found = await self._store.fetch(_SQL["now"], hot=True)
         return Instant(found[0][0])
@@ -103,6 +121,9 @@ class PostgresEngine:
 
     def state(self) -> EngineState:
         return EngineState(self._store.pools(), self._signals.failed, self._signals.reconnected)
+
+    async def diagnose(self) -> list[Diagnosis]:
+        return await diagnose_server(self._store)
 
     async def close(self) -> None:
         await self._signals.close()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TypeVar
 
 import asyncpg
 import structlog
@@ -10,8 +13,19 @@ import structlog
 from oncue.domain.errors import OncueError
 from oncue.domain.instants import Duration
 from oncue.engines.postgres.store import Connection, Store
-from oncue.engines.schema import Migration, Schema, missing
-from oncue.engines.sql import migrations
+from oncue.engines.schema import (
+    Migration,
+    Pending,
+    Schema,
+    missing,
+    missing_contracts,
+    pending,
+    refuse_while_used,
+)
+from oncue.engines.sql import migrations, statements
+from oncue.engines.values import Member
+
+T = TypeVar("T")
 
 LOCK = 0x6F6E637565  # "oncue"
 
@@ -23,27 +37,48 @@ TRIES = 5
 
 log = structlog.get_logger()
 
+_SQL = statements("oncue.engines.postgres")
+
 
 async def migrate(store: Store, timeout: Duration) -> tuple[int, int]:
     """Return the version before and the version now. If the schema is up to date, this locks and writes nothing."""
     known = migrations("oncue.engines.postgres")
     before = after = await store.read(_found)
-    try:
+    with _denied_as_error():
         if _missing(known, before):
-            before, after = await _with_retries(store, known, timeout)
+            before, after = await _with_retries(store, lambda connection: _one_more(connection, known), timeout)
         while _missing(known, after):
-            _, after = await _with_retries(store, known, timeout)
+            _, after = await _with_retries(store, lambda connection: _one_more(connection, known), timeout)
+    return before.version, after.version
+
+
+async def contract(store: Store, timeout: Duration) -> list[int]:
+    """Bring the schema up to date, then apply the contract migrations; return the numbers of those applied now."""
+    await migrate(store, timeout)
+    known = migrations("oncue.engines.postgres")
+    left = missing_contracts(known, await store.read(_found))
+    with _denied_as_error():
+        return [one[0] for one in left if await _with_retries(store, partial(_contract, one), timeout)]
+
+
+async def check(store: Store) -> Pending:
+    return pending(migrations("oncue.engines.postgres"), await store.read(_found), "this database")
+
+
+@contextmanager
+def _denied_as_error() -> Iterator[None]:
+    try:
+        yield
     except asyncpg.InsufficientPrivilegeError as denied:
         raise OncueError(
             f"this database user may not create tables ({denied}): grant it CREATE on the schema, or use another user"
         ) from denied
-    return before.version, after.version
 
 
-async def _with_retries(store: Store, known: Sequence[Migration], timeout: Duration) -> tuple[Schema, Schema]:
+async def _with_retries(store: Store, work: Callable[[Connection], Awaitable[T]], timeout: Duration) -> T:
     for _ in range(TRIES):
         try:
-            return await store.write(lambda connection: _one_more(connection, known), timeout=timeout)
+            return await store.write(work, timeout=timeout)
         except asyncpg.LockNotAvailableError:
             log.warning("A migration waits for other transactions on its tables; retrying", kind="migration_waits")
             await store.fetch("select pg_sleep($1)", RETRY_DELAY)
@@ -66,13 +101,31 @@ async def _one_more(connection: Connection, known: Sequence[Migration]) -> tuple
         return found, found
     await connection.execute(f"set local lock_timeout = '{LOCK_TIMEOUT}'")
     await _make_room(connection, found)
-    for number, script in left if not found.applied else left[:1]:
-        await connection.execute(script)
-        await connection.execute("insert into oncue_migrations (number) values ($1)", number)
-        after = after.after(number, script)
+    for one in left if not found.applied else left[:1]:
+        after = await _apply(connection, after, one)
+    return found, after
+
+
+async def _contract(migration: Migration, connection: Connection) -> bool:
+    """Apply a contract migration, unless another caller has, or a process still needs what it removes."""
+    await connection.execute("select pg_advisory_xact_lock($1)", LOCK)
+    found = await _found(connection)
+    if migration[0] in found.applied:
+        return False
+    members = [Member(*row) for row in await connection.fetch(_SQL["known_members"])]
+    refuse_while_used(migration, members, await connection.fetchval(_SQL["now"]))
+    await connection.execute(f"set local lock_timeout = '{LOCK_TIMEOUT}'")
+    await _apply(connection, found, migration)
+    return True
+
+
+async def _apply(connection: Connection, found: Schema, migration: Migration) -> Schema:
+    await connection.execute(migration[1])
+    await connection.execute("insert into oncue_migrations (number) values ($1)", migration[0])
+    after = found.after(*migration)
     if after.level > found.level:
         await connection.execute("insert into oncue_schema values ($1)", after.level)
-    return found, after
+    return after
 
 
 async def _found(connection: Connection) -> Schema:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from oncue.clock import Clock, SystemClock
+from oncue.domain.diagnosis import Diagnosis
 from oncue.domain.instants import Duration, Instant
 from oncue.engines.port import (
     Accounts,
@@ -21,11 +24,12 @@ from oncue.engines.port import (
     Running,
     Signals,
 )
-from oncue.engines.schema import log_migration
+from oncue.engines.schema import Pending, log_migration
 from oncue.engines.sql import migrations, statements
 from oncue.engines.sqlite.accounts import SqliteAccounts
 from oncue.engines.sqlite.audit import SqliteAudit
 from oncue.engines.sqlite.auditing import SqliteAuditing
+from oncue.engines.sqlite.diagnosing import diagnose_file
 from oncue.engines.sqlite.fleet import SqliteFleet
 from oncue.engines.sqlite.history import SqliteHistory
 from oncue.engines.sqlite.idempotency import SqliteIdempotency
@@ -33,12 +37,12 @@ from oncue.engines.sqlite.jobs import SqliteJobs
 from oncue.engines.sqlite.lists import SqliteLists
 from oncue.engines.sqlite.maintenance import SqliteMaintenance
 from oncue.engines.sqlite.members import SqliteMembers
-from oncue.engines.sqlite.migrate import migrate
+from oncue.engines.sqlite.migrate import check, contract, migrate
 from oncue.engines.sqlite.partitions import Partitions
 from oncue.engines.sqlite.planning import SqlitePlanning
 from oncue.engines.sqlite.running import SqliteRunning
 from oncue.engines.sqlite.signals import SqliteSignals
-from oncue.engines.sqlite.store import Store
+from oncue.engines.sqlite.store import Store, path_of
 from oncue.settings import Settings
 
 _SQL = statements("oncue.engines.sqlite")
@@ -85,6 +89,18 @@ class SqliteEngine:
         finally:
             await store.close()
 
+    @classmethod
+    async def contract(cls, settings: Settings) -> list[int]:
+        store = await Store.open(settings)
+        try:
+            return await contract(store, settings.history_timeout)
+        finally:
+            await store.close()
+
+    @classmethod
+    async def pending(cls, settings: Settings) -> Pending:
+        return check(path_of(settings.engine))
+
     async def now(self) -> Instant:
         """Return this machine's time: all processes on one file share the machine, so its clock is the database's."""
         return SystemClock().now()
@@ -98,6 +114,9 @@ class SqliteEngine:
 
     def state(self) -> EngineState:
         return EngineState(hints_failed=self._signals.failed)
+
+    async def diagnose(self) -> list[Diagnosis]:
+        return await asyncio.to_thread(diagnose_file, self._store.path)
 
     async def close(self) -> None:
         await self._signals.close()

@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from uuid import UUID
+
+import apsw
+
+from oncue.clock import SystemClock
+from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import Duration
-from oncue.engines.schema import Schema, missing
-from oncue.engines.sql import migrations
-from oncue.engines.sqlite.store import Connection, Store, fetch
+from oncue.engines.schema import (
+    Migration,
+    Pending,
+    Schema,
+    missing,
+    missing_contracts,
+    pending,
+    refuse_while_used,
+)
+from oncue.engines.sql import migrations, statements
+from oncue.engines.sqlite.reasons import reason
+from oncue.engines.sqlite.store import CACHE_READING, Connection, Store, connect, fetch
+from oncue.engines.values import Member
+
+_SQL = statements("oncue.engines.sqlite")
 
 
 async def migrate(store: Store, timeout: Duration) -> tuple[int, int]:
@@ -17,17 +38,53 @@ async def migrate(store: Store, timeout: Duration) -> tuple[int, int]:
         left = missing(known, found, str(store.path))
         if left:
             _make_room(db, found)
-        for number, script in left:
-            db.execute(script)
-            db.execute("insert into oncue_migrations (number) values (?)", (number,))
-            after = after.after(number, script)
-        db.pragma("user_version", after.level)
+        for one in left:
+            after = _apply(db, after, one)
         return found, after
 
     before = after = Schema() if store.is_empty() else await store.read(_found)
     if missing(known, before, str(store.path)):
         before, after = await store.write(bring_up_to_date, timeout)
     return before.version, after.version
+
+
+async def contract(store: Store, timeout: Duration) -> list[int]:
+    """Bring the schema up to date, then apply the contract migrations; return the numbers of those applied now."""
+    await migrate(store, timeout)
+    known = migrations("oncue.engines.sqlite")
+    left = missing_contracts(known, await store.read(_found))
+    return [one[0] for one in left if await store.write(partial(_contract, one), timeout)]
+
+
+def check(path: Path) -> Pending:
+    """Return what is to be migrated. This creates no file, and writes nothing."""
+    found = Schema()
+    try:
+        if path.exists() and path.stat().st_size:
+            with closing(connect(path, CACHE_READING)) as db:  # one that only reads would leave its log behind
+                found = _found(db)
+    except (OSError, apsw.Error) as no:
+        raise StoreUnavailable(f"{path} is unavailable ({reason(no)}); retry the call") from no
+    return pending(migrations("oncue.engines.sqlite"), found, str(path))
+
+
+def _contract(migration: Migration, db: Connection) -> bool:
+    """Apply a contract migration, unless another caller has, or a process still needs what it removes."""
+    found = _found(db)
+    if migration[0] in found.applied:
+        return False
+    members = [Member(UUID(bytes=member_id), *row) for member_id, *row in fetch(db, _SQL["known_members"])]
+    refuse_while_used(migration, members, SystemClock().now())
+    _apply(db, found, migration)
+    return True
+
+
+def _apply(db: Connection, found: Schema, migration: Migration) -> Schema:
+    db.execute(migration[1])
+    db.execute("insert into oncue_migrations (number) values (?)", (migration[0],))
+    after = found.after(*migration)
+    db.pragma("user_version", after.level)
+    return after
 
 
 def _found(db: Connection) -> Schema:

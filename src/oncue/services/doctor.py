@@ -1,0 +1,112 @@
+"""`oncue doctor`: look at the database, the processes on it and this machine, and say what to do about what is wrong.
+
+Everything is only read, except for one probe that writes: nothing is migrated, created or repaired.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import structlog
+
+from oncue.clock import Clock
+from oncue.domain.diagnosis import Diagnosis, State, ok, problem, warning
+from oncue.domain.errors import Invalid, OncueError, StoreUnavailable
+from oncue.domain.instants import MILLISECOND, SECOND, Duration
+from oncue.domain.plain_text import printable
+from oncue.engines.open import may_exist, open_engine, pending
+from oncue.engines.port import Engine
+from oncue.engines.schema import Pending
+from oncue.services.cluster_checks import diagnose_cluster
+from oncue.services.machine_checks import diagnose_machine
+from oncue.settings import Settings
+
+SLOW_WRITE = Duration(SECOND // 4)
+CLOCK_DIFFERENCE = Duration(SECOND)
+
+REACH_IT = "Check the setting `engine`, that the database server runs, and that this machine can reach it."
+CREATE_IT = "Check --engine and --data-dir, or create the database: `oncue migrate`, or start `oncue up`."
+
+log = structlog.get_logger()
+
+
+async def diagnose(settings: Settings, clock: Clock) -> list[Diagnosis]:
+    """Look at everything. `clock` is this machine's: it does not follow the database's."""
+    found: list[Diagnosis] = []
+    try:
+        await _look_at_database(settings, clock, found)
+    except Invalid:
+        raise  # the setting is wrong, not the database
+    except OncueError as no:
+        found.append(problem("database", str(no), REACH_IT))
+    return [*found, *diagnose_machine(Path(settings.data_dir))]
+
+
+async def _look_at_database(settings: Settings, clock: Clock, found: list[Diagnosis]) -> None:
+    """Add to what is found step by step: what was seen before an outage stays."""
+    if not may_exist(settings.engine):
+        found.append(problem("database", f"there is no database at {printable(settings.engine)}", CREATE_IT))
+        return
+    found.append(schema(await pending(settings)))
+    if found[-1].state is State.PROBLEM:
+        return
+    engine = await open_engine(settings)
+    try:
+        found.append(await _writable(engine, clock))
+        found.append(await _clocks(engine, clock))
+        found += await engine.diagnose()
+        found += diagnose_cluster(await engine.history.gauges(await engine.now()))
+    finally:
+        await engine.close()
+
+
+async def log_problems(engine: Engine, settings: Settings, clock: Clock) -> None:
+    """Look at the database itself and at this machine, as a process does once when it starts, and log what is wrong."""
+    try:
+        found = [await _clocks(engine, clock), *await engine.diagnose()]
+    except StoreUnavailable:
+        return  # other lines say so
+    for one in (*found, *diagnose_machine(Path(settings.data_dir))):
+        if one.state is not State.OK:
+            log.warning(
+                "A check of this installation failed", kind="doctor", check=one.check, seen=one.seen, remedy=one.remedy
+            )
+
+
+def schema(found: Pending) -> Diagnosis:
+    if not found.version:
+        return problem("schema", "the database is empty", CREATE_IT)
+    if found.expand:
+        numbers = ", ".join(map(str, found.expand))
+        seen = f"version {found.version}; missing migrations: {numbers}. The other checks were skipped"
+        return problem("schema", seen, "Run `oncue migrate`, then repeat this command.")
+    later = f"; `oncue migrate --contract` is left to run ({len(found.contract)})" if found.contract else ""
+    return ok("schema", f"version {found.version}, for oncue of schema {found.level} or later{later}")
+
+
+async def _writable(engine: Engine, clock: Clock) -> Diagnosis:
+    asked = clock.monotonic()
+    await engine.probe()
+    return writable(Duration(clock.monotonic() - asked))
+
+
+def writable(took: Duration) -> Diagnosis:
+    seen = f"a write took {took / MILLISECOND:.1f} ms"
+    if took < SLOW_WRITE:
+        return ok("database", seen)
+    return warning("database", seen, "Check the load of the database and its disk, and the network in between.")
+
+
+async def _clocks(engine: Engine, clock: Clock) -> Diagnosis:
+    asked, here = clock.monotonic(), clock.now()
+    there = await engine.now()
+    took = clock.monotonic() - asked
+    return clocks(Duration(here + took // 2 - there), Duration(took))
+
+
+def clocks(ahead: Duration, took: Duration) -> Diagnosis:
+    """`ahead`: of this machine's clock. The database read its own at any moment while the answer `took` its time."""
+    seen = f"this machine's clock is {abs(ahead) / SECOND:.3f} s {'ahead of' if ahead > 0 else 'behind'} the database's"
+    if abs(ahead) - took // 2 <= CLOCK_DIFFERENCE:
+        return ok("clock", seen)
+    return warning("clock", seen, "Synchronise the clocks of both machines (NTP). oncue itself uses the database's.")
