@@ -52,7 +52,7 @@ _OTHERS = (
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """A database as its template made it."""
+    """A database as its template made it: every one, because autovacuum may have been in the template meanwhile."""
 
     shape: list[tuple[Any, ...]]
     seeds: list[str]  # the rows of tables that are not empty
@@ -65,6 +65,7 @@ class _Database(msgspec.Struct):
     name: str
     url: str
     session: Any
+    made: _Found
     uses: int = 0
 
 
@@ -79,7 +80,6 @@ class Databases:
         self._thread.start()
         self._free: list[_Database] = []
         self._taken: dict[str, _Database] = {}
-        self._found: _Found | None = None
 
     def take(self) -> str:
         """The URL of an empty one."""
@@ -105,10 +105,8 @@ class Databases:
     def _made(self) -> _Database:
         name = f"{self._template}_{secrets.token_hex(8)}"
         url = self._server.create_database(name, template=self._template)
-        database = _Database(name, url, self._run(asyncpg.connect(url)))
-        if self._found is None:
-            self._found = self._run(_look(database.session))
-        return database
+        session = self._run(asyncpg.connect(url))
+        return _Database(name, url, session, self._run(_look(session)))
 
     def _drop(self, database: _Database) -> None:
         async def hang_up() -> None:
@@ -119,8 +117,7 @@ class Databases:
 
     async def _cleared(self, database: _Database) -> bool:
         """Whether it is as it was made. Nobody else is in it then."""
-        session, found = database.session, self._found
-        assert found is not None
+        session, found = database.session, database.made
         try:
             async with asyncio.timeout(LONGEST):
                 await session.execute("set session_replication_role = replica")
