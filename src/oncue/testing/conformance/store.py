@@ -69,9 +69,8 @@ class Store:
 
     @classmethod
     async def on(cls, open_one: Open, seed: int = 1) -> Store:
-        """Return a store ready for a test: history has partitions, and there are two users."""
+        """Return a store ready for a test: there are two users."""
         store = cls(await open_one(), open_one, FakeClock(), Random(seed))
-        await store.maintenance.maintain(store.now, Duration(365 * DAY))
         store.uid = await store.accounts.user("ada", store.now)
         store.stranger = await store.accounts.user("bob", store.now)
         return store
