@@ -33,7 +33,7 @@ test: .venv/dev.stamp ## run the tests, all but the long ones, what repeats othe
 
 .PHONY: test-all
 test-all: .venv/dev.stamp ## run everything but the tests that kill real processes: all seeds, mutants, pairs and engines
-	@$(PYTEST) $(PARALLEL) -m "not (kills or attack or soak)" $(ARGS)
+	@$(PYTEST) $(PARALLEL) -m "not (kills or attack or soak)" --hypothesis-profile=more $(ARGS)
 
 .PHONY: test-postgres
 test-postgres: .venv/dev.stamp ## run the tests that depend on the PostgreSQL server

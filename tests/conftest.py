@@ -1,6 +1,7 @@
 """What every test may ask for. How tests get their PostgreSQL is told in docs/testing.md."""
 
 import asyncio
+import gc
 import os
 import secrets
 import shutil
@@ -31,8 +32,9 @@ IN_MEMORY = Path("/dev/shm")
 if IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > 4 << 30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
-settings.register_profile("default", deadline=None, max_examples=100)
-settings.register_profile("ci", deadline=None, max_examples=100, derandomize=True, print_blob=True)
+settings.register_profile("default", deadline=None, max_examples=40)
+settings.register_profile("ci", deadline=None, max_examples=40, derandomize=True, print_blob=True)
+settings.register_profile("more", deadline=None, max_examples=100, print_blob=True)
 settings.register_profile("thorough", deadline=None, max_examples=5_000, print_blob=True)
 settings.load_profile("ci" if IN_CI else "default")
 
@@ -66,6 +68,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "postgres_server" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.postgres)
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: the garbage collector need not look at all of it again and again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -64,7 +64,18 @@ def test_of_several_at_once_one_does_it(url: str) -> None:
     assert sorted(answer["from_version"] for answer in answers) == [0, *[NEWEST] * 5]
 
 
-@pytest.mark.parametrize("command", ["migrate", "up", "api", "scheduler", "worker"])
+@pytest.mark.parametrize(
+    ("url", "command"),
+    [
+        *(("sqlite", command) for command in ("migrate", "up", "api", "scheduler", "worker")),
+        pytest.param("postgres", "up", marks=pytest.mark.postgres),
+        *(
+            pytest.param("postgres", command, marks=[pytest.mark.postgres, pytest.mark.again])
+            for command in ("migrate", "api", "scheduler", "worker")
+        ),
+    ],
+    indirect=["url"],
+)
 def test_a_schema_that_needs_newer_code_is_refused_by_all(url: str, command: str, tmp_path: Path) -> None:
     migrate(url)
     make_newer(url)
