@@ -56,12 +56,12 @@ def test_it_says_from_where_to_where_and_then_that_nothing_is_to_do(url: str) ->
 
 def test_of_several_at_once_one_does_it(url: str) -> None:
     argv = [str(ONCUE), "migrate", "--engine", url, "--json"]
-    started = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(6)]
+    started = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(3)]
 
     answers = [json.loads(process.communicate(timeout=30)[0]) for process in started]
 
-    assert [process.returncode for process in started] == [0] * 6
-    assert sorted(answer["from_version"] for answer in answers) == [0, *[NEWEST] * 5]
+    assert [process.returncode for process in started] == [0] * 3
+    assert sorted(answer["from_version"] for answer in answers) == [0, *[NEWEST] * 2]
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,13 @@ def work(name: str, payload: object = None, **given: Any) -> Work:
 
 
 class TestWhatTravels:
+    @pytest.fixture(scope="class")
+    async def processes(self) -> AsyncIterator[ProcessExecutor]:
+        """One for all of them: what it is when another test made use of it is for the others to try."""
+        executor = ProcessExecutor(SETTINGS, 2)
+        yield executor
+        await executor.close()
+
     async def test_arguments_and_results(self, processes: ProcessExecutor) -> None:
         assert await run(processes, "add", {"a": 1, "b": 2}) == 3
 

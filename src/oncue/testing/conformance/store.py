@@ -15,7 +15,7 @@ import msgspec
 from oncue.domain import attempt, change, overlap
 from oncue.domain.change import JobChange
 from oncue.domain.ids import NO_CLASS, ClassId, JobId, RunId, UserNumber, WorkerId, uuid7
-from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
+from oncue.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant
 from oncue.domain.job import Job, Snapshot, Spec, decode_spec
 from oncue.domain.lane import Concurrency
 from oncue.domain.ledger import Entry
