@@ -1,17 +1,19 @@
 """What every test may ask for. How tests get their PostgreSQL is told in docs/testing.md."""
 
 import asyncio
+import gc
 import os
 import secrets
 import shutil
 import signal
-from collections.abc import Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from tests.databases import Databases
+from tests.warm import WarmConnections
 
 from oncue.domain.instants import DAY, Duration
 from oncue.engines.open import open_engine
@@ -32,7 +34,7 @@ if IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > 4 << 30:
 
 settings.register_profile("default", deadline=None, max_examples=40)
 settings.register_profile("ci", deadline=None, max_examples=40, derandomize=True, print_blob=True)
-settings.register_profile("more", deadline=None, max_examples=200, print_blob=True)
+settings.register_profile("more", deadline=None, max_examples=100, print_blob=True)
 settings.register_profile("thorough", deadline=None, max_examples=5_000, print_blob=True)
 settings.load_profile("ci" if IN_CI else "default")
 
@@ -66,6 +68,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "postgres_server" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.postgres)
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: the garbage collector need not look at all of it again and again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -149,19 +156,34 @@ def postgres_databases(postgres_server: PrivatePostgres, postgres_template: str)
     databases.close()
 
 
+@pytest.fixture(scope="module")
+async def warm_connections() -> AsyncIterator[WarmConnections]:
+    """For the tests of one module: as long as there is an async fixture, they share an event loop."""
+    connections = WarmConnections()
+    with pytest.MonkeyPatch.context() as patch:
+        connections.plant(patch)
+        yield connections
+    connections.close()
+
+
 @pytest.fixture
-def empty_postgres(postgres_databases: Databases) -> Iterator[EmptyStore]:
+def empty_postgres(postgres_databases: Databases, warm_connections: WarmConnections) -> Iterator[EmptyStore]:
     taken: list[str] = []
+
+    def give_back() -> None:
+        url = taken.pop()
+        if not postgres_databases.give_back(url, warm_connections.processes(url)):
+            warm_connections.hang_up(url)
 
     async def make() -> Open:
         while taken:  # of a test that makes many, one after the other
-            postgres_databases.give_back(taken.pop())
+            give_back()
         taken.append(postgres_databases.take())
         return opener(taken[-1])
 
     yield make
-    for url in taken:
-        postgres_databases.give_back(url)
+    while taken:
+        give_back()
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])

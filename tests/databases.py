@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 import asyncpg
@@ -46,13 +46,13 @@ _TABLES = """
 _SEQUENCES = (
     "select quote_ident(sequencename), coalesce(last_value, start_value), last_value is not null from pg_sequences"
 )
-_OTHERS = (
-    "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database() and pid <> $1"
-)
+_OTHERS = """
+    select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database() and pid <> all($1)
+"""
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """A database as its template made it."""
+    """A database as its template made it: every one, because autovacuum may have been in the template meanwhile."""
 
     shape: list[tuple[Any, ...]]
     seeds: list[str]  # the rows of tables that are not empty
@@ -65,6 +65,7 @@ class _Database(msgspec.Struct):
     name: str
     url: str
     session: Any
+    made: _Found
     uses: int = 0
 
 
@@ -79,7 +80,6 @@ class Databases:
         self._thread.start()
         self._free: list[_Database] = []
         self._taken: dict[str, _Database] = {}
-        self._found: _Found | None = None
 
     def take(self) -> str:
         """The URL of an empty one."""
@@ -88,12 +88,15 @@ class Databases:
         database.uses += 1
         return database.url
 
-    def give_back(self, url: str) -> None:
+    def give_back(self, url: str, idle: Sequence[int] = ()) -> bool:
+        """Whether it will be taken again. `idle` are processes of the server that may stay in it."""
         database = self._taken.pop(url)
-        if database.uses < USES and self._run(self._cleared(database)):
+        kept = database.uses < USES and self._run(self._cleared(database, idle))
+        if kept:
             self._free.append(database)
         else:
             self._drop(database)
+        return kept
 
     def close(self) -> None:
         for database in (*self._free, *self._taken.values()):
@@ -105,10 +108,8 @@ class Databases:
     def _made(self) -> _Database:
         name = f"{self._template}_{secrets.token_hex(8)}"
         url = self._server.create_database(name, template=self._template)
-        database = _Database(name, url, self._run(asyncpg.connect(url)))
-        if self._found is None:
-            self._found = self._run(_look(database.session))
-        return database
+        session = self._run(asyncpg.connect(url))
+        return _Database(name, url, session, self._run(_look(session)))
 
     def _drop(self, database: _Database) -> None:
         async def hang_up() -> None:
@@ -117,14 +118,13 @@ class Databases:
         self._run(hang_up())
         self._server.drop_database(database.name)
 
-    async def _cleared(self, database: _Database) -> bool:
-        """Whether it is as it was made. Nobody else is in it then."""
-        session, found = database.session, self._found
-        assert found is not None
+    async def _cleared(self, database: _Database, idle: Sequence[int]) -> bool:
+        """Whether it is as it was made. Nobody else does anything in it then."""
+        session, found = database.session, database.made
         try:
             async with asyncio.timeout(LONGEST):
                 await session.execute("set session_replication_role = replica")
-                await session.fetch(_OTHERS, session.get_server_pid())
+                await session.fetch(_OTHERS, [session.get_server_pid(), *idle])
                 if await _shape(session) != found.shape:
                     return False
                 filled = {name for (name,) in await session.fetch(found.look)}

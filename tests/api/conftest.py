@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +21,10 @@ from oncue.domain.keys import key_hash, make_key
 from oncue.engines.port import JobQuery, Key, Role, Task
 from oncue.settings import Settings
 from oncue.testing.conformance.store import EmptyStore, Store
+
+# httpx2 looks for this package at every request, and that nothing was found is not remembered.
+if importlib.util.find_spec("sniffio") is None:
+    sys.modules["sniffio"] = None  # type: ignore[assignment]
 
 HERE = Path(__file__).parent
 SLOW = {

@@ -148,7 +148,12 @@ def configuration(house: House, whose: str, *, corners: bool) -> dict[str, Any]:
             **{name: {"values": ids} for name, ids in chosen.items()},
         },
         "parameters": {"body.task": often("tasks"), "path.key": often("stable")},
-        "generation": {"max-examples": 5, "deterministic": True, "no-shrink": True, "database": "none"},
+        "generation": {
+            "max-examples": 5 if corners else 2,
+            "deterministic": True,
+            "no-shrink": True,
+            "database": "none",
+        },
         "checks": {
             "enabled": False,
             **{name: {"enabled": True} for name in CHECKS},

@@ -143,7 +143,7 @@ def test_what_is_for_postgres_is_refused_on_sqlite_alone(part: str) -> None:
     assert f"{part} needs PostgreSQL" in result.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGTERM])
 def test_stopped_half_way_it_leaves_nothing_behind(number: signal.Signals, place: Path) -> None:
     if not Path("/proc/self/stat").exists():
         pytest.skip("processes are found in /proc")

@@ -113,7 +113,7 @@ def test_a_zone_is_one_object_and_each_rules_have_their_own() -> None:
     assert timeline(here).at(0).offset == 3600
 
 
-@pytest.mark.parametrize("part", range(2))
+@pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_timeline_has_exactly_the_changes_of_the_zone_file(part: int) -> None:
     """Probing too coarsely would lose short stretches: Recife in 2000 and Gaza in 2040 have less than seven days."""
     for name in different_zones()[part::2]:

@@ -184,10 +184,10 @@ class TestContainment:
         assert len(reports.text) <= SETTINGS.log_cap + 65_536
         assert peak < 20 << 20
 
-    async def test_nothing_is_left_open_after_fifty_runs(self) -> None:
+    async def test_nothing_is_left_open_after_many_runs(self) -> None:
         await run("true")
         before = open_descriptors()
-        for _ in range(50):
+        for _ in range(20):
             await run("true")
 
         assert open_descriptors() == before

@@ -63,7 +63,7 @@ class Kept:
     @classmethod
     async def of(cls, session: Session, schema: str) -> "Kept":
         copies = [f"create table {schema}.{name} as table {name}" for name in TABLES]
-        await session.execute(";".join([f"create schema {schema}", *copies]))
+        await session.execute(";".join([f"drop schema if exists {schema} cascade; create schema {schema}", *copies]))
         return cls(session, schema, await look(session))
 
     async def restore(self, now: Image | None) -> None:

@@ -19,7 +19,7 @@ from oncue.testing.postgres import PrivatePostgres
 ONE_IN = 96
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def theatre(postgres_server: PrivatePostgres, postgres_template: str) -> AsyncIterator[Theatre]:
     name = f"oncue_pairs_{secrets.token_hex(8)}"
     url = postgres_server.create_database(name, template=postgres_template)

@@ -12,8 +12,8 @@ from tests.processes.fleet import Fleet
     ("code", "told"),
     [
         ("import no_such_module_anywhere", "no_such_module_anywhere"),
-        ("def broken(:", "invalid syntax"),
-        ("nothing = 1", "Tasks"),
+        pytest.param("def broken(:", "invalid syntax", marks=pytest.mark.long),
+        pytest.param("nothing = 1", "Tasks", marks=pytest.mark.long),
     ],
     ids=["import", "syntax", "no tasks"],
 )

@@ -24,7 +24,10 @@ from oncue.testing.clock import FakeClock
 from oncue.testing.conformance import EmptyStore, Store
 from oncue.testing.conformance.store import LIVE
 
-SETTINGS = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+SETTINGS = settings(
+    max_examples=settings().max_examples // 4,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 RATES = st.builds(
     Rate,
     limit=st.integers(1, 4),

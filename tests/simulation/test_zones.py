@@ -7,7 +7,7 @@ from tests.engines.mutants import Statement
 from tests.simulation.zones import two_versions
 
 
-@pytest.mark.parametrize("seed", range(9_000, 9_004))
+@pytest.mark.parametrize("seed", [9_000, 9_001, *(pytest.param(n, marks=pytest.mark.long) for n in (9_002, 9_003))])
 async def test_schedulers_with_two_versions_of_the_rules_double_and_miss_nothing(seed: int) -> None:
     assert await two_versions(seed) == []
 

@@ -253,11 +253,10 @@ def test_any_history_agrees_with_the_model(empty_store: EmptyStore) -> None:
         def __init__(self) -> None:
             super().__init__(empty_store)
 
-    every_run = settings.get_current_profile_name() != "thorough"
     run_state_machine_as_test(
         OnThisStore,
         settings=settings(
-            max_examples=25 if every_run else 1_000,
+            max_examples=settings().max_examples // 4,  # each has forty steps
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -127,9 +127,8 @@ async def test_only_the_classes_asked_for_have_turns(store: Store) -> None:
 
 async def test_where_most_have_nothing_due_round_after_round_everybody_comes_up(store: Store) -> None:
     """No round reaches all of these users, and none begins where the last one did."""
-    for i in range(1_500):
-        uid = await store.accounts.user(f"user {i}", store.now)
-        await store.one_shot(HOUR, uid=uid)
+    users = [await store.accounts.user(f"user {i}", store.now) for i in range(1_500)]
+    await store.create(*[await store.new_one_shot(HOUR, uid=uid) for uid in users])
     last = await store.accounts.user("the last", store.now)
     await store.one_shots(2_500, due=-HOUR, apart=1, uid=last)
     after, seen = NOBODY, set[UserNumber]()

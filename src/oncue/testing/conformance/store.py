@@ -15,7 +15,7 @@ import msgspec
 from oncue.domain import attempt, change, overlap
 from oncue.domain.change import JobChange
 from oncue.domain.ids import NO_CLASS, ClassId, JobId, RunId, UserNumber, WorkerId, uuid7
-from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
+from oncue.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant
 from oncue.domain.job import Job, Snapshot, Spec, decode_spec
 from oncue.domain.lane import Concurrency
 from oncue.domain.ledger import Entry
@@ -69,9 +69,8 @@ class Store:
 
     @classmethod
     async def on(cls, open_one: Open, seed: int = 1) -> Store:
-        """Return a store ready for a test: history has partitions, and there are two users."""
+        """Return a store ready for a test: there are two users."""
         store = cls(await open_one(), open_one, FakeClock(), Random(seed))
-        await store.maintenance.maintain(store.now, Duration(365 * DAY))
         store.uid = await store.accounts.user("ada", store.now)
         store.stranger = await store.accounts.user("bob", store.now)
         return store
