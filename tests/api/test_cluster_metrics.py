@@ -212,7 +212,7 @@ def much() -> Gauges:
     worker = Worker(WorkerId(NOTHING), "w", "h", LEASE, NOW, NOW, info=offer)
     progress = Progress(passed_at=Instant(NOW - HOUR), checked={"cursor": 7, "sums": 1})
     return gauges(
-        counts={(f"task{n}", what): 3 for n in range(10_000) for what in (*Count, "skipped", "missed")},
+        counts={(f"task{n}", what): 3 for n in range(10_000) for what in {*Count} - {Count.COALESCED}},
         classes=tuple(classes),
         paused={"queue00001": NOW},
         next_plan=Instant(NOW - 3 * SECOND),
