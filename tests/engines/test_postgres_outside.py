@@ -253,6 +253,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Engine.now": store.engine.now,
         "Engine.ping": lambda: store.engine.ping(SHORT),
         "Engine.probe": store.engine.probe,
+        "Engine.diagnose": store.engine.diagnose,
     }
 
 

@@ -113,6 +113,22 @@ UNSEEN = {
         "only the stories of test_zones.py have two kinds of rules",
     ),
     "the oldest definition decides how fast a meter is": "all rates with one key are the same",
+    **dict.fromkeys(
+        (
+            "a turn is taken by everybody who asks",
+            "a turn waits for a clock that was set back",
+            "who comes late with a turn moves it back",
+            "a finding that is seen again counts as new",
+            "a finding that was cleared stays so",
+            "open findings are forgotten before others",
+            "the audit finds what runs among what should have expired",
+            "a stretch is found only if all of it is in the window",
+            "a paused run counts as held",
+            "what a lane holds counts as due",
+            "what runs counts as due",
+        ),
+        "nobody in the simulation audits the store or looks at the whole of it",
+    ),
 }
 
 
