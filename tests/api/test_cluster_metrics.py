@@ -212,7 +212,7 @@ def much() -> Gauges:
     worker = Worker(WorkerId(NOTHING), "w", "h", LEASE, NOW, NOW, info=offer)
     progress = Progress(passed_at=Instant(NOW - HOUR), checked={"cursor": 7, "sums": 1})
     return gauges(
-        counts={(f"task{n}", what): 3 for n in range(10_000) for what in {*Count} - {Count.COALESCED}},
+        counts={(f"task{n}", what): 5 if what is Count.COALESCED else 3 for n in range(10_000) for what in Count},
         classes=tuple(classes),
         paused={"queue00001": NOW},
         next_plan=Instant(NOW - 3 * SECOND),
@@ -241,7 +241,7 @@ async def test_names_are_bounded_and_what_is_left_is_other(desk: Desk, monkeypat
     assert found["queue_open['other']"] == 2 * (10_000 - MOST_QUEUES)
     assert found["queue_oldest_due_seconds['other']"] == pytest.approx(9_999 / SECOND)
     assert (found["queue_paused['queue00001']"], found["queue_paused['other']"]) == (1, 0)
-    assert (found["occurrences_total['skipped']"], found["occurrences_total['coalesced']"]) == (30_000, 0)
+    assert (found["occurrences_total['skipped']"], found["occurrences_total['coalesced']"]) == (30_000, 50_000)
     assert (found["planner_lag_seconds[]"], found["held_oldest_seconds[]"], found["orphans[]"]) == (3, 60, 4)
     assert (found["selfaudit_findings['lane']"], found["selfaudit_checked_total['cursor']"]) == (2, 7)
     assert found["selfaudit_pass_timestamp_seconds[]"] == (NOW - HOUR) / SECOND
@@ -261,6 +261,20 @@ async def test_promtool_has_nothing_to_say(desk: Desk, monkeypatch: pytest.Monke
     )
 
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, b"")
+
+
+async def test_a_queue_keeps_its_label_when_its_workers_are_gone(desk: Desk) -> None:
+    """Else no alert could say which queue has nobody."""
+    worker = await registered(desk, "mail")
+    await desk.store.one_shot(task="mark", queue="mail")
+    before = await told(desk)
+    await desk.store.fleet.leave(worker)
+    await desk.store.clock.advance(SHARED_FOR)
+
+    after = await told(desk)
+
+    assert before["queue_due['mail']"] == after["queue_due['mail']"] == after["desired_workers['mail']"] == 1
+    assert (before["workers['live']"], after["workers['live']"]) == (1, 0)
 
 
 async def test_a_task_keeps_its_label_when_others_come(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import structlog
 
+from oncue.api.scaling import Scaling
 from oncue.clock import Clock
 from oncue.domain.audit_progress import TURN, read_progress
 from oncue.domain.errors import StoreUnavailable
@@ -27,10 +28,10 @@ from oncue.metrics.numbers import Bounds, Series
 SHARED_FOR = Duration(SECOND)
 READ_WITHIN = 2.0  # seconds
 SIZES_INTERVAL = Duration(5 * MINUTE)
-MOST_QUEUES = 100  # that live workers take runs from, by name; the others are one
+MOST_QUEUES = 100  # that workers take runs from; the others are one
 
 ENDINGS = (Count.SUCCEEDED, Count.DEAD, Count.CANCELLED, Count.EXPIRED, Count.WITHDRAWN)
-WITHOUT_RUN = ("skipped", "coalesced", "missed")
+WITHOUT_RUN = (Count.SKIPPED, Count.COALESCED, Count.MISSED)
 
 log = structlog.get_logger()
 
@@ -43,6 +44,7 @@ class ClusterMetrics:
         self._clock = clock
         self._keep_history = keep_history
         self._bounds = Bounds()
+        self._queues: dict[str, None] = {}  # that workers take runs from, or took
         self._reading: asyncio.Task[bytes] | None = None
         self._read_at: Instant | None = None  # by the monotonic clock
         self._sizes: Mapping[str, int] = {}
@@ -77,7 +79,7 @@ class ClusterMetrics:
         yield _one(table.UP, 1)
         yield _one(table.READ_AT, gauges.at / SECOND)
         yield from self._runs(gauges)
-        yield from _queues(gauges)
+        yield from self._of_queues(gauges)
         yield from _planning(gauges)
         yield from _fleet(gauges)
         yield from _audit(gauges)
@@ -105,26 +107,25 @@ class ClusterMetrics:
     def _task(self, name: str) -> str:
         return self._bounds.fit(table.CREATED, (name,))[0]
 
+    def _of_queues(self, gauges: Gauges) -> Iterator[Series]:
+        """Those that workers take runs from have a label each: users may name any number of others."""
+        offers = [read_offer(worker.info) for worker in gauges.live_workers]
+        for queue in sorted({queue for offer in offers if offer is not None for queue in offer.queues}):
+            if len(self._queues) < MOST_QUEUES:
+                self._queues[queue] = None
+        found, scaling = {one.queue: one for one in gauges.queues}, Scaling(gauges)
+        for name in self._queues:
+            yield from _queue(name, [found[name]] if name in found else [])
+            yield _one(table.DESIRED, scaling.of(name)["desired"], name)
+        if others := [one for name, one in found.items() if name not in self._queues]:
+            yield from _queue(OTHER, others)
+
 
 def _one(metric: Metric, value: float, *labels: str) -> Series:
     return Series(metric.name, labels, (value,))
 
 
-def _queues(gauges: Gauges) -> Iterator[Series]:
-    """Those that live workers take runs from have a label each: users may name any number of others."""
-    offers = [read_offer(worker.info) for worker in gauges.live_workers]
-    taken = sorted({queue for offer in offers if offer is not None for queue in offer.queues})[:MOST_QUEUES]
-    found = {one.queue: one for one in gauges.queues}
-    others = [one for name, one in found.items() if name not in taken]
-    for name in taken:
-        of_it = [found[name]] if name in found else []
-        yield from _queue(name, of_it)
-    if others:
-        yield from _queue(OTHER, others)
-
-
-def _queue(name: str, queues: Iterable[QueueGauge]) -> Iterator[Series]:
-    found = list(queues)
+def _queue(name: str, found: Sequence[QueueGauge]) -> Iterator[Series]:
     yield _one(table.QUEUE_OPEN, sum(one.open for one in found), name)
     yield _one(table.QUEUE_DUE, sum(one.due for one in found), name)
     yield _one(table.QUEUE_DUE_MORE, any(one.more for one in found), name)

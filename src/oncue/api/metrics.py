@@ -8,11 +8,11 @@ from __future__ import annotations
 import hmac
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from oncue.api.cluster_metrics import ClusterMetrics
 from oncue.api.http.answers import Answer
 from oncue.api.http.auth import Keyring, bearer, check_role
 from oncue.api.http.connection import known
@@ -24,6 +24,9 @@ from oncue.metrics.exposed import Exposed
 from oncue.metrics.exposition import CONTENT_TYPE
 from oncue.metrics.token import read_token
 from oncue.settings import Settings
+
+if TYPE_CHECKING:  # only an API needs it, and with it much of the API
+    from oncue.api.cluster_metrics import ClusterMetrics
 
 PROCESS, CLUSTER = "/metrics", "/metrics/cluster"
 

@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from oncue.api.cluster_metrics import ClusterMetrics
 from oncue.api.http.answers import AGAIN_SOON, Refused, answer, problem, problem_of
 from oncue.api.http.server import listening
 from oncue.api.metrics import Metrics, metrics_access
@@ -77,7 +76,11 @@ async def serving_metrics(
     cluster: bool,
 ) -> AsyncIterator[str]:
     """Serve metrics and health inside the block; yields the address. `cluster`: also those of the whole cluster."""
-    of_cluster = ClusterMetrics(engine, clock, settings.keep_history) if cluster else None
+    of_cluster = None
+    if cluster:
+        from oncue.api.cluster_metrics import ClusterMetrics  # it needs much of the API
+
+        of_cluster = ClusterMetrics(engine, clock, settings.keep_history)
     metrics = Metrics(exposed, metrics_access(engine, clock, settings), of_cluster)
     async with listening(MetricsApplication(metrics, exposed.tick, clock, checks), door, clock) as address:
         yield address

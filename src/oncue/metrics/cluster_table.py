@@ -34,6 +34,7 @@ QUEUE_DUE = _gauge("queue_due", "Runs that are due and blocked by nothing; all q
 QUEUE_DUE_MORE = _gauge("queue_due_more", "1 if more runs are due than were counted.", "queue")
 QUEUE_OLDEST = _gauge("queue_oldest_due_seconds", "How long the first of these has been due.", "queue")
 QUEUE_PAUSED = _gauge("queue_paused", "1 if the queue is paused.", "queue")
+DESIRED = _gauge("desired_workers", "How many workers the queue needs, as `GET /v1/scaling` says.", "queue")
 PLANNER_LAG = _gauge("planner_lag_seconds", "How late planning is; 0 when all is well, because it is ahead.")
 HELD_OLDEST = _gauge("held_oldest_seconds", "How long the first run past its instant has been held by a lane.")
 ORPHANS = _gauge("orphans", "Running runs whose worker is not registered.")
