@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import suppress
 from typing import TypeVar
 
 import msgspec
@@ -109,14 +110,17 @@ class Channel:
             self._writer.write(self._encode(said) + b"\n")
 
     async def receive(self) -> ToWorker | FromWorker | None:
-        try:
-            line = await self._reader.readline()
-        except (ConnectionError, ValueError):
-            return None
-        if not line.endswith(b"\n"):
-            return None
-        said: ToWorker | FromWorker = self._decode(line)
-        return said
+        """Return the next message; None: the other end is closed. Messages of a newer version are passed over."""
+        while True:
+            try:
+                line = await self._reader.readline()
+            except (ConnectionError, ValueError):
+                return None
+            if not line.endswith(b"\n"):
+                return None
+            with suppress(msgspec.ValidationError):
+                said: ToWorker | FromWorker = self._decode(line)
+                return said
 
     async def close(self) -> None:
         self._writer.close()
