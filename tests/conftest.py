@@ -6,14 +6,13 @@ import os
 import secrets
 import shutil
 import signal
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from tests.databases import Databases
-from tests.warm import WarmConnections
 
 from oncue.domain.instants import DAY, Duration
 from oncue.engines.open import open_engine
@@ -156,34 +155,19 @@ def postgres_databases(postgres_server: PrivatePostgres, postgres_template: str)
     databases.close()
 
 
-@pytest.fixture(scope="module")
-async def warm_connections() -> AsyncIterator[WarmConnections]:
-    """For the tests of one module: as long as there is an async fixture, they share an event loop."""
-    connections = WarmConnections()
-    with pytest.MonkeyPatch.context() as patch:
-        connections.plant(patch)
-        yield connections
-    connections.close()
-
-
 @pytest.fixture
-def empty_postgres(postgres_databases: Databases, warm_connections: WarmConnections) -> Iterator[EmptyStore]:
+def empty_postgres(postgres_databases: Databases) -> Iterator[EmptyStore]:
     taken: list[str] = []
-
-    def give_back() -> None:
-        url = taken.pop()
-        if not postgres_databases.give_back(url, warm_connections.processes(url)):
-            warm_connections.hang_up(url)
 
     async def make() -> Open:
         while taken:  # of a test that makes many, one after the other
-            give_back()
+            postgres_databases.give_back(taken.pop())
         taken.append(postgres_databases.take())
         return opener(taken[-1])
 
     yield make
-    while taken:
-        give_back()
+    for url in taken:
+        postgres_databases.give_back(url)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 import asyncpg
@@ -46,9 +46,9 @@ _TABLES = """
 _SEQUENCES = (
     "select quote_ident(sequencename), coalesce(last_value, start_value), last_value is not null from pg_sequences"
 )
-_OTHERS = """
-    select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database() and pid <> all($1)
-"""
+_OTHERS = (
+    "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database() and pid <> $1"
+)
 
 
 class _Found(msgspec.Struct, frozen=True):
@@ -88,15 +88,12 @@ class Databases:
         database.uses += 1
         return database.url
 
-    def give_back(self, url: str, idle: Sequence[int] = ()) -> bool:
-        """Whether it will be taken again. `idle` are processes of the server that may stay in it."""
+    def give_back(self, url: str) -> None:
         database = self._taken.pop(url)
-        kept = database.uses < USES and self._run(self._cleared(database, idle))
-        if kept:
+        if database.uses < USES and self._run(self._cleared(database)):
             self._free.append(database)
         else:
             self._drop(database)
-        return kept
 
     def close(self) -> None:
         for database in (*self._free, *self._taken.values()):
@@ -118,13 +115,13 @@ class Databases:
         self._run(hang_up())
         self._server.drop_database(database.name)
 
-    async def _cleared(self, database: _Database, idle: Sequence[int]) -> bool:
-        """Whether it is as it was made. Nobody else does anything in it then."""
+    async def _cleared(self, database: _Database) -> bool:
+        """Whether it is as it was made. Nobody else is in it then."""
         session, found = database.session, database.made
         try:
             async with asyncio.timeout(LONGEST):
                 await session.execute("set session_replication_role = replica")
-                await session.fetch(_OTHERS, [session.get_server_pid(), *idle])
+                await session.fetch(_OTHERS, session.get_server_pid())
                 if await _shape(session) != found.shape:
                     return False
                 filled = {name for (name,) in await session.fetch(found.look)}
