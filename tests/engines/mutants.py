@@ -994,7 +994,7 @@ MUTANTS = [
         "test_who_waits_for_another_could_start_when_that_ended",
         statements=(
             Statement("sqlite.lanes", "let_in", "iif(free_at = -?3, free_at, ?3)", "null + ?3"),
-            Statement("postgres.lanes", "tend", "then w.free_at else $2 end", "else w.free_at end"),
+            Statement("postgres.lanes", "tend", "then w.free_at else $2 end", "then w.free_at else w.free_at end"),
         ),
         having={"lanes": {"group": "g"}},
     ),
