@@ -108,5 +108,6 @@ def refuse_while_used(migration: Migration, members: Iterable[Member], now: Inst
 
 
 def log_migration(before: int, after: int) -> None:
-    if before != after:
+    """Log that a schema was brought up to date. Creating one in an empty database is no news."""
+    if 0 < before != after:
         log.info("Migrated the database schema", kind="migrated", from_version=before, to_version=after)
