@@ -23,10 +23,10 @@ def test_a_worker_that_cannot_be_replaced_now_is_replaced_later(fleet: Fleet) ->
     resource.prlimit(up.pid, resource.RLIMIT_NOFILE, (taken - 2, before[1]))  # the dead worker's channel is closed
 
     os.kill(inner, signal.SIGKILL)
-    until(lambda: "no worker process can be started" in up.said, "the keeper has tried", fleet.tell)
+    until(lambda: "worker_not_started" in up.said, "the keeper has tried", fleet.tell)
     assert not alive(inner)
     resource.prlimit(up.pid, resource.RLIMIT_NOFILE, before)
 
     run = fleet.create("mark")
     assert fleet.at_rest([run])[run]["status"] == "succeeded"
-    assert up.said.count("no worker process can be started") == 1
+    assert up.said.count("worker_not_started") == 1
