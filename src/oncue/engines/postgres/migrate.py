@@ -94,7 +94,7 @@ async def _one_more(connection: Connection, known: Sequence[Migration]) -> tuple
 
     Each migration is a separate transaction, so that no table stays locked because of another.
     """
-    await connection.execute("select pg_advisory_xact_lock($1)", LOCK)
+    await _take_lock(connection)
     found = after = await _found(connection)
     left = _missing(known, found)
     if not left:
@@ -106,9 +106,17 @@ async def _one_more(connection: Connection, known: Sequence[Migration]) -> tuple
     return found, after
 
 
+async def _take_lock(connection: Connection) -> None:
+    """Wait until no other process migrates. A session learns of tables that others created when it locks one, and an
+    advisory lock is none: without the second statement it would not see what it has waited for.
+    """
+    await connection.execute("select pg_advisory_xact_lock($1)", LOCK)
+    await connection.execute("select from pg_class limit 0")
+
+
 async def _contract(migration: Migration, connection: Connection) -> bool:
     """Apply a contract migration, unless another caller has, or a process still needs what it removes."""
-    await connection.execute("select pg_advisory_xact_lock($1)", LOCK)
+    await _take_lock(connection)
     found = await _found(connection)
     if migration[0] in found.applied:
         return False
