@@ -35,6 +35,7 @@ class Up:
             base_url=f"{self.address}/v1",
             headers={"Authorization": f"Bearer {self.key_file.read_text().strip()}"},
             timeout=PATIENCE,
+            verify=False,
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import asyncpg
 from asyncpg.connect_utils import SessionAttribute
@@ -37,6 +37,33 @@ PINNED = {
 
 CONNECT_TIMEOUT = Duration(3 * SECOND)  # so that attempts to connect to a hanging server do not pile up
 
+FIRST_OWN_TYPE = 16_384  # lower ids are PostgreSQL's own types, the same in every database of a version
+
+
+class _Remembered(NamedTuple):
+    """In place of the driver's statement that reads types. Having a name says that it has replaced no other."""
+
+    name: str = "remembered"
+
+
+class Session(Apart):
+    """A connection that knows the array types which earlier ones asked the server for.
+
+    The driver asks on each new connection, at the first statement with such a parameter: 5 ms, more than all else that
+    a new connection costs, and once more for each further type.
+    """
+
+    _known: dict[tuple[int, frozenset[int]], Any] = {}  # noqa: RUF012  shared on purpose
+
+    async def _introspect_types(self, typeoids: set[int], timeout: float | None) -> tuple[Any, Any]:
+        asked = (self.get_server_version().major, frozenset(typeoids))
+        if asked in self._known:
+            return self._known[asked], _Remembered()
+        types, statement = await super()._introspect_types(typeoids, timeout)  # type: ignore[misc]
+        if max(typeoids) < FIRST_OWN_TYPE:
+            self._known[asked] = types
+        return types, statement
+
 
 class Dialling:
     """Opens connections. A connection whose caller has given up is still opened, and then closed: the driver reports an
@@ -47,7 +74,7 @@ class Dialling:
         self.pending: set[asyncio.Task[Apart]] = set()
 
     async def connect(self, *args: Any, **options: Any) -> Apart:
-        making = asyncio.create_task(asyncpg.connect(*args, **options))
+        making: asyncio.Task[Apart] = asyncio.create_task(asyncpg.connect(*args, **options))
         try:
             return await asyncio.shield(making)
         except asyncio.CancelledError:
@@ -72,6 +99,7 @@ def options(limit: Duration, bounced: bool, name: str, session: dict[str, str]) 
         "statement_cache_size": 0 if bounced else 200,
         "server_settings": {"application_name": name, **({} if bounced else PINNED | session)},
         "target_session_attrs": SessionAttribute.read_write,
+        "connection_class": Session,
     }
 
 
