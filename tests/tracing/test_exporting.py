@@ -18,6 +18,9 @@ from tests.domain.test_trace import PARENT
 
 from oncue.clock import SystemClock
 from oncue.domain.trace import Trace
+from oncue.metrics.exposed import Exposed
+from oncue.metrics.metric import Labels
+from oncue.parts import tracing
 from oncue.settings import Settings
 from oncue.tracing import otel
 from oncue.tracing.exporting import MOST_WAITING, BoundedProcessor, WatchedExporter
@@ -40,34 +43,50 @@ class Slow(SpanExporter):
     def shutdown(self) -> None: ...
 
 
-def export(slow: Slow, spans: int) -> list[Any]:
-    """What is logged while so many spans end, before any of them is taken."""
-    provider = TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(BoundedProcessor(WatchedExporter(slow)))
+def export(slow: Slow, spans: int) -> tuple[list[Any], dict[Labels, int]]:
+    """What is logged and counted while so many spans end, before any of them is taken."""
+    provider, processor = TracerProvider(shutdown_on_exit=False), BoundedProcessor(WatchedExporter(slow))
+    provider.add_span_processor(processor)
     tracer = provider.get_tracer("test")
     with capture_logs() as logged:
         for _ in range(spans):
             tracer.start_span("x").end()
         slow.may.set()
         provider.shutdown()
-    return logged
+    return logged, processor.lost()
 
 
 def test_what_does_not_fit_is_dropped_and_counted() -> None:
     """Catches a span that waits for room, and one that is lost without a word."""
     slow = Slow()
 
-    logged = export(slow, MOST_WAITING + 952)
+    logged, lost = export(slow, MOST_WAITING + 952)
 
     assert len(slow.spans) == MOST_WAITING
     assert [(line["log_level"], line.get("dropped")) for line in logged] == [("warning", 952)]
+    assert lost == {("full",): 952, ("failed",): 0}
 
 
 def test_that_spans_are_lost_is_told_once() -> None:
-    logged = export(Slow(SpanExportResult.FAILURE), MOST_WAITING)
+    logged, lost = export(Slow(SpanExportResult.FAILURE), MOST_WAITING)
 
     assert len(logged) == 1
     assert "cannot be exported" in logged[0]["event"]
+    assert lost == {("full",): 0, ("failed",): MOST_WAITING}
+
+
+async def test_lost_spans_are_a_metric(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = WatchedExporter(Slow())
+    monkeypatch.setattr(otel, "otlp_processor", lambda: BoundedProcessor(watched))
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+    exposed = Exposed(SystemClock())
+
+    async with tracing(Settings(), SystemClock(), "test", exposed.numbers):
+        watched.dropped, watched.failed = 3, 2
+
+    told = exposed.text().decode().splitlines()
+    assert 'oncue_spans_lost_total{why="full"} 3' in told
+    assert 'oncue_spans_lost_total{why="failed"} 2' in told
 
 
 def test_the_end_waits_no_longer_than_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
