@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -12,11 +13,12 @@ from click.testing import CliRunner
 from structlog.testing import capture_logs
 
 from oncue.cli import api
-from oncue.cli.banner import announce
+from oncue.cli.banner import announce, shown
 from oncue.cli.main import COMMANDS, main
 from oncue.cli.roles import settings_of
 from oncue.domain.instants import DAY, HOUR, SECOND
-from oncue.lifecycle import Started
+from oncue.lifecycle import Started, started
+from oncue.settings import Settings
 
 ONCUE = Path(sys.executable).with_name("oncue")
 
@@ -101,6 +103,14 @@ def test_with_json_a_server_says_where_it_listens_and_where_the_key_is(
     assert first == {"address": "http://127.0.0.1:1", "admin_key": None, "admin_key_file": None}
     assert second == {"address": "http://127.0.0.1:1", "admin_key": "oc_1", "admin_key_file": f"{tmp_path}/admin.key"}
     assert [(line["kind"], line["address"]) for line in lines] == [("started", "http://127.0.0.1:1")] * 2
+
+
+def test_neither_the_banner_nor_the_log_tells_the_password_of_the_database(tmp_path: Path) -> None:
+    settings = Settings(engine="postgresql://ada:geheim@db:5432/oncue?sslkey=geheim", data_dir=str(tmp_path))
+    told = started(SimpleNamespace(schema=3), settings, "http://127.0.0.1:1")  # type: ignore[arg-type]  # all it reads
+
+    assert "database  postgresql db:5432/oncue, schema 3" in shown(told, tmp_path / "admin.key")
+    assert "geheim" not in f"{shown(told, tmp_path)}{told}"
 
 
 @pytest.mark.parametrize(
