@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -155,3 +156,27 @@ def test_a_setting_that_nobody_can_use_is_told_and_stops_nothing(monkeypatch: py
     with capture_logs() as logged:
         assert open_tracing(Settings(), SystemClock(), "test") is None
     assert [line["log_level"] for line in logged] == ["error"]
+
+
+def test_what_opentelemetry_says_of_our_spans_is_a_line_of_ours_without_the_key_of_the_collector() -> None:
+    """It quotes the headers that it cannot read."""
+    code = """
+import os
+os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = "http://127.0.0.1:1"
+os.environ["OTEL_EXPORTER_OTLP_HEADERS"] = "Bearer geheim"
+import logging
+from oncue import logs
+from oncue.clock import SystemClock
+from oncue.settings import Settings
+from oncue.tracing.open import open_tracing
+logs.configure("api")
+assert open_tracing(Settings(), SystemClock(), "api") is not None
+logging.getLogger("shop").warning("of a user's module")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+
+    assert done.returncode == 0, done.stderr
+    ours, theirs = done.stderr.splitlines()
+    assert (json.loads(ours)["kind"], json.loads(ours)["library"]) == ("library", "opentelemetry.util.re")
+    assert theirs == "of a user's module"
+    assert "geheim" not in done.stderr
