@@ -192,6 +192,15 @@ ROWS: Final[dict[str, list[Panel]]] = {
             "Worker process memory", "bytes", {"{{instance}}": "oncue_worker_process_resident_memory_bytes{PROCESS}"}
         ),
         Panel("Open files", "none", {"{{instance}}": "process_open_fds{PROCESS}"}),
+        Panel(
+            "Log lines",
+            "none",
+            {
+                "{{level}}": "sum by (level) (increase(oncue_log_lines_total{PROCESS}[RATE]))",
+                "left out": "sum(increase(oncue_log_suppressed_total{PROCESS}[RATE]))",
+            },
+        ),
+        Panel("Spans lost", "none", {"{{why}}": "sum by (why) (increase(oncue_spans_lost_total{PROCESS}[RATE]))"}),
         Panel("Versions", "none", {"{{role}} {{version}}": "max by (role, version) (oncue_cluster_processes)"}),
     ],
 }

@@ -29,7 +29,16 @@ from oncue.engines.port import Key, Role
 from oncue.executors.families import end_descendants
 from oncue.executors.loading import absolute
 from oncue.executors.parentage import die_with
-from oncue.exposing import can_write, exposing, has_planned, has_started, has_worker, metrics_at, tell_build
+from oncue.exposing import (
+    can_write,
+    count_log_lines,
+    exposing,
+    has_planned,
+    has_started,
+    has_worker,
+    metrics_at,
+    tell_build,
+)
 from oncue.lifecycle import Started, started, started_with_worker
 from oncue.metrics.metric import Roles
 from oncue.metrics.numbers import SILENT, Bounds, Numbers
@@ -74,7 +83,7 @@ async def up(settings: Settings, ready: Ready) -> int:
         async with (
             reaping(clock, settings),
             worker_started(clock, of_worker) as first,
-            tracing(settings, clock, "up") as spans,
+            tracing(settings, clock, "up", exposed.numbers) as spans,
             store(pooled(settings, SCHEDULER_POOL), clock, exposed.numbers) as engine,
             membership(engine, clock, "up", exposed.numbers),
         ):
@@ -112,7 +121,7 @@ async def api(settings: Settings, ready: Ready) -> int:
     with take_address(settings) as listener, take_metrics_address(settings) as metrics_listener:
         async with (
             reaping(clock, settings),
-            tracing(settings, clock, "api") as spans,
+            tracing(settings, clock, "api", exposed.numbers) as spans,
             store(settings, clock, exposed.numbers) as engine,
             timekeeping(engine, clock, exposed),
             membership(engine, clock, "api", exposed.numbers),
@@ -136,7 +145,7 @@ async def scheduler(settings: Settings, ready: Ready) -> int:
     with take_metrics_address(settings) as metrics_listener:
         async with (
             reaping(clock, settings),
-            tracing(settings, clock, "scheduler") as spans,
+            tracing(settings, clock, "scheduler", exposed.numbers) as spans,
             store(pooled(settings, SCHEDULER_POOL), clock, exposed.numbers) as engine,
             membership(engine, clock, "scheduler", exposed.numbers),
             scheduling(engine, clock, settings, exposed, spans) as planning,
@@ -239,8 +248,9 @@ async def _work(start: Start, channel: Channel) -> int:
     settings, clock = start.settings, SystemClock()
     logs.configure("worker", settings, worker=str(start.worker_id))
     numbers = Numbers(Bounds(settings.queues), Roles.WORKER) if settings.counting else SILENT
+    count_log_lines(numbers)
     tasks = load_registry(settings)
-    async with tracing(settings, clock, "worker") as spans:
+    async with tracing(settings, clock, "worker", numbers) as spans:
         while True:
             try:  # the database may become available again: better to wait than to exit
                 async with store(pooled(settings, WORKER_POOL), clock, numbers) as engine:

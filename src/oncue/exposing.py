@@ -9,13 +9,14 @@ from contextlib import asynccontextmanager
 
 import structlog
 
-from oncue import __version__
+from oncue import __version__, logs
 from oncue.clock import SystemClock
 from oncue.domain.instants import SECOND, Duration
 from oncue.engines.port import Engine
 from oncue.metrics import table
 from oncue.metrics.exposed import Exposed
 from oncue.metrics.metric import Roles
+from oncue.metrics.numbers import Numbers
 from oncue.metrics.token import read_token
 from oncue.services.loop import Loop
 from oncue.services.supervisor import WorkerSupervisor
@@ -33,7 +34,14 @@ def exposing(settings: Settings, clock: SystemClock, *roles: Roles) -> Exposed:
     read_token(settings)  # before anything is opened
     exposed = Exposed(clock, *roles, queues=settings.queues, counting=settings.counting)
     exposed.numbers.read(table.CLOCK_OFFSET, lambda: {(): clock.ahead() / SECOND})
+    count_log_lines(exposed.numbers)
     return exposed
+
+
+def count_log_lines(numbers: Numbers) -> None:
+    """Tell how many lines this process logs."""
+    numbers.read(table.LOG_LINES, lambda: {(level,): n for level, n in logs.bursts.lines.copy().items()})
+    numbers.read(table.LOG_SUPPRESSED, lambda: {(): logs.bursts.suppressed})
 
 
 def tell_build(role: str, engine: Engine, exposed: Exposed) -> None:

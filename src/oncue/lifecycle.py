@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from urllib.parse import urlsplit
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from oncue import __version__
 from oncue.engines.port import Engine
 from oncue.settings import Settings
+from oncue.tracing.open import can_export
 
 SQLITE = "sqlite:///"
 
@@ -23,10 +25,17 @@ class Started(msgspec.Struct, frozen=True, omit_defaults=True):
     tasks: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
     slots: dict[str, int] = msgspec.field(default_factory=dict)
+    metrics: str = "off"
+    traces: str = "off"
 
 
 def started(engine: Engine, settings: Settings, address: str | None = None) -> Started:
-    return Started(__version__, shown_database(settings.engine), engine.schema, address)
+    database = shown_database(settings.engine)
+    return Started(
+        *(__version__, database, engine.schema, address),
+        metrics=shown_metrics(settings, address),
+        traces="on" if can_export(os.environ) else "off",
+    )
 
 
 def started_with_worker(base: Started, settings: Settings, tasks: tuple[str, ...]) -> Started:
@@ -40,3 +49,10 @@ def shown_database(url: str) -> str:
         return f"sqlite {url.removeprefix(SQLITE)}"
     parts = urlsplit(url)
     return f"postgresql {parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def shown_metrics(settings: Settings, address: str | None) -> str:
+    """Return where a role serves its metrics: on the port of its API, on one of their own, or nowhere."""
+    if settings.metrics_port:
+        return f"/metrics on port {settings.metrics_port}"
+    return "off" if address is None else "/metrics"

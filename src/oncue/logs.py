@@ -112,6 +112,7 @@ def _replace_streams(role: str) -> None:
     sys.excepthook = _crashed
     for library in LIBRARIES:
         logging.getLogger(library).addFilter(_says_it_for)
+    logging.lastResort = _LastResort(logging.WARNING)
     atexit.register(settle)
 
 
@@ -128,6 +129,20 @@ def _says_it_for(record: logging.LogRecord) -> bool:
     level = logging.ERROR if record.levelno >= logging.ERROR else logging.WARNING
     log.log(level, "A library reported a problem", kind="library", library=record.name, **about)
     return False
+
+
+class _LastResort(logging.Handler):
+    """Gets the records that no handler takes. Those of OpenTelemetry are about our spans, and may hold the key of their
+    collector; the others belong to users' modules, and go where they always went.
+    """
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self._before = logging.lastResort
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if (not record.name.startswith("opentelemetry.") or _says_it_for(record)) and self._before is not None:
+            self._before.handle(record)
 
 
 def _dropped(role: str, lost: int) -> str:

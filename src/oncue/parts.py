@@ -17,6 +17,7 @@ from oncue.domain.instants import show_duration
 from oncue.engines.counted import CountedEngine
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Topic
+from oncue.metrics import table
 from oncue.metrics.exposed import Exposed
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.services.finishing import Finishing
@@ -75,9 +76,11 @@ async def store(settings: Settings, clock: SystemClock, numbers: Numbers = SILEN
 
 
 @asynccontextmanager
-async def tracing(settings: Settings, clock: SystemClock, role: str) -> AsyncIterator[Tracing | None]:
+async def tracing(settings: Settings, clock: SystemClock, role: str, numbers: Numbers) -> AsyncIterator[Tracing | None]:
     """Record spans during the block, if the environment names an exporter; at its end the last ones are sent."""
     spans = open_tracing(settings, clock, role)
+    if spans is not None:
+        numbers.read(table.SPANS_LOST, spans.lost)
     try:
         yield spans
     finally:

@@ -114,6 +114,8 @@ def test_a_soak_is_flat_and_loses_nothing(place: Path) -> None:
     assert flat["created", ""] == "goal"
     assert flat["table grown", "waiting"] == flat["table grown", "running"] == "goal"
     assert flat["memory grown", "up"] == flat["memory grown", "worker"] == "goal"
+    [audit] = [row for row in rows if row["measure"] == "findings of the self-audit"]
+    assert (audit["reached"], audit["note"].startswith("none, 0 ")) == ("goal", False)
     [minutes] = [row["minutes"] for row in rows if row["minutes"]]
     assert sum(one["seconds"] for one in minutes) == pytest.approx(40, abs=1)
     history = [one["store"]["history"] for one in minutes]

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -9,13 +10,14 @@ import msgspec
 import pytest
 
 from oncue.bench import measures, procfs
-from oncue.bench.measures import Row
+from oncue.bench.measures import Reached, Row
 from oncue.bench.minutes import COLUMNS, MEGABYTE, Sample, StoreState, Table, cells, levels_of, minutes
 from oncue.bench.notes import BINS, Histogram, Noted
 from oncue.bench.page import page
 from oncue.bench.report import Report, as_json, this_machine
-from oncue.bench.soaking import Open
+from oncue.bench.soaking import Open, audited
 from oncue.bench.writing import AHEAD, steady
+from oncue.client import Finding
 from oncue.domain.instants import MILLISECOND, SECOND, Instant
 from oncue.testing.clock import FakeClock
 
@@ -57,6 +59,21 @@ class TestWhatIsOpen:
             runs.start([n, n])
 
         assert len(runs._runs) == 0
+
+
+class TestSelfAudit:
+    def test_without_a_finding_it_is_told_how_much_was_checked(self) -> None:
+        row = audited([], 12_345)
+
+        assert (row.reached, row.note) == (Reached.GOAL, "none, 12,345 objects checked")
+
+    def test_a_finding_fails_the_soak_also_if_the_check_holds_again(self) -> None:
+        again = Finding(check="orphan", cleared_at=datetime(2026, 11, 17, tzinfo=UTC))
+        row = audited([again, Finding(check="lane"), Finding(check="lane")], 3)
+        report = Report(this_machine(FakeClock(), {"postgres": "PostgreSQL 15"}), {"postgres": [row]})
+
+        assert (row.value, row.note) == (3, "2 of lane, 1 of orphan, 3 objects checked")
+        assert (row.reached, report.failed) == (Reached.MISSED, True)
 
 
 class TestSteadyLoad:

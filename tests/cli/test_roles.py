@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -12,11 +13,12 @@ from click.testing import CliRunner
 from structlog.testing import capture_logs
 
 from oncue.cli import api
-from oncue.cli.banner import announce
+from oncue.cli.banner import announce, shown
 from oncue.cli.main import COMMANDS, main
 from oncue.cli.roles import settings_of
 from oncue.domain.instants import DAY, HOUR, SECOND
-from oncue.lifecycle import Started
+from oncue.lifecycle import Started, started
+from oncue.settings import Settings
 
 ONCUE = Path(sys.executable).with_name("oncue")
 
@@ -54,7 +56,8 @@ def test_lengths_of_time_are_read() -> None:
     ],
 )
 def test_bad_options_are_refused_by_name(arguments: list[str], said: str, tmp_path: Path) -> None:
-    answer = CliRunner().invoke(main, [*arguments, "--data-dir", str(tmp_path)])
+    door = ["--port", "0"] if arguments[0] in ("api", "up") else []  # another oncue may have the default port
+    answer = CliRunner().invoke(main, [*arguments, *door, "--data-dir", str(tmp_path)])
 
     assert answer.exit_code == 1
     assert said in answer.stderr
@@ -101,6 +104,31 @@ def test_with_json_a_server_says_where_it_listens_and_where_the_key_is(
     assert first == {"address": "http://127.0.0.1:1", "admin_key": None, "admin_key_file": None}
     assert second == {"address": "http://127.0.0.1:1", "admin_key": "oc_1", "admin_key_file": f"{tmp_path}/admin.key"}
     assert [(line["kind"], line["address"]) for line in lines] == [("started", "http://127.0.0.1:1")] * 2
+
+
+def test_neither_the_banner_nor_the_log_tells_the_password_of_the_database(tmp_path: Path) -> None:
+    settings = Settings(engine="postgresql://ada:geheim@db:5432/oncue?sslkey=geheim", data_dir=str(tmp_path))
+    told = started(SimpleNamespace(schema=3), settings, "http://127.0.0.1:1")  # type: ignore[arg-type]  # all it reads
+
+    assert "database  postgresql db:5432/oncue, schema 3" in shown(told, tmp_path / "admin.key")
+    assert "geheim" not in f"{shown(told, tmp_path)}{told}"
+
+
+@pytest.mark.parametrize(
+    ("address", "port", "endpoint", "row"),
+    [
+        ("http://127.0.0.1:1", 0, "", "  metrics   /metrics                            traces  off"),
+        (None, 0, "http://127.0.0.1:1", "  metrics   off                                 traces  on"),
+        (None, 9100, "", "  metrics   /metrics on port 9100               traces  off"),
+    ],
+)
+def test_the_banner_says_where_metrics_and_whether_traces_go(
+    address: str | None, port: int, endpoint: str, row: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+    told = started(SimpleNamespace(schema=3), Settings(metrics_port=port), address)  # type: ignore[arg-type]
+
+    assert row in shown(told, tmp_path).splitlines()
 
 
 @pytest.mark.parametrize(

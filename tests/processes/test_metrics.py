@@ -72,6 +72,8 @@ def test_every_role_tells_of_itself_on_a_port_of_its_own(fleet: Fleet) -> None:
         assert port.get("/metrics", "another token of that length")[0] == 401
         assert port.get("/metrics", fleet.key)[0] == 200
         assert port.get("/metrics/cluster")[0] == (200 if role == "api" else 404)
+        assert port.samples()["oncue_log_lines_total[('level', 'info')]"] > 0
+        assert port.samples()["oncue_log_suppressed_total[]"] == 0
     assert fleet.raw("GET", "/metrics")[0] == 404  # it has left the API's own port
     assert ports["api"].samples()["oncue_jobs_accepted_total[('how', 'single')]"] == 1
     assert ports["scheduler"].samples()["oncue_service_passes_total[('outcome', 'ok'), ('service', 'scheduler')]"] > 0

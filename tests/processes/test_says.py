@@ -103,6 +103,7 @@ def test_on_a_terminal_it_shows_what_it_has_started(tmp_path: Path) -> None:
     assert f"database  sqlite {tmp_path}/data/oncue.db, schema" in shown
     assert "tasks     mark, slow, relay (" in shown
     assert "slots     1000 async, 32 threads, " in shown
+    assert "metrics   /metrics                            traces  off" in shown
     assert "listens at" not in shown
     for kind in ("stopping", "drained", "stopped"):
         assert kind in rest

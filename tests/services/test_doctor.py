@@ -17,7 +17,7 @@ from oncue.domain.errors import Invalid, StoreUnavailable
 from oncue.domain.ids import ClassId, WorkerId
 from oncue.domain.instants import HOUR, MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.load import Load, show_load
-from oncue.domain.placement import ClassKey
+from oncue.domain.placement import ClassKey, Offer, Resources, show_offer
 from oncue.engines.open import open_engine, pending
 from oncue.engines.port import ClassGauge, Gauges, Member, Turn, Worker
 from oncue.engines.schema import Pending
@@ -63,6 +63,11 @@ def busy(**load: Any) -> tuple[Worker, ...]:
     return (replace(WORKER, load=show_load(Load(**load))),)
 
 
+def offering() -> tuple[Worker, ...]:
+    offer = Offer(frozenset({"t"}), frozenset({"default"}), frozenset({"eu"}), Resources(4_000, 4_000, 10))
+    return (replace(WORKER, info=show_offer(offer), classes=()),)
+
+
 def wrong(found: list[Diagnosis]) -> list[Diagnosis]:
     return [one for one in found if one.state is not State.OK]
 
@@ -93,6 +98,12 @@ def test_a_cluster_that_is_well() -> None:
          "1 of 1 have no capacity left: w (all 2 thread slots used)"),
         ({"workers": busy(slots={"thread": 2}, busy=0.95)}, "workers", "warning", "w (event loop 95% busy)"),
         ({"classes": (ClassGauge(ClassId(2), ClassKey("other"), open=1),)}, "tasks", "problem", "the task: other"),
+        ({"workers": offering(), "classes": (ClassGauge(ClassId(2), ClassKey("t", "slow"), open=1),)}, "placement",
+         "problem", "no live worker can take: t (queue slow)"),
+        ({"workers": offering(), "classes": (ClassGauge(ClassId(2), ClassKey("t", labels=("gpu", "eu")), open=1),)},
+         "placement", "problem", "t (labels eu, gpu)"),
+        ({"workers": offering(), "classes": (ClassGauge(ClassId(2), ClassKey("t", size=Resources(9_000)), open=1),)},
+         "placement", "problem", "t (too large)"),
         ({"classes": (due(SECOND),), "paused": {"default": SOME_DAY}}, "paused queues", "warning", "default (2+)"),
         ({"classes": (due(61 * SECOND), due(90 * SECOND))}, "late runs", "problem",
          "queue default: 4+ due, the oldest for 90 s"),
@@ -119,6 +130,7 @@ def test_what_is_wrong_with_a_cluster_is_said_once(change: dict[str, Any], check
         {"workers": busy(slots={"thread": 2, "process": 0}, used={"thread": 1}, busy=0.5)},
         {"classes": (due(59 * SECOND),)},
         {"paused": {"default": SOME_DAY}},
+        {"workers": (*offering(), WORKER), "classes": (due(SECOND, queue="slow"), due(SECOND, 2, labels=("eu",)))},
     ],
 )
 def test_what_is_normal_is_not_reported(change: dict[str, Any]) -> None:
@@ -308,6 +320,10 @@ def test_limits() -> None:
     states = [machine_checks.limits(n).state for n in (resource.RLIM_INFINITY, 4_096, 4_095)]
 
     assert states == [State.OK, State.OK, State.WARNING]
+
+
+def test_memory() -> None:
+    assert [machine_checks.memory(n).state for n in (256, 255)] == [State.OK, State.WARNING]
 
 
 def test_a_shell_as_process_1() -> None:

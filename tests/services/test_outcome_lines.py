@@ -45,6 +45,23 @@ async def test_a_run_that_succeeds_is_not_told_and_one_that_starts_late_is(
     assert (line["kind"], line["run_id"], line["seconds"]) == ("run_late", str(late), 120)
 
 
+async def test_a_run_is_late_from_when_its_lane_let_it_in(store: Store, stage: Stage, logged: list[Any]) -> None:
+    """Not from its instant: while another run of its lane is active, it cannot start."""
+    first, second, third = await store.one_shots(3, -SECOND, apart=1, group="g")
+    crew, worker = await crew_on(store, stage), await store.worker()
+    run = await store.claim_one(worker, first)
+    store.advance(10 * MINUTE)
+    await store.succeed(worker, run)
+    await work(crew)  # the second, which was let in just now
+    assert (stage.started, logged) == ([second], [])
+
+    store.advance(2 * MINUTE)
+    await work(crew)  # the third was let in two minutes ago
+
+    [line] = logged
+    assert (line["kind"], line["run_id"], line["seconds"]) == ("run_late", str(third), 120)
+
+
 async def test_runs_of_a_lost_worker_are_told_and_the_third_loss_is_the_end(store: Store, logged: list[Any]) -> None:
     run_id = await store.one_shot()
     for _ in range(3):

@@ -114,7 +114,7 @@ async def test_what_another_scheduler_is_planning_is_not_waited_for(
 
 
 async def test_what_could_not_start_in_time_expires_and_whoever_waits_behind_it_is_told(
-    store: Store, hints: list[Hint]
+    store: Store, hints: list[Hint], logged: list[Any]
 ) -> None:
     late, next_one = await store.one_shots(2, apart=1, group="g", start_within=MINUTE)
     store.advance(MINUTE + 1)
@@ -124,6 +124,8 @@ async def test_what_could_not_start_in_time_expires_and_whoever_waits_behind_it_
     assert await store.state(late) is State.EXPIRED
     assert await store.claimable() == [next_one]
     assert hints == [Hint(Topic.RUNS)]
+    [line] = logged
+    assert (line["kind"], line["run_id"], line["task"], line["seconds"]) == ("run_expired", str(late), "noop", 60)
 
 
 async def test_a_full_batch_of_expired_runs_is_followed_by_the_next_at_once(

@@ -154,6 +154,20 @@ class TestWhatASpanTells:
         assert span.start_time == span.end_time == store.now * 1_000  # by the store's clock, which stands still
         assert span.resource.attributes["service.name"] == "oncue"
 
+    async def test_lag_counts_from_when_the_run_could_start(self, store: Store, recording: Recording) -> None:
+        """As the start-lag histogram does: here its lane let the second in a minute after it was due."""
+        spans, stage = recording(1.0), Stage()
+        first, _ = await store.one_shots(2, apart=1, group="g")
+        worker = await store.worker()
+        run = await store.claim_one(worker, first)
+        store.advance(MINUTE)
+        await store.succeed(worker, run)
+        store.advance(SECOND)
+
+        await work(await crew_in(store, stage, spans))
+
+        assert (only(spans.ended).attributes or {})["oncue.lag_ms"] == 1_000
+
     @pytest.mark.parametrize(
         ("task", "stop", "error"),
         [

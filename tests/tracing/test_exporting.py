@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -18,6 +19,9 @@ from tests.domain.test_trace import PARENT
 
 from oncue.clock import SystemClock
 from oncue.domain.trace import Trace
+from oncue.metrics.exposed import Exposed
+from oncue.metrics.metric import Labels
+from oncue.parts import tracing
 from oncue.settings import Settings
 from oncue.tracing import otel
 from oncue.tracing.exporting import MOST_WAITING, BoundedProcessor, WatchedExporter
@@ -40,34 +44,50 @@ class Slow(SpanExporter):
     def shutdown(self) -> None: ...
 
 
-def export(slow: Slow, spans: int) -> list[Any]:
-    """What is logged while so many spans end, before any of them is taken."""
-    provider = TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(BoundedProcessor(WatchedExporter(slow)))
+def export(slow: Slow, spans: int) -> tuple[list[Any], dict[Labels, int]]:
+    """What is logged and counted while so many spans end, before any of them is taken."""
+    provider, processor = TracerProvider(shutdown_on_exit=False), BoundedProcessor(WatchedExporter(slow))
+    provider.add_span_processor(processor)
     tracer = provider.get_tracer("test")
     with capture_logs() as logged:
         for _ in range(spans):
             tracer.start_span("x").end()
         slow.may.set()
         provider.shutdown()
-    return logged
+    return logged, processor.lost()
 
 
 def test_what_does_not_fit_is_dropped_and_counted() -> None:
     """Catches a span that waits for room, and one that is lost without a word."""
     slow = Slow()
 
-    logged = export(slow, MOST_WAITING + 952)
+    logged, lost = export(slow, MOST_WAITING + 952)
 
     assert len(slow.spans) == MOST_WAITING
     assert [(line["log_level"], line.get("dropped")) for line in logged] == [("warning", 952)]
+    assert lost == {("full",): 952, ("failed",): 0}
 
 
 def test_that_spans_are_lost_is_told_once() -> None:
-    logged = export(Slow(SpanExportResult.FAILURE), MOST_WAITING)
+    logged, lost = export(Slow(SpanExportResult.FAILURE), MOST_WAITING)
 
     assert len(logged) == 1
     assert "cannot be exported" in logged[0]["event"]
+    assert lost == {("full",): 0, ("failed",): MOST_WAITING}
+
+
+async def test_lost_spans_are_a_metric(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = WatchedExporter(Slow())
+    monkeypatch.setattr(otel, "otlp_processor", lambda: BoundedProcessor(watched))
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+    exposed = Exposed(SystemClock())
+
+    async with tracing(Settings(), SystemClock(), "test", exposed.numbers):
+        watched.dropped, watched.failed = 3, 2
+
+    told = exposed.text().decode().splitlines()
+    assert 'oncue_spans_lost_total{why="full"} 3' in told
+    assert 'oncue_spans_lost_total{why="failed"} 2' in told
 
 
 def test_the_end_waits_no_longer_than_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,3 +156,27 @@ def test_a_setting_that_nobody_can_use_is_told_and_stops_nothing(monkeypatch: py
     with capture_logs() as logged:
         assert open_tracing(Settings(), SystemClock(), "test") is None
     assert [line["log_level"] for line in logged] == ["error"]
+
+
+def test_what_opentelemetry_says_of_our_spans_is_a_line_of_ours_without_the_key_of_the_collector() -> None:
+    """It quotes the headers that it cannot read."""
+    code = """
+import os
+os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = "http://127.0.0.1:1"
+os.environ["OTEL_EXPORTER_OTLP_HEADERS"] = "Bearer geheim"
+import logging
+from oncue import logs
+from oncue.clock import SystemClock
+from oncue.settings import Settings
+from oncue.tracing.open import open_tracing
+logs.configure("api")
+assert open_tracing(Settings(), SystemClock(), "api") is not None
+logging.getLogger("shop").warning("of a user's module")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+
+    assert done.returncode == 0, done.stderr
+    ours, theirs = done.stderr.splitlines()
+    assert (json.loads(ours)["kind"], json.loads(ours)["library"]) == ("library", "opentelemetry.util.re")
+    assert theirs == "of a user's module"
+    assert "geheim" not in done.stderr

@@ -19,6 +19,8 @@ from oncue.bench.processes import Processes
 from oncue.bench.sampling import FINER, Sampling
 from oncue.bench.stand import PROGRESS_TIMEOUT, WORK, Stand, placed, reached
 from oncue.bench.writing import AHEAD, batch_due, steady
+from oncue.client import Finding
+from oncue.domain.audit_progress import TURN, read_progress
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, show_duration
 
 SAMPLES = 40  # at least
@@ -85,13 +87,14 @@ async def soak(stand: Stand, options: Options, step: Step) -> list[Row]:
         try:
             await _watch(stand, sampling, open_, sending, length, step)
             await _rest(stand, open_, sending, step)
+            audited = await _audited(stand, connection)
         finally:
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
     finally:
         await connection.close()
     stand.again += open_.again
-    return _rows(sampling, open_, options, length)
+    return [*_rows(sampling, open_, options, length), audited]
 
 
 def _length(options: Options) -> Duration:
@@ -156,6 +159,18 @@ async def _rest(stand: Stand, open_: Open, sending: asyncio.Task[Any], step: Ste
     if not open_.left:
         await stand.settled(step)
         open_.start(stand.take().due)
+
+
+async def _audited(stand: Stand, connection: Any) -> Row:
+    position = await connection.fetchval("select position from turns where name = $1", TURN)
+    findings = [one async for one in stand.client.findings()]
+    return audited(findings, sum(read_progress(position or b"").checked.values()))
+
+
+def audited(findings: Sequence[Finding], checked: int) -> Row:
+    """Judge what the self-audit has found, also what holds again: there must be nothing."""
+    each = ", ".join(f"{n:,} of {check}" for check, n in sorted(Counter(one.check for one in findings).items()))
+    return Row(measures.SOAK_FINDINGS, len(findings), f"{each or 'none'}, {checked:,} objects checked")
 
 
 def _figures(sampling: Sampling) -> str:

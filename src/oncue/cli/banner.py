@@ -50,6 +50,7 @@ def shown(started: Started, key_file: Path) -> str:
         rows.append(("tasks", _some(started.tasks), "queues", ", ".join(started.queues)))
     if started.slots:
         rows.append(("slots", ", ".join(f"{most} {kind}" for kind, most in started.slots.items()), "", ""))
+    rows.append(("metrics", started.metrics, "traces", started.traces))
     rows.append(("docs", "oncue --help", "", ""))
     lines = [f"{left:<{COLUMN}}  {right}"]
     lines += [f"{f'  {label:<8}  {text}':<{COLUMN}}  {other:<6}  {more}" for label, text, other, more in rows]

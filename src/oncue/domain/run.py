@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from oncue.domain.ids import SCHEDULE, ClassId, JobId, LaneKey, RunId, UserNumber, WorkerId
-from oncue.domain.instants import Instant
+from oncue.domain.instants import Duration, Instant
 from oncue.domain.lane import FREE, Held, Lanes
 
 
@@ -183,6 +183,11 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
         """Return from when it could start: due, let in, and neither its job nor its queue paused."""
         free_at = self.free_at
         return self.due if free_at is None or free_at < self.due else free_at
+
+    @property
+    def lag(self) -> Duration:
+        """Return how long after it could start it was claimed."""
+        return Duration(max(0, self.claimed_at - self.eligible))
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):

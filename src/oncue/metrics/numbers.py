@@ -155,7 +155,7 @@ class Numbers:
         return self._histogram(metric, labels).appended
 
     def read(self, metric: Metric, read: Read, whose: Hashable = None) -> None:
-        """Have a gauge read whenever somebody asks; of each `whose` there is one reader, the latest."""
+        """Have a metric read whenever somebody asks; of each `whose` there is one reader, the latest."""
         self._readers[metric, whose] = read
 
     def forget(self, whose: Hashable) -> None:

@@ -232,6 +232,21 @@ HINTS = _counter(
 CLOCK_OFFSET = _gauge(
     "oncue_clock_offset_seconds", ALL, "This machine's clock minus the database's, in seconds.", own=True
 )
+LOG_LINES = _counter(
+    "oncue_log_lines_total",
+    ALL,
+    "Lines of the log that were written. level: debug, info, warning, error, critical.",
+    ("level",),
+    *("debug", "info", "warning", "error", "critical"),
+)
+LOG_SUPPRESSED = _counter("oncue_log_suppressed_total", ALL, "Lines of the log that were left out of bursts.")
+SPANS_LOST = _counter(
+    "oncue_spans_lost_total",
+    ALL,
+    "Spans that were not exported. why: full (too many waited), failed (they could not be sent).",
+    ("why",),
+    *("full", "failed"),
+)
 
 METRICS: Final = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
 BY_NAME: Final = {metric.name: metric for metric in METRICS}

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping
 from shlex import quote
+from typing import assert_never
 
 from oncue.domain.audit_progress import TURN
 from oncue.domain.diagnosis import Diagnosis, ok, problem, warning
+from oncue.domain.ids import ClassId
 from oncue.domain.instants import MINUTE, SECOND, Duration
 from oncue.domain.load import Load, read_load
+from oncue.domain.placement import Mismatch, Offer, mismatch, read_offer
 from oncue.domain.plain_text import printable
 from oncue.engines.gauges import MEMBER_LEASE
-from oncue.engines.port import Gauges, Member
+from oncue.engines.port import ClassGauge, Gauges, Member
 
 LATE_PLANNING = Duration(5 * SECOND)
 LATE_START = Duration(60 * SECOND)
@@ -28,6 +31,7 @@ def diagnose_cluster(gauges: Gauges) -> list[Diagnosis]:
         *processes(gauges),
         *schedulers(gauges),
         *workers(gauges),
+        *placement(gauges),
         *queues(gauges),
         *dead_letters(gauges),
         findings(gauges.findings),
@@ -114,6 +118,42 @@ def workers(gauges: Gauges) -> Iterator[Diagnosis]:
             f"open runs, but no live worker with the task: {named(lacking)}",
             "Start a worker that loads these tasks (--tasks), or cancel the jobs.",
         )
+
+
+def placement(gauges: Gauges) -> Iterator[Diagnosis]:
+    """Check that each class with open runs fits a live worker that has its task."""
+    live, elsewhere = gauges.live_workers, set(gauges.tasks_without_worker)  # another diagnosis names those
+    offers = [(read_offer(one.info), frozenset(one.classes)) for one in live]
+    misfits = [
+        f"{one.key.task} ({lacking})"
+        for one in gauges.classes
+        if live and one.key.task not in elsewhere and (lacking := _lacking(one, offers))
+    ]
+    if misfits:
+        yield problem(
+            "placement",
+            f"open runs that no live worker can take: {named(misfits)}",
+            "Start a worker with this queue (--queues), these labels (--labels) or this size, or cancel the jobs.",
+        )
+
+
+def _lacking(one: ClassGauge, offers: Iterable[tuple[Offer | None, frozenset[ClassId]]]) -> str:
+    """Return what the closest worker lacks for this class; empty: one can take it."""
+    closest = Mismatch.NO_TASK
+    for offer, classes in offers:
+        found = mismatch(one.key, offer) if offer is not None else None
+        if found is None and (offer is not None or one.class_id in classes):  # an offer of another version
+            return ""
+        closest = max(closest, found or Mismatch.NO_TASK)
+    match closest:
+        case Mismatch.NO_TASK | Mismatch.NO_QUEUE:
+            return f"queue {one.key.queue}"
+        case Mismatch.NO_LABELS:
+            return f"labels {', '.join(sorted(one.key.labels))}"
+        case Mismatch.TOO_BIG:
+            return "too large"
+        case _:
+            assert_never(closest)
 
 
 def fully_used(load: Load | None) -> str:

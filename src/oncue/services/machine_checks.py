@@ -11,9 +11,11 @@ from shlex import quote
 
 from oncue.domain.diagnosis import Diagnosis, ok, problem, warning
 from oncue.domain.plain_text import printable
+from oncue.executors import machine
 from oncue.services.first_key import FILE
 
 FEW_OPEN_FILES = 4_096
+LITTLE_MEMORY = 256  # MB; `oncue up` alone needs half of it
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
 
 
@@ -22,7 +24,7 @@ def diagnose_machine(data_dir: Path) -> list[Diagnosis]:
     first = ""
     with suppress(OSError):
         first = Path("/proc/1/comm").read_text().strip()
-    return [*files(data_dir), limits(open_files), *first_process(first)]
+    return [*files(data_dir), limits(open_files), memory(machine.memory_mb()), *first_process(first)]
 
 
 def files(data_dir: Path) -> Iterator[Diagnosis]:
@@ -56,6 +58,13 @@ def limits(open_files: int) -> Diagnosis:
     if unlimited or open_files >= FEW_OPEN_FILES:
         return ok("limits", seen)
     return warning("limits", seen, "Raise the hard limit: LimitNOFILE of the systemd unit, or `ulimit -Hn`.")
+
+
+def memory(megabytes: int) -> Diagnosis:
+    seen = f"{megabytes:,} MB for all processes on this machine, or in this container"
+    if megabytes >= LITTLE_MEMORY:
+        return ok("memory", seen)
+    return warning("memory", seen, "Raise the limit of the container: processes that exceed it are killed.")
 
 
 def first_process(name: str) -> Iterator[Diagnosis]:

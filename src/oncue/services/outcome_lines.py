@@ -34,12 +34,12 @@ class OutcomeLines:
                 self._tell(one)
 
     def tell_late(self, started: Iterable[Claimed]) -> None:
-        """A run that waited for a lane starts late by design: only others are logged."""
+        """Time that a run spent held by a lane, a rate or a pause does not count: it could not start."""
         for run in started:
-            if run.claimed_at - run.due > LATE and run.lane is None and run.gate is None:
+            if run.claimed_at - run.due > LATE and run.lag > LATE:  # the cheap one first
                 task = self._task_of(run)
                 if not logs.bursts.full("run_late", task):
-                    late = round((run.claimed_at - run.due) / SECOND)
+                    late = round(run.lag / SECOND)
                     log.warning("A run started late", kind="run_late", seconds=late, **_about(run, task))
 
     def _tell(self, end: Settlement) -> None:

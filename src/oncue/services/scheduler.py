@@ -9,11 +9,12 @@ jobs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import structlog
 from msgspec.structs import replace
 
+from oncue import logs
 from oncue.clock import Clock
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import JobId
@@ -21,7 +22,7 @@ from oncue.domain.instants import LONG_AGO, MICROSECOND, MILLISECOND, MINUTE, SE
 from oncue.domain.job import Cursor
 from oncue.domain.planning import GRACE, DueJob, Plan, plan
 from oncue.domain.zones import PACKAGED, Rules
-from oncue.engines.port import Engine, Hint, Planned, Topic
+from oncue.engines.port import Engine, Expired, Hint, Planned, Topic
 from oncue.metrics import table
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.tracing.port import Tracing
@@ -85,7 +86,7 @@ class Scheduler:
         expired = await self._engine.planning.expire(BATCH, now)
         self._numbers.add(table.EXPIRED, n=len(expired))
         if expired:  # runs that waited behind them in a lane may start
-            log.warning("Runs expired: they had not started in time", kind="run_expired", runs=len(expired))
+            _tell_expired(expired, now)
             await self._engine.signals.send([Hint(Topic.RUNS)])
         return Duration(0) if len(expired) == BATCH else _until_next(planned, now)
 
@@ -199,6 +200,14 @@ def _both(one: Planned, other: Planned) -> Planned:
 def _put_off(job: DueJob, now: Instant, rules: Rules) -> Plan:
     """Plan nothing and skip nothing: the floor stays, and catch-up handles what is late by then."""
     return Plan(job, (), Cursor(Instant(now + PUT_OFF), job.cursor.floor, job.cursor.planned, rules.version))
+
+
+def _tell_expired(expired: Sequence[Expired], now: Instant) -> None:
+    for one in expired:
+        if not logs.bursts.full("run_expired", one.task):
+            about = {"run_id": str(one.run_id), "job_id": str(one.job_id), "task": one.task}
+            seconds = round((now - one.wanted) / SECOND)
+            log.warning("A run expired: it had not started in time", kind="run_expired", seconds=seconds, **about)
 
 
 def _until_next(planned: Planned, now: Instant) -> Duration:

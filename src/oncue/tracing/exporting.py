@@ -9,6 +9,8 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
+from oncue.metrics.metric import Labels
+
 MOST_WAITING = 2_048  # spans
 
 log = structlog.get_logger()
@@ -21,12 +23,16 @@ class WatchedExporter(SpanExporter):
         self._exporter = exporter
         self.taken = 0  # spans that no longer wait
         self.dropped = 0  # spans that found no room
-        self._lost = 0
+        self.failed = 0  # spans that could not be sent
+        self._lost = 0  # of these, since the last that were sent
         self._told = 0  # of the dropped
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         try:
             result = self._exporter.export(spans)
+        except BaseException:
+            self.failed += len(spans)
+            raise
         finally:
             self.taken += len(spans)
         self._tell(result, len(spans))
@@ -39,6 +45,7 @@ class WatchedExporter(SpanExporter):
             self._lost = 0
         else:
             self._lost += count
+            self.failed += count
         if self._lost and not lost_before:
             log.warning("Spans cannot be exported and are lost", kind="spans_lost", spans=count)
         elif lost_before and not self._lost:
@@ -66,6 +73,9 @@ class BoundedProcessor(BatchSpanProcessor):
             return
         self._given += 1
         super().on_end(span)
+
+    def lost(self) -> dict[Labels, int]:
+        return {("full",): self._watched.dropped, ("failed",): self._watched.failed}
 
 
 def otlp_processor() -> BoundedProcessor:

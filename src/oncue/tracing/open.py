@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from importlib.util import find_spec
 
 import structlog
 
@@ -30,6 +31,11 @@ def open_tracing(settings: Settings, clock: Clock, role: str) -> Tracing | None:
     except Exception as wrong:  # an OTEL_* variable with an impossible value
         log.error("The exporter of traces cannot be set up; nothing is traced", kind="traces_off", why=str(wrong))
         return None
+
+
+def can_export(environment: Mapping[str, str]) -> bool:
+    """Whether spans are wanted, and the extra that sends them is installed."""
+    return is_wanted(environment) and find_spec("opentelemetry") is not None
 
 
 def is_wanted(environment: Mapping[str, str]) -> bool:

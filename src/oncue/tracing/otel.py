@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
@@ -25,6 +25,7 @@ from oncue.domain.job import Spec
 from oncue.domain.planning import DueJob, Plan
 from oncue.domain.run import Claimed, Trigger
 from oncue.domain.trace import LOW_56, Trace, continues, is_sampled, threshold, traceparent
+from oncue.metrics.metric import Labels
 from oncue.tracing.exporting import otlp_processor
 from oncue.tracing.port import Decide, current_attempt
 from oncue.tracing.remote import context_of, span_context_of
@@ -35,6 +36,7 @@ NANOSECONDS = 1_000  # in an instant's microsecond
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Lost = Callable[[], Mapping[Labels, int]]
 
 log = structlog.get_logger()
 
@@ -62,24 +64,28 @@ def unharmed(method: Callable[P, R]) -> Callable[P, R | None]:
 
 
 class OtelTracing:
-    def __init__(self, tracer: Tracer, clock: Clock, ratio: float, close: Callable[[], None]) -> None:
+    def __init__(
+        self, tracer: Tracer, clock: Clock, ratio: float, close: Callable[[], None], lost: Lost = dict
+    ) -> None:
         self._tracer = tracer
         self._clock = clock
         self._least = threshold(ratio)
         self._close = close
+        self.lost = lost
 
     @classmethod
     def exporting(cls, clock: Clock, ratio: float, role: str) -> OtelTracing:
         """Export by OTLP over HTTP, as `OTEL_*` says."""
-        return cls.on(otlp_processor(), clock, ratio, role)
+        processor = otlp_processor()
+        return cls.on(processor, clock, ratio, role, processor.lost)
 
     @classmethod
-    def on(cls, processor: SpanProcessor, clock: Clock, ratio: float, role: str) -> OtelTracing:
+    def on(cls, processor: SpanProcessor, clock: Clock, ratio: float, role: str, lost: Lost = dict) -> OtelTracing:
         ours = {"service.name": "oncue", "service.version": __version__, "oncue.role": role}
         resource = Resource(ours).merge(OTELResourceDetector().detect())  # OTEL_SERVICE_NAME goes first
         provider = TracerProvider(resource=resource, id_generator=RunIds(), shutdown_on_exit=False)
         provider.add_span_processor(processor)
-        return cls(provider.get_tracer("oncue", __version__), clock, ratio, provider.shutdown)
+        return cls(provider.get_tracer("oncue", __version__), clock, ratio, provider.shutdown, lost)
 
     def close(self) -> None:
         closing = Thread(target=self._close, daemon=True)  # it may wait for an unreachable endpoint much longer
@@ -144,7 +150,7 @@ def attributes_of(run: Claimed, spec: Spec) -> dict[str, AttributeValue]:
         "oncue.attempt": run.attempt,
         "oncue.trigger": run.trigger.name.lower(),
         "oncue.scheduled_for": rfc3339(run.wanted if run.nominal is None else run.nominal),
-        "oncue.lag_ms": max(0, run.claimed_at - run.due) // MILLISECOND,
+        "oncue.lag_ms": run.lag // MILLISECOND,
         "oncue.priority": spec.priority.name.lower(),
     }
 

@@ -6,7 +6,7 @@ and none waits: a run must not suffer because it is watched.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Protocol
 
@@ -16,6 +16,7 @@ from oncue.domain.job import Spec
 from oncue.domain.planning import DueJob, Plan
 from oncue.domain.run import Claimed
 from oncue.domain.trace import Trace
+from oncue.metrics.metric import Labels
 
 Decide = Callable[[DueJob], Plan | None]
 
@@ -78,6 +79,10 @@ class Tracing(Protocol):
 
     def attempt(self, run: Claimed, spec: Spec) -> AttemptSpan | None:
         """Begin an attempt. None: its run is not sampled."""
+        ...
+
+    def lost(self) -> Mapping[Labels, int]:
+        """Return how many spans were not exported, by the reason."""
         ...
 
     def close(self) -> None:
