@@ -305,6 +305,7 @@ async def test_25_000_unsampled_runs_never_meet_the_sdk(
     assert observer.ends == 25_000
     sampled = b'{"task":"noop","trace":{"parent":"%s"}}' % PARENT.encode()
     attempts.start([msgspec.structs.replace(run, spec=sampled)])
-    assert len(tracer.touched) == len(logged) == 1  # so it would have been noticed, and no run would have failed
+    # So it would have been noticed, and no run would have failed. An exporter of an earlier test may still log.
+    assert len(tracer.touched) == len([line for line in logged if line["kind"] == "span_failed"]) == 1
     while observer.ends < 25_001:
         await asyncio.sleep(0)
