@@ -140,7 +140,7 @@ def _hidden(variables: Mapping[str, str]) -> Iterator[int]:
         finally:
             os.close(writing)
         if not fitted:
-            raise TaskFailed("BadCommand", "the system has no room for the environment of the command")
+            raise TaskFailed("BadCommand", "the environment of the command could not be passed to it")
         yield reading
     finally:
         os.close(reading)
