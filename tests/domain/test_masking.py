@@ -54,6 +54,8 @@ def test_of_a_url_its_password_and_what_follows_the_host_are_masked() -> None:
     masking = Masking(["postgres://me:hunter22-x@db/app", "https://hooks.example/services/T0/B0/zzz"])
     assert masking.text("password hunter22-x at db") == f"password {MASK} at db"
     assert masking.text("POST /services/T0/B0/zzz") == f"POST {MASK}"
+    assert Masking(["https://a.example/hooks/0123456789abcdef?x=1"]).text("no 0123456789abcdef") == f"no {MASK}"
+    assert masking.text("all services of db/app") == "all services of db/app"
 
 
 def test_the_longest_value_is_masked_first() -> None:

@@ -1,7 +1,7 @@
 """Replace the values of secrets in what a run says, in every form that they usually take.
 
 Values of fewer than 8 characters are not masked: they would be found everywhere. Of a text with several lines each long
-line is masked, too; of a URL also its password and what follows its host.
+line is masked, too; of a URL also its password, what follows its host, and long pieces of that.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import msgspec
 
 MASK = "•••"
 SHORTEST = 8  # characters of a value that is masked
+LONG_PIECE = 16  # characters of a piece of a URL that is masked also alone: shorter ones are mostly words
 LEAST_SHOWN = 4  # characters of a value at a cut that are masked
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*?:([^/?#@]*)@)?[^/?#]*(.*)", re.DOTALL)
@@ -106,7 +107,7 @@ class MaskedStream:
 def _parts(value: str) -> Iterator[str]:
     parts = [value, *(line.strip() for line in value.splitlines())]
     if url := _URL.fullmatch(value):
-        parts += [url[1] or "", url[2]]
+        parts += [url[1] or "", url[2], *(piece for piece in re.split("[/?&=#]", url[2]) if len(piece) >= LONG_PIECE)]
     return (part for part in parts if len(part) >= SHORTEST)
 
 
