@@ -37,7 +37,7 @@ def test_a_planted_secret_is_nowhere_to_be_found(any_fleet: Fleet, tmp_path_fact
 
     assert [ended[run]["status"] for run in failing] == ["dead"] * len(failing)
     assert {len(ended[run]["attempts"]) for run in failing} == {2}
-    assert "•••" in ended[failing[0]]["error"]
+    assert "•••" in ended[failing[0]]["error_message"]
     assert [ended[missing][field] for field in ("status", "error_type")] == ["dead", "SecretMissing"]
     assert len(ended[missing]["attempts"]) == 1
     assert ended[crashing]["result"] == "•••"
@@ -96,7 +96,7 @@ def parents(pid: int) -> list[int]:
 
 def in_store(fleet: Fleet, value: str) -> bool:
     if fleet.engine.startswith("sqlite"):
-        files = [file for file in fleet.folder.iterdir() if file.name.startswith("oncue.db")]
+        files = [file for file in fleet.folder.rglob("*") if file.is_file()]
         return any(value.encode() in file.read_bytes() for file in files)
     rows = asyncio.run(all_rows(fleet.engine))
     assert rows
