@@ -22,6 +22,8 @@ def leak(ctx: Context, token: Secret, how: str) -> Any:
             ctx.log.warning("it is %s", value)
         case "raise":
             raise ValueError(f"{'x' * 3_990}{value}")
+        case "raise long":
+            raise ValueError(f"{value}{'x' * 2_985}")
         case "raise short":
             raise ValueError(f"wrong {value}")
         case "checkpoint":

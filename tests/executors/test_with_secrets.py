@@ -97,13 +97,14 @@ async def test_half_of_a_value_at_the_end_of_a_log_is_masked(runner: Runner, tas
     assert runner.reports.text == "half of it: •••"
 
 
-@pytest.mark.parametrize("how", ["raise", "raise short"])
+@pytest.mark.parametrize("how", ["raise", "raise long", "raise short"])
 async def test_its_error_is_masked_also_where_it_is_cut(runner: Runner, task: Task, how: str) -> None:
     failed = await runner.failure(task, token=NAMED, how=how)
 
     assert failed.kind == "ValueError"
     assert "•••" in str(failed)
-    assert VALUE[:8] not in str(failed) + failed.trace + runner.reports.text
+    for part in (VALUE[:8], VALUE[-8:]):
+        assert part not in str(failed) + failed.trace + runner.reports.text
 
 
 async def test_a_checkpoint_with_a_secret_is_refused(runner: Runner, task: Task) -> None:
@@ -234,6 +235,7 @@ class Echo:
     def __init__(self) -> None:
         self.got = ""
         self.status = 200
+        self.headers = f"ETag: {VALUE}\r\n"
         self.port = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -241,9 +243,7 @@ class Echo:
         length = next((int(line[15:]) for line in head.lower().split("\r\n") if line.startswith("content-length:")), 0)
         self.got = head + (await reader.readexactly(length)).decode()
         body = self.got.encode()
-        writer.write(
-            f"HTTP/1.1 {self.status} X\r\nETag: {VALUE}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
-        )
+        writer.write(f"HTTP/1.1 {self.status} X\r\n{self.headers}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         await writer.drain()
         writer.close()
 
@@ -276,6 +276,15 @@ async def test_headers_and_body_of_a_call_have_it_and_the_result_has_not(runner:
     assert VALUE not in str(result)
     assert result["headers"]["etag"] == "•••"
     assert "X-Plain: plain" in result["body"]
+
+
+async def test_an_answer_is_masked_before_it_is_cut(runner: Runner, http: Task) -> None:
+    async with echoing() as echo:
+        echo.status, echo.headers = 302, f"Location: http://x/{'y' * 175}{VALUE}\r\n"
+        headers = {"Authorization": NAMED}
+        failed = await runner.failure(http, url=f"http://127.0.0.1:{echo.port}/", headers=headers)
+
+    assert "yyy•••: GET / HTTP/1.1" in str(failed)
 
 
 async def test_a_whole_body_may_be_a_secret(runner: Runner, http: Task) -> None:
