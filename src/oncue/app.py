@@ -207,7 +207,8 @@ def for_worker(settings: Settings) -> Settings:
     """Complete the settings for a worker process: absolute paths, so that tasks may change the current folder."""
     processes = settings.processes or os.cpu_count() or 1
     tasks, engine = tuple(map(absolute, settings.tasks)), absolute_url(settings.engine)
-    return msgspec.structs.replace(settings, processes=processes, tasks=tasks, engine=engine)
+    secrets_dir = str(Path(settings.secrets_dir or Path(settings.data_dir) / "secrets").absolute())
+    return msgspec.structs.replace(settings, processes=processes, tasks=tasks, engine=engine, secrets_dir=secrets_dir)
 
 
 def ended(supervisor: WorkerSupervisor) -> int:
@@ -255,7 +256,7 @@ async def _work(start: Start, channel: Channel) -> int:
             try:  # the database may become available again: better to wait than to exit
                 async with store(pooled(settings, WORKER_POOL), clock, numbers) as engine:
                     who = start.worker_id, tasks, channel, start.known_for_it
-                    code = await WorkerProcess(engine, clock, settings, *who, numbers, spans).run()
+                    code = await WorkerProcess(engine, clock, settings, *who, numbers, spans, start.secrets).run()
                     await channel.close()
                     return code
             except StoreUnavailable as away:

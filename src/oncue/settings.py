@@ -96,6 +96,17 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     trace_baggage: tuple[str, ...] = ()
     """Keys of W3C baggage that a job keeps of the request that defined it, and passes on."""
 
+    # -------------------------------------------------------------------------------------------------------- secrets
+
+    secrets_dir: str = ""
+    """The folder with a worker's secrets: `USER/NAME` and `shared/NAME`; empty: `secrets` in the data folder."""
+
+    secret_roles: tuple[str, ...] = ("admin",)
+    """Roles whose jobs may use shared secrets and those in the environment of workers."""
+
+    plain_secrets: Literal["allow", "warn", "refuse"] = "warn"
+    """What the API does with an `http` job that has a token in a header as plain text."""
+
     # -------------------------------------------------------------------------------------------------------- metrics
 
     metrics_port: int = 0

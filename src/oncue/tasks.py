@@ -21,6 +21,8 @@ import msgspec
 from oncue.domain.definition import define
 from oncue.domain.errors import Invalid
 from oncue.domain.instants import Instant
+from oncue.domain.secret_refs import filled
+from oncue.secret import secrets_of_run
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,6 +49,7 @@ class Task:
         defaults: Mapping[str, Any],
         roles: tuple[str, ...],
         takes: Isolation | None = None,
+        filled: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.function = function
@@ -55,6 +58,7 @@ class Task:
         self.takes = takes or isolation
         self.defaults = dict(defaults)
         self.roles = roles
+        self._filled = filled  # parameters of any type, in which {"secret": "name"} stands for a text
         self._parameters = _parameters(name, function)
         self._fields = self._parameters.__struct_fields__
         try:
@@ -83,7 +87,10 @@ class Task:
             raise Invalid.of(
                 "payload", "mismatch", f"does not fit the signature of task {self.name!r}: {wrong}"
             ) from None
-        return {field: getattr(given, field) for field in self._fields}
+        arguments = {field: getattr(given, field) for field in self._fields}
+        for field in self._filled:
+            arguments[field] = filled(arguments[field], secrets_of_run.get().find)
+        return arguments
 
 
 class Tasks:

@@ -28,7 +28,15 @@ def test_importing_the_client_imports_little_of_ours() -> None:
     script = "import sys, oncue.client; print(*(name for name in sys.modules if name.startswith('oncue.')))"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True).stdout.split()
 
-    assert {name.split(".")[1] for name in loaded} <= {"client", "clock", "domain", "context", "tasks", "shapes"}
+    assert {name.split(".")[1] for name in loaded} <= {
+        "client",
+        "clock",
+        "domain",
+        "context",
+        "tasks",
+        "secret",
+        "shapes",
+    }
 
 
 @pytest.mark.parametrize("name", PARTS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
@@ -24,6 +24,7 @@ from oncue.api.jobs import shown
 from oncue.api.shared.context import Api
 from oncue.api.shared.idempotency import HEADER, BodyHash, idempotency_key_of, idempotency_key_with, refuse_reused
 from oncue.api.shared.outcome import Changed, Interrupted, Outcome, Unlogged, outcome, unchanged
+from oncue.api.shared.secrets import plain_problems, reference_problems, warnings_of, with_access
 from oncue.api.shared.task_registry import defaults_of, payload_problems
 from oncue.domain import change
 from oncue.domain.addresses import check_url
@@ -67,7 +68,8 @@ async def create(api: Api, request: Request, caller: Caller) -> Outcome:
     if (hint := hint_of(new)).due is None or hint.due < now + FAR_OFF:
         await api.engine.signals.send([hint])
     headers = {"Location": f"/v1/jobs/{new.job.job_id}", "ETag": views.etag(new.job)}
-    shown = answer(views.job(as_stored(new), caller.user_id, None), HTTPStatus.CREATED, headers)
+    warnings = warnings_of(api, spec.task, raw.get("payload"))
+    shown = answer(views.job(as_stored(new), caller.user_id, None, warnings), HTTPStatus.CREATED, headers)
     return Outcome(shown, (Changed(caller.uid, job_id),), Unlogged.STORED)
 
 
@@ -94,13 +96,14 @@ async def batch(api: Api, request: Request, caller: Caller) -> Outcome:
     for new, one in zip(news, created, strict=True):
         api.learn(new.job.spec.class_key, one)
     if created[0].outcome is Created.REPEATED:
-        return unchanged(answer({"job_ids": [sequel(created[0].job_id, index) for index in range(len(created))]}))
+        ids = [sequel(created[0].job_id, index) for index in range(len(created))]
+        return unchanged(answer({"job_ids": ids, "warnings": definitions.warnings}))
     refuse_reused(*created)
     refuse_over_quota(news, created)
     api.numbers.add(ACCEPTED, "batch", n=len(created))
     await api.engine.signals.send(_hints(news))
-    made = answer({"job_ids": [one.job_id for one in created]}, HTTPStatus.CREATED)
-    return outcome(made, (Changed(caller.uid, jobs=True),))
+    made = {"job_ids": [one.job_id for one in created], "warnings": definitions.warnings}
+    return outcome(answer(made, HTTPStatus.CREATED), (Changed(caller.uid, jobs=True),))
 
 
 async def _wanted(request: Request) -> list[msgspec.Raw]:
@@ -126,6 +129,7 @@ async def _checked_jobs(
             job = await read_item(raw)
             found = await definitions.checked(job)
             news.append(_made_of(found, JobId(sequel(first, index)), api, caller, now))
+            definitions.warn(found[0].task, job, index)
             if hashing is not None:
                 hashing.add(job)
         except Invalid as wrong:
@@ -210,7 +214,7 @@ async def checked(api: Api, raw: dict[str, Any], caller: Caller, now: Instant) -
         problems += _payload_problems(api, task, raw.get("payload") or {})
     if problems:
         raise Invalid(*problems)
-    return spec, payload
+    return with_access(api, spec, payload, caller), payload
 
 
 def in_trace(spec: Spec, trace: Trace | None) -> Spec:
@@ -229,6 +233,12 @@ class Definitions:
         self._now = now
         self._trace = trace
         self._before: tuple[bytes, Task, Spec, ClassId] | None = None
+        self.warnings: list[Mapping[str, str]] = []
+
+    def warn(self, task: str, raw: dict[str, Any], index: int) -> None:
+        """Note what is accepted and should not stay so."""
+        if len(self.warnings) < MOST_PROBLEMS:
+            self.warnings += warnings_of(self._api, task, raw.get("payload"), f"jobs.{index}.")
 
     async def checked(self, raw: Any) -> tuple[Spec, ClassId, bytes | None]:
         """Return the definition, the number of its class if that is cached, and the payload."""
@@ -240,7 +250,7 @@ class Definitions:
             payload = define_payload(raw.get("payload"), self._api.limits)
             if problems := _payload_problems(self._api, task, raw.get("payload") or {}):
                 raise Invalid(*problems)
-            return spec, class_id, payload
+            return with_access(self._api, spec, payload, self._caller), class_id, payload
         spec, payload = await checked(self._api, raw, self._caller, self._now)
         spec = in_trace(spec, self._trace)
         class_id, found = self._api.class_id(spec.class_key), await self._api.task_registry.find(spec.task)
@@ -257,13 +267,15 @@ def _encode(raw: dict[str, Any]) -> bytes:
 
 
 def _payload_problems(api: Api, task: Task, payload: dict[str, Any]) -> list[Problem]:
-    problems = payload_problems(task, payload)
-    if task.name == "http" and not problems:
+    problems = reference_problems(task.name, payload) or payload_problems(task, payload)
+    if problems:
+        return problems
+    if task.name == "http" and isinstance(payload["url"], str):  # a secret one is checked before each call
         try:
             check_url(payload["url"], api.reachable)
         except Invalid as wrong:
             problems += wrong.problems
-    return problems
+    return problems + plain_problems(api, task.name, payload)
 
 
 def new_job(job: Job, class_id: ClassId, now: Instant, quota: Quota | None) -> NewJob:

@@ -19,6 +19,7 @@ from oncue.api.http.tracing import trace_of
 from oncue.api.jobs import path_key, shown, snapshot, until_settled
 from oncue.api.shared.context import Api
 from oncue.api.shared.outcome import Changed, Outcome, outcome, unchanged
+from oncue.api.shared.secrets import Warnings, warnings_of, with_access
 from oncue.domain import change
 from oncue.domain.errors import Invalid, Problem, Stale
 from oncue.domain.ids import ClassId, JobId, created_at
@@ -29,7 +30,7 @@ from oncue.engines.port import Created, Hint, Topic
 from oncue.metrics.table import ACCEPTED
 from oncue.shapes.jobs import READ_ONLY
 
-TOLD = ("next_run_at", "last_run")  # change on their own: a client sends back an earlier value
+TOLD = ("next_run_at", "last_run", "warnings")  # change on their own: a client sends back an earlier value
 KEPT = tuple(name for name in READ_ONLY if name not in TOLD)  # may be sent back unchanged
 
 
@@ -46,7 +47,8 @@ async def edit(api: Api, request: Request, caller: Caller) -> Outcome:
         changed = await _stored(api, snap, (in_trace(spec, trace_of(request)), payload), caller, now)
         if changed is None:
             return None
-        return outcome(await shown(api, await snapshot(api, request, caller), caller), changed)
+        warnings = warnings_of(api, spec.task, raw.get("payload"))
+        return outcome(await shown(api, await snapshot(api, request, caller), caller, warnings), changed)
 
     return await until_settled(api.clock, attempt)
 
@@ -75,14 +77,16 @@ async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller) 
     spec = in_trace(spec, trace_of(request))
     if snap is None and holder is not None and holder.definition == definition_of(spec, payload):
         return unchanged(_forgotten(holder.job_id, spec, payload, caller))
+    warnings = warnings_of(api, spec.task, raw.get("payload"))
     kept = spec if snap is None else _in_step(snap.job.spec, spec)
     if snap is None or _is_over(snap.job, kept, payload):
         job = Job(JobId(api.new_id(now)), caller.uid, spec, payload, now, now)
-        return await _made(api, job, caller, now)
+        return await _made(api, job, caller, now, warnings)
     changed = () if _is_so(snap.job, kept, payload) else await _stored(api, snap, (kept, payload), caller, now)
     if changed is None:
         return None
-    return outcome(await shown(api, await api.engine.jobs.read(caller.uid, snap.job.job_id) or snap, caller), changed)
+    now_there = await api.engine.jobs.read(caller.uid, snap.job.job_id) or snap
+    return outcome(await shown(api, now_there, caller, warnings), changed)
 
 
 def _check_match(request: Request, job: Job | None) -> None:
@@ -126,6 +130,9 @@ async def _edited(
     if problems:
         raise Invalid(*problems)
     changed = {name: getattr(spec, name) for name in given if name != "payload"}
+    if given.keys() & {"payload", "task"}:
+        owner = None if job.uid == caller.uid else there["user_id"]
+        changed["secrets"] = with_access(api, spec, payload, caller, owner).secrets
     return _in_step(job.spec, replace(job.spec, **changed)), payload if "payload" in given else job.payload
 
 
@@ -204,7 +211,7 @@ def _forgotten(job_id: JobId, spec: Spec, payload: bytes | None, caller: Caller)
     return answer(shown, headers={"ETag": views.etag(job)})
 
 
-async def _made(api: Api, job: Job, caller: Caller, now: Instant) -> Outcome | None:
+async def _made(api: Api, job: Job, caller: Caller, now: Instant, warnings: Warnings) -> Outcome | None:
     """None: another request created a job with this key first."""
     new = replace(new_job(job, api.class_id(job.spec.class_key), now, api.quota_of(caller)), applied=True)
     created = await api.commits.store(new)
@@ -215,5 +222,5 @@ async def _made(api: Api, job: Job, caller: Caller, now: Instant) -> Outcome | N
     api.numbers.add(ACCEPTED, "apply")
     await api.engine.signals.send([hint_of(new)])
     headers = {"Location": f"/v1/jobs/{job.job_id}", "ETag": views.etag(job)}
-    shown = answer(views.job(as_stored(new), caller.user_id, None), HTTPStatus.CREATED, headers)
+    shown = answer(views.job(as_stored(new), caller.user_id, None, warnings), HTTPStatus.CREATED, headers)
     return outcome(shown, (Changed(job.uid, job.job_id),))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from random import uniform
 from typing import Any, TypeVar
@@ -169,11 +169,11 @@ async def keyed(api: Api, key: str, caller: Caller) -> Snapshot | None:
     return None if holder is None else await api.engine.jobs.read(caller.uid, holder.job_id)
 
 
-async def shown(api: Api, snap: Snapshot, caller: Caller) -> Response:
+async def shown(api: Api, snap: Snapshot, caller: Caller, warnings: Sequence[Mapping[str, str]] = ()) -> Response:
     owner = await api.owner_of(snap.job.uid, caller)
     near = (await api.engine.lists.last_and_next([snap.job.job_id]))[snap.job.job_id]
     last = None if near.last is None else await _run(api, near.last)
-    return answer(views.job(snap, owner, last), headers={"ETag": views.etag(snap.job)})
+    return answer(views.job(snap, owner, last, warnings), headers={"ETag": views.etag(snap.job)})
 
 
 async def _latest(api: Api, snap: Snapshot) -> dict[str, Any] | None:

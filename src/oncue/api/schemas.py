@@ -22,12 +22,12 @@ from oncue.domain.self_audit import Check
 from oncue.engines.port import Count, Role
 from oncue.shapes.accounts import AuditLine, Key, Me, NewKey
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
-from oncue.shapes.jobs import Explanation, Job, JobState, Occurrence, Preview, PreviewedOccurrence
+from oncue.shapes.jobs import Explanation, Job, JobState, Occurrence, Preview, PreviewedOccurrence, Warned
 from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run
 
 REFERENCE = "#/components/schemas/{name}"
 SHAPES = (
-    *(Job, JobState, Occurrence, Explanation, Preview, PreviewedOccurrence),
+    *(Job, Warned, JobState, Occurrence, Explanation, Preview, PreviewedOccurrence),
     *(Run, LastRun, Attempt, Progress, DeadLetter, Requeued),
     *(Task, Worker, Queue, QueueScaling, Finding),
     *(Key, NewKey, Me, AuditLine),
@@ -91,7 +91,7 @@ def _answers() -> dict[str, Schema]:
         ),
         "FieldProblem": _object(path={"type": "string"}, code={"type": "string"}, message={"type": "string"}),
         "AnyRun": {"anyOf": [ref("DeadLetter"), ref("Run")]},
-        "JobIds": _object(job_ids={"type": "array", "items": _ID}),
+        "JobIds": _object(job_ids={"type": "array", "items": _ID}, warnings=_several("Warned")),
         "RunId": _object(run_id=_ID),
         "RunIds": _object(run_ids={"type": "array", "items": _ID}),
         "Discarded": _object(count={"type": "integer", "minimum": 0}),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -27,7 +27,9 @@ Classes = Mapping[ClassId, ClassKey]
 NOTHING = msgspec.Raw(b"null")
 
 
-def job(snap: Snapshot, user_id: str | None, last: dict[str, Any] | None) -> dict[str, Any]:
+def job(
+    snap: Snapshot, user_id: str | None, last: dict[str, Any] | None, warnings: Sequence[Mapping[str, str]] = ()
+) -> dict[str, Any]:
     """Show a job: its definition as requested, with defaults filled in, and its status. `last` is its last run."""
     found = snap.job
     return {
@@ -41,6 +43,7 @@ def job(snap: Snapshot, user_id: str | None, last: dict[str, Any] | None) -> dic
         "created_at": _time(found.created_at),
         "updated_at": _time(found.updated_at),
         "version": found.version,
+        "warnings": warnings,
     }
 
 

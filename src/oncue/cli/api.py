@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from oncue.cli.roles import API_OPTIONS, BAGGAGE, GUARD, METRICS, SAYING, STORE, options, run
+from oncue.cli.roles import API_OPTIONS, BAGGAGE, GUARD, METRICS, SAYING, SECRECY, STORE, options, run
 
 EXAMPLES = """\b
 Examples:
@@ -18,7 +18,7 @@ The API accepts jobs even while no scheduler or worker runs. Any number of API p
 
 
 @click.command("api", epilog=EXAMPLES)
-@options(STORE, API_OPTIONS, GUARD, BAGGAGE, METRICS, SAYING)
+@options(STORE, API_OPTIONS, GUARD, SECRECY, BAGGAGE, METRICS, SAYING)
 def command(as_json: bool, **given: Any) -> None:
     """Run the REST API only."""
     from oncue.app import api

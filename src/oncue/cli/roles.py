@@ -216,6 +216,33 @@ WORK = (
         help="Enable the built-in task `command`, which runs any program as this OS user.",
     ),
 )
+SECRETS = (
+    click.option(
+        "--secrets-dir",
+        default=DEFAULTS.secrets_dir,
+        envvar="ONCUE_SECRETS_DIR",
+        metavar="FOLDER",
+        help="Folder with secrets: USER/NAME, shared/NAME. [default: secrets in the data folder]",
+    ),
+)
+SECRECY = (
+    click.option(
+        "--secret-roles",
+        default="admin",
+        show_default=True,
+        metavar="A,B",
+        callback=_listed,
+        help="Roles whose jobs may use shared secrets.",
+    ),
+    click.option(
+        "--plain-secrets",
+        type=click.Choice(["allow", "warn", "refuse"]),
+        default=DEFAULTS.plain_secrets,
+        envvar="ONCUE_PLAIN_SECRETS",
+        show_default=True,
+        help="What to do with tokens in plain text in headers of `http` jobs.",
+    ),
+)
 SAMPLING = (
     click.option(
         "--trace-ratio",

@@ -47,6 +47,7 @@ def show_job(job: Job) -> None:
             ("version", text(job.version)),
             ("created", time(job.created_at)),
             ("changed", time(job.updated_at)),
+            ("warnings", ", ".join(f"{text(one.path)} ({text(one.code)})" for one in job.warnings)),
         ],
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from oncue.cli.roles import GUARD, METRICS, SAMPLING, SAYING, STORE, WORK, options, run
+from oncue.cli.roles import GUARD, METRICS, SAMPLING, SAYING, SECRETS, STORE, WORK, options, run
 
 EXAMPLES = """\b
 Examples:
@@ -19,7 +19,7 @@ within --grace, and returns the rest to the queue without using up an attempt. A
 
 
 @click.command("worker", epilog=EXAMPLES)
-@options(STORE, WORK, GUARD, SAMPLING, METRICS, SAYING)
+@options(STORE, WORK, GUARD, SECRETS, SAMPLING, METRICS, SAYING)
 def command(as_json: bool, **given: Any) -> None:
     """Run a worker, which executes runs when they are due."""
     from oncue.app import worker

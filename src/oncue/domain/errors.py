@@ -105,6 +105,10 @@ class NoRetry(OncueError):
     """Raised by a task: the run fails now, even if retries are left."""
 
 
+class SecretMissing(NoRetry):
+    """The payload names a secret that the worker does not find, or that this job may not use."""
+
+
 class RetryAfter(OncueError):
     """Raised by a task: retry after `delay` ("30s"); counts as a failure like any other."""
 

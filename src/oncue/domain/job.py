@@ -15,6 +15,7 @@ from oncue.domain.lane import Concurrency, Held, Lanes, RateBucket, lanes_of
 from oncue.domain.placement import ClassKey, Priority, Resources
 from oncue.domain.policy import CatchUp, OnLost, Overlap, Retry
 from oncue.domain.schedule import Schedule
+from oncue.domain.secret_refs import SecretAccess
 from oncue.domain.trace import Trace
 from oncue.shapes.jobs import PlainFields
 
@@ -54,6 +55,7 @@ class Spec(PlainFields, frozen=True, forbid_unknown_fields=True, omit_defaults=T
     rate: Rate | None = None
     resources: Resources = Resources()
     trace: Trace | None = None  # of the request that created or last changed the job; no part of what users define
+    secrets: SecretAccess | None = None  # whose secrets its runs may use, if its payload names any; as trace
     # fields of a newer oncue that this one cannot read, by name, as stored; encoded back under their own names
     unknown: tuple[tuple[str, bytes], ...] = msgspec.field(default=(), name="")
 

@@ -22,11 +22,13 @@ import msgspec
 from oncue.context import Context, Done, current
 from oncue.domain.attempt import LONGEST_ERROR
 from oncue.domain.errors import Conflict, Invalid
+from oncue.domain.masking import Masking
 from oncue.domain.plain_text import message_of, printable
 from oncue.executors import words
 from oncue.executors.calling import arguments_of, as_failure, not_awaitable
 from oncue.executors.forking import end_copies_by_signals
 from oncue.executors.port import TaskFailed, encoded
+from oncue.secret import RunSecrets, secrets_of_run
 from oncue.settings import Settings
 from oncue.tasks import Task, Tasks
 from oncue.tracing.current import make_current
@@ -139,10 +141,12 @@ class Child:
         self._line.send(answer)
 
     def _answer(self, message: words.Run, reports: LineReports) -> words.Done | words.Failed:
+        secrets = RunSecrets(message.secrets)
         try:
             task = self._task(message.info.task)
-            arguments = arguments_of(task, message.payload)
             context = copy_context()
+            context.run(secrets_of_run.set, secrets)
+            arguments = context.run(arguments_of, task, message.payload)
             context.run(current.set, reports)
             if message.info.trace is not None:
                 context.run(make_current, message.info.trace)
@@ -153,7 +157,7 @@ class Child:
                 result = not_awaitable(context.run(task.function, ctx, **arguments))
             return words.Done(encoded(result, self._settings.result_cap))
         except BaseException as error:  # the edge of user code
-            return failure(error)
+            return failure(error, secrets.masking)
 
     def _task(self, name: str) -> Task:
         if isinstance(self._tasks, Invalid):
@@ -185,10 +189,10 @@ class Child:
         return asyncio.Runner().run(run(), context=context)  # not closed: whatever is left in it ends with this process
 
 
-def failure(error: BaseException) -> words.Failed:
+def failure(error: BaseException, masking: Masking) -> words.Failed:
     failed = as_failure(error)
-    said = message_of(failed, LONGEST_ERROR)
-    message = f"{said}\n\n{failed.trace[-TRACEBACK_END:]}".strip() if failed.trace else said
+    said, trace = masking.excerpt(message_of(failed, LONGEST_ERROR)), masking.excerpt(failed.trace)
+    message = f"{said}\n\n{trace[-TRACEBACK_END:]}".strip() if trace else said
     return words.Failed(printable(failed.kind), message, failed.retry, failed.after)
 
 

@@ -117,15 +117,17 @@ async def start(
     stdout: int,
     stderr: int,
     fds: Sequence[int] = (),
+    hidden: int | None = None,
 ) -> Contained:
     """Start a program; `ended` tells if there is no such program. OSError: arguments or environment are too long.
 
-    The program gets its three streams and `fds`, no other descriptor.
+    The program gets its three streams and `fds`, no other descriptor. `hidden`: a pipe with more of its environment.
     """
     mark = secrets.token_hex(8)
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
-    orders = [os.getpid(), grace / SECOND, writing, ",".join(map(str, fds))]
+    orders = [os.getpid(), grace / SECOND, writing, ",".join(map(str, fds)), "" if hidden is None else hidden]
+    inherited = (writing, *fds) if hidden is None else (writing, *fds, hidden)
     bounds = [limits.cpu_seconds, limits.memory_mb * MEGABYTE, limits.open_files]
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
@@ -134,7 +136,7 @@ async def start(
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
-            pass_fds=(writing, *fds),
+            pass_fds=inherited,
             start_new_session=True,  # the worker handles Ctrl-C
         )
     )

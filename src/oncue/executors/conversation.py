@@ -13,6 +13,7 @@ from oncue.executors import words
 from oncue.executors.contained import outlast
 from oncue.executors.output import Output
 from oncue.executors.port import ProcessLost
+from oncue.secret import secrets_of_run
 
 LONG = 256 * 1024  # bytes; decoding a longer line takes milliseconds, so a thread does it
 
@@ -92,7 +93,7 @@ async def converse(reports: Reports, log_cap: int) -> Conversation:
     cancelled = await outlast(opening)
     reader, writer = opening.result()
     output = Output(log_cap)
-    output.pass_to(reports.write)
+    output.pass_to(reports.write, secrets_of_run.get().masking)
     conversation = Conversation(reader, writer, theirs, output, reports)
     if cancelled:
         conversation.close()

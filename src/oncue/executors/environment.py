@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from oncue.settings import Settings
 
 OURS = "ONCUE_"  # the address of the store, keys, where secrets are
+SECRET = "ONCUE_SECRET_"
 EXPORTER = "OTEL_"  # where our spans go, and with which key
 # With these PostgreSQL's clients authenticate where an address has no password in it.
 LETS_IN = {"PGPASSWORD", "PGPASSFILE", "PGSERVICE", "PGSERVICEFILE"}
@@ -15,6 +16,10 @@ LETS_IN = {"PGPASSWORD", "PGPASSFILE", "PGSERVICE", "PGSERVICEFILE"}
 
 # With these a program could speak to systemd in our name.
 SPEAKS_FOR_US = {"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"}
+
+
+def only_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith(SECRET)}
 
 
 def without_ours(environment: Mapping[str, str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ import re
 import ssl
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing, contextmanager, suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -24,18 +24,21 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import httpcore2
 import msgspec
+from msgspec.structs import replace
 
 import oncue
 from oncue.clock import Clock, SystemClock
 from oncue.context import Context
-from oncue.domain.addresses import CheckedUrl, check_url, parse_networks
+from oncue.domain.addresses import NOT_CALLED, CheckedUrl, Networks, check_url, parse_networks
 from oncue.domain.errors import Invalid
 from oncue.domain.instants import DAY, SECOND, Duration, instant, rfc3339
+from oncue.domain.masking import MASK
 from oncue.domain.plain_json import DEEPEST, too_deep
 from oncue.executors.dialling import CONNECT_WITHIN, Dial, Line, Resolve, resolve
 from oncue.executors.outgoing import outgoing
 from oncue.executors.port import TaskFailed
 from oncue.executors.share import LoopShare, Turns
+from oncue.secret import Secret, revealed, secrets_of_run
 from oncue.settings import Settings
 from oncue.tasks import Isolation, Task
 
@@ -54,35 +57,58 @@ def http_task(settings: Settings, resolve: Resolve = resolve, clock: Clock | Non
 
     async def http(
         ctx: Context,
-        url: str,
+        url: str | Secret,
         method: Method = "GET",
-        headers: dict[str, str] = {},  # noqa: B006  (a Task copies it for every run)
+        headers: dict[str, str | Secret] = {},  # noqa: B006  (a Task copies it for every run)
         body: Any = None,
         expect_status: Status | list[Status] | None = None,
     ) -> dict[str, Any]:
         turns = share.turns()
         await turns.begin()
-        try:
-            checked = check_url(url, allow)
-        except Invalid as wrong:
-            raise TaskFailed("AddressRefused", str(wrong), retry=False) from None
-        with outgoing(ctx, method, checked) as call:
-            request = _request(ctx, checked, method, headers, body, call.headers)
+        checked = _checked(url, allow)
+        shown = replace(checked, host=MASK, path="/", query=None) if isinstance(url, Secret) else checked
+        with outgoing(ctx, method, shown) as call, _without(checked.host, hidden=shown is not checked):
+            given = {name: revealed(value) for name, value in headers.items()}
+            request = _request(ctx, checked, method, given, body, call.headers)
             try:
                 async with dial.connected(checked.host, checked.port, turns) as line:
                     answer = await _call(line, turns, request, settings.http_body_cap)
             except _FAILURES as failed:
-                raise TaskFailed("HttpError", f"{method} {checked.shown}: {_reason(failed)}") from failed
+                raise TaskFailed("HttpError", f"{method} {shown.shown}: {_reason(failed)}") from failed
             call.status = answer.status
         await turns.begin()
         try:
+            answer = answer.masked()
             if not answer.is_expected(expect_status):
-                raise answer.as_failure(f"{method} {checked.shown}")
+                raise answer.as_failure(f"{method} {shown.shown}")
             return answer.as_result(settings.result_cap)
         finally:
             turns.end()
 
-    return Task("http", http, isolation=Isolation.LOOP, defaults={}, roles=("admin", "member"))
+    roles = ("admin", "member")
+    return Task("http", http, isolation=Isolation.LOOP, defaults={}, roles=roles, filled=("body",))
+
+
+def _checked(url: str | Secret, allow: Networks) -> CheckedUrl:
+    """Check where the call goes. Of a secret URL the refusal does not say the address."""
+    try:
+        return check_url(revealed(url), allow)
+    except Invalid as wrong:
+        hidden = isinstance(url, Secret) and wrong.problems[0].code == "refused_address"
+        said = f"payload.url: the host of the URL {NOT_CALLED}" if hidden else str(wrong)
+        raise TaskFailed("AddressRefused", said, retry=False) from None
+
+
+@contextmanager
+def _without(host: str, *, hidden: bool) -> Iterator[None]:
+    """Keep the host of a secret URL out of failures."""
+    try:
+        yield
+    except TaskFailed as failed:
+        if not hidden:
+            raise
+        said = str(failed).replace(host, MASK)
+        raise TaskFailed(failed.kind, said, retry=failed.retry, after=failed.after) from None
 
 
 # ------------------------------------------------------------------------------------------------------- the connection
@@ -233,6 +259,14 @@ class _Answer(msgspec.Struct, frozen=True):
     headers: dict[str, str]
     body: bytes
     truncated: bool
+
+    def masked(self) -> _Answer:
+        """Return the answer without the secrets of this run, which a server may send back."""
+        masking = secrets_of_run.get().masking
+        if not masking:
+            return self
+        headers = {name: masking.text(value) for name, value in self.headers.items()}
+        return _Answer(self.status, headers, masking.content(self.body), self.truncated)
 
     def is_expected(self, expected: int | list[int] | None) -> bool:
         match expected:

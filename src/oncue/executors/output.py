@@ -7,6 +7,8 @@ import codecs
 import os
 from collections.abc import Callable
 
+from oncue.domain.masking import MaskedStream, Masking
+
 # A pipe holds 64 KiB. Once the log is full the pipe is emptied every two milliseconds: 32 MB/s slow down hardly any
 # process, and one that writes for ever does not take the loop from other runs.
 PIPE = 64 * 1024  # bytes
@@ -29,9 +31,13 @@ class Output:
         self.pass_to(None)
         self._listen()
 
-    def pass_to(self, write: Callable[[str], None] | None) -> None:
-        """Write to this log from now on, up to the cap; the piece that exceeds it goes whole: so the log notices."""
+    def pass_to(self, write: Callable[[str], None] | None, masking: Masking | None = None) -> None:
+        """Write to this log from now on, up to the cap; the piece that exceeds it goes whole: so the log notices.
+
+        Log and tail are masked, wherever a value is cut into pieces.
+        """
         self._write = write
+        self._masked = MaskedStream(masking) if masking else None
         self._left = self._cap if write else 0
         self._decoder = _Decoder("replace")
         self.tail = b""
@@ -52,6 +58,8 @@ class Output:
             return
         self.drain()
         self._stop_listening()
+        if self._masked and not self._ended:
+            self._pass_on(b"", final=True)
         if self.writing >= 0:
             self.handed_over()
         os.close(self._reading)
@@ -80,8 +88,16 @@ class Output:
         except BlockingIOError:
             return b""
         self._ended = not piece
-        self.tail = (self.tail + piece)[-TAIL:]
+        self._pass_on(piece, final=self._ended)
+        return piece
+
+    def _pass_on(self, piece: bytes, *, final: bool) -> None:
+        text = ""
+        if self._masked:
+            text = self._masked.feed(self._decoder.decode(piece, final), final=final)
+            self.tail = (self.tail + text.encode())[-TAIL:]
+        else:
+            self.tail = (self.tail + piece)[-TAIL:]
         if self._write and self._left > 0:
             self._left -= len(piece)
-            self._write(self._decoder.decode(piece, final=self._ended))
-        return piece
+            self._write(text if self._masked else self._decoder.decode(piece, final))

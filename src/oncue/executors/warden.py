@@ -1,10 +1,11 @@
 """Runs one command so that nothing it starts outlives it. A program of its own, standard library only:
 
-    python -I -S warden.py PARENT GRACE REPORT_FD FDS CPU MEMORY FILES FOLDER PROGRAM [ARGUMENT …]
+    python -I -S warden.py PARENT GRACE REPORT_FD FDS HIDDEN_FD CPU MEMORY FILES FOLDER PROGRAM [ARGUMENT …]
 
 PARENT is the process that started it; GRACE the seconds between TERM and KILL; FDS the descriptors that the program
-inherits in addition to its three standard streams ("7,9", or ""); CPU in seconds, MEMORY in bytes and FILES are limits,
-0 for none; FOLDER where the program starts, "" for here.
+inherits in addition to its three standard streams ("7,9", or ""); HIDDEN_FD a pipe with variables for the program's
+environment that are not in ours, NAME=VALUE with NULs between, or ""; CPU in seconds, MEMORY in bytes and FILES are
+limits, 0 for none; FOLDER where the program starts, "" for here.
 
 When the program ends, the warden kills whatever it left behind. On TERM every descendant gets TERM, and KILL after the
 grace. When PARENT dies, however it dies, all are killed at once. The warden reports how the program ended in one line
@@ -39,14 +40,15 @@ def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, it would never come
     parent, grace, report = int(arguments[0]), float(arguments[1]), int(arguments[2])
     fds = [int(fd) for fd in arguments[3].split(",") if fd]
-    close_all_but([report, *fds])
+    hidden = int(arguments[4]) if arguments[4] else -1
+    close_all_but([report, *fds, *([hidden] if arguments[4] else [])])
     control = process_control()
     control(PR_SET_CHILD_SUBREAPER, 1)
     control(PR_SET_PDEATHSIG, PARENT_DIED)
     if os.getppid() != parent:
         return
     os.set_inheritable(report, False)
-    child, failure = start(control, arguments[4:7], arguments[7], arguments[8:])
+    child, failure = start(control, hidden, arguments[5:8], arguments[8], arguments[9:])
     close_all_but([report])  # the program has its own; with ours open, their readers would see no end
     os.close(1)
     family = Family(child)
@@ -72,7 +74,9 @@ def process_control() -> Callable[[int, int], object]:
     return lambda option, value: prctl(option, ctypes.c_ulong(value), 0, 0, 0)
 
 
-def start(control: Callable[[int, int], object], limits: list[str], folder: str, argv: list[str]) -> tuple[int, str]:
+def start(
+    control: Callable[[int, int], object], hidden: int, limits: list[str], folder: str, argv: list[str]
+) -> tuple[int, str]:
     """Start the program. Return its pid, and why it could not start, if so."""
     warden = os.getpid()
     reading, writing = os.pipe()
@@ -89,7 +93,7 @@ def start(control: Callable[[int, int], object], limits: list[str], folder: str,
             os.chdir(folder or ".")
             stage = "program"
             restore_signals()
-            os.execvpe(argv[0], argv, os.environ)
+            os.execvpe(argv[0], argv, os.environb | read_hidden(hidden))
         except OSError as wrong:
             os.write(writing, f"{stage} {wrong.errno}".encode())
         finally:
@@ -98,6 +102,17 @@ def start(control: Callable[[int, int], object], limits: list[str], folder: str,
     failure = os.read(reading, 100).decode()  # waits until the program has started, which closes the other end
     os.close(reading)
     return child, failure
+
+
+def read_hidden(pipe: int) -> dict[bytes, bytes]:
+    """Read variables where only the program's own process holds them."""
+    if pipe < 0:
+        return {}
+    written = b""
+    while piece := os.read(pipe, 65_536):
+        written += piece
+    os.close(pipe)
+    return {name: value for name, _, value in (one.partition(b"=") for one in written.split(b"\0")) if name}
 
 
 def limit(cpu: int, memory: int, files: int) -> None:

@@ -16,6 +16,7 @@ from oncue.executors.conversation import Conversation, converse
 from oncue.executors.environment import for_tasks
 from oncue.executors.limits import Limits
 from oncue.executors.port import ProcessLost, TaskFailed, Work
+from oncue.secret import secrets_of_run
 from oncue.settings import Settings
 
 TEMPLATE = ("-P", "-m", "oncue.executors.template")
@@ -84,7 +85,7 @@ class WarmProcess:
 
     async def _asked(self, conversation: Conversation, work: Work) -> words.Done | words.Failed:
         conversation.hand_over(self._orders)
-        conversation.say(words.Run(work.info, work.payload))
+        conversation.say(words.Run(work.info, work.payload, dict(secrets_of_run.get().values)))
         answer = await conversation.listen()
         if answer is None:
             raise ProcessLost(await self._how_it_ended())

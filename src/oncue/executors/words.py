@@ -24,6 +24,7 @@ class Run(msgspec.Struct, tag="run", frozen=True):
 
     info: RunInfo
     payload: bytes | None
+    secrets: dict[str, str] = {}  # that the payload names
 
 
 class Saved(msgspec.Struct, tag="kept", frozen=True):

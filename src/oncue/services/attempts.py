@@ -26,6 +26,7 @@ from oncue.domain.run import Claimed, Settlement
 from oncue.domain.trace import Trace, passed_on_unsampled
 from oncue.executors.calling import as_failure
 from oncue.executors.port import Executor, LeftBehind, ProcessLost, Work
+from oncue.executors.secrets import NO_SECRETS, SecretSource, WithSecrets
 from oncue.services.capacity import Capacity
 from oncue.services.reporting import Reporting, RunReports
 from oncue.tasks import Isolation, Task, Tasks
@@ -100,6 +101,7 @@ class Execution(msgspec.Struct, frozen=True):
     executors: Mapping[Isolation, Executor]
     alone: Executor
     stop_grace: Duration
+    secrets: SecretSource = NO_SECRETS
 
     def task(self, name: str) -> Task:
         task = self.tasks.get(name)
@@ -202,6 +204,8 @@ class Attempts:
         active.deadline = Instant(monotonic + spec.timeout)
         executor = self._execution.executor(task, run.losses)
         active.stoppable = self._execution.can_stop(executor)
+        if spec.secrets is not None:
+            executor = WithSecrets(executor, self._execution.secrets, spec.secrets)
         self._active[run.run_id] = active
         self.capacity.take(active.kind, active.size, run.uid)
         active.task = self._loop.create_task(self._attempt(active, executor, work))

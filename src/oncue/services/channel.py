@@ -28,6 +28,7 @@ class Start(msgspec.Struct, tag="start", frozen=True):
     worker_id: WorkerId
     settings: Settings
     known_for_it: tuple[Known, ...] = ()  # users who wore out earlier workers
+    secrets: dict[str, str] = {}  # variables of our environment that tasks must not find in theirs
 
 
 class Beaten(msgspec.Struct, tag="beaten", frozen=True):

@@ -15,7 +15,7 @@ from oncue.domain.ids import ClassId, WorkerId, uuid7
 from oncue.domain.instants import Instant
 from oncue.domain.load import Load
 from oncue.domain.run import Claimed
-from oncue.executors.environment import without_ours
+from oncue.executors.environment import only_secrets, without_ours
 from oncue.services.capacity import Left
 from oncue.services.channel import (
     Channel,
@@ -67,7 +67,7 @@ class SupervisedWorker:
             except BaseException:
                 await channel.close()
                 raise
-        channel.send(Start(worker_id, settings, known_for_it))
+        channel.send(Start(worker_id, settings, known_for_it, only_secrets(os.environ)))
         return cls(worker_id, process, channel, clock.monotonic())
 
     def kill(self) -> None:

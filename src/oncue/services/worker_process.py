@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 
 import msgspec
@@ -22,6 +22,7 @@ from oncue.executors import machine
 from oncue.executors.functions import LoopExecutor
 from oncue.executors.port import Executor, Work
 from oncue.executors.processes import ProcessExecutor
+from oncue.executors.secrets import SecretSource
 from oncue.executors.threads import ThreadExecutor
 from oncue.metrics.exposed import of_this_worker_process
 from oncue.metrics.numbers import SILENT, Numbers
@@ -76,6 +77,7 @@ class WorkerProcess:
         known_for_it: Sequence[Known] = (),
         numbers: Numbers = SILENT,
         tracing: Tracing | None = None,
+        secrets: Mapping[str, str] | None = None,
     ) -> None:
         self._engine = engine
         self._clock = clock
@@ -91,7 +93,10 @@ class WorkerProcess:
         }
         self._crew = WorkerLoops(
             *(engine, clock, settings, worker_id, _offer(tasks, settings)),
-            Execution(tasks, executors, Alone(self._processes), settings.stop_grace),
+            Execution(
+                *(tasks, executors, Alone(self._processes), settings.stop_grace),
+                SecretSource(settings.secrets_dir, secrets or {}),
+            ),
             chance=Random(),
             numbers=numbers,
             tracing=tracing,

@@ -93,6 +93,14 @@ class PlainFields(msgspec.Struct, frozen=True, kw_only=True):
     preemptible: bool = False
 
 
+class Warned(msgspec.Struct, frozen=True, kw_only=True):
+    """Something in a request that was accepted and should not stay so."""
+
+    path: str
+    code: str
+    """`plain_secret`: a token in plain text; name a secret instead"""
+
+
 class Job(PlainFields, frozen=True, kw_only=True):
     """A job: its definition with every default filled in, and its status."""
 
@@ -118,6 +126,7 @@ class Job(PlainFields, frozen=True, kw_only=True):
     created_at: datetime | None = None
     updated_at: datetime | None = None
     version: int | None = None
+    warnings: tuple[Warned, ...] = ()
 
 
 READ_ONLY = tuple(name for name in Job.__struct_fields__ if name not in JobFields.__annotations__)

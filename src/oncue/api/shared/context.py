@@ -46,6 +46,8 @@ class Api:
         self.limits = Limits(payload=settings.payload_cap)
         self._quota = Quota(settings.quota_jobs, settings.quota_payload)
         self._most_runs = settings.quota_runs
+        self.secret_roles = frozenset(settings.secret_roles)
+        self.plain_secrets = settings.plain_secrets
         self.reachable = parse_networks(settings.http_allow)
         self.watchdog = StoreWatchdog(engine.ping, clock)
         self.commits = GroupCommit(engine, clock, self.watchdog, numbers)

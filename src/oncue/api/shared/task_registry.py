@@ -17,6 +17,7 @@ from oncue.clock import Clock
 from oncue.domain.errors import Problem
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.plain_text import printable
+from oncue.domain.secret_refs import HOW
 from oncue.engines.port import Fleet, Task
 
 TRUSTED_FOR = Duration(SECOND // 2)  # how long a registration is cached, and an older one may still be used
@@ -85,6 +86,9 @@ def payload_problems(task: Task, payload: Mapping[str, Any]) -> list[Problem]:
 def _problems(task: str, validator: jsonschema_rs.Validator, payload: Mapping[str, Any]) -> Iterator[Problem]:
     for error in validator.iter_errors(payload):
         path = ".".join(["payload", *map(str, error.instance_path)])
+        if list(error.schema_path[:2]) == ["$defs", "Secret"]:
+            yield Problem(printable(path.removesuffix(".secret")), "bad_secret", f"must {HOW}")
+            continue
         match error.kind:
             case jsonschema_rs.ValidationErrorKind.Required(property=name):
                 yield Problem(printable(f"{path}.{name}"), "required", f"is required by task {printable(task)!r}")

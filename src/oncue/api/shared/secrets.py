@@ -1,0 +1,78 @@
+"""Secrets in the payloads of requests: named well, for whom, and not in plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from msgspec.structs import replace
+
+from oncue.api.http.auth import Caller
+from oncue.api.shared.context import Api
+from oncue.domain.definition import MOST_PROBLEMS
+from oncue.domain.errors import Problem
+from oncue.domain.job import Spec
+from oncue.domain.plain_text import printable
+from oncue.domain.secret_refs import HOW, SecretAccess, may_name_any, misnamed, problems_of
+
+PLAIN = "plain_secret"  # the code of a warning or problem
+HOLD_TOKENS = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
+
+Warnings = Sequence[Mapping[str, str]]
+
+
+def reference_problems(task: str, payload: Mapping[str, Any]) -> list[Problem]:
+    """Return what is wrong with the secrets that a payload of a built-in task names. Schemas say it less clearly."""
+    return list(islice(_reference_problems(task, payload), MOST_PROBLEMS))
+
+
+def _reference_problems(task: str, payload: Mapping[str, Any]) -> Iterator[Problem]:
+    if task == "http":
+        yield from _problems_of(payload.get("url"), "payload.url")
+        yield from misnamed(payload.get("body"), "payload.body")
+    field = {"http": "headers", "command": "env"}.get(task, "")
+    values = payload.get(field)
+    for name, value in values.items() if isinstance(values, dict) else ():
+        yield from _problems_of(value, f"payload.{field}.{printable(name)}")
+
+
+def _problems_of(value: Any, path: str) -> Iterator[Problem]:
+    if isinstance(value, dict):
+        yield from problems_of(value, path)
+
+
+def plain_problems(api: Api, task: str, payload: Any) -> list[Problem]:
+    """Return what is refused because it is a token in plain text."""
+    if api.plain_secrets != "refuse":
+        return []
+    message = f"would be stored in plain text; {HOW}"
+    return [Problem(path, PLAIN, message) for path in _plain(task, payload)]
+
+
+def warnings_of(api: Api, task: str, payload: Any, prefix: str = "") -> Warnings:
+    """Return warnings about tokens in plain text, which are accepted."""
+    if api.plain_secrets != "warn":
+        return ()
+    return [{"path": prefix + path, "code": PLAIN} for path in _plain(task, payload)]
+
+
+def _plain(task: str, payload: Any) -> Iterator[str]:
+    match payload:
+        case {"headers": dict(headers)} if task == "http":
+            for name, value in headers.items():
+                if isinstance(value, str) and name.lower() in HOLD_TOKENS:
+                    yield f"payload.headers.{name}"
+
+
+def with_access(api: Api, spec: Spec, payload: bytes | None, caller: Caller, owner: str | None = None) -> Spec:
+    """Return the definition with the secrets that its runs may use, by the key that has written its payload.
+
+    `owner`: of a job of another user. It may use what its owner has, and nothing shared: what an administrator changes
+    in it does not vouch for the rest.
+    """
+    access = None
+    if may_name_any(payload):
+        shared = owner is None and caller.role in api.secret_roles
+        access = SecretAccess(caller.user_id if owner is None else owner, shared)
+    return spec if spec.secrets == access else replace(spec, secrets=access)
