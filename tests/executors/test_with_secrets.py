@@ -122,7 +122,7 @@ async def test_progress_is_reported(runner: Runner, task: Task) -> None:
 
 
 async def test_a_process_does_not_find_it_in_its_environment(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor do other tasks in that of the worker: tests/processes/test_secrets.py."""
+    """Nor do other tasks in that of the worker: tests/processes/test_named_secrets.py."""
     task = load_tasks(SETTINGS.tasks).get("process")
     assert task is not None
     monkeypatch.setenv("ONCUE_SECRET_TOKEN", VALUE)
