@@ -58,7 +58,7 @@ test-mutants: .venv/dev.stamp ## plant bugs, and see the conformance suite and t
 	@$(PYTEST) $(PARALLEL) -m mutants $(ARGS)
 
 .PHONY: test-ops
-test-ops: .venv/ops.stamp ## run the files of ops/ with promtool, nginx, Caddy, PostgreSQL and checkers of their formats
+test-ops: .venv/ops.stamp ## run the files of ops/ with Prometheus, nginx, Caddy, PostgreSQL and checkers of their formats
 	@$(PYTEST) $(PARALLEL) -m ops $(if $(filter tests/% @%,$(ARGS)),,tests/ops) $(ARGS)
 
 .PHONY: check

@@ -104,6 +104,7 @@ async def test_it_tells_what_the_database_knows(desk: Desk) -> None:
             "selfaudit_findings['cursor']": 1,
             "selfaudit_findings['lane']": 0,
             "history_keep_seconds[]": 90 * DAY / SECOND,
+            "history_width_seconds[]": DAY / SECOND,
         }.items()
     )
 
@@ -199,7 +200,7 @@ async def written(desk: Desk, found: Gauges, monkeypatch: pytest.MonkeyPatch, si
 
     monkeypatch.setattr(desk.store.history, "gauges", read)
     monkeypatch.setattr(desk.store.history, "sizes", read_sizes)
-    return await ClusterMetrics(desk.store.engine, desk.store.clock, Duration(DAY)).text()
+    return await ClusterMetrics(desk.store.engine, desk.store.clock, Duration(DAY), Duration(DAY)).text()
 
 
 def much() -> Gauges:
@@ -287,7 +288,7 @@ async def test_a_task_keeps_its_label_when_others_come(desk: Desk, monkeypatch: 
         return found.pop(0)
 
     monkeypatch.setattr(desk.store.history, "gauges", read)
-    metrics = ClusterMetrics(desk.store.engine, desk.store.clock, Duration(DAY))
+    metrics = ClusterMetrics(desk.store.engine, desk.store.clock, Duration(DAY), Duration(DAY))
     before = lines(await metrics.text())
     await desk.store.clock.advance(SHARED_FOR)
     after = lines(await metrics.text())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,11 @@ from typing import Any
 import pytest
 import yaml
 from tests.ops.programs import OPS, run
+from tests.ops.test_prometheus import RULES
+
+from oncue.metrics.cluster_table import CLUSTER_METRICS
+from oncue.metrics.metric import Kind
+from oncue.metrics.table import METRICS
 
 FOLDER = OPS / "grafana"
 DASHBOARD: dict[str, Any] = json.loads((FOLDER / "oncue.json").read_text())
@@ -45,6 +51,21 @@ def test_panels_do_not_overlap() -> None:
 
     assert len(cells) == len(set(cells))
     assert max(x for x, _ in cells) < 24
+
+
+def test_every_metric_of_a_panel_or_an_alert_exists() -> None:
+    """What has another name is drawn as nothing, and never fires."""
+    parts = ("_bucket", "_sum", "_count")
+    ours = {
+        metric.name + part
+        for metric in (*METRICS, *CLUSTER_METRICS)
+        for part in (parts if metric.kind is Kind.HISTOGRAM else ("",))
+    }
+    rules = [rule["expr"] for group in RULES["groups"] for rule in group["rules"]]
+    named = set(re.findall(r"\b(?:oncue|process)_\w+", " ".join([*EXPRESSIONS, *rules])))
+
+    assert len(named) > 40
+    assert named - ours == set()
 
 
 @pytest.mark.ops

@@ -14,6 +14,7 @@ from tests.processes.fleet import Fleet, free_port, until
 pytestmark = pytest.mark.kills
 
 TOKEN = "a token that is long enough"
+MOST_SERIES = 5_000  # of one process, whatever its users do
 
 
 class Port:
@@ -115,3 +116,38 @@ def test_counts_do_not_fall_when_a_worker_is_killed_or_stands_still(fleet: Fleet
     until(port.ready, "another is ready", fleet.tell)
     after = port.counts()
     assert {line: (n, after.get(line)) for line, n in before.items() if after.get(line, 0) < n} == {}
+
+
+MANY = 10_000
+MANY_TASKS = f"""
+from oncue import Tasks
+
+tasks = Tasks()
+
+
+async def nothing(ctx: object) -> None:
+    pass
+
+
+for n in range({MANY}):
+    tasks.task(f"task{{n}}")(nothing)
+"""
+
+
+def test_users_do_not_multiply_the_series_of_a_process(fleet: Fleet) -> None:
+    """As many tasks, queues and names of jobs, and each of them was used."""
+    port = Port(fleet)
+    file = fleet.folder / "many_tasks.py"
+    file.write_text(MANY_TASKS)
+    queues = ",".join(f"q{n}" for n in range(MANY))
+    fleet.start("up", *port.options, "--queues", queues, "--quota-classes", "0", tasks=file)
+    fleet.ready(workers=1)
+
+    fleet.batch([{"task": f"task{n}", "queue": f"q{n}", "name": f"job {n}"} for n in range(MANY)])
+    until(lambda: port.samples()["oncue_settled_total[('how', 'final')]"] == MANY, "all have run", fleet.tell)
+
+    for path in ("/metrics", "/metrics/cluster"):
+        text = port.get(path)[1]
+        series = [line for line in text.splitlines() if not line.startswith("#")]
+        assert 100 < len(series) <= MOST_SERIES
+        assert "job 1" not in text

@@ -74,7 +74,7 @@ class Application:
             by_path[path]["GET"] = _unguarded(path, partial(call, self.api))
         if self.api.serves_metrics:
             access = MetricsAccess(self.api.keyring, self.api.watchdog, read_token(settings))
-            of_cluster = ClusterMetrics(engine, clock, settings.keep_history)
+            of_cluster = ClusterMetrics(engine, clock, settings.keep_history, settings.history_width)
             for path, text in Metrics(exposed, access, of_cluster).calls.items():
                 by_path[path]["GET"] = _unguarded(path, text)
         for serves in by_path.values():

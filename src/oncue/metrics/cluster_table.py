@@ -54,6 +54,9 @@ HISTORY_OLDEST = _gauge(
     "history_oldest_timestamp_seconds", "When the oldest partition of history begins, in Unix seconds."
 )
 HISTORY_KEEP = _gauge("history_keep_seconds", "How long history is kept (`keep_history`).")
+HISTORY_WIDTH = _gauge(
+    "history_width_seconds", "Time range of one partition of history (`history_width`), which is dropped as a whole."
+)
 STORE_BYTES = _gauge("store_bytes", "Bytes of the database, by table; read every 5 minutes.", "table")
 
 CLUSTER_METRICS: Final = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
