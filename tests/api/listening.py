@@ -35,7 +35,7 @@ class Passing(FakeClock):
 
 
 class House(msgspec.Struct):
-    """Where it listens, the keys of people by their names, the ids of ada's things by what they are, and what stops it."""
+    """Where it listens, the keys of people by their names, the ids of ada's things by what they are, and its end."""
 
     address: str
     keys: dict[str, str]

@@ -21,7 +21,7 @@ RATE, SECONDS = map(float, os.environ.get("ONCUE_ROLLING", "200 12").split())
 def started(fleet: Fleet, role: str) -> Member:
     member = fleet.start(role)
     until(
-        lambda: '"kind": "started"' in member.said or '"kind":"started"' in member.said, f"{role} started", fleet.tell
+        lambda: '"kind": "started"' in member.said or '"kind": "started"' in member.said, f"{role} started", fleet.tell
     )
     return member
 
@@ -55,7 +55,8 @@ def test_restarting_everything_in_turn_under_load_loses_and_doubles_nothing(post
         traffic.goes_on(one)
         began, stops = time.monotonic(), Counter[str]()
         for number, (fleet, role, member) in enumerate(members):
-            until(lambda at=began + number * SECONDS / len(members): time.monotonic() >= at, "it is its turn")
+            turn = began + number * SECONDS / len(members)
+            until(lambda at=turn: time.monotonic() >= at, "it is its turn")
             stops[role] = max(stops[role], stop(member))
             started(fleet, role)
             traffic.goes_on(one)
