@@ -9,10 +9,12 @@ import asyncpg
 import pytest
 import structlog
 
-from oncue.engines.postgres import pool as pools
-from oncue.engines.postgres.pool import Pool
+from oncue.clock import SystemClock
+from oncue.domain.instants import DAY, MILLISECOND, Duration
+from oncue.engines.postgres import connecting
+from oncue.engines.postgres.connecting import Pool
 
-LONG = 3_600.0  # seconds: not in this test
+LONG = DAY  # not in this test
 
 
 class FakeConnection:
@@ -60,7 +62,7 @@ def _quiet() -> Any:
 
 async def test_a_connection_that_comes_free_is_used_where_the_server_has_no_other() -> None:
     server = Server(room=1)
-    pool = Pool(server.connect, 3, LONG)
+    pool = Pool(server.connect, SystemClock(), 3, LONG)
     first = await pool.acquire()
     second = asyncio.create_task(pool.acquire())
     third = asyncio.create_task(pool.acquire())
@@ -81,7 +83,7 @@ async def test_a_connection_that_comes_free_is_used_where_the_server_has_no_othe
 
 
 async def test_who_has_none_is_told_that_there_is_none() -> None:
-    pool = Pool(Server(room=0).connect, 3, LONG)
+    pool = Pool(Server(room=0).connect, SystemClock(), 3, LONG)
 
     with pytest.raises(asyncpg.TooManyConnectionsError):
         await pool.acquire()
@@ -89,7 +91,7 @@ async def test_who_has_none_is_told_that_there_is_none() -> None:
 
 async def test_who_is_refused_one_more_gives_one_back_but_not_its_last() -> None:
     server = Server(room=2)
-    pool = Pool(server.connect, 3, LONG)
+    pool = Pool(server.connect, SystemClock(), 3, LONG)
     held = [await pool.acquire(), await pool.acquire()]
     waiting = asyncio.create_task(pool.acquire())
     await steps()
@@ -105,9 +107,9 @@ async def test_who_is_refused_one_more_gives_one_back_but_not_its_last() -> None
 
 
 async def test_after_a_while_another_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pools, "FULL_FOR", 0.01)
+    monkeypatch.setattr(connecting, "FULL_FOR", 10 * MILLISECOND)
     server = Server(room=1)
-    pool = Pool(server.connect, 3, LONG)
+    pool = Pool(server.connect, SystemClock(), 3, LONG)
     await pool.acquire()
     waiting = asyncio.create_task(pool.acquire())
     await steps()
@@ -119,7 +121,7 @@ async def test_after_a_while_another_is_tried(monkeypatch: pytest.MonkeyPatch) -
 
 async def test_idle_ones_are_closed_all_but_those_that_are_kept() -> None:
     server = Server(room=9)
-    pool = Pool(server.connect, 3, 0.01, kept=1)
+    pool = Pool(server.connect, SystemClock(), 3, Duration(10 * MILLISECOND), kept=1)
     for connection in [await pool.acquire() for _ in range(3)]:
         await pool.release(connection)
 
@@ -132,7 +134,7 @@ async def test_idle_ones_are_closed_all_but_those_that_are_kept() -> None:
 
 async def test_a_connection_that_was_given_to_a_cancelled_caller_is_not_lost() -> None:
     server = Server(room=1)
-    pool = Pool(server.connect, 1, LONG)
+    pool = Pool(server.connect, SystemClock(), 1, LONG)
     first = await pool.acquire()
     cancelled, other = (asyncio.create_task(pool.acquire()) for _ in range(2))
     await steps()
@@ -145,7 +147,7 @@ async def test_a_connection_that_was_given_to_a_cancelled_caller_is_not_lost() -
 
 async def test_broken_ones_make_room() -> None:
     server = Server(room=1)
-    pool = Pool(server.connect, 1, LONG)
+    pool = Pool(server.connect, SystemClock(), 1, LONG)
     first = await pool.acquire()
     waiting = asyncio.create_task(pool.acquire())
     await steps()
@@ -161,7 +163,7 @@ async def test_broken_ones_make_room() -> None:
 
 async def test_closing_waits_for_what_is_in_use_and_refuses_who_waits() -> None:
     server = Server(room=1)
-    pool = Pool(server.connect, 1, LONG)
+    pool = Pool(server.connect, SystemClock(), 1, LONG)
     first = await pool.acquire()
     waiting = asyncio.create_task(pool.acquire())
     await steps()

@@ -18,8 +18,7 @@ import asyncpg
 from oncue.clock import Clock, SystemClock
 from oncue.domain.errors import Invalid, OncueError, StoreRefused, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
-from oncue.engines.postgres.connecting import PINNED, PLANNING, Apart, Dialling, limits, options
-from oncue.engines.postgres.pool import Pool
+from oncue.engines.postgres.connecting import PINNED, PLANNING, Apart, Dialling, Pool, limits, options
 from oncue.engines.postgres.reasons import reason
 from oncue.settings import Settings
 
@@ -30,7 +29,7 @@ Fetch = Callable[..., Awaitable[Sequence[asyncpg.Record]]]  # of the store, or w
 POOL_SIZE = 8  # unless the role or the setting says otherwise
 HOT_CONNECTIONS = 3
 PING_CONNECTIONS = 1  # for pings
-IDLE_LIFETIME = 10.0  # seconds; then a connection is closed, so that bursts do not keep what others need
+IDLE_LIFETIME = Duration(10 * SECOND)  # then a connection is closed, so that bursts do not keep what others need
 TRIES = 5
 CONNECTION_RETRY_DELAY = Duration(SECOND // 10)  # between two tries to get a connection, when the server has none left
 CONNECTION_TRIES = 30
@@ -86,11 +85,11 @@ class Store:
     async def connect(cls, settings: Settings, clock: Clock | None = None) -> Store:
         url, bounced = _split(settings.engine)
         limit = settings.store_timeout
-        dialling = Dialling()
-        pool = _pool(url, dialling, settings.pool_size or POOL_SIZE, limit, bounced)
-        hot = _pool(url, dialling, HOT_CONNECTIONS, limit, bounced, kept=1, plan_cache_mode="force_generic_plan")
-        asking = _pool(url, dialling, PING_CONNECTIONS, limit, bounced)
-        store = cls(url, dialling, (pool, hot, asking), limit, clock or SystemClock(), bounced=bounced)
+        dialling, clock = Dialling(), clock or SystemClock()
+        pool = _pool(url, dialling, clock, settings.pool_size or POOL_SIZE, limit, bounced)
+        hot = _pool(url, dialling, clock, HOT_CONNECTIONS, limit, bounced, kept=1, plan_cache_mode="force_generic_plan")
+        asking = _pool(url, dialling, clock, PING_CONNECTIONS, limit, bounced)
+        store = cls(url, dialling, (pool, hot, asking), limit, clock, bounced=bounced)
         try:
             with _unavailable_at_start(url), _unreadable_as_invalid():
                 async with asyncio.timeout(limit / SECOND):
@@ -292,10 +291,10 @@ def _unreadable_as_invalid() -> Iterator[None]:
 
 
 def _pool(
-    url: str, dialling: Dialling, size: int, limit: Duration, bounced: bool, kept: int = 0, **session: str
+    url: str, dialling: Dialling, clock: Clock, size: int, limit: Duration, bounced: bool, kept: int = 0, **session: str
 ) -> Pool:
     given = options(limit, bounced, "oncue", {**PLANNING, **limits(limit), **session})
-    return Pool(partial(dialling.connect, url, **given), size, IDLE_LIFETIME, kept)
+    return Pool(partial(dialling.connect, url, **given), clock, size, IDLE_LIFETIME, kept)
 
 
 def _split(url: str) -> tuple[str, bool]:
