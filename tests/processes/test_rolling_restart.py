@@ -9,7 +9,7 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-from tests.processes.fleet import Fleet, Json, Member, moment, until
+from tests.processes.fleet import Fleet, Member, moment, until
 from tests.processes.traffic import Traffic
 
 pytestmark = [pytest.mark.kills, pytest.mark.alone]
@@ -32,17 +32,6 @@ def stop(member: Member) -> float:
     member.send(signal.SIGTERM)
     assert member.ended() == 0, member.said
     return time.monotonic() - told_at
-
-
-def all_runs(fleet: Fleet) -> dict[str, Json]:
-    found: dict[str, Json] = {}
-    token = ""
-    while True:
-        page = fleet.call("GET", f"/runs?limit=1000{token}")
-        found |= {run["run_id"]: run for run in page["runs"]}
-        if not page["next_page_token"]:
-            return found
-        token = f"&page_token={page['next_page_token']}"
 
 
 def test_restarting_everything_in_turn_under_load_loses_and_doubles_nothing(postgres_fleet: Fleet) -> None:
@@ -69,8 +58,8 @@ def test_restarting_everything_in_turn_under_load_loses_and_doubles_nothing(post
 
     one.call("DELETE", f"/jobs/{each_second}")
     one.started(*traffic.made)
-    until(lambda: not any(run["status"] == "running" for run in all_runs(one).values()), "all have ended", one.tell)
-    runs = all_runs(one)
+    until(lambda: not any(run["status"] == "running" for run in one.all_runs().values()), "all have ended", one.tell)
+    runs = one.all_runs()
     ticks = sorted(moment(runs.pop(run["run_id"])["scheduled_for"]) for run in one.runs_of(each_second))
     assert set(traffic.made) == runs.keys()
     assert len(traffic.made) == len(runs)
