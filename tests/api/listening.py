@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -34,11 +35,12 @@ class Passing(FakeClock):
 
 
 class House(msgspec.Struct):
-    """Where it listens, the keys of people by their names, and the ids of ada's things by what they are."""
+    """Where it listens, the keys of people by their names, the ids of ada's things by what they are, and its end."""
 
     address: str
     keys: dict[str, str]
     things: dict[str, str]
+    stop: Callable[[], None]
 
     @property
     def port(self) -> int:
@@ -88,7 +90,8 @@ async def _serve(empty_store: EmptyStore, told: Future[House], done: asyncio.Eve
             server = Server(app, most)
             served = asyncio.create_task(server.serve(sockets=[door]))
             await server.listening.wait()
-            told.set_result(House(f"http://127.0.0.1:{door.getsockname()[1]}", keys, things))
+            stop = partial(asyncio.get_running_loop().call_soon_threadsafe, done.set)
+            told.set_result(House(f"http://127.0.0.1:{door.getsockname()[1]}", keys, things, stop))
             await done.wait()
             server.should_exit = True
             await app.api.watching.close()

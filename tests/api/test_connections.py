@@ -11,7 +11,7 @@ import pytest
 from tests.api.listening import House, listening
 from tests.api.test_wire import BODY, length, request, serves
 
-from oncue.api.http import connection
+from oncue.api.http import connection, server
 from oncue.testing.conformance.store import EmptyStore
 
 SOON = 60.0  # seconds: a deadline far beyond what a healthy machine needs
@@ -191,6 +191,51 @@ def is_refused(wire: socket.socket, sent: bytes) -> bool:
             wire.sendall(sent)
         except TimeoutError:
             continue
+        except ConnectionError:
+            return True
+    return False
+
+
+# ------------------------------------------------------------------------------------------------------ when it stops
+
+
+def test_a_request_that_is_on_its_way_when_the_server_stops_is_answered(
+    empty_sqlite: EmptyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "LAST_REQUEST", SOON)
+    monkeypatch.setattr(server, "LAST_ANSWERS", SOON)
+    with listening(empty_sqlite) as house, connect(house) as wire:
+        wire.sendall(get(house))
+        assert b"connection: close" not in answer_on(wire).lower()
+        house.stop()
+        assert refuses(house)
+
+        wire.sendall(request(house, length(len(BODY))))
+
+        head = answer_on(wire)
+        assert head.startswith(b"HTTP/1.1 201")
+        assert b"connection: close" in head.lower()
+        assert wire.recv(1) == b""
+
+
+def test_who_asks_nothing_when_the_server_stops_does_not_delay_it(
+    empty_sqlite: EmptyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "LAST_ANSWERS", 2 * SOON)
+    with listening(empty_sqlite) as house, connect(house) as silent, connect(house) as idle:
+        idle.sendall(get(house))
+        answer_on(idle)
+        house.stop()
+
+        assert (silent.recv(1), idle.recv(1)) == (b"", b"")
+
+
+def refuses(house: House) -> bool:
+    """Nobody is let in any more."""
+    until = time.monotonic() + SOON
+    while time.monotonic() < until:
+        try:
+            connect(house).close()
         except ConnectionError:
             return True
     return False

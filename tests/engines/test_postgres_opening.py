@@ -63,7 +63,7 @@ async def test_who_opens_waits_for_whoever_migrates(place: Place) -> None:
     await place.session.execute("drop schema public cascade; create schema public")
     async with place.holding(f"select pg_advisory_xact_lock({migrate.LOCK})"):
         opening = asyncio.create_task(open_engine(Settings(engine=place.url, store_timeout=SHORT)))
-        await eventually(lambda: place.backends("wait_event_type = 'Lock' and now() - query_start > '450 ms'"))
+        await eventually(lambda: place.backends("wait_event_type = 'Lock' and now() - query_start > '1500 ms'"))
 
     await (await opening).close()
 

@@ -15,7 +15,7 @@ import pytest
 from oncue.domain import change
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import ClassId, JobId, KeyId, UserNumber
-from oncue.domain.instants import DAY, MILLISECOND, MINUTE, Duration
+from oncue.domain.instants import DAY, MINUTE, SECOND, Duration
 from oncue.domain.placement import ClassKey
 from oncue.engines import port
 from oncue.engines.open import open_engine
@@ -37,8 +37,8 @@ from oncue.settings import Settings
 from oncue.testing.conformance.store import LONG_AGO, Store
 from oncue.testing.postgres import PrivatePostgres
 
-SHORT = Duration(300 * MILLISECOND)  # a limit for calls that are to run into it
-PATIENCE = 10.0  # seconds, for what takes milliseconds
+SHORT = SECOND  # a limit for calls that are to run into it
+PATIENCE = 60.0  # seconds, for what takes milliseconds
 KEEP = Duration(365 * DAY)
 
 Call = Callable[[], Awaitable[Any]]

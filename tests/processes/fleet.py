@@ -263,10 +263,17 @@ class Fleet:
         return self.call("GET", f"/runs/{run_id}")
 
     def runs_of(self, job_id: str) -> list[Json]:
+        return self._pages(f"/jobs/{job_id}/runs")
+
+    def all_runs(self) -> dict[str, Json]:
+        """By their ids."""
+        return {run["run_id"]: run for run in self._pages("/runs")}
+
+    def _pages(self, path: str) -> list[Json]:
         found: list[Json] = []
         token = ""
         while True:
-            page = self.call("GET", f"/jobs/{job_id}/runs?limit=1000{token}")
+            page = self.call("GET", f"{path}?limit=1000{token}")
             found += page["runs"]
             if not page["next_page_token"]:
                 return found

@@ -23,6 +23,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 from tests.processes.fleet import ONCUE, Fleet, Json, Member, until
+from tests.processes.traffic import Traffic
 
 from oncue.engines.sql import migrations
 
@@ -194,3 +195,39 @@ async def test_what_a_later_release_made_waits_for_it(postgres_fleet: Fleet) -> 
     [asked_for] = fleet.runs_of(job)
     assert (asked_for["status"], fleet.events(run=asked_for["run_id"])) == ("queued", [])
     assert fleet.call("DELETE", f"/jobs/{strange}")["status"] == "cancelled"
+
+
+@pytest.mark.parametrize("order", [("worker", "scheduler", "api"), ("api", "scheduler", "worker")], ids="-".join)
+def test_a_roll_out_and_a_roll_back_under_load_lose_and_double_nothing(
+    postgres_fleet: Fleet, previous: Path, order: tuple[str, ...]
+) -> None:
+    """Two of each role, replaced one by one with SIGTERM: as the docs say, and the other way around."""
+    fleet = postgres_fleet
+    apis = {"a": fleet, "b": fleet.of(None)}
+    running = {(role, name): start_of(apis[name], role, previous) for role in order for name in apis}
+    works_on(fleet, workers=2)
+    traffic = Traffic(list(apis.values()), 50)
+    with traffic.going():
+        traffic.goes_on(fleet)
+        migrate(fleet)
+        for code in (None, previous):
+            for (role, name), member in list(running.items()):
+                stop(member)
+                running[role, name] = start_of(apis[name], role, code)
+                traffic.goes_on(fleet)
+    print(f"{len(traffic.made)} created, {len(traffic.retried)} of them at the second try")
+    assert traffic.failed == []
+    fleet.started(*traffic.made)
+    until(lambda: {run["status"] for run in fleet.all_runs().values()} == {"succeeded"}, "all have ended", fleet.tell)
+    assert fleet.all_runs().keys() == set(traffic.made)
+    assert sorted(event["run"] for event in fleet.events("start")) == sorted(traffic.made)
+
+
+def start_of(fleet: Fleet, role: str, code: Path | None) -> Member:
+    """One of this version, once it is there: an API answers, others have got as far as working."""
+    fleet.code = code
+    member = fleet.start(role)
+    fleet.code = None
+    if role == "api":
+        until(lambda: fleet.raw("GET", "/readyz")[0] == 200, "the API is ready", fleet.tell)
+    return member

@@ -27,6 +27,7 @@ HEAD_WITHIN = (
 )
 IDLE_FOR = 60.0  # seconds between two requests of a caller with a valid key
 READ_WITHIN = 30.0  # seconds within which the caller must read some of what was sent
+LAST_REQUEST = 0.5  # seconds for a request that is on its way when the server is told to stop
 LINGER = 2.0  # seconds for the caller to read the answer to a truncated request
 TICK = 0.1  # seconds between two checks, as in uvicorn
 MAX_CONNECTIONS = 5_000  # connections at a time, if the descriptor limit allows it
@@ -68,6 +69,8 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         if self._all.make_room():
             self._wait_in(self._all.head)
+            if self._all.stopping:
+                self.shutdown()
         else:
             transport.write(FULL)
             self._hang_up()
@@ -102,6 +105,8 @@ class Connection(HttpToolsProtocol):
             self._wait_in(None)
         self.scope[NAME] = self  # type: ignore[literal-required]  # the key check uses it
         super().on_headers_complete()
+        if self._all.stopping:
+            self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
         self._in_head = True
@@ -147,8 +152,14 @@ class Connection(HttpToolsProtocol):
     # ------------------------------------------------------------------------------------------------------- the end
 
     def shutdown(self) -> None:
+        """Make the answer in progress the last one. An idle connection may ask once more, for a moment: a request that
+        is on its way would be lost, and not every caller can repeat it.
+        """
         self._keep_alive = False
-        super().shutdown()
+        if self.cycle is None or self.cycle.response_complete:
+            self.loop.call_later(LAST_REQUEST, super().shutdown)
+        else:
+            super().shutdown()
 
     def linger(self) -> None:
         """Send nothing more, and discard what still arrives: closing at once would take back the answer in transit."""
@@ -222,6 +233,7 @@ class Connections(ServerState):
     def __init__(self, most: int) -> None:
         super().__init__()
         self.most = most
+        self.stopping = False
         self.head = Queue(HEAD_WITHIN)  # unauthenticated, or within a head
         self.leaving = Queue(LINGER)  # refused, closing after a pause
         self.stalled = Queue(READ_WITHIN)  # does not read what we send

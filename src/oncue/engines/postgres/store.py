@@ -8,36 +8,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import Any, Literal, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg
-import structlog
-from asyncpg.pool import PoolConnectionProxy
 
 from oncue.clock import Clock, SystemClock
 from oncue.domain.errors import Invalid, OncueError, StoreRefused, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
 from oncue.engines.postgres.connecting import PINNED, PLANNING, Apart, Dialling, limits, options
+from oncue.engines.postgres.pooling import Pool
 from oncue.engines.postgres.reasons import reason
 from oncue.settings import Settings
 
-if TYPE_CHECKING:
-    Connection = PoolConnectionProxy[asyncpg.Record]
-    Pool = asyncpg.Pool[asyncpg.Record]
-else:
-    Connection = PoolConnectionProxy
-    Pool = asyncpg.Pool
-
+Connection = Apart
 T = TypeVar("T")
-log = structlog.get_logger()
 Fetch = Callable[..., Awaitable[Sequence[asyncpg.Record]]]  # of the store, or within a transaction
 
 POOL_SIZE = 8  # unless the role or the setting says otherwise
 HOT_CONNECTIONS = 3
 PING_CONNECTIONS = 1  # for pings
-IDLE_LIFETIME = 10.0  # seconds; then a connection is closed, so that bursts do not keep what others need
+IDLE_LIFETIME = Duration(10 * SECOND)  # then a connection is closed, so that bursts do not keep what others need
 TRIES = 5
 CONNECTION_RETRY_DELAY = Duration(SECOND // 10)  # between two tries to get a connection, when the server has none left
 CONNECTION_TRIES = 30
@@ -88,24 +81,19 @@ class Store:
         self._bounced = bounced
         self._pool, self._hot, self._asking = pools
         self._timeout = timeout
-        self._scarce = False
 
     @classmethod
     async def connect(cls, settings: Settings, clock: Clock | None = None) -> Store:
         url, bounced = _split(settings.engine)
         limit = settings.store_timeout
-        dialling = Dialling()
-        pool = _pool(url, dialling, settings.pool_size or POOL_SIZE, limit, bounced)
-        hot = _pool(url, dialling, HOT_CONNECTIONS, limit, bounced, plan_cache_mode="force_generic_plan")
-        asking = _pool(url, dialling, PING_CONNECTIONS, limit, bounced)
-        store = cls(url, dialling, (pool, hot, asking), limit, clock or SystemClock(), bounced=bounced)
+        dialling, clock = Dialling(), clock or SystemClock()
+        pool = _pool(url, dialling, clock, settings.pool_size or POOL_SIZE, limit, bounced)
+        hot = _pool(url, dialling, clock, HOT_CONNECTIONS, limit, bounced, kept=1, plan_cache_mode="force_generic_plan")
+        asking = _pool(url, dialling, clock, PING_CONNECTIONS, limit, bounced)
+        store = cls(url, dialling, (pool, hot, asking), limit, clock, bounced=bounced)
         try:
             with _unavailable_at_start(url), _unreadable_as_invalid():
                 async with asyncio.timeout(limit / SECOND):
-                    for each in (pool, hot):
-                        await each
-                        await each.release(await each.acquire())
-                    await asking
                     await store._check_database()
         except BaseException:
             await store.close()
@@ -114,8 +102,10 @@ class Store:
 
     async def _check_database(self) -> None:
         """Raise OncueError if this database cannot store our data, or not where our queries would find it."""
-        async with self._pool.acquire() as connection:
+        for wanted in (self._hot, self._pool):
+            pool, connection = await self._acquire(wanted)
             row = await connection.fetchrow("select current_setting('server_encoding'), current_schema()")
+            await pool.release(connection)
         assert row is not None, "a row of constants"
         encoding, schema = row
         if encoding != "UTF8":
@@ -135,8 +125,7 @@ class Store:
                 async with asyncio.timeout(2):
                     await pool.close()
             except CONNECTION_ERRORS:
-                with suppress(asyncpg.InterfaceError):  # it was never opened
-                    pool.terminate()
+                pool.terminate()
         await self._dialling.close()
 
     def pools(self) -> dict[str, tuple[int, int]]:
@@ -247,26 +236,14 @@ class Store:
             await pool.release(connection)
 
     async def _acquire(self, pool: Pool) -> tuple[Pool, Connection]:
-        """Get a connection. If the server has none left, one of ours may be free soon; pings share the hot path's."""
+        """Get a connection. If the server has none left, all share those of the hot path, which keeps one."""
         for _ in range(CONNECTION_TRIES):
             try:
-                connection = await pool.acquire()
-            except asyncpg.TooManyConnectionsError as full:
-                if not self._scarce:
-                    log.warning(
-                        "PostgreSQL has no free connection; retrying. Raise max_connections or the limit of this role, "
-                        "or lower `pool_size`",
-                        kind="connections_used_up",
-                        why=reason(full),
-                    )
-                self._scarce = True
-                if pool is self._asking:
-                    pool = self._hot
-                else:
+                return pool, await pool.acquire()
+            except asyncpg.TooManyConnectionsError:
+                if pool is self._hot:
                     await self.clock.sleep(CONNECTION_RETRY_DELAY)
-            else:
-                self._scarce = False
-                return pool, connection
+                pool = self._hot
         return pool, await pool.acquire()
 
 
@@ -314,20 +291,11 @@ def _unreadable_as_invalid() -> Iterator[None]:
         ) from None
 
 
-async def _leave_as_it_is(connection: object) -> None:
-    """Skip the usual reset, which costs a round trip at every use: we leave no state on a connection."""
-
-
-def _pool(url: str, dialling: Dialling, size: int, limit: Duration, bounced: bool, **session: str) -> Pool:
-    return asyncpg.create_pool(
-        url,
-        connect=dialling.connect,
-        min_size=0,  # otherwise it would reconnect on its own during an outage, and log each failure
-        max_size=size,
-        max_inactive_connection_lifetime=IDLE_LIFETIME,
-        reset=_leave_as_it_is,
-        **options(limit, bounced, "oncue", {**PLANNING, **limits(limit), **session}),
-    )
+def _pool(
+    url: str, dialling: Dialling, clock: Clock, size: int, limit: Duration, bounced: bool, kept: int = 0, **session: str
+) -> Pool:
+    given = options(limit, bounced, "oncue", {**PLANNING, **limits(limit), **session})
+    return Pool(partial(dialling.connect, url, **given), clock, size, IDLE_LIFETIME, kept)
 
 
 def _split(url: str) -> tuple[str, bool]:
