@@ -51,6 +51,7 @@ from oncue.services.doctor import log_problems
 from oncue.services.first_key import first_key
 from oncue.services.supervisor import UNUSABLE, WorkerSupervisor
 from oncue.settings import Settings
+from oncue.storage.open import storage_url
 
 # Connections of each role beside its hot path, unless the setting says otherwise. An API has the engine's default.
 SCHEDULER_POOL = 3
@@ -198,7 +199,9 @@ def for_worker(settings: Settings) -> Settings:
     """Complete the settings for a worker process: absolute paths, so that tasks may change the current folder."""
     processes = settings.processes or os.cpu_count() or 1
     tasks, engine = tuple(map(absolute, settings.tasks)), absolute_url(settings.engine)
-    return msgspec.structs.replace(settings, processes=processes, tasks=tasks, engine=engine)
+    return msgspec.structs.replace(
+        settings, processes=processes, tasks=tasks, engine=engine, storage=storage_url(settings)
+    )
 
 
 def ended(supervisor: WorkerSupervisor) -> int:

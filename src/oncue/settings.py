@@ -61,6 +61,18 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pool_size: int = 0
     """PostgreSQL connections in addition to the hot path; 0: as the role needs (API 8, scheduler 3, worker 2)."""
 
+    storage: str = ""
+    """Where large payloads, results and logs go: `file:///folder`, `s3://bucket/prefix`, …; empty: a local folder."""
+
+    storage_endpoint: str = ""
+    """The address of an S3 service that is not Amazon's, such as `http://127.0.0.1:8333`."""
+
+    storage_region: str = ""
+    """The region of an S3 bucket; empty: as the environment says."""
+
+    storage_path_style: bool = False
+    """Whether an S3 bucket's name is in the path of its addresses, as most services other than Amazon's want it."""
+
     log_cap: int = 256 * 1024
     """Bytes of log to keep per run."""
 

@@ -12,6 +12,7 @@ import click
 
 from oncue.cli.numbers import FiniteRange
 from oncue.cli.refusing import refusals, refuse
+from oncue.cli.storage_options import STORAGE
 from oncue.domain.errors import Invalid, OncueError
 from oncue.domain.instants import SECOND, parse_duration
 from oncue.settings import Settings
@@ -58,6 +59,7 @@ STORE = (
         metavar="TIME",
         help="Time range of one history partition; old history is dropped by partition.",
     ),
+    *STORAGE,
 )
 SAYING = (
     click.option("--json", "as_json", is_flag=True, help="Print the address, or the error, as JSON."),

@@ -218,6 +218,16 @@ STORE_ERRORS = _counter(
     "Failed calls to the database. kind: away (unavailable), refused (it cannot store this), other.",
     ("verb", "kind"),
 )
+STORAGE_CALLS = _seconds(
+    "oncue_storage_call_seconds", ALL, "Time of calls to object storage. op: put, get, delete.", ("op",), CALL
+)
+STORAGE_ERRORS = _counter(
+    "oncue_storage_errors_total",
+    ALL,
+    "Failed calls to object storage. kind: away (unavailable), refused (it does not let us in), lost (the object is "
+    "missing or has changed), other.",
+    ("op", "kind"),
+)
 CONNECTIONS = _gauge(
     "oncue_store_connections", ALL, "Open connections to PostgreSQL. pool: hot (claims, settles, heartbeats), other.",
     ("pool",),
