@@ -199,8 +199,9 @@ def for_worker(settings: Settings) -> Settings:
     """Complete the settings for a worker process: absolute paths, so that tasks may change the current folder."""
     processes = settings.processes or os.cpu_count() or 1
     tasks, engine = tuple(map(absolute, settings.tasks)), absolute_url(settings.engine)
+    storage, data_dir = storage_url(settings), str(Path(settings.data_dir).absolute())
     return msgspec.structs.replace(
-        settings, processes=processes, tasks=tasks, engine=engine, storage=storage_url(settings)
+        settings, processes=processes, tasks=tasks, engine=engine, storage=storage, data_dir=data_dir
     )
 
 

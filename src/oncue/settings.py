@@ -73,13 +73,19 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     storage_path_style: bool = False
     """Whether an S3 bucket's name is in the path of its addresses, as most services other than Amazon's want it."""
 
-    log_cap: int = 256 * 1024
-    """Bytes of log to keep per run."""
+    storage_patience: Duration = Duration(5 * MINUTE)
+    """How long a worker tries to store a large result while storage is unavailable; then the run ends without it."""
 
-    result_cap: int = 256 * 1024
+    inline_cap: int = 256 * 1024
+    """Larger payloads and results go to object storage, in bytes; on a busy PostgreSQL 32 KiB is better."""
+
+    log_cap: int = 16 * 1024 * 1024
+    """Bytes of log to keep per run; beyond that only the end of each attempt's log."""
+
+    result_cap: int = 64 * 1024 * 1024
     """Largest result of a run, in bytes."""
 
-    payload_cap: int = 256 * 1024
+    payload_cap: int = 8 * 1024 * 1024
     """Largest payload of a job, in bytes."""
 
     repeat_for: Duration = DAY

@@ -4,7 +4,8 @@ import pytest
 
 from oncue.domain.ids import UserNumber
 from oncue.domain.instants import DAY, Instant
-from oncue.domain.reference import Kind, Reference, object_key, read_reference, same_content, size_of
+from oncue.domain.job import Spec, definition_of
+from oncue.domain.reference import Kind, Reference, object_key, read_reference, size_of
 
 ONE = Reference.to("v1/payload/7/1970-01-02/00", b"large")
 
@@ -18,13 +19,11 @@ def test_other_bytes_are_no_reference(stored: bytes | None) -> None:
     assert read_reference(stored) is None
 
 
-def test_the_same_bytes_under_two_keys_are_the_same_content() -> None:
+def test_the_same_bytes_under_two_keys_are_the_same_definition() -> None:
     again, other = Reference.to("other", b"large"), Reference.to(ONE.key, b"Large")
-    assert same_content(ONE.encoded(), again.encoded())
-    assert not same_content(ONE.encoded(), other.encoded())
-    assert same_content(b"1", b"1")
-    assert not same_content(b"1", ONE.encoded())
-    assert not same_content(None, b"1")
+    definition = definition_of(Spec("hello"), ONE.encoded())
+    assert definition_of(Spec("hello"), again.encoded()) == definition
+    assert definition_of(Spec("hello"), other.encoded()) != definition
 
 
 def test_the_size_of_a_value_does_not_depend_on_where_it_is() -> None:

@@ -292,7 +292,7 @@ def options(*groups: tuple[Callable[[F], F], ...]) -> Callable[[F], F]:
 
 def settings_of(**given: Any) -> Settings:
     """Turn options into settings. Without --engine the database is a file in the data directory."""
-    for field in ("keep_history", "history_width", "lease", "grace"):
+    for field in ("keep_history", "history_width", "storage_patience", "lease", "grace"):
         if field in given:
             given[field] = parse_duration(given[field], field, least=SECOND)
     if not given.get("engine"):

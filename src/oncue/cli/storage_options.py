@@ -37,4 +37,12 @@ STORAGE = (
         is_flag=True,
         help="Put the name of an S3 bucket into the path of its addresses, not into the host.",
     ),
+    click.option(
+        "--storage-patience",
+        envvar="ONCUE_STORAGE_PATIENCE",
+        default="5m",
+        show_default=True,
+        metavar="TIME",
+        help="How long a worker tries to store a large result while storage is unavailable.",
+    ),
 )

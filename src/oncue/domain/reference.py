@@ -55,14 +55,6 @@ def read_reference(stored: bytes | None) -> Reference | None:
         return None
 
 
-def same_content(one: bytes | None, other: bytes | None) -> bool:
-    """Whether two stored values are equal. Two references are if the bytes of their objects are."""
-    if one == other:
-        return True
-    first, second = read_reference(one), read_reference(other)
-    return first is not None and second is not None and (first.size, first.sha256) == (second.size, second.sha256)
-
-
 def size_of(stored: bytes | None) -> int:
     """Return the size of a value, wherever its bytes are."""
     reference = read_reference(stored)

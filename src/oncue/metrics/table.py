@@ -136,6 +136,10 @@ BEAT_AGE = _gauge("oncue_beat_age_seconds", WORKER, "Age of the last heartbeat t
 RUN_LOG_BYTES = _counter("oncue_run_log_bytes_total", WORKER, "Bytes of runs' logs that were written.")
 RUN_LOG_CUT = _counter("oncue_run_log_cut_total", WORKER, "Attempts whose log was cut at `log_cap`.")
 
+SPOOL_BYTES = _gauge(
+    "oncue_storage_spool_bytes", WORKER, "Bytes of results that wait on disk until object storage is available again."
+)
+
 # --------------------------------------------------------------------------------------------------------- a scheduler
 
 PLANNED = _counter("oncue_planned_runs_total", SCHEDULER, "Runs that were planned.")

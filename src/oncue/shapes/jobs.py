@@ -115,6 +115,7 @@ class Job(PlainFields, frozen=True, kw_only=True):
     resources: dict[str, Any] = {}
     next_run_at: datetime | None = None
     last_run: LastRun | None = None
+    large: dict[str, int] = {}
     created_at: datetime | None = None
     updated_at: datetime | None = None
     version: int | None = None

@@ -27,10 +27,10 @@ LONGEST_UPLOAD = 10  # seconds until the whole body must have arrived
 _LONGEST_INTEGER = len(str(SMALLEST_INTEGER))
 
 
-async def read_object(request: Request) -> dict[str, Any]:
+async def read_object(request: Request, largest: int = LARGEST_BODY) -> dict[str, Any]:
     """Parse the body, which must be one JSON object."""
     expect_json(request)
-    body = await read_body(request)
+    body = await read_body(request, largest)
     if len(body) <= LARGE:
         return as_object(body)
     return await asyncio.to_thread(as_object, body)  # other requests need not wait
