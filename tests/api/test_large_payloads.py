@@ -78,10 +78,12 @@ async def test_the_same_large_definition_again_changes_nothing(desk: Desk) -> No
     where, body = "/v1/jobs/by-key/mine", {"task": "mark", "payload": LARGE, "schedule": "every 1h"}
     first = await desk.call("PUT", where, body)
     again = await desk.call("PUT", where, {**body, "payload": dict(reversed(LARGE.items()))})
+    [listed] = (await desk.call("GET", "/v1/jobs")).json()["jobs"]
+    sent_back = await desk.call("PUT", where, listed)
     other = await desk.call("PUT", where, {**body, "payload": {**LARGE, "b": 2}})
 
-    assert [one.status_code for one in (first, again, other)] == [201, 200, 200]
-    assert [one.json()["version"] for one in (first, again, other)] == [1, 1, 2]
+    assert [one.status_code for one in (first, again, sent_back, other)] == [201, 200, 200, 200]
+    assert [one.json()["version"] for one in (first, again, sent_back, other)] == [1, 1, 1, 2]
 
 
 async def test_a_batch_takes_large_payloads(desk: Desk, tmp_path: Path) -> None:

@@ -38,11 +38,14 @@ class Talkative(Stage):
         self.started.append(RunId(ctx.run_id))
         return text
 
-    async def talk(self, ctx: Context, words: int = 1, length: int = 10) -> Any:
+    async def talk(self, ctx: Context, words: int = 1, length: int = 10, wait: bool = False) -> Any:
         for number in range(words):
             ctx.log.info("%d %s", number, "y" * length)
             if number % 100 == 0:
                 await asyncio.sleep(0)
+        if wait:
+            self.waiting.add(RunId(ctx.run_id))
+            await self.go.wait()
 
 
 class Broken:
@@ -297,6 +300,26 @@ async def test_a_log_beyond_the_cap_is_cut_with_a_note_and_its_end_is_kept(
     assert " 1199 yyy" in log
     assert log.endswith("y\n")
     assert 16 << 20 < len(log.encode()) < (16 << 20) + (64 << 10) + 500
+
+
+async def test_the_end_of_a_log_is_kept_although_nothing_is_written_for_a_while_before_the_end(
+    store: Store, stage: Stage, tmp_path: Path, reader: httpx2.AsyncClient
+) -> None:
+    crew = await crew_on(store, stage, **settings(tmp_path, log_cap=1_000_000))
+    run_id = await store.one_shot(task="talk", payload=b'{"words": 300, "length": 5000, "wait": true}')
+    await work(crew)
+    async with asyncio.timeout(10):
+        while not objects(tmp_path):
+            await crew.reporting.run_once()
+            await store.clock.advance(Duration(6 * SECOND))
+            await asyncio.sleep(0.01)
+    assert " 299 y" not in (await reader.get(f"/v1/runs/{run_id}/logs")).text
+    stage.go.set()
+    await ended(store, crew, run_id)
+
+    log = (await reader.get(f"/v1/runs/{run_id}/logs")).text
+    assert "bytes were left out here" in log
+    assert " 299 y" in log
 
 
 async def test_a_log_that_storage_does_not_take_follows_later(
