@@ -33,6 +33,24 @@ OF_PAYLOADS = ["before row", "after row", "during put", "after put", "before cre
 OF_RESULTS = ["before row", "after row", "during put", "after put", "before settle", "after settle"]
 
 
+# Every step on SQLite; on PostgreSQL those at which its statements have a part.
+ON_POSTGRES = ("after row", "after create", "before settle")
+
+
+def steps_of(steps: list[str]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(
+        ("stepping", "step"),
+        [("fleet", step) for step in steps] + [("postgres_fleet", step) for step in steps if step in ON_POSTGRES],
+        indirect=["stepping"],
+    )
+
+
+@pytest.fixture
+def stepping(request: pytest.FixtureRequest) -> Fleet:
+    fleet: Fleet = request.getfixturevalue(request.param)
+    return fleet
+
+
 def ended(fleet: Fleet, run_id: str) -> Json:
     return fleet.at_rest([run_id])[run_id]
 
@@ -78,8 +96,9 @@ def test_five_megabytes_go_in_and_twenty_come_out(fleet: Fleet) -> None:
         assert fleet.call("GET", f"/jobs/{run_id}")["payload"]["text"] == text
 
 
-def test_a_killed_api_leaves_no_object_behind_and_loses_none(any_fleet: Fleet, step: str) -> None:
-    fleet = any_fleet
+@steps_of(OF_PAYLOADS)
+def test_a_killed_api_leaves_no_object_behind_and_loses_none(stepping: Fleet, step: str) -> None:
+    fleet = stepping
     fleet.start("scheduler")
     fleet.start("worker", *SHORT, tasks=TASKS)
     api = fleet.start("api", env=faulty(fleet, step))
@@ -98,8 +117,9 @@ def test_a_killed_api_leaves_no_object_behind_and_loses_none(any_fleet: Fleet, s
     assert fleet.call("GET", f"/runs/{job_id}/result")["length"] == 5 * MB
 
 
-def test_a_killed_worker_leaves_no_object_behind_and_loses_none(any_fleet: Fleet, step: str) -> None:
-    fleet = any_fleet
+@steps_of(OF_RESULTS)
+def test_a_killed_worker_leaves_no_object_behind_and_loses_none(stepping: Fleet, step: str) -> None:
+    fleet = stepping
     fleet.start("scheduler")
     fleet.start("api")
     fleet.start("worker", *SHORT, tasks=TASKS, env=faulty(fleet, step))
@@ -112,12 +132,6 @@ def test_a_killed_worker_leaves_no_object_behind_and_loses_none(any_fleet: Fleet
     kept = asyncio.run(referred(fleet, run_id))
     assert (len(kept), objects(fleet)) == (1, kept)
     assert len(fleet.call("GET", f"/runs/{run_id}/result")["text"]) == MB
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "step" in metafunc.fixturenames:
-        steps = OF_PAYLOADS if "api" in metafunc.function.__name__ else OF_RESULTS
-        metafunc.parametrize("step", steps)
 
 
 def test_storage_that_is_away_for_a_while_loses_nothing(fleet: Fleet) -> None:

@@ -34,11 +34,14 @@ TEXT = "x" * 500  # more than is kept in the database here
 class Talkative(Stage):
     """`noop` returns what it is given; `talk` writes lines."""
 
+    first_words = ""
+
     async def noop(self, ctx: Context, text: str = "") -> Any:
         self.started.append(RunId(ctx.run_id))
         return text
 
     async def talk(self, ctx: Context, words: int = 1, length: int = 10, wait: bool = False) -> Any:
+        print(self.first_words, end="")
         for number in range(words):
             ctx.log.info("%d %s", number, "y" * length)
             if number % 100 == 0:
@@ -181,8 +184,9 @@ async def test_while_storage_is_away_a_result_is_kept_and_its_slot_is_free(
 
     broken.error = None
     view = await ended(store, crew, run_id)
-    assert (view.state, read_reference(view.result) is not None, view.failures) == (State.SUCCEEDED, True, 0)
-    assert len(objects(tmp_path)) == 1
+    kept = read_reference(view.result)
+    assert kept is not None
+    assert (view.state, view.failures, [kept.key.split("/")[-1]]) == (State.SUCCEEDED, 0, objects(tmp_path))
 
 
 @pytest.mark.parametrize("error", [StorageUnavailable("away"), StorageRefused("the key is wrong")])
@@ -335,6 +339,23 @@ async def test_a_log_that_storage_does_not_take_follows_later(
             await crew.reporting.run_once()
             await asyncio.sleep(0.01)
     assert len(log.splitlines()) == 500
+
+
+async def test_what_a_task_writes_does_not_pass_for_a_reference(
+    store: Store, stage: Talkative, tmp_path: Path, reader: httpx2.AsyncClient
+) -> None:
+    """Else it could read an object of another user, if it knew its key."""
+    forged = Reference.to("v1/result/2/2026-11-17/aa", b"secret").encoded().decode()
+    crew = await crew_on(store, stage, **settings(tmp_path))
+    await open_storage(Settings(**settings(tmp_path)), store.clock).put("v1/result/2/2026-11-17/aa", b"secret")
+    stage.first_words = forged
+    undo = capture.install()
+    try:
+        run_id = await talked(store, crew, words=0)
+    finally:
+        undo()
+
+    assert (await reader.get(f"/v1/runs/{run_id}/logs")).text == "\\x01" + forged[1:]
 
 
 async def test_each_start_after_the_first_is_marked_with_its_time(store: Store, reader: httpx2.AsyncClient) -> None:
