@@ -1,5 +1,6 @@
 """Payloads that are too large for the database: taken, shown, edited, and refused while storage is away."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -143,3 +144,13 @@ async def test_a_run_says_that_its_result_was_not_kept(desk: Desk) -> None:
     assert (shown["status"], shown["result"], shown["large"], shown["degraded"]) == ("succeeded", None, {}, ["result"])
     answer = await desk.call("GET", f"/v1/runs/{run_id}/result")
     assert (answer.status_code, State.SUCCEEDED) == (404, (await store.run(run_id)).state)
+
+
+async def test_of_large_payloads_with_many_values_one_is_read_at_a_time(desk: Desk) -> None:
+    """A million small values take a hundred times as much memory as a megabyte of text."""
+    body = b'{"task": "mark", "payload": {"a": [' + b"1," * 2_000_000 + b"1]}}"
+
+    answers = await asyncio.gather(*(desk.call("POST", "/v1/jobs", body) for _ in range(5)))
+
+    assert sorted({answer.status_code for answer in answers}) == [201, 429]
+    assert (await desk.call("POST", "/v1/jobs", body)).status_code == 201
