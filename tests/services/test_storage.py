@@ -256,11 +256,16 @@ async def test_the_cleaner_deletes_what_nothing_refers_to_and_nothing_else(
 
 
 @pytest.fixture
-async def reader(store: Store, tmp_path: Path) -> AsyncIterator[httpx2.AsyncClient]:
-    """The API on the same store and storage, with a key."""
+def app(store: Store, tmp_path: Path) -> Application:
+    """The API on the same store and storage."""
+    return Application(store.engine, store.clock, Settings(**settings(tmp_path)))
+
+
+@pytest.fixture
+async def reader(store: Store, app: Application) -> AsyncIterator[httpx2.AsyncClient]:
+    """Somebody with a key."""
     secret = make_key(store.chance.randbytes(32))
     await store.accounts.add_key(Key(KeyId(store.new_id()), key_hash(secret), store.uid, "ada", Role.MEMBER, store.now))
-    app = Application(store.engine, store.clock, Settings(**settings(tmp_path)))
     headers = {"Authorization": f"Bearer {secret}"}
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app), base_url="http://oncue", headers=headers
@@ -274,11 +279,20 @@ async def talked(store: Store, crew: StagedCrew, **how: int) -> RunId:
     return run_id
 
 
+async def stored(crew: StagedCrew) -> None:
+    """Until all logs are: the end of a run does not wait for long, and the clock runs fast here."""
+    async with asyncio.timeout(30):
+        while crew.reporting.storing:
+            await crew.reporting.run_once()
+            await asyncio.sleep(0.01)
+
+
 async def test_a_long_log_goes_on_in_storage_and_is_read_as_one(
     store: Store, stage: Stage, tmp_path: Path, reader: httpx2.AsyncClient
 ) -> None:
     crew = await crew_on(store, stage, **settings(tmp_path))
     run_id = await talked(store, crew, words=4_000, length=1_000)
+    await stored(crew)
 
     log = (await reader.get(f"/v1/runs/{run_id}/logs")).text
 
@@ -296,6 +310,7 @@ async def test_a_log_beyond_the_cap_is_cut_with_a_note_and_its_end_is_kept(
     """17 MiB, with the default cap."""
     crew = await crew_on(store, stage, **settings(tmp_path))
     run_id = await talked(store, crew, words=1_200, length=15_000)
+    await stored(crew)
 
     log = (await reader.get(f"/v1/runs/{run_id}/logs")).text
 
@@ -320,6 +335,7 @@ async def test_the_end_of_a_log_is_kept_although_nothing_is_written_for_a_while_
     assert " 299 y" not in (await reader.get(f"/v1/runs/{run_id}/logs")).text
     stage.go.set()
     await ended(store, crew, run_id)
+    await stored(crew)
 
     log = (await reader.get(f"/v1/runs/{run_id}/logs")).text
     assert "bytes were left out here" in log
@@ -334,11 +350,8 @@ async def test_a_log_that_storage_does_not_take_follows_later(
     run_id = await talked(store, crew, words=500, length=1_000)
 
     broken.error = None
-    async with asyncio.timeout(10):
-        while not (log := (await reader.get(f"/v1/runs/{run_id}/logs")).text):
-            await crew.reporting.run_once()
-            await asyncio.sleep(0.01)
-    assert len(log.splitlines()) == 500
+    await stored(crew)
+    assert len((await reader.get(f"/v1/runs/{run_id}/logs")).text.splitlines()) == 500
 
 
 async def test_what_a_task_writes_does_not_pass_for_a_reference(
@@ -371,14 +384,16 @@ async def test_each_start_after_the_first_is_marked_with_its_time(store: Store, 
 
 
 async def test_a_log_is_followed_until_its_run_has_ended(
-    store: Store, stage: Stage, tmp_path: Path, reader: httpx2.AsyncClient
+    store: Store, stage: Stage, tmp_path: Path, app: Application, reader: httpx2.AsyncClient
 ) -> None:
     run_id = await store.one_shot(task="wait")
     crew = await crew_on(store, stage, **settings(tmp_path))
     await work(crew)
     await store.history.append_log(run_id, 1 << 16, b"first\nsecond\n", store.now)
     following = asyncio.create_task(reader.get(f"/v1/runs/{run_id}/logs", params={"follow": "true", "tail": 1}))
-    await asyncio.sleep(0.01)
+    async with asyncio.timeout(10):
+        while not app.api.watching.streams.total():
+            await asyncio.sleep(0.001)
     await store.history.append_log(run_id, (1 << 16) + 1, b"third\n", store.now)
     assert not following.done()
     stage.go.set()
