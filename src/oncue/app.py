@@ -60,6 +60,7 @@ from oncue.services.doctor import log_problems
 from oncue.services.first_key import first_key
 from oncue.services.supervisor import UNUSABLE, WorkerSupervisor
 from oncue.settings import Settings
+from oncue.storage.open import storage_url
 
 # Connections of each role beside its hot path, unless the setting says otherwise. An API has the engine's default.
 SCHEDULER_POOL = 3
@@ -207,8 +208,17 @@ def for_worker(settings: Settings) -> Settings:
     """Complete the settings for a worker process: absolute paths, so that tasks may change the current folder."""
     processes = settings.processes or os.cpu_count() or 1
     tasks, engine = tuple(map(absolute, settings.tasks)), absolute_url(settings.engine)
-    secrets_dir = str(Path(settings.secrets_dir or Path(settings.data_dir) / "secrets").absolute())
-    return msgspec.structs.replace(settings, processes=processes, tasks=tasks, engine=engine, secrets_dir=secrets_dir)
+    storage, data_dir = storage_url(settings), str(Path(settings.data_dir).absolute())
+    secrets_dir = str(Path(settings.secrets_dir or Path(data_dir) / "secrets").absolute())
+    return msgspec.structs.replace(
+        settings,
+        processes=processes,
+        tasks=tasks,
+        engine=engine,
+        storage=storage,
+        data_dir=data_dir,
+        secrets_dir=secrets_dir,
+    )
 
 
 def ended(supervisor: WorkerSupervisor) -> int:

@@ -31,11 +31,13 @@ from oncue.services.reaper import Reaper
 from oncue.services.retention import CounterRollup, Retention
 from oncue.services.scheduler import Scheduler
 from oncue.services.self_audit import SelfAudit
+from oncue.services.storage_cleaning import StorageCleaning
 from oncue.services.supervised_worker import SupervisedWorker
 from oncue.services.supervisor import WorkerSupervisor
 from oncue.services.ticking import Ticking
 from oncue.services.timekeeper import Timekeeper
 from oncue.settings import Settings
+from oncue.storage.open import open_storage
 from oncue.supervised import Supervised
 from oncue.tracing.open import open_tracing
 from oncue.tracing.port import Tracing
@@ -149,6 +151,7 @@ async def scheduling(
     retention = Loop(Retention(engine, clock, settings, numbers), clock, numbers)
     finishing = Loop(Finishing(engine, clock), clock, numbers)
     self_audit = Loop(SelfAudit(engine, clock, settings.lease), clock, numbers)
+    cleaning = Loop(StorageCleaning(engine, open_storage(settings, clock, numbers), clock), clock, numbers)
 
     def jobs_changed(_: Hint) -> None:
         planning.wake()
@@ -157,7 +160,7 @@ async def scheduling(
     concerns: dict[Topic, Callable[[Hint], None]] = {Topic.JOBS: jobs_changed, Topic.RUNS: runs_changed}
     listening = Supervised("listening", Listening(engine.signals, concerns).run, clock)
     try:
-        loops = (planning, overlap, rate_limiter, reaper, finishing, rollup, retention, self_audit)
+        loops = (planning, overlap, rate_limiter, reaper, finishing, rollup, retention, self_audit, cleaning)
         async with looping(clock, *loops), timekeeping(engine, clock, exposed):
             yield planning
     finally:

@@ -61,13 +61,31 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pool_size: int = 0
     """PostgreSQL connections in addition to the hot path; 0: as the role needs (API 8, scheduler 3, worker 2)."""
 
-    log_cap: int = 256 * 1024
-    """Bytes of log to keep per run."""
+    storage: str = ""
+    """Where large payloads, results and logs go: `file:///folder`, `s3://bucket/prefix`, …; empty: a local folder."""
 
-    result_cap: int = 256 * 1024
+    storage_endpoint: str = ""
+    """The address of an S3 service that is not Amazon's, such as `http://127.0.0.1:8333`."""
+
+    storage_region: str = ""
+    """The region of an S3 bucket; empty: as the environment says."""
+
+    storage_path_style: bool = False
+    """Whether an S3 bucket's name is in the path of its addresses, as most services other than Amazon's want it."""
+
+    storage_patience: Duration = Duration(5 * MINUTE)
+    """How long a worker tries to store a large result while storage is unavailable; then the run ends without it."""
+
+    inline_cap: int = 256 * 1024
+    """Larger payloads and results go to object storage, in bytes; on a busy PostgreSQL 32 KiB is better."""
+
+    log_cap: int = 16 * 1024 * 1024
+    """Bytes of log to keep per run; beyond that only the end of each attempt's log."""
+
+    result_cap: int = 64 * 1024 * 1024
     """Largest result of a run, in bytes."""
 
-    payload_cap: int = 256 * 1024
+    payload_cap: int = 8 * 1024 * 1024
     """Largest payload of a job, in bytes."""
 
     repeat_for: Duration = DAY

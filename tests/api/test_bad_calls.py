@@ -23,7 +23,11 @@ from oncue.engines.port import Role
 from oncue.testing.conformance.store import EmptyStore
 
 DOCUMENT: dict[str, Any] = msgspec.json.decode(document())
-LARGEST = {"/v1/jobs/batch": 64 * 1024 * 1024}
+JOB = 9 * 1024 * 1024  # a payload, and the rest
+LARGEST = {
+    "/v1/jobs/batch": 64 * 1024 * 1024,
+    **dict.fromkeys(("/v1/jobs", "/v1/jobs/{id}", "/v1/jobs/by-key/{key}"), JOB),
+}
 WITH_BODY = [call for call, route in CALLS.items() if route.body is not None]
 SECOND = 1.0  # of work, so that a busy machine is not blamed on the API
 
@@ -255,8 +259,21 @@ def bad_values(schema: dict[str, Any]) -> list[str]:
             return ["nope", "{01990000-0000-7000-8000-000000000000}", "01990000000070008000000000000000", *TEXTS]
         case {"enum": _}:
             return ["nope", "ACTIVE", "1", *TEXTS]
-        case {"type": "integer"}:
-            return ["0", "-1", "1001", "1.5", "1e2", "+1", " 1", "0x1", "１", "99999999999999999999", "true", *TEXTS]
+        case {"type": "integer", "minimum": low, "maximum": high}:
+            return [
+                str(low - 1),
+                "-1",
+                str(high + 1),
+                "1.5",
+                "1e2",
+                "+1",
+                " 1",
+                "0x1",
+                "１",
+                "99999999999999999999",
+                "true",
+                *TEXTS,
+            ]
         case {"maxLength": _}:
             return TEXTS
         case _:

@@ -7,7 +7,9 @@ from tests.api.conftest import Desk
 
 from oncue.api.http.reading import LARGEST_BODY
 from oncue.engines.port import Task
+from oncue.settings import Settings
 
+LARGEST_JOB = LARGEST_BODY + Settings().payload_cap
 DEEP = b"[" * 64 + b"]" * 64
 
 UNREADABLE: list[tuple[str, bytes]] = [
@@ -58,7 +60,7 @@ WRONG: list[tuple[str, bytes, list[tuple[str, str]]]] = [
     ("half a pair in the payload", b'{"task": "mark", "payload": {"a": "\\udc00"}}', [("payload.a", "bad_text")]),
     ("a NUL in a name in the payload", b'{"task": "mark", "payload": {"\\u0000": 1}}', [("payload.\\x00", "bad_text")]),
     ("a list for a payload", b'{"task": "mark", "payload": [1]}', [("payload", "wrong_type")]),
-    ("a large payload", b'{"task": "mark", "payload": {"a": "' + b"a" * 262_137 + b'"}}', [("payload", "too_large")]),
+    ("a large payload", b'{"task": "mark", "payload": {"a": "' + b"a" * 8_388_601 + b'"}}', [("payload", "too_large")]),
     ("a misfit", b'{"task": "slow", "payload": {"seconds": "x"}}', [("payload.seconds", "mismatch")]),
     ("an argument missing", b'{"task": "slow"}', [("payload.seconds", "required")]),
     ("an argument too many", b'{"task": "slow", "payload": {"seconds": 1, "x": 1}}', [("payload.x", "unknown_field")]),
@@ -124,7 +126,7 @@ async def test_json_may_name_its_charset(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("declared", "read"), [({"Content-Length": str(LARGEST_BODY + 1)}, 0), ({}, LARGEST_BODY + 65_536)]
+    ("declared", "read"), [({"Content-Length": str(LARGEST_JOB + 1)}, 0), ({}, LARGEST_JOB + 65_536)]
 )
 async def test_a_large_body_is_413_as_soon_as_that_is_known(desk: Desk, declared: dict[str, str], read: int) -> None:
     sent = 0

@@ -123,7 +123,7 @@ async def test_no_statement_falls_apart(place: Place, bounced: str) -> None:
         await stores[0].history.append_log(run_id, 1, run_id.bytes, stores[0].now)
 
     async def read_all(store: Store) -> list[bytes]:
-        return [await store.history.read_log(run_id) for run_id in runs]
+        return [await store.log(run_id) for run_id in runs]
 
     found = await asyncio.gather(*(read_all(store) for store in stores for _ in range(4)))
 

@@ -17,6 +17,7 @@ from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import ClassId, JobId, KeyId, UserNumber
 from oncue.domain.instants import DAY, MINUTE, SECOND, Duration
 from oncue.domain.placement import ClassKey
+from oncue.domain.reference import Kind
 from oncue.engines import port
 from oncue.engines.open import open_engine
 from oncue.engines.port import (
@@ -30,6 +31,7 @@ from oncue.engines.port import (
     Member,
     Role,
     RunQuery,
+    StoredObject,
     Task,
 )
 from oncue.engines.postgres.engine import PostgresEngine
@@ -240,6 +242,10 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Members.beat": lambda: store.members.beat(member, now),
         "Members.leave": lambda: store.members.leave(member.member_id),
         "Members.known": store.members.known,
+        "Objects.add": lambda: store.objects.add([StoredObject("key", uid, job, Kind.PAYLOAD, 1)], now),
+        "Objects.look": lambda: store.objects.look(now),
+        "Objects.forget": lambda: store.objects.forget(["key"]),
+        "Objects.attach": lambda: store.objects.attach(taken[3], 1, b"1", b"2"),
         "Auditing.record_findings": lambda: store.auditing.record_findings([finding], now),
         "Auditing.clear_findings": lambda: store.auditing.clear_findings("check", ["object"], now),
         "Auditing.findings": store.auditing.findings,
@@ -263,6 +269,7 @@ async def test_every_verb_of_the_port_is_among_the_calls(place: Place) -> None:
     moves = (port.Jobs, port.Planning, port.Running, port.Fleet)
     apart = (
         port.Members,
+        port.Objects,
         port.History,
         port.Lists,
         port.Accounts,

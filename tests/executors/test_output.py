@@ -41,7 +41,7 @@ async def test_a_full_log_is_read_on_but_slowly(pipe: Output, monkeypatch: pytes
     assert unread(pipe) == 4  # the loop has other things to do
     pipe.drain()
     assert unread(pipe) == 0
-    assert said == ["0123456789"]
+    assert said == ["0123456789", "more"]
 
 
 async def test_reading_goes_on_after_the_pause(pipe: Output, monkeypatch: pytest.MonkeyPatch) -> None:

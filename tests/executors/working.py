@@ -18,7 +18,7 @@ SOON = 10.0  # seconds until a wait in a test has failed; nothing waits that lon
 
 
 class Remembered:
-    """Reports that keep everything they are told."""
+    """Reports that keep everything they are told, of endless text the end."""
 
     def __init__(self) -> None:
         self.cancelled = False
@@ -27,7 +27,7 @@ class Remembered:
         self.saved: list[bytes] = []
 
     def write(self, text: str) -> None:
-        self.text += text
+        self.text = (self.text + text)[-1_000_000:]
 
     def progress(self, stored: bytes) -> None:
         self.told.append(stored)

@@ -185,7 +185,7 @@ async def test_words_that_are_refused_are_missed_in_the_log_and_not_tried_for_ev
     for _ in range(3):
         await crew.reporting.run_once()
 
-    assert (await store.history.read_log(run.run_id)).decode() == UNWRITTEN + "good\n"
+    assert (await store.log(run.run_id)).decode() == UNWRITTEN + "good\n"
     assert appends.calls == 2
 
 
@@ -199,7 +199,7 @@ async def test_progress_that_is_refused_is_told_in_the_log(store: Store, monkeyp
     for _ in range(3):
         await crew.reporting.run_once()
 
-    assert (await store.history.read_log(run.run_id)).decode() == UNWRITTEN
+    assert (await store.log(run.run_id)).decode() == UNWRITTEN
     assert saves.calls == 1
 
 
@@ -229,7 +229,7 @@ async def test_a_megabyte_of_words_is_cut_before_it_is_looked_at(store: Store) -
     reports.write("\0\ud800é" * 1_000_000)
     await crew.reporting.run_once()
 
-    said = (await store.history.read_log(run.run_id)).decode()
+    said = (await store.log(run.run_id)).decode()
     assert said.startswith(r"\x00\ud800é")
     assert len(said) <= 1_000
 

@@ -67,7 +67,7 @@ async def ended(store: Store, stage: Stage, folder: Path, **job: Any) -> RunView
 
 
 async def log_of(store: Store, run_id: RunId) -> str:
-    return (await store.engine.history.read_log(run_id)).decode()
+    return b"".join(part.text for part in await store.engine.history.read_log(run_id)).decode()
 
 
 async def test_what_is_stored_of_a_run_is_masked_also_after_a_retry(store: Store, stage: Told, tmp_path: Path) -> None:

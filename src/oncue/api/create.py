@@ -35,6 +35,7 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.job import Job, Snapshot, Spec, WaitingRun
 from oncue.domain.plain_text import printable
 from oncue.domain.quota import exceeded
+from oncue.domain.reference import size_of
 from oncue.domain.trace import Trace
 from oncue.engines.port import Created, Creation, Hint, NewJob, Quota, Task, Topic, Usage
 from oncue.metrics.table import ACCEPTED
@@ -48,12 +49,13 @@ TURN = Duration(5 * MILLISECOND)  # other requests wait at most this long for a 
 
 async def create(api: Api, request: Request, caller: Caller) -> Outcome:
     """Store a job and its line in the audit log in one transaction."""
-    raw, now = await read_object(request), api.clock.now()
+    raw, now = await read_object(request, api.largest_job), api.clock.now()
     idempotency_key, job_id = idempotency_key_of(request, raw), JobId(api.new_id(now))
     spec, payload = await checked(api, raw, caller, now)
     spec = in_trace(spec, trace_of(request))
     new = _made_of((spec, api.class_id(spec.class_key), payload), job_id, api, caller, now)
     new = replace(new, idempotency_key=idempotency_key, audit_entry=audit_entry(CREATE, request, caller, job_id, now))
+    await api.large.save((job_id, caller.uid, payload))
     try:
         created = await api.commits.store(new)
     except Exception as error:
@@ -91,6 +93,7 @@ async def batch(api: Api, request: Request, caller: Caller) -> Outcome:
     news = await _checked_jobs(api, definitions, await _wanted(request), caller, now, hashing)
     if hashing is not None:
         news[0] = replace(news[0], idempotency_key=idempotency_key_with(request, hashing.digest()))
+    await api.large.save(*((new.job.job_id, caller.uid, new.job.payload) for new in news))
     with naming_jobs(news):
         created = await api.engine.jobs.create(news, now, whole=True)
     for new, one in zip(news, created, strict=True):
@@ -192,11 +195,16 @@ def naming_jobs(new: Sequence[NewJob]) -> Iterator[None]:
 
 
 def _size(job: NewJob) -> Usage:
-    return Usage(1, len(job.job.payload or b""))
+    return Usage(1, size_of(job.job.payload))
 
 
-async def checked(api: Api, raw: dict[str, Any], caller: Caller, now: Instant) -> tuple[Spec, bytes | None]:
-    """Return the definition if all of it is valid; else raise all its problems at once."""
+async def checked(
+    api: Api, raw: dict[str, Any], caller: Caller, now: Instant, owner: str | None = None
+) -> tuple[Spec, bytes | None]:
+    """Return the definition if all of it is valid; else raise all its problems at once.
+
+    Its payload is as it will be stored: call `api.large.save` before that.
+    """
     name = raw.get("task")
     task = await api.task_registry.find(name) if isinstance(name, str) else None
     if task is not None and caller.role not in task.roles:
@@ -214,7 +222,7 @@ async def checked(api: Api, raw: dict[str, Any], caller: Caller, now: Instant) -
         problems += _payload_problems(api, task, raw.get("payload") or {})
     if problems:
         raise Invalid(*problems)
-    return with_access(api, spec, payload, caller), payload
+    return with_access(api, spec, payload, caller, owner), await api.large.referred(payload, caller.uid)
 
 
 def in_trace(spec: Spec, trace: Trace | None) -> Spec:
@@ -250,7 +258,8 @@ class Definitions:
             payload = define_payload(raw.get("payload"), self._api.limits)
             if problems := _payload_problems(self._api, task, raw.get("payload") or {}):
                 raise Invalid(*problems)
-            return with_access(self._api, spec, payload, self._caller), class_id, payload
+            spec = with_access(self._api, spec, payload, self._caller)
+            return spec, class_id, await self._api.large.referred(payload, self._caller.uid)
         spec, payload = await checked(self._api, raw, self._caller, self._now)
         spec = in_trace(spec, self._trace)
         class_id, found = self._api.class_id(spec.class_key), await self._api.task_registry.find(spec.task)

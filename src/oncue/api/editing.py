@@ -19,7 +19,7 @@ from oncue.api.http.tracing import trace_of
 from oncue.api.jobs import path_key, shown, snapshot, until_settled
 from oncue.api.shared.context import Api
 from oncue.api.shared.outcome import Changed, Outcome, outcome, unchanged
-from oncue.api.shared.secrets import Warnings, warnings_of, with_access
+from oncue.api.shared.secrets import Warnings, warnings_of
 from oncue.domain import change
 from oncue.domain.errors import Invalid, Problem, Stale
 from oncue.domain.ids import ClassId, JobId, created_at
@@ -30,14 +30,15 @@ from oncue.engines.port import Created, Hint, Topic
 from oncue.metrics.table import ACCEPTED
 from oncue.shapes.jobs import READ_ONLY
 
-TOLD = ("next_run_at", "last_run", "warnings")  # change on their own: a client sends back an earlier value
+NOTHING = object()
+TOLD = ("next_run_at", "last_run", "large", "warnings")  # change on their own: a client sends back an earlier value
 KEPT = tuple(name for name in READ_ONLY if name not in TOLD)  # may be sent back unchanged
 
 
 async def edit(api: Api, request: Request, caller: Caller) -> Outcome:
     """Edit a job, for every occurrence that has not started. Fields that the request does not name stay unchanged."""
     _check_match(request, (await snapshot(api, request, caller)).job)
-    raw = await read_object(request)
+    raw = await read_object(request, api.largest_job)
 
     async def attempt() -> Outcome | None:
         snap, now = await snapshot(api, request, caller), api.clock.now()
@@ -60,7 +61,7 @@ async def put(api: Api, request: Request, caller: Caller) -> Outcome:
     definition again runs nothing twice.
     """
     key = path_key(api, request)
-    raw = {"key": key} | await read_object(request)
+    raw = {"key": key} | await read_object(request, api.largest_job)
     if raw["key"] != key:
         raise Invalid.of("key", "not_the_key", "differs from the key in the path; leave it out, or send the same key")
     return await until_settled(api.clock, lambda: _put(api, request, raw, caller))
@@ -118,21 +119,23 @@ async def _edited(
     job = snap.job
     there = await _as_shown(api, snap, caller)
     given, problems = _own_fields(raw, there)
+    if "payload" not in given:
+        there["payload"] = msgspec.json.decode(await api.large.read(job.payload) or b"null")
     if "key" in given and given["key"] != job.spec.key:
         message = "cannot be changed; create another job with PUT /v1/jobs/by-key/{key}"
         problems.append(Problem("key", "read_only", message))
     if "schedule" in given:
         given["schedule"] = merged(there["schedule"], given["schedule"])
     try:
-        spec, payload = await checked(api, _own_fields(there, there)[0] | given, caller, now)
+        owner = None if job.uid == caller.uid else there["user_id"]
+        spec, payload = await checked(api, _own_fields(there, there)[0] | given, caller, now, owner)
     except Invalid as wrong:
         problems += wrong.problems
     if problems:
         raise Invalid(*problems)
     changed = {name: getattr(spec, name) for name in given if name != "payload"}
     if given.keys() & {"payload", "task"}:
-        owner = None if job.uid == caller.uid else there["user_id"]
-        changed["secrets"] = with_access(api, spec, payload, caller, owner).secrets
+        changed["secrets"] = spec.secrets
     return _in_step(job.spec, replace(job.spec, **changed)), payload if "payload" in given else job.payload
 
 
@@ -145,6 +148,8 @@ async def _replacing(
     given, problems = _own_fields(raw, await _as_shown(api, snap, caller))
     if problems:
         raise Invalid(*problems)
+    if raw.get("large") and "payload" not in given:
+        given["payload"] = msgspec.json.decode(await api.large.read(snap.job.payload) or b"null")
     return await checked(api, given, caller, now)
 
 
@@ -162,7 +167,10 @@ def _own_fields(raw: dict[str, Any], there: dict[str, Any]) -> tuple[dict[str, A
         for name in KEPT
         if name in raw and raw[name] != there[name]
     ]
-    return {name: value for name, value in raw.items() if name not in (*KEPT, *TOLD)}, problems
+    given = {name: value for name, value in raw.items() if name not in (*KEPT, *TOLD)}
+    if raw.get("large") and given.get("payload", NOTHING) is None:
+        del given["payload"]  # it was too large for the answer that is sent back here
+    return given, problems
 
 
 def _in_step(old: Spec, new: Spec) -> Spec:
@@ -186,6 +194,7 @@ async def _stored(
     decided = change.edit(snap, spec, payload, class_id, now)
     if _is_so(snap.job, spec, payload):
         return ()
+    await api.large.save((snap.job.job_id, snap.job.uid, payload))
     if not await api.engine.jobs.apply(decided, now, api.quota_of(caller)):
         return None
     await api.engine.signals.send([Hint(Topic.RUNS), Hint(Topic.JOBS)])
@@ -214,6 +223,7 @@ def _forgotten(job_id: JobId, spec: Spec, payload: bytes | None, caller: Caller)
 async def _made(api: Api, job: Job, caller: Caller, now: Instant, warnings: Warnings) -> Outcome | None:
     """None: another request created a job with this key first."""
     new = replace(new_job(job, api.class_id(job.spec.class_key), now, api.quota_of(caller)), applied=True)
+    await api.large.save((job.job_id, job.uid, job.payload))
     created = await api.commits.store(new)
     api.learn(job.spec.class_key, created)
     refuse_over_quota([new], [created])

@@ -38,13 +38,19 @@ async def stream(api: Api, request: Request, caller: Caller) -> Response:
     channel = await api.watching.open(caller.sees)
     last = request.headers.get("last-event-id")
     place = channel.last if last is None else channel.place(last)
-    return _Stream(api.watching.streams, caller.uid, _events(api, request, channel, place))
+    return Stream(api.watching.streams, caller.uid, _events(api, request, channel, place))
 
 
-class _Stream(StreamingResponse):
+class Stream(StreamingResponse):
     """A stream that counts from before it is sent until its reader is gone."""
 
-    def __init__(self, streams: Counter[UserNumber], uid: UserNumber, events: AsyncIterator[bytes]) -> None:
+    def __init__(
+        self,
+        streams: Counter[UserNumber],
+        uid: UserNumber,
+        events: AsyncIterator[bytes],
+        media_type: str = MEDIA_TYPE,
+    ) -> None:
         if streams[uid] >= MOST_STREAMS:
             message = (
                 f"You have {MOST_STREAMS} open event streams, the maximum. Close one, or share one between readers."
@@ -53,7 +59,7 @@ class _Stream(StreamingResponse):
         if streams.total() >= most_connections() // 2:
             message = "Half of the server's connections are event streams, the maximum. Poll instead, or retry later."
             raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, message, AGAIN_SOON)
-        super().__init__(events, headers=HEADERS, media_type=MEDIA_TYPE)
+        super().__init__(events, headers=HEADERS, media_type=media_type)
         streams[uid] += 1
         self._streams, self._uid = streams, uid
 
@@ -73,7 +79,7 @@ async def _events(api: Api, request: Request, channel: Channel, place: int | Non
         if place is not None:
             yield f"id: {channel.event_id(place)}\n\n".encode()  # a client without events can resume, too
         spoke_at = api.clock.monotonic()
-        while not api.watching.closed and await _welcome(api, request):
+        while not api.watching.closed and await is_welcome(api, request):
             news = channel.news
             events, place = channel.after(place)
             if not events and api.clock.monotonic() - spoke_at >= HEARTBEAT:
@@ -93,7 +99,7 @@ async def _wait(news: asyncio.Event) -> None:
             await news.wait()
 
 
-async def _welcome(api: Api, request: Request) -> bool:
+async def is_welcome(api: Api, request: Request) -> bool:
     """Whether the key is still valid. While the database is unavailable no request can have revoked it."""
     try:
         with WatchedCall(api.watchdog):

@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
-    return await shown(api, await snapshot(api, request, caller), caller)
+    return await shown(api, await snapshot(api, request, caller), caller, whole=True)
 
 
 async def show_by_key(api: Api, request: Request, caller: Caller) -> Response:
@@ -53,7 +53,7 @@ async def show_by_key(api: Api, request: Request, caller: Caller) -> Response:
     snap = await keyed(api, path_key(api, request), caller)
     if snap is None:
         raise NotFound
-    return await shown(api, snap, caller)
+    return await shown(api, snap, caller, whole=True)
 
 
 async def cancel(api: Api, request: Request, caller: Caller) -> Outcome:
@@ -169,11 +169,15 @@ async def keyed(api: Api, key: str, caller: Caller) -> Snapshot | None:
     return None if holder is None else await api.engine.jobs.read(caller.uid, holder.job_id)
 
 
-async def shown(api: Api, snap: Snapshot, caller: Caller, warnings: Sequence[Mapping[str, str]] = ()) -> Response:
+async def shown(
+    api: Api, snap: Snapshot, caller: Caller, warnings: Sequence[Mapping[str, str]] = (), *, whole: bool = False
+) -> Response:
+    """`whole`: with its payload, also if that is in object storage."""
     owner = await api.owner_of(snap.job.uid, caller)
     near = (await api.engine.lists.last_and_next([snap.job.job_id]))[snap.job.job_id]
     last = None if near.last is None else await _run(api, near.last)
-    return answer(views.job(snap, owner, last, warnings), headers={"ETag": views.etag(snap.job)})
+    payload = await api.large.read(snap.job.payload) if whole else None
+    return answer(views.job(snap, owner, last, warnings, payload), headers={"ETag": views.etag(snap.job)})
 
 
 async def _latest(api: Api, snap: Snapshot) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Calls on runs: show, log, result, cancel, retry, and why a run has not started."""
+"""Calls on runs: show, payload, result, cancel, retry, and why a run has not started."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.dead_letters import again
-from oncue.api.http.answers import WrongState, answer, plain_text, stored_json
+from oncue.api.http.answers import WrongState, answer, stored_json
 from oncue.api.http.auth import Caller
 from oncue.api.http.reading import path_id
 from oncue.api.shared.context import Api
@@ -36,17 +36,17 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
     return answer(views.dead_letter(run, await api.classes_of(run), api.clock.now()))
 
 
-async def logs(api: Api, request: Request, caller: Caller) -> Response:
-    run = await _run(api, request, caller)
-    return plain_text(await api.engine.history.read_log(run.run_id))
-
-
 async def result(api: Api, request: Request, caller: Caller) -> Response:
     run = await _run(api, request, caller)
     if run.state is not State.SUCCEEDED:
         status = views.status(run, api.clock.now())
         raise WrongState(f"Only a succeeded run has a result; this run is {status}.", status=status)
-    return stored_json(run.result or b"null")
+    return stored_json(await api.large.read(run.result) or b"null")
+
+
+async def payload(api: Api, request: Request, caller: Caller) -> Response:
+    run = await _run(api, request, caller)
+    return stored_json(await api.large.read(run.payload) or b"null")
 
 
 async def cancel(api: Api, request: Request, caller: Caller) -> Outcome:

@@ -16,6 +16,7 @@ from oncue.domain.ledger import Entry
 from oncue.domain.placement import ClassKey, Offer, Priority, Resources, read_offer
 from oncue.domain.planning import GRACE
 from oncue.domain.policy import Retry
+from oncue.domain.reference import MARK, read_reference
 from oncue.domain.run import Attempt, RunView, State, Status, Trigger, next_number, read_attempts, shown
 from oncue.domain.schedule import Schedule
 from oncue.engines.port import Task, Worker
@@ -28,16 +29,24 @@ NOTHING = msgspec.Raw(b"null")
 
 
 def job(
-    snap: Snapshot, user_id: str | None, last: dict[str, Any] | None, warnings: Sequence[Mapping[str, str]] = ()
+    snap: Snapshot,
+    user_id: str | None,
+    last: dict[str, Any] | None,
+    warnings: Sequence[Mapping[str, str]] = (),
+    payload: bytes | None = None,
 ) -> dict[str, Any]:
-    """Show a job: its definition as requested, with defaults filled in, and its status. `last` is its last run."""
+    """Show a job: its definition as requested, with defaults filled in, and its status. `last` is its last run.
+
+    `payload`: as read from object storage; without it a large one is not shown.
+    """
     found = snap.job
     return {
         "job_id": found.job_id,
         "user_id": user_id,
         "status": found.status,
         **_definition(found.spec),
-        "payload": _json(found.payload),
+        "payload": _json(payload or found.payload),
+        "large": _large(payload=found.payload),
         "next_run_at": _time(next_run_at(snap)),
         "last_run": None if last is None else {name: last[name] for name in LastRun.__struct_fields__},
         "created_at": _time(found.created_at),
@@ -123,12 +132,15 @@ def run(found: RunView, classes: Classes, now: Instant) -> dict[str, Any]:
         "progress": _json(found.progress),
         "log_url": f"/v1/runs/{found.run_id}/logs",
         "result": _json(found.result),
+        "large": _large(result=found.result),
+        "degraded": ["result"] if (kept := read_reference(found.result)) and not kept.key else [],
         "attempts": [_attempt(one) for one in tried],
     }
 
 
 def dead_letter(found: RunView, classes: Classes, now: Instant) -> dict[str, Any]:
-    return {**run(found, classes, now), "payload": _json(found.payload)}
+    large = _large(payload=found.payload, result=found.result)
+    return {**run(found, classes, now), "payload": _json(found.payload), "large": large}
 
 
 def status(found: RunView, now: Instant) -> Status:
@@ -284,8 +296,14 @@ def _time(at: Instant | None) -> str | None:
 
 
 def _json(stored: bytes | None) -> msgspec.Raw:
-    """Send stored JSON as it is."""
-    return NOTHING if stored is None else msgspec.Raw(stored)
+    """Send stored JSON as it is; null for a value that is in object storage."""
+    return NOTHING if stored is None or stored.startswith(MARK) else msgspec.Raw(stored)
+
+
+def _large(**stored: bytes | None) -> dict[str, int]:
+    """The sizes of those values that are in object storage."""
+    references = {name: read_reference(value) for name, value in stored.items()}
+    return {name: found.size for name, found in references.items() if found is not None and found.key}
 
 
 # How a field of a definition is shown, by the type it is stored as; any other is shown as it is stored.

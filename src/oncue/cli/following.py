@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from threading import Event as Never
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +16,6 @@ from oncue.domain.instants import SECOND, parse_duration
 if TYPE_CHECKING:
     from oncue.client import Client, Run
 
-LOG_POLL_INTERVAL = 0.5  # seconds
 END_WITH_THE_RUN = {True: 0, False: 1}  # exit codes, by whether the run succeeded
 
 
@@ -62,14 +60,7 @@ def _watched(client: Client, run_id: str, timeout: float | None) -> Run:
         return client.runs.wait(run_id, timeout, seen=show)
 
 
-def follow_log(client: Client, run_id: str) -> Run:
+def follow_log(client: Client, run_id: str, tail: int | None = None) -> None:
     """Print a run's log as it grows, until the run ends."""
-    told = ""
-    while True:
-        run = client.runs.get(run_id)  # read before the log: the log of a final run is complete
-        log = client.runs.logs(run_id)
-        say(log.removeprefix(told), nl=False)
-        told = log
-        if run.final:
-            return run
-        Never().wait(LOG_POLL_INTERVAL)
+    for text in client.runs.follow_logs(run_id, tail=tail):
+        say(text, nl=False)

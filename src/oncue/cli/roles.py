@@ -12,6 +12,7 @@ import click
 
 from oncue.cli.numbers import FiniteRange
 from oncue.cli.refusing import refusals, refuse
+from oncue.cli.storage_options import STORAGE
 from oncue.domain.errors import Invalid, OncueError
 from oncue.domain.instants import SECOND, parse_duration
 from oncue.settings import Settings
@@ -58,6 +59,7 @@ STORE = (
         metavar="TIME",
         help="Time range of one history partition; old history is dropped by partition.",
     ),
+    *STORAGE,
 )
 SAYING = (
     click.option("--json", "as_json", is_flag=True, help="Print the address, or the error, as JSON."),
@@ -317,7 +319,7 @@ def options(*groups: tuple[Callable[[F], F], ...]) -> Callable[[F], F]:
 
 def settings_of(**given: Any) -> Settings:
     """Turn options into settings. Without --engine the database is a file in the data directory."""
-    for field in ("keep_history", "history_width", "lease", "grace"):
+    for field in ("keep_history", "history_width", "storage_patience", "lease", "grace"):
         if field in given:
             given[field] = parse_duration(given[field], field, least=SECOND)
     if not given.get("engine"):

@@ -70,25 +70,26 @@ def show(url: str | None, as_json: bool, run_id: str) -> None:
 LOGS = """\b
 Examples:
   oncue runs logs RUN_ID
-  oncue runs logs RUN_ID --follow
+  oncue runs logs RUN_ID --follow --tail 20
 """
 
 
 @command.command("logs", epilog=LOGS)
 @_run_id
 @click.option("--follow", "-f", "following", is_flag=True, help="Print new lines until the run ends.")
+@click.option("--tail", type=click.IntRange(0), metavar="N", help="Begin with the last N lines.")
 @options((URL, click.option("--json", "as_json", is_flag=True, help="Print the complete log as one object.")))
-def logs(url: str | None, as_json: bool, run_id: str, following: bool) -> None:
+def logs(url: str | None, as_json: bool, run_id: str, following: bool, tail: int | None) -> None:
     """Print a run's log."""
     with asking(url, as_json=as_json) as client:
         if as_json:
             if following:
                 client.runs.wait(run_id)
-            print_json({"run_id": run_id, "log": client.runs.logs(run_id)})
+            print_json({"run_id": run_id, "log": client.runs.logs(run_id, tail=tail)})
         elif following:
-            follow_log(client, run_id)
+            follow_log(client, run_id, tail)
         else:
-            say(client.runs.logs(run_id), nl=False)
+            say(client.runs.logs(run_id, tail=tail), nl=False)
 
 
 @command.command("wait", epilog="\b\nExamples:\n  oncue runs wait RUN_ID --timeout 10m && echo succeeded")

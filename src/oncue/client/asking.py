@@ -6,6 +6,7 @@ pause, so that both follow the same rules.
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Generator
 from http import HTTPStatus
 from random import random
@@ -28,6 +29,7 @@ FIRST_RETRY_DELAY = 0.1  # seconds
 LONGEST_RETRY_DELAY = 5.0  # seconds
 FIRST_POLL_INTERVAL = 0.05  # seconds
 LONGEST_POLL_INTERVAL = 2.0  # seconds
+LOG_POLL_INTERVAL = 0.5  # seconds
 SHORTEST_ANSWER_TIMEOUT = 1.0  # seconds, even if less time is left
 
 
@@ -101,6 +103,27 @@ def ask(call: Call[T], retry_policy: RetryPolicy, end: float | None = None) -> E
 def _in_time(call: Call[T], end: float, retry_policy: RetryPolicy) -> Call[T]:
     left = max(end - retry_policy.now(), SHORTEST_ANSWER_TIMEOUT)
     return msgspec.structs.replace(call, timeout=min(left, retry_policy.timeout))
+
+
+class LogFollowing:
+    """The position in a log that grows. Read the run before the log: the log of a final run is complete."""
+
+    def __init__(self, run_id: str, tail: int | None) -> None:
+        self._run_id = run_id
+        self._tail = tail
+        self._after = 0
+        self._decode = getincrementaldecoder("utf-8")("replace").decode
+
+    def more(self) -> Call[bytes]:
+        return runs.logs_after(self._run_id, self._after)
+
+    def read(self, added: bytes) -> str:
+        """Return the text to show of what was added."""
+        first, self._after = self._after == 0, self._after + len(added)
+        text = self._decode(added)
+        if first and self._tail is not None:
+            return "".join(text.splitlines(keepends=True)[-self._tail :]) if self._tail else ""
+        return text
 
 
 def wait(

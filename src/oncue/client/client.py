@@ -12,7 +12,17 @@ import httpx2
 
 from oncue.client import dead_letters, fleet, jobs, keys, runs, schedules
 from oncue.client.address import find_address
-from oncue.client.asking import Exchange, Lost, Pause, RetryPolicy, ask, seconds_now, wait
+from oncue.client.asking import (
+    LOG_POLL_INTERVAL,
+    Exchange,
+    LogFollowing,
+    Lost,
+    Pause,
+    RetryPolicy,
+    ask,
+    seconds_now,
+    wait,
+)
 from oncue.client.call import Answer, Call, Page, following
 from oncue.client.events import CALL, LONGEST_SILENCE, Event, Following
 from oncue.client.sending import answer_of, http_options, lost, request_of
@@ -85,6 +95,7 @@ class Runs(Resource):
     get = Method(runs.show)
     logs = Method(runs.logs)
     result = Method(runs.result)
+    payload = Method(runs.payload)
     cancel = Method(runs.cancel)
     retry = Method(runs.retry)
     explain = Method(runs.explain)
@@ -95,6 +106,18 @@ class Runs(Resource):
         `seen` is called with the run at each poll, for instance to show progress.
         """
         return self._client.send(wait(run_id, timeout, seen, self._client.retry_policy))
+
+    def follow_logs(self, run_id: str, *, tail: int | None = None) -> Iterator[str]:
+        """Yield the log of a run as it grows, until the run has ended; with `tail`, from its last lines on."""
+        place, client = LogFollowing(run_id, tail), self._client
+        while True:
+            run = self.get(run_id)
+            text = place.read(client.ask(place.more()))
+            if text:
+                yield text
+            if run.final:
+                return
+            client._pause(LOG_POLL_INTERVAL)
 
 
 class DeadLetters(Resource):

@@ -41,14 +41,24 @@ def show(run_id: str) -> Call[Run]:
     return get(path("runs", run_id), model(Run))
 
 
-def logs(run_id: str) -> Call[str]:
-    """Get a run's log so far."""
-    return get(path("runs", run_id, "logs"), text)
+def logs(run_id: str, *, tail: int | None = None) -> Call[str]:
+    """Get a run's log so far, or its last `tail` lines."""
+    return get(path("runs", run_id, "logs"), text, tail=tail)
+
+
+def logs_after(run_id: str, after: int) -> Call[bytes]:
+    """Get what was added to a run's log after its first `after` bytes."""
+    return get(path("runs", run_id, "logs"), lambda answer: answer.body, after=after)
 
 
 def result(run_id: str) -> Call[Any]:
     """Get the task's return value. Raises `Conflict` unless the run succeeded."""
     return get(path("runs", run_id, "result"), anything)
+
+
+def payload(run_id: str) -> Call[Any]:
+    """Get a run's payload."""
+    return get(path("runs", run_id, "payload"), anything)
 
 
 def cancel(run_id: str) -> Call[Run]:

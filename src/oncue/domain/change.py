@@ -21,6 +21,7 @@ from oncue.domain.placement import ClassKey
 from oncue.domain.planning import MOST_LATE, DueJob, planned_run
 from oncue.domain.policy import CatchUp, Overlap, expires_at
 from oncue.domain.quota import Usage
+from oncue.domain.reference import size_of
 from oncue.domain.run import NewRun, Trigger
 from oncue.domain.schedule import Schedule, due_at, last_occurrence, next_occurrence, occurrences, rules_of
 
@@ -118,7 +119,7 @@ def edit(snap: Snapshot, spec: Spec, payload: bytes | None, class_id: ClassId, n
         decided = _one_shot_to_recurring(snap, job, class_id, now)
     else:
         decided = _edit_recurring(snap, snap.cursor, job, class_id, now)
-    grows = len(payload or b"") - len(snap.job.payload or b"")
+    grows = size_of(payload) - size_of(snap.job.payload)
     return msgspec.structs.replace(decided, grows=grows, new_class=None if class_id else spec.class_key)
 
 

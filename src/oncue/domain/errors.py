@@ -10,6 +10,9 @@ OncueError
 ├── KeyReused          an idempotency key was already used with a different body             (422)
 ├── StoreUnavailable   the database is unavailable; a write may or may not have been applied (503)
 ├── StoreRefused       the database cannot store this value; nothing was stored              (422)
+├── StorageUnavailable object storage is unavailable; a write may or may not have happened   (503)
+├── StorageRefused     object storage does not let us in; a repeat does not help             (503)
+├── ObjectLost         an object is missing in storage, or its bytes have changed            (404)
 ├── NoRetry            raised by a task: fail now, without a retry
 └── RetryAfter         raised by a task: retry after this delay
 
@@ -99,6 +102,18 @@ class StoreUnavailable(OncueError):
 
 class StoreRefused(OncueError):
     """The database is available but cannot store this value. Nothing was stored, and repeating does not help."""
+
+
+class StorageUnavailable(OncueError):
+    """Object storage cannot be reached or did not answer in time. A write may or may not have happened: repeat it."""
+
+
+class StorageRefused(OncueError):
+    """Object storage answers, but does not let us in or has no such bucket: an operator has to change that."""
+
+
+class ObjectLost(OncueError):
+    """An object is not in storage any more, or its bytes are not those that were stored."""
 
 
 class NoRetry(OncueError):

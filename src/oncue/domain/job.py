@@ -14,6 +14,7 @@ from oncue.domain.instants import HOUR, Duration, Instant
 from oncue.domain.lane import Concurrency, Held, Lanes, RateBucket, lanes_of
 from oncue.domain.placement import ClassKey, Priority, Resources
 from oncue.domain.policy import CatchUp, OnLost, Overlap, Retry
+from oncue.domain.reference import read_reference
 from oncue.domain.schedule import Schedule
 from oncue.domain.secret_refs import SecretAccess
 from oncue.domain.trace import Trace
@@ -126,9 +127,11 @@ def encode_spec(spec: Spec) -> bytes:
 def definition_of(spec: Spec, payload: bytes | None) -> bytes:
     """Return a digest of a definition. Payloads with equal values give equal digests, however they are written.
 
-    Whatever trace a definition was sent in, it is the same one.
+    Whatever trace a definition was sent in, it is the same one. Two references are equal if the bytes of their objects
+    are.
     """
-    written = payload or b"null"
+    reference = read_reference(payload)
+    written = payload or b"null" if reference is None else reference.sha256.encode()
     with suppress(msgspec.DecodeError):
         # a missing payload equals one without arguments
         written = msgspec.json.encode(msgspec.json.decode(written) or None, order="sorted")

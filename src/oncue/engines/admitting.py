@@ -14,6 +14,7 @@ import msgspec
 from oncue.domain.ids import JobId, UserNumber
 from oncue.domain.job import definition_of
 from oncue.domain.quota import ANY
+from oncue.domain.reference import size_of
 from oncue.engines.port import Created, Creation, NewJob, Quota, Usage
 
 StableKey = tuple[UserNumber, str]
@@ -88,7 +89,7 @@ def _admit_one(
         if holder != job_id:
             return Creation(Created.KEY_TAKEN, holder)
     if job.quota is not None:
-        size, added = Usage(1, len(job.job.payload or b"")), admission.added.get(uid, Usage())
+        size, added = Usage(1, size_of(job.job.payload)), admission.added.get(uid, Usage())
         has = used[uid].plus(added)
         if job.quota.refuses(has, size):
             admission.over_quota.add(uid)

@@ -12,6 +12,7 @@ from oncue.domain.ids import ClassId, JobId, KeyId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.job import Cursor, Job, JobStatus
 from oncue.domain.quota import Quota, Usage
+from oncue.domain.reference import Kind
 from oncue.domain.run import NewRun, Peeked, RunView, State
 
 T = TypeVar("T")
@@ -216,6 +217,31 @@ class Member(msgspec.Struct, frozen=True):
     host: str
     started_at: Instant
     beat_at: Instant
+
+
+class StoredObject(msgspec.Struct, frozen=True):
+    """An object in storage. `owner` is the job of a payload, the run of a result or of a part of a log."""
+
+    key: str
+    uid: UserNumber
+    owner: UUID
+    kind: Kind
+    size: int
+
+
+class Looked(msgspec.Struct, frozen=True):
+    """The result of one look at objects. `seen` at the limit: there may be more."""
+
+    seen: int
+    unused: tuple[str, ...]  # the keys of those that nothing refers to
+
+
+class LogPart(msgspec.Struct, frozen=True):
+    """A part of a run's log. `text` may be a reference to an object, whose bytes are compressed text."""
+
+    number: int
+    text: bytes
+    at: Instant
 
 
 class CancelRequest(msgspec.Struct, frozen=True):

@@ -9,11 +9,12 @@ from collections.abc import Callable
 
 from oncue.domain.masking import MaskedStream, Masking
 
-# A pipe holds 64 KiB. Once the log is full the pipe is emptied every two milliseconds: 32 MB/s slow down hardly any
+# A pipe holds 64 KiB. Once a log is long its pipe is emptied every two milliseconds: 32 MB/s slow down hardly any
 # process, and one that writes for ever does not take the loop from other runs.
 PIPE = 64 * 1024  # bytes
 PAUSE = 0.002  # seconds
 TAIL = 4 * 1024  # bytes
+FAST = 256 * 1024  # bytes of a log that are read as fast as they come
 
 _Decoder = codecs.getincrementaldecoder("utf-8")
 
@@ -32,13 +33,13 @@ class Output:
         self._listen()
 
     def pass_to(self, write: Callable[[str], None] | None, masking: Masking | None = None) -> None:
-        """Write to this log from now on, up to the cap; the piece that exceeds it goes whole: so the log notices.
+        """Write to this log from now on; beyond the cap more slowly, so that the log can keep the end.
 
         Log and tail are masked, wherever a value is cut into pieces.
         """
         self._write = write
         self._masked = MaskedStream(masking) if masking else None
-        self._left = self._cap if write else 0
+        self._left = min(self._cap, FAST) if write else 0
         self._decoder = _Decoder("replace")
         self.tail = b""
 
@@ -98,6 +99,6 @@ class Output:
             self.tail = (self.tail + text.encode())[-TAIL:]
         else:
             self.tail = (self.tail + piece)[-TAIL:]
-        if self._write and self._left > 0:
+        if self._write:
             self._left -= len(piece)
             self._write(text if self._masked else self._decoder.decode(piece, final))

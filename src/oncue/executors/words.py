@@ -15,7 +15,7 @@ import msgspec
 from oncue.context import RunInfo
 from oncue.domain.instants import Duration
 
-LONGEST_LINE = 16 * 1024 * 1024  # bytes
+LONGEST_LINE = 96 * 1024 * 1024  # bytes: the largest result, in base64
 RUN = b"r"  # comes with two descriptors
 
 

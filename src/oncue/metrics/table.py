@@ -136,6 +136,10 @@ BEAT_AGE = _gauge("oncue_beat_age_seconds", WORKER, "Age of the last heartbeat t
 RUN_LOG_BYTES = _counter("oncue_run_log_bytes_total", WORKER, "Bytes of runs' logs that were written.")
 RUN_LOG_CUT = _counter("oncue_run_log_cut_total", WORKER, "Attempts whose log was cut at `log_cap`.")
 
+SPOOL_BYTES = _gauge(
+    "oncue_storage_spool_bytes", WORKER, "Bytes of results that wait on disk until object storage is available again."
+)
+
 # --------------------------------------------------------------------------------------------------------- a scheduler
 
 PLANNED = _counter("oncue_planned_runs_total", SCHEDULER, "Runs that were planned.")
@@ -217,6 +221,16 @@ STORE_ERRORS = _counter(
     ALL,
     "Failed calls to the database. kind: away (unavailable), refused (it cannot store this), other.",
     ("verb", "kind"),
+)
+STORAGE_CALLS = _seconds(
+    "oncue_storage_call_seconds", ALL, "Time of calls to object storage. op: put, get, delete.", ("op",), CALL
+)
+STORAGE_ERRORS = _counter(
+    "oncue_storage_errors_total",
+    ALL,
+    "Failed calls to object storage. kind: away (unavailable), refused (it does not let us in), lost (the object is "
+    "missing or has changed), other.",
+    ("op", "kind"),
 )
 CONNECTIONS = _gauge(
     "oncue_store_connections", ALL, "Open connections to PostgreSQL. pool: hot (claims, settles, heartbeats), other.",

@@ -15,6 +15,7 @@ from oncue.clock import Clock
 from oncue.context import RunInfo
 from oncue.domain import attempt
 from oncue.domain.attempt import Failure
+from oncue.domain.errors import ObjectLost, StorageRefused, StorageUnavailable
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, show_duration
 from oncue.domain.job import Spec, understand_spec
@@ -22,19 +23,22 @@ from oncue.domain.placement import Priority, Resources
 from oncue.domain.plain_text import kind_of, message_of
 from oncue.domain.policy import must_run_alone
 from oncue.domain.preemption import choose_preempted, may_preempt
+from oncue.domain.reference import MARK, read_reference
 from oncue.domain.run import Claimed, Settlement
 from oncue.domain.trace import Trace, passed_on_unsampled
 from oncue.executors.calling import as_failure
-from oncue.executors.port import Executor, LeftBehind, ProcessLost, Work
+from oncue.executors.port import Executor, LeftBehind, ProcessLost, TaskFailed, Work
 from oncue.executors.secrets import NO_SECRETS, SecretSource, WithSecrets
 from oncue.services.capacity import Capacity
 from oncue.services.reporting import Reporting, RunReports
+from oncue.storage.port import Storage
 from oncue.tasks import Isolation, Task, Tasks
 from oncue.tracing.port import AttemptSpan, Tracing
 
 LOOK_AFTER = Duration(50 * MILLISECOND)
 IDLE = Duration(5 * SECOND)
 PREEMPTION_TIME = Duration(5 * SECOND)  # for a preempted run to stop, before other runs are preempted instead
+STORAGE_RETRY_DELAY = Duration(30 * SECOND)  # of a run whose payload could not be fetched
 LAST_CHANCE = Duration(SECOND // 2)  # after the executors' grace, before an attempt is left behind
 
 UNKNOWN_OUTCOME = "the outcome of this attempt is unknown; the worker's log has the reason"
@@ -145,6 +149,7 @@ class Attempts:
         execution: Execution,
         capacity: Capacity,
         reporting: Reporting,
+        storage: Storage,
         observer: Observer,
         chance: Random,
         tracing: Tracing | None = None,
@@ -153,6 +158,7 @@ class Attempts:
         self._worker_id = worker_id
         self._execution = execution
         self._reporting = reporting
+        self._storage = storage
         self._observer = observer
         self._chance = chance
         self._tracing = tracing
@@ -284,8 +290,12 @@ class Attempts:
             try:
                 if active.stop is not None:
                     raise asyncio.CancelledError  # told to stop before it began
+                if work.payload is not None and work.payload.startswith(MARK):
+                    work = await self._with_payload(work)
                 result = await executor.run(work)
                 end = self._succeeded(active, result)
+            except (StorageUnavailable, StorageRefused) as away:  # not from user code, whose errors are TaskFailed
+                end = self._without_payload(active, away)
             except asyncio.CancelledError as stopped:
                 self._note_left(active, stopped)
                 end = self._stopped(active)
@@ -340,7 +350,29 @@ class Attempts:
             self.capacity.leave(active.kind, active.run.uid)
             stopped.over.add_done_callback(lambda _: self.capacity.left_ended(active.kind, active.run.uid))
 
+    async def _with_payload(self, work: Work) -> Work:
+        """Fetch a payload from object storage."""
+        reference = read_reference(work.payload)
+        if reference is None:
+            return work
+        try:
+            return msgspec.structs.replace(work, payload=await self._storage.get(reference))
+        except ObjectLost as lost:
+            raise TaskFailed("PayloadLost", str(lost), retry=False) from None
+
     # --------------------------------------------------------------------------------------------------------- outcomes
+
+    def _without_payload(self, active: ActiveAttempt, why: Exception) -> End:
+        """Return the run to the queue until storage may be available again; no attempt is used."""
+        log.warning(
+            "Object storage is unavailable: a run waits for its payload",
+            kind="payload_away",
+            run_id=str(active.run.run_id),
+            why=str(why),
+        )
+        if active.stop is not None:
+            return self._stopped(active)
+        return msgspec.structs.replace(active.run, due=Instant(self._clock.now() + STORAGE_RETRY_DELAY))
 
     def _succeeded(self, active: ActiveAttempt, result: bytes | None) -> End:
         noticed = active.reports.noticed or (active.task is not None and active.task.cancelling() > 0)

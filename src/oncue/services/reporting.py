@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable
+from contextlib import suppress
+from threading import Lock
 
 import structlog
 
-from oncue.clock import Clock
+from oncue.clock import Clock, happens_within
 from oncue.context import Done, checked_checkpoint, checked_progress
-from oncue.domain.errors import Conflict, StoreUnavailable
+from oncue.domain.errors import Conflict, StorageUnavailable, StoreUnavailable
 from oncue.domain.ids import WorkerId
 from oncue.domain.instants import SECOND, Duration
 from oncue.domain.run import Claimed
 from oncue.engines.port import Engine
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import RUN_LOG_BYTES, RUN_LOG_CUT
+from oncue.services.run_log import MOST_HELD, RunLog
+from oncue.storage.port import Storage
 
 FLUSH_INTERVAL = Duration(SECOND)
-PARTS = 1 << 16  # of one attempt's log; the next attempt's parts are numbered after them
+PATIENCE = Duration(5 * SECOND)  # that the end of an attempt waits for object storage to take its log
 UNWRITTEN = "\n… a part of the log or a report could not be stored\n"
 
 log = structlog.get_logger()
@@ -32,13 +35,13 @@ class RunReports:
     """
 
     __slots__ = (
-        "_parts",
+        "_flushing",
+        "_log",
         "_progress",
         "_refused",
         "_reporting",
-        "_room",
         "_stop_requested",
-        "_words",
+        "ended",
         "noticed",
         "run",
     )
@@ -46,12 +49,12 @@ class RunReports:
     def __init__(self, run: Claimed, reporting: Reporting) -> None:
         self.run = run
         self.noticed = False  # the task has asked whether to stop, and was told yes
+        self.ended = False  # the attempt writes no more
         self._stop_requested = False
         self._refused = False
         self._reporting = reporting
-        self._words: deque[bytes] = deque()
-        self._room = reporting.cap - len(reporting.cut)  # the cap includes the note that the log was cut
-        self._parts = run.token * PARTS  # of each start, also of one that returned to the queue
+        self._log: RunLog | None = None  # made when the first text comes: most attempts write none
+        self._flushing: asyncio.Lock | None = None
         self._progress: bytes | None = None
 
     @property
@@ -63,13 +66,11 @@ class RunReports:
         self._stop_requested = True
 
     def write(self, text: str) -> None:
-        if self._room <= 0 or not text:
+        if not text:
             return
-        said = text[: self._room + 1].encode(errors="backslashreplace").replace(b"\0", rb"\x00")
-        self._room -= len(said)
-        if self._room <= 0:
-            said = said[: self._room or None].decode(errors="ignore").encode() + self._reporting.cut
-        self._words.append(said)
+        if self._log is None:
+            self._log = RunLog(self.run, self._reporting)
+        self._log.write(text.encode(errors="backslashreplace").replace(b"\0", rb"\x00"))
         self._reporting.noted(self)
 
     def progress(self, stored: bytes) -> None:
@@ -79,32 +80,39 @@ class RunReports:
     def save(self, stored: bytes) -> Awaitable[None]:
         return self._reporting.saved(self, checked_checkpoint(stored))
 
-    async def flush(self) -> None:
-        """Write what has not been written yet. In an outage it is kept for the next time."""
-        if self._words:
-            words = [self._words.popleft() for _ in range(len(self._words))]
-            try:
-                await self._reporting.append(self.run, self._parts, b"".join(words))
-            except (StoreUnavailable, asyncio.CancelledError):
-                self._words.extendleft(reversed(words))
-                raise
-            self._parts += 1
-        if self._progress is not None:
-            progress, self._progress = self._progress, None
-            try:
-                await self._reporting.keep_progress(self.run, progress)
-            except (StoreUnavailable, asyncio.CancelledError):
-                self._progress = self._progress or progress
-                raise
+    @property
+    def in_storage(self) -> bool:
+        """Whether its log goes to object storage by now."""
+        return self._log is not None and not self._log.inline
+
+    @property
+    def busy(self) -> bool:
+        return self._flushing is not None and self._flushing.locked()
+
+    async def flush(self) -> bool:
+        """Write what has not been written yet. In an outage it is kept for the next time. False: some of it waits."""
+        if self._flushing is None:
+            self._flushing = asyncio.Lock()
+        async with self._flushing:  # one at a time: each part has the next number
+            done = self._log is None or await self._log.store(last=self.ended)
+            if self._progress is not None:
+                progress, self._progress = self._progress, None
+                try:
+                    await self._reporting.keep_progress(self.run, progress)
+                except (StoreUnavailable, asyncio.CancelledError):
+                    self._progress = self._progress or progress
+                    raise
+            return done
 
     def was_refused(self) -> None:
         """Note in the log, for its readers, that a part is missing: the store refused it, and would refuse it again.
 
         Once: the note may be refused, too.
         """
+        if self._log is not None:
+            self._log.drop()
         if not self._refused:
             self._refused = True
-            self._room = max(self._room, len(UNWRITTEN) + 1)
             self.write(UNWRITTEN)
 
 
@@ -113,15 +121,26 @@ class Reporting:
 
     name = "reporting"
 
-    def __init__(self, engine: Engine, clock: Clock, worker_id: WorkerId, cap: int, numbers: Numbers = SILENT) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        storage: Storage,
+        clock: Clock,
+        worker_id: WorkerId,
+        cap: int,
+        numbers: Numbers = SILENT,
+    ) -> None:
+        self.engine = engine
+        self.storage = storage
+        self.clock = clock
         self.cap = cap
+        self._held = 0  # bytes of logs that are not stored yet
+        self._counting = Lock()  # threads write, too
         self._numbers = numbers
-        self.cut = f"\n… the log was cut off at {cap} bytes\n".encode()
-        self._engine = engine
-        self._clock = clock
         self._worker_id = worker_id
         self._loop = asyncio.get_running_loop()
         self._noted: dict[RunReports, None] = {}
+        self._later: set[asyncio.Task[None]] = set()
 
     def of(self, run: Claimed) -> RunReports:
         return RunReports(run, self)
@@ -130,43 +149,91 @@ class Reporting:
         """Whether some of its reports are not written yet."""
         return reports in self._noted
 
+    @property
+    def storing(self) -> bool:
+        """Whether logs of ended attempts are still on their way to object storage."""
+        return bool(self._later) or any(reports.ended and reports.in_storage for reports in self._noted)
+
     def noted(self, reports: RunReports) -> None:
         self._noted[reports] = None
 
     async def run_once(self) -> Duration:
+        """Write what was noted. Logs that go to object storage are written beside, which may take long."""
         for reports in list(self._noted):
-            await self._flush(reports)
+            if not reports.in_storage:
+                await self._flush(reports)
+            elif not reports.busy:
+                self._beside(reports)
         return FLUSH_INTERVAL
 
-    async def write_last(self, reports: RunReports) -> None:
-        """Write the log before an attempt is settled, so that a reader who sees the end can read the log."""
-        try:
+    def _beside(self, reports: RunReports) -> asyncio.Task[None]:
+        task = self._loop.create_task(self._flush_safely(reports))
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
+        return task
+
+    async def _flush_safely(self, reports: RunReports) -> None:
+        with suppress(StoreUnavailable):
             await self._flush(reports)
+
+    async def write_last(self, reports: RunReports) -> None:
+        """Write the log before an attempt is settled, so that a reader who sees the end can read the log.
+
+        While storage is slow or unavailable, the end does not wait for long: the rest of the log follows.
+        """
+        reports.ended = True
+        try:
+            if not reports.in_storage:
+                await self._flush(reports)
         except StoreUnavailable:
             log.warning("The log of a run was not stored yet", kind="run_log_delayed", run_id=str(reports.run.run_id))
+            return
+        if reports.in_storage and reports in self._noted:
+            task, over = self._beside(reports), asyncio.Event()
+            task.add_done_callback(lambda _: over.set())
+            await happens_within(self.clock, over, PATIENCE)
 
     async def _flush(self, reports: RunReports) -> None:
         """Write reports. Refused ones are logged and dropped: neither their run's end nor other logs wait for them."""
-        if reports not in self._noted:
+        if reports not in self._noted and not reports.ended:
             return  # another call was faster
-        del self._noted[reports]
+        self._noted.pop(reports, None)
         try:
-            await reports.flush()
+            if not await reports.flush():
+                self._noted[reports] = None
         except (StoreUnavailable, asyncio.CancelledError):
             self._noted[reports] = None
             raise
+        except StorageUnavailable as away:
+            self._noted[reports] = None
+            if self.crowded and reports.ended:
+                log.error("A part of a log is lost", kind="run_log_lost", run_id=str(reports.run.run_id), why=str(away))
+                reports.was_refused()
         except Exception:
             log.exception("The log of a run was refused", kind="run_log_refused", run_id=str(reports.run.run_id))
             reports.was_refused()
 
-    async def append(self, run: Claimed, number: int, text: bytes) -> None:
-        await self._engine.history.append_log(run.run_id, number, text, self._clock.now())
-        self._numbers.add(RUN_LOG_BYTES, n=len(text))
-        if text.endswith(self.cut):
-            self._numbers.add(RUN_LOG_CUT)
+    @property
+    def crowded(self) -> bool:
+        return self._held > MOST_HELD
+
+    def taken(self, text: int) -> None:
+        with self._counting:
+            self._held += text
+
+    def dropped(self, text: int) -> None:
+        with self._counting:
+            self._held -= text
+
+    def stored(self, text: int) -> None:
+        self.dropped(text)
+        self._numbers.add(RUN_LOG_BYTES, n=text)
+
+    def was_cut(self) -> None:
+        self._numbers.add(RUN_LOG_CUT)
 
     async def keep_progress(self, run: Claimed, progress: bytes) -> None:
-        await self._engine.running.save(self._worker_id, run, progress=progress)
+        await self.engine.running.save(self._worker_id, run, progress=progress)
 
     def saved(self, reports: RunReports, stored: bytes) -> Awaitable[None]:
         """Save a checkpoint. In the loop this returns an awaitable; in a thread it is saved when this returns."""
@@ -181,6 +248,6 @@ class Reporting:
         return Done()
 
     async def _save(self, reports: RunReports, stored: bytes) -> None:
-        if not await self._engine.running.save(self._worker_id, reports.run, checkpoint=stored):
+        if not await self.engine.running.save(self._worker_id, reports.run, checkpoint=stored):
             reports.request_stop()
             raise Conflict("this run now belongs to another worker: this attempt can no longer save anything")

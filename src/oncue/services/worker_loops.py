@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from random import Random
 
 from oncue.clock import Clock
 from oncue.domain.ids import WorkerId
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.placement import Offer
-from oncue.domain.run import Claimed
+from oncue.domain.run import Claimed, Settlement
 from oncue.engines.port import Engine, Hint, Topic
 from oncue.metrics import table
 from oncue.metrics.metric import Labels
@@ -17,16 +18,21 @@ from oncue.metrics.numbers import SILENT, Numbers
 from oncue.services.attempts import Attempts, End, Execution
 from oncue.services.cancel_inbox import CancelInbox
 from oncue.services.capacity import Capacity
+from oncue.services.large_results import LargeResults
 from oncue.services.load_meter import LoadMeter
 from oncue.services.loop import Loop
 from oncue.services.prefetch import Prefetch
 from oncue.services.reporting import Reporting
 from oncue.services.run_numbers import RunNumbers
 from oncue.services.settling import LINGER, Settling
+from oncue.services.spool import Spool
 from oncue.services.worker import Worker
 from oncue.settings import Settings
+from oncue.storage.open import open_storage
 from oncue.tasks import Isolation
 from oncue.tracing.port import Tracing
+
+SPOOL = "spool"  # the folder in the data folder
 
 
 class WorkerLoops:
@@ -52,8 +58,13 @@ class WorkerLoops:
         capacity = Capacity(places(settings), offer.resources, settings.reserved_for_high, settings.most_abandoned)
         self.load = LoadMeter(clock, capacity)
         self.settling = Settling(engine, clock, worker_id, self.prefetch, self._counted, self.load, linger)
-        self.reporting = Reporting(engine, clock, worker_id, settings.log_cap, numbers)
-        self.attempts = Attempts(clock, worker_id, execution, capacity, self.reporting, self, chance, tracing)
+        storage = open_storage(settings, clock, numbers)
+        self.spool = Spool(engine, storage, clock, Path(settings.data_dir) / SPOOL, numbers)
+        patience = settings.storage_patience
+        self.large_results = LargeResults(engine, storage, clock, self.spool, patience, self._settled)
+        self._inline_cap = settings.inline_cap
+        self.reporting = Reporting(engine, storage, clock, worker_id, settings.log_cap, numbers)
+        self.attempts = Attempts(clock, worker_id, execution, capacity, self.reporting, storage, self, chance, tracing)
         self.worker = Worker(
             engine,
             clock,
@@ -66,7 +77,7 @@ class WorkerLoops:
             numbers=numbers,
         )
         self.mailbox = CancelInbox(engine, worker_id, self.attempts)
-        members = (self.worker, self.settling, self.attempts, self.mailbox, self.reporting)
+        members = (self.worker, self.settling, self.attempts, self.mailbox, self.reporting, self.spool)
         self.loops = {member.name: Loop(member, clock, numbers) for member in members}
         self._expose(numbers)
 
@@ -77,8 +88,9 @@ class WorkerLoops:
 
     @property
     def busy(self) -> bool:
-        """Whether there are active attempts, or outcomes not yet written."""
-        return bool(len(self.attempts) or len(self.settling) or self.worker.unsure)
+        """Whether there are active attempts, or outcomes or logs not yet written."""
+        ending = len(self.settling) or len(self.large_results) or self.reporting.storing
+        return bool(len(self.attempts) or ending or self.worker.unsure)
 
     def begun(self) -> None:
         """Wake the loops for deadlines and cancel requests: the first attempt is active."""
@@ -92,9 +104,15 @@ class WorkerLoops:
         self._counted.preempted()
 
     def ended(self, end: End) -> None:
+        if isinstance(end, Settlement) and end.result is not None and len(end.result) > self._inline_cap:
+            self.large_results.add(end)
+        else:
+            self._settled(end)
+        self.loops[self.worker.name].wake()  # there is capacity
+
+    def _settled(self, end: End) -> None:
         self.settling.add(end)
         self.loops[self.settling.name].wake()
-        self.loops[self.worker.name].wake()  # there is capacity
 
     def not_understood(self, run: Claimed) -> None:
         """Return a run to the queue, no attempt used, and ignore it for a while: else it is claimed again at once."""

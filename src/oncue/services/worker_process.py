@@ -205,6 +205,7 @@ class WorkerProcess:
             crew.attempts.stop(going.run.run_id, Stop.DRAINING)
         await self._idle_within(Duration(self._settings.stop_grace + LAST_CHANCE))
         left = tuple(crew.attempts.forget())
+        crew.large_results.hurry()
         await self._idle_within(LAST_SETTLES)
         if left:
             self._channel.send(Unstopped(left))

@@ -38,7 +38,7 @@ class JobFields(TypedDict, total=False):
     schedule: When | Mapping[str, Any]
     """[when it runs](schedules.md): a string or an object"""
     payload: Mapping[str, Any] | None
-    """the task's arguments, an object of up to 256 KiB"""
+    """the task's arguments, an object of up to 8 MiB ([large ones](storage.md))"""
     queue: str
     """workers take runs from the queues they name"""
     priority: str
@@ -123,6 +123,7 @@ class Job(PlainFields, frozen=True, kw_only=True):
     resources: dict[str, Any] = {}
     next_run_at: datetime | None = None
     last_run: LastRun | None = None
+    large: dict[str, int] = {}
     created_at: datetime | None = None
     updated_at: datetime | None = None
     version: int | None = None

@@ -67,6 +67,11 @@ stopped does not"""
     """the path of its log"""
     result: Any = None
     """the task's return value"""
+    large: dict[str, int] = {}
+    """values in object storage and their sizes in bytes, like `{"result": 20000000}`: they are null in this answer; \
+`GET /v1/runs/{id}/result` and `/payload` return them"""
+    degraded: tuple[str, ...] = ()
+    """`["result"]` if the run succeeded but its result could not be kept"""
     attempts: tuple[Attempt, ...] = ()
     """the last 50 ended attempts, each with `number`, `executor_id`, `start_time`, `end_time`, `outcome` \
 (`failed`, `timed_out`, `lost`, `preempted`, `cancelled`, `succeeded`), `error_type`, `error_message`"""

@@ -16,10 +16,13 @@ from oncue.domain.errors import (
     Invalid,
     KeyReused,
     NotFound,
+    ObjectLost,
     OncueError,
     Problem,
     QuotaExceeded,
     Stale,
+    StorageRefused,
+    StorageUnavailable,
     StoreRefused,
     StoreUnavailable,
 )
@@ -31,6 +34,7 @@ ALWAYS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _encode = msgspec.json.Encoder().encode
 
 AGAIN_SOON = {"Retry-After": "1"}
+AGAIN_LATER = {"Retry-After": "10"}
 _TITLES = {
     HTTPStatus.UNPROCESSABLE_ENTITY: "Unprocessable Content",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large",
@@ -126,6 +130,8 @@ def problem_of(error: Exception, request: Request) -> Response:
             )
             message = "The database is unavailable. The request may or may not have been applied; retry in 1 second."
             return problem(HTTPStatus.SERVICE_UNAVAILABLE, message, AGAIN_SOON)
+        case StorageUnavailable() | StorageRefused() | ObjectLost():
+            return _storage_problem(error, request.url.path)
         case StoreRefused():
             path = request.url.path
             log.warning("The database refused a value of a request", kind="request_refused", path=path, exc_info=error)
@@ -138,6 +144,20 @@ def problem_of(error: Exception, request: Request) -> Response:
                 "A request failed", kind="request_failed", method=request.method, path=request.url.path, exc_info=error
             )
             return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal error. The server's log has the details.")
+
+
+def _storage_problem(error: Exception, path: str) -> Response:
+    if isinstance(error, ObjectLost):
+        log.error("An object in storage is missing or damaged", kind="object_lost", path=path, why=str(error))
+        return problem(HTTPStatus.NOT_FOUND, "This value is no longer in object storage, or is damaged there.")
+    log.warning(
+        "Object storage is unavailable; the caller was asked to retry",
+        kind="request_without_storage",
+        path=path,
+        why=str(error),
+    )
+    message = "Object storage, which keeps large values, is unavailable. Nothing was stored; retry later."
+    return problem(HTTPStatus.SERVICE_UNAVAILABLE, message, AGAIN_LATER)
 
 
 def problem(status: HTTPStatus, detail: str, headers: dict[str, str] | None = None, **members: Any) -> Response:

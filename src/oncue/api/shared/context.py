@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from oncue.api.http.auth import Caller, FailedKeys, Keyring
+from oncue.api.http.reading import LARGEST_BODY
 from oncue.api.http.store_watchdog import StoreWatchdog
 from oncue.api.shared.group_commit import GroupCommit
+from oncue.api.shared.large_values import LargeValues
 from oncue.api.shared.outcome import Changes
 from oncue.api.shared.previews import Previews
 from oncue.api.shared.readiness import Readiness
@@ -29,6 +31,7 @@ from oncue.engines.port import Cancelled, Creation, Engine, Hint, Quota, Role, T
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import EVENT_STREAMS
 from oncue.settings import Settings
+from oncue.storage.open import open_storage
 
 MOST_CLASSES = 100_000  # in the cache
 LOST = ClassKey(task="", queue=GONE)  # a class that was deleted although a run has it, which should never happen
@@ -39,6 +42,9 @@ class Api:
 
     def __init__(self, engine: Engine, clock: Clock, settings: Settings, numbers: Numbers = SILENT) -> None:
         self.engine = engine
+        self.storage = open_storage(settings, clock, numbers)
+        self.large = LargeValues(engine, self.storage, clock, settings.inline_cap)
+        self.largest_job = settings.payload_cap + LARGEST_BODY
         self.numbers = numbers
         self.clock = clock
         self.keyring = Keyring(engine.accounts, clock)

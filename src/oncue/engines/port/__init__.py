@@ -28,8 +28,12 @@ held run.
 **Hints** are only hints: any may be lost, doubled or late, and everything still works by polling.
 
 `state.py` has the verbs that change state, the largest part. `history.py` (one run, and lists), `accounts.py`
-(users and keys, the audit log, idempotency keys), `members.py` (which processes run), `auditing.py` (what the
-self-audit reads and records) and `maintenance.py` are separate: none of them decides what runs.
+(users and keys, the audit log, idempotency keys), `members.py` (which processes run), `objects.py` (what is in object
+storage), `auditing.py` (what the self-audit reads and records) and `maintenance.py` are separate: none of them decides
+what runs.
+
+**References.** A payload, a result or a part of a log that begins with the byte 1 is a reference to an object in
+storage (`domain.reference`). Engines store it like any other bytes; only `Objects.look` and sums of sizes read it.
 """
 
 from __future__ import annotations
@@ -47,6 +51,7 @@ from oncue.engines.port.auditing import Auditing
 from oncue.engines.port.history import History, Lists
 from oncue.engines.port.maintenance import MEMBERS_STAY, ROLLED_UP_AT_ONCE, Maintenance
 from oncue.engines.port.members import Members
+from oncue.engines.port.objects import LOOKED_AT_ONCE, SELDOM, UNUSED_FOR, Objects
 from oncue.engines.port.signals import Signals
 from oncue.engines.port.state import Fleet, Jobs, Planning, Running
 from oncue.engines.values import (
@@ -70,6 +75,8 @@ from oncue.engines.values import (
     Key,
     KeyHolder,
     LastAndNext,
+    LogPart,
+    Looked,
     Measure,
     Member,
     NewJob,
@@ -81,6 +88,7 @@ from oncue.engines.values import (
     Revoked,
     Role,
     RunQuery,
+    StoredObject,
     Task,
     Topic,
     Worker,
@@ -88,8 +96,11 @@ from oncue.engines.values import (
 
 __all__ = [
     "EVERYBODY",
+    "LOOKED_AT_ONCE",
     "MEMBERS_STAY",
     "ROLLED_UP_AT_ONCE",
+    "SELDOM",
+    "UNUSED_FOR",
     "Accounts",
     "Audit",
     "AuditEntry",
@@ -122,12 +133,15 @@ __all__ = [
     "KeyHolder",
     "LastAndNext",
     "Lists",
+    "LogPart",
     "LongHeld",
+    "Looked",
     "Maintenance",
     "Measure",
     "Member",
     "Members",
     "NewJob",
+    "Objects",
     "Orphan",
     "Page",
     "Permitted",
@@ -143,6 +157,7 @@ __all__ = [
     "RunQuery",
     "Running",
     "Signals",
+    "StoredObject",
     "Sums",
     "Task",
     "Topic",
@@ -164,6 +179,7 @@ class Engine(Protocol):
     running: Running
     fleet: Fleet
     members: Members
+    objects: Objects
     signals: Signals
     history: History
     lists: Lists

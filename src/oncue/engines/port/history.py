@@ -18,11 +18,14 @@ from oncue.engines.values import (
     JobQuery,
     JobRow,
     LastAndNext,
+    LogPart,
     Measure,
     Page,
     Point,
     RunQuery,
 )
+
+LOG_INLINE = 256 * 1024  # bytes of a run's log in the database; the rest is in object storage
 
 
 class History(Protocol):
@@ -47,11 +50,17 @@ class History(Protocol):
         """Remove runs from the dead letters. Their history stays."""
         ...
 
-    async def append_log(self, run_id: RunId, number: int, text: bytes, now: Instant) -> None:
-        """Store part `number` of a run's log. A repeat of a part changes nothing. Text over the cap is dropped."""
+    async def append_log(self, run_id: RunId, number: int, text: bytes, now: Instant) -> bool:
+        """Store part `number` of a run's log. A repeat of a part changes nothing.
+
+        False: nothing was stored, because the parts of a run have at most `LOG_INLINE` bytes together. References do
+        not count, and are always stored.
+        """
         ...
 
-    async def read_log(self, run_id: RunId) -> bytes: ...
+    async def read_log(self, run_id: RunId, after: int = -1) -> list[LogPart]:
+        """Return the parts of a run's log with higher numbers than `after`, in order."""
+        ...
 
     async def counters(self, uid: UserNumber | None = None) -> list[Counter]:
         """Return the sums that are kept as things happen, of one user or of EVERYBODY; this never counts tables.

@@ -18,12 +18,14 @@ from oncue.engines.port import (
     Count,
     Counter,
     Gauges,
+    LogPart,
     Measure,
     Point,
     Quota,
     RunDiagnosis,
     Usage,
 )
+from oncue.engines.port.history import LOG_INLINE
 from oncue.engines.postgres import lanes, rows
 from oncue.engines.postgres.counting import count
 from oncue.engines.postgres.gauges import TABLES, read_gauges
@@ -76,13 +78,13 @@ class PostgresHistory:
     async def discard(self, uid: UserNumber | None, run_ids: Sequence[RunId]) -> frozenset[RunId]:
         return frozenset(row["run_id"] for row in await self._store.fetch(_SQL["discard"], run_ids, uid))
 
-    async def append_log(self, run_id: RunId, number: int, text: bytes, now: Instant) -> None:
-        part = (run_id, number, text, now, self._settings.log_cap)
-        await self._pieces.write("run_logs", [now], lambda c: c.execute(_SQL["append_log"], *part))
+    async def append_log(self, run_id: RunId, number: int, text: bytes, now: Instant) -> bool:
+        part = (run_id, number, text, now, LOG_INLINE)
+        return bool(await self._pieces.write("run_logs", [now], lambda c: c.fetchval(_SQL["append_log"], *part)))
 
-    async def read_log(self, run_id: RunId) -> bytes:
-        found = await self._store.fetch("select text from run_logs where run_id = $1 order by number", run_id)
-        return b"".join(row["text"] for row in found)
+    async def read_log(self, run_id: RunId, after: int = -1) -> list[LogPart]:
+        read = "select number, text, at from run_logs where run_id = $1 and number > $2 order by number"
+        return [LogPart(*row) for row in await self._store.fetch(read, run_id, after)]
 
     async def counters(self, uid: UserNumber | None = None) -> list[Counter]:
         found = await (self._store.fetch(_SQL["totals"]) if uid is None else self._store.fetch(_SQL["counters"], uid))

@@ -13,6 +13,8 @@ from oncue.engines.sql import statements
 from oncue.engines.stored import ENDED, STATUSES
 
 _SQL = statements("oncue.engines.postgres")
+# nothing refers to these objects any more
+LOOK_SOON = "update objects set gone_at = 0 where owner_id = any($1::uuid[])"
 
 
 class NotEnded(Exception):
@@ -63,6 +65,7 @@ async def _purge_traces(connection: Connection, runs: Sequence[Record]) -> None:
     run_ids = [row["run_id"] for row in runs]
     await connection.execute(_SQL["discard"], run_ids, None)
     await connection.execute("delete from run_logs where run_id = any($1::uuid[])", run_ids)
+    await connection.execute(LOOK_SOON, run_ids)
 
 
 async def _purge_definition(connection: Connection, uid: UserNumber, job_id: JobId) -> int:
@@ -73,4 +76,5 @@ async def _purge_definition(connection: Connection, uid: UserNumber, job_id: Job
     await connection.execute(_SQL["discard"], [job_id], None)
     for table in ("run_logs", "history"):
         await connection.execute(f"delete from {table} where run_id = $1", job_id)
+    await connection.execute(LOOK_SOON, [job_id])
     return 1

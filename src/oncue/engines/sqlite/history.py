@@ -19,12 +19,14 @@ from oncue.engines.port import (
     Count,
     Counter,
     Gauges,
+    LogPart,
     Measure,
     Point,
     Quota,
     RunDiagnosis,
     Usage,
 )
+from oncue.engines.port.history import LOG_INLINE
 from oncue.engines.series import check_range, points
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
@@ -92,14 +94,17 @@ class SqliteHistory:
 
         return await self._store.write(discard)
 
-    async def append_log(self, run_id: RunId, number: int, text: bytes, now: Instant) -> None:
-        part = (run_id.bytes, number, text, now, self._settings.log_cap)
-        await self._store.write(lambda db: fetch(db, _SQL["append_log"], part))
+    async def append_log(self, run_id: RunId, number: int, text: bytes, now: Instant) -> bool:
+        def append(db: Connection) -> bool:
+            there = first(db, "select 1 from run_logs where run_id = ? and number = ?", (run_id.bytes, number))
+            return bool(there or fetch(db, _SQL["append_log"], (run_id.bytes, number, text, now, LOG_INLINE)))
 
-    async def read_log(self, run_id: RunId) -> bytes:
-        read = "select text from run_logs where run_id = ? order by number"
-        found = await self._store.read(lambda db: fetch(db, read, (run_id.bytes,)))
-        return b"".join(text for (text,) in found)
+        return await self._store.write(append)
+
+    async def read_log(self, run_id: RunId, after: int = -1) -> list[LogPart]:
+        read = "select number, text, at from run_logs where run_id = ? and number > ? order by number"
+        found = await self._store.read(lambda db: fetch(db, read, (run_id.bytes, after)))
+        return [LogPart(*row) for row in found]
 
     async def counters(self, uid: UserNumber | None = None) -> list[Counter]:
         statement, given = ("totals", ()) if uid is None else ("counters", (uid,))

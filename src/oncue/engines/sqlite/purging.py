@@ -15,6 +15,7 @@ from oncue.engines.sqlite.store import Connection, fetch, first
 from oncue.engines.stored import ENDED, STATUSES
 
 _SQL = statements("oncue.engines.sqlite")
+LOOK_SOON = "update objects set gone_at = 0 where owner_id = ?"  # nothing refers to these objects any more
 
 
 def purge(db: Connection, job_id: JobId, limit: int) -> int:
@@ -48,6 +49,7 @@ def _purge_runs(db: Connection, uid: int, job_id: JobId, limit: int) -> int:
         _discard(db, [run_id for (run_id,) in found])
         for place in {table, "run_logs"} - {"dead"}:
             db.executemany(f"delete from {place} where run_id = ?", found)
+        db.executemany(LOOK_SOON, found)
         gone += len(found)
     return gone
 
@@ -64,4 +66,5 @@ def _purge_definition(db: Connection, uid: int, job_id: JobId) -> int:
     _discard(db, [job_id.bytes])
     for table in ("run_logs", *(piece.name for piece in pieces(db))):
         db.execute(f"delete from {table} where run_id = ?", (job_id.bytes,))
+    db.execute(LOOK_SOON, (job_id.bytes,))
     return 1

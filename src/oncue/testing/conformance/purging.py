@@ -64,7 +64,7 @@ async def test_of_a_job_that_ended_nothing_is_left(store: Store) -> None:
     assert await store.jobs.cancel(None, job_id, store.now) is None
     assert await store.runs(job_id=job_id) == []
     assert [await store.history.run(None, run.run_id) for run in runs] == [None] * 6
-    assert [await store.history.read_log(run.run_id) for run in runs] == [b""] * 6
+    assert [await store.log(run.run_id) for run in runs] == [b""] * 6
     assert await store.ledger(job_id) == []
     assert await store.keyed("k") is None
     assert [row.job.job_id for row in (await store.lists.jobs(JobQuery(tag="a"))).items] == [other]
@@ -77,12 +77,12 @@ async def test_of_others_nothing_goes(store: Store) -> None:
     job_id, other = await with_a_past(store), await with_a_past(store, key="k")
     await store.jobs.cancel(None, job_id, store.now)
     before = (await store.snapshot(other), await store.runs(job_id=other), await store.ledger(other))
-    logs = [await store.history.read_log(run.run_id) for run in before[1]]
+    logs = [await store.log(run.run_id) for run in before[1]]
 
     await purge(store, job_id)
 
     assert (await store.snapshot(other), await store.runs(job_id=other), await store.ledger(other)) == before
-    assert [await store.history.read_log(run.run_id) for run in before[1]] == logs == [b"a line"] * 6
+    assert [await store.log(run.run_id) for run in before[1]] == logs == [b"a line"] * 6
     assert await store.keyed("k") == other
     store.advance(MINUTE)
     assert await store.plan_all() > 0

@@ -21,7 +21,7 @@ async def test_what_does_not_exist_is_none(store: Store) -> None:
     assert await store.running.cancel(None, RunId(nothing), store.now) is None
     assert await store.history.run(None, RunId(nothing)) is None
     assert (await store.lists.ledger(None, JobId(nothing))).items == ()
-    assert await store.history.read_log(RunId(nothing)) == b""
+    assert await store.log(RunId(nothing)) == b""
 
 
 @pytest.mark.parametrize("state", ["waiting", "running", "succeeded", "dead"])

@@ -61,6 +61,7 @@ class Store:
         self.fleet, self.signals, self.history, self.lists = engine.fleet, engine.signals, engine.history, engine.lists
         self.accounts, self.audit, self.idempotency = engine.accounts, engine.audit, engine.idempotency
         self.maintenance, self.auditing, self.members = engine.maintenance, engine.auditing, engine.members
+        self.objects = engine.objects
         self.uid = self.stranger = UserNumber(0)
         self._open_another = open_another
         self._others: list[Store] = []
@@ -108,6 +109,10 @@ class Store:
 
     def new_id(self) -> UUID:
         return uuid7(self.now, self.chance.randbytes(10))
+
+    async def log(self, run_id: RunId) -> bytes:
+        """The log of a run as it is stored."""
+        return b"".join(part.text for part in await self.history.read_log(run_id))
 
     async def keyed(self, key: str, uid: UserNumber | None = None) -> JobId | None:
         holder = await self.jobs.keyed(uid or self.uid, key)

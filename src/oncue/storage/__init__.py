@@ -1,0 +1,1 @@
+"""Object storage: where payloads, results and logs go that are too large for the database."""

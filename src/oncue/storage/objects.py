@@ -1,0 +1,142 @@
+"""Object storage by obstore: one code path for a folder and for buckets."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from oncue.clock import Clock
+from oncue.domain.errors import ObjectLost, StorageRefused, StorageUnavailable
+from oncue.domain.instants import SECOND
+from oncue.domain.plain_text import kind_of
+from oncue.domain.reference import Reference
+from oncue.metrics.metric import OTHER
+from oncue.metrics.numbers import Numbers
+from oncue.metrics.table import STORAGE_CALLS, STORAGE_ERRORS
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+CONNECT_TIMEOUT = 3 * SECOND
+CALL_TIMEOUT = 30 * SECOND
+RETRIES = 2
+PRIVATE = 0o700
+
+
+class ObjectStorage:
+    def __init__(
+        self, url: str, folder: Path | None, options: Mapping[str, object], clock: Clock, numbers: Numbers
+    ) -> None:
+        self.url = url
+        self._folder = folder
+        self._options = options
+        self._clock = clock
+        self._numbers = numbers
+        self._store: ObjectStore | None = None
+
+    async def put(self, key: str, content: bytes) -> None:
+        import obstore
+        from obstore.exceptions import AlreadyExistsError
+
+        async with self._call("put") as store:
+            with suppress(AlreadyExistsError):
+                # in one request: of an upload in parts, something would stay behind when this process is killed
+                await obstore.put_async(store, key, content, mode="create", use_multipart=False)
+
+    async def get(self, reference: Reference) -> bytes:
+        import obstore
+
+        async with self._call("get") as store:
+            content = bytes(await (await obstore.get_async(store, reference.key)).bytes_async())
+        if len(content) != reference.size or hashlib.sha256(content).hexdigest() != reference.sha256:
+            self._numbers.add(STORAGE_ERRORS, "get", "lost")
+            raise ObjectLost(f"the object {reference.key} has changed in storage since it was stored")
+        return content
+
+    async def get_range(self, reference: Reference, start: int, end: int) -> bytes:
+        import obstore
+
+        async with self._call("get") as store:
+            return bytes(await obstore.get_range_async(store, reference.key, start=start, end=end))
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        import obstore
+        from obstore.exceptions import NotFoundError
+
+        async with self._call("delete") as store:
+            if self._folder is None:
+                await obstore.delete_async(store, list(keys))
+                return
+            for key in keys:
+                with suppress(NotFoundError, FileNotFoundError):
+                    await obstore.delete_async(store, key)
+                await asyncio.to_thread(_delete_unfinished, self._folder / key)
+
+    @asynccontextmanager
+    async def _call(self, op: str) -> AsyncIterator[ObjectStore]:
+        """Time a call, limit its time, count its errors, and raise ours in place of obstore's."""
+        asked_at = self._clock.monotonic()
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT / SECOND):
+                yield self._opened()
+        except Exception as error:
+            kind, ours = _ours(error, op, self.url)
+            self._numbers.add(STORAGE_ERRORS, op, kind)
+            raise ours from error
+        finally:
+            self._numbers.observe(STORAGE_CALLS, op, value=self._clock.monotonic() - asked_at)
+
+    def _opened(self) -> ObjectStore:
+        if self._store is None:
+            from obstore.store import LocalStore, from_url
+
+            if self._folder is not None:
+                self._folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+                self._store = LocalStore(self._folder, automatic_cleanup=True)
+            elif self.url.startswith("memory:"):
+                self._store = from_url(self.url)
+            else:
+                given: Any = {"config": dict(self._options), **_CLIENT}
+                given["client_options"]["allow_http"] = str(self._options.get("endpoint", "")).startswith("http://")
+                self._store = from_url(self.url, **given)
+        return self._store
+
+
+_CLIENT = {
+    "client_options": {
+        "connect_timeout": timedelta(microseconds=CONNECT_TIMEOUT),
+        "timeout": timedelta(microseconds=CALL_TIMEOUT),
+    },
+    "retry_config": {"max_retries": RETRIES, "retry_timeout": timedelta(microseconds=CALL_TIMEOUT)},
+}
+
+
+def _delete_unfinished(file: Path) -> None:
+    """Delete what writers that were killed have left of an object: obstore writes to `name#1` and then renames it."""
+    for unfinished in file.parent.glob(f"{file.name}#*"):
+        unfinished.unlink(missing_ok=True)
+
+
+def _ours(error: Exception, op: str, url: str) -> tuple[str, Exception]:
+    """Return the kind of an error for those who count, and the error to raise."""
+    from obstore import exceptions
+
+    match error:
+        case exceptions.PermissionDeniedError() | exceptions.UnauthenticatedError() | PermissionError():
+            why = "storage does not let us in: check the keys in the environment and their rights"
+            return "refused", StorageRefused(f"{why} ({op} at {url})")
+        case exceptions.NotFoundError() | FileNotFoundError() if "NoSuchBucket" in str(error):
+            return "refused", StorageRefused(f"there is no such bucket: create it, or change `storage` ({url})")
+        case exceptions.NotFoundError() | FileNotFoundError():
+            return "lost", ObjectLost(f"the object is not in storage any more ({url})")
+        case exceptions.InvalidPathError() | exceptions.NotSupportedError() | exceptions.UnknownConfigurationKeyError():
+            return "refused", StorageRefused(f"storage cannot be used like this: {error}")
+        case exceptions.BaseError() | OSError():  # TimeoutError is an OSError
+            return "away", StorageUnavailable(f"storage is unavailable: {op} at {url}: {kind_of(error)}")
+        case _:
+            return OTHER, error

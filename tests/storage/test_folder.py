@@ -1,0 +1,75 @@
+"""Object storage in a folder. tests/ops/test_storage.py has the same for a real S3 server."""
+
+import stat
+from pathlib import Path
+
+import pytest
+from tests.storage.promises import exercise
+
+from oncue.clock import SystemClock
+from oncue.domain.errors import Invalid, ObjectLost, StorageUnavailable
+from oncue.domain.reference import Reference
+from oncue.metrics.metric import Roles
+from oncue.metrics.numbers import Numbers
+from oncue.settings import Settings
+from oncue.storage.open import open_storage, storage_url
+from oncue.storage.port import Storage
+
+KEY = "v1/payload/1/2026-11-17/aa"
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(Settings(data_dir=str(tmp_path / "data")), SystemClock())
+
+
+async def test_a_folder_keeps_the_promises(storage: Storage) -> None:
+    await exercise(storage)
+
+
+async def test_the_folder_is_private(storage: Storage, tmp_path: Path) -> None:
+    await storage.put(KEY, b"1")
+    assert stat.S_IMODE((tmp_path / "data" / "objects").stat().st_mode) == 0o700
+
+
+async def test_bytes_that_changed_are_not_returned(storage: Storage, tmp_path: Path) -> None:
+    await storage.put(KEY, b"12345")
+    (tmp_path / "data" / "objects" / KEY).write_bytes(b"12346")
+    with pytest.raises(ObjectLost, match="has changed"):
+        await storage.get(Reference.to(KEY, b"12345"))
+
+
+async def test_what_a_killed_writer_left_goes_with_the_object(storage: Storage, tmp_path: Path) -> None:
+    await storage.put(KEY, b"1")
+    (tmp_path / "data" / "objects" / f"{KEY}#1").write_bytes(b"half")
+    await storage.delete([KEY])
+    assert not [one for one in (tmp_path / "data" / "objects").rglob("*") if one.is_file()]
+
+
+async def test_a_folder_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("in the way")
+    numbers = Numbers(None, Roles.API)
+    storage = open_storage(Settings(data_dir=str(tmp_path / "data")), SystemClock(), numbers)
+    with pytest.raises(StorageUnavailable):
+        await storage.put(KEY, b"1")
+    assert ("oncue_storage_errors_total", ("put", "away"), (1.0,)) in [
+        (one.name, one.labels, one.values) for one in numbers.series()
+    ]
+
+
+async def test_an_address_where_nobody_listens_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "key")
+    settings = Settings(storage="s3://bucket", storage_endpoint="http://127.0.0.1:9", storage_region="x")
+    with pytest.raises(StorageUnavailable):
+        await open_storage(settings, SystemClock()).put(KEY, b"1")
+
+
+@pytest.mark.parametrize("url", ["/folder", "ftp://host/folder", "s3://key:secret@bucket"])
+def test_other_urls_are_refused(url: str) -> None:
+    with pytest.raises(Invalid):
+        open_storage(Settings(storage=url), SystemClock())
+
+
+def test_without_a_url_it_is_a_folder_in_the_data_folder(tmp_path: Path) -> None:
+    assert storage_url(Settings(data_dir=str(tmp_path / "a b"))) == f"file://{tmp_path}/a%20b/objects"
