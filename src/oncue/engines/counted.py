@@ -22,6 +22,7 @@ from oncue.engines.port import (
     Lists,
     Maintenance,
     Members,
+    Notices,
     Planning,
     Running,
     Signals,
@@ -56,6 +57,7 @@ class CountedEngine:
         self.idempotency: Idempotency = self._counted(engine.idempotency)
         self.maintenance: Maintenance = self._counted(engine.maintenance)
         self.members: Members = self._counted(engine.members)
+        self.notices: Notices = self._counted(engine.notices)
         self.auditing: Auditing = self._counted(engine.auditing)
         self.signals: Signals = CountedSignals(engine.signals, numbers)
         self.now = self._timed("now", engine.now)

@@ -29,7 +29,8 @@ held run.
 
 `state.py` has the verbs that change state, the largest part. `history.py` (one run, and lists), `accounts.py`
 (users and keys, the audit log, idempotency keys), `members.py` (which processes run), `auditing.py` (what the
-self-audit reads and records) and `maintenance.py` are separate: none of them decides what runs.
+self-audit reads and records), `notices.py` (whom users want told) and `maintenance.py` are separate: none of them
+decides what runs.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ from oncue.engines.port.auditing import Auditing
 from oncue.engines.port.history import History, Lists
 from oncue.engines.port.maintenance import MEMBERS_STAY, ROLLED_UP_AT_ONCE, Maintenance
 from oncue.engines.port.members import Members
+from oncue.engines.port.notices import Notices
 from oncue.engines.port.signals import Signals
 from oncue.engines.port.state import Fleet, Jobs, Planning, Running
 from oncue.engines.values import (
@@ -63,6 +65,7 @@ from oncue.engines.values import (
     EngineState,
     Expired,
     FairRuns,
+    Generation,
     Hint,
     IdempotencyKey,
     JobQuery,
@@ -81,6 +84,7 @@ from oncue.engines.values import (
     Revoked,
     Role,
     RunQuery,
+    Target,
     Task,
     Topic,
     Worker,
@@ -111,6 +115,7 @@ __all__ = [
     "Finding",
     "Fleet",
     "Gauges",
+    "Generation",
     "Hint",
     "History",
     "Idempotency",
@@ -128,6 +133,7 @@ __all__ = [
     "Member",
     "Members",
     "NewJob",
+    "Notices",
     "Orphan",
     "Page",
     "Permitted",
@@ -144,6 +150,7 @@ __all__ = [
     "Running",
     "Signals",
     "Sums",
+    "Target",
     "Task",
     "Topic",
     "Turn",
@@ -164,6 +171,7 @@ class Engine(Protocol):
     running: Running
     fleet: Fleet
     members: Members
+    notices: Notices
     signals: Signals
     history: History
     lists: Lists
