@@ -51,6 +51,7 @@ from oncue.services.doctor import log_problems
 from oncue.services.first_key import first_key
 from oncue.services.supervisor import UNUSABLE, WorkerSupervisor
 from oncue.settings import Settings
+from oncue.tasks import Tasks
 
 # Connections of each role beside its hot path, unless the setting says otherwise. An API has the engine's default.
 SCHEDULER_POOL = 3
@@ -198,7 +199,8 @@ def for_worker(settings: Settings) -> Settings:
     """Complete the settings for a worker process: absolute paths, so that tasks may change the current folder."""
     processes = settings.processes or os.cpu_count() or 1
     tasks, engine = tuple(map(absolute, settings.tasks)), absolute_url(settings.engine)
-    return msgspec.structs.replace(settings, processes=processes, tasks=tasks, engine=engine)
+    key = str(Path(settings.master_key_file or Path(settings.data_dir) / "master.key").absolute())
+    return msgspec.structs.replace(settings, processes=processes, tasks=tasks, engine=engine, master_key_file=key)
 
 
 def ended(supervisor: WorkerSupervisor) -> int:
@@ -239,7 +241,7 @@ async def _work(start: Start, channel: Channel) -> int:
     settings, clock = start.settings, SystemClock()
     logs.configure("worker", settings, worker=str(start.worker_id))
     numbers = Numbers(Bounds(settings.queues), Roles.WORKER) if settings.counting else SILENT
-    tasks = load_registry(settings)
+    tasks = load_registry(settings) if settings.notify != "only" else Tasks()
     async with tracing(settings, clock, "worker") as spans:
         while True:
             try:  # the database may become available again: better to wait than to exit

@@ -155,7 +155,7 @@ def test_each_target_has_a_meter_of_its_own() -> None:
         assert found is not None
         lanes = found.notices[0].run.lanes
         assert lanes.meter is not None
-        assert (lanes.meter.limit, lanes.meter.per) == (20, MINUTE)
+        assert (lanes.meter.limit, lanes.meter.per) == (1, 3 * SECOND)
         return lanes.meter.key
 
     one = Entry((Event.DEAD,), HOOK)

@@ -31,7 +31,7 @@ from oncue.domain.run import (
     Streak,
 )
 
-PER_MINUTE = 20  # notices to one target
+PER_MINUTE = 20  # messages to one target
 LONGEST_ERROR = 500  # characters
 MOST_WAITING = 10_000  # notices of one user; later ones are dropped
 TIMEOUT = Duration(60 * SECOND)  # of an attempt; sending alone has 20 s
@@ -161,7 +161,7 @@ def _run(uid: UserNumber, told: Told, token: int, place: int, at: Instant, rate:
         max_retries=max_retries,
         retry=retry,
         timeout=TIMEOUT,
-        rate=Rate(rate, MINUTE, f"{NOTIFY} {entry.target}"),
+        rate=Rate(1, Duration(MINUTE // rate), f"{NOTIFY} {entry.target}"),  # evenly: each takes along what waits
     )
     return NewRun(
         run_id=notice_id(told.run_id, token, place, at),

@@ -15,7 +15,7 @@ from oncue import collecting, logs
 from oncue.clock import SystemClock
 from oncue.domain.ids import ClassId, WorkerId
 from oncue.domain.instants import MILLISECOND, NEVER, SECOND, Duration, Instant
-from oncue.domain.placement import Offer, Resources, show_offer
+from oncue.domain.placement import NOTIFY, SYSTEM_QUEUE, Offer, Resources, show_offer
 from oncue.engines import port
 from oncue.engines.port import Engine
 from oncue.executors import machine
@@ -30,6 +30,7 @@ from oncue.services.attempts import LAST_CHANCE, Execution, Stop
 from oncue.services.channel import Alive, Beaten, Channel, Counted, Drain, Known, Ready, Unstopped, Worn
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
+from oncue.services.notifying import Notifier
 from oncue.services.supervisor import SAFE
 from oncue.services.timekeeper import Timekeeper
 from oncue.services.worker_loops import WorkerLoops, places
@@ -80,8 +81,9 @@ class WorkerProcess:
         self._engine = engine
         self._clock = clock
         self._settings = settings
-        self._tasks = tasks
         self._channel = channel
+        notifier = Notifier(engine, clock, settings, worker_id, numbers)
+        tasks = self._tasks = with_notify(tasks, notifier, settings)
         self._threads = ThreadExecutor(settings.threads, settings.result_cap)
         self._processes = ProcessExecutor(settings, settings.processes)
         executors: dict[Isolation, Executor] = {
@@ -96,6 +98,7 @@ class WorkerProcess:
             numbers=numbers,
             tracing=tracing,
         )
+        notifier.settle = self._crew.ended
         self._known_for_it = known_for_it
         self._numbers = numbers
         self._tick = Tick(clock, numbers)
@@ -166,7 +169,8 @@ class WorkerProcess:
         name = self._settings.name or f"{socket.gethostname()}-{os.getpid()}"
         offer = show_offer(_offer(self._tasks, self._settings))
         me = port.Worker(self._crew.worker_id, name, socket.gethostname(), self._settings.lease, now, now, info=offer)
-        await self._engine.fleet.announce([_announced(task) for task in self._tasks], now)
+        users = [task for task in self._tasks if task.name != NOTIFY]
+        await self._engine.fleet.announce([_announced(task) for task in users], now)
         await self._engine.fleet.register(me, now)
         self._beaten_at = self._clock.monotonic()
 
@@ -218,15 +222,35 @@ class WorkerProcess:
             await self._clock.sleep(Duration(20 * MILLISECOND))
 
 
+def with_notify(tasks: Tasks, notifier: Notifier, settings: Settings) -> Tasks:
+    """Return the tasks with the one that sends notices, unless others have to."""
+    found = Tasks()
+    found.include(() if settings.notify == "only" else tasks)
+    if settings.notify != "off":
+        found.add(notifier.task())
+    return found
+
+
 def _announced(task: Task) -> port.Task:
     return port.Task(task.name, task.schema(), msgspec.json.encode(task.defaults), task.roles)
+
+
+def queues_of(settings: Settings) -> tuple[str, ...]:
+    """Return the queues that a worker takes runs from, with the one of notices."""
+    match settings.notify:
+        case "off":
+            return settings.queues
+        case "only":
+            return (SYSTEM_QUEUE,)
+        case "on":
+            return (*settings.queues, SYSTEM_QUEUE)
 
 
 def _offer(tasks: Tasks, settings: Settings) -> Offer:
     has = places(settings)
     return Offer(
         frozenset(task.name for task in tasks),
-        frozenset(settings.queues),
+        frozenset(queues_of(settings)),
         frozenset(settings.labels),
         Resources(
             int(settings.cpu * 1_000) or machine.cpu_milli(),

@@ -262,12 +262,12 @@ async def test_what_waits_for_the_same_target_goes_with_the_first(store: Store) 
     for run in await store.claim_due(worker):
         await failed(store, worker, run)
     await store.permit()
-    first, *granted = await store.claim_due(worker)
-    assert len(granted) == 20  # 19 more of the target, and the mail
+    first = only([run for run in await store.claim_due(worker) if read_told(run.payload or b"").entry.webhook])
 
-    gathered = await store.running.gather(worker, first, 8, store.now)
-    gathered += await store.running.gather(worker, first, 8, store.now)
-    assert len(gathered) == len(set(ids(gathered))) == 10
+    gathered = await store.running.gather(worker, first, 20, store.now)
+    assert len(gathered) == 20
+    gathered += await store.running.gather(worker, first, 20, store.now)
+    assert len(gathered) == len(set(ids(gathered))) == 29
     assert {run.token for run in gathered} == {1}
     assert {run.state for run in [await store.run(run_id) for run_id in ids(gathered)]} == {State.RUNNING}
     assert {read_told(run.payload or b"").run_id for run in gathered} <= set(runs)
@@ -277,7 +277,7 @@ async def test_what_waits_for_the_same_target_goes_with_the_first(store: Store) 
 
 async def test_only_who_holds_a_run_gathers(store: Store) -> None:
     worker, other = await store.worker(), await store.worker()
-    for run in [await store.claim_one(worker, await store.one_shot(notify=(entry("dead"),))) for _ in range(22)]:
+    for run in [await store.claim_one(worker, await store.one_shot(notify=(entry("dead"),))) for _ in range(3)]:
         await failed(store, worker, run)
     await store.permit()
     first = (await store.claim_due(worker))[0]
