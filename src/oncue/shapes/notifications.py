@@ -1,4 +1,4 @@
-"""Whom a user wants told, and where notices go."""
+"""A user's notifications: default entries, and where messages go."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Notifications(msgspec.Struct, frozen=True, kw_only=True):
 
     entries: list[dict[str, Any]] = []
     muted_until: datetime | None = None
-    """until then nothing is told, whatever a job says"""
+    """no messages until then, whatever a job says"""
     targets: tuple[Target, ...] = ()
 
 
