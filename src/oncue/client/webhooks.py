@@ -12,11 +12,13 @@ import base64
 import binascii
 import hashlib
 import hmac
-import time
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+
+from oncue.clock import SystemClock
+from oncue.domain.instants import SECOND
 
 
 class WebhookRefused(Exception):
@@ -53,7 +55,7 @@ def verify(
     except KeyError as missing:
         raise WebhookRefused(f"the header {missing} is missing") from None
     at = _seconds(sent_at)
-    if abs((time.time() if now is None else now) - at) > tolerance:
+    if abs((SystemClock().now() / SECOND if now is None else now) - at) > tolerance:
         raise WebhookRefused("the request was signed too long ago, or in the future")
     said = f"{webhook_id}.{at}.".encode() + body
     expected = hmac.new(_key(secret), said, hashlib.sha256).digest()
