@@ -30,9 +30,18 @@ def _entry(raw: Any, path: str) -> Entry:
     return read_entry(raw, path, test=True)
 
 
+@takes(type="string", minLength=8, maxLength=LONGEST_URL, pattern="^https?://")
+def _webhook_url(raw: Any, path: str) -> str:
+    """Read a URL only as far as to refuse what is none: its secret follows from it as it is written in the entry."""
+    url: str = text(LONGEST_URL)(raw, path)
+    if not url.startswith(("https://", "http://")):
+        raise Invalid.of(path, "bad_url", "must start with https://, and be written as in the entry")
+    return url
+
+
 FIELDS: Mapping[str, Reader] = {"entries": read_notify, "muted_until": instant}
 TEST: Mapping[str, Reader] = {"entry": _entry}
-URL: Mapping[str, Reader] = {"url": text(LONGEST_URL)}
+URL: Mapping[str, Reader] = {"url": _webhook_url}
 NULLABLE = frozenset({"muted_until"})
 
 
