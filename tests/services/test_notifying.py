@@ -183,8 +183,10 @@ async def test_a_receiver_that_is_gone_is_muted(
     store: Store, tmp_path: Path, server: HttpServer, logged: list[Any]
 ) -> None:
     office = await office_on(store, tmp_path)
-    server.answers = [(410, "")]
     hook = Webhook(server.url + "?token=x")
+    default = on("succeeded", webhook=hook) + on("succeeded", webhook=Webhook(server.url + "/other"))
+    await store.engine.notices.put_default(store.uid, NotifyDefault(default), store.now)
+    server.answers = [(410, "")]
     for _ in range(2):
         await store.one_shot(task="fail", max_retries=0, notify=on("failed", webhook=hook))
         await office.turn()
@@ -192,14 +194,18 @@ async def test_a_receiver_that_is_gone_is_muted(
         await office.turn()
 
     [target] = await store.engine.notices.targets(store.uid)
-    assert len(server.posts) == 1
+    assert [(post.path, post.json["type"]) for post in server.posts] == [
+        ("/hook?token=x", "run.failed"),
+        ("/hook/other", "muted"),
+    ]
+    assert server.posts[1].json["data"]["name"] == server.url
     assert (target.shown, target.dead, target.muted_at is not None) == (server.url, 1, True)
     assert {"notice_dead", "target_muted"} <= {line.get("kind") for line in logged}
 
     trial = trial_notice(store.uid, Entry((), hook), RunId(store.new_id()), store.now)
     await store.engine.notices.add([trial], store.now)
     await office.turn()
-    assert [post.json["type"] for post in server.posts[1:]] == ["test"]
+    assert [post.json["type"] for post in server.posts[2:]] == ["test"]
     assert await store.engine.notices.targets(store.uid) == []
 
 

@@ -26,7 +26,9 @@ _HAPPENED = {
     Event.RECOVERED: "succeeded again",
     Event.LATE: "has not started in time",
     Event.TEST: "this is a test",
+    Event.MUTED: "gets no more notices: too many could not be delivered",
 }
+_NO_RUN = (Event.TEST, Event.MUTED)
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -50,7 +52,7 @@ def message_of(told: Sequence[Told], public_url: str, now: Instant) -> Message:
 
 
 def _single(told: Told, public_url: str, now: Instant) -> Message:
-    kind = f"run.{told.event}" if told.event is not Event.TEST else "test"
+    kind = f"run.{told.event}" if told.event not in _NO_RUN else told.event.value
     data = _data(told, public_url)
     body = _encode({"type": kind, "timestamp": rfc3339(now), "data": data})
     return Message(_subject(told), tuple(_lines(told, public_url)), body, kind)
@@ -107,7 +109,7 @@ def _time(at: Instant | None) -> str | None:
 
 def url_of(told: Told, public_url: str) -> str:
     """Return the link to the run; empty without `public_url`."""
-    if not public_url or told.event is Event.TEST:
+    if not public_url or told.event in _NO_RUN:
         return ""
     where = f"jobs/{told.job_id}" if told.missed else f"runs/{told.run_id}"
     return f"{public_url.rstrip('/')}/v1/{where}"

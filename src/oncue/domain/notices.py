@@ -182,6 +182,18 @@ def trial_notice(uid: UserNumber, entry: Entry, run_id: RunId, now: Instant, rat
     return _run(uid, told, _TEST, 0, now, rate)
 
 
+def muted_notices(
+    run: Claimed, told: Told, shown: str, default: NotifyDefault, now: Instant, rate: int = PER_MINUTE
+) -> list[NewRun]:
+    """Build the notices that tell a user's other targets, each once, that this notice's target is muted."""
+    others = {entry.target: entry for entry in default.entries if entry.target != told.entry.target}
+    plain = Told(Event.MUTED, Entry(()), JobId(run.run_id), run.run_id, NOTIFY, "muted", name=shown)
+    return [
+        _run(run.uid, replace(plain, entry=entry), _TEST, place, now, rate)
+        for place, entry in enumerate(others.values())
+    ]
+
+
 # ------------------------------------------------------------------------------------------------------- in the engine
 
 

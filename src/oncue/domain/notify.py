@@ -33,7 +33,9 @@ _EMAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]+(\.[A-Z
 
 
 class Event(StrEnum):
-    """What can be told of a run. TEST is asked for by a call, never by an entry."""
+    """What can be told of a run. The last two are no part of an entry: a call asks for TEST, and MUTED tells the user's
+    other targets that one gets no more.
+    """
 
     FAILING = "failing"
     FAILED = "failed"
@@ -42,6 +44,7 @@ class Event(StrEnum):
     RECOVERED = "recovered"
     LATE = "late"
     TEST = "test"
+    MUTED = "muted"
 
 
 STREAK_EVENTS = frozenset({Event.FAILING, Event.FAILED, Event.RECOVERED})  # these depend on what was before
@@ -167,7 +170,7 @@ def _chat(service: str) -> Reader:
     return read
 
 
-_EVENTS = {one.value: one for one in Event if one is not Event.TEST}
+_EVENTS = {one.value: one for one in Event if one not in (Event.TEST, Event.MUTED)}
 _event = fields.choice(_EVENTS)
 
 

@@ -16,7 +16,7 @@ from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import Duration
 from oncue.domain.job import decode_spec
 from oncue.domain.messages import message_of
-from oncue.domain.notices import Told, late_now, read_told
+from oncue.domain.notices import Told, late_now, muted_notices, read_told
 from oncue.domain.notify import Event
 from oncue.domain.placement import NOTIFY
 from oncue.domain.plain_text import message_of as said_by
@@ -148,6 +148,9 @@ class Notifier:
             log.warning(
                 "A target of notices is muted: its receiver is gone or too many failed", kind="target_muted", **about
             )
+            default, rate = await self._engine.notices.default(run.uid), self._settings.notify_rate
+            others = muted_notices(run, told, target.shown, default, now, rate)
+            await self._engine.notices.add(others, now)
 
     def _count(self, told: Told, outcome: str, n: int = 1) -> None:
         if n:

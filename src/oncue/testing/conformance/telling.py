@@ -158,6 +158,31 @@ async def test_of_two_workers_one_tells(store: Store) -> None:
     assert sorted(await told_of(store)) == [("failed", 1), ("recovered", 2)]
 
 
+async def test_workers_that_settle_runs_of_the_same_jobs_at_once_tell_of_each_job_once(store: Store) -> None:
+    stores = [store, await store.second(), await store.second()]
+    workers = [await store.worker() for _ in stores]
+    for _ in range(4):
+        await store.recurring(overlap="allow", notify=ALL)
+    batches: list[list[Claimed]] = []
+    for worker in workers:
+        store.advance(MINUTE)
+        for one in workers:
+            await store.beat(one)
+        await store.plan_all()
+        batches.append(await store.claim_due(worker))
+    assert [len(batch) for batch in batches] == [4, 4, 4]
+
+    async def settle(place: int) -> Settled:
+        runs = batches[place][place:] + batches[place][:place]  # each in an order of its own
+        dead = [told(store.failure(workers[place], run, retry=False)) for run in runs]
+        return await stores[place].settle(workers[place], *dead)
+
+    answers = await asyncio.gather(*(settle(place) for place in range(3)))
+    assert sum(answer.notices for answer in answers) == 4
+    assert await told_of(store) == [("failed", 1)] * 4
+    await store.check_counts()
+
+
 async def test_a_cancelled_run_tells_nothing_and_touches_no_streak(store: Store) -> None:
     worker = await store.worker()
     await store.recurring(notify=ALL)
