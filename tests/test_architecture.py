@@ -20,6 +20,7 @@ WAIT_FOR_REAL = {
     "executors/dialling.py": "a stranger's socket",
     "executors/http.py": "a stranger's socket",
     "executors/output.py": "a pipe that a process fills",
+    "executors/sending.py": "a mail server's socket",
     "executors/warm.py": "a process that is told to end",
     "services/supervisor.py": "the pipe of a process that has ended",
 }

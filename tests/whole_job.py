@@ -8,7 +8,12 @@ import msgspec
 
 from oncue.api.openapi import document
 
-SAID: dict[str, Any] = {"task": "mark", "schedule": {"cron": "0 0 1 1 *"}}  # a schema cannot tell what these may say
+# A schema cannot tell what these may say.
+SAID: dict[str, Any] = {
+    "task": "mark",
+    "schedule": {"cron": "0 0 1 1 *"},
+    "notify": [{"on": ["late"], "webhook": {"url": "https://example.org/x"}, "late_after": "5m", "text": "x"}],
+}
 
 
 def whole_job() -> dict[str, Any]:

@@ -61,6 +61,7 @@ from oncue.services.first_key import first_key
 from oncue.services.supervisor import UNUSABLE, WorkerSupervisor
 from oncue.settings import Settings
 from oncue.storage.open import storage_url
+from oncue.tasks import Tasks
 
 # Connections of each role beside its hot path, unless the setting says otherwise. An API has the engine's default.
 SCHEDULER_POOL = 3
@@ -210,6 +211,7 @@ def for_worker(settings: Settings) -> Settings:
     tasks, engine = tuple(map(absolute, settings.tasks)), absolute_url(settings.engine)
     storage, data_dir = storage_url(settings), str(Path(settings.data_dir).absolute())
     secrets_dir = str(Path(settings.secrets_dir or Path(data_dir) / "secrets").absolute())
+    key = str(Path(settings.master_key_file or Path(data_dir) / "master.key").absolute())
     return msgspec.structs.replace(
         settings,
         processes=processes,
@@ -218,6 +220,7 @@ def for_worker(settings: Settings) -> Settings:
         storage=storage,
         data_dir=data_dir,
         secrets_dir=secrets_dir,
+        master_key_file=key,
     )
 
 
@@ -260,7 +263,7 @@ async def _work(start: Start, channel: Channel) -> int:
     logs.configure("worker", settings, worker=str(start.worker_id))
     numbers = Numbers(Bounds(settings.queues), Roles.WORKER) if settings.counting else SILENT
     count_log_lines(numbers)
-    tasks = load_registry(settings)
+    tasks = load_registry(settings) if settings.notify != "only" else Tasks()
     async with tracing(settings, clock, "worker", numbers) as spans:
         while True:
             try:  # the database may become available again: better to wait than to exit

@@ -15,6 +15,7 @@ from oncue import systemd
 from oncue.clock import SystemClock
 from oncue.domain.instants import show_duration
 from oncue.engines.counted import CountedEngine
+from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Topic
 from oncue.metrics import table
@@ -142,9 +143,10 @@ async def scheduling(
 ) -> AsyncIterator[Loop]:
     """Run a scheduler's loops during the block; yields the one that plans."""
     numbers = exposed.numbers
-    planning = Loop(Scheduler(engine, clock, numbers=numbers, tracing=spans), clock, numbers)
+    defaults = KnownDefaults(engine.notices, clock, settings.notify_rate)
+    planning = Loop(Scheduler(engine, clock, numbers=numbers, tracing=spans, defaults=defaults), clock, numbers)
     overlap = Loop(Overlap(engine, clock, numbers), clock, numbers)
-    reaper = Loop(Reaper(engine, clock, numbers), clock, numbers)
+    reaper = Loop(Reaper(engine, clock, numbers, defaults), clock, numbers)
     rate_limiter = Loop(RateLimiter(engine, clock, numbers), clock, numbers)
     runs_changed = Nudge(rate_limiter.wake, clock)
     rollup = Loop(CounterRollup(engine), clock, numbers)

@@ -91,6 +91,34 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repeat_for: Duration = DAY
     """How long an idempotency key is remembered: at least this, at most twice as long."""
 
+    # -------------------------------------------------------------------------------------------------------- notices
+
+    notify: Literal["on", "off", "only"] = "on"
+    """Whether a worker sends notices; `only`: it runs nothing else, and loads no tasks."""
+
+    notify_rate: int = 20
+    """Notices per minute to one target; the others go together in a digest."""
+
+    public_url: str = ""
+    """The address of the API as users reach it, for links in notices."""
+
+    webhook_plain: bool = False
+    """Whether notices may be sent by http instead of https."""
+
+    smtp: str = ""
+    """The mail server for notices: `smtp://user:password@host:587`, `smtps://host:465`; `?tls=off`: without TLS; \
+`?secret=NAME`: the password is this secret. Empty: no e-mail."""
+
+    smtp_from: str = ""
+    """The sender of notices by e-mail, like `oncue <oncue@example.org>`."""
+
+    smtp_allow_to: tuple[str, ...] = ()
+    """Addresses and domains that members may have notices mailed to, like `@example.org`; administrators: any."""
+
+    master_key_file: str = ""
+    """The key from which the secrets of webhooks are derived, the same for all processes; empty: `master.key` in the \
+data folder, which the first process that needs it creates."""
+
     # ------------------------------------------------------------------------------------------------------ a process
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"

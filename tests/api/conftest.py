@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx2
@@ -143,7 +144,8 @@ async def desk_on(empty_store: EmptyStore) -> AsyncIterator[Desk]:
             "viewer": await add_key(store, store.uid, "ada", Role.VIEWER),
         }
         await store.fleet.announce(TASKS, store.now)
-        app = Application(store.engine, store.clock, Settings(http_allow=("10.1.0.0/16",)))
-        transport = httpx2.ASGITransport(app)
-        async with httpx2.AsyncClient(transport=transport, base_url="http://oncue") as client:
-            yield Desk(store, app, client, keys)
+        with TemporaryDirectory() as folder:
+            app = Application(store.engine, store.clock, Settings(http_allow=("10.1.0.0/16",), data_dir=folder))
+            transport = httpx2.ASGITransport(app)
+            async with httpx2.AsyncClient(transport=transport, base_url="http://oncue") as client:
+                yield Desk(store, app, client, keys)

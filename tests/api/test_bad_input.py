@@ -48,7 +48,7 @@ WRONG: list[tuple[str, bytes, list[tuple[str, str]]]] = [
     ("no task", b"{}", [("task", "required")]),
     ("an unknown task", b'{"task": "nope"}', [("task", "unknown_task")]),
     ("a number for a task", b'{"task": 7}', [("task", "wrong_type")]),
-    ("an unknown field", b'{"task": "mark", "notify": []}', [("notify", "unknown_field")]),
+    ("an unknown field", b'{"task": "mark", "notfy": []}', [("notfy", "unknown_field")]),
     ("a lone surrogate for a field", b'{"task": "mark", "\\ud800": 1}', [("\\ud800", "unknown_field")]),
     ("a NUL in the name", b'{"task": "mark", "name": "a\\u0000b"}', [("name", "bad_text")]),
     ("a lone surrogate in the name", b'{"task": "mark", "name": "\\ud83d"}', [("name", "bad_text")]),

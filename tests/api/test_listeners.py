@@ -29,6 +29,9 @@ SAMPLES: dict[str, Any] = {
     "Choice": {"filter": {}},
     "PreviewOf": {"schedule": "every 1h"},
     "KeyOf": {"user_id": "eve", "role": "member"},
+    "NotificationsOf": {"entries": []},
+    "NotificationTest": {"entry": {"webhook": "https://example.org/"}},
+    "WebhookUrl": {"url": "https://example.org/"},
 }
 NAMES = {"queue": "q", "key": "k"}
 

@@ -14,8 +14,10 @@ import pytest
 
 from oncue.domain import change
 from oncue.domain.errors import StoreUnavailable
-from oncue.domain.ids import ClassId, JobId, KeyId, UserNumber
+from oncue.domain.ids import ClassId, JobId, KeyId, RunId, UserNumber
 from oncue.domain.instants import DAY, MINUTE, SECOND, Duration
+from oncue.domain.notices import trial_notice
+from oncue.domain.notify import NO_DEFAULT, Entry, Webhook
 from oncue.domain.placement import ClassKey
 from oncue.domain.reference import Kind
 from oncue.engines import port
@@ -193,10 +195,12 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Running.claim": lambda: store.claim(worker, waiting[1]),
         "Running.held_by": lambda: store.running.held_by(worker, taken),
         "Running.settle": lambda: store.succeed(worker, held[0]),
+        "Running.gather": lambda: store.running.gather(worker, held[3], 10, now),
         "Running.hand_back": lambda: store.hand_back(worker, held[1]),
         "Running.cancel": lambda: store.running.cancel(uid, waiting[2], now),
         "Running.save": lambda: store.running.save(worker, held[2], progress=b"1"),
         "Running.recover_runs": store.recover_runs,
+        **verbs_of_notices(store),
         "Fleet.register": store.worker,
         "Fleet.beat": lambda: store.beat(worker),
         "Fleet.cancel_requests": lambda: store.fleet.cancel_requests(worker),
@@ -263,6 +267,22 @@ async def every_verb(store: Store) -> dict[str, Call]:
     }
 
 
+def verbs_of_notices(store: Store) -> dict[str, Call]:
+    now, uid, notices = store.now, store.uid, store.notices
+    notice = trial_notice(uid, Entry((), Webhook("https://example.org")), RunId(store.new_id()), now)
+    return {
+        "Notices.add": lambda: notices.add([notice], now),
+        "Notices.default": lambda: notices.default(uid),
+        "Notices.defaults": lambda: notices.defaults(now),
+        "Notices.put_default": lambda: notices.put_default(uid, NO_DEFAULT, now),
+        "Notices.targets": lambda: notices.targets(uid),
+        "Notices.target_failed": lambda: notices.target_failed(uid, "t", "t", 5, now),
+        "Notices.target_reached": lambda: notices.target_reached(uid, "t"),
+        "Notices.generation": lambda: notices.generation(uid, b"url"),
+        "Notices.rotate": lambda: notices.rotate(uid, b"url", now),
+    }
+
+
 async def test_every_verb_of_the_port_is_among_the_calls(place: Place) -> None:
     """Else a new verb without a time limit would go unnoticed."""
     store = await place.store()
@@ -270,6 +290,7 @@ async def test_every_verb_of_the_port_is_among_the_calls(place: Place) -> None:
     apart = (
         port.Members,
         port.Objects,
+        port.Notices,
         port.History,
         port.Lists,
         port.Accounts,

@@ -21,8 +21,8 @@ async def test_a_worker_says_what_it_can_run(client: httpx2.AsyncClient) -> None
     queues = {queue["name"]: queue for queue in (await ask(client, "GET", "/queues", 200))["queues"]}
 
     assert (worker["offer"]["tasks"], worker["offer"]["queues"], worker["offer"]["labels"]) == (
-        announced,
-        ["default"],
+        sorted([*announced, "notify"]),
+        ["default", "oncue"],
         [],
     )
     assert worker["offer"]["resources"]["memory_mb"] > 0

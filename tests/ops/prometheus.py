@@ -40,6 +40,7 @@ SECONDS = (
     ("OncueNothingStarts", "> 30", "> 3", "how long a run has been due"),
     ("OncueQueueOld", "> 60", "> 3", "how long a run has been due"),
     ("OncueSelfAuditStalled", "> 7200", "> 15", "since the last pass; a healthy one ends every 5 s"),
+    ("OncueNoticesFailing", "> 900", "> 3", "how long a notice has waited"),
     ("OncueOldSnapshot", "> 1800", "> 3", "how long a transaction has been open"),
 )
 

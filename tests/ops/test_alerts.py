@@ -145,6 +145,15 @@ def test_a_task_fails(watched: Watched) -> None:
 
 
 @pytest.mark.ops
+def test_no_worker_sends_notices(watched: Watched) -> None:
+    deploy(watched, "--no-notify")
+    notify = [{"on": ["dead"], "webhook": "https://example.org/hook"}]
+    with watching(watched) as prometheus:
+        watched.fleet.create("fail", max_retries=0, notify=notify)
+        prometheus.fires("OncueNoticesFailing")
+
+
+@pytest.mark.ops
 def test_the_only_scheduler_is_killed_and_comes_back_later(watched: Watched) -> None:
     scheduler, _ = deploy(watched)
     fleet = watched.fleet

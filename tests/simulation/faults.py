@@ -216,6 +216,7 @@ class Reached:
         self.running = Part(way, process, "running")
         self.fleet = Part(way, process, "fleet")
         self.members = Part(way, process, "members")
+        self.notices = Part(way, process, "notices")
         self.history = Part(way, process, "history")
         self.lists = Part(way, process, "lists")
         self.accounts = Part(way, process, "accounts")

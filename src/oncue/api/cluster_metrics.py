@@ -84,6 +84,7 @@ class ClusterMetrics:
         yield from _planning(gauges)
         yield from _fleet(gauges)
         yield from _audit(gauges)
+        yield from _notices(gauges)
         yield from _database(gauges)
         yield _one(table.HISTORY_KEEP, self._keep_history / SECOND)
         yield _one(table.HISTORY_WIDTH, self._history_width / SECOND)
@@ -155,6 +156,12 @@ def _audit(gauges: Gauges) -> Iterator[Series]:
         yield from (_one(table.AUDIT_CHECKED, n, check) for check, n in sorted(progress.checked.items()))
         if progress.passed_at is not None:
             yield _one(table.AUDIT_PASS, progress.passed_at / SECOND)
+
+
+def _notices(gauges: Gauges) -> Iterator[Series]:
+    waiting, oldest = gauges.notices
+    yield _one(table.NOTICES_WAITING, waiting)
+    yield _one(table.NOTICES_OLDEST, oldest / SECOND)
 
 
 def _database(gauges: Gauges) -> Iterator[Series]:

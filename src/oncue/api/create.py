@@ -33,11 +33,14 @@ from oncue.domain.errors import Invalid, NotFound, Problem, TooManyClasses
 from oncue.domain.ids import ClassId, JobId, sequel
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.job import Job, Snapshot, Spec, WaitingRun
+from oncue.domain.notices import late_notices
+from oncue.domain.notify import refused
 from oncue.domain.plain_text import printable
 from oncue.domain.quota import exceeded
 from oncue.domain.reference import size_of
 from oncue.domain.trace import Trace
-from oncue.engines.port import Created, Creation, Hint, NewJob, Quota, Task, Topic, Usage
+from oncue.engines.known_defaults import KnownDefaults
+from oncue.engines.port import Created, Creation, Hint, NewJob, Quota, Role, Task, Topic, Usage
 from oncue.metrics.table import ACCEPTED
 
 CREATE = "job.create"  # its name in the audit log
@@ -50,6 +53,7 @@ TURN = Duration(5 * MILLISECOND)  # other requests wait at most this long for a 
 async def create(api: Api, request: Request, caller: Caller) -> Outcome:
     """Store a job and its line in the audit log in one transaction."""
     raw, now = await read_object(request, api.largest_job), api.clock.now()
+    await api.defaults.refresh()
     idempotency_key, job_id = idempotency_key_of(request, raw), JobId(api.new_id(now))
     spec, payload = await checked(api, raw, caller, now)
     spec = in_trace(spec, trace_of(request))
@@ -88,6 +92,7 @@ async def batch(api: Api, request: Request, caller: Caller) -> Outcome:
     The key is stored with the first job, and the ids of the others derive from that job's id.
     """
     now = api.clock.now()
+    await api.defaults.refresh()
     hashing = BodyHash("jobs") if HEADER in request.headers else None
     definitions = Definitions(api, caller, now, trace_of(request))
     news = await _checked_jobs(api, definitions, await _wanted(request), caller, now, hashing)
@@ -152,7 +157,7 @@ def _made_of(
 ) -> NewJob:
     spec, class_id, payload = found
     job = Job(job_id, caller.uid, spec, payload, created_at=now, updated_at=now)
-    return new_job(job, class_id, now, api.quota_of(caller))
+    return new_job(job, class_id, now, api.quota_of(caller), api.defaults)
 
 
 def _hints(news: list[NewJob]) -> list[Hint]:
@@ -212,6 +217,7 @@ async def checked(
     problems: list[Problem] = []
     try:
         spec, payload = define(raw, {} if task is None else defaults_of(task), now, api.limits)
+        problems += refused(spec.notify or (), api.notify_policy, "notify", anybody=caller.role is Role.ADMIN)
     except Invalid as wrong:
         problems += wrong.problems
     named = {problem.path.partition(".")[0] for problem in problems}
@@ -287,10 +293,12 @@ def _payload_problems(api: Api, task: Task, payload: dict[str, Any]) -> list[Pro
     return problems + plain_problems(api, task.name, payload)
 
 
-def new_job(job: Job, class_id: ClassId, now: Instant, quota: Quota | None) -> NewJob:
+def new_job(job: Job, class_id: ClassId, now: Instant, quota: Quota | None, defaults: KnownDefaults) -> NewJob:
     if job.spec.schedule.recurring:
         return NewJob(job, class_id, cursor=change.first_cursor(job.spec.schedule, now), quota=quota)
-    return NewJob(job, class_id, run=change.only_run(job, class_id, now), quota=quota)
+    run = change.only_run(job, class_id, now)
+    late = late_notices(run, job.spec, defaults.of(job.uid), defaults.rate)
+    return NewJob(job, class_id, run=run, quota=quota, notices=late)
 
 
 def hint_of(new: NewJob) -> Hint:

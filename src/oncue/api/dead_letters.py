@@ -22,11 +22,11 @@ from oncue.api.shared.context import Api
 from oncue.api.shared.idempotency import idempotent
 from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome, unchanged
 from oncue.domain.errors import Invalid, Problem, inside
-from oncue.domain.fields import Reader, object_of, object_schema, read_fields, schema_of, takes, text
-from oncue.domain.ids import RunId, derived_id
+from oncue.domain.fields import Reader, choice, object_of, object_schema, read_fields, schema_of, takes, text
+from oncue.domain.ids import NOTICES, RunId, derived_id
 from oncue.domain.instants import Instant
 from oncue.domain.job import decode_spec
-from oncue.domain.placement import ClassKey
+from oncue.domain.placement import SYSTEM_QUEUE, ClassKey
 from oncue.domain.policy import expires_at
 from oncue.domain.run import NewRun, RunView, State, Trigger
 from oncue.engines.port import Page
@@ -49,10 +49,9 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
-    wanted = wanted_page(request, caller, FILTERS)
-    found = await filled_page(
-        lambda limit, after: _letters(api, caller, limit, after), wanted, _fitting(wanted.filters)
-    )
+    wanted = wanted_page(request, caller, LISTED)
+    fits = _fitting(wanted.filters)
+    found = await filled_page(lambda limit, after: _letters(api, caller, limit, after), wanted, fits)
     classes, now = await api.classes_of(*(run for run, _ in found.items)), api.clock.now()
     return answer(page("dead_letters", found, lambda letter: views.dead_letter(letter[0], classes, now), wanted))
 
@@ -205,11 +204,13 @@ def _fitting(filters: Mapping[str, Any]) -> Fits:
     """Whether a dead letter matches the filter. Times are `wanted` times, as in other lists of runs."""
     start, end = window(filters)
     job_id, task, queue = (filters.get(name) for name in ("job_id", "task", "queue"))
+    system = filters.get("system", False) or queue == SYSTEM_QUEUE
 
     def fits(letter: Letter) -> bool:
         run, key = letter
         return (
-            job_id in (None, run.job_id)
+            (run.job_id != NOTICES or system)
+            and job_id in (None, run.job_id)
             and task in (None, key.task)
             and queue in (None, key.queue)
             and (start is None or start <= run.wanted)
@@ -231,6 +232,9 @@ FILTERS: Mapping[str, Reader] = {
     "start_time": _instant,
     "end_time": _instant,
 }
+
+
+LISTED: Mapping[str, Reader] = {**FILTERS, "system": choice({"true": True, "false": False})}  # of the list
 
 
 @takes(**object_schema(FILTERS))

@@ -83,7 +83,7 @@ async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller) 
     if snap is None or _is_over(snap.job, kept, payload):
         job = Job(JobId(api.new_id(now)), caller.uid, spec, payload, now, now)
         return await _made(api, job, caller, now, warnings)
-    changed = () if _is_so(snap.job, kept, payload) else await _stored(api, snap, (kept, payload), caller, now)
+    changed = () if _is_stored(snap.job, kept, payload) else await _stored(api, snap, (kept, payload), caller, now)
     if changed is None:
         return None
     now_there = await api.engine.jobs.read(caller.uid, snap.job.job_id) or snap
@@ -192,7 +192,7 @@ async def _stored(
     same = spec.class_key == snap.job.spec.class_key
     class_id = snap.class_id if same else api.class_id(spec.class_key)
     decided = change.edit(snap, spec, payload, class_id, now)
-    if _is_so(snap.job, spec, payload):
+    if _is_stored(snap.job, spec, payload):
         return ()
     await api.large.save((snap.job.job_id, snap.job.uid, payload))
     if not await api.engine.jobs.apply(decided, now, api.quota_of(caller)):
@@ -203,6 +203,11 @@ async def _stored(
 
 def _is_so(job: Job, spec: Spec, payload: bytes | None) -> bool:
     return definition_of(job.spec, job.payload) == definition_of(spec, payload)
+
+
+def _is_stored(job: Job, spec: Spec, payload: bytes | None) -> bool:
+    """Whether nothing is to be written. Who is told is no part of the definition, but may change while a job lives."""
+    return _is_so(job, spec, payload) and (job.status is JobStatus.FINISHED or job.spec.notify == spec.notify)
 
 
 def _is_over(job: Job, spec: Spec, payload: bytes | None) -> bool:
@@ -222,7 +227,9 @@ def _forgotten(job_id: JobId, spec: Spec, payload: bytes | None, caller: Caller)
 
 async def _made(api: Api, job: Job, caller: Caller, now: Instant, warnings: Warnings) -> Outcome | None:
     """None: another request created a job with this key first."""
-    new = replace(new_job(job, api.class_id(job.spec.class_key), now, api.quota_of(caller)), applied=True)
+    await api.defaults.refresh()
+    made = new_job(job, api.class_id(job.spec.class_key), now, api.quota_of(caller), api.defaults)
+    new = replace(made, applied=True)
     await api.large.save((job.job_id, job.uid, job.payload))
     created = await api.commits.store(new)
     api.learn(job.spec.class_key, created)

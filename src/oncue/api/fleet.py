@@ -17,7 +17,7 @@ from oncue.api.shared.outcome import Changed, Outcome, outcome
 from oncue.domain.fields import text
 from oncue.domain.ids import ClassId
 from oncue.domain.instants import Instant, rfc3339
-from oncue.domain.placement import GONE, ClassKey, read_offer
+from oncue.domain.placement import GONE, SYSTEM_QUEUE, ClassKey, read_offer
 from oncue.engines.port import Count, Counter, Worker
 
 ENDS = frozenset({Count.SUCCEEDED, Count.DEAD, Count.CANCELLED, Count.EXPIRED, Count.WITHDRAWN})
@@ -72,7 +72,8 @@ async def _queues(api: Api, caller: Caller) -> list[dict[str, Any]]:
         if key.queue != GONE and (caller.sees is None or i in depths):
             mine[key.queue][i] = key
     names = mine.keys() | takers.keys() | (paused.keys() if caller.sees is None else set())
-    return [_queue(name, paused.get(name), mine[name], depths, takers.get(name, ())) for name in sorted(names)]
+    hidden = set() if caller.sees is None else {SYSTEM_QUEUE}
+    return [_queue(name, paused.get(name), mine[name], depths, takers.get(name, ())) for name in sorted(names - hidden)]
 
 
 def _queue(

@@ -24,7 +24,7 @@ from oncue.api.http.reading import read_job_id
 from oncue.api.shared.context import Api
 from oncue.domain.errors import Invalid, Problem
 from oncue.domain.fields import Reader, choice, read_fields, takes, text
-from oncue.domain.ids import ClassId, RunId, UserNumber
+from oncue.domain.ids import NOTICES, ClassId, RunId, UserNumber
 from oncue.domain.instants import NEVER, Instant, parse_instant
 from oncue.domain.job import Cursor, JobStatus, Snapshot, WaitingRun
 from oncue.domain.plain_text import printable
@@ -169,6 +169,7 @@ RUN_FILTERS: dict[str, Reader] = {
     "job_id": read_job_id,
     **dict.fromkeys(("task", "queue"), _TEXT),
     **_WINDOW,
+    "system": choice({"true": True, "false": False}),
 }
 _STATES = {
     **dict.fromkeys((Status.SCHEDULED, Status.QUEUED, Status.RETRYING), State.WAITING),
@@ -251,6 +252,10 @@ async def runs(api: Api, request: Request, caller: Caller) -> Response:
     async def read(limit: int, after: str | None) -> Page[RunView]:
         return await api.engine.lists.runs(replace(query, limit=limit, after=after))
 
-    found = await filled_page(read, wanted, lambda run: status in (None, views.status(run, now)))
+    def keep(run: RunView) -> bool:
+        return (run.job_id != NOTICES or system) and status in (None, views.status(run, now))
+
+    system = wanted.filters.get("system", False)
+    found = await filled_page(read, wanted, keep)
     classes = await api.classes_of(*found.items)
     return answer(page("runs", found, lambda run: views.run(run, classes, now), wanted))

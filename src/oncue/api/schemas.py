@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from oncue.api import create, dead_letters, editing, jobs, keys, occurrences, schedules
+from oncue.api import create, dead_letters, editing, jobs, keys, notifications, occurrences, schedules
 from oncue.domain import ledger, run
 from oncue.domain.definition import definition_schema
 from oncue.domain.explain import Reason
@@ -23,6 +23,7 @@ from oncue.engines.port import Count, Role
 from oncue.shapes.accounts import AuditLine, Key, Me, NewKey
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobState, Occurrence, Preview, PreviewedOccurrence, Warned
+from oncue.shapes.notifications import Notifications, Target, WebhookSecret
 from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run
 
 REFERENCE = "#/components/schemas/{name}"
@@ -31,6 +32,7 @@ SHAPES = (
     *(Run, LastRun, Attempt, Progress, DeadLetter, Requeued),
     *(Task, Worker, Queue, QueueScaling, Finding),
     *(Key, NewKey, Me, AuditLine),
+    *(Target, Notifications, WebhookSecret),
 )
 IDS = frozenset({"job_id", "run_id", "key_id", "worker_id", "executor_id", "holder", "object_id"})
 MADE_OUTCOMES = ("started", "late", "waiting")  # occurrences with a run; the others are in the occurrence history
@@ -73,6 +75,9 @@ def _bodies() -> dict[str, Schema]:
         | {"oneOf": [{"required": [name]} for name in dead_letters.CHOICE]},
         "PreviewOf": object_schema(schedules.ASKED, required=("schedule",), nothing=schedules.NULLABLE),
         "KeyOf": object_schema(keys.FIELDS, required=tuple(keys.FIELDS)),
+        "NotificationsOf": object_schema(notifications.FIELDS, nothing=notifications.NULLABLE),
+        "NotificationTest": object_schema(notifications.TEST, required=tuple(notifications.TEST)),
+        "WebhookUrl": object_schema(notifications.URL, required=tuple(notifications.URL)),
     }
 
 

@@ -12,7 +12,8 @@ from oncue.domain.definition import STORED_AS
 from oncue.domain.ids import ClassId, created_at
 from oncue.domain.instants import MILLISECOND, NEVER, Duration, Instant, rfc3339, show_duration
 from oncue.domain.job import Job, JobStatus, Rate, Snapshot, Spec
-from oncue.domain.ledger import Entry
+from oncue.domain.ledger import Entry as LedgerEntry
+from oncue.domain.notify import Entry, show_entries
 from oncue.domain.placement import ClassKey, Offer, Priority, Resources, read_offer
 from oncue.domain.planning import GRACE
 from oncue.domain.policy import Retry
@@ -243,7 +244,7 @@ def class_(found: ClassKey) -> dict[str, Any]:
     }
 
 
-def occurrence(found: RunView | Entry) -> dict[str, Any]:
+def occurrence(found: RunView | LedgerEntry) -> dict[str, Any]:
     """Show the outcome of an occurrence, or of a time range of occurrences that share one."""
     if isinstance(found, RunView):
         return _occurrence_of_run(found)
@@ -314,6 +315,7 @@ _BY_TYPE: dict[Any, Callable[[Any], Any]] = {
     Retry: _retry,
     Rate: _rate,
     Resources: _resources,
+    tuple[Entry, ...]: show_entries,
 }
 _DEFINITION = [name for name in JobFields.__annotations__ if name != "payload"]
 _SHOWN_OTHERWISE = [(name, _BY_TYPE[STORED_AS[name]]) for name in _DEFINITION if STORED_AS[name] in _BY_TYPE]

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from oncue.cli.notify_options import NOTICES
 from oncue.cli.roles import API_OPTIONS, BAGGAGE, GUARD, METRICS, SAYING, SECRECY, STORE, options, run
 
 EXAMPLES = """\b
@@ -18,7 +19,7 @@ The API accepts jobs even while no scheduler or worker runs. Any number of API p
 
 
 @click.command("api", epilog=EXAMPLES)
-@options(STORE, API_OPTIONS, GUARD, SECRECY, BAGGAGE, METRICS, SAYING)
+@options(STORE, API_OPTIONS, NOTICES, GUARD, SECRECY, BAGGAGE, METRICS, SAYING)
 def command(as_json: bool, **given: Any) -> None:
     """Run the REST API only."""
     from oncue.app import api

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from oncue.cli.notify_options import who_sends
 from oncue.cli.numbers import FiniteRange
 from oncue.cli.refusing import refusals, refuse
 from oncue.cli.storage_options import STORAGE
@@ -322,6 +323,7 @@ def settings_of(**given: Any) -> Settings:
     for field in ("keep_history", "history_width", "storage_patience", "lease", "grace"):
         if field in given:
             given[field] = parse_duration(given[field], field, least=SECOND)
+    who_sends(given)
     if not given.get("engine"):
         folder = Path(given["data_dir"]).absolute()
         given["engine"] = f"sqlite:///{folder / 'oncue.db'}"

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from oncue.cli.notify_options import NOTICES, WHO_SENDS
 from oncue.cli.roles import GUARD, METRICS, SAMPLING, SAYING, SECRETS, STORE, WORK, options, run
 
 EXAMPLES = """\b
@@ -19,7 +20,7 @@ within --grace, and returns the rest to the queue without using up an attempt. A
 
 
 @click.command("worker", epilog=EXAMPLES)
-@options(STORE, WORK, GUARD, SECRETS, SAMPLING, METRICS, SAYING)
+@options(STORE, WORK, WHO_SENDS, NOTICES, GUARD, SECRETS, SAMPLING, METRICS, SAYING)
 def command(as_json: bool, **given: Any) -> None:
     """Run a worker, which executes runs when they are due."""
     from oncue.app import worker

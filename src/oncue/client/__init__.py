@@ -31,6 +31,7 @@ from oncue.client.events import Event
 from oncue.shapes.accounts import Key, Me, NewKey
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, Preview, PreviewedOccurrence
+from oncue.shapes.notifications import Notifications, Target, WebhookSecret
 from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "NewKey",
     "NotFound",
     "NotOncue",
+    "Notifications",
     "Occurrence",
     "OncueApiError",
     "Page",
@@ -68,11 +70,13 @@ __all__ = [
     "Run",
     "ServerUnreachable",
     "Stale",
+    "Target",
     "Task",
     "TooLarge",
     "TooManyRequests",
     "Unauthorized",
     "Unavailable",
     "WaitTimeout",
+    "WebhookSecret",
     "Worker",
 ]

@@ -10,7 +10,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import httpx2
 
-from oncue.client import dead_letters, fleet, jobs, keys, runs, schedules
+from oncue.client import dead_letters, fleet, jobs, keys, notifications, runs, schedules
 from oncue.client.address import find_address
 from oncue.client.asking import (
     LOG_POLL_INTERVAL,
@@ -152,6 +152,14 @@ class Keys(Resource):
     revoke = Method(keys.revoke)
 
 
+class Notifications(Resource):
+    get = Method(notifications.show)
+    put = Method(notifications.put)
+    test = Method(notifications.test)
+    secret = Method(notifications.secret)
+    rotate_secret = Method(notifications.rotate_secret)
+
+
 class Client(Resource):
     """Calls a server; threads may share it. Close it, or use it in a `with` block.
 
@@ -187,6 +195,7 @@ class Client(Resource):
         self.queues = Queues(self)
         self.workers = Workers(self)
         self.keys = Keys(self)
+        self.notifications = Notifications(self)
         self._http = httpx2.Client(**http_options(address, timeout), transport=transport)
 
     def ask(self, call: Call[T]) -> T:

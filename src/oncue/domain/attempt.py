@@ -118,6 +118,11 @@ def given_up(run: Claimed, started_at: Instant, now: Instant, why: str) -> Settl
     )
 
 
+def expired(run: Claimed, now: Instant) -> Settlement:
+    """Settle a run that could not start in time."""
+    return Settlement(run=run, state=State.EXPIRED, ended_at=now, failures=run.failures, losses=run.losses)
+
+
 def _after_loss(spec: bytes, losses: int, now: Instant) -> Again | Dead:
     """Read `on_lost` only: if a newer oncue wrote the definition, a worker of that version understands the rest."""
     try:

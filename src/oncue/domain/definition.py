@@ -18,7 +18,8 @@ from oncue.domain.fields import Reader, Schema, object_schema, read_fields, sche
 from oncue.domain.instants import Duration, Instant, show_duration
 from oncue.domain.job import Rate, Spec
 from oncue.domain.lane import Concurrency
-from oncue.domain.placement import Priority, Resources
+from oncue.domain.notify import Entry, read_notify
+from oncue.domain.placement import NOTIFY, SYSTEM_QUEUE, Priority, Resources
 from oncue.domain.plain_json import DEEPEST, not_plain
 from oncue.domain.policy import CatchUp, OnLost, Overlap, Retry
 from oncue.domain.schedule import parse_schedule
@@ -58,6 +59,7 @@ def define(
     found = read_fields(_with_defaults(raw, defaults), _readers(limits), problems, nothing=_NULLABLE)
     if "task" not in raw:
         problems.append(Problem("task", "required", 'is required, like "task": "hello"'))
+    problems += _reserved(found)
     try:
         with inside("schedule"):
             found["schedule"] = parse_schedule(found.get("schedule"), now)
@@ -67,6 +69,13 @@ def define(
         raise Invalid(*problems[:MOST_PROBLEMS])
     payload = found.pop("payload", None)
     return Spec(**found), payload
+
+
+def _reserved(found: Mapping[str, Any]) -> list[Problem]:
+    """Return what is oncue's own: its notices must not be made by users, or a notice could lead to another."""
+    ours = (("task", NOTIFY), ("queue", SYSTEM_QUEUE))
+    message = "is reserved for oncue's own notices; choose another name"
+    return [Problem(field, "reserved", message) for field, name in ours if found.get(field) == name]
 
 
 def define_payload(raw: Any, limits: Limits = USUAL) -> bytes | None:
@@ -225,4 +234,5 @@ _BY_TYPE: dict[Any, Reader] = {
     Concurrency: _concurrency,
     Rate: _rate,
     Resources: _resources,
+    tuple[Entry, ...]: read_notify,
 }

@@ -19,6 +19,9 @@ LaneKey = NewType("LaneKey", int)
 
 SCHEDULE = UUID(int=0)  # the origin of a scheduled run; a run-now or backfill carries an id of its own
 
+# The job of all notices. It has no definition: each notice carries its own.
+NOTICES = JobId(UUID("00000000-0000-7000-8000-6e6f74696365"))
+
 _VERSION_AND_VARIANT = (7 << 76) | (2 << 62)
 _RANDOM = (1 << 62) - 1  # the bits that are not time, version or variant
 _STRIDE = 0x2545F4914F6CDD1D  # large and odd: the sequels of one id are far apart, and repeat only after 2**62 steps
@@ -65,6 +68,12 @@ def sequel(first: UUID, n: int) -> UUID:
 def derived_id(first: UUID, of: UUID, at: Instant) -> UUID:
     """Return the id of an object derived from `of` by the action `first`: the same every time, and sorted by `at`."""
     return uuid7(at, _digest(first.bytes + of.bytes))
+
+
+def notice_id(run_id: UUID, token: int, place: int, at: Instant) -> RunId:
+    """Return the id of a notice: of this attempt of a run, for the entry at this place. The same every time."""
+    seed = run_id.bytes + token.to_bytes(8, "big", signed=True) + place.to_bytes(2, "big")
+    return RunId(uuid7(at, _digest(seed)))
 
 
 def _digest(seed: bytes) -> bytes:

@@ -12,6 +12,7 @@ import msgspec
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, lane_key
 from oncue.domain.instants import HOUR, Duration, Instant
 from oncue.domain.lane import Concurrency, Held, Lanes, RateBucket, lanes_of
+from oncue.domain.notify import Entry
 from oncue.domain.placement import ClassKey, Priority, Resources
 from oncue.domain.policy import CatchUp, OnLost, Overlap, Retry
 from oncue.domain.reference import read_reference
@@ -55,6 +56,7 @@ class Spec(PlainFields, frozen=True, forbid_unknown_fields=True, omit_defaults=T
     concurrency: Concurrency | None = None
     rate: Rate | None = None
     resources: Resources = Resources()
+    notify: tuple[Entry, ...] | None = None  # None: the user's default
     trace: Trace | None = None  # of the request that created or last changed the job; no part of what users define
     secrets: SecretAccess | None = None  # whose secrets its runs may use, if its payload names any; as trace
     # fields of a newer oncue that this one cannot read, by name, as stored; encoded back under their own names
@@ -127,8 +129,8 @@ def encode_spec(spec: Spec) -> bytes:
 def definition_of(spec: Spec, payload: bytes | None) -> bytes:
     """Return a digest of a definition. Payloads with equal values give equal digests, however they are written.
 
-    Whatever trace a definition was sent in, it is the same one. Two references are equal if the bytes of their objects
-    are.
+    Whatever trace a definition was sent in, and whoever is told of it, it is the same one. Two references are equal if
+    the bytes of their objects are.
     """
     reference = read_reference(payload)
     written = payload or b"null" if reference is None else reference.sha256.encode()
@@ -147,6 +149,7 @@ def _said(found: Any) -> Any:
     said = {field.name: _said(value) for field, value in values if value != field.default}
     if isinstance(found, Spec):
         said.pop("trace", None)
+        said.pop("notify", None)
         said |= {name: msgspec.json.decode(raw) for name, raw in found.unknown}  # as a version that knows them would
     return said
 

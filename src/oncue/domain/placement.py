@@ -58,6 +58,10 @@ class ClassKey(msgspec.Struct, frozen=True):
     size: Resources = Resources()
 
 
+NOTIFY = "notify"  # the built-in task that tells users of their runs
+SYSTEM_QUEUE = "oncue"  # its queue: no job can name it
+NOTICE_CLASS = ClassKey(NOTIFY, SYSTEM_QUEUE)
+
 GONE = ""  # the queue of placeholder classes for deleted ones: no job can name it
 
 

@@ -49,6 +49,7 @@ class Plan(msgspec.Struct, frozen=True):
     cursor: Cursor
     ledger: tuple[Entry, ...] = ()
     finished: bool = False
+    notices: tuple[NewRun, ...] = ()  # to store with the runs; the engine finds their class
 
 
 def plan(job: DueJob, now: Instant, until: Instant, rules: Rules = PACKAGED) -> Plan:

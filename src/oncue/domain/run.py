@@ -190,6 +190,39 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
         return Duration(max(0, self.claimed_at - self.eligible))
 
 
+class Step(IntEnum):
+    """What the end of an attempt does to the streak of failures of its job."""
+
+    FAILED = 0  # an attempt failed: it begins, unless it has
+    ENDED = 1  # a run ended without success: it also counts one run more
+    OVER = 2  # a run succeeded: it ends
+
+
+class Streak(msgspec.Struct, frozen=True):
+    """Failures of a recurring job without a success in between. `runs` counts those that ended dead or expired."""
+
+    since: Instant
+    runs: int = 0
+
+
+NO_STREAK = -1  # as a number of runs
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """A run of the task `notify`, to be inserted if its job's streak had so many runs before: NO_STREAK, 0, 1, …"""
+
+    run: NewRun
+    least: int = NO_STREAK
+    most: int = 1 << 31
+
+
+class Notices(msgspec.Struct, frozen=True):
+    """What is to be told of the end of an attempt. `step` None: whatever was before, as for a one-shot."""
+
+    step: Step | None = None
+    notices: tuple[Notice, ...] = ()
+
+
 class Settlement(msgspec.Struct, frozen=True, gc=False):
     """The outcome of an attempt. State WAITING means: retry from `due` on; any other state is final."""
 
@@ -204,6 +237,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     error: str | None = None
     result: bytes | None = None
     attempts: bytes | None = None
+    notices: Notices | None = None  # None: nobody asked to be told
 
 
 class Settled(msgspec.Struct, frozen=True):
@@ -211,6 +245,8 @@ class Settled(msgspec.Struct, frozen=True):
 
     lost: frozenset[RunId] = frozenset()  # no longer held with that token: nothing was written
     cancelled: frozenset[RunId] = frozenset()  # a cancel was requested before: written as cancelled
+    notices: int = 0  # that were inserted
+    dropped: int = 0  # notices that were not, because too many wait for their users
 
 
 class RunView(msgspec.Struct, frozen=True):

@@ -22,6 +22,7 @@ from oncue.engines.port import (
     Lists,
     Maintenance,
     Members,
+    Notices,
     Objects,
     Planning,
     Running,
@@ -35,6 +36,10 @@ Part = TypeVar("Part")
 T = TypeVar("T")
 Given = ParamSpec("Given")
 Verb = Callable[Given, Coroutine[Any, Any, T]]
+
+
+# Parts whose verbs are called seldom: each verb with a label of its own would be ten series more.
+OBJECTS, NOTICES = "objects", "notices"
 
 
 class CountedEngine:
@@ -57,7 +62,8 @@ class CountedEngine:
         self.idempotency: Idempotency = self._counted(engine.idempotency)
         self.maintenance: Maintenance = self._counted(engine.maintenance)
         self.members: Members = self._counted(engine.members)
-        self.objects: Objects = self._counted(engine.objects)
+        self.objects: Objects = self._counted(engine.objects, OBJECTS)
+        self.notices: Notices = self._counted(engine.notices, NOTICES)
         self.auditing: Auditing = self._counted(engine.auditing)
         self.signals: Signals = CountedSignals(engine.signals, numbers)
         self.now = self._timed("now", engine.now)
@@ -88,9 +94,10 @@ class CountedEngine:
         self._numbers.forget(self)
         await self._close()
 
-    def _counted(self, part: Part) -> Part:
+    def _counted(self, part: Part, label: str | None = None) -> Part:
+        """Count each verb by its name, or all of them under one label."""
         verbs = inspect.getmembers(part, inspect.iscoroutinefunction)
-        counted = {name: self._timed(name, verb) for name, verb in verbs if not name.startswith("_")}
+        counted = {name: self._timed(label or name, verb) for name, verb in verbs if not name.startswith("_")}
         return cast(Part, _Verbs(counted))
 
     def _timed(self, name: str, verb: Verb[Given, T]) -> Verb[Given, T]:

@@ -9,7 +9,7 @@ import msgspec
 
 from oncue.domain.ids import ClassId
 from oncue.domain.instants import SECOND, Duration, Instant
-from oncue.domain.placement import ClassKey, read_offer
+from oncue.domain.placement import NOTICE_CLASS, ClassKey, read_offer
 from oncue.engines.values import Count, Member, Worker
 
 MOST_CLASSES = 2_000  # with open runs, that one read looks at
@@ -62,6 +62,7 @@ class Gauges(msgspec.Struct, frozen=True):
     history_from: Instant | None  # when the oldest partition of history begins
     findings: Mapping[str, int]  # open ones, by check
     turns: Mapping[str, Turn]
+    notices_since: Instant | None = None  # when the first notice was wanted that nobody has tried to send
 
     @property
     def planner_lag(self) -> Duration:
@@ -71,6 +72,12 @@ class Gauges(msgspec.Struct, frozen=True):
     @property
     def held_oldest(self) -> Duration:
         return _since(self.held_since, self.at)
+
+    @property
+    def notices(self) -> tuple[int, Duration]:
+        """How many notices have not ended, and how long the first has waited that nobody has tried to send."""
+        waiting = sum(one.open for one in self.classes if one.key == NOTICE_CLASS)
+        return waiting, _since(self.notices_since, self.at)
 
     @property
     def dead_letters(self) -> dict[str, int]:

@@ -70,6 +70,7 @@ class NewJob(msgspec.Struct, frozen=True):
     cursor: Cursor | None = None
     idempotency_key: IdempotencyKey | None = None
     applied: bool = False  # declared, not created: its definition is remembered as long as its key is
+    notices: tuple[NewRun, ...] = ()  # of being late, stored with its run; the engine finds their class
     audit_entry: AuditEntry | None = None  # written together with the job, if it is stored
     quota: Quota | None = None  # None: not counted; a user who is counted at all has a quota with every job
 
@@ -265,6 +266,22 @@ class Task(msgspec.Struct, frozen=True):
     defaults: bytes = b"{}"
     roles: tuple[str, ...] = ("admin", "member")
     announced_at: Instant = Instant(0)
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Where notices go, and how many in a row did not arrive. Muted: none is sent."""
+
+    target: str  # `domain.notify.Entry.target`
+    shown: str
+    dead: int
+    muted_at: Instant | None = None
+
+
+class Generation(msgspec.Struct, frozen=True):
+    """How often the derived secret of a webhook was replaced, and when last; 0: never."""
+
+    number: int = 0
+    rotated_at: Instant | None = None
 
 
 class Role(StrEnum):

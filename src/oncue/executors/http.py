@@ -11,6 +11,7 @@ All runs share the loop: all calls together get a limited share of it, whatever 
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import ssl
@@ -346,3 +347,43 @@ def _printable(text: str) -> str:
     """The beginning of a server's text, on one line: stores and screens accept no control characters."""
     words = " ".join(text[: 4 * _EXCERPT].split())
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in words)[:_EXCERPT]
+
+
+# ------------------------------------------------------------------------------------------------ posts of oncue's own
+
+
+class Posted(msgspec.Struct, frozen=True):
+    """The answer to a post: its status, how long it asks to wait, and what it says."""
+
+    status: int
+    wait: Duration | None
+    words: str
+
+
+class Post:
+    """Posts on a user's behalf like the task `http`: the same check of addresses, the same limits, no redirects."""
+
+    def __init__(self, allow: Networks, resolve: Resolve = resolve, clock: Clock | None = None) -> None:
+        self.allow = allow
+        self._dial = Dial(allow, resolve)
+        self._share = LoopShare(clock or SystemClock())
+
+    async def __call__(self, url: CheckedUrl, headers: Mapping[str, str], content: bytes, within: float) -> Posted:
+        """Return the answer, whatever its status. TaskFailed: there was none."""
+        turns = self._share.turns()
+        await turns.begin()
+        ours = {"Host": url.authority, "Connection": "close", "Accept-Encoding": "identity"}
+        ours |= {"User-Agent": f"oncue/{oncue.__version__}", "Content-Type": "application/json"}
+        request = _Request(
+            "POST", url, [(name.encode(), value.encode()) for name, value in {**ours, **headers}.items()], content
+        )
+        try:
+            async with asyncio.timeout(within), self._dial.connected(url.host, url.port, turns) as line:
+                answer = await _call(line, turns, request, 16 * _EXCERPT)
+        except TimeoutError:
+            raise TaskFailed("HttpError", f"POST {url.shown}: no answer within {within:.0f} s") from None
+        except _FAILURES as failed:
+            raise TaskFailed("HttpError", f"POST {url.shown}: {_reason(failed)}") from failed
+        finally:
+            turns.end()
+        return Posted(answer.status, _asked_to_wait(answer.headers), str(answer.as_failure(f"POST {url.shown}")))

@@ -50,6 +50,8 @@ OLDEST_TRANSACTION = _gauge(
     "oldest_transaction_seconds",
     "PostgreSQL: age of the oldest open transaction; it keeps dead rows from being removed.",
 )
+NOTICES_WAITING = _gauge("notices_waiting", "Notices that have not ended.")
+NOTICES_OLDEST = _gauge("notices_oldest_seconds", "How long the first notice has waited that was not tried yet.")
 HISTORY_OLDEST = _gauge(
     "history_oldest_timestamp_seconds", "When the oldest partition of history begins, in Unix seconds."
 )

@@ -135,6 +135,13 @@ RESTARTS = _counter(
 BEAT_AGE = _gauge("oncue_beat_age_seconds", WORKER, "Age of the last heartbeat that reached the database.")
 RUN_LOG_BYTES = _counter("oncue_run_log_bytes_total", WORKER, "Bytes of runs' logs that were written.")
 RUN_LOG_CUT = _counter("oncue_run_log_cut_total", WORKER, "Attempts whose log was cut at `log_cap`.")
+NOTICES_SENT = _counter(
+    "oncue_notices_total",
+    WORKER,
+    "Notices. outcome: sent, digested (sent together with another), failed (to be retried), dead, muted, in_time "
+    "(the run was not late), dropped (too many waited).",
+    ("channel", "outcome"),
+)
 
 SPOOL_BYTES = _gauge(
     "oncue_storage_spool_bytes", WORKER, "Bytes of results that wait on disk until object storage is available again."

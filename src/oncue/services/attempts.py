@@ -19,7 +19,7 @@ from oncue.domain.errors import ObjectLost, StorageRefused, StorageUnavailable
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, show_duration
 from oncue.domain.job import Spec, understand_spec
-from oncue.domain.placement import Priority, Resources
+from oncue.domain.placement import NOTIFY, Priority, Resources
 from oncue.domain.plain_text import kind_of, message_of
 from oncue.domain.policy import must_run_alone
 from oncue.domain.preemption import choose_preempted, may_preempt
@@ -114,7 +114,9 @@ class Execution(msgspec.Struct, frozen=True):
         return task
 
     def executor(self, task: Task, losses: int) -> Executor:
-        return self.alone if must_run_alone(losses) else self.executors[task.isolation]
+        """Notices never run alone: the process of such a run has neither the store nor the worker's secrets."""
+        alone = must_run_alone(losses) and task.name != NOTIFY
+        return self.alone if alone else self.executors[task.isolation]
 
     def can_stop(self, executor: Executor) -> bool:
         """False: a thread, which can only be asked to stop."""

@@ -11,7 +11,9 @@ from oncue.clock import Clock
 from oncue.domain import attempt
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import SECOND, Duration, Instant
+from oncue.domain.notices import PER_MINUTE
 from oncue.domain.run import Claimed, Settlement, State
+from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.port import Engine, Hint, Topic, Worker
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import REAPED_RUNS, REAPED_WORKERS
@@ -39,8 +41,11 @@ class Reaper:
 
     name = "reaper"
 
-    def __init__(self, engine: Engine, clock: Clock, numbers: Numbers = SILENT) -> None:
+    def __init__(
+        self, engine: Engine, clock: Clock, numbers: Numbers = SILENT, defaults: KnownDefaults | None = None
+    ) -> None:
         self._engine = engine
+        self._defaults = defaults or KnownDefaults(engine.notices, clock, PER_MINUTE)
         self._numbers = numbers
         self._clock = clock
         self._watched: dict[WorkerId, Watched] = {}
@@ -96,9 +101,10 @@ class Reaper:
         decided: dict[RunId, Settlement] = {}
 
         def decide(run: Claimed, worker_id: WorkerId, claimed_at: Instant) -> Settlement:
-            decided[run.run_id] = lost(run, worker_id, claimed_at, now)
+            decided[run.run_id] = self._defaults.told_of(lost(run, worker_id, claimed_at, now))
             return decided[run.run_id]
 
+        await self._defaults.refresh()
         settled = await self._engine.running.recover_runs(BATCH, now, decide)
         self._lines.tell(decided.values(), except_for=settled.lost | settled.cancelled)
         self._numbers.add(REAPED_RUNS, n=len(decided))

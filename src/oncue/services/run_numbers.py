@@ -12,7 +12,7 @@ from oncue.domain.placement import ClassKey
 from oncue.domain.run import Claimed, Settled, Settlement, State, read_attempts
 from oncue.metrics.metric import OTHER
 from oncue.metrics.numbers import SILENT, Numbers, Sink
-from oncue.metrics.table import PREEMPTED, RESULTS_REFUSED, RUN_SECONDS, SETTLED, START_LAG
+from oncue.metrics.table import NOTICES_SENT, PREEMPTED, RESULTS_REFUSED, RUN_SECONDS, SETTLED, START_LAG
 
 MOST_CLASSES: Final = 10_000  # remembered; each has its labels in its definition
 
@@ -54,6 +54,8 @@ class RunNumbers:
         self._numbers.add(SETTLED, "again", n=again)
         self._numbers.add(SETTLED, "final", n=len(ends) - again - len(answer.lost))
         self._numbers.add(RESULTS_REFUSED, n=len(answer.lost))
+        if answer.dropped:
+            self._numbers.add(NOTICES_SENT, "any", "dropped", n=answer.dropped)
 
     def handed_back(self, runs: int) -> None:
         self._numbers.add(SETTLED, "handed_back", n=runs)

@@ -16,12 +16,16 @@ from msgspec.structs import replace
 
 from oncue import logs
 from oncue.clock import Clock
+from oncue.domain import attempt
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import JobId
 from oncue.domain.instants import LONG_AGO, MICROSECOND, MILLISECOND, MINUTE, SECOND, Duration, Instant
 from oncue.domain.job import Cursor
+from oncue.domain.notices import PER_MINUTE, with_notices
 from oncue.domain.planning import GRACE, DueJob, Plan, plan
+from oncue.domain.run import Claimed, Settlement
 from oncue.domain.zones import PACKAGED, Rules
+from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.port import Engine, Expired, Hint, Planned, Topic
 from oncue.metrics import table
 from oncue.metrics.numbers import SILENT, Numbers
@@ -66,8 +70,10 @@ class Scheduler:
         rules: Rules = PACKAGED,
         numbers: Numbers = SILENT,
         tracing: Tracing | None = None,
+        defaults: KnownDefaults | None = None,
     ) -> None:
         self._engine = engine
+        self._defaults = defaults or KnownDefaults(engine.notices, clock, PER_MINUTE)
         self._numbers = numbers
         self._tracing = tracing
         self._clock = clock
@@ -78,17 +84,21 @@ class Scheduler:
         self._newer: str | None = None
 
     async def run_once(self) -> Duration:
+        await self._defaults.refresh()
         now = self._clock.now()
         planned = await self._plan_all(now)
         self._say_whose_zones(planned.newer_rules)
         if planned.first_due is not None:
             await self._engine.signals.send([Hint(Topic.RUNS, due=planned.first_due)])
-        expired = await self._engine.planning.expire(BATCH, now)
+        expired = await self._engine.planning.expire(BATCH, now, lambda run: self._expired(run, now))
         self._numbers.add(table.EXPIRED, n=len(expired))
         if expired:  # runs that waited behind them in a lane may start
             _tell_expired(expired, now)
             await self._engine.signals.send([Hint(Topic.RUNS)])
         return Duration(0) if len(expired) == BATCH else _until_next(planned, now)
+
+    def _expired(self, run: Claimed, now: Instant) -> Settlement:
+        return self._defaults.told_of(attempt.expired(run, now))
 
     async def _plan_all(self, now: Instant) -> Planned:
         """Plan occurrences in time, and then late ones, each as many as fit into one transaction."""
@@ -151,7 +161,8 @@ class Scheduler:
             try:
                 if refused := self._refused.get(job.job_id):
                     raise refused
-                return plan(job, now, Instant(now + HORIZON), self._rules)
+                decision = plan(job, now, Instant(now + HORIZON), self._rules)
+                return with_notices(decision, now, self._defaults.of(job.uid), self._defaults.rate)
             except Exception as wrong:
                 unplannable[job.job_id] = wrong
                 return _put_off(job, now, self._rules)

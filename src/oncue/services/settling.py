@@ -13,6 +13,7 @@ from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.plain_text import message_of
 from oncue.domain.run import Claimed, Settled, Settlement, State
+from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.port import Engine, Hint, Topic
 from oncue.engines.refusals import Refusal, apart
 from oncue.services.attempts import End
@@ -42,6 +43,7 @@ class Settling:
         prefetch: Prefetch,
         counted: RunNumbers,
         load: LoadMeter,
+        defaults: KnownDefaults,
         linger: Duration = LINGER,
     ) -> None:
         self._engine = engine
@@ -50,6 +52,7 @@ class Settling:
         self._prefetch = prefetch
         self._counted = counted
         self._load = load
+        self._defaults = defaults
         self._changes = Changes(engine.signals, clock)
         self._lines = OutcomeLines()
         self._linger = linger
@@ -96,7 +99,7 @@ class Settling:
                 self._say(done, answer)
             self._counted.settled(done, answer)
             self._load.add(done)
-            await self._tell(done)
+            await self._tell(done, notices=answer.notices > 0)
             await self._changes.of(one.run.uid for one in done)
 
     def _say(self, done: Sequence[Settlement], answer: Settled) -> None:
@@ -141,14 +144,16 @@ class Settling:
             raise
 
     async def _write(self, settlements: Sequence[Settlement]) -> Settled:
-        return await self._engine.running.settle(self._worker_id, settlements, self._clock.now())
+        await self._defaults.refresh()
+        told = self._defaults.told(settlements)
+        return await self._engine.running.settle(self._worker_id, told, self._clock.now())
 
     async def _write_back(self, runs: Sequence[Claimed]) -> frozenset[RunId]:
         return await self._engine.running.hand_back(self._worker_id, runs, self._clock.now())
 
-    async def _tell(self, batch: Sequence[Settlement]) -> None:
-        """Hint to prefetches: a run is retried soon, or a lane admitted its next run."""
-        if any(done.run.lane is not None or done.run.gate is not None for done in batch):
+    async def _tell(self, batch: Sequence[Settlement], *, notices: bool) -> None:
+        """Hint to prefetches: a run is retried soon, a lane admitted its next run, or a notice waits for its start."""
+        if notices or any(done.run.lane is not None or done.run.gate is not None for done in batch):
             hint = Hint(Topic.RUNS)
         else:
             again = [done.due for done in batch if done.state is State.WAITING and done.due is not None]

@@ -11,6 +11,7 @@ from oncue.domain.ids import WorkerId
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.placement import Offer
 from oncue.domain.run import Claimed, Settlement
+from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.port import Engine, Hint, Topic
 from oncue.metrics import table
 from oncue.metrics.metric import Labels
@@ -57,7 +58,8 @@ class WorkerLoops:
         self.prefetch = Prefetch(engine, clock, execution.tasks, offer, numbers)
         capacity = Capacity(places(settings), offer.resources, settings.reserved_for_high, settings.most_abandoned)
         self.load = LoadMeter(clock, capacity)
-        self.settling = Settling(engine, clock, worker_id, self.prefetch, self._counted, self.load, linger)
+        defaults = KnownDefaults(engine.notices, clock, settings.notify_rate)
+        self.settling = Settling(engine, clock, worker_id, self.prefetch, self._counted, self.load, defaults, linger)
         storage = open_storage(settings, clock, numbers)
         self.spool = Spool(engine, storage, clock, Path(settings.data_dir) / SPOOL, numbers)
         patience = settings.storage_patience

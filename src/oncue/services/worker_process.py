@@ -15,12 +15,12 @@ from oncue import collecting, logs
 from oncue.clock import SystemClock
 from oncue.domain.ids import ClassId, WorkerId
 from oncue.domain.instants import MILLISECOND, NEVER, SECOND, Duration, Instant
-from oncue.domain.placement import Offer, Resources, show_offer
+from oncue.domain.placement import NOTIFY, SYSTEM_QUEUE, Offer, Resources, show_offer
 from oncue.engines import port
 from oncue.engines.port import Engine
 from oncue.executors import machine
 from oncue.executors.functions import LoopExecutor
-from oncue.executors.port import Executor, Work
+from oncue.executors.port import Work
 from oncue.executors.processes import ProcessExecutor
 from oncue.executors.secrets import SecretSource
 from oncue.executors.threads import ThreadExecutor
@@ -31,6 +31,8 @@ from oncue.services.attempts import LAST_CHANCE, Execution, Stop
 from oncue.services.channel import Alive, Beaten, Channel, Counted, Drain, Known, Ready, Unstopped, Worn
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
+from oncue.services.notice_secrets import NoticeSecrets
+from oncue.services.notifying import Notifier
 from oncue.services.supervisor import SAFE
 from oncue.services.timekeeper import Timekeeper
 from oncue.services.worker_loops import WorkerLoops, places
@@ -82,8 +84,12 @@ class WorkerProcess:
         self._engine = engine
         self._clock = clock
         self._settings = settings
-        self._tasks = tasks
         self._channel = channel
+        self._known_for_it = known_for_it
+        source = SecretSource(settings.secrets_dir, secrets or {})
+        find_secret = NoticeSecrets(engine.accounts, clock, source, settings.secret_roles)
+        notifier = Notifier(engine, clock, settings, worker_id, numbers, find_secret)
+        tasks = self._tasks = with_notify(tasks, notifier, settings)
         self._threads = ThreadExecutor(settings.threads, settings.result_cap)
         self._processes = ProcessExecutor(settings, settings.processes)
         executors: dict[Isolation, Executor] = {
@@ -93,24 +99,19 @@ class WorkerProcess:
         }
         self._crew = WorkerLoops(
             *(engine, clock, settings, worker_id, _offer(tasks, settings)),
-            Execution(
-                *(tasks, executors, Alone(self._processes), settings.stop_grace),
-                SecretSource(settings.secrets_dir, secrets or {}),
-            ),
+            Execution(tasks, executors, Alone(self._processes), settings.stop_grace, source),
             chance=Random(),
             numbers=numbers,
             tracing=tracing,
         )
-        self._known_for_it = known_for_it
+        notifier.settle = self._crew.ended
         self._numbers = numbers
         self._tick = Tick(clock, numbers)
-        self._tell_counts_at = clock.monotonic()
         self._told = asyncio.Event()  # take nothing new
         self._hurried = asyncio.Event()  # stop within the grace time
         self._at_once = asyncio.Event()
-        self._beaten_at = clock.monotonic()
+        self._beaten_at = self._load_at = self._tell_counts_at = clock.monotonic()
         self._classes: tuple[ClassId, ...] | None = None
-        self._load_at = clock.monotonic()
 
     async def run(self) -> int:
         """Run until told to stop."""
@@ -171,7 +172,8 @@ class WorkerProcess:
         name = self._settings.name or f"{socket.gethostname()}-{os.getpid()}"
         offer = show_offer(_offer(self._tasks, self._settings))
         me = port.Worker(self._crew.worker_id, name, socket.gethostname(), self._settings.lease, now, now, info=offer)
-        await self._engine.fleet.announce([_announced(task) for task in self._tasks], now)
+        users = [task for task in self._tasks if task.name != NOTIFY]
+        await self._engine.fleet.announce([_announced(task) for task in users], now)
         await self._engine.fleet.register(me, now)
         self._beaten_at = self._clock.monotonic()
 
@@ -224,15 +226,35 @@ class WorkerProcess:
             await self._clock.sleep(Duration(20 * MILLISECOND))
 
 
+def with_notify(tasks: Tasks, notifier: Notifier, settings: Settings) -> Tasks:
+    """Return the tasks with the one that sends notices, unless others have to."""
+    found = Tasks()
+    found.include(() if settings.notify == "only" else tasks)
+    if settings.notify != "off":
+        found.add(notifier.task())
+    return found
+
+
 def _announced(task: Task) -> port.Task:
     return port.Task(task.name, task.schema(), msgspec.json.encode(task.defaults), task.roles)
+
+
+def queues_of(settings: Settings) -> tuple[str, ...]:
+    """Return the queues that a worker takes runs from, with the one of notices."""
+    match settings.notify:
+        case "off":
+            return settings.queues
+        case "only":
+            return (SYSTEM_QUEUE,)
+        case "on":
+            return (*settings.queues, SYSTEM_QUEUE)
 
 
 def _offer(tasks: Tasks, settings: Settings) -> Offer:
     has = places(settings)
     return Offer(
         frozenset(task.name for task in tasks),
-        frozenset(settings.queues),
+        frozenset(queues_of(settings)),
         frozenset(settings.labels),
         Resources(
             int(settings.cpu * 1_000) or machine.cpu_milli(),

@@ -78,6 +78,9 @@ free](sharing.md#slots-cpu-memory-labels); limits for processes and commands"""
     """runs only on workers that have all of them"""
     preemptible: bool
     """may be [stopped for a high-priority run](sharing.md#preemption), and restarts later"""
+    notify: Sequence[Mapping[str, Any]] | None
+    """[whom to tell](notifications.md) of what, up to 10 entries like `{"on": ["failed"], "email": \
+"a@example.org"}`; null: the user's default, `[]`: no one"""
 
 
 class PlainFields(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,6 +124,7 @@ class Job(PlainFields, frozen=True, kw_only=True):
     concurrency: dict[str, Any] | None = None
     rate: dict[str, Any] | None = None
     resources: dict[str, Any] = {}
+    notify: list[dict[str, Any]] | None = None
     next_run_at: datetime | None = None
     last_run: LastRun | None = None
     large: dict[str, int] = {}

@@ -16,17 +16,21 @@ from oncue.api.shared.outcome import Changes
 from oncue.api.shared.previews import Previews
 from oncue.api.shared.readiness import Readiness
 from oncue.api.shared.task_registry import TaskRegistry
+from oncue.api.shared.tests_allowed import TestsAllowed
 from oncue.api.shared.watching import Watching
 from oncue.clock import Clock
 from oncue.domain.addresses import parse_networks
 from oncue.domain.definition import Limits
 from oncue.domain.ids import NO_CLASS, ClassId, UserNumber, uuid7
 from oncue.domain.instants import Instant
+from oncue.domain.notify import Policy
 from oncue.domain.placement import GONE, ClassKey
 from oncue.domain.run import RunView
 from oncue.engines.classing import GOOD_FOR
+from oncue.engines.derived_secrets import DerivedSecrets
 from oncue.engines.hints import after_stopping
 from oncue.engines.known_classes import KnownClasses
+from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.port import Cancelled, Creation, Engine, Hint, Quota, Role, Topic
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import EVENT_STREAMS
@@ -66,6 +70,12 @@ class Api:
         self._classes = KnownClasses(engine.jobs, clock)
         self._numbers: dict[ClassKey, tuple[ClassId, Instant]] = {}  # each with the time of its last lookup
         self.serves_metrics = not settings.metrics_port
+        self.notify_policy = Policy(
+            self.reachable, settings.webhook_plain, bool(settings.smtp and settings.smtp_from), settings.smtp_allow_to
+        )
+        self.defaults = KnownDefaults(engine.notices, clock, settings.notify_rate)
+        self.derived = DerivedSecrets(engine.notices, clock, settings)
+        self.tests = TestsAllowed(clock)
         self._luck = _eights()
         numbers.read(EVENT_STREAMS, lambda: {(): self.watching.streams.total()})
 

@@ -23,7 +23,7 @@ from oncue.api.http.store_watchdog import StoreWatchdog, WatchedCall
 from oncue.api.shared.outcome import Changed, read_changed
 from oncue.clock import Clock
 from oncue.domain.errors import StoreUnavailable
-from oncue.domain.ids import ClassId, JobId, RunId, UserNumber
+from oncue.domain.ids import NOTICES, ClassId, JobId, RunId, UserNumber
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant, rfc3339
 from oncue.domain.job import Snapshot
 from oncue.domain.placement import ClassKey
@@ -234,7 +234,7 @@ class Watching:
         now = self._clock.now()
         since = Instant(min(channel.seen_until or now, now) - LATE)
         recent = await self._engine.lists.recent(channel.uid, since, MOST_FOUND)
-        found = {run.run_id: run for run in recent}
+        found = {run.run_id: run for run in recent if run.job_id != NOTICES}
         running = frozenset(run_id for run_id, run in found.items() if run.state is State.RUNNING)
         before = {} if channel.known is None else channel.known
         stopped = channel.running - found.keys()

@@ -29,8 +29,8 @@ held run.
 
 `state.py` has the verbs that change state, the largest part. `history.py` (one run, and lists), `accounts.py`
 (users and keys, the audit log, idempotency keys), `members.py` (which processes run), `objects.py` (what is in object
-storage), `auditing.py` (what the self-audit reads and records) and `maintenance.py` are separate: none of them decides
-what runs.
+storage), `auditing.py` (what the self-audit reads and records), `notices.py` (whom users want told) and
+`maintenance.py` are separate: none of them decides what runs.
 
 **References.** A payload, a result or a part of a log that begins with the byte 1 is a reference to an object in
 storage (`domain.reference`). Engines store it like any other bytes; only `Objects.look` and sums of sizes read it.
@@ -51,6 +51,7 @@ from oncue.engines.port.auditing import Auditing
 from oncue.engines.port.history import History, Lists
 from oncue.engines.port.maintenance import MEMBERS_STAY, ROLLED_UP_AT_ONCE, Maintenance
 from oncue.engines.port.members import Members
+from oncue.engines.port.notices import Notices
 from oncue.engines.port.objects import LOOKED_AT_ONCE, SELDOM, UNUSED_FOR, Objects
 from oncue.engines.port.signals import Signals
 from oncue.engines.port.state import Fleet, Jobs, Planning, Running
@@ -68,6 +69,7 @@ from oncue.engines.values import (
     EngineState,
     Expired,
     FairRuns,
+    Generation,
     Hint,
     IdempotencyKey,
     JobQuery,
@@ -89,6 +91,7 @@ from oncue.engines.values import (
     Role,
     RunQuery,
     StoredObject,
+    Target,
     Task,
     Topic,
     Worker,
@@ -122,6 +125,7 @@ __all__ = [
     "Finding",
     "Fleet",
     "Gauges",
+    "Generation",
     "Hint",
     "History",
     "Idempotency",
@@ -141,6 +145,7 @@ __all__ = [
     "Member",
     "Members",
     "NewJob",
+    "Notices",
     "Objects",
     "Orphan",
     "Page",
@@ -159,6 +164,7 @@ __all__ = [
     "Signals",
     "StoredObject",
     "Sums",
+    "Target",
     "Task",
     "Topic",
     "Turn",
@@ -180,6 +186,7 @@ class Engine(Protocol):
     fleet: Fleet
     members: Members
     objects: Objects
+    notices: Notices
     signals: Signals
     history: History
     lists: Lists

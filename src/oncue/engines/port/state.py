@@ -182,8 +182,13 @@ class Planning(Protocol):
         """
         ...
 
-    async def expire(self, limit: int, now: Instant) -> list[Expired]:
-        """End waiting runs that could not start in time (`expires_at < now`, no attempt), as EXPIRED; return them."""
+    async def expire(
+        self, limit: int, now: Instant, decide: Callable[[Claimed], Settlement] | None = None
+    ) -> list[Expired]:
+        """End waiting runs that could not start in time (`expires_at < now`, no attempt), as EXPIRED; return them.
+
+        `decide` says what is to be told of each, by the notices of its settlement; None: nothing.
+        """
         ...
 
     async def permit(self, until: Instant, limit: int, now: Instant) -> Permitted:
@@ -252,7 +257,17 @@ class Running(Protocol):
 
         If a cancel was requested, the run ends as CANCELLED whatever its settlement says. A retry keeps its position in
         its lane; it is held if its job was paused meanwhile.
+        The notices of a settlement that is written as it is are inserted in the same transaction, each if the streak of
+        its job was long enough before; their step is written to that streak (`domain.notices.fold`).
         A repeat answers `lost` for what the first call wrote: read the run to tell the two cases apart.
+        """
+        ...
+
+    async def gather(self, worker_id: WorkerId, run: Claimed, limit: int, now: Instant) -> list[Claimed]:
+        """Claim other due runs that only this run's rate holds, earliest first: they share its start.
+
+        Nothing if the worker does not hold the run any more, or was declared dead. A repeat returns nothing for runs
+        that the first call claimed: `held_by` finds them.
         """
         ...
 

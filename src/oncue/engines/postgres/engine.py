@@ -20,6 +20,7 @@ from oncue.engines.port import (
     Lists,
     Maintenance,
     Members,
+    Notices,
     Objects,
     Planning,
     Running,
@@ -37,6 +38,7 @@ from oncue.engines.postgres.lists import PostgresLists
 from oncue.engines.postgres.maintenance import PostgresMaintenance
 from oncue.engines.postgres.members import PostgresMembers
 from oncue.engines.postgres.migrate import check, contract, migrate
+from oncue.engines.postgres.notices import PostgresNotices
 from oncue.engines.postgres.objects import PostgresObjects
 from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.planning import PostgresPlanning
@@ -65,6 +67,7 @@ class PostgresEngine:
         self.fleet: Fleet = PostgresFleet(store)
         self.members: Members = PostgresMembers(store)
         self.objects: Objects = PostgresObjects(store)
+        self.notices: Notices = PostgresNotices(store)
         self.signals: Signals = self._signals
         self.history: History = PostgresHistory(store, self._pieces, settings)
         self.lists: Lists = PostgresLists(store, self.jobs)

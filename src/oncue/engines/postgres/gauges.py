@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from oncue.domain.ids import NOTICES
 from oncue.domain.instants import Instant
 from oncue.engines.gauges import MOST_ORPHANS, ClassGauge, Gauges, Turn, by_oldest, with_due
 from oncue.engines.port import Member
@@ -36,6 +37,7 @@ async def read_gauges(connection: Connection, now: Instant, most: int, most_due:
         history_from=history_from,
         findings={row["check_name"]: row["n"] for row in await fetch(_SQL["open_findings"])},
         turns={name: Turn(next_at, position) for name, next_at, position in await fetch(_SQL["turns"])},
+        notices_since=await connection.fetchval(_SQL["notices_since"], NOTICES, now),
     )
 
 

@@ -82,8 +82,8 @@ def audit_row(audit_entry: AuditEntry) -> tuple[Any, ...]:
 
 
 def is_plain(new: NewJob) -> bool:
-    """Return whether one row holds the whole job: a one-shot without tags and lanes. Most jobs are."""
-    return new.run is not None and new.run.lanes is FREE and not new.job.spec.tags
+    """Return whether one row holds the whole job: a one-shot without tags, lanes and notices. Most jobs are."""
+    return new.run is not None and new.run.lanes is FREE and not new.job.spec.tags and not new.notices
 
 
 def is_free_of_claims(new: NewJob) -> bool:

@@ -34,6 +34,7 @@ from oncue.engines.postgres.inserting import (
     write_audit,
     write_ledger,
 )
+from oncue.engines.postgres.notices import insert_notices
 from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.purging import NotEnded, purge
 from oncue.engines.postgres.quotas import admit_counted, grow, lock_bounds
@@ -183,6 +184,7 @@ async def _create(
     await copy(connection, "job_tags", TAGS, tags)
     touched = lanes.TouchedLanes(now)
     await insert_runs(connection, [(job.run, job.job.spec.name) for job in fresh if job.run is not None], touched)
+    await insert_notices(connection, [notice for job in fresh for notice in job.notices], touched)
     await write_audit(connection, [job.audit_entry for job in fresh if job.audit_entry is not None])
     await lanes.tend(connection, touched)
     return answers

@@ -209,7 +209,9 @@ async def _forget_ended(ended: Sequence[Record], cutoff: Instant, connection: Co
     job_ids, uids = [row["job_id"] for row in ended], sorted({row["uid"] for row in ended})
     await connection.execute("select from agenda where job_id = any($1::uuid[]) order by job_id for update", job_ids)
     gone = await connection.fetch(_SQL["forget_jobs"], job_ids, cutoff, uids)
-    await connection.execute("delete from agenda where job_id = any($1::uuid[])", [row["job_id"] for row in gone])
+    for table in ("agenda", "streaks"):
+        forget = f"delete from {table} where job_id = any($1::uuid[])"
+        await connection.execute(forget, [row["job_id"] for row in gone])
     for row in gone:
         key, made_of = _key_of(row)
         if key is None:

@@ -12,19 +12,21 @@ from oncue.domain.instants import LONG_AGO, NEVER, Instant
 from oncue.domain.job import Cursor, understand_spec
 from oncue.domain.overlap import HeldRun, Unbegun, Withdrawal
 from oncue.domain.planning import PLANNED_AT_ONCE, DueJob, Plan
-from oncue.domain.run import State
+from oncue.domain.run import Claimed, Settlement, State
 from oncue.domain.zones import PACKAGED
 from oncue.engines.deciding import permitted, planned, plans_of
 from oncue.engines.port import Count, Expired, Permitted, Planned
 from oncue.engines.postgres import lanes, meters, rows
 from oncue.engines.postgres.counting import count
 from oncue.engines.postgres.inserting import insert_runs, write_ledger
+from oncue.engines.postgres.notices import insert_notices, new_ones, notice_class
 from oncue.engines.postgres.partitions import Partitions
-from oncue.engines.postgres.running import end_waiting
+from oncue.engines.postgres.running import claimed_runs, end_waiting
 from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.rules import FORGOTTEN_AFTER, SAID_EVERY
 from oncue.engines.sql import statements
 from oncue.engines.stored import TRIGGERS
+from oncue.engines.telling import telling
 from oncue.engines.unreadable import put_off, readable
 
 _SQL = statements("oncue.engines.postgres")
@@ -66,14 +68,17 @@ class PostgresPlanning:
     async def withdraw(self, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
         return await self._pieces.write("ledger", [now], lambda c: _withdraw(c, withdrawals, now))
 
-    async def expire(self, limit: int, now: Instant) -> list[Expired]:
+    async def expire(
+        self, limit: int, now: Instant, decide: Callable[[Claimed], Settlement] | None = None
+    ) -> list[Expired]:
         async def expire(connection: Connection) -> list[Expired]:
             found = await connection.fetch(_SQL["expired"], now, limit)
+            decided = await _decided(connection, found, decide)
             touched = lanes.TouchedLanes(now)
             for row in found:
                 touched.free(row["lane"], row["gate"])
             run_ids = [row["run_id"] for row in found]
-            ended = frozenset(await end_waiting(connection, run_ids, touched, State.EXPIRED, now))
+            ended = frozenset(await end_waiting(connection, run_ids, touched, State.EXPIRED, now, decided))
             return [
                 Expired(row["run_id"], row["job_id"], row["task"], row["wanted"])
                 for row in found
@@ -99,6 +104,18 @@ class PostgresPlanning:
         return found["next_at"], found["check_at"]
 
 
+async def _decided(
+    connection: Connection, found: Sequence[Record], decide: Callable[[Claimed], Settlement] | None
+) -> list[Settlement]:
+    if decide is None or not found:
+        return []
+    told = await connection.fetch(_SQL["expired_runs"], [row["run_id"] for row in found])
+    decided = [decide(run) for run in await claimed_runs(told, connection.fetch)]
+    if telling(decided):
+        await notice_class(connection)  # before any lane: see `tell`
+    return decided
+
+
 async def _write(connection: Connection, plans: Sequence[Plan], now: Instant) -> None:
     """Write runs, cursors and ledger, in the transaction that holds the cursors' locks."""
     if not plans:
@@ -110,6 +127,8 @@ async def _write(connection: Connection, plans: Sequence[Plan], now: Instant) ->
     )
     there = {row["run_id"] for row in found}
     await insert_runs(connection, [(run, None) for run in runs if run.run_id not in there], touched)
+    notices = await new_ones(connection, [notice for made in plans for notice in made.notices])
+    await insert_notices(connection, notices, touched)
     await _advance(connection, [(made.job.job_id, made.cursor) for made in plans])
     if finished := [made.job.job_id for made in plans if made.finished]:
         await connection.execute(_SQL["plan_finish"], finished, now)

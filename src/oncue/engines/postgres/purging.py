@@ -71,7 +71,7 @@ async def _purge_traces(connection: Connection, runs: Sequence[Record]) -> None:
 async def _purge_definition(connection: Connection, uid: UserNumber, job_id: JobId) -> int:
     for table in ("job_tags", "job_keys"):
         await connection.execute(f"delete from {table} where uid = $1 and job_id = $2", uid, job_id)
-    for table in ("job_versions", "agenda", "jobs", "unfinished"):
+    for table in ("job_versions", "agenda", "jobs", "unfinished", "streaks"):
         await connection.execute(f"delete from {table} where job_id = $1", job_id)
     await connection.execute(_SQL["discard"], [job_id], None)
     for table in ("run_logs", "history"):

@@ -22,11 +22,13 @@ from oncue.engines.port import Cancelled, Count, FairRuns
 from oncue.engines.postgres import lanes, rows
 from oncue.engines.postgres.counting import count, count_attempts
 from oncue.engines.postgres.inserting import copy
+from oncue.engines.postgres.notices import tell
 from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.store import Connection, Fetch, Store
 from oncue.engines.series import LAG_UNDER, RUN_UNDER, minute_of
 from oncue.engines.sql import statements
 from oncue.engines.stored import STATUS_NUMBER
+from oncue.engines.telling import telling
 
 _SQL = statements("oncue.engines.postgres")
 _COUNT = {
@@ -76,11 +78,11 @@ class PostgresRunning:
 
     async def claim(self, worker_id: WorkerId, run_ids: Sequence[RunId], now: Instant) -> list[Claimed]:
         found = await self._store.fetch(_SQL["claim"], run_ids, worker_id, now, hot=True)
-        return await _claimed(found, partial(self._store.fetch, hot=True))
+        return await claimed_runs(found, partial(self._store.fetch, hot=True))
 
     async def held_by(self, worker_id: WorkerId, run_ids: Sequence[RunId]) -> list[Claimed]:
         found = await self._store.fetch(_SQL["held_by"], run_ids, worker_id, hot=True)
-        return await _claimed(found, partial(self._store.fetch, hot=True))
+        return await claimed_runs(found, partial(self._store.fetch, hot=True))
 
     async def settle(self, worker_id: WorkerId, settlements: Sequence[Settlement], now: Instant) -> Settled:
         ends = [settled.ended_at for settled in settlements]
@@ -91,6 +93,10 @@ class PostgresRunning:
         fetch = partial(self._store.fetch, hot=True)
         ended = await self._pieces.fitting("history", ends, lambda: _end(fetch, worker_id, settlements, ALIVE, now))
         return Settled(_lost(settlements, ended), _cancelled(ended))
+
+    async def gather(self, worker_id: WorkerId, run: Claimed, limit: int, now: Instant) -> list[Claimed]:
+        found = await self._store.fetch(_SQL["gather"], run.run_id, worker_id, run.token, now, limit, hot=True)
+        return await claimed_runs(found, partial(self._store.fetch, hot=True))
 
     async def hand_back(self, worker_id: WorkerId, runs: Sequence[Claimed], now: Instant) -> frozenset[RunId]:
         back = [handed_back(run, now) for run in runs]
@@ -122,22 +128,25 @@ class PostgresRunning:
     ) -> Settled:
         async def recover_runs(connection: Connection) -> Settled:
             found = await _take_orphans(connection, limit)
-            runs = await _claimed([tuple(row)[:-1] for row in found], connection.fetch)
+            runs = await claimed_runs([tuple(row)[:-1] for row in found], connection.fetch)
             by_worker: dict[WorkerId, list[Settlement]] = defaultdict(list)
             for run, row in zip(runs, found, strict=True):
                 by_worker[row["worker_id"]].append(decide(run, row["worker_id"], row["claimed_at"]))
             cancelled: set[RunId] = set()
+            told: list[Settlement] = []
             touched = lanes.TouchedLanes(now)
             for worker_id, decided in by_worker.items():
                 answer = await _write(connection, worker_id, decided, touched, alive="", again_counts_as=Count.LOST)
                 cancelled |= answer.cancelled
+                told += telling(decided, answer.lost | answer.cancelled)
+            inserted = await tell(connection, told, touched)
             await lanes.tend(connection, touched)
-            return Settled(cancelled=frozenset(cancelled))
+            return Settled(cancelled=frozenset(cancelled), notices=inserted.notices, dropped=inserted.dropped)
 
         return await self._pieces.write("history", [now], recover_runs)
 
 
-async def _claimed(found: Sequence[Iterable[Any]], fetch: Fetch) -> list[Claimed]:
+async def claimed_runs(found: Sequence[Iterable[Any]], fetch: Fetch) -> list[Claimed]:
     """Return runs as their worker gets them: those of recurring jobs with the definition they were planned under."""
     runs = [rows.claimed(row) for row in found]
     apart = {(run.job_id, run.job_version) for run in runs if not run.inline}
@@ -159,8 +168,8 @@ def _ends_by_itself(settlements: Sequence[Settlement]) -> bool:
     first = settlements[0] if settlements else None
     if first is None or first.state in (State.WAITING, State.DEAD):
         return False
-    alike = (first.state, first.run.token, None, None)
-    return all((s.state, s.run.token, s.run.lane, s.run.gate) == alike for s in settlements)
+    alike = (first.state, first.run.token, None, None, None)
+    return all((s.state, s.run.token, s.run.lane, s.run.gate, s.notices) == alike for s in settlements)
 
 
 async def _settle(
@@ -172,8 +181,10 @@ async def _settle(
 ) -> Settled:
     touched = lanes.TouchedLanes(now)
     settled = await _write(connection, worker_id, settlements, touched, alive=ALIVE, again_counts_as=again_counts_as)
+    told = telling(settlements, settled.lost | settled.cancelled)
+    inserted = await tell(connection, told, touched)
     await lanes.tend(connection, touched)
-    return settled
+    return Settled(settled.lost, settled.cancelled, inserted.notices, inserted.dropped) if told else settled
 
 
 async def _write(
@@ -302,16 +313,23 @@ async def _cancel(connection: Connection, run_id: RunId, where: Record, now: Ins
 
 
 async def end_waiting(
-    connection: Connection, run_ids: Sequence[RunId], touched: lanes.TouchedLanes, state: State, now: Instant
+    connection: Connection,
+    run_ids: Sequence[RunId],
+    touched: lanes.TouchedLanes,
+    state: State,
+    now: Instant,
+    decided: Sequence[Settlement] = (),
 ) -> tuple[RunId, ...]:
     """End waiting runs that will never start. Locks their lanes before their rows: see lanes.py.
 
-    A run that an edit has moved to another lane since it was read leaves that lane.
+    A run that an edit has moved to another lane since it was read leaves that lane. `decided`: what is told of them.
     """
     await lanes.lock(connection, touched, leaving=len(run_ids))
     gone = await connection.fetch(_SQL["end_waiting"], sorted(run_ids), now, state)
     await count(connection, Tally((row["uid"], row["class_id"], _COUNT[state]) for row in gone), now)
     for row in gone:
         touched.free(row["lane"], row["gate"])
+    ended = tuple(row["run_id"] for row in gone)
+    await tell(connection, [one for one in telling(decided) if one.run.run_id in ended], touched)
     await lanes.tend(connection, touched)
-    return tuple(row["run_id"] for row in gone)
+    return ended

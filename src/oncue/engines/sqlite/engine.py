@@ -20,6 +20,7 @@ from oncue.engines.port import (
     Lists,
     Maintenance,
     Members,
+    Notices,
     Objects,
     Planning,
     Running,
@@ -39,6 +40,7 @@ from oncue.engines.sqlite.lists import SqliteLists
 from oncue.engines.sqlite.maintenance import SqliteMaintenance
 from oncue.engines.sqlite.members import SqliteMembers
 from oncue.engines.sqlite.migrate import check, contract, migrate
+from oncue.engines.sqlite.notices import SqliteNotices
 from oncue.engines.sqlite.objects import SqliteObjects
 from oncue.engines.sqlite.partitions import Partitions
 from oncue.engines.sqlite.planning import SqlitePlanning
@@ -65,6 +67,7 @@ class SqliteEngine:
         self.fleet: Fleet = SqliteFleet(store)
         self.members: Members = SqliteMembers(store)
         self.objects: Objects = SqliteObjects(store)
+        self.notices: Notices = SqliteNotices(store)
         self.signals: Signals = self._signals
         self.history: History = SqliteHistory(store, settings)
         self.lists: Lists = SqliteLists(store, self.jobs)

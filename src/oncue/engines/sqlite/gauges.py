@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from oncue.domain.ids import ClassId
+from oncue.domain.ids import NOTICES, ClassId
 from oncue.domain.instants import Instant
 from oncue.engines.gauges import MOST_ORPHANS, ClassGauge, Gauges, Turn, by_oldest, with_due
 from oncue.engines.port import Member
@@ -36,6 +36,7 @@ def read_gauges(db: Connection, now: Instant, most: int, most_due: int) -> Gauge
         history_from=history_from,
         findings=dict(fetch(db, _SQL["open_findings"])),
         turns={name: Turn(next_at, position) for name, next_at, position in fetch(db, _SQL["turns"])},
+        notices_since=fetch(db, _SQL["notices_since"], (NOTICES.bytes, now))[0][0],
     )
 
 

@@ -26,6 +26,7 @@ from oncue.engines.sqlite.following import Note
 from oncue.engines.sqlite.inserting import insert_many, insert_runs, write_audit, write_ledger
 from oncue.engines.sqlite.lanes import tend
 from oncue.engines.sqlite.lists import find_one_shot, runs_of
+from oncue.engines.sqlite.notices import insert_notices
 from oncue.engines.sqlite.partitions import Partitions, existing, find_ended
 from oncue.engines.sqlite.purging import purge
 from oncue.engines.sqlite.quotas import admit_counted, grow, put_bounds
@@ -146,6 +147,7 @@ def _create(
     idempotency.keep(db, fresh)
     touched = TouchedLanes(now)
     insert_runs(db, [(job.run, job.job.spec.name) for job in fresh if job.run is not None], touched)
+    insert_notices(db, [notice for job in fresh for notice in job.notices], touched)
     write_audit(db, [job.audit_entry for job in fresh if job.audit_entry is not None])
     tend(db, touched)
     return answers

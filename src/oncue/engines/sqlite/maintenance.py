@@ -240,7 +240,8 @@ def _forget_job(db: Connection, job_id: bytes, uid: int, status: JobStatus) -> N
     db.execute(_SQL["forget_job"], (job_id,))
     if not db.changes():
         return
-    db.execute("delete from agenda where job_id = ?", (job_id,))
+    for table in ("agenda", "streaks"):
+        db.execute(f"delete from {table} where job_id = ?", (job_id,))
     try:
         spec = decode_spec(stored)
     except ValueError:

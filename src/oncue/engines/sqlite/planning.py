@@ -15,7 +15,7 @@ from oncue.domain.instants import LONG_AGO, NEVER, Instant
 from oncue.domain.job import Cursor, understand_spec
 from oncue.domain.overlap import HeldRun, Unbegun, Withdrawal
 from oncue.domain.planning import PLANNED_AT_ONCE, DueJob, Plan
-from oncue.domain.run import State
+from oncue.domain.run import Claimed, Settlement, State
 from oncue.domain.zones import PACKAGED
 from oncue.engines.deciding import permitted, planned, plans_of
 from oncue.engines.port import Expired, Permitted, Planned
@@ -25,10 +25,12 @@ from oncue.engines.sqlite import meters, rows
 from oncue.engines.sqlite.following import withdraw
 from oncue.engines.sqlite.inserting import insert_runs, write_ledger
 from oncue.engines.sqlite.lanes import tend
+from oncue.engines.sqlite.notices import insert_notices, new_ones, tell
 from oncue.engines.sqlite.partitions import Partitions
 from oncue.engines.sqlite.running import end_waiting
 from oncue.engines.sqlite.store import Connection, Store, fetch
 from oncue.engines.stored import TRIGGERS
+from oncue.engines.telling import telling
 from oncue.engines.touched import TouchedLanes
 from oncue.engines.unreadable import put_off, readable
 
@@ -68,10 +70,16 @@ class SqlitePlanning:
     async def withdraw(self, withdrawals: Sequence[Withdrawal], now: Instant) -> frozenset[RunId]:
         return await self._store.write(lambda db: _withdraw(db, withdrawals, now))
 
-    async def expire(self, limit: int, now: Instant) -> list[Expired]:
+    async def expire(
+        self, limit: int, now: Instant, decide: Callable[[Claimed], Settlement] | None = None
+    ) -> list[Expired]:
         def expire(db: Connection) -> list[Expired]:
             found = fetch(db, _SQL["expired"], (now, limit))
+            decided = _decided(db, [row[0] for row in found], decide)
             ended = end_waiting(db, self._pieces, [row[0] for row in found], State.EXPIRED, now)
+            touched = TouchedLanes(now)
+            tell(db, telling(decided), touched)
+            tend(db, touched)
             return [
                 Expired(run_id, JobId(UUID(bytes=job_id)), task, wanted)
                 for run_id, (_, job_id, task, wanted) in zip(ended, found, strict=True)
@@ -92,6 +100,13 @@ class SqlitePlanning:
 
     async def recall(self, until: Instant, now: Instant) -> int:
         return await self._store.write(lambda db: meters.recall(db, until, now))
+
+
+def _decided(db: Connection, run_ids: list[bytes], decide: Callable[[Claimed], Settlement] | None) -> list[Settlement]:
+    if decide is None or not run_ids:
+        return []
+    found = fetch(db, _SQL["expired_runs"], (rows.blobs(run_ids),))
+    return [decide(run) for run in rows.claimed(found, {row[0]: RunId(UUID(bytes=row[0])) for row in found})]
 
 
 def _next_grant(db: Connection) -> tuple[Instant, Instant]:
@@ -124,6 +139,7 @@ def _write(db: Connection, plans: Sequence[Plan], now: Instant) -> None:
         for (run_id,) in fetch(db, _SQL["there"].format(table="runs", key="run_id"), asked):
             del runs[run_id]
     insert_runs(db, [(run, None) for run in runs.values()], touched)
+    insert_notices(db, new_ones(db, [notice for made in plans for notice in made.notices]), touched)
     db.executemany(
         _SQL["plan_advance"],
         [(p.cursor.next_at, p.cursor.floor, p.cursor.planned, p.cursor.rules, p.job.job_id.bytes) for p in plans],

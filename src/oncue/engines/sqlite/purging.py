@@ -61,7 +61,7 @@ def _discard(db: Connection, run_ids: Sequence[bytes]) -> None:
 
 def _purge_definition(db: Connection, uid: int, job_id: JobId) -> int:
     db.execute("delete from job_keys where uid = ? and job_id = ?", (uid, job_id.bytes))
-    for table in ("job_tags", "job_versions", "agenda", "jobs", "unfinished"):
+    for table in ("job_tags", "job_versions", "agenda", "jobs", "unfinished", "streaks"):
         db.execute(f"delete from {table} where job_id = ?", (job_id.bytes,))
     _discard(db, [job_id.bytes])
     for table in ("run_logs", *(piece.name for piece in pieces(db))):

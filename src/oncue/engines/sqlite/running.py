@@ -28,9 +28,11 @@ from oncue.engines.sqlite.classes import worth_a_look
 from oncue.engines.sqlite.counting import Counted, append, count, measured
 from oncue.engines.sqlite.inserting import delete_many, insert_many
 from oncue.engines.sqlite.lanes import tend
+from oncue.engines.sqlite.notices import tell
 from oncue.engines.sqlite.partitions import Partitions, find_ended
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
 from oncue.engines.stored import STATUS_NUMBER
+from oncue.engines.telling import NOTHING_TOLD, telling
 from oncue.engines.touched import TouchedLanes
 
 _SQL = statements("oncue.engines.sqlite")
@@ -85,6 +87,14 @@ class SqliteRunning:
     async def settle(self, worker_id: WorkerId, settlements: Sequence[Settlement], now: Instant) -> Settled:
         return await self._settle(_Outcome(worker_id.bytes, settlements, now))
 
+    async def gather(self, worker_id: WorkerId, run: Claimed, limit: int, now: Instant) -> list[Claimed]:
+        def gather(db: Connection) -> list[rows.Row]:
+            given = (run.run_id.bytes, worker_id.bytes, run.token, now, limit)
+            return _claim(db, worker_id.bytes, [run_id for (run_id,) in fetch(db, _SQL["gather"], given)], now)
+
+        found = await self._store.write(gather)
+        return rows.claimed(found, {row[0]: RunId(UUID(bytes=row[0])) for row in found})
+
     async def hand_back(self, worker_id: WorkerId, runs: Sequence[Claimed], now: Instant) -> frozenset[RunId]:
         back = [handed_back(run, now) for run in runs]
         answer = await self._settle(_Outcome(worker_id.bytes, back, now, again_counts_as=None))
@@ -111,11 +121,13 @@ class SqliteRunning:
             ):
                 by_worker[worker_id].append(decide(run, WorkerId(UUID(bytes=worker_id)), claimed_at))
             cancelled: set[RunId] = set()
+            notices = dropped = 0
             for worker_id, decided in by_worker.items():
                 outcome = _Outcome(worker_id, decided, now, again_counts_as=Count.LOST).corrected(db)
                 self._write(db, outcome)
                 cancelled |= outcome.settled().cancelled
-            return Settled(cancelled=frozenset(cancelled))
+                notices, dropped = notices + outcome.told.notices, dropped + outcome.told.dropped
+            return Settled(cancelled=frozenset(cancelled), notices=notices, dropped=dropped)
 
         return await self._store.write(recover_runs)
 
@@ -142,6 +154,8 @@ class SqliteRunning:
         insert_many(db, "dead", rows.HISTORY, outcome.dead)
         count(db, outcome.tally(), outcome.now)
         append(db, outcome.measured, outcome.now)
+        if told := telling(outcome.settlements):
+            outcome.told = tell(db, told, touched)
         tend(db, touched)
 
 
@@ -162,6 +176,7 @@ class _Outcome:
         self.settlements = settlements
         self.now = now
         self.lost = lost
+        self.told = NOTHING_TOLD
         self.cancelled = cancelled  # None: not read
         self.again_counts_as = again_counts_as
         waiting, dead = State.WAITING, State.DEAD
@@ -200,7 +215,7 @@ class _Outcome:
         lost, cancelled = (
             frozenset(RunId(UUID(bytes=run_id)) for run_id in some or ()) for some in (self.lost, self.cancelled)
         )
-        return Settled(lost, cancelled)
+        return Settled(lost, cancelled, self.told.notices, self.told.dropped)
 
     def all_lost(self) -> Settled:
         return Settled(lost=frozenset(settled.run.run_id for settled in self.settlements))

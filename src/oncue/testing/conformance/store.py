@@ -62,6 +62,7 @@ class Store:
         self.accounts, self.audit, self.idempotency = engine.accounts, engine.audit, engine.idempotency
         self.maintenance, self.auditing, self.members = engine.maintenance, engine.auditing, engine.members
         self.objects = engine.objects
+        self.notices = engine.notices
         self.uid = self.stranger = UserNumber(0)
         self._open_another = open_another
         self._others: list[Store] = []
