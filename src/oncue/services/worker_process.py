@@ -20,7 +20,7 @@ from oncue.engines import port
 from oncue.engines.port import Engine
 from oncue.executors import machine
 from oncue.executors.functions import LoopExecutor
-from oncue.executors.port import Work
+from oncue.executors.port import Executor, Work
 from oncue.executors.processes import ProcessExecutor
 from oncue.executors.secrets import SecretSource
 from oncue.executors.threads import ThreadExecutor
