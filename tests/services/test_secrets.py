@@ -59,7 +59,7 @@ def crew_grace(crew: StagedCrew) -> Any:
 async def ended(store: Store, stage: Stage, folder: Path, **job: Any) -> RunView:
     run_id = await store.one_shot(task="talk", **job)
     crew = await crew_with(store, stage, folder)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not (await store.run(run_id)).state.final:
             await work(crew)
             store.advance(60_000_000)
