@@ -19,6 +19,7 @@ from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Topic
 from oncue.metrics.exposed import Exposed
 from oncue.metrics.numbers import SILENT, Numbers
+from oncue.services.archiving import Archiving
 from oncue.services.finishing import Finishing
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
@@ -36,7 +37,7 @@ from oncue.services.supervisor import WorkerSupervisor
 from oncue.services.ticking import Ticking
 from oncue.services.timekeeper import Timekeeper
 from oncue.settings import Settings
-from oncue.storage.open import open_storage
+from oncue.storage.open import open_archive, open_storage
 from oncue.supervised import Supervised
 from oncue.tracing.open import open_tracing
 from oncue.tracing.port import Tracing
@@ -158,10 +159,21 @@ async def scheduling(
     listening = Supervised("listening", Listening(engine.signals, concerns).run, clock)
     try:
         loops = (planning, overlap, rate_limiter, reaper, finishing, rollup, retention, self_audit, cleaning)
-        async with looping(clock, *loops), timekeeping(engine, clock, exposed):
+        async with (
+            looping(clock, *loops, *_archiving(engine, clock, settings, numbers)),
+            timekeeping(engine, clock, exposed),
+        ):
             yield planning
     finally:
         await listening.stop()
+
+
+def _archiving(engine: Engine, clock: SystemClock, settings: Settings, numbers: Numbers) -> list[Loop]:
+    """Return the loop of the archive, if there is one."""
+    if not settings.archive:
+        return []
+    storage = open_archive(settings, clock, numbers)
+    return [Loop(Archiving(engine, storage, clock, settings, numbers), clock, numbers)]
 
 
 @asynccontextmanager

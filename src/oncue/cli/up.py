@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from oncue.cli.keeping_options import KEEPING
 from oncue.cli.roles import API_OPTIONS, BAGGAGE, GUARD, METRICS, SAMPLING, SAYING, STORE, WORK, options, run
 
 EXAMPLES = """\b
@@ -24,7 +25,7 @@ On Ctrl-C running runs finish within --grace and the rest return to the queue. A
 
 
 @click.command("up", epilog=EXAMPLES)
-@options(STORE, API_OPTIONS, WORK, GUARD, SAMPLING, BAGGAGE, METRICS, SAYING)
+@options(STORE, KEEPING, API_OPTIONS, WORK, GUARD, SAMPLING, BAGGAGE, METRICS, SAYING)
 def command(as_json: bool, **given: Any) -> None:
     """Run the API, a scheduler and a worker together."""
     from oncue.app import up

@@ -11,6 +11,7 @@ from oncue.clock import Clock
 from oncue.domain.errors import OncueError, StoreRefused, StoreUnavailable
 from oncue.engines.port import (
     Accounts,
+    Archiving,
     Audit,
     Auditing,
     Engine,
@@ -59,6 +60,7 @@ class CountedEngine:
         self.members: Members = self._counted(engine.members)
         self.objects: Objects = self._counted(engine.objects)
         self.auditing: Auditing = self._counted(engine.auditing)
+        self.archiving: Archiving = self._counted(engine.archiving)
         self.signals: Signals = CountedSignals(engine.signals, numbers)
         self.now = self._timed("now", engine.now)
         self.ping = self._timed("ping", engine.ping)

@@ -11,6 +11,7 @@ import msgspec
 from oncue.domain.ids import ClassId, JobId, KeyId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.job import Cursor, Job, JobStatus
+from oncue.domain.ledger import Entry
 from oncue.domain.quota import Quota, Usage
 from oncue.domain.reference import Kind
 from oncue.domain.run import NewRun, Peeked, RunView, State
@@ -59,6 +60,14 @@ class AuditEntry(msgspec.Struct, frozen=True):
     object_id: UUID | None = None
     detail: bytes | None = None
     address: str | None = None
+
+
+class ArchiveRow(msgspec.Struct, frozen=True):
+    """A row to archive: of a user (EVERYBODY: of none), at the time that decides in which piece it is."""
+
+    uid: UserNumber
+    at: Instant
+    of: RunView | Entry | AuditEntry
 
 
 class NewJob(msgspec.Struct, frozen=True):

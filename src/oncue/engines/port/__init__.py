@@ -29,8 +29,8 @@ held run.
 
 `state.py` has the verbs that change state, the largest part. `history.py` (one run, and lists), `accounts.py`
 (users and keys, the audit log, idempotency keys), `members.py` (which processes run), `objects.py` (what is in object
-storage), `auditing.py` (what the self-audit reads and records) and `maintenance.py` are separate: none of them decides
-what runs.
+storage), `auditing.py` (what the self-audit reads and records), `archiving.py` (what goes into the archive) and
+`maintenance.py` are separate: none of them decides what runs.
 
 **References.** A payload, a result or a part of a log that begins with the byte 1 is a reference to an object in
 storage (`domain.reference`). Engines store it like any other bytes; only `Objects.look` and sums of sizes read it.
@@ -47,6 +47,7 @@ from oncue.domain.quota import Quota, Usage
 from oncue.engines.audited import AuditedCursor, Finding, LongHeld, Orphan, Sums, Unexpired
 from oncue.engines.gauges import ClassGauge, Gauges, QueueGauge, Turn
 from oncue.engines.port.accounts import Accounts, Audit, Idempotency
+from oncue.engines.port.archiving import Archiving
 from oncue.engines.port.auditing import Auditing
 from oncue.engines.port.history import History, Lists
 from oncue.engines.port.maintenance import MEMBERS_STAY, ROLLED_UP_AT_ONCE, Maintenance
@@ -56,6 +57,7 @@ from oncue.engines.port.signals import Signals
 from oncue.engines.port.state import Fleet, Jobs, Planning, Running
 from oncue.engines.values import (
     EVERYBODY,
+    ArchiveRow,
     AuditEntry,
     Beat,
     Cancelled,
@@ -102,6 +104,8 @@ __all__ = [
     "SELDOM",
     "UNUSED_FOR",
     "Accounts",
+    "ArchiveRow",
+    "Archiving",
     "Audit",
     "AuditEntry",
     "AuditedCursor",
@@ -186,6 +190,7 @@ class Engine(Protocol):
     accounts: Accounts
     audit: Audit
     auditing: Auditing
+    archiving: Archiving
     idempotency: Idempotency
     maintenance: Maintenance
 

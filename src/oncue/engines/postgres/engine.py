@@ -9,6 +9,7 @@ from oncue.domain.diagnosis import Diagnosis
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.engines.port import (
     Accounts,
+    Archiving,
     Audit,
     Auditing,
     Capabilities,
@@ -26,6 +27,7 @@ from oncue.engines.port import (
     Signals,
 )
 from oncue.engines.postgres.accounts import PostgresAccounts
+from oncue.engines.postgres.archiving import PostgresArchiving
 from oncue.engines.postgres.audit import PostgresAudit
 from oncue.engines.postgres.auditing import PostgresAuditing
 from oncue.engines.postgres.diagnosing import diagnose_server
@@ -71,6 +73,7 @@ class PostgresEngine:
         self.accounts: Accounts = PostgresAccounts(store)
         self.audit: Audit = PostgresAudit(store, self._pieces)
         self.auditing: Auditing = PostgresAuditing(store)
+        self.archiving: Archiving = PostgresArchiving(store, settings.history_timeout)
         self.idempotency: Idempotency = PostgresIdempotency(store)
         self.maintenance: Maintenance = PostgresMaintenance(store, self._pieces, settings)
 

@@ -66,12 +66,13 @@ class PostgresMaintenance:
         parts = (
             partial(self._make_room, now),
             partial(self._forget_keys, now, cutoff),  # as long as history says how their jobs ended
-            partial(self._drop, cutoff),
+            partial(self._drop, now, cutoff),
             partial(self._drop_dead_letters, now),
             partial(self._forget_jobs, cutoff),
             partial(self._forget_versions, cutoff),
             partial(self._forget_tags, cutoff),
             partial(idempotency.turn, self._store, now, self._settings.repeat_for, self._limit),
+            partial(self._fetch, "forget_api_keys", Instant(now - self._settings.keep_keys)),
             self._forget_lanes,
             self._forget_quotas,
             partial(self._forget_meters, now),
@@ -87,8 +88,11 @@ class PostgresMaintenance:
         for table in TABLES:
             await self._pieces.ensure(table, ahead, self._limit)
 
-    async def _drop(self, cutoff: Instant) -> None:
-        self._dropped = await self._pieces.drop_before(cutoff, self._limit)
+    async def _drop(self, now: Instant, cutoff: Instant) -> None:
+        audit = Instant(now - self._settings.keep_audit)
+        self._dropped = await self._pieces.drop_before(
+            cutoff, self._limit, apart={"audit": audit}, archived=bool(self._settings.archive)
+        )
 
     def _worth_a_look(self, walk: Walk, cutoff: Instant) -> bool:
         return cutoff > 0 and (self._dropped > 0 or walk.unfinished)
@@ -113,7 +117,7 @@ class PostgresMaintenance:
     # -------------------------------------------------------------------------------------- what nothing refers to
 
     async def _forget_keys(self, now: Instant, cutoff: Instant) -> None:
-        pieces = await self._store.fetch(_SQL["history_to_drop"], cutoff)
+        pieces = await self._store.fetch(_SQL["history_to_drop"], cutoff, bool(self._settings.archive))
         if cutoff > 0 and (pieces or self._keys.unfinished):
             goes_before = Instant(pieces[0][0] if pieces else BEFORE_ALL)
             known = _oldest(Instant(now - self._settings.keep_job_keys))

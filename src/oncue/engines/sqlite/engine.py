@@ -9,6 +9,7 @@ from oncue.domain.diagnosis import Diagnosis
 from oncue.domain.instants import Duration, Instant
 from oncue.engines.port import (
     Accounts,
+    Archiving,
     Audit,
     Auditing,
     Capabilities,
@@ -28,6 +29,7 @@ from oncue.engines.port import (
 from oncue.engines.schema import Pending, log_migration
 from oncue.engines.sql import migrations, statements
 from oncue.engines.sqlite.accounts import SqliteAccounts
+from oncue.engines.sqlite.archiving import SqliteArchiving
 from oncue.engines.sqlite.audit import SqliteAudit
 from oncue.engines.sqlite.auditing import SqliteAuditing
 from oncue.engines.sqlite.diagnosing import diagnose_file
@@ -71,6 +73,7 @@ class SqliteEngine:
         self.accounts: Accounts = SqliteAccounts(store)
         self.audit: Audit = SqliteAudit(store)
         self.auditing: Auditing = SqliteAuditing(store)
+        self.archiving: Archiving = SqliteArchiving(store, settings.history_timeout)
         self.idempotency: Idempotency = SqliteIdempotency(store)
         self.maintenance: Maintenance = SqliteMaintenance(store, pieces, settings)
 
