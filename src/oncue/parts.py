@@ -21,6 +21,7 @@ from oncue.metrics.exposed import Exposed
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.services.archiving import Archiving
 from oncue.services.finishing import Finishing
+from oncue.services.forgetting import Forgetting
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
 from oncue.services.membership import Membership
@@ -160,7 +161,7 @@ async def scheduling(
     try:
         loops = (planning, overlap, rate_limiter, reaper, finishing, rollup, retention, self_audit, cleaning)
         async with (
-            looping(clock, *loops, *_archiving(engine, clock, settings, numbers)),
+            looping(clock, *loops, *_keeping(engine, clock, settings, numbers)),
             timekeeping(engine, clock, exposed),
         ):
             yield planning
@@ -168,12 +169,13 @@ async def scheduling(
         await listening.stop()
 
 
-def _archiving(engine: Engine, clock: SystemClock, settings: Settings, numbers: Numbers) -> list[Loop]:
-    """Return the loop of the archive, if there is one."""
-    if not settings.archive:
-        return []
-    storage = open_archive(settings, clock, numbers)
-    return [Loop(Archiving(engine, storage, clock, settings, numbers), clock, numbers)]
+def _keeping(engine: Engine, clock: SystemClock, settings: Settings, numbers: Numbers) -> list[Loop]:
+    """Return the loops of the archive, if there is one, and of users who are to be forgotten, also there."""
+    storage = open_archive(settings, clock, numbers) if settings.archive else None
+    forgetting = Loop(Forgetting(engine, storage, clock), clock, numbers)
+    if storage is None:
+        return [forgetting]
+    return [forgetting, Loop(Archiving(engine, storage, clock, settings, numbers), clock, numbers)]
 
 
 @asynccontextmanager

@@ -1,148 +1,20 @@
 """The archive: rows in are rows out, whatever breaks on the way, and nothing is dropped that is not in it."""
 
 import json
-from collections.abc import Awaitable, Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
+from tests.services.archive_site import KEEP, Death, Killed, Site
 
-from oncue.domain.archive import Progress, Table
+from oncue.domain.archive import Table
 from oncue.domain.errors import StorageUnavailable
-from oncue.domain.instants import DAY, HOUR, MILLISECOND, Duration, parse_instant
-from oncue.domain.policy import CatchUp
-from oncue.domain.run import State
-from oncue.engines.port import AuditEntry
-from oncue.metrics.metric import Metric, Roles
-from oncue.metrics.numbers import Numbers
+from oncue.domain.instants import DAY, MILLISECOND, parse_instant
 from oncue.metrics.table import ARCHIVE_ERRORS, ARCHIVED_ROWS
 from oncue.services import archiving
-from oncue.services.archive_reading import COLUMNS, chain, files_of, progress_of, sql_of, verify
-from oncue.services.archiving import EVERY, Archiving, check_file
-from oncue.settings import Settings
+from oncue.services.archive_reading import COLUMNS, chain, files_of, sql_of, verify
+from oncue.services.archiving import EVERY, check_file
 from oncue.shapes.runs import Run
-from oncue.storage.open import open_archive
-from oncue.storage.port import Storage
-from oncue.testing.conformance import Store
-
-KEEP = Duration(10 * DAY)
-
-
-class Site:
-    """A store with an archive in a folder, and what keeps both going."""
-
-    def __init__(self, store: Store, folder: Path) -> None:
-        self.store = store
-        self.folder = folder
-        self.settings = Settings(archive=folder.as_uri(), keep_history=KEEP, keep_audit=KEEP)
-        self.storage: Storage = open_archive(self.settings, store.clock)
-        self.numbers = Numbers(None, Roles.SCHEDULER)
-        store.maintenance._settings = replace(store.maintenance._settings, archive="on", keep_audit=KEEP)  # type: ignore[attr-defined]  # as if it was opened so
-
-    def process(self) -> Archiving:
-        return Archiving(self.store.engine, self.storage, self.store.clock, self.settings, self.numbers)
-
-    async def turn(self) -> None:
-        await self.process().run_once()
-        self.store.advance(EVERY)
-
-    async def archive(self, turns: int = 2) -> None:
-        for _ in range(turns):
-            await self.turn()
-
-    async def archive_and_drop(self) -> None:
-        """Until all is done: of the tables without partitions a day at a time."""
-        for _ in range(4):
-            await self.archive()
-            await self.drop()
-
-    async def drop(self) -> int:
-        return await self.store.maintenance.maintain(self.store.now, KEEP)
-
-    async def lines(self, table: Table) -> list[dict[str, Any]]:
-        """All rows of the archive, as one who reads every file gets them."""
-        head = (await progress_of(self.store.engine)).head
-        found = [file async for file in files_of(self.storage, head, None) if f"/{table}/" in file.key]
-        on_disk = {str(path.relative_to(self.folder)) for path in self.folder.glob(f"archive/v1/{table}/*/*/*")}
-        assert {file.key for file in found} == on_disk, "what is there is what the manifests say"
-        return [json.loads(line) for file in found for line in (await check_file(self.storage, file)).splitlines()]
-
-    async def in_store(self) -> list[str]:
-        return sorted(str(run.run_id) for run in await self.store.runs() if run.state.final)
-
-    async def progress(self) -> Progress:
-        return await progress_of(self.store.engine)
-
-    def counted(self, metric: Metric) -> float:
-        self.numbers.fold()
-        return sum(one.values[0] for one in self.numbers.series() if one.name == metric.name)
-
-    async def runs(self) -> list[str]:
-        return sorted(line["run_id"] for line in await self.lines(Table.HISTORY))
-
-    async def some_history(self, n: int = 3, *, recurring: bool = True) -> list[str]:
-        """Runs of two users over two days, occurrences that were skipped, and deeds; all of it old by now."""
-        store, runs = self.store, []
-        if recurring:
-            await store.recurring(every=HOUR, catch_up=CatchUp.SKIP)
-        for _ in range(2):
-            for uid in (store.uid, store.stranger):
-                for number in range(n):
-                    runs.append(await store.one_shot(uid=uid, payload=b'{"n":%d}' % number))
-                    await store.end(runs[-1], State.SUCCEEDED if number else State.DEAD)
-            await store.audit.record([AuditEntry(store.now, store.uid, None, "a.b", detail=b'{"user_id":"bob"}')])
-            store.advance(DAY)
-            await store.plan_all()
-        store.advance(KEEP + 2 * DAY)
-        return sorted(map(str, runs))
-
-
-class Killed(BaseException):
-    """A process ends here: no code of ours may catch it."""
-
-
-class Death:
-    """Kills a process at its n-th call of the store or of storage."""
-
-    def __init__(self, site: Site, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.calls = 0
-        self._last = 0
-        self._before = moment == "before"
-        engine = site.store.engine
-        for part, verbs in (
-            (engine.maintenance, ("take_turn", "finish_turn", "maintain")),
-            (engine.archiving, ("next_piece", "rows", "mark")),
-            (engine.accounts, ("names",)),
-            (site.storage, ("put", "get", "delete")),
-        ):
-            for verb in verbs:
-                monkeypatch.setattr(part, verb, self._deadly(getattr(part, verb)))
-
-    def after(self, last: int) -> None:
-        self.calls, self._last = 0, last
-
-    def _deadly(self, call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-        async def deadly(*given: Any, **named: Any) -> Any:
-            self.calls += 1
-            if self.calls == self._last and self._before:
-                raise Killed
-            answer = await call(*given, **named)
-            if self.calls == self._last:
-                raise Killed
-            return answer
-
-        return deadly
-
-
-@pytest.fixture
-async def site(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    async def at_once(length: Duration) -> None:
-        store.advance(1)
-
-    monkeypatch.setattr(store.clock, "sleep", at_once)
-    return Site(store, tmp_path / "archive")
 
 
 async def test_rows_in_are_rows_out_and_then_they_are_dropped(site: Site, logged: list[Any]) -> None:
@@ -327,7 +199,7 @@ async def test_a_process_may_be_killed_at_any_call(site: Site, moment: str, monk
     monkeypatch.setattr(archiving, "PAGE", 2)
     monkeypatch.setattr(archiving, "CHECKED_AT_ONCE", 1)
     death, killed = Death(site, moment, monkeypatch), True
-    runs, last = await site.some_history(1), 0
+    runs, last = await site.some_history(1, days=1), 0
     while killed:
         last, killed = last + 1, False
         death.after(last)
@@ -339,9 +211,9 @@ async def test_a_process_may_be_killed_at_any_call(site: Site, moment: str, monk
                 killed = True
             site.store.advance(EVERY)
         death.after(0)
-        await site.archive_and_drop()
+        await site.archive_and_drop(2)
         assert await site.in_store() == []
-        runs += await site.some_history(1, recurring=False)
+        runs += await site.some_history(1, days=1, recurring=False)
 
     await site.archive_and_drop()
     assert last > 20

@@ -55,7 +55,7 @@ def command() -> None:
     """List, verify and read archived history."""
 
 
-@command.command("list")
+@command.command("list", epilog="\b\nExamples:\n  oncue archive list --archive s3://bucket/oncue --json")
 @where
 @AS_JSON
 def list_(as_json: bool, **given: Any) -> None:
@@ -71,7 +71,7 @@ def list_(as_json: bool, **given: Any) -> None:
     print_table(f"{len(shown)} archived partitions", ("table", "from", "until", "rows", "bytes", "piece"), shown)
 
 
-@command.command("verify")
+@command.command("verify", epilog="\b\nExamples:\n  oncue archive verify --archive file:///srv/archive")
 @where
 @AS_JSON
 def verify_(as_json: bool, **given: Any) -> None:
@@ -92,34 +92,55 @@ def verify_(as_json: bool, **given: Any) -> None:
         sys.exit(REFUSED)
 
 
-@command.command("sql")
+SQL = """\b
+Examples:
+  oncue archive sql --archive file:///srv/archive
+  oncue archive sql --archive s3://bucket/oncue --table audit --parquet audit.parquet
+"""
+
+
+@command.command("sql", epilog=SQL)
 @where
 @TABLE
+@AS_JSON
 @click.option("--parquet", metavar="FILE", help="Print the statement that copies the table to a Parquet file.")
-def sql(table: str, parquet: str | None, **given: Any) -> None:
+def sql(table: str, parquet: str | None, as_json: bool, **given: Any) -> None:
     """Print the DuckDB statement that reads a table of the archive."""
     from oncue.services.archive_reading import sql_of
 
     async def show(settings: Settings) -> str:
         return sql_of(_url(settings), Table(table))
 
-    found = storing(show, given, read_only=True)
-    file = "" if parquet is None else parquet.replace("'", "''")
-    say(f"{found};" if parquet is None else f"copy (\n{found}) to '{file}' (format parquet);")
+    found = storing(show, given, as_json=as_json, read_only=True)
+    if parquet is not None:
+        file = parquet.replace("'", "''")
+        found = f"copy (\n{found}) to '{file}' (format parquet)"
+    if as_json:
+        print_json({"sql": f"{found};"})
+    else:
+        say(f"{found};")
 
 
-@command.command("export")
+EXPORT = """\b
+Examples:
+  oncue archive export --user ada --archive s3://bucket/oncue > ada.jsonl
+  oncue archive export --table audit --archive file:///srv/archive --to audit.jsonl
+"""
+
+
+@command.command("export", epilog=EXPORT)
 @where
 @TABLE
+@click.option("--json", "as_json", is_flag=True, help="Print errors as JSON; rows always are.")
 @click.option("--user", metavar="USER", help="Only rows of this user.")
 @click.option("--to", type=click.File("wb"), default="-", help="The file to write. [default: standard output]")
-def export(table: str, user: str | None, to: BinaryIO, **given: Any) -> None:
+def export(table: str, user: str | None, to: BinaryIO, as_json: bool, **given: Any) -> None:
     """Write rows as JSON lines, oldest partition first, each file checked before it is written."""
 
     async def write(engine: Engine, storage: Storage) -> None:
         await _export(engine, storage, Table(table), user, to)
 
-    _run(write, given)
+    _run(write, given, as_json=as_json)
 
 
 async def _export(engine: Engine, storage: Storage, table: Table, user: str | None, file: BinaryIO) -> None:
@@ -161,9 +182,7 @@ async def _head(engine: Engine) -> Reference | None:
     return (await progress_of(engine)).head
 
 
-def _run(
-    work: Callable[[Engine, Storage], Coroutine[Any, Any, T]], given: dict[str, Any], *, as_json: bool = False
-) -> T:
+def _run(work: Callable[[Engine, Storage], Coroutine[Any, Any, T]], given: dict[str, Any], *, as_json: bool) -> T:
     async def both(settings: Settings) -> T:
         async with _opened(settings) as (engine, storage):
             return await work(engine, storage)

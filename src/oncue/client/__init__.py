@@ -28,7 +28,7 @@ from oncue.client.errors import (
     WaitTimeout,
 )
 from oncue.client.events import Event
-from oncue.shapes.accounts import Key, Me, NewKey
+from oncue.shapes.accounts import ForgottenUser, Key, Me, NewKey
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, Preview, PreviewedOccurrence
 from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run
@@ -46,6 +46,7 @@ __all__ = [
     "FieldProblem",
     "Finding",
     "Forbidden",
+    "ForgottenUser",
     "Invalid",
     "Job",
     "JobFields",

@@ -16,6 +16,7 @@ from oncue.engines.port import (
     Auditing,
     Engine,
     Fleet,
+    Forgetting,
     Hint,
     History,
     Idempotency,
@@ -61,6 +62,7 @@ class CountedEngine:
         self.objects: Objects = self._counted(engine.objects)
         self.auditing: Auditing = self._counted(engine.auditing)
         self.archiving: Archiving = self._counted(engine.archiving)
+        self.forgetting: Forgetting = self._counted(engine.forgetting)
         self.signals: Signals = CountedSignals(engine.signals, numbers)
         self.now = self._timed("now", engine.now)
         self.ping = self._timed("ping", engine.ping)

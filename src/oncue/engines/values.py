@@ -216,6 +216,13 @@ class Worker(msgspec.Struct, frozen=True):
     load: bytes | None = None  # how busy it was at its last heartbeat: `domain.load.read_load`
 
 
+class OpenLetters(msgspec.Struct, frozen=True):
+    """Open dead letters: when the oldest one died, and how many a user has, of those with the most."""
+
+    oldest: Instant | None
+    users: dict[UserNumber, int]
+
+
 class Member(msgspec.Struct, frozen=True):
     """A process of oncue, of any role: api, scheduler, up, or worker (its supervisor). Its id is random per start."""
 
@@ -299,6 +306,15 @@ class Revoked(Enum):
     DONE = "revoked, now or before"
     UNKNOWN = "there is no such key"
     LAST_ADMIN = "the last valid admin key: nothing changed"
+
+
+class Forgotten(msgspec.Struct, frozen=True):
+    """A user who is being forgotten, with the name it had. `place`: how far the audit log was gone through."""
+
+    uid: UserNumber
+    user_id: str
+    asked_at: Instant
+    place: str | None = None
 
 
 class Count(StrEnum):

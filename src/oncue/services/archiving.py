@@ -79,7 +79,10 @@ class Archiving:
             try:
                 await self._steps(position)
             except (StorageUnavailable, StorageRefused) as away:
-                self._tell_failed("The archive is unavailable; nothing is dropped until it is back", away)
+                self._numbers.add(ARCHIVE_ERRORS)
+                log.error(
+                    "The archive failed; history is not dropped until it works", kind="archive_failed", why=str(away)
+                )
         return LOOK_INTERVAL
 
     async def _steps(self, position: bytes) -> None:
@@ -117,8 +120,11 @@ class Archiving:
                 return replace(progress, writing=await self._check(writing))
             return await self._list(progress, writing)
         except ObjectLost as lost:
-            self._tell_failed("A file of the archive was not read as it was written; its piece is written anew", lost)
-            return _anew(progress, writing)
+            self._numbers.add(ARCHIVE_ERRORS)
+            log.error(
+                "An archived file has changed; its partition is archived again", kind="archive_failed", why=str(lost)
+            )
+            return written_anew(progress, writing)
 
     async def _begin(self, progress: Progress) -> Progress | None:
         now = self._clock.now()
@@ -206,10 +212,6 @@ class Archiving:
             sha256=None if after.head is None else after.head.sha256,
         )
 
-    def _tell_failed(self, what: str, why: Exception) -> None:
-        self._numbers.add(ARCHIVE_ERRORS)
-        log.error(what, kind="archive_failed", why=str(why))
-
 
 async def check_file(storage: Storage, file: ArchivedFile) -> bytes:
     """Return the lines of a file. ObjectLost: it is missing, or is not what was written."""
@@ -234,7 +236,7 @@ def _apart(lines: Sequence[bytes]) -> Iterator[list[bytes]]:
     yield some
 
 
-def _anew(progress: Progress, writing: Writing) -> Progress:
+def written_anew(progress: Progress, writing: Writing) -> Progress:
     """Give up what was written of a piece, and write it under another number."""
     number = progress.number + 1
     keys = (*(file.key for file in writing.files), manifest_key(writing.name))

@@ -29,8 +29,8 @@ held run.
 
 `state.py` has the verbs that change state, the largest part. `history.py` (one run, and lists), `accounts.py`
 (users and keys, the audit log, idempotency keys), `members.py` (which processes run), `objects.py` (what is in object
-storage), `auditing.py` (what the self-audit reads and records), `archiving.py` (what goes into the archive) and
-`maintenance.py` are separate: none of them decides what runs.
+storage), `auditing.py` (what the self-audit reads and records), `archiving.py` (what goes into the archive),
+`forgetting.py` (users) and `maintenance.py` are separate: none of them decides what runs.
 
 **References.** A payload, a result or a part of a log that begins with the byte 1 is a reference to an object in
 storage (`domain.reference`). Engines store it like any other bytes; only `Objects.look` and sums of sizes read it.
@@ -49,6 +49,7 @@ from oncue.engines.gauges import ClassGauge, Gauges, QueueGauge, Turn
 from oncue.engines.port.accounts import Accounts, Audit, Idempotency
 from oncue.engines.port.archiving import Archiving
 from oncue.engines.port.auditing import Auditing
+from oncue.engines.port.forgetting import Forgetting
 from oncue.engines.port.history import History, Lists
 from oncue.engines.port.maintenance import MEMBERS_STAY, ROLLED_UP_AT_ONCE, Maintenance
 from oncue.engines.port.members import Members
@@ -70,6 +71,7 @@ from oncue.engines.values import (
     EngineState,
     Expired,
     FairRuns,
+    Forgotten,
     Hint,
     IdempotencyKey,
     JobQuery,
@@ -82,6 +84,7 @@ from oncue.engines.values import (
     Measure,
     Member,
     NewJob,
+    OpenLetters,
     Page,
     Permitted,
     Planned,
@@ -125,6 +128,8 @@ __all__ = [
     "FairRuns",
     "Finding",
     "Fleet",
+    "Forgetting",
+    "Forgotten",
     "Gauges",
     "Hint",
     "History",
@@ -146,6 +151,7 @@ __all__ = [
     "Members",
     "NewJob",
     "Objects",
+    "OpenLetters",
     "Orphan",
     "Page",
     "Permitted",
@@ -191,6 +197,7 @@ class Engine(Protocol):
     audit: Audit
     auditing: Auditing
     archiving: Archiving
+    forgetting: Forgetting
     idempotency: Idempotency
     maintenance: Maintenance
 

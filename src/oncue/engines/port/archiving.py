@@ -29,8 +29,8 @@ class Archiving(Protocol):
         ...
 
     async def mark(self, piece: Piece, rows: int) -> bool:
-        """Mark a piece as archived if it has exactly this many rows. A repeat changes nothing.
+        """Mark a piece as archived if it has no more than this many rows: some may have been purged meanwhile.
 
-        False: it has more or fewer, or it is gone. Then nothing was marked.
+        False: it has more, or it is gone. Then nothing was marked. A repeat changes nothing.
         """
         ...

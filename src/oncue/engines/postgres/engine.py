@@ -15,6 +15,7 @@ from oncue.engines.port import (
     Capabilities,
     EngineState,
     Fleet,
+    Forgetting,
     History,
     Idempotency,
     Jobs,
@@ -32,6 +33,7 @@ from oncue.engines.postgres.audit import PostgresAudit
 from oncue.engines.postgres.auditing import PostgresAuditing
 from oncue.engines.postgres.diagnosing import diagnose_server
 from oncue.engines.postgres.fleet import PostgresFleet
+from oncue.engines.postgres.forgetting import PostgresForgetting
 from oncue.engines.postgres.history import PostgresHistory
 from oncue.engines.postgres.idempotency import PostgresIdempotency
 from oncue.engines.postgres.jobs import PostgresJobs
@@ -74,6 +76,7 @@ class PostgresEngine:
         self.audit: Audit = PostgresAudit(store, self._pieces)
         self.auditing: Auditing = PostgresAuditing(store)
         self.archiving: Archiving = PostgresArchiving(store, settings.history_timeout)
+        self.forgetting: Forgetting = PostgresForgetting(store)
         self.idempotency: Idempotency = PostgresIdempotency(store)
         self.maintenance: Maintenance = PostgresMaintenance(store, self._pieces, settings)
 

@@ -146,7 +146,7 @@ class Partitions:
         if await connection.fetchval("select 1 from pg_inherits where inhrelid = to_regclass($1)", name):
             return False
         rows = await connection.fetchval("select archived_rows from pieces where name = $1", name)
-        if rows is not None and await connection.fetchval(f"select count(*) from {name}") != rows:
+        if rows is not None and await connection.fetchval(f"select count(*) from {name}") > rows:
             await connection.execute("update pieces set archived_rows = null where name = $1", name)
             return False
         await connection.execute(f"drop table if exists {name}")

@@ -119,7 +119,7 @@ def _audit_row(row: rows.Row) -> ArchiveRow:
 def _mark_partition(db: Connection, piece: Piece, count: int) -> bool:
     if first(db, "select 1 from pieces where name = ?", (piece.name,)) is None:
         return False
-    if fetch(db, f"select count(*) from {piece.name}") != [(count,)]:
+    if fetch(db, f"select count(*) from {piece.name}")[0][0] > count:
         return False
     db.execute("update pieces set archived_rows = ? where name = ?", (count, piece.name))
     return True
@@ -129,7 +129,7 @@ def _mark_day(db: Connection, piece: Piece, count: int) -> bool:
     key = IDS[piece.table]
     counted = f"select count(*), max({key}) from {piece.table} where at >= ? and at < ?"
     [(found, last)] = fetch(db, counted, (piece.from_at, piece.until_at))
-    if found != count or not found:
+    if found > count or not found:
         return False
     db.execute(_SQL["mark_archived"], (piece.table, piece.until_at, last))
     return True

@@ -15,6 +15,7 @@ from oncue.engines.port import (
     Capabilities,
     EngineState,
     Fleet,
+    Forgetting,
     History,
     Idempotency,
     Jobs,
@@ -34,6 +35,7 @@ from oncue.engines.sqlite.audit import SqliteAudit
 from oncue.engines.sqlite.auditing import SqliteAuditing
 from oncue.engines.sqlite.diagnosing import diagnose_file
 from oncue.engines.sqlite.fleet import SqliteFleet
+from oncue.engines.sqlite.forgetting import SqliteForgetting
 from oncue.engines.sqlite.history import SqliteHistory
 from oncue.engines.sqlite.idempotency import SqliteIdempotency
 from oncue.engines.sqlite.jobs import SqliteJobs
@@ -74,6 +76,7 @@ class SqliteEngine:
         self.audit: Audit = SqliteAudit(store)
         self.auditing: Auditing = SqliteAuditing(store)
         self.archiving: Archiving = SqliteArchiving(store, settings.history_timeout)
+        self.forgetting: Forgetting = SqliteForgetting(store)
         self.idempotency: Idempotency = SqliteIdempotency(store)
         self.maintenance: Maintenance = SqliteMaintenance(store, pieces, settings)
 

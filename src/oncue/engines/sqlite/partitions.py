@@ -102,7 +102,7 @@ async def drop_before(store: Store, cutoff: Instant, timeout: Duration, *, archi
 
 
 def _is_as_archived(db: Connection, piece: Piece) -> bool:
-    counted = f"select archived_rows = (select count(*) from {piece.name}) from pieces where name = ?"
+    counted = f"select archived_rows >= (select count(*) from {piece.name}) from pieces where name = ?"
     return first(db, counted, (piece.name,)) == (1,)
 
 
