@@ -284,19 +284,21 @@ class TestTop:
 
 class TestFollowing:
     def test_a_log_is_printed_as_it_grows_and_once(self, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("oncue.cli.following.LOG_POLL_INTERVAL", 0)
-        logs = ["one\n", "one\ntwo\n", "one\ntwo\nthree\n"]
+        monkeypatch.setattr("oncue.client.client.LOG_POLL_INTERVAL", 0)
         states = iter(["running", "running", "succeeded"])
-        texts = iter(logs)
+        texts = iter(["zero\none\n", "two\n", "three\n"])
+        asked = list[dict[str, str]]()
 
         def answer(request: Request) -> Said:
             if request.path.endswith("/logs"):
+                asked.append(request.query)
                 return 200, next(texts)
             return 200, {**RUN, "status": next(states)}
 
         stand_in(answer)
 
-        assert command("runs", "logs", "r1", "--follow").stdout == "one\ntwo\nthree\n"
+        assert command("runs", "logs", "r1", "--follow", "--tail", "1").stdout == "one\ntwo\nthree\n"
+        assert asked == [{"after": "0"}, {"after": "9"}, {"after": "13"}]
 
     def test_waiting_has_an_end_and_the_exit_code_says_how(self, stand_in: StandIn) -> None:
         stand_in(

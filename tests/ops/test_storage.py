@@ -4,12 +4,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.processes.fleet import Fleet, until
 from tests.storage.promises import exercise
 from tests.storage.seaweed import Seaweed, seaweed, settings_for
 
 from oncue.clock import SystemClock
 from oncue.domain.errors import StorageRefused, StorageUnavailable
 from oncue.storage.open import open_storage
+
+TASKS = Path(__file__).parent.parent / "storage" / "large_tasks.py"
 
 pytestmark = [pytest.mark.ops, pytest.mark.xdist_group("seaweed")]
 
@@ -45,3 +48,52 @@ async def test_a_server_that_is_stopped_is_unavailable_and_then_back(tmp_path: P
             await storage.put("v1/payload/1/2026-11-17/bb", b"1")
         server.start()
         await storage.put("v1/payload/1/2026-11-17/bb", b"1")
+
+
+@pytest.fixture
+def s3_fleet(tmp_path: Path) -> Iterator[tuple[Fleet, Seaweed]]:
+    """`oncue up` with a server of its own, which may be stopped."""
+    fleet = Fleet(tmp_path)
+    with seaweed(tmp_path / "weed") as server:
+        where = [
+            f"--{name.replace('_', '-')}={value}" for name, value in server.settings().items() if value is not True
+        ]
+        options = (*where, "--storage-path-style", "--storage-patience", "5s", "--lease", "2s")
+        try:
+            fleet.start("up", *options, tasks=TASKS, env=server.environment)
+            fleet.ready(workers=1)
+            yield fleet, server
+        finally:
+            fleet.close()
+
+
+def test_five_megabytes_go_in_and_twenty_come_out_by_s3(s3_fleet: tuple[Fleet, Seaweed]) -> None:
+    fleet, _ = s3_fleet
+    text = "p" * 5_000_000
+    run_id = fleet.create("large", {"text": text, "size": 20_000_000})
+    assert fleet.at_rest([run_id])[run_id]["status"] == "succeeded"
+    result = fleet.call("GET", f"/runs/{run_id}/result")
+    assert (result["length"], result["text"]) == (len(text), "r" * 20_000_000)
+    assert fleet.call("GET", f"/jobs/{run_id}")["payload"]["text"] == text
+
+
+def test_while_the_server_is_stopped_small_work_goes_on_and_no_result_is_lost(
+    s3_fleet: tuple[Fleet, Seaweed],
+) -> None:
+    fleet, server = s3_fleet
+    before = fleet.create("large", {"text": "p" * 1_000_000})
+    assert fleet.at_rest([before])[before]["status"] == "succeeded"
+    server.stop()
+    runs = [fleet.create("large", {"size": 1_000_000}) for _ in range(10)]
+    small = [fleet.create("large") for _ in range(10)]
+
+    status, _, headers = fleet.raw("POST", "/v1/jobs", {"task": "large", "payload": {"text": "p" * 1_000_000}})
+    assert (status, headers["Retry-After"]) == (503, "10")
+    assert {run["status"] for run in fleet.at_rest(small).values()} == {"succeeded"}
+    ended = fleet.at_rest(runs).values()
+    assert [(run["status"], run["degraded"], run["attempt_number"]) for run in ended] == [
+        ("succeeded", ["result"], 1)
+    ] * 10
+    server.start()
+    until(lambda: not any(fleet.run(run_id)["degraded"] for run_id in runs), "results are attached", fleet.tell, 90)
+    assert {len(fleet.call("GET", f"/runs/{run_id}/result")["text"]) for run_id in runs} == {1_000_000}

@@ -35,7 +35,12 @@ from oncue.testing.conformance import Store
 
 NEIGHBOURS = 20
 SETTINGS = Settings(
-    result_cap=256 * 1024, tasks=(str(Path(hostile.__file__)),), processes=2, threads=8, http_allow=("127.0.0.1/32",)
+    storage="memory:///",
+    result_cap=256 * 1024,
+    tasks=(str(Path(hostile.__file__)),),
+    processes=2,
+    threads=8,
+    http_allow=("127.0.0.1/32",),
 )
 Case = tuple[str, str]
 
@@ -135,6 +140,9 @@ async def test_whatever_a_function_says_its_run_ends_and_tells_what_happened(sto
 
     async with crew_of(store, hostile.tasks) as crew:
         found = await ends(store, crew, hostiles + neighbours)
+        async with asyncio.timeout(60):
+            while crew.reporting.storing:  # the end of a run does not wait for long, and the clock runs fast here
+                await one_pass(crew)
 
     check_neighbours(found, neighbours)
     for run_id, (channel, what) in zip(hostiles, cases, strict=True):

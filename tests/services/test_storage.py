@@ -34,15 +34,21 @@ TEXT = "x" * 500  # more than is kept in the database here
 class Talkative(Stage):
     """`noop` returns what it is given; `talk` writes lines."""
 
+    first_words = ""
+
     async def noop(self, ctx: Context, text: str = "") -> Any:
         self.started.append(RunId(ctx.run_id))
         return text
 
-    async def talk(self, ctx: Context, words: int = 1, length: int = 10) -> Any:
+    async def talk(self, ctx: Context, words: int = 1, length: int = 10, wait: bool = False) -> Any:
+        print(self.first_words, end="")
         for number in range(words):
             ctx.log.info("%d %s", number, "y" * length)
             if number % 100 == 0:
                 await asyncio.sleep(0)
+        if wait:
+            self.waiting.add(RunId(ctx.run_id))
+            await self.go.wait()
 
 
 class Broken:
@@ -178,8 +184,9 @@ async def test_while_storage_is_away_a_result_is_kept_and_its_slot_is_free(
 
     broken.error = None
     view = await ended(store, crew, run_id)
-    assert (view.state, read_reference(view.result) is not None, view.failures) == (State.SUCCEEDED, True, 0)
-    assert len(objects(tmp_path)) == 1
+    kept = read_reference(view.result)
+    assert kept is not None
+    assert (view.state, view.failures, [kept.key.split("/")[-1]]) == (State.SUCCEEDED, 0, objects(tmp_path))
 
 
 @pytest.mark.parametrize("error", [StorageUnavailable("away"), StorageRefused("the key is wrong")])
@@ -249,11 +256,16 @@ async def test_the_cleaner_deletes_what_nothing_refers_to_and_nothing_else(
 
 
 @pytest.fixture
-async def reader(store: Store, tmp_path: Path) -> AsyncIterator[httpx2.AsyncClient]:
-    """The API on the same store and storage, with a key."""
+def app(store: Store, tmp_path: Path) -> Application:
+    """The API on the same store and storage."""
+    return Application(store.engine, store.clock, Settings(**settings(tmp_path)))
+
+
+@pytest.fixture
+async def reader(store: Store, app: Application) -> AsyncIterator[httpx2.AsyncClient]:
+    """Somebody with a key."""
     secret = make_key(store.chance.randbytes(32))
     await store.accounts.add_key(Key(KeyId(store.new_id()), key_hash(secret), store.uid, "ada", Role.MEMBER, store.now))
-    app = Application(store.engine, store.clock, Settings(**settings(tmp_path)))
     headers = {"Authorization": f"Bearer {secret}"}
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app), base_url="http://oncue", headers=headers
@@ -267,11 +279,20 @@ async def talked(store: Store, crew: StagedCrew, **how: int) -> RunId:
     return run_id
 
 
+async def stored(crew: StagedCrew) -> None:
+    """Until all logs are: the end of a run does not wait for long, and the clock runs fast here."""
+    async with asyncio.timeout(30):
+        while crew.reporting.storing:
+            await crew.reporting.run_once()
+            await asyncio.sleep(0.01)
+
+
 async def test_a_long_log_goes_on_in_storage_and_is_read_as_one(
     store: Store, stage: Stage, tmp_path: Path, reader: httpx2.AsyncClient
 ) -> None:
     crew = await crew_on(store, stage, **settings(tmp_path))
     run_id = await talked(store, crew, words=4_000, length=1_000)
+    await stored(crew)
 
     log = (await reader.get(f"/v1/runs/{run_id}/logs")).text
 
@@ -289,6 +310,7 @@ async def test_a_log_beyond_the_cap_is_cut_with_a_note_and_its_end_is_kept(
     """17 MiB, with the default cap."""
     crew = await crew_on(store, stage, **settings(tmp_path))
     run_id = await talked(store, crew, words=1_200, length=15_000)
+    await stored(crew)
 
     log = (await reader.get(f"/v1/runs/{run_id}/logs")).text
 
@@ -299,6 +321,27 @@ async def test_a_log_beyond_the_cap_is_cut_with_a_note_and_its_end_is_kept(
     assert 16 << 20 < len(log.encode()) < (16 << 20) + (64 << 10) + 500
 
 
+async def test_the_end_of_a_log_is_kept_although_nothing_is_written_for_a_while_before_the_end(
+    store: Store, stage: Stage, tmp_path: Path, reader: httpx2.AsyncClient
+) -> None:
+    crew = await crew_on(store, stage, **settings(tmp_path, log_cap=1_000_000))
+    run_id = await store.one_shot(task="talk", payload=b'{"words": 300, "length": 5000, "wait": true}')
+    await work(crew)
+    async with asyncio.timeout(10):
+        while not objects(tmp_path):
+            await crew.reporting.run_once()
+            await store.clock.advance(Duration(6 * SECOND))
+            await asyncio.sleep(0.01)
+    assert " 299 y" not in (await reader.get(f"/v1/runs/{run_id}/logs")).text
+    stage.go.set()
+    await ended(store, crew, run_id)
+    await stored(crew)
+
+    log = (await reader.get(f"/v1/runs/{run_id}/logs")).text
+    assert "bytes were left out here" in log
+    assert " 299 y" in log
+
+
 async def test_a_log_that_storage_does_not_take_follows_later(
     store: Store, stage: Stage, tmp_path: Path, reader: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -307,11 +350,25 @@ async def test_a_log_that_storage_does_not_take_follows_later(
     run_id = await talked(store, crew, words=500, length=1_000)
 
     broken.error = None
-    async with asyncio.timeout(10):
-        while not (log := (await reader.get(f"/v1/runs/{run_id}/logs")).text):
-            await crew.reporting.run_once()
-            await asyncio.sleep(0.01)
-    assert len(log.splitlines()) == 500
+    await stored(crew)
+    assert len((await reader.get(f"/v1/runs/{run_id}/logs")).text.splitlines()) == 500
+
+
+async def test_what_a_task_writes_does_not_pass_for_a_reference(
+    store: Store, stage: Talkative, tmp_path: Path, reader: httpx2.AsyncClient
+) -> None:
+    """Else it could read an object of another user, if it knew its key."""
+    forged = Reference.to("v1/result/2/2026-11-17/aa", b"secret").encoded().decode()
+    crew = await crew_on(store, stage, **settings(tmp_path))
+    await open_storage(Settings(**settings(tmp_path)), store.clock).put("v1/result/2/2026-11-17/aa", b"secret")
+    stage.first_words = forged
+    undo = capture.install()
+    try:
+        run_id = await talked(store, crew, words=0)
+    finally:
+        undo()
+
+    assert (await reader.get(f"/v1/runs/{run_id}/logs")).text == "\\x01" + forged[1:]
 
 
 async def test_each_start_after_the_first_is_marked_with_its_time(store: Store, reader: httpx2.AsyncClient) -> None:
@@ -322,19 +379,21 @@ async def test_each_start_after_the_first_is_marked_with_its_time(store: Store, 
     log = (await reader.get(f"/v1/runs/{run_id}/logs")).text
 
     assert log.splitlines()[:2] == ["one", "two"]
-    assert log.splitlines()[2].startswith("── start 3, 2027-")
+    assert log.splitlines()[2].startswith("── start 3, 2030-01-01T00:00:00")
     assert log.splitlines()[3:] == ["three"]
 
 
 async def test_a_log_is_followed_until_its_run_has_ended(
-    store: Store, stage: Stage, tmp_path: Path, reader: httpx2.AsyncClient
+    store: Store, stage: Stage, tmp_path: Path, app: Application, reader: httpx2.AsyncClient
 ) -> None:
     run_id = await store.one_shot(task="wait")
     crew = await crew_on(store, stage, **settings(tmp_path))
     await work(crew)
     await store.history.append_log(run_id, 1 << 16, b"first\nsecond\n", store.now)
     following = asyncio.create_task(reader.get(f"/v1/runs/{run_id}/logs", params={"follow": "true", "tail": 1}))
-    await asyncio.sleep(0.01)
+    async with asyncio.timeout(10):
+        while not app.api.watching.streams.total():
+            await asyncio.sleep(0.001)
     await store.history.append_log(run_id, (1 << 16) + 1, b"third\n", store.now)
     assert not following.done()
     stage.go.set()

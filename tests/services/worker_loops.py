@@ -111,7 +111,13 @@ class StagedCrew(WorkerLoops):
 async def crew_on(
     store: Store, stage: Stage, worker_id: WorkerId | None = None, numbers: Numbers = SILENT, **settings: Any
 ) -> StagedCrew:
-    settings = {"concurrency": 3, "threads": 1, "processes": 1, "reserved_for_high": 0.0} | settings
+    settings = {
+        "storage": "memory:///",
+        "concurrency": 3,
+        "threads": 1,
+        "processes": 1,
+        "reserved_for_high": 0.0,
+    } | settings
     given = Settings(**settings)
     offer = replace(OFFER, slots={task.name: places(given)[task.takes] for task in stage.tasks})
     executors = {kind: LoopExecutor(1_000) for kind in Isolation}

@@ -141,6 +141,8 @@ async def _replacing(
     given, problems = _own_fields(raw, await _as_shown(api, snap, caller))
     if problems:
         raise Invalid(*problems)
+    if raw.get("large") and "payload" not in given:
+        given["payload"] = msgspec.json.decode(await api.large.read(snap.job.payload) or b"null")
     return await checked(api, given, caller, now)
 
 

@@ -73,6 +73,8 @@ def show_run(run: Run) -> None:
             ("worker", text(run.executor_id)),
             ("payload", text(getattr(run, "payload", None))),
             ("result", text(run.result)),
+            ("in storage", ", ".join(f"{name}: {size} bytes" for name, size in run.large.items())),
+            ("degraded", "the result could not be kept" if "result" in run.degraded else ""),
             ("error type", text(run.error_type)),
             ("error", text(run.error_message)),
         ],

@@ -149,6 +149,11 @@ class Reporting:
         """Whether some of its reports are not written yet."""
         return reports in self._noted
 
+    @property
+    def storing(self) -> bool:
+        """Whether logs of ended attempts are still on their way to object storage."""
+        return bool(self._later) or any(reports.ended and reports.in_storage for reports in self._noted)
+
     def noted(self, reports: RunReports) -> None:
         self._noted[reports] = None
 

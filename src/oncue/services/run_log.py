@@ -75,6 +75,7 @@ class RunLog:
         "_end_size",
         "_left_out",
         "_next",
+        "_put_so_far",
         "_room",
         "_run",
         "_since",
@@ -93,6 +94,7 @@ class RunLog:
         self.inline = True  # the database still takes text
         self._room = to.cap
         self._next = run.token * PARTS  # of each start, also of one that returned to the queue
+        self._put_so_far = 0  # chunks
         self._since: Instant | None = None  # when the text that waits for its chunk began
         self._cut = False
         self._end: deque[bytes] = deque()
@@ -135,7 +137,8 @@ class RunLog:
             await self._put(self._chunks[0])
         while self.inline and (self._unsure is not None or self._words):
             await self._store_inline()
-        return not self._words or await self._store_chunks(last)
+        stored = not self._words or await self._store_chunks(last)
+        return stored and not self._end
 
     async def _store_inline(self) -> None:
         if self._unsure is None:
@@ -159,7 +162,7 @@ class RunLog:
     async def _store_chunks(self, last: bool) -> bool:
         now, waiting = self._to.clock.monotonic(), sum(map(len, self._words))
         self._since = now if self._since is None else self._since
-        often = 1 + self._next % PARTS // OFTEN
+        often = 1 + self._put_so_far // OFTEN
         if waiting < CHUNK and now - self._since < often * CHUNK_AGE and not last:
             return False
         self._since = None
@@ -182,6 +185,7 @@ class RunLog:
         await to.storage.put(row.key, chunk.content)
         await to.engine.history.append_log(run.run_id, chunk.number, chunk.reference.encoded(), to.clock.now())
         self._chunks.popleft()
+        self._put_so_far += 1
         self._next = chunk.number + 1
         to.stored(chunk.length)
 

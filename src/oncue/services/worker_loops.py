@@ -88,8 +88,9 @@ class WorkerLoops:
 
     @property
     def busy(self) -> bool:
-        """Whether there are active attempts, or outcomes not yet written."""
-        return bool(len(self.attempts) or len(self.settling) or len(self.large_results) or self.worker.unsure)
+        """Whether there are active attempts, or outcomes or logs not yet written."""
+        ending = len(self.settling) or len(self.large_results) or self.reporting.storing
+        return bool(len(self.attempts) or ending or self.worker.unsure)
 
     def begun(self) -> None:
         """Wake the loops for deadlines and cancel requests: the first attempt is active."""

@@ -38,7 +38,7 @@ class JobFields(TypedDict, total=False):
     schedule: When | Mapping[str, Any]
     """[when it runs](schedules.md): a string or an object"""
     payload: Mapping[str, Any] | None
-    """the task's arguments, an object of up to 256 KiB"""
+    """the task's arguments, an object of up to 8 MiB ([large ones](storage.md))"""
     queue: str
     """workers take runs from the queues they name"""
     priority: str

@@ -15,7 +15,7 @@ from uuid import UUID
 from starlette.requests import ClientDisconnect, Request
 
 from oncue.api.http.answers import Refused
-from oncue.api.http.limits import LARGE, ApiRequest
+from oncue.api.http.limits import BYTES_OF_ONE, LARGE, ApiRequest
 from oncue.domain.errors import Invalid, NotFound, Problem
 from oncue.domain.fields import takes
 from oncue.domain.ids import JobId
@@ -23,6 +23,7 @@ from oncue.domain.plain_json import LARGEST_INTEGER, SMALLEST_INTEGER
 from oncue.domain.plain_text import printable
 
 LARGEST_BODY = 1024 * 1024  # bytes
+BYTES_OF_A_VALUE = 64  # in memory
 LONGEST_UPLOAD = 10  # seconds until the whole body must have arrived
 _LONGEST_INTEGER = len(str(SMALLEST_INTEGER))
 
@@ -33,6 +34,8 @@ async def read_object(request: Request, largest: int = LARGEST_BODY) -> dict[str
     body = await read_body(request, largest)
     if len(body) <= LARGE:
         return as_object(body)
+    if len(body) > LARGEST_BODY:  # of many small values, which take much more memory than text
+        _hold(request, min(max(len(body), BYTES_OF_A_VALUE * body.count(b",")), BYTES_OF_ONE))
     return await asyncio.to_thread(as_object, body)  # other requests need not wait
 
 

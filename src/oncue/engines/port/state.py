@@ -257,7 +257,8 @@ class Running(Protocol):
         ...
 
     async def hand_back(self, worker_id: WorkerId, runs: Sequence[Claimed], now: Instant) -> frozenset[RunId]:
-        """Return runs to the queue: waiting again, due as before, no attempt counted. They do not expire any more.
+        """Return runs to the queue: waiting again, no attempt counted. They do not expire any more. Each is due when
+        its `due` says: as before, or later if the caller changed it.
 
         Returns the runs that are back in the queue, and those that ended as CANCELLED instead because a cancel was
         requested.

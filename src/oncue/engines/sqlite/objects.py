@@ -15,6 +15,7 @@ from oncue.engines.sqlite.store import Connection, Store, fetch, first
 
 _SQL = statements("oncue.engines.sqlite")
 OBJECTS = "key uid owner_id kind size made_at gone_at".split()
+KINDS = frozenset[str](Kind)
 OF_JOB = "job_id = ?1"
 OF_RUN = "run_id = ?1"
 OF_OTHER_RUNS = "job_id = ?1 and job_id <> run_id"
@@ -39,7 +40,7 @@ class SqliteObjects:
         def look(db: Connection) -> list[tuple[str, int, bool]]:
             due = "select key, owner_id, kind, made_at from objects where gone_at <= ? order by gone_at, key limit ?"
             return [
-                (key, made_at, _is_referred(db, key, owner_id, Kind(kind)))
+                (key, made_at, _is_referred(db, key, owner_id, kind))
                 for key, owner_id, kind, made_at in fetch(db, due, (now, limit))
             ]
 
@@ -65,13 +66,15 @@ class SqliteObjects:
         return await self._store.write(attach)
 
 
-def _is_referred(db: Connection, key: str, owner_id: bytes, kind: Kind) -> bool:
-    live = first(db, "select 1 from runs where run_id = ?", (owner_id,)) if kind is not Kind.PAYLOAD else None
+def _is_referred(db: Connection, key: str, owner_id: bytes, kind: str) -> bool:
+    if kind not in KINDS:
+        return True  # of a newer version: it knows where to look
+    live = first(db, "select 1 from runs where run_id = ?", (owner_id,)) if kind != Kind.PAYLOAD else None
     if live is not None:
         return True  # it may still get its reference
     return any(
         first(db, _SQL["refers"].format(table=table, owner=owner, column=column), (owner_id, key))
-        for table, owner, column in _places(db, kind)
+        for table, owner, column in _places(db, Kind(kind))
     )
 
 

@@ -31,6 +31,22 @@ async def test_it_is_as_if_it_had_never_been_claimed(store: Store) -> None:
     assert await store.counts() == {Count.CREATED: 1}
 
 
+async def test_it_may_be_due_later_than_before(store: Store) -> None:
+    """Its payload could not be read from object storage."""
+    run_id = await store.one_shot()
+    worker = await store.worker()
+    run = await store.claim_one(worker, run_id)
+
+    assert await store.hand_back(worker, replace(run, due=store.at(MINUTE))) == {run_id}
+
+    assert await store.claimable() == []
+    assert await store.claim(worker, run_id) == []
+    store.advance(MINUTE)
+    await store.beat(worker)
+    again = await store.claim_one(worker, run_id)
+    assert (again.attempt, again.due, again.wanted) == (1, store.now, run.wanted)
+
+
 async def test_between_two_attempts_nothing_more_is_spent(store: Store) -> None:
     run_id = await store.one_shot()
     worker = await store.worker()

@@ -13,10 +13,13 @@ looked as materialized (
       or exists (select from dead x where x.job_id = owner_id and refers_to(x.payload, key))
       or exists (select from history x where x.run_id = owner_id and refers_to(x.payload, key))
       or exists (select from history x where x.job_id = owner_id and x.job_id <> x.run_id and refers_to(x.payload, key))
-    else
+    when 'result' then
       exists (select from running x where x.run_id = owner_id) or exists (select from waiting x where x.run_id = owner_id)
-      or kind = 'result' and exists (select from history x where x.run_id = owner_id and refers_to(x.result, key))
-      or kind = 'log' and exists (select from run_logs x where x.run_id = owner_id and refers_to(x.text, key))
+      or exists (select from history x where x.run_id = owner_id and refers_to(x.result, key))
+    when 'log' then
+      exists (select from running x where x.run_id = owner_id) or exists (select from waiting x where x.run_id = owner_id)
+      or exists (select from run_logs x where x.run_id = owner_id and refers_to(x.text, key))
+    else true  -- of a newer version: it knows where to look
     end as referred
   from due),
 again as (
