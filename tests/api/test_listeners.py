@@ -30,7 +30,7 @@ SAMPLES: dict[str, Any] = {
     "PreviewOf": {"schedule": "every 1h"},
     "KeyOf": {"user_id": "eve", "role": "member"},
 }
-NAMES = {"queue": "q", "key": "k"}
+NAMES = {"queue": "q", "key": "k", "user_id": "u"}
 
 
 def sample(route: Route) -> Any:
