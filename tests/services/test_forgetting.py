@@ -122,8 +122,10 @@ async def test_nothing_of_a_user_is_left_and_all_of_the_others(site: Site) -> No
     assert len((await store.lists.jobs(JobQuery(uid=store.stranger))).items) == bobs > 0
     head = (await site.progress()).head
     assert (await verify(site.storage, head)).wrong == ()
-    links = [manifest async for _, manifest in chain(site.storage, head)]
-    assert {uid for manifest in links for uid in manifest.purged} == {uid}
+    links = [link async for link in chain(site.storage, head)]
+    assert {uid for _, manifest in links for uid in manifest.purged} == {uid}
+    there = {str(path.relative_to(site.folder)) for path in site.folder.glob("archive/v1/manifest/*")}
+    assert {reference.key for reference, _ in links} == there
     entries = (await store.audit.entries(uid)).items
     assert {(one.action, one.address, one.detail) for one in entries} == {
         ("key.create", None, b'{"user_id":"%s"}' % number_name(uid).encode())
@@ -131,19 +133,20 @@ async def test_nothing_of_a_user_is_left_and_all_of_the_others(site: Site) -> No
 
 
 async def test_a_user_is_not_forgotten_before_the_last_api_has_noticed(site: Site) -> None:
-    await Life(site).begin()
-    await site.store.forgetting.begin(NAME, site.store.now)
-    forgetting = Forgetting(site.store.engine, site.storage, site.store.clock)
+    store = site.store
+    await store.forgetting.begin("ada", store.now)
+    forgetting = Forgetting(store.engine, None, store.clock)
     for _ in range(10):
         await forgetting.run_once()
-        await StorageCleaning(site.store.engine, site.storage, site.store.clock).run_once()
-        site.store.advance(STILL_TRUSTED // 20)
+    assert len(await store.forgetting.pending()) == 1
 
-    late = await site.store.one_shot(payload=b'"%s"' % SECRET)  # with a key that was revoked a moment ago
-    await Life(site).forget()
+    late = await store.one_shot(payload=b'"%s"' % SECRET)  # with a key that was revoked a moment ago
+    store.advance(STILL_TRUSTED)
+    for _ in range(5):
+        await forgetting.run_once()
 
-    assert await site.store.history.run(None, late) is None
-    assert await site.store.forgetting.pending() == []
+    assert await store.history.run(None, late) is None
+    assert await store.forgetting.pending() == []
 
 
 async def test_without_the_archive_a_user_who_is_in_it_stays_noted(site: Site, logged: list[Any]) -> None:
