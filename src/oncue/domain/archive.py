@@ -12,10 +12,11 @@ from enum import StrEnum
 import msgspec
 
 from oncue.domain.ids import UserNumber
-from oncue.domain.instants import Instant, moment, rfc3339
+from oncue.domain.instants import HOUR, Instant, moment, rfc3339
 from oncue.domain.reference import Reference
 
 TURN = "archive"
+IN_USE = HOUR  # an archive with a turn in this time is in use, by whichever scheduler
 FORMAT = 1  # of manifests and lines
 PREFIX = "archive/v1"
 NOBODY = UserNumber(0)  # whose rows belong to no user

@@ -11,7 +11,8 @@ from oncue.engines.values import ArchiveRow, Page
 
 
 class Archiving(Protocol):
-    """With `Settings.archive`, `Maintenance.maintain` drops only what was marked here, and only what was read.
+    """With `Settings.archive`, or if any process had a turn of the archive in the last hour (`archive.IN_USE`),
+    `Maintenance.maintain` drops only what was marked here, and only what was read.
 
     A row that comes late, into the time range of a piece that is marked, is not dropped unarchived: its piece loses the
     mark, and is to be archived once more.

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import apsw
 
+from oncue.domain import archive
 from oncue.domain.ids import NO_CLASS, UserNumber, uuid7
 from oncue.domain.instants import HOUR, Duration, Instant
 from oncue.domain.job import JobStatus, decode_spec, definition_of
@@ -43,6 +44,7 @@ class SqliteMaintenance:
         self._pieces = pieces
         self._settings = settings
         self._dropped = 0
+        self._archived = True
         self._keys, self._jobs, self._versions, self._tags, self._lanes, self._quotas, self._meters, self._dead = (
             Walk() for _ in range(8)
         )
@@ -69,7 +71,7 @@ class SqliteMaintenance:
     async def maintain(self, now: Instant, keep: Duration) -> int:
         """Do all parts. A walk over rows that mostly history refers to starts only after a drop."""
         cutoff = Instant(now - keep)
-        self._dropped = 0
+        self._dropped, self._archived = 0, await self._is_archived(now)
         settings = self._settings
         parts = (
             partial(self._make_room, now),
@@ -94,6 +96,12 @@ class SqliteMaintenance:
         await all_of(parts)
         return self._dropped
 
+    async def _is_archived(self, now: Instant) -> bool:
+        """Whether only what is in the archive may go: this process has it, or another one had a turn lately."""
+        used = "select 1 from turns where name = ? and next_at > ?"
+        given = (archive.TURN, now - archive.IN_USE)
+        return bool(self._settings.archive or await self._store.read(lambda db: first(db, used, given)))
+
     async def _walk(self, walk: Walk, start: Place, bite: Callable[[Place, Connection], Place | None]) -> None:
         await walk.go(start, lambda after: self._store.write(partial(bite, after)))
 
@@ -105,15 +113,15 @@ class SqliteMaintenance:
         await self._store.write(make_room)
 
     async def _drop(self, cutoff: Instant) -> None:
-        timeout, archived = self._settings.history_timeout, bool(self._settings.archive)
-        self._dropped = await drop_before(self._store, cutoff, timeout, archived=archived)
+        timeout = self._settings.history_timeout
+        self._dropped = await drop_before(self._store, cutoff, timeout, archived=self._archived)
 
     async def _forget_api_keys(self, before: Instant) -> None:
         await self._store.write(lambda db: fetch(db, _SQL["forget_api_keys"], (before,)))
 
     async def _forget(self, table: str, before: Instant) -> None:
         """Delete old rows; with an archive, of the tables that it has, only those that are in it."""
-        statement = "forget_archived" if self._settings.archive and table in _ARCHIVED else "forget"
+        statement = "forget_archived" if self._archived and table in _ARCHIVED else "forget"
 
         def forget(db: Connection) -> int:
             db.execute(_SQL[statement].format(table=table, key=_KEYS[table]), (before, BITE))
@@ -138,7 +146,7 @@ class SqliteMaintenance:
 
     async def _forget_keys(self, now: Instant, cutoff: Instant) -> None:
         def goes(db: Connection) -> list[str]:
-            return [piece.name for piece in droppable(db, cutoff, archived=bool(self._settings.archive))]
+            return [piece.name for piece in droppable(db, cutoff, archived=self._archived)]
 
         known = _oldest(Instant(now - self._settings.keep_job_keys))
         dropping = await self._store.read(goes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oncue.domain.archive import Piece, Table
+from oncue.domain.archive import IN_USE, TURN, Piece, Table
 from oncue.domain.instants import DAY, MINUTE, SECOND, Instant
 from oncue.domain.ledger import Entry
 from oncue.domain.policy import CatchUp
@@ -147,3 +147,18 @@ async def test_users_are_found_by_name_and_by_number(store: Store) -> None:
     assert await store.accounts.names(numbers) == {store.uid: "ada", store.stranger: "bob"}
     assert await store.accounts.names([]) == {}
     assert ids(await store.runs()) == []
+
+
+async def test_while_any_process_archives_the_others_drop_nothing_that_is_not_archived(store: Store) -> None:
+    """A scheduler without the setting must not drop what another one has not come to yet."""
+    run_id = await store.one_shot()
+    await store.end(run_id, State.SUCCEEDED)
+    store.advance(40 * DAY)
+    assert await store.maintenance.take_turn(TURN, store.now, MINUTE) == b""
+
+    await store.maintenance.maintain(store.now, DAY)
+    assert await store.state(run_id) is State.SUCCEEDED
+    store.advance(IN_USE + 2 * MINUTE)
+    await store.maintenance.maintain(store.now, DAY)
+
+    assert await store.history.run(None, run_id) is None
