@@ -21,7 +21,9 @@ from oncue.engines.port import Engine, Hint, Topic
 from oncue.metrics import table
 from oncue.metrics.exposed import Exposed
 from oncue.metrics.numbers import SILENT, Numbers
+from oncue.services.archiving import Archiving
 from oncue.services.finishing import Finishing
+from oncue.services.forgetting import Forgetting
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
 from oncue.services.membership import Membership
@@ -38,7 +40,7 @@ from oncue.services.supervisor import WorkerSupervisor
 from oncue.services.ticking import Ticking
 from oncue.services.timekeeper import Timekeeper
 from oncue.settings import Settings
-from oncue.storage.open import open_storage
+from oncue.storage.open import open_archive, open_storage
 from oncue.supervised import Supervised
 from oncue.tracing.open import open_tracing
 from oncue.tracing.port import Tracing
@@ -163,10 +165,22 @@ async def scheduling(
     listening = Supervised("listening", Listening(engine.signals, concerns).run, clock)
     try:
         loops = (planning, overlap, rate_limiter, reaper, finishing, rollup, retention, self_audit, cleaning)
-        async with looping(clock, *loops), timekeeping(engine, clock, exposed):
+        async with (
+            looping(clock, *loops, *_keeping(engine, clock, settings, numbers)),
+            timekeeping(engine, clock, exposed),
+        ):
             yield planning
     finally:
         await listening.stop()
+
+
+def _keeping(engine: Engine, clock: SystemClock, settings: Settings, numbers: Numbers) -> list[Loop]:
+    """Return the loops of the archive, if there is one, and of users who are to be forgotten, also there."""
+    storage = open_archive(settings, clock, numbers) if settings.archive else None
+    forgetting = Loop(Forgetting(engine, storage, clock), clock, numbers)
+    if storage is None:
+        return [forgetting]
+    return [forgetting, Loop(Archiving(engine, storage, clock, settings, numbers), clock, numbers)]
 
 
 @asynccontextmanager

@@ -49,6 +49,15 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     most_dead_letters: int = 100_000
     """Dead letters to keep per user; beyond that the oldest are discarded."""
 
+    keep_audit: Duration = Duration(400 * DAY)
+    """How long to keep the audit log."""
+
+    keep_keys: Duration = Duration(400 * DAY)
+    """How long to keep API keys that were revoked or have expired; no request has been accepted with them since."""
+
+    archive: str = ""
+    """Where history goes before it is dropped: `s3://bucket/prefix`, `file:///folder`, …; empty: nowhere."""
+
     keep_job_keys: Duration = Duration(400 * DAY)
     """How long the key of a finished job is remembered, so that putting the same job again does not run it again."""
 

@@ -27,7 +27,7 @@ async def test_every_call_of_the_table_asks_for_a_key(desk: Desk) -> None:
     unknown = make_key(bytes(32))
 
     for method, path in CALLS:
-        answer = await desk.call(method, path.format(id=uuid4(), queue="q", key="k"), key=unknown)
+        answer = await desk.call(method, path.format(id=uuid4(), queue="q", key="k", user_id="u"), key=unknown)
         assert answer.status_code == 401, (method, path)
 
 
@@ -58,7 +58,7 @@ async def test_a_viewer_reads_and_changes_nothing_not_even_what_does_not_exist(d
     for method, path in CALLS.keys() - ENDLESS:
         route = CALLS[method, path]
         for thing in (job["job_id"], str(uuid4())):
-            answer = await desk.call(method, path.format(id=thing, queue="q", key="k"), key="viewer")
+            answer = await desk.call(method, path.format(id=thing, queue="q", key="k", user_id="u"), key="viewer")
             assert (answer.status_code == 403) == (route.action is not None or route.admin), (method, path)
     assert (await desk.get(f"/jobs/{job['job_id']}"))["status"] == "active"
 
@@ -74,7 +74,7 @@ def test_what_changes_something_says_what_the_audit_log_calls_it() -> None:
 async def test_what_is_for_administrators_is_refused_to_a_member_before_anything_is_read(desk: Desk) -> None:
     for (method, path), route in CALLS.items():
         if route.admin:
-            answer = await desk.call(method, path.format(id=uuid4(), queue=" "), b"nonsense")
+            answer = await desk.call(method, path.format(id=uuid4(), queue=" ", user_id=" "), b"nonsense")
             assert answer.status_code == 403, (method, path)
 
 

@@ -96,7 +96,10 @@ class Both:
     ) -> list[httpx2.Response]:
         answers = []
         for desk, ids in zip(self.desks, self.ids, strict=True):
-            url = path.format(id=ids[path.split("/")[2]] if "{id}" in path else "", queue="q", key="k") + query
+            url = (
+                path.format(id=ids[path.split("/")[2]] if "{id}" in path else "", queue="q", key="k", user_id="u")
+                + query
+            )
             began = time.process_time()
             answer = await desk.call(method, url, body, key="root", **how)
             assert time.process_time() - began < SECOND, (method, path, query)

@@ -33,7 +33,7 @@ SAMPLES: dict[str, Any] = {
     "NotificationTest": {"entry": {"webhook": "https://example.org/"}},
     "WebhookUrl": {"url": "https://example.org/"},
 }
-NAMES = {"queue": "q", "key": "k"}
+NAMES = {"queue": "q", "key": "k", "user_id": "u"}
 
 
 def sample(route: Route) -> Any:

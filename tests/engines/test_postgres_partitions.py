@@ -89,8 +89,9 @@ async def test_dropping_disturbs_nobody_who_writes(place: Place) -> None:
     written = sum(await asyncio.gather(*writing))
 
     left = [store.maintenance.maintain(store.now, Duration(10 * DAY)) for store in stores[2:]]
-    assert sum(dropped) + sum(await asyncio.gather(*left)) == len(TABLES) * len(old)
-    for table in TABLES:
+    tables = set(TABLES) - {"audit"}  # which is kept longer
+    assert sum(dropped) + sum(await asyncio.gather(*left)) == len(tables) * len(old)
+    for table in tables:
         assert min(start for start, _ in await bounds(place, table)) >= stores[0].at(-10 * DAY)
     assert await place.value("select count(*) from history where state = 2") == written > 0
     assert await place.value("select count(*) from audit") == written

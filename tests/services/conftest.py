@@ -1,11 +1,14 @@
 """Stores for tests of services: each engine, each time empty, with whatever the services send and what they log."""
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
+from tests.services.archive_site import Site
 
+from oncue.domain.instants import Duration
 from oncue.engines.port import Hint
 from oncue.testing.conformance import EmptyStore, Store
 
@@ -33,6 +36,17 @@ def hints(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[Hint]:
 
     monkeypatch.setattr(store.engine.signals, "send", send)
     return sent
+
+
+@pytest.fixture
+def site(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """A store with an archive, where nobody waits."""
+
+    async def at_once(length: Duration) -> None:
+        store.advance(1)
+
+    monkeypatch.setattr(store.clock, "sleep", at_once)
+    return Site(store, tmp_path / "archive")
 
 
 @pytest.fixture

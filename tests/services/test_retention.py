@@ -8,7 +8,7 @@ from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
 from oncue.domain.run import State
 from oncue.engines.port import ROLLED_UP_AT_ONCE, Count
-from oncue.services.retention import CounterRollup, Retention
+from oncue.services.retention import CounterRollup, Retention, letters_at_risk
 from oncue.settings import Settings
 from oncue.testing.conformance import Store
 
@@ -121,3 +121,23 @@ async def test_after_a_failure_it_tends_again_in_a_minute(store: Store, monkeypa
     await store.clock.advance(MINUTE)
     with pytest.raises(StoreUnavailable):
         await retention.run_once()
+
+
+async def test_dead_letters_are_told_of_before_they_are_discarded(store: Store, logged: list[Any]) -> None:
+    settings = Settings(most_dead_letters=5, keep_dead_letters=Duration(100 * DAY))
+    for n in range(4):
+        run_id = await store.one_shot()
+        await store.end(run_id, State.DEAD)
+        await store.maintenance.roll_up()
+        assert (await letters_at_risk(store.engine, settings, store.now) != []) == (n == 3)
+    retention = Retention(store.engine, store.clock, settings)
+    for _ in range(3):
+        await retention.run_once()
+        await store.clock.advance(retention._every)
+
+    told = [line["why"] for line in logged if line["kind"] == "dead_letters_at_risk"]
+    assert told == ["4 of user ada; 5 are kept per user"], "once"
+    many = Settings(keep_dead_letters=Duration(100 * DAY))
+    assert await letters_at_risk(store.engine, many, store.at(79 * DAY)) == []
+    [why] = await letters_at_risk(store.engine, many, store.at(81 * DAY))
+    assert "they are kept for 100d" in why

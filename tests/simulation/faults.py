@@ -222,6 +222,8 @@ class Reached:
         self.accounts = Part(way, process, "accounts")
         self.audit = Part(way, process, "audit")
         self.auditing = Part(way, process, "auditing")
+        self.archiving = Part(way, process, "archiving")
+        self.forgetting = Part(way, process, "forgetting")
         self.idempotency = Part(way, process, "idempotency")
         self.maintenance = Part(way, process, "maintenance")
         self.signals = Signals(way, process)

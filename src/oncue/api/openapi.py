@@ -27,6 +27,7 @@ PATH_PARAMETERS: dict[str, Schema] = {
     "id": {"type": "string", "format": "uuid"},
     "key": schema_of(text(USUAL.name)),
     "queue": schema_of(text(USUAL.queue)),
+    "user_id": schema_of(text(USUAL.name)),
 }
 HEADERS: dict[str, tuple[str, Schema]] = {
     "Idempotency-Key": (

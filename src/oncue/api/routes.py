@@ -29,6 +29,7 @@ from oncue.api import (
     runs,
     scaling,
     schedules,
+    users,
 )
 from oncue.api.http.auth import Caller
 from oncue.api.listing import PAGING
@@ -182,6 +183,8 @@ ROUTES = (
     Read("GET", "/keys", keys.show, "List API keys without their secrets", admin=True, gives={200: "Keys"}),
     Change("DELETE", "/keys/{id}", keys.revoke, "Revoke an API key", "key.revoke", admin=True,
            gives={200: "Key"}, refuses=(409,)),
+    Change("DELETE", "/users/{user_id}", users.forget, "Forget a user and delete all data of theirs", "user.forget",
+           admin=True, query=users.PARAMETERS, gives={202: "ForgottenUser"}, refuses=(404, 409)),
     Read("GET", "/audit", audit.show, "List audit entries, newest first", query=PAGING, gives={200: "AuditPage"}),
     Read("GET", "/scaling", scaling.show, "Get how many workers each queue needs", admin=True,
          query=scaling.PARAMETERS, gives={200: "Scaling"}),

@@ -20,7 +20,7 @@ from oncue.domain.job import JobStatus
 from oncue.domain.schedule_fields import SCHEDULE
 from oncue.domain.self_audit import Check
 from oncue.engines.port import Count, Role
-from oncue.shapes.accounts import AuditLine, Key, Me, NewKey
+from oncue.shapes.accounts import AuditLine, ForgottenUser, Key, Me, NewKey
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobState, Occurrence, Preview, PreviewedOccurrence, Warned
 from oncue.shapes.notifications import Notifications, Target, WebhookSecret
@@ -31,7 +31,7 @@ SHAPES = (
     *(Job, Warned, JobState, Occurrence, Explanation, Preview, PreviewedOccurrence),
     *(Run, LastRun, Attempt, Progress, DeadLetter, Requeued),
     *(Task, Worker, Queue, QueueScaling, Finding),
-    *(Key, NewKey, Me, AuditLine),
+    *(Key, NewKey, Me, AuditLine, ForgottenUser),
     *(Target, Notifications, WebhookSecret),
 )
 IDS = frozenset({"job_id", "run_id", "key_id", "worker_id", "executor_id", "holder", "object_id"})

@@ -10,7 +10,7 @@ import msgspec
 
 from oncue.domain.definition import STORED_AS
 from oncue.domain.ids import ClassId, created_at
-from oncue.domain.instants import MILLISECOND, NEVER, Duration, Instant, rfc3339, show_duration
+from oncue.domain.instants import MILLISECOND, NEVER, Duration, Instant, show_duration
 from oncue.domain.job import Job, JobStatus, Rate, Snapshot, Spec
 from oncue.domain.ledger import Entry as LedgerEntry
 from oncue.domain.notify import Entry, show_entries
@@ -18,8 +18,9 @@ from oncue.domain.placement import ClassKey, Offer, Priority, Resources, read_of
 from oncue.domain.planning import GRACE
 from oncue.domain.policy import Retry
 from oncue.domain.reference import MARK, read_reference
-from oncue.domain.run import Attempt, RunView, State, Status, Trigger, next_number, read_attempts, shown
+from oncue.domain.run import Attempt, RunView, State, Status, Trigger, shown
 from oncue.domain.schedule import Schedule
+from oncue.domain.tried import attempt_number, attempts_of, lag_ms, last_failure, show_attempt, time_or_none
 from oncue.engines.port import Task, Worker
 from oncue.shapes.jobs import JobFields
 from oncue.shapes.runs import LastRun
@@ -48,10 +49,10 @@ def job(
         **_definition(found.spec),
         "payload": _json(payload or found.payload),
         "large": _large(payload=found.payload),
-        "next_run_at": _time(next_run_at(snap)),
+        "next_run_at": time_or_none(next_run_at(snap)),
         "last_run": None if last is None else {name: last[name] for name in LastRun.__struct_fields__},
-        "created_at": _time(found.created_at),
-        "updated_at": _time(found.updated_at),
+        "created_at": time_or_none(found.created_at),
+        "updated_at": time_or_none(found.updated_at),
         "version": found.version,
         "warnings": warnings,
     }
@@ -96,12 +97,12 @@ def _rate(found: Rate) -> dict[str, Any]:
 def schedule(found: Schedule) -> dict[str, Any]:
     """Show a schedule, always as an object, without omitted fields; a calendar with its cron expression."""
     said = {
-        "at": _time(found.at),
+        "at": time_or_none(found.at),
         "cron": found.cron,
         "every": None if found.every is None else show_duration(found.every),
         "calendar": found.calendar,
-        "start_at": _time(found.start_at),
-        "end_at": _time(found.end_at),
+        "start_at": time_or_none(found.start_at),
+        "end_at": time_or_none(found.end_at),
         "jitter": show_duration(found.jitter) if found.jitter else None,
         "max_runs": found.max_runs,
     }
@@ -113,29 +114,29 @@ def schedule(found: Schedule) -> dict[str, Any]:
 
 def run(found: RunView, classes: Classes, now: Instant) -> dict[str, Any]:
     """Show a run with all attempts."""
-    tried = _attempts(found)
+    tried = attempts_of(found)
     last = tried[-1] if tried else None
-    failed = next((one for one in reversed(tried) if one.outcome != "preempted"), None)  # a preemption is no failure
+    failed = last_failure(tried)
     return {
         "run_id": found.run_id,
         "job_id": found.job_id,
         "task": classes[found.class_id].task,
         "status": status(found, now),
-        "scheduled_for": _time(found.wanted if found.nominal is None else found.nominal),
-        "start_time": _time(found.started_at),
-        "end_time": _time(found.ended_at),
-        "modified_time": _time(_modified_at(found, last, now)),
-        "attempt_number": _attempt_number(found, tried),
+        "scheduled_for": time_or_none(found.wanted if found.nominal is None else found.nominal),
+        "start_time": time_or_none(found.started_at),
+        "end_time": time_or_none(found.ended_at),
+        "modified_time": time_or_none(_modified_at(found, last, now)),
+        "attempt_number": attempt_number(found, tried),
         "executor_id": found.worker_id,
         "error_type": found.error_type or (failed and failed.error_type),
         "error_message": found.error or (failed and failed.error),
-        "lag_ms": _lag(found, tried),
+        "lag_ms": lag_ms(found, tried),
         "progress": _json(found.progress),
         "log_url": f"/v1/runs/{found.run_id}/logs",
         "result": _json(found.result),
         "large": _large(result=found.result),
         "degraded": ["result"] if (kept := read_reference(found.result)) and not kept.key else [],
-        "attempts": [_attempt(one) for one in tried],
+        "attempts": [show_attempt(one) for one in tried],
     }
 
 
@@ -147,47 +148,6 @@ def dead_letter(found: RunView, classes: Classes, now: Instant) -> dict[str, Any
 def status(found: RunView, now: Instant) -> Status:
     tries = found.failures + found.losses
     return shown(found.state, due=found.due, tries=tries, cancelling=found.cancel_at is not None, now=now)
-
-
-def _attempt_number(found: RunView, tried: tuple[Attempt, ...]) -> int:
-    """How many attempts have started."""
-    if found.state is State.RUNNING:
-        return next_number(tried, found.failures + found.losses)
-    return tried[-1].number if tried else 0
-
-
-def _attempts(found: RunView) -> tuple[Attempt, ...]:
-    """The recorded attempts, which ended without success, and the one that ended the run otherwise."""
-    recorded = read_attempts(found.attempts)
-    if found.ended_at is None or found.started_at is None:
-        return recorded
-    number = next_number(recorded, found.failures + found.losses)
-    if found.state is State.SUCCEEDED:
-        return (*recorded, Attempt(number, found.worker_id, found.started_at, found.ended_at, "succeeded"))
-    stopped = found.state is State.CANCELLED and not (recorded and recorded[-1].started_at == found.started_at)
-    if stopped:
-        return (*recorded, Attempt(number, found.worker_id, found.started_at, found.ended_at, "cancelled"))
-    return recorded
-
-
-def _attempt(one: Attempt) -> dict[str, Any]:
-    return {
-        "number": one.number,
-        "executor_id": one.worker_id,
-        "start_time": _time(one.started_at),
-        "end_time": _time(one.ended_at),
-        "outcome": one.outcome,
-        "error_type": one.error_type,
-        "error_message": one.error,
-    }
-
-
-def _lag(found: RunView, tried: tuple[Attempt, ...]) -> int | None:
-    """How late the first attempt started. Unknown once the first of many attempts is no longer kept."""
-    if tried and tried[0].number > 1:
-        return None
-    start = tried[0].started_at if tried else found.started_at
-    return None if start is None else (start - found.wanted) // MILLISECOND
 
 
 def _modified_at(found: RunView, last: Attempt | None, now: Instant) -> Instant:
@@ -202,7 +162,7 @@ def task(found: Task) -> dict[str, Any]:
         "schema": msgspec.Raw(found.schema),
         "defaults": msgspec.Raw(found.defaults),
         "roles": found.roles,
-        "announced_at": _time(found.announced_at),
+        "announced_at": time_or_none(found.announced_at),
     }
 
 
@@ -211,8 +171,8 @@ def worker(found: Worker) -> dict[str, Any]:
         "worker_id": found.worker_id,
         "name": found.name,
         "host": found.host,
-        "started_at": _time(found.started_at),
-        "seen_at": _time(found.beat_at),
+        "started_at": time_or_none(found.started_at),
+        "seen_at": time_or_none(found.beat_at),
         "lease": show_duration(found.lease),
         "draining": found.draining,
         "offer": _offer(read_offer(found.info)),
@@ -249,22 +209,22 @@ def occurrence(found: RunView | LedgerEntry) -> dict[str, Any]:
     if isinstance(found, RunView):
         return _occurrence_of_run(found)
     return {
-        "scheduled_for": _time(found.first),
+        "scheduled_for": time_or_none(found.first),
         "outcome": found.outcome,
         "reason": found.reason,
         "run_id": found.run_id,
         "lag_ms": None,
-        "until": _time(found.last) if found.count > 1 else None,
+        "until": time_or_none(found.last) if found.count > 1 else None,
         "count": found.count,
     }
 
 
 def _occurrence_of_run(found: RunView) -> dict[str, Any]:
-    tried = _attempts(found)
-    lag = _lag(found, tried)
+    tried = attempts_of(found)
+    lag = lag_ms(found, tried)
     outcome, reason = _fate(found, lag, started=bool(tried) or found.started_at is not None)
     return {
-        "scheduled_for": _time(found.wanted if found.nominal is None else found.nominal),
+        "scheduled_for": time_or_none(found.wanted if found.nominal is None else found.nominal),
         "outcome": outcome,
         "reason": reason,
         "run_id": found.run_id,
@@ -290,10 +250,6 @@ def _fate(found: RunView, lag: int | None, *, started: bool) -> tuple[str, str |
 def etag(found: Job) -> str:
     """The ETag of this version of this job: another job with its key starts with the same version numbers."""
     return f'"{found.version}-{found.job_id.hex[-8:]}"'
-
-
-def _time(at: Instant | None) -> str | None:
-    return None if at is None else rfc3339(at)
 
 
 def _json(stored: bytes | None) -> msgspec.Raw:

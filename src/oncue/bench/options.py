@@ -19,6 +19,8 @@ class Options(msgspec.Struct, frozen=True):
     """Length of the sustained load."""
     minutes: float = 30
     """Length of the soak."""
+    history: str = "drop"
+    """Of the soak: drop it as it ages, archive it before that, or keep it."""
     workers: tuple[int, ...] = (1, 2, 4)
     """Workers in each round of `scale`."""
     rounds: int = 9

@@ -68,7 +68,11 @@ async def narrow_history(engine: str, options: Options) -> AsyncIterator[Stand]:
         placed(engine, {"autovacuum_naptime": f"{every}s"}) as (store, folder),
         Processes(store.url, folder) as processes,
     ):
-        history = ("--keep-history", f"{keep // MILLISECOND}ms", "--history-width", f"{width // MILLISECOND}ms")
+        history = ["--keep-history", f"{keep // MILLISECOND}ms", "--history-width", f"{width // MILLISECOND}ms"]
+        if options.history == "keep":
+            history = []
+        elif options.history == "archive":
+            history += ["--archive", (folder / "archive").as_uri()]
         async with reached(store, processes, processes.start("up", "--port", "0", *history, *WORK), folder) as stand:
             yield stand
 

@@ -46,6 +46,7 @@ Examples:
   oncue bench drain burst --only sqlite
   oncue bench sustained --seconds 120 --only postgres
   oncue bench soak --minutes 10 --rate 5000 --only postgres --html soak.html
+  oncue bench soak --minutes 10 --rate 5000 --only postgres --history archive
   oncue bench --all --json bench.json --html bench.html
 
 The bench starts a private database of each kind with `oncue up` on it, and removes both afterwards. It creates jobs
@@ -91,6 +92,11 @@ FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
     type=click.IntRange(10, 100_000),
     metavar="N",
     help="Runs per second of the sustained load and the soak. [default: 10,000]",
+)
+@click.option(
+    "--history",
+    type=click.Choice(["drop", "archive", "keep"]),
+    help="What a soak does with history as it ages: archive it before it is dropped, or keep it. [default: drop]",
 )
 @click.option("--json", "json_file", type=FILE, callback=_writable, metavar="FILE", help="Write all results as JSON.")
 @click.option("--html", "html_file", type=FILE, callback=_writable, metavar="FILE", help="Write a page with plots.")

@@ -22,6 +22,7 @@ COMMANDS = (
     "scheduler",
     "worker",
     "migrate",
+    "archive",
     "doctor",
     "bench",
 )

@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
+DURATIONS = (
+    "keep_history",
+    "keep_dead_letters",
+    "keep_audit",
+    "keep_keys",
+    "history_width",
+    "storage_patience",
+    "lease",
+    "grace",
+)
 NAMES = {name: f"--{name.replace('_', '-')}" for name in Settings.__struct_fields__}
 DEFAULTS = Settings()
 
@@ -320,7 +330,7 @@ def options(*groups: tuple[Callable[[F], F], ...]) -> Callable[[F], F]:
 
 def settings_of(**given: Any) -> Settings:
     """Turn options into settings. Without --engine the database is a file in the data directory."""
-    for field in ("keep_history", "history_width", "storage_patience", "lease", "grace"):
+    for field in DURATIONS:
         if field in given:
             given[field] = parse_duration(given[field], field, least=SECOND)
     who_sends(given)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from oncue.cli.keeping_options import KEEPING
 from oncue.cli.notify_options import NOTICES
 from oncue.cli.roles import METRICS, SAMPLING, SAYING, STORE, options, run
 
@@ -19,7 +20,7 @@ Any number of schedulers may share one engine. There is no leader; when one dies
 
 
 @click.command("scheduler", epilog=EXAMPLES)
-@options(STORE, NOTICES, SAMPLING, METRICS, SAYING)
+@options(STORE, KEEPING, NOTICES, SAMPLING, METRICS, SAYING)
 def command(as_json: bool, **given: Any) -> None:
     """Run a scheduler: plan runs, detect dead workers, drop old history."""
     from oncue.app import scheduler

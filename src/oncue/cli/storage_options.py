@@ -8,15 +8,7 @@ from oncue.settings import Settings
 
 DEFAULTS = Settings()
 
-STORAGE = (
-    click.option(
-        "--storage",
-        envvar="ONCUE_STORAGE",
-        default=DEFAULTS.storage,
-        metavar="URL",
-        help="Where large payloads, results and logs go: file:///folder, s3://bucket/prefix, gs://…, az://… "
-        "[default: a folder in the data directory]",
-    ),
+SERVICE = (
     click.option(
         "--storage-endpoint",
         envvar="ONCUE_STORAGE_ENDPOINT",
@@ -37,6 +29,17 @@ STORAGE = (
         is_flag=True,
         help="Put the name of an S3 bucket into the path of its addresses, not into the host.",
     ),
+)
+STORAGE = (
+    click.option(
+        "--storage",
+        envvar="ONCUE_STORAGE",
+        default=DEFAULTS.storage,
+        metavar="URL",
+        help="Where large payloads, results and logs go: file:///folder, s3://bucket/prefix, gs://…, az://… "
+        "[default: a folder in the data directory]",
+    ),
+    *SERVICE,
     click.option(
         "--storage-patience",
         envvar="ONCUE_STORAGE_PATIENCE",

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from oncue.cli.keeping_options import KEEPING
 from oncue.cli.notify_options import NOTICES, WHO_SENDS
 from oncue.cli.roles import (
     API_OPTIONS,
@@ -38,7 +39,10 @@ On Ctrl-C running runs finish within --grace and the rest return to the queue. A
 
 
 @click.command("up", epilog=EXAMPLES)
-@options(STORE, API_OPTIONS, WORK, WHO_SENDS, NOTICES, GUARD, SECRETS, SECRECY, SAMPLING, BAGGAGE, METRICS, SAYING)
+@options(
+    *(STORE, KEEPING, API_OPTIONS, WORK, WHO_SENDS, NOTICES),
+    *(GUARD, SECRETS, SECRECY, SAMPLING, BAGGAGE, METRICS, SAYING),
+)
 def command(as_json: bool, **given: Any) -> None:
     """Run the API, a scheduler and a worker together."""
     from oncue.app import up

@@ -28,7 +28,7 @@ from oncue.client.errors import (
     WaitTimeout,
 )
 from oncue.client.events import Event
-from oncue.shapes.accounts import Key, Me, NewKey
+from oncue.shapes.accounts import ForgottenUser, Key, Me, NewKey
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, Preview, PreviewedOccurrence
 from oncue.shapes.notifications import Notifications, Target, WebhookSecret
@@ -47,6 +47,7 @@ __all__ = [
     "FieldProblem",
     "Finding",
     "Forbidden",
+    "ForgottenUser",
     "Invalid",
     "Job",
     "JobFields",

@@ -9,7 +9,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import httpx2
 
-from oncue.client import dead_letters, fleet, jobs, keys, notifications, runs, schedules
+from oncue.client import dead_letters, fleet, jobs, keys, notifications, runs, schedules, users
 from oncue.client.address import find_address
 from oncue.client.asking import (
     LOG_POLL_INTERVAL,
@@ -160,6 +160,10 @@ class Notifications(Resource):
     rotate_secret = Method(notifications.rotate_secret)
 
 
+class Users(Resource):
+    forget = Method(users.forget)
+
+
 class AsyncClient(Resource):
     """Calls a server; belongs to one event loop. Close it, or use it in an `async with` block.
 
@@ -197,6 +201,7 @@ class AsyncClient(Resource):
         self.workers = Workers(self)
         self.keys = Keys(self)
         self.notifications = Notifications(self)
+        self.users = Users(self)
         self._http = httpx2.AsyncClient(**http_options(address, timeout), transport=transport)
 
     async def ask(self, call: Call[T]) -> T:

@@ -10,7 +10,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import httpx2
 
-from oncue.client import dead_letters, fleet, jobs, keys, notifications, runs, schedules
+from oncue.client import dead_letters, fleet, jobs, keys, notifications, runs, schedules, users
 from oncue.client.address import find_address
 from oncue.client.asking import (
     LOG_POLL_INTERVAL,
@@ -160,6 +160,10 @@ class Notifications(Resource):
     rotate_secret = Method(notifications.rotate_secret)
 
 
+class Users(Resource):
+    forget = Method(users.forget)
+
+
 class Client(Resource):
     """Calls a server; threads may share it. Close it, or use it in a `with` block.
 
@@ -196,6 +200,7 @@ class Client(Resource):
         self.workers = Workers(self)
         self.keys = Keys(self)
         self.notifications = Notifications(self)
+        self.users = Users(self)
         self._http = httpx2.Client(**http_options(address, timeout), transport=transport)
 
     def ask(self, call: Call[T]) -> T:

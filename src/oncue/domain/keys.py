@@ -6,6 +6,8 @@ import hashlib
 import re
 from zlib import crc32
 
+from oncue.domain.ids import UserNumber
+
 ENTROPY = 32  # random bytes in a key
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -42,3 +44,8 @@ def _base62(number: int, width: int) -> str:
         number, digit = divmod(number, 62)
         digits.append(_DIGITS[digit])
     return "".join(reversed(digits))
+
+
+def number_name(uid: UserNumber) -> str:
+    """Return what stands in the place of the name of a user who was forgotten."""
+    return f"#{uid}"

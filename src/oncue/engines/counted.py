@@ -11,10 +11,12 @@ from oncue.clock import Clock
 from oncue.domain.errors import OncueError, StoreRefused, StoreUnavailable
 from oncue.engines.port import (
     Accounts,
+    Archiving,
     Audit,
     Auditing,
     Engine,
     Fleet,
+    Forgetting,
     Hint,
     History,
     Idempotency,
@@ -65,6 +67,8 @@ class CountedEngine:
         self.objects: Objects = self._counted(engine.objects, OBJECTS)
         self.notices: Notices = self._counted(engine.notices, NOTICES)
         self.auditing: Auditing = self._counted(engine.auditing)
+        self.archiving: Archiving = self._counted(engine.archiving)
+        self.forgetting: Forgetting = self._counted(engine.forgetting)
         self.signals: Signals = CountedSignals(engine.signals, numbers)
         self.now = self._timed("now", engine.now)
         self.ping = self._timed("ping", engine.ping)

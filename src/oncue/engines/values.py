@@ -11,6 +11,7 @@ import msgspec
 from oncue.domain.ids import ClassId, JobId, KeyId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.job import Cursor, Job, JobStatus
+from oncue.domain.ledger import Entry
 from oncue.domain.quota import Quota, Usage
 from oncue.domain.reference import Kind
 from oncue.domain.run import NewRun, Peeked, RunView, State
@@ -59,6 +60,14 @@ class AuditEntry(msgspec.Struct, frozen=True):
     object_id: UUID | None = None
     detail: bytes | None = None
     address: str | None = None
+
+
+class ArchiveRow(msgspec.Struct, frozen=True):
+    """A row to archive: of a user (EVERYBODY: of none), at the time that decides in which piece it is."""
+
+    uid: UserNumber
+    at: Instant
+    of: RunView | Entry | AuditEntry
 
 
 class NewJob(msgspec.Struct, frozen=True):
@@ -208,6 +217,13 @@ class Worker(msgspec.Struct, frozen=True):
     load: bytes | None = None  # how busy it was at its last heartbeat: `domain.load.read_load`
 
 
+class OpenLetters(msgspec.Struct, frozen=True):
+    """Open dead letters: when the oldest one died, and how many a user has, of those with the most."""
+
+    oldest: Instant | None
+    users: dict[UserNumber, int]
+
+
 class Member(msgspec.Struct, frozen=True):
     """A process of oncue, of any role: api, scheduler, up, or worker (its supervisor). Its id is random per start."""
 
@@ -307,6 +323,15 @@ class Revoked(Enum):
     DONE = "revoked, now or before"
     UNKNOWN = "there is no such key"
     LAST_ADMIN = "the last valid admin key: nothing changed"
+
+
+class Forgotten(msgspec.Struct, frozen=True):
+    """A user who is being forgotten, with the name it had. `place`: how far the audit log was gone through."""
+
+    uid: UserNumber
+    user_id: str
+    asked_at: Instant
+    place: str | None = None
 
 
 class Count(StrEnum):

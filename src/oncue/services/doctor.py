@@ -12,13 +12,14 @@ import structlog
 from oncue.clock import Clock
 from oncue.domain.diagnosis import Diagnosis, State, ok, problem, warning
 from oncue.domain.errors import Invalid, OncueError, StoreUnavailable
-from oncue.domain.instants import MILLISECOND, SECOND, Duration
+from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.plain_text import printable
 from oncue.engines.open import may_exist, open_engine, pending
 from oncue.engines.port import Engine
 from oncue.engines.schema import Pending
 from oncue.services.cluster_checks import diagnose_cluster
 from oncue.services.machine_checks import diagnose_machine
+from oncue.services.retention import letters_at_risk
 from oncue.settings import Settings
 
 SLOW_WRITE = Duration(SECOND // 4)
@@ -55,9 +56,20 @@ async def _look_at_database(settings: Settings, clock: Clock, found: list[Diagno
         found.append(await _writable(engine, clock))
         found.append(await _clocks(engine, clock))
         found += await engine.diagnose()
-        found += diagnose_cluster(await engine.history.gauges(await engine.now()))
+        now = await engine.now()
+        found += diagnose_cluster(await engine.history.gauges(now))
+        found += await _kept(engine, settings, now)
     finally:
         await engine.close()
+
+
+async def _kept(engine: Engine, settings: Settings, now: Instant) -> list[Diagnosis]:
+    """Look for what retention will soon take. With the limits of this command, which has the defaults."""
+    remedy = "Requeue or discard them, or raise --keep-dead-letters and --most-dead-letters of the schedulers."
+    return [
+        warning("dead letters that go soon", printable(why), remedy)
+        for why in await letters_at_risk(engine, settings, now)
+    ]
 
 
 async def log_problems(engine: Engine, settings: Settings, clock: Clock) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import structlog
 
 from oncue.clock import Clock
-from oncue.domain.instants import DAY, MINUTE, SECOND, Duration, Instant, rfc3339
+from oncue.domain.instants import DAY, MINUTE, SECOND, Duration, Instant, rfc3339, show_duration
 from oncue.engines.port import ROLLED_UP_AT_ONCE, Engine
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import PIECES_DROPPED
@@ -14,9 +14,22 @@ from oncue.settings import Settings
 MAINTAIN_INTERVAL = Duration(10 * MINUTE)
 ROLL_UP_INTERVAL = Duration(SECOND)
 AFTER_A_FAILURE = Duration(MINUTE)  # of one part of the maintenance, perhaps by a timeout: no immediate retry
+MOST_NAMED = 5  # users in a line
 STEP = DAY  # one round moves the time before which history is dropped by at most this much
 
 log = structlog.get_logger()
+
+
+async def letters_at_risk(engine: Engine, settings: Settings, now: Instant) -> list[str]:
+    """Return why dead letters will soon be discarded by themselves: they are at four fifths of a limit or beyond."""
+    found = await engine.history.open_letters(settings.most_dead_letters * 4 // 5)
+    names = await engine.accounts.names(sorted(found.users))
+    many = [f"{n} of user {names.get(uid, str(uid))}" for uid, n in sorted(found.users.items())]
+    why = [f"{', '.join(many[:MOST_NAMED])}; {settings.most_dead_letters} are kept per user"] if many else []
+    if found.oldest is not None and now - found.oldest > settings.keep_dead_letters // 5 * 4:
+        kept = show_duration(settings.keep_dead_letters)
+        why.append(f"the oldest died at {rfc3339(found.oldest)}; they are kept for {kept}")
+    return why
 
 
 class CounterRollup:
@@ -41,7 +54,9 @@ class Retention:
         self._engine = engine
         self._numbers = numbers
         self._clock = clock
+        self._settings = settings
         self._keep = settings.keep_history
+        self._told: tuple[str, ...] = ()
         self._every = Duration(min(MAINTAIN_INTERVAL, max(ROLL_UP_INTERVAL, settings.history_width // 2)))
         self._due = clock.monotonic()
 
@@ -53,8 +68,21 @@ class Retention:
             if dropped:
                 log.info("Dropped old partitions of history", kind="piece_dropped", partitions=dropped)
             self._numbers.add(PIECES_DROPPED, n=dropped)
+            await self._tell_of_letters()
             self._due = Instant(self._clock.monotonic() + self._every)
         return Duration(self._due - self._clock.monotonic())
+
+    async def _tell_of_letters(self) -> None:
+        """Say which dead letters will soon be discarded, once for as long as nothing changes about it."""
+        found = await letters_at_risk(self._engine, self._settings, self._clock.now())
+        for one in found:
+            if one not in self._told:
+                log.warning(
+                    "Dead letters will be discarded soon: requeue or discard them, or keep more of them",
+                    kind="dead_letters_at_risk",
+                    why=one,
+                )
+        self._told = tuple(found)
 
     async def _by(self) -> Instant:
         """The time to maintain by. After a long pause it takes some rounds to reach the present; there is no hurry."""

@@ -38,6 +38,14 @@ class NewKey(Key, frozen=True, kw_only=True):
         return f"NewKey(key_id={self.key_id!r}, user_id={self.user_id!r}, role={self.role!r}, key=…)"
 
 
+class ForgottenUser(msgspec.Struct, frozen=True, kw_only=True):
+    """A user who is being forgotten."""
+
+    user_id: str
+    number: int
+    """what the audit log has instead of the name"""
+
+
 class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     user_id: str | None = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from msgspec.structs import replace
+
 from oncue.clock import Clock
 from oncue.domain.errors import Invalid
 from oncue.metrics.numbers import SILENT, Numbers
@@ -30,6 +32,11 @@ def open_storage(settings: Settings, clock: Clock, numbers: Numbers = SILENT) ->
         options |= {"region": settings.storage_region} if settings.storage_region else {}
     folder = Path(unquote(parts.path)) if parts.scheme == "file" else None
     return ObjectStorage(url, folder, options, clock, numbers)
+
+
+def open_archive(settings: Settings, clock: Clock, numbers: Numbers = SILENT) -> Storage:
+    """Return the storage that `settings.archive` names, with the endpoint and region of `storage`."""
+    return open_storage(replace(settings, storage=settings.archive), clock, numbers)
 
 
 def storage_url(settings: Settings) -> str:

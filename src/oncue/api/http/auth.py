@@ -73,9 +73,11 @@ class Keyring:
         self._seen.pop(key.key_hash, None)
 
     async def owner(self, uid: UserNumber) -> str | None:
-        """Return a user's name. Every owner had a key once, and keys are never deleted."""
+        """Return a user's name."""
         if uid not in self._owners:
-            self._owners = {key.uid: key.user_id for key in await self._accounts.keys()}
+            if len(self._owners) >= MOST_KEYS:
+                self._owners.clear()
+            self._owners |= await self._accounts.names([uid])
         return self._owners.get(uid)
 
     async def _look_up(self, text: str, trusted_for: Duration) -> Key | None:

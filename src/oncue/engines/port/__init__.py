@@ -29,8 +29,8 @@ held run.
 
 `state.py` has the verbs that change state, the largest part. `history.py` (one run, and lists), `accounts.py`
 (users and keys, the audit log, idempotency keys), `members.py` (which processes run), `objects.py` (what is in object
-storage), `auditing.py` (what the self-audit reads and records), `notices.py` (whom users want told) and
-`maintenance.py` are separate: none of them decides what runs.
+storage), `auditing.py` (what the self-audit reads and records), `notices.py` (whom users want told), `archiving.py`
+(what goes into the archive), `forgetting.py` (users) and `maintenance.py` are separate: none of them decides what runs.
 
 **References.** A payload, a result or a part of a log that begins with the byte 1 is a reference to an object in
 storage (`domain.reference`). Engines store it like any other bytes; only `Objects.look` and sums of sizes read it.
@@ -47,7 +47,9 @@ from oncue.domain.quota import Quota, Usage
 from oncue.engines.audited import AuditedCursor, Finding, LongHeld, Orphan, Sums, Unexpired
 from oncue.engines.gauges import ClassGauge, Gauges, QueueGauge, Turn
 from oncue.engines.port.accounts import Accounts, Audit, Idempotency
+from oncue.engines.port.archiving import Archiving
 from oncue.engines.port.auditing import Auditing
+from oncue.engines.port.forgetting import Forgetting
 from oncue.engines.port.history import History, Lists
 from oncue.engines.port.maintenance import MEMBERS_STAY, ROLLED_UP_AT_ONCE, Maintenance
 from oncue.engines.port.members import Members
@@ -57,6 +59,7 @@ from oncue.engines.port.signals import Signals
 from oncue.engines.port.state import Fleet, Jobs, Planning, Running
 from oncue.engines.values import (
     EVERYBODY,
+    ArchiveRow,
     AuditEntry,
     Beat,
     Cancelled,
@@ -69,6 +72,7 @@ from oncue.engines.values import (
     EngineState,
     Expired,
     FairRuns,
+    Forgotten,
     Generation,
     Hint,
     IdempotencyKey,
@@ -82,6 +86,7 @@ from oncue.engines.values import (
     Measure,
     Member,
     NewJob,
+    OpenLetters,
     Page,
     Permitted,
     Planned,
@@ -105,6 +110,8 @@ __all__ = [
     "SELDOM",
     "UNUSED_FOR",
     "Accounts",
+    "ArchiveRow",
+    "Archiving",
     "Audit",
     "AuditEntry",
     "AuditedCursor",
@@ -124,6 +131,8 @@ __all__ = [
     "FairRuns",
     "Finding",
     "Fleet",
+    "Forgetting",
+    "Forgotten",
     "Gauges",
     "Generation",
     "Hint",
@@ -147,6 +156,7 @@ __all__ = [
     "NewJob",
     "Notices",
     "Objects",
+    "OpenLetters",
     "Orphan",
     "Page",
     "Permitted",
@@ -193,6 +203,8 @@ class Engine(Protocol):
     accounts: Accounts
     audit: Audit
     auditing: Auditing
+    archiving: Archiving
+    forgetting: Forgetting
     idempotency: Idempotency
     maintenance: Maintenance
 

@@ -25,6 +25,14 @@ class Accounts(Protocol):
         """Return the number of a user, who is created when new."""
         ...
 
+    async def find(self, user_id: str) -> UserNumber | None:
+        """Return the number of a user. None: there is no such user."""
+        ...
+
+    async def names(self, uids: Sequence[UserNumber]) -> dict[UserNumber, str]:
+        """Return the names of these users; a number that no user has is left out."""
+        ...
+
     async def add_key(self, key: Key) -> None:
         """Add a key. A repeat changes nothing."""
         ...

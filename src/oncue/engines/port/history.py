@@ -20,6 +20,7 @@ from oncue.engines.values import (
     LastAndNext,
     LogPart,
     Measure,
+    OpenLetters,
     Page,
     Point,
     RunQuery,
@@ -67,6 +68,10 @@ class History(Protocol):
 
         The cost of the latter does not grow with the number of users.
         """
+        ...
+
+    async def open_letters(self, least: int) -> OpenLetters:
+        """Return how old the oldest open dead letter is, and which users have at least so many, by the counters."""
         ...
 
     async def series(

@@ -47,6 +47,9 @@ class Maintenance(Protocol):
     async def maintain(self, now: Instant, keep: Duration) -> int:
         """Create partitions of history ahead and drop those that ended before `now - keep`; return how many it dropped.
 
+        The audit log has its own `Settings.keep_audit`; keys that were revoked or have expired go after
+        `Settings.keep_keys`. What the archive does not have yet stays: see `Archiving`.
+
         Open dead letters stay for `Settings.keep_dead_letters`, even when their runs are dropped, up to
         `Settings.most_dead_letters` per user; then the oldest are discarded, with an entry in the audit log. A
         recurring job that has ended is deleted when it has no run left. For a finished job that was put by a stable

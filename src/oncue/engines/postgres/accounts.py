@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from asyncpg import Record
 
 from oncue.domain.ids import KeyId, UserNumber
@@ -29,6 +31,14 @@ class PostgresAccounts:
             return UserNumber(uid)
 
         return await self._store.write(find_or_make)
+
+    async def find(self, user_id: str) -> UserNumber | None:
+        found = await self._store.fetch("select uid from users where user_id = $1", user_id)
+        return found[0]["uid"] if found else None
+
+    async def names(self, uids: Sequence[UserNumber]) -> dict[UserNumber, str]:
+        found = await self._store.fetch("select uid, user_id from users where uid = any($1::int[])", uids)
+        return {row["uid"]: row["user_id"] for row in found}
 
     async def add_key(self, key: Key) -> None:
         await self._store.write(lambda c: _add_key(c, key))

@@ -33,8 +33,8 @@ class PostgresAudit:
         at, deed_id = unmark(after, tuple[int, int]) if after else (2**63 - 1, 0)
         which, who = ("audit", []) if uid is None else ("audit_of_user", [uid])
         found = await self._store.fetch(_SQL[which], at, deed_id, limit + 1, *who)
-        return page(found, limit, _audit_entry, lambda row: (row["at"], row["deed_id"]))
+        return page(found, limit, audit_entry, lambda row: (row["at"], row["deed_id"]))
 
 
-def _audit_entry(row: Record) -> AuditEntry:
+def audit_entry(row: Record) -> AuditEntry:
     return AuditEntry(*(row[column] for column in AUDIT))

@@ -9,11 +9,13 @@ from oncue.domain.diagnosis import Diagnosis
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.engines.port import (
     Accounts,
+    Archiving,
     Audit,
     Auditing,
     Capabilities,
     EngineState,
     Fleet,
+    Forgetting,
     History,
     Idempotency,
     Jobs,
@@ -27,10 +29,12 @@ from oncue.engines.port import (
     Signals,
 )
 from oncue.engines.postgres.accounts import PostgresAccounts
+from oncue.engines.postgres.archiving import PostgresArchiving
 from oncue.engines.postgres.audit import PostgresAudit
 from oncue.engines.postgres.auditing import PostgresAuditing
 from oncue.engines.postgres.diagnosing import diagnose_server
 from oncue.engines.postgres.fleet import PostgresFleet
+from oncue.engines.postgres.forgetting import PostgresForgetting
 from oncue.engines.postgres.history import PostgresHistory
 from oncue.engines.postgres.idempotency import PostgresIdempotency
 from oncue.engines.postgres.jobs import PostgresJobs
@@ -74,6 +78,8 @@ class PostgresEngine:
         self.accounts: Accounts = PostgresAccounts(store)
         self.audit: Audit = PostgresAudit(store, self._pieces)
         self.auditing: Auditing = PostgresAuditing(store)
+        self.archiving: Archiving = PostgresArchiving(store, settings.history_timeout)
+        self.forgetting: Forgetting = PostgresForgetting(store)
         self.idempotency: Idempotency = PostgresIdempotency(store)
         self.maintenance: Maintenance = PostgresMaintenance(store, self._pieces, settings)
 

@@ -20,6 +20,7 @@ from oncue.engines.port import (
     Gauges,
     LogPart,
     Measure,
+    OpenLetters,
     Point,
     Quota,
     RunDiagnosis,
@@ -93,6 +94,11 @@ class PostgresHistory:
             for row in found
             if row["what"] in COUNTED  # a newer oncue may count more
         ]
+
+    async def open_letters(self, least: int) -> OpenLetters:
+        [(oldest,)] = await self._store.fetch("select min(ended_at) from dead")
+        found = await self._store.fetch(_SQL["open_letters"], least)
+        return OpenLetters(oldest, {row["uid"]: row["n"] for row in found})
 
     async def gauges(self, now: Instant, most: int = MOST_CLASSES, most_due: int = DUE_COUNTED) -> Gauges:
         return await self._store.read(lambda c: read_gauges(c, now, most, most_due))

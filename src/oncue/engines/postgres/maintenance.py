@@ -11,6 +11,7 @@ from uuid import UUID
 
 from asyncpg import Record
 
+from oncue.domain import archive
 from oncue.domain.ids import NO_CLASS, UserNumber, uuid7
 from oncue.domain.instants import HOUR, Duration, Instant
 from oncue.domain.job import JobStatus, decode_spec, definition_of
@@ -39,6 +40,7 @@ class PostgresMaintenance:
         self._settings = settings
         self._limit = settings.history_timeout
         self._dropped = 0
+        self._archived = True
         self._keys, self._jobs, self._versions, self._tags, self._lanes, self._quotas, self._meters, self._dead = (
             Walk() for _ in range(8)
         )
@@ -62,16 +64,17 @@ class PostgresMaintenance:
     async def maintain(self, now: Instant, keep: Duration) -> int:
         """Do all parts. A walk over rows that mostly history refers to starts only after a drop."""
         cutoff = Instant(now - keep)
-        self._dropped = 0
+        self._dropped, self._archived = 0, await self._is_archived(now)
         parts = (
             partial(self._make_room, now),
             partial(self._forget_keys, now, cutoff),  # as long as history says how their jobs ended
-            partial(self._drop, cutoff),
+            partial(self._drop, now, cutoff),
             partial(self._drop_dead_letters, now),
             partial(self._forget_jobs, cutoff),
             partial(self._forget_versions, cutoff),
             partial(self._forget_tags, cutoff),
             partial(idempotency.turn, self._store, now, self._settings.repeat_for, self._limit),
+            partial(self._fetch, "forget_api_keys", Instant(now - self._settings.keep_keys)),
             self._forget_lanes,
             self._forget_quotas,
             partial(self._forget_meters, now),
@@ -82,13 +85,21 @@ class PostgresMaintenance:
         await all_of(parts)
         return self._dropped
 
+    async def _is_archived(self, now: Instant) -> bool:
+        """Whether only what is in the archive may go: this process has it, or another one had a turn lately."""
+        used = "select 1 from turns where name = $1 and next_at > $2"
+        return bool(self._settings.archive or await self._store.fetch(used, archive.TURN, now - archive.IN_USE))
+
     async def _make_room(self, now: Instant) -> None:
         ahead = [Instant(now + step * self._settings.history_width) for step in range(3)]
         for table in TABLES:
             await self._pieces.ensure(table, ahead, self._limit)
 
-    async def _drop(self, cutoff: Instant) -> None:
-        self._dropped = await self._pieces.drop_before(cutoff, self._limit)
+    async def _drop(self, now: Instant, cutoff: Instant) -> None:
+        audit = Instant(now - self._settings.keep_audit)
+        self._dropped = await self._pieces.drop_before(
+            cutoff, self._limit, apart={"audit": audit}, archived=self._archived
+        )
 
     def _worth_a_look(self, walk: Walk, cutoff: Instant) -> bool:
         return cutoff > 0 and (self._dropped > 0 or walk.unfinished)
@@ -113,7 +124,7 @@ class PostgresMaintenance:
     # -------------------------------------------------------------------------------------- what nothing refers to
 
     async def _forget_keys(self, now: Instant, cutoff: Instant) -> None:
-        pieces = await self._store.fetch(_SQL["history_to_drop"], cutoff)
+        pieces = await self._store.fetch(_SQL["history_to_drop"], cutoff, self._archived)
         if cutoff > 0 and (pieces or self._keys.unfinished):
             goes_before = Instant(pieces[0][0] if pieces else BEFORE_ALL)
             known = _oldest(Instant(now - self._settings.keep_job_keys))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Final, Literal, TypeVar
 
 import asyncpg
 
+from oncue.domain import archive
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import Duration, Instant
 from oncue.engines.postgres.store import TRIES, Connection, Store
@@ -16,6 +18,8 @@ from oncue.engines.sql import statements
 T = TypeVar("T")
 Table = Literal["history", "ledger", "audit", "run_logs"]
 TABLES: Final[tuple[Table, ...]] = ("history", "ledger", "audit", "run_logs")
+ARCHIVED = frozenset(map(str, archive.Table))
+NO_OTHERS: Mapping[Table, Instant] = MappingProxyType({})
 LOCK = 0x706965636573  # "pieces"
 
 _SQL = statements("oncue.engines.postgres")
@@ -71,11 +75,22 @@ class Partitions:
             for table in TABLES
         }
 
-    async def drop_before(self, cutoff: Instant, timeout: Duration | None = None) -> int:
-        """Drop partitions that ended before `cutoff`, and what earlier calls left half done; return how many."""
+    async def drop_before(
+        self,
+        cutoff: Instant,
+        timeout: Duration | None = None,
+        *,
+        apart: Mapping[Table, Instant] = NO_OTHERS,
+        archived: bool = False,
+    ) -> int:
+        """Drop partitions that ended before `cutoff`, and what earlier calls left half done; return how many.
+
+        `apart`: tables with a cutoff of their own. `archived`: only what is in the archive, of the tables that it has.
+        """
         dropped = 0
         for row in await self._store.fetch(_SQL["pieces"]):
-            if row["until_at"] <= cutoff or not row["attached"]:
+            waits = archived and row["parent"] in ARCHIVED and row["archived_rows"] is None
+            if (row["until_at"] <= apart.get(row["parent"], cutoff) or not row["attached"]) and not waits:
                 dropped += await self._drop(row["parent"], row["name"], timeout)
         await self.refresh()
         return dropped
@@ -123,9 +138,16 @@ class Partitions:
         return await self._store.write(partial(self._remove, name), timeout=timeout)
 
     async def _remove(self, name: str, connection: Connection) -> bool:
-        """Remove the table, unless another process did so and a third one has created it again."""
+        """Remove the table, unless another process did so and a third one has created it again.
+
+        One that has got a row since it was archived stays, to be archived again: now nobody can add another.
+        """
         await connection.execute("select pg_advisory_xact_lock($1)", LOCK)
         if await connection.fetchval("select 1 from pg_inherits where inhrelid = to_regclass($1)", name):
+            return False
+        rows = await connection.fetchval("select archived_rows from pieces where name = $1", name)
+        if rows is not None and await connection.fetchval(f"select count(*) from {name}") > rows:
+            await connection.execute("update pieces set archived_rows = null where name = $1", name)
             return False
         await connection.execute(f"drop table if exists {name}")
         return bool(await connection.fetch("delete from pieces where name = $1 returning name", name))

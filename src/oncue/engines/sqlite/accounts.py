@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
+
+import apsw
 
 from oncue.domain.ids import KeyId, UserNumber
 from oncue.domain.instants import Instant
@@ -25,6 +29,16 @@ class SqliteAccounts:
             return UserNumber(fetch(db, "select uid from users where user_id = ?", (user_id,))[0][0])
 
         return await self._store.write(find_or_make)
+
+    async def find(self, user_id: str) -> UserNumber | None:
+        found = await self._store.read(lambda db: first(db, "select uid from users where user_id = ?", (user_id,)))
+        return None if found is None else UserNumber(found[0])
+
+    async def names(self, uids: Sequence[UserNumber]) -> dict[UserNumber, str]:
+        if not uids:
+            return {}
+        named, given = "select uid, user_id from users where uid in carray(?)", (apsw.carray(array("q", uids)),)
+        return dict(await self._store.read(lambda db: fetch(db, named, given)))
 
     async def add_key(self, key: Key) -> None:
         await self._store.write(lambda db: fetch(db, _SQL["add_key"], _key_row(key)))

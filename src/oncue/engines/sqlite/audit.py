@@ -29,9 +29,9 @@ class SqliteAudit:
         which = "audit" if uid is None else "audit_of_user"
         given = {"uid": uid, "at": at, "deed_id": deed_id, "limit": limit + 1}
         found = await self._store.read(lambda db: fetch(db, _SQL[which], given))
-        return page(found, limit, _audit_entry, lambda row: row[:2])
+        return page(found, limit, audit_entry, lambda row: row[:2])
 
 
-def _audit_entry(row: rows.Row) -> AuditEntry:
+def audit_entry(row: rows.Row) -> AuditEntry:
     at, _, uid, key_id, action, object_id, detail, address = row
     return AuditEntry(at, uid, rows.id_or_none(key_id), action, rows.id_or_none(object_id), detail, address)

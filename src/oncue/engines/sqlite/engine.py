@@ -9,11 +9,13 @@ from oncue.domain.diagnosis import Diagnosis
 from oncue.domain.instants import Duration, Instant
 from oncue.engines.port import (
     Accounts,
+    Archiving,
     Audit,
     Auditing,
     Capabilities,
     EngineState,
     Fleet,
+    Forgetting,
     History,
     Idempotency,
     Jobs,
@@ -29,10 +31,12 @@ from oncue.engines.port import (
 from oncue.engines.schema import Pending, log_migration
 from oncue.engines.sql import migrations, statements
 from oncue.engines.sqlite.accounts import SqliteAccounts
+from oncue.engines.sqlite.archiving import SqliteArchiving
 from oncue.engines.sqlite.audit import SqliteAudit
 from oncue.engines.sqlite.auditing import SqliteAuditing
 from oncue.engines.sqlite.diagnosing import diagnose_file
 from oncue.engines.sqlite.fleet import SqliteFleet
+from oncue.engines.sqlite.forgetting import SqliteForgetting
 from oncue.engines.sqlite.history import SqliteHistory
 from oncue.engines.sqlite.idempotency import SqliteIdempotency
 from oncue.engines.sqlite.jobs import SqliteJobs
@@ -74,6 +78,8 @@ class SqliteEngine:
         self.accounts: Accounts = SqliteAccounts(store)
         self.audit: Audit = SqliteAudit(store)
         self.auditing: Auditing = SqliteAuditing(store)
+        self.archiving: Archiving = SqliteArchiving(store, settings.history_timeout)
+        self.forgetting: Forgetting = SqliteForgetting(store)
         self.idempotency: Idempotency = SqliteIdempotency(store)
         self.maintenance: Maintenance = SqliteMaintenance(store, pieces, settings)
 

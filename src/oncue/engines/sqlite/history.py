@@ -21,6 +21,7 @@ from oncue.engines.port import (
     Gauges,
     LogPart,
     Measure,
+    OpenLetters,
     Point,
     Quota,
     RunDiagnosis,
@@ -111,6 +112,13 @@ class SqliteHistory:
         found = await self._store.read(lambda db: fetch(db, _SQL[statement], given))
         # a newer oncue may count more
         return [Counter(uid, class_id, Count(what), n) for uid, class_id, what, n in found if what in COUNTED]
+
+    async def open_letters(self, least: int) -> OpenLetters:
+        def look(db: Connection) -> OpenLetters:
+            [(oldest,)] = fetch(db, "select min(ended_at) from dead")
+            return OpenLetters(oldest, dict(fetch(db, _SQL["open_letters"], (least,))))
+
+        return await self._store.read(look)
 
     async def gauges(self, now: Instant, most: int = MOST_CLASSES, most_due: int = DUE_COUNTED) -> Gauges:
         return await self._store.read(lambda db: read_gauges(db, now, most, most_due))

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import apsw
 
+from oncue.domain import archive
 from oncue.domain.ids import NO_CLASS, UserNumber, uuid7
 from oncue.domain.instants import HOUR, Duration, Instant
 from oncue.domain.job import JobStatus, decode_spec, definition_of
@@ -25,15 +26,14 @@ from oncue.engines.sqlite import idempotency, meters, rows
 from oncue.engines.sqlite.classes import let_go
 from oncue.engines.sqlite.counting import count, fold
 from oncue.engines.sqlite.inserting import write_audit
-from oncue.engines.sqlite.partitions import Partitions, drop_before, existing, pieces
+from oncue.engines.sqlite.partitions import Partitions, drop_before, droppable, existing, pieces
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
 from oncue.engines.stored import ENDED, STATUSES
 from oncue.settings import Settings
 
 _SQL = statements("oncue.engines.sqlite")
-_OLD = {"ledger": "entry_id", "audit": "deed_id", "run_logs": "run_id, number"}
-_SERIES = "uid, class_id, what, at, bucket"
-_KEYS = _OLD | {"series_hours": _SERIES}
+_ARCHIVED = {"ledger": "entry_id", "audit": "deed_id"}
+_KEYS = _ARCHIVED | {"run_logs": "run_id, number", "series_hours": "uid, class_id, what, at, bucket"}
 BEFORE_ALL = -(2**63)
 Place = TypeVar("Place")
 
@@ -44,6 +44,7 @@ class SqliteMaintenance:
         self._pieces = pieces
         self._settings = settings
         self._dropped = 0
+        self._archived = True
         self._keys, self._jobs, self._versions, self._tags, self._lanes, self._quotas, self._meters, self._dead = (
             Walk() for _ in range(8)
         )
@@ -70,7 +71,7 @@ class SqliteMaintenance:
     async def maintain(self, now: Instant, keep: Duration) -> int:
         """Do all parts. A walk over rows that mostly history refers to starts only after a drop."""
         cutoff = Instant(now - keep)
-        self._dropped = 0
+        self._dropped, self._archived = 0, await self._is_archived(now)
         settings = self._settings
         parts = (
             partial(self._make_room, now),
@@ -81,7 +82,10 @@ class SqliteMaintenance:
             partial(self._walk, self._versions, (b"", 0), partial(_forget_versions, cutoff)),
             partial(self._forget_tags, cutoff),
             partial(self._store.write, lambda db: idempotency.turn(db, now, settings.repeat_for)),
-            *(partial(self._forget, table, cutoff) for table in _OLD),
+            partial(self._forget, "run_logs", cutoff),
+            partial(self._forget, "ledger", cutoff),
+            partial(self._forget, "audit", Instant(now - settings.keep_audit)),
+            partial(self._forget_api_keys, Instant(now - settings.keep_keys)),
             partial(self._walk, self._lanes, BEFORE_ALL, _forget_lanes),
             partial(self._walk, self._quotas, BEFORE_ALL, _forget_quotas),
             partial(self._walk, self._meters, BEFORE_ALL, partial(meters.forget_empty, now)),
@@ -91,6 +95,12 @@ class SqliteMaintenance:
         )
         await all_of(parts)
         return self._dropped
+
+    async def _is_archived(self, now: Instant) -> bool:
+        """Whether only what is in the archive may go: this process has it, or another one had a turn lately."""
+        used = "select 1 from turns where name = ? and next_at > ?"
+        given = (archive.TURN, now - archive.IN_USE)
+        return bool(self._settings.archive or await self._store.read(lambda db: first(db, used, given)))
 
     async def _walk(self, walk: Walk, start: Place, bite: Callable[[Place, Connection], Place | None]) -> None:
         await walk.go(start, lambda after: self._store.write(partial(bite, after)))
@@ -103,11 +113,18 @@ class SqliteMaintenance:
         await self._store.write(make_room)
 
     async def _drop(self, cutoff: Instant) -> None:
-        self._dropped = await drop_before(self._store, cutoff, self._settings.history_timeout)
+        timeout = self._settings.history_timeout
+        self._dropped = await drop_before(self._store, cutoff, timeout, archived=self._archived)
+
+    async def _forget_api_keys(self, before: Instant) -> None:
+        await self._store.write(lambda db: fetch(db, _SQL["forget_api_keys"], (before,)))
 
     async def _forget(self, table: str, before: Instant) -> None:
+        """Delete old rows; with an archive, of the tables that it has, only those that are in it."""
+        statement = "forget_archived" if self._archived and table in _ARCHIVED else "forget"
+
         def forget(db: Connection) -> int:
-            db.execute(_SQL["forget"].format(table=table, key=_KEYS[table]), (before, BITE))
+            db.execute(_SQL[statement].format(table=table, key=_KEYS[table]), (before, BITE))
             return db.changes()
 
         await in_bites(lambda: self._store.write(forget))
@@ -129,7 +146,7 @@ class SqliteMaintenance:
 
     async def _forget_keys(self, now: Instant, cutoff: Instant) -> None:
         def goes(db: Connection) -> list[str]:
-            return [piece.name for piece in pieces(db) if piece.until_at <= cutoff]
+            return [piece.name for piece in droppable(db, cutoff, archived=self._archived)]
 
         known = _oldest(Instant(now - self._settings.keep_job_keys))
         dropping = await self._store.read(goes)

@@ -70,20 +70,40 @@ class Partitions:
         return by_piece.items()
 
 
-async def drop_before(store: Store, cutoff: Instant, timeout: Duration) -> int:
-    """Drop every partition that ended before `cutoff`, each in its own turn of the writer; return how many."""
+def droppable(db: Connection, cutoff: Instant, *, archived: bool) -> list[Piece]:
+    """Return partitions that ended before `cutoff`, newest first; `archived`: only those that are in the archive."""
+    which = "until_at <= ? and (archived_rows is not null or not ?)"
+    found = fetch(
+        db, f"select name, from_at, until_at from pieces where {which} order by from_at desc", (cutoff, archived)
+    )
+    return [Piece(*row) for row in found]
 
-    def drop_oldest(db: Connection) -> bool:
-        gone = [piece for piece in pieces(db) if piece.until_at <= cutoff][-1:]
-        for piece in gone:
+
+async def drop_before(store: Store, cutoff: Instant, timeout: Duration, *, archived: bool) -> int:
+    """Drop what is droppable, each partition in its own turn of the writer; return how many.
+
+    A partition that has got a row since it was archived stays, to be archived again.
+    """
+
+    def drop_oldest(db: Connection) -> bool | None:
+        for piece in droppable(db, cutoff, archived=archived)[-1:]:
+            if archived and not _is_as_archived(db, piece):
+                db.execute("update pieces set archived_rows = null where name = ?", (piece.name,))
+                return False
             db.execute(f"drop table {piece.name}")
             db.execute("delete from pieces where name = ?", (piece.name,))
-        return bool(gone)
+            return True
+        return None
 
     dropped = 0
-    while await store.write(drop_oldest, timeout):
-        dropped += 1
+    while (done := await store.write(drop_oldest, timeout)) is not None:
+        dropped += done
     return dropped
+
+
+def _is_as_archived(db: Connection, piece: Piece) -> bool:
+    counted = f"select archived_rows >= (select count(*) from {piece.name}) from pieces where name = ?"
+    return first(db, counted, (piece.name,)) == (1,)
 
 
 def find_ended(db: Connection, run_id: UUID, statement: str) -> tuple[Any, ...] | None:

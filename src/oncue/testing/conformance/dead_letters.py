@@ -9,9 +9,10 @@ import pytest
 
 from oncue.domain.errors import Invalid
 from oncue.domain.ids import RunId, UserNumber
-from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration
+from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
 from oncue.domain.job import decode_spec
 from oncue.domain.run import NewRun, RunView, State, Trigger, read_attempts
+from oncue.engines.port import OpenLetters
 from oncue.testing.conformance.store import Store, everything, ids, job_of, only
 
 
@@ -179,3 +180,21 @@ async def test_open_letters_outlive_their_stretch_of_history(store: Store) -> No
     assert await store.history.requeue([new], store.now) == {new.run_id}
     store.advance(HOUR)
     assert await store.claimable() == [new.run_id]
+
+
+async def test_who_has_many_open_dead_letters_is_known_and_when_the_oldest_died(store: Store) -> None:
+    assert await store.history.open_letters(1) == OpenLetters(None, {})
+    first = store.now
+    letters = []
+    for uid in (store.uid, store.uid, store.uid, store.stranger):
+        letters.append(await store.one_shot(uid=uid))
+        await store.end(letters[-1], State.DEAD)
+        store.advance(MINUTE)
+    await store.end(await store.one_shot(), State.SUCCEEDED)
+    await store.maintenance.roll_up()
+
+    assert await store.history.open_letters(2) == OpenLetters(first, {store.uid: 3})
+    await store.history.discard(None, letters[:2])
+    await store.maintenance.roll_up()
+    assert await store.history.open_letters(2) == OpenLetters(Instant(first + 2 * MINUTE), {})
+    assert (await store.history.open_letters(1)).users == {store.uid: 1, store.stranger: 1}

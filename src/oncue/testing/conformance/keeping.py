@@ -6,13 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from oncue.domain.errors import Invalid
-from oncue.domain.ids import RunId
+from oncue.domain.ids import KeyId, RunId
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration
 from oncue.domain.job import definition_of
 from oncue.domain.policy import CatchUp
 from oncue.domain.reference import Reference
 from oncue.domain.run import State
-from oncue.engines.port import JobQuery, KeyHolder, LogPart
+from oncue.engines.port import AuditEntry, JobQuery, Key, KeyHolder, LogPart, Role
 from oncue.testing.conformance.store import Store, everything, only
 
 MONTH = Duration(30 * DAY)
@@ -229,3 +229,25 @@ async def test_a_finished_job_that_was_put_is_known_by_its_key_and_not_for_ever(
     store.advance(400 * DAY)
     await store.maintenance.maintain(store.now, MONTH)
     assert [await store.keyed(key) for key in ("one-shot", "recurring")] == [None, None]
+
+
+async def test_the_audit_log_and_keys_that_do_not_work_have_times_of_their_own(store: Store) -> None:
+    """Defaults of the settings: 400 days each, whatever becomes of history."""
+    revoked, expired, works = (
+        Key(KeyId(store.new_id()), store.new_id().bytes, store.uid, "ada", Role.ADMIN, store.now, expires_at=expires_at)
+        for expires_at in (None, store.at(DAY), None)
+    )
+    for key in (works, revoked, expired):
+        await store.accounts.add_key(key)
+    await store.accounts.revoke(revoked.key_id, store.now)
+    await store.audit.record([AuditEntry(store.now, store.uid, None, "a.b")])
+    store.advance(399 * DAY)
+    await store.maintenance.maintain(store.now, MONTH)
+    assert len((await store.audit.entries()).items) == 1
+    assert len(await store.accounts.keys()) == 3
+    store.advance(4 * DAY)
+
+    await store.maintenance.maintain(store.now, MONTH)
+
+    assert (await store.audit.entries()).items == ()
+    assert [key.key_id for key in await store.accounts.keys()] == [works.key_id]

@@ -61,7 +61,7 @@ class Store:
         self.fleet, self.signals, self.history, self.lists = engine.fleet, engine.signals, engine.history, engine.lists
         self.accounts, self.audit, self.idempotency = engine.accounts, engine.audit, engine.idempotency
         self.maintenance, self.auditing, self.members = engine.maintenance, engine.auditing, engine.members
-        self.objects = engine.objects
+        self.objects, self.archiving, self.forgetting = engine.objects, engine.archiving, engine.forgetting
         self.notices = engine.notices
         self.uid = self.stranger = UserNumber(0)
         self._open_another = open_another

@@ -1,0 +1,211 @@
+"""`oncue archive`: look into the archive of history, check it, and get rows out of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+import click
+
+from oncue.cli.keeping_options import ARCHIVE
+from oncue.cli.printing import print_json, print_table, say
+from oncue.cli.refusing import REFUSED
+from oncue.cli.roles import WHERE, options, storing
+from oncue.cli.storage_options import SERVICE
+from oncue.domain.archive import Table
+from oncue.domain.errors import Invalid, NotFound
+from oncue.domain.reference import Reference
+
+if TYPE_CHECKING:
+    from oncue.engines.port import Engine
+    from oncue.settings import Settings
+    from oncue.storage.port import Storage
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+EXAMPLES = """\b
+Examples:
+  oncue archive list --archive s3://bucket/oncue
+  oncue archive verify --archive s3://bucket/oncue
+  duckdb -c "$(oncue archive sql --archive s3://bucket/oncue)"
+  oncue archive export --user ada --archive s3://bucket/oncue > ada.jsonl
+
+The database knows the newest file list of the archive; each list names the one before it. So these commands need both:
+--engine and --archive, or ONCUE_ENGINE and ONCUE_ARCHIVE.
+"""
+TABLE = click.option(
+    "--table",
+    type=click.Choice([str(table) for table in Table]),
+    default=str(Table.HISTORY),
+    show_default=True,
+    help="Finished runs, occurrences that became no run, or the audit log.",
+)
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def where(function: F) -> F:
+    return options(WHERE, (ARCHIVE,), SERVICE)(function)
+
+
+@click.group("archive", epilog=EXAMPLES)
+def command() -> None:
+    """List, verify and read archived history."""
+
+
+@command.command("list", epilog="\b\nExamples:\n  oncue archive list --archive s3://bucket/oncue --json")
+@where
+@AS_JSON
+def list_(as_json: bool, **given: Any) -> None:
+    """List what was archived, newest first."""
+    found = _run(_list, given, as_json=as_json)
+    if as_json:
+        print_json(found)
+        return
+    shown = [
+        (one["table"], one["from_time"], one["until_time"], f"{one['rows']:,}", f"{one['bytes']:,}", one["piece"])
+        for one in found
+    ]
+    print_table(f"{len(shown)} archived partitions", ("table", "from", "until", "rows", "bytes", "piece"), shown)
+
+
+@command.command("verify", epilog="\b\nExamples:\n  oncue archive verify --archive file:///srv/archive")
+@where
+@AS_JSON
+def verify_(as_json: bool, **given: Any) -> None:
+    """Read everything back, compare sizes, lines and SHA-256, and name each file that has changed."""
+    from oncue.services.archive_reading import verify
+
+    async def check(engine: Engine, storage: Storage) -> Any:
+        return await verify(storage, await _head(engine))
+
+    found = _run(check, given, as_json=as_json)
+    if as_json:
+        print_json(found)
+    else:
+        say(f"{found.pieces:,} partitions, {found.files:,} files, {found.rows:,} rows, {found.bytes:,} bytes")
+        for wrong in found.wrong:
+            say(f"WRONG  {wrong}")
+    if found.wrong:
+        sys.exit(REFUSED)
+
+
+SQL = """\b
+Examples:
+  oncue archive sql --archive file:///srv/archive
+  oncue archive sql --archive s3://bucket/oncue --table audit --parquet audit.parquet
+"""
+
+
+@command.command("sql", epilog=SQL)
+@where
+@TABLE
+@AS_JSON
+@click.option("--parquet", metavar="FILE", help="Print the statement that copies the table to a Parquet file.")
+def sql(table: str, parquet: str | None, as_json: bool, **given: Any) -> None:
+    """Print the DuckDB statement that reads a table of the archive."""
+    from oncue.services.archive_reading import sql_of
+
+    async def show(settings: Settings) -> str:
+        return sql_of(_url(settings), Table(table))
+
+    found = storing(show, given, as_json=as_json, read_only=True)
+    if parquet is not None:
+        file = parquet.replace("'", "''")
+        found = f"copy (\n{found}) to '{file}' (format parquet)"
+    if as_json:
+        print_json({"sql": f"{found};"})
+    else:
+        say(f"{found};")
+
+
+EXPORT = """\b
+Examples:
+  oncue archive export --user ada --archive s3://bucket/oncue > ada.jsonl
+  oncue archive export --table audit --archive file:///srv/archive --to audit.jsonl
+"""
+
+
+@command.command("export", epilog=EXPORT)
+@where
+@TABLE
+@click.option("--json", "as_json", is_flag=True, help="Print errors as JSON; rows always are.")
+@click.option("--user", metavar="USER", help="Only rows of this user.")
+@click.option("--to", type=click.File("wb"), default="-", help="The file to write. [default: standard output]")
+def export(table: str, user: str | None, to: BinaryIO, as_json: bool, **given: Any) -> None:
+    """Write rows as JSON lines, oldest partition first, each file checked before it is written."""
+
+    async def write(engine: Engine, storage: Storage) -> None:
+        await _export(engine, storage, Table(table), user, to)
+
+    _run(write, given, as_json=as_json)
+
+
+async def _export(engine: Engine, storage: Storage, table: Table, user: str | None, file: BinaryIO) -> None:
+    from oncue.services.archive_reading import files_of
+    from oncue.services.archiving import check_file
+
+    uid = None if user is None else await engine.accounts.find(user)
+    if user is not None and uid is None:
+        raise NotFound(f"There is no user {user!r}.")
+    async for one in files_of(storage, await _head(engine), uid):
+        if f"/{table}/" in one.key:
+            file.write(await check_file(storage, one))
+    file.flush()
+
+
+async def _list(engine: Engine, storage: Storage) -> list[dict[str, Any]]:
+    from oncue.services.archive_reading import chain
+
+    return [
+        {
+            "piece": one.piece,
+            "table": one.table,
+            "from_time": one.from_time,
+            "until_time": one.until_time,
+            "rows": one.rows,
+            "files": len(one.files),
+            "bytes": sum(file.size for file in one.files),
+            "purged": one.purged,
+            "manifest": reference.key,
+            "sha256": reference.sha256,
+        }
+        async for reference, one in chain(storage, await _head(engine))
+    ]
+
+
+async def _head(engine: Engine) -> Reference | None:
+    from oncue.services.archive_reading import progress_of
+
+    return (await progress_of(engine)).head
+
+
+def _run(work: Callable[[Engine, Storage], Coroutine[Any, Any, T]], given: dict[str, Any], *, as_json: bool) -> T:
+    async def both(settings: Settings) -> T:
+        async with _opened(settings) as (engine, storage):
+            return await work(engine, storage)
+
+    return storing(both, given, as_json=as_json, read_only=True)
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncIterator[tuple[Engine, Storage]]:
+    from oncue.clock import SystemClock
+    from oncue.engines.open import open_engine
+    from oncue.storage.open import open_archive
+
+    _url(settings)
+    storage = open_archive(settings, SystemClock())
+    engine = await open_engine(settings)
+    try:
+        yield engine, storage
+    finally:
+        await engine.close()
+
+
+def _url(settings: Settings) -> str:
+    if not settings.archive:
+        raise Invalid.of("archive", "required", "name the archive: s3://bucket/prefix or file:///folder")
+    return settings.archive

@@ -1,0 +1,1 @@
+select uid, user_id, asked_at, place from forgetting order by uid

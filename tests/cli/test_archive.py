@@ -1,0 +1,110 @@
+"""`oncue archive`: what was archived, whether it is still as it was, and out with it again."""
+
+import asyncio
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from oncue.cli.main import main
+from oncue.domain.instants import DAY
+from oncue.domain.run import State
+from oncue.engines.open import open_engine
+from oncue.services.archiving import Archiving
+from oncue.settings import Settings
+from oncue.storage.open import open_archive
+from oncue.testing.conformance.store import Store
+
+
+class Archived:
+    def __init__(self, folder: Path) -> None:
+        self.archive = folder / "archive"
+        self.settings = Settings(
+            engine=f"sqlite:///{folder / 'oncue.db'}", archive=self.archive.as_uri(), keep_history=DAY
+        )
+        self.rows: dict[str, list[str]] = {"ada": [], "bob": []}
+
+    async def fill(self) -> None:
+        async def opened():  # type: ignore[no-untyped-def]  # an engine
+            return await open_engine(self.settings)
+
+        async with await Store.on(opened) as store:
+            for _ in range(2):
+                for name, uid in (("ada", store.uid), ("bob", store.stranger)):
+                    run_id = await store.one_shot(uid=uid)
+                    await store.end(run_id, State.SUCCEEDED)
+                    self.rows[name].append(str(run_id))
+                store.advance(DAY)
+            store.advance(2 * DAY)
+            storage = open_archive(self.settings, store.clock)
+            await Archiving(store.engine, storage, store.clock, self.settings).run_once()
+
+    def command(self, *words: str) -> Result:
+        where = ["--engine", self.settings.engine, "--archive", self.settings.archive]
+        return CliRunner().invoke(main, ["archive", *words, *where])
+
+
+@pytest.fixture
+def archived(tmp_path: Path) -> Archived:
+    found = Archived(tmp_path)
+    asyncio.run(found.fill())
+    return found
+
+
+def test_it_lists_what_is_there(archived: Archived) -> None:
+    found = json.loads(archived.command("list", "--json").output)
+
+    assert [one["rows"] for one in found] == [2, 2]
+    assert [one["table"] for one in found] == ["history", "history"]
+    for one in found:
+        content = (archived.archive / one["manifest"]).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == one["sha256"]
+    assert "2 archived partitions" in archived.command("list").output
+
+
+def test_it_exports_the_rows_of_a_user_and_of_no_other(archived: Archived, tmp_path: Path) -> None:
+    of_ada = archived.command("export", "--user", "ada")
+    everything = archived.command("export", "--to", str(tmp_path / "all.jsonl"))
+
+    assert of_ada.exit_code == everything.exit_code == 0
+    assert [json.loads(line)["run_id"] for line in of_ada.output.splitlines()] == archived.rows["ada"]
+    told = [json.loads(line)["run_id"] for line in (tmp_path / "all.jsonl").read_text().splitlines()]
+    assert sorted(told) == sorted(archived.rows["ada"] + archived.rows["bob"])
+    refused = archived.command("export", "--user", "eve")
+    assert refused.exit_code == 1
+    assert "eve" in refused.output
+
+
+def test_a_byte_that_changed_is_found(archived: Archived) -> None:
+    assert archived.command("verify").exit_code == 0
+    file = sorted(archived.archive.rglob("*.zst"))[0]
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+    found = archived.command("verify")
+
+    assert found.exit_code == 1
+    assert f"WRONG  {file.relative_to(archived.archive)}" in found.output
+    assert json.loads(archived.command("verify", "--json").output)["rows"] == 4
+
+
+def test_duckdb_understands_what_it_prints(archived: Archived, tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    statement = archived.command("sql").output.rstrip().rstrip(";")
+    [(n,)] = duckdb.sql(f"select count(distinct run_id) from ({statement})").fetchall()
+    assert n == 4
+
+    file = tmp_path / "o'hara.parquet"
+    duckdb.sql(archived.command("sql", "--parquet", str(file)).output)
+    quoted = str(file).replace("'", "''")
+    assert duckdb.sql(f"select count(*) from '{quoted}'").fetchall() == [(4,)]
+
+
+def test_without_an_archive_it_says_what_to_name(tmp_path: Path) -> None:
+    found = CliRunner().invoke(main, ["archive", "list", "--engine", f"sqlite:///{tmp_path / 'x.db'}"])
+
+    assert found.exit_code == 1
+    assert "--archive" in found.output
