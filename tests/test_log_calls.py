@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.test_docs import ROOT, table
@@ -28,6 +29,7 @@ def text_of(node: ast.expr | None) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
+@cache
 def all_calls() -> list[tuple[str, str, str]]:
     return [call for file in sorted(SOURCE.rglob("*.py")) for call in calls(file)]
 

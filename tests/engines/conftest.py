@@ -9,26 +9,27 @@ from oncue.testing.conformance import TOPICS
 CONTENDED = {
     "cancelling",
     "claiming",
-    "creation",
-    "editing",
-    "fleet",
     "gates",
     "handing_back",
     "lanes",
     "lanes_racing",
-    "pausing",
     "planning",
     "planning_racing",
     "quotas",
     "rates_racing",
     "repeats",
     "settling",
-    "signalling",
 }
 assert set(TOPICS) >= CONTENDED, "a topic that has another name by now"
 
 # Each takes as long as a hundred other tests, and is about what an operator does to a server.
-LONG_FILES = {"test_postgres_limits.py", "test_postgres_opening.py", "test_postgres_partitions.py"}
+LONG_FILES = {
+    "test_postgres_limits.py",
+    "test_postgres_opening.py",
+    "test_postgres_outages.py",
+    "test_postgres_partitions.py",
+    "test_postgres_signals.py",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -33,7 +33,10 @@ place = outside.place
 
 TABLES = "waiting running history ledger audit run_logs dead jobs agenda lanes workers tasks classes queues users keys"
 PARTS = 11  # of tending: each is tried, whatever became of the others
-MORE_TABLES = "job_versions job_tags job_keys pieces repeats_0 repeats_1 repeats_turn tally counters unfinished probe"
+MORE_TABLES = (
+    "job_versions job_tags job_keys pieces repeats_0 repeats_1 repeats_turn tally counters unfinished probe "
+    "objects forgetting notify_defaults notify_targets webhook_secrets streaks"
+)
 
 
 # ------------------------------------------------------------------------------------------------------- locked, silent

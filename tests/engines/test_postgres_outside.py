@@ -13,6 +13,7 @@ import asyncpg
 import pytest
 
 from oncue.domain import change
+from oncue.domain.archive import Piece, Table
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import ClassId, JobId, KeyId, RunId, UserNumber
 from oncue.domain.instants import DAY, MINUTE, SECOND, Duration
@@ -27,6 +28,7 @@ from oncue.engines.port import (
     Count,
     Engine,
     Finding,
+    Forgotten,
     IdempotencyKey,
     JobQuery,
     Key,
@@ -171,6 +173,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
     new, idempotency_key = await store.new_one_shot(), IdempotencyKey(b"key", b"body")
     member = Member(new_id(), "api", "1.0", 1, "host", now, now)
     finding = Finding("check", "object", "words", now, now)
+    piece = Piece(Table.HISTORY, "history", now, now)
     return {
         "Jobs.intern": lambda: store.jobs.intern([ClassKey(f"task {new_id()}")]),
         "Jobs.classes": store.jobs.classes,
@@ -213,6 +216,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Fleet.resume_queue": lambda: store.fleet.resume_queue("slow", now),
         "Fleet.paused_queues": store.fleet.paused_queues,
         "History.run": lambda: store.history.run(uid, waiting[3]),
+        "History.open_letters": lambda: store.history.open_letters(1),
         "History.standing": lambda: store.history.standing(uid, waiting[3]),
         "Lists.runs": lambda: store.lists.runs(RunQuery(uid)),
         "Lists.last_and_next": lambda: store.lists.last_and_next([job]),
@@ -237,6 +241,16 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Accounts.add_first_key": lambda: store.accounts.add_first_key(key),
         "Accounts.key": lambda: store.accounts.key(key.key_hash),
         "Accounts.keys": store.accounts.keys,
+        "Accounts.find": lambda: store.accounts.find("ada"),
+        "Accounts.names": lambda: store.accounts.names([uid]),
+        "Archiving.next_piece": lambda: store.archiving.next_piece(dict.fromkeys(Table, now)),
+        "Archiving.rows": lambda: store.archiving.rows(piece, 10),
+        "Archiving.mark": lambda: store.archiving.mark(piece, 0),
+        "Forgetting.begin": lambda: store.forgetting.begin("nobody", now),
+        "Forgetting.pending": store.forgetting.pending,
+        "Forgetting.erase": lambda: store.forgetting.erase(UserNumber(99)),
+        "Forgetting.redact": lambda: store.forgetting.redact(Forgotten(UserNumber(99), "nobody", now)),
+        "Forgetting.finish": lambda: store.forgetting.finish(UserNumber(99)),
         "Accounts.revoke": lambda: store.accounts.revoke(key.key_id, now),
         "Idempotency.reserve": lambda: store.idempotency.reserve(uid, idempotency_key, new_id()),
         "Idempotency.answered": lambda: store.idempotency.answered(uid, idempotency_key, new_id(), b"{}"),
@@ -294,6 +308,8 @@ async def test_every_verb_of_the_port_is_among_the_calls(place: Place) -> None:
         port.History,
         port.Lists,
         port.Accounts,
+        port.Archiving,
+        port.Forgetting,
         port.Audit,
         port.Auditing,
         port.Idempotency,

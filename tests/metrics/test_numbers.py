@@ -14,7 +14,7 @@ from oncue.api.application import CALLS, OPEN_CALLS
 from oncue.domain.buckets import LAG, bucket
 from oncue.domain.instants import SECOND
 from oncue.domain.placement import Priority
-from oncue.engines.counted import NOTICES, OBJECTS
+from oncue.engines.counted import SELDOM_CALLED
 from oncue.engines.port import Engine
 from oncue.metrics import table
 from oncue.metrics.exposed import Exposed, Gathered
@@ -114,7 +114,7 @@ def test_a_process_tells_of_a_bounded_number_of_series() -> None:
 
 def verbs() -> set[str]:
     """The labels of calls to the database."""
-    together, found = {OBJECTS, NOTICES}, inspect.get_annotations(Engine, eval_str=True)
+    together, found = set(SELDOM_CALLED), inspect.get_annotations(Engine, eval_str=True)
     parts = [part for name, part in found.items() if inspect.isclass(part) and name not in together]
     return together | {name for part in parts for name, _ in inspect.getmembers(part, inspect.iscoroutinefunction)}
 

@@ -41,7 +41,7 @@ Verb = Callable[Given, Coroutine[Any, Any, T]]
 
 
 # Parts whose verbs are called seldom: each verb with a label of its own would be ten series more.
-OBJECTS, NOTICES = "objects", "notices"
+SELDOM_CALLED = ("objects", "notices", "archiving", "forgetting")
 
 
 class CountedEngine:
@@ -64,11 +64,11 @@ class CountedEngine:
         self.idempotency: Idempotency = self._counted(engine.idempotency)
         self.maintenance: Maintenance = self._counted(engine.maintenance)
         self.members: Members = self._counted(engine.members)
-        self.objects: Objects = self._counted(engine.objects, OBJECTS)
-        self.notices: Notices = self._counted(engine.notices, NOTICES)
+        self.objects: Objects = self._counted(engine.objects, "objects")
+        self.notices: Notices = self._counted(engine.notices, "notices")
         self.auditing: Auditing = self._counted(engine.auditing)
-        self.archiving: Archiving = self._counted(engine.archiving)
-        self.forgetting: Forgetting = self._counted(engine.forgetting)
+        self.archiving: Archiving = self._counted(engine.archiving, "archiving")
+        self.forgetting: Forgetting = self._counted(engine.forgetting, "forgetting")
         self.signals: Signals = CountedSignals(engine.signals, numbers)
         self.now = self._timed("now", engine.now)
         self.ping = self._timed("ping", engine.ping)
@@ -100,6 +100,7 @@ class CountedEngine:
 
     def _counted(self, part: Part, label: str | None = None) -> Part:
         """Count each verb by its name, or all of them under one label."""
+        assert label is None or label in SELDOM_CALLED
         verbs = inspect.getmembers(part, inspect.iscoroutinefunction)
         counted = {name: self._timed(label or name, verb) for name, verb in verbs if not name.startswith("_")}
         return cast(Part, _Verbs(counted))
