@@ -157,6 +157,18 @@ async def test_nobody_sets_it_by_a_field(desk: Desk) -> None:
     assert (await desk.call("POST", "/v1/jobs", given)).status_code == 422
 
 
+@pytest.mark.parametrize("value", ["x", NAMED], ids=["text", "secret"])
+@pytest.mark.parametrize("header", ["Host", "content-length", "Oncue-Run-Id", "X A", "Ü"])
+async def test_a_header_that_cannot_be_sent_is_refused_whatever_its_value(desk: Desk, header: str, value: Any) -> None:
+    payload = {"url": URL, "headers": {"X-Good": value, header: value}}
+    assert await problems(desk, "http", payload) == {f"payload.headers.{header}": "bad_header"}
+
+
+async def test_a_header_with_a_line_break_is_refused(desk: Desk) -> None:
+    payload = {"url": URL, "headers": {"X-A": "b\r\nX-C: d"}}
+    assert await problems(desk, "http", payload) == {"payload.headers.X-A": "bad_header"}
+
+
 # ------------------------------------------------------------------------------------------------------- in plain text
 
 
