@@ -155,11 +155,7 @@ async def test_a_metrics_port_that_is_open_asks_for_nothing(desk: Desk) -> None:
 
 @pytest.mark.parametrize(
     ("written", "said"),
-    [
-        *(("", "fewer than 16"), ("short\n", "fewer than 16"), (None, "No such")),
-        *((TOKEN + "x" * 4_096, "more than 4096 bytes"), (f"{TOKEN}\n{TOKEN}\n", "more than one line")),
-        *((bad, "not ASCII") for bad in (b"\xff\xfe", f"{TOKEN} x", f"{TOKEN}Å", f"\ufeff{TOKEN}", f"{TOKEN}\0x")),
-    ],
+    [("", "fewer than 16"), ("short\n", "fewer than 16"), (b"\xff\xfe", "not ASCII"), (None, "No such")],
 )
 async def test_a_bad_token_file_is_refused_by_name(
     desk: Desk, tmp_path: Path, written: str | bytes | None, said: str
@@ -172,6 +168,20 @@ async def test_a_bad_token_file_is_refused_by_name(
         application(desk, Settings(metrics_token_file=str(file)))
 
     assert [problem.path for problem in no.value.problems] == ["metrics_token_file"]
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        *((TOKEN + "x" * 4_096, "more than 4096 bytes"), (f"{TOKEN}\n{TOKEN}\n", "more than one line")),
+        *((bad, "not ASCII") for bad in (f"{TOKEN} x", f"{TOKEN}Å", f"\ufeff{TOKEN}", f"{TOKEN}\0x")),
+    ],
+    ids=["large", "lines", "space", "letter", "mark", "control"],
+)
+def test_a_token_is_one_line_of_visible_ascii(tmp_path: Path, written: str, said: str) -> None:
+    (tmp_path / "token").write_text(written)
+    with pytest.raises(Invalid, match=said):
+        read_token(Settings(metrics_token_file=str(tmp_path / "token")))
 
 
 def test_only_a_regular_file_is_read_for_the_token(tmp_path: Path) -> None:

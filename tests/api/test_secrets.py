@@ -158,10 +158,10 @@ async def test_nobody_sets_it_by_a_field(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("value", ["x", NAMED], ids=["text", "secret"])
-@pytest.mark.parametrize("header", ["Host", "content-length", "Oncue-Run-Id", "X A", "Ü"])
-async def test_a_header_that_cannot_be_sent_is_refused_whatever_its_value(desk: Desk, header: str, value: Any) -> None:
-    payload = {"url": URL, "headers": {"X-Good": value, header: value}}
-    assert await problems(desk, "http", payload) == {f"payload.headers.{header}": "bad_header"}
+async def test_headers_that_cannot_be_sent_are_refused_whatever_their_values(desk: Desk, value: Any) -> None:
+    bad = ("Host", "content-length", "Oncue-Run-Id", "X A", "Ü")
+    found = await problems(desk, "http", {"url": URL, "headers": dict.fromkeys(("X-Good", *bad), value)})
+    assert found == {f"payload.headers.{header}": "bad_header" for header in bad}
 
 
 async def test_a_header_with_a_line_break_is_refused(desk: Desk) -> None:
