@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import sys
+import threading
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -110,6 +111,10 @@ def _replace_streams(role: str) -> None:
         if getattr(sys, name) is getattr(sys, f"__{name}__"):  # else it was replaced, as by a test
             setattr(sys, name, text(outlet))
     sys.excepthook = _crashed
+    if threading.excepthook is threading.__excepthook__:  # else it was replaced, as by a test
+        threading.excepthook = _thread_failed
+    if sys.unraisablehook is sys.__unraisablehook__:
+        sys.unraisablehook = _ignored
     for library in LIBRARIES:
         logging.getLogger(library).addFilter(_says_it_for)
     logging.lastResort = _LastResort(logging.WARNING)
@@ -118,6 +123,20 @@ def _replace_streams(role: str) -> None:
 
 def _crashed(_: type[BaseException], error: BaseException, __: TracebackType | None) -> None:
     log.critical("The process ends because of an unexpected error", kind="crashed", exc_info=error)
+
+
+def _thread_failed(said: threading.ExceptHookArgs) -> None:
+    """Log the error that ended a thread, as of a task's own. Python would print it with its message, unmasked."""
+    if not issubclass(said.exc_type, SystemExit):
+        log.error("A thread ended because of an error", kind="thread_failed", exc_info=said.exc_value)
+
+
+def _ignored(said: sys.UnraisableHookArgs) -> None:
+    """Log an error that nobody can catch, as in `__del__`, unless it belongs to a run, whose log then has it."""
+    if current.get() is not None:
+        sys.__unraisablehook__(said)
+    else:
+        log.error("An error was ignored, because no code could catch it", kind="error_ignored", exc_info=said.exc_value)
 
 
 def _says_it_for(record: logging.LogRecord) -> bool:

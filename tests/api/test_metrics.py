@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,9 +22,10 @@ from oncue.domain.errors import Invalid, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
 from oncue.metrics.exposed import Exposed
 from oncue.metrics.metric import Roles
+from oncue.metrics.token import read_token
 from oncue.settings import Settings
 
-TOKEN = "a token that is long enough"
+TOKEN = "a-token-that-is-long-enough"
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -153,7 +155,7 @@ async def test_a_metrics_port_that_is_open_asks_for_nothing(desk: Desk) -> None:
 
 @pytest.mark.parametrize(
     ("written", "said"),
-    [("", "fewer than 16"), ("short\n", "fewer than 16"), (b"\xff\xfe", "not a text"), (None, "No such")],
+    [("", "fewer than 16"), ("short\n", "fewer than 16"), (b"\xff\xfe", "not ASCII"), (None, "No such")],
 )
 async def test_a_bad_token_file_is_refused_by_name(
     desk: Desk, tmp_path: Path, written: str | bytes | None, said: str
@@ -166,6 +168,34 @@ async def test_a_bad_token_file_is_refused_by_name(
         application(desk, Settings(metrics_token_file=str(file)))
 
     assert [problem.path for problem in no.value.problems] == ["metrics_token_file"]
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        *((TOKEN + "x" * 4_096, "more than 4096 bytes"), (f"{TOKEN}\n{TOKEN}\n", "more than one line")),
+        *((bad, "not ASCII") for bad in (f"{TOKEN} x", f"{TOKEN}Å", f"\ufeff{TOKEN}", f"{TOKEN}\0x")),
+    ],
+    ids=["large", "lines", "space", "letter", "mark", "control"],
+)
+def test_a_token_is_one_line_of_visible_ascii(tmp_path: Path, written: str, said: str) -> None:
+    (tmp_path / "token").write_text(written)
+    with pytest.raises(Invalid, match=said):
+        read_token(Settings(metrics_token_file=str(tmp_path / "token")))
+
+
+def test_only_a_regular_file_is_read_for_the_token(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(Invalid, match="not a regular file"):
+            read_token(Settings(metrics_token_file=str(path)))
+
+
+def test_a_link_to_the_token_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text(f"{TOKEN}\n")
+    (tmp_path / "link").symlink_to("data")
+
+    assert read_token(Settings(metrics_token_file=str(tmp_path / "link"))) == TOKEN
 
 
 @pytest.mark.parametrize(

@@ -157,6 +157,18 @@ async def test_nobody_sets_it_by_a_field(desk: Desk) -> None:
     assert (await desk.call("POST", "/v1/jobs", given)).status_code == 422
 
 
+@pytest.mark.parametrize("value", ["x", NAMED], ids=["text", "secret"])
+async def test_headers_that_cannot_be_sent_are_refused_whatever_their_values(desk: Desk, value: Any) -> None:
+    bad = ("Host", "content-length", "Oncue-Run-Id", "X A", "Ü")
+    found = await problems(desk, "http", {"url": URL, "headers": dict.fromkeys(("X-Good", *bad), value)})
+    assert found == {f"payload.headers.{header}": "bad_header" for header in bad}
+
+
+async def test_a_header_with_a_line_break_is_refused(desk: Desk) -> None:
+    payload = {"url": URL, "headers": {"X-A": "b\r\nX-C: d"}}
+    assert await problems(desk, "http", payload) == {"payload.headers.X-A": "bad_header"}
+
+
 # ------------------------------------------------------------------------------------------------------- in plain text
 
 

@@ -106,6 +106,15 @@ def test_with_json_a_server_says_where_it_listens_and_where_the_key_is(
     assert [(line["kind"], line["address"]) for line in lines] == [("started", "http://127.0.0.1:1")] * 2
 
 
+def test_the_log_tells_how_many_tasks_there_are_and_the_first_ten(tmp_path: Path) -> None:
+    names = tuple(f"task-{number}" for number in range(3_000))
+    with capture_logs() as lines:
+        announce(settings_of(engine=None, data_dir=str(tmp_path)), True, Started("1", "x", 1, tasks=names), None)
+
+    [line] = lines
+    assert (line["task_count"], line["tasks"]) == (3_000, names[:10])
+
+
 def test_neither_the_banner_nor_the_log_tells_the_password_of_the_database(tmp_path: Path) -> None:
     settings = Settings(engine="postgresql://ada:geheim@db:5432/oncue?sslkey=geheim", data_dir=str(tmp_path))
     told = started(SimpleNamespace(schema=3), settings, "http://127.0.0.1:1")  # type: ignore[arg-type]  # all it reads

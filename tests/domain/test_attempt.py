@@ -74,8 +74,16 @@ def test_a_failure_is_tried_again_while_there_are_retries() -> None:
 def test_a_task_can_refuse_to_be_retried_or_ask_for_a_time() -> None:
     spec = Spec("t", max_retries=9)
 
-    assert fail(claimed(spec), spec, retry=False).state is State.DEAD
+    refused = fail(claimed(spec), spec, error_type="NoRetry", retry=False)
+    assert (refused.state, refused.error) == (State.DEAD, "it broke (the task raised NoRetry)")
     assert fail(claimed(spec), spec, after=Duration(MINUTE)).due == NOW + MINUTE
+
+
+def test_what_no_retry_would_mend_is_not_told_as_raised_by_the_task() -> None:
+    spec = Spec("t", max_retries=9)
+    missing = fail(claimed(spec), spec, error_type="SecretMissing", retry=False)
+
+    assert (missing.state, missing.error) == (State.DEAD, "it broke (not retried)")
 
 
 def test_a_timeout_is_a_failure_by_another_name() -> None:

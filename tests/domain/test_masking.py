@@ -28,6 +28,8 @@ KEY = "-----BEGIN KEY-----\nMIIEvQIBADANBg\nkqhkiG9w0BAQEF\n-----END KEY-----"
         quote(VALUE),
         quote(VALUE, safe="").lower(),
         quote_plus(VALUE),
+        VALUE.encode().decode("latin-1"),
+        json.dumps(VALUE.encode().decode("latin-1")),
         *(b64encode(b"x" * before + VALUE.encode() + b"y" * 3).decode() for before in range(7)),
         *(urlsafe_b64encode(b"x" * before + VALUE.encode()).decode() for before in range(7)),
     ],

@@ -34,9 +34,10 @@ def value(source: SecretSource, name: str, access: SecretAccess = ALICE) -> str:
 
 
 @pytest.mark.parametrize(
-    ("written", "read"), [("v\n", "v"), ("v\r\n", "v"), ("v\n\n", "v\n"), (" v ", " v "), ("a\nb\n", "a\nb")]
+    ("written", "read"),
+    [("v\n", "v"), ("v\r\n", "v"), ("v\n\n", "v\n"), (" v ", " v "), ("a\nb\n", "a\nb"), ("\ufeffv\n", "v")],
 )
-def test_a_file_is_the_value_without_its_last_line_end(folder: Path, written: str, read: str) -> None:
+def test_a_file_is_the_value_without_byte_order_mark_and_last_line_end(folder: Path, written: str, read: str) -> None:
     (folder / "alice" / "token").write_bytes(written.encode())
     assert value(source(folder), "token") == read
 
@@ -130,7 +131,12 @@ def test_what_is_no_file_is_no_secret(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "why"), [(b"", "empty"), (b"x" * (LARGEST + 1), "more than"), (b"\xff\xfe", "not UTF-8")]
+    ("content", "why"),
+    [
+        *((content, "is empty$") for content in (b"", b"\n", b"\r\n", b"\xef\xbb\xbf\n")),
+        (b"x" * (LARGEST + 1), f"'token' has more than {LARGEST} bytes$"),
+        (b"\xff\xfe", "not UTF-8"),
+    ],
 )
 def test_files_that_are_no_values_are_refused(folder: Path, content: bytes, why: str) -> None:
     (folder / "alice" / "token").write_bytes(content)

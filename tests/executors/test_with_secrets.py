@@ -278,6 +278,19 @@ async def test_headers_and_body_of_a_call_have_it_and_the_result_has_not(runner:
     assert "X-Plain: plain" in result["body"]
 
 
+async def test_letters_beyond_ascii_are_masked_in_headers_which_are_read_as_latin_1(
+    runner: Runner, http: Task, tmp_path: Path
+) -> None:
+    value = "planted-größe-value"
+    (tmp_path / "alice" / "token").write_text(value)
+    async with echoing() as echo:
+        echo.headers = f"ETag: {value}\r\n"
+        result = await runner.run(http, url=f"http://127.0.0.1:{echo.port}/", headers={"X-Token": NAMED})
+
+    assert f"X-Token: {value}\r\n" in echo.got
+    assert result["headers"]["etag"] == "•••"
+
+
 async def test_an_answer_is_masked_before_it_is_cut(runner: Runner, http: Task) -> None:
     async with echoing() as echo:
         echo.status, echo.headers = 302, f"Location: http://x/{'y' * 175}{VALUE}\r\n"

@@ -27,7 +27,7 @@ from tests.processes.fleet import Fleet, Member, free_port, until
 Json = dict[str, Any]
 
 FILES = OPS / "prometheus"
-TOKEN = "a token that is long enough"
+TOKEN = "a-token-that-is-long-enough"
 TOKEN_FILE = "/run/secrets/metrics-token"
 
 UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}

@@ -13,7 +13,7 @@ from tests.processes.fleet import Fleet, free_port, until
 
 pytestmark = pytest.mark.kills
 
-TOKEN = "a token that is long enough"
+TOKEN = "a-token-that-is-long-enough"
 MOST_SERIES = 5_000  # of one process, whatever its users do
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -30,6 +31,7 @@ from oncue.domain import change
 from oncue.domain.addresses import check_url
 from oncue.domain.definition import MOST_PROBLEMS, define, define_payload
 from oncue.domain.errors import Invalid, NotFound, Problem, TooManyClasses
+from oncue.domain.headers import header_fault
 from oncue.domain.ids import ClassId, JobId, sequel
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.job import Job, Snapshot, Spec, WaitingRun
@@ -285,12 +287,22 @@ def _payload_problems(api: Api, task: Task, payload: dict[str, Any]) -> list[Pro
     problems = reference_problems(task.name, payload) or payload_problems(task, payload)
     if problems:
         return problems
-    if task.name == "http" and isinstance(payload["url"], str):  # a secret one is checked before each call
+    if task.name == "http":
+        problems += islice(_request_problems(api, payload), MOST_PROBLEMS)
+    return problems + plain_problems(api, task.name, payload)
+
+
+def _request_problems(api: Api, payload: dict[str, Any]) -> Iterator[Problem]:
+    """Return what the worker would refuse to send. A secret's value is checked before each call, its header now."""
+    if isinstance(payload["url"], str):
         try:
             check_url(payload["url"], api.reachable)
         except Invalid as wrong:
-            problems += wrong.problems
-    return problems + plain_problems(api, task.name, payload)
+            yield from wrong.problems
+    headers = payload.get("headers")
+    for name, value in headers.items() if isinstance(headers, dict) else ():
+        if fault := header_fault(name, value if isinstance(value, str) else ""):
+            yield Problem(f"payload.headers.{printable(name)}", "bad_header", fault)
 
 
 def new_job(job: Job, class_id: ClassId, now: Instant, quota: Quota | None, defaults: KnownDefaults) -> NewJob:

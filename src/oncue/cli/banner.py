@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -15,6 +16,7 @@ from oncue.lifecycle import Started
 from oncue.settings import Settings
 
 SHOWN_TASKS = 3
+LOGGED_TASKS = 10
 COLUMN = 46
 
 NO_KEY_FILE = (
@@ -34,7 +36,15 @@ def announce(settings: Settings, as_json: bool, started: Started, key: str | Non
         _tell_address(started.address, key, file, as_json=as_json, banner=banner)
     sys.stdout.flush()
     if not banner:
-        log.info("Started", kind="started", **msgspec.to_builtins(started))
+        log.info("Started", kind="started", **_logged(started))
+
+
+def _logged(started: Started) -> dict[str, Any]:
+    """Return the fields of the log line: of the tasks their count, and the first ones."""
+    said: dict[str, Any] = msgspec.to_builtins(started)
+    if started.tasks:
+        said |= {"task_count": len(started.tasks), "tasks": started.tasks[:LOGGED_TASKS]}
+    return said
 
 
 def stopped() -> None:

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from oncue.domain.errors import NoRetry
 from oncue.domain.ids import WorkerId
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.job import Spec, decode_spec
@@ -15,11 +16,12 @@ from oncue.domain.policy import Again, Dead, after_failure, after_loss
 from oncue.domain.run import Attempt, Claimed, Settlement, State, with_attempt
 
 LONGEST_ERROR = 4_000
+NO_RETRY = NoRetry.__name__
 NO_HEARTBEAT = "the worker that ran it sent no heartbeat"
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """A visible failure. `retry=False` is a task's NoRetry; `after` is the delay of its RetryAfter."""
+    """A visible failure. `retry=False`: no retry would help, or the task raised NoRetry; `after`: its RetryAfter's."""
 
     error_type: str
     error: str
@@ -49,7 +51,7 @@ def failed(
     decision = (
         after_failure(spec.retry, spec.max_retries, failures, now, luck, failure.after)
         if failure.retry
-        else Dead("the task raised NoRetry")
+        else Dead("the task raised NoRetry" if failure.error_type == NO_RETRY else "not retried")
     )
     kind, error = printable(failure.error_type), plain(failure.error, LONGEST_ERROR)
     tried = Attempt(run.attempt, worker, started_at, now, failure.outcome, kind, error)

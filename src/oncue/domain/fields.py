@@ -19,10 +19,12 @@ R = TypeVar("R", bound=Reader)
 
 MOST_SUGGESTED = 5  # did-you-mean hints per request: each compares a name with all others
 
-# Control characters, line separators, marks that reverse the direction of text, and halves of surrogate pairs:
-# with these a name can look like another name, or break the program that prints it.
+# Control characters, line separators, marks that reverse the direction of text, characters without a shape, and halves
+# of surrogate pairs: with these a name can look like another name, or break the program that prints it. Not the two
+# joiners, U+200C and U+200D: Persian and emoji need them.
 _TREACHEROUS = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
+    "\ufff9-\ufffb\ud800-\udfff]"
 )
 
 

@@ -29,7 +29,8 @@ class Masking:
     """Masks some values. Without values it returns everything as it is."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        forms = {form for value in values for part in _parts(value) for form in _forms(part)}
+        parts = (part for value in values for part in _parts(value))
+        forms = {form for part in parts for reading in (part, _misread(part)) for form in _forms(reading)}
         self._forms = sorted(forms, key=len, reverse=True)  # a form may be inside of another
         self._as_bytes = [form.encode(errors="surrogatepass") for form in self._forms]
 
@@ -109,6 +110,11 @@ def _parts(value: str) -> Iterator[str]:
     if url := _URL.fullmatch(value):
         parts += [url[1] or "", url[2], *(piece for piece in re.split("[/?&=#]", url[2]) if len(piece) >= LONG_PIECE)]
     return (part for part in parts if len(part) >= SHORTEST)
+
+
+def _misread(value: str) -> str:
+    """Return how whoever reads headers as Latin-1, as HTTP has it, sees a value that was sent as UTF-8."""
+    return value.encode(errors="surrogatepass").decode("latin-1")
 
 
 def _forms(value: str) -> Iterator[str]:

@@ -32,6 +32,7 @@ from oncue.clock import Clock, SystemClock
 from oncue.context import Context
 from oncue.domain.addresses import NOT_CALLED, CheckedUrl, Networks, check_url, parse_networks
 from oncue.domain.errors import Invalid
+from oncue.domain.headers import header_fault
 from oncue.domain.instants import DAY, SECOND, Duration, instant, rfc3339
 from oncue.domain.masking import MASK
 from oncue.domain.plain_json import DEEPEST, too_deep
@@ -180,13 +181,6 @@ def _reason(failed: Exception) -> str:
 
 # ---------------------------------------------------------------------------------------------------------- the request
 
-# These headers are ours to set; an answer in an encoding that we cannot unpack would be useless.
-_NOT_FOR_USERS = frozenset(
-    "accept-encoding connection content-length expect host keep-alive te trailer transfer-encoding upgrade".split()
-)
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
-
 
 class _Request(msgspec.Struct, frozen=True):
     method: str
@@ -232,17 +226,11 @@ def _headers_of_ours(ctx: Context, url: CheckedUrl, content_type: str | None) ->
 def _headers(users: Mapping[str, str], ours: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     """Merge our headers and the user's; the user's win."""
     for name, value in users.items():
-        if not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value):
-            raise _bad_header(name, "contains characters that are not allowed in a header")
-        if name.lower() in _NOT_FOR_USERS or name.lower().startswith("oncue-"):
-            raise _bad_header(name, "is set by oncue: remove it")
+        if fault := header_fault(name, value):
+            raise TaskFailed("BadHeader", f"payload.headers: {name[:100]!r} {fault}", retry=False)
     taken = {name.lower() for name in users}
     kept = {name: value for name, value in ours.items() if name.lower() not in taken}
     return [(name.encode(), value.strip(" \t").encode()) for name, value in {**kept, **users}.items()]
-
-
-def _bad_header(name: str, why: str) -> TaskFailed:
-    return TaskFailed("BadHeader", f"payload.headers: {name[:100]!r} {why}", retry=False)
 
 
 # ----------------------------------------------------------------------------------------------------------- the answer

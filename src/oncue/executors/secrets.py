@@ -63,7 +63,7 @@ class SecretSource:
             yield self._folder
 
     def _read(self, folder: Path, name: str) -> str | None:
-        """Return the text of a file without its last line end; None: there is no such file.
+        """Return the text of a file without byte order mark and last line end; None: there is no such file.
 
         A link may lead elsewhere in the folder only: Kubernetes has such links, and replaces them at once.
         """
@@ -78,12 +78,14 @@ class SecretSource:
         content = _content(path)
         if content is None:
             return None
-        if not content or len(content) > LARGEST:
-            raise SecretMissing(f"the file of secret {name!r} is empty, or has more than {LARGEST} bytes")
+        if len(content) > LARGEST:
+            raise SecretMissing(f"the file of secret {name!r} has more than {LARGEST} bytes")
         try:
-            text = content.decode()
+            text = content.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise SecretMissing(f"the file of secret {name!r} is not UTF-8 text") from None
+        if not text.strip():
+            raise SecretMissing(f"the file of secret {name!r} is empty")
         return text.removesuffix("\n").removesuffix("\r")
 
     def _looked_for(self, name: str, places: list[Path], access: SecretAccess) -> str:
