@@ -1,8 +1,8 @@
 """oncue: a distributed job scheduler. It runs each job on schedule, at least once, and records every outcome."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # importing `typing` would take longer than all else here
 if TYPE_CHECKING:
     from oncue.context import Context
     from oncue.domain.errors import NoRetry, OncueError, RetryAfter
@@ -22,10 +22,11 @@ _WHERE = {
     "Tasks": "oncue.tasks",
 }
 
+if not TYPE_CHECKING:  # type checkers know the names, and that there are no others
 
-def __getattr__(name: str) -> Any:
-    """Import what is asked for on first use: before that much is imported, the command handles Ctrl-C."""
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_WHERE[name]), name)
-    return found
+    def __getattr__(name: str) -> object:
+        """Import what is asked for on first use: before that much is imported, the command handles Ctrl-C."""
+        if name not in _WHERE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(_WHERE[name]), name)
+        return found

@@ -1,7 +1,6 @@
 """`python -m oncue` is the `oncue` command."""
 
 import sys
-from pathlib import Path
 
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 
@@ -18,6 +17,8 @@ def run() -> None:
 
 # `python -m` puts the current folder first: remove it, so that no file there shadows a module of Python or oncue.
 if __name__ == "__main__":
+    from pathlib import Path
+
     if not sys.flags.safe_path and sys.path[:1] == [str(Path.cwd())]:
         del sys.path[0]
     run()
