@@ -1,10 +1,32 @@
 """oncue: a distributed job scheduler. It runs each job on schedule, at least once, and records every outcome."""
 
-from oncue.context import Context
-from oncue.domain.errors import NoRetry, OncueError, RetryAfter
-from oncue.secret import Secret
-from oncue.tasks import Tasks
+from importlib import import_module
+
+TYPE_CHECKING = False  # importing `typing` would take longer than all else here
+if TYPE_CHECKING:
+    from oncue.context import Context
+    from oncue.domain.errors import NoRetry, OncueError, RetryAfter
+    from oncue.secret import Secret
+    from oncue.tasks import Tasks
 
 __version__ = "0.1.0"
 
 __all__ = ["Context", "NoRetry", "OncueError", "RetryAfter", "Secret", "Tasks", "__version__"]
+
+_WHERE = {
+    "Context": "oncue.context",
+    "NoRetry": "oncue.domain.errors",
+    "OncueError": "oncue.domain.errors",
+    "RetryAfter": "oncue.domain.errors",
+    "Secret": "oncue.secret",
+    "Tasks": "oncue.tasks",
+}
+
+if not TYPE_CHECKING:  # type checkers know the names, and that there are no others
+
+    def __getattr__(name: str) -> object:
+        """Import what is asked for on first use: before that much is imported, the command handles Ctrl-C."""
+        if name not in _WHERE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(_WHERE[name]), name)
+        return found

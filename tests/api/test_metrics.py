@@ -20,6 +20,7 @@ from oncue.api.metrics import TRUSTED_FOR, Metrics, metrics_access
 from oncue.api.metrics_port import LATE, MetricsApplication
 from oncue.domain.errors import Invalid, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
+from oncue.metrics import table
 from oncue.metrics.exposed import Exposed
 from oncue.metrics.metric import Roles
 from oncue.metrics.token import read_token
@@ -129,6 +130,37 @@ async def test_without_the_database_a_key_counts_that_was_valid_within_five_minu
             assert (await get(client, key, "/v1/me")).status_code == 503
         await desk.store.clock.advance(Duration(1))
         assert (await get(client, key)).status_code == 503
+
+
+@pytest.mark.parametrize("port", ["api", "metrics"])
+async def test_a_database_that_hangs_delays_no_key_that_counts_without_it(
+    desk: Desk, settings: Settings, monkeypatch: pytest.MonkeyPatch, port: str
+) -> None:
+    async def hang(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    async with calling(application(desk, settings, port)) as client:
+        assert (await get(client, desk.keys["root"])).status_code == 200
+        await desk.store.clock.advance(Duration(SECOND))
+        monkeypatch.setattr(desk.store.accounts, "key", hang)
+        async with asyncio.timeout(10):
+            assert (await get(client, desk.keys["root"])).status_code == 200
+
+
+async def test_an_answer_is_shared_for_a_second(desk: Desk, settings: Settings) -> None:
+    """Catches an event loop that is blocked by clients that ask again and again."""
+    exposed = Exposed(desk.store.clock, Roles.WORKER)
+    asked: list[None] = []
+    exposed.numbers.read(table.CLOCK_OFFSET, lambda: asked.append(None) or {(): 1.0})
+    metrics = Metrics(exposed, metrics_access(desk.store.engine, desk.store.clock, settings))
+    async with calling(MetricsApplication(metrics, exposed.tick, desk.store.clock, ())) as client:
+        answers = [await get(client, TOKEN) for _ in range(10)]
+        assert {(one.status_code, one.content) for one in answers} == {(200, answers[0].content)}
+        assert len(asked) == 1
+
+        await desk.store.clock.advance(Duration(SECOND))
+        await get(client, TOKEN)
+    assert len(asked) == 2
 
 
 async def test_without_the_database_a_revoked_key_is_as_good_as_before(
@@ -355,6 +387,7 @@ async def test_an_event_stream_is_counted_while_it_is_open_and_not_timed(desk: D
 
     await desk.app.api.watching.close()
     await stream
+    await desk.store.clock.advance(Duration(SECOND))  # answers are shared that long
 
     found = await samples(desk)
     assert "oncue_event_streams[]" not in found

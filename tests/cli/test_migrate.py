@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import apsw
 import asyncpg
 import pytest
 from click.testing import CliRunner, Result
@@ -95,7 +96,7 @@ def test_check_of_a_file_that_is_no_database(tmp_path: Path) -> None:
     answer = migrate(f"sqlite:///{tmp_path / 'x.db'}", "--check")
 
     assert answer.exit_code == 1
-    assert "is damaged, or is not a SQLite database" in answer.stderr
+    assert "is damaged, or is not a SQLite database); restore it from a backup, or correct" in answer.stderr
 
 
 def test_of_several_at_once_one_does_it(url: str) -> None:
@@ -142,3 +143,70 @@ def test_a_store_that_is_away_is_told() -> None:
 
     assert answer.exit_code == 1
     assert "start the server or correct" in json.loads(answer.stderr)["detail"]
+
+
+# ----------------------------------------------------------------------------------------- a database of something else
+
+
+def execute(url: str, *statements: str) -> None:
+    if url.startswith("sqlite"):
+        db = connect_or_create(url)
+        for one in statements:
+            db.execute(one)
+        db.close()
+        return
+
+    async def on_server() -> None:
+        connection = await asyncpg.connect(url)
+        for one in statements:
+            await connection.execute(one)
+        await connection.close()
+
+    asyncio.run(on_server())
+
+
+def connect_or_create(url: str) -> apsw.Connection:
+    path = Path(url.removeprefix("sqlite:///"))
+    path.touch()
+    return connect(path, 100)
+
+
+@pytest.mark.parametrize("more", [(), ("pragma user_version = 7",), ("pragma user_version = 2000000000",)])
+@pytest.mark.parametrize("name", ["songs", "jobs"])
+def test_a_file_of_another_program_is_left_alone(name: str, more: tuple[str, ...], tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'x.db'}"
+    execute(url, f"create table {name} (a int)", *more)
+    before = (tmp_path / "x.db").read_bytes()
+
+    for command in (["migrate"], ["migrate", "--check"], ["migrate", "--contract"], ["doctor"], ["scheduler"]):
+        answer = CliRunner().invoke(main, [*command, "--engine", url, "--data-dir", str(tmp_path)])
+
+        assert answer.exit_code == 1, answer.output
+        assert f"x.db has tables that are not oncue's: {name}. Use another file" in answer.output
+    assert (tmp_path / "x.db").read_bytes() == before
+
+
+@pytest.mark.postgres
+def test_a_schema_that_another_program_uses_is_shared_unless_names_clash(postgres_url: str, tmp_path: Path) -> None:
+    execute(postgres_url, "create table songs (a int)", "create table jobs (a int)")
+    clash, check = migrate(postgres_url), migrate(postgres_url, "--check")
+    assert [clash.exit_code, check.exit_code] == [1, 1]
+    assert clash.stderr.startswith(
+        "this database has tables that are not oncue's: jobs. Use another database or schema"
+    )
+
+    execute(postgres_url, "drop table jobs")
+    doctor = CliRunner().invoke(main, ["doctor", "--engine", postgres_url, "--data-dir", str(tmp_path)])
+    assert doctor.exit_code == 1
+    assert "the database has no table of oncue, but other tables: songs. Check --engine." in doctor.stdout
+    assert "but other tables: songs.\n" in migrate(postgres_url, "--check").output
+    assert migrate(postgres_url).exit_code == 0
+    assert migrate(postgres_url, "--check").exit_code == 0
+
+
+def test_contract_creates_no_database(tmp_path: Path) -> None:
+    answer = migrate(f"sqlite:///{tmp_path / 'x.db'}", "--contract", "--data-dir", str(tmp_path / "none"))
+
+    assert answer.exit_code == 1
+    assert "there is no database at" in answer.stderr
+    assert list(tmp_path.iterdir()) == []

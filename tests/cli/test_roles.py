@@ -1,6 +1,7 @@
 """The commands that run a role: what their options become, and what is refused before anything starts."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from structlog.testing import capture_logs
 
+from oncue.__main__ import run
 from oncue.cli import api
 from oncue.cli.banner import announce, shown
 from oncue.cli.main import COMMANDS, main
@@ -51,6 +53,14 @@ def test_lengths_of_time_are_read() -> None:
             )
             for role in ("api", "scheduler", "up", "worker")
         ),
+        (
+            ["scheduler", "--metrics-port", "19", "--metrics-host", "256.0.0.1"],
+            "--metrics-host: cannot listen on 256.0.0.1: no such host name or address",
+        ),
+        (
+            ["worker", "--metrics-port", "19", "--metrics-host", "192.0.2.1"],
+            "--metrics-host: cannot listen on 192.0.2.1: it is not an address of this machine",
+        ),
         (["worker", "--metrics-token-file", "/nowhere"], "--metrics-token-file: cannot read '/nowhere'"),
         (["scheduler", "--metrics-open"], "--metrics-open: needs --metrics-port"),
     ],
@@ -61,6 +71,58 @@ def test_bad_options_are_refused_by_name(arguments: list[str], said: str, tmp_pa
 
     assert answer.exit_code == 1
     assert said in answer.stderr
+
+
+@pytest.mark.parametrize("role", ["api", "up"])
+@pytest.mark.parametrize(("host", "metrics_host"), [("127.0.0.1", "localhost"), ("0.0.0.0", "127.0.0.1")])
+def test_metrics_do_not_have_the_port_of_the_api(role: str, host: str, metrics_host: str, tmp_path: Path) -> None:
+    doors = ["--host", host, "--port", "9000", "--metrics-host", metrics_host, "--metrics-port", "9000"]
+    answer = CliRunner().invoke(main, [role, *doors, "--data-dir", str(tmp_path)])
+
+    assert answer.exit_code == 1
+    assert answer.stderr == "--metrics-port: is the API's own port; leave it out, or choose another\n"
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "device"])
+def test_a_database_that_is_no_file_is_refused_by_what_it_is(kind: str, tmp_path: Path) -> None:
+    path = Path("/dev/null") if kind == "device" else tmp_path / "x"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    where = ["--engine", f"sqlite:///{path}", "--data-dir", str(tmp_path)]
+
+    for command in (["doctor"], ["migrate"], ["migrate", "--check"], ["scheduler"]):
+        answer = CliRunner().invoke(main, [*command, *where])
+
+        assert answer.exit_code == 1
+        assert answer.stderr == f"--engine: {path} is a {kind}, not a file: name a database file\n"
+
+
+def test_ctrl_c_while_a_command_is_imported_ends_it_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("oncue.cli.main.import_module", interrupted)
+        answer = CliRunner().invoke(main, ["doctor"])
+    assert (answer.exit_code, answer.output) == (130, "")
+
+    monkeypatch.setattr("oncue.cli.main.main", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        run()
+    assert ended.value.code == 130
+
+
+def test_little_is_imported_before_ctrl_c_is_handled() -> None:
+    """Catches a traceback of an import, which Ctrl-C right after the start would show."""
+    check = (
+        "import sys, oncue.__main__; print([name for name in sys.modules if name in ('click', 'msgspec', 'asyncio')])"
+    )
+
+    answer = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, timeout=30)
+
+    assert (answer.stdout, answer.stderr) == ("[]\n", "")
 
 
 def every_command() -> list[list[str]]:

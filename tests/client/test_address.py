@@ -45,12 +45,20 @@ def test_the_key_of_a_server_started_here_is_found(elsewhere: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    "url", ["http://jobs.example.org", "http://127.0.0.1.example.org", "http://localhost@evil.org"]
+    "url", ["http://jobs.example.org", "http://127.0.0.1.example.org", "http://localhost.evil.org"]
 )
 def test_the_local_key_is_never_sent_to_another_machine(elsewhere: Path, url: str) -> None:
     put_key(elsewhere / ".oncue", "oc_usual")
 
     assert find_address(url).key is None
+
+
+@pytest.mark.parametrize("start", ["http://ada:", "https://", "ada:"])
+def test_a_password_in_the_address_is_refused_and_not_repeated(start: str) -> None:
+    with pytest.raises(ValueError, match="must not have a user or password") as no:
+        find_address(f"{start}SEKRIT@127.0.0.1:8470")
+
+    assert "SEKRIT" not in str(no.value)
 
 
 @pytest.mark.parametrize("url", ["localhost:8470", "ftp://localhost", "/v1", "http://"])

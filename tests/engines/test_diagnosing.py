@@ -1,6 +1,8 @@
 """What each engine says of its own database: a file, a server."""
 
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +11,17 @@ from msgspec.structs import replace
 from tests.engines import test_postgres_outside as outside
 from tests.engines.test_postgres_outside import Place
 
+from oncue.clock import SystemClock
 from oncue.domain.diagnosis import Diagnosis, State
+from oncue.domain.errors import StoreForbidden
 from oncue.domain.instants import MINUTE, Duration
+from oncue.engines.open import open_engine
 from oncue.engines.postgres import diagnosing as of_server
 from oncue.engines.postgres.diagnosing import Server, diagnoses
 from oncue.engines.sqlite import diagnosing as of_file
 from oncue.engines.sqlite.diagnosing import diagnose_file, file_system
+from oncue.services.doctor import diagnose
+from oncue.settings import Settings
 
 place = outside.place
 
@@ -74,20 +81,54 @@ async def test_a_real_server(place: Place, monkeypatch: pytest.MonkeyPatch) -> N
 
 async def test_a_user_who_may_not_create(place: Place) -> None:
     """As ops/postgres/roles.sql has it for APIs and workers."""
+    async with limited(place):
+        found = await (await place.store()).engine.diagnose()
+
+    assert ("rights", "warning") in wrong(found)
+
+
+async def test_a_user_with_too_few_rights(place: Place) -> None:
+    """Catches an error of the driver that nothing expects: it would end a process as a crash."""
+    async with limited(place, "oncue_migrations"):
+        with pytest.raises(StoreForbidden, match=r"table oncue_migrations\); grant .* ops/postgres/roles.sql"):
+            await open_engine(Settings(engine=place.url))
+        [found] = [one for one in await diagnose(Settings(engine=place.url), SystemClock()) if one.check == "rights"]
+    assert (found.state, "roles.sql" in found.remedy) == (State.PROBLEM, True)
+
+    async with limited(place, "workers", "probe"):
+        with pytest.raises(StoreForbidden, match=r"these tables: probe, workers; grant .* ops/postgres/roles.sql"):
+            await open_engine(Settings(engine=place.url))
+
+
+async def test_rights_that_are_taken_away_are_an_outage_until_they_are_granted_again(place: Place) -> None:
+    async with limited(place) as role:
+        store = await place.store()
+        await place.value(f"revoke all on probe from {role}")
+        with pytest.raises(StoreForbidden, match="permission denied for table probe"):
+            await store.engine.probe()
+        await place.value(f"grant all on probe to {role}")
+        await store.engine.probe()
+
+
+@asynccontextmanager
+async def limited(place: Place, *refused: str) -> AsyncIterator[str]:
+    """Connect in this block as a user with the rights of ops/postgres/roles.sql, but none on the tables `refused`;
+    yields the name of its role.
+    """
     database = await place.value("select current_database()")
     role = f"{database}_app"
     await place.value(f"create role {role}")
     await place.value(f"grant all on all tables in schema public to {role}")
     await place.value(f"grant all on all sequences in schema public to {role}")
+    for table in refused:
+        await place.value(f"revoke all on {table} from {role}")
     await place.value(f"alter role current_user in database {database} set role {role}")
     try:
-        found = await (await place.store()).engine.diagnose()
+        yield role
     finally:
         await place.value(f"alter role current_user in database {database} reset role")
         await place.value(f"drop owned by {role}")
         await place.value(f"drop role {role}")
-
-    assert ("rights", "warning") in wrong(found)
 
 
 # -------------------------------------------------------------------------------------------------------------- a file

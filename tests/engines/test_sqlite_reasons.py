@@ -5,7 +5,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from oncue.engines.sqlite.store import _unavailable
+from oncue.engines.sqlite.store import unavailable
 
 SAYS: list[tuple[Exception, str]] = [
     (apsw.BusyError("database is locked"), "another program has locked the file"),
@@ -20,7 +20,7 @@ SAYS: list[tuple[Exception, str]] = [
 
 @pytest.mark.parametrize(("away", "words"), SAYS, ids=[type(away).__name__ for away, _ in SAYS])
 def test_the_reason_is_in_plain_words(away: Exception, words: str) -> None:
-    said = str(_unavailable(Path("oncue.db"), away))
+    said = str(unavailable(Path("oncue.db"), away))
 
     assert words in said
     assert type(away).__name__ not in said

@@ -24,6 +24,7 @@ from oncue.engines.schema import Pending
 from oncue.engines.sql import migrations
 from oncue.engines.sqlite import migrate as sqlite_migrate
 from oncue.engines.sqlite.engine import SqliteEngine
+from oncue.engines.sqlite.store import connect
 from oncue.services import machine_checks
 from oncue.services.cluster_checks import diagnose_cluster
 from oncue.services.doctor import clocks, diagnose, log_problems, schema, writable
@@ -240,6 +241,24 @@ async def test_a_file_that_is_no_database(tmp_path: Path) -> None:
 
     assert (found.check, found.state) == ("database", State.PROBLEM)
     assert "is not a SQLite database" in found.seen
+    assert "retry" not in found.seen
+    assert "server" not in found.remedy
+
+
+async def test_a_schema_that_is_damaged_leaves_the_other_checks(settings: Settings) -> None:
+    db = connect(Path(settings.engine.removeprefix("sqlite:///")), 100)
+    db.execute("drop table workers")
+    db.close()
+
+    found = await diagnose(settings, SystemClock())
+
+    [damage] = wrong(found)
+    assert (damage.check, damage.seen) == ("cluster", "this check failed: no such table: workers")
+    assert {"database", "clock", "file", "data directory", "limits"} <= {one.check for one in found}
+
+
+def test_a_schema_that_is_newer_than_this_program() -> None:
+    assert schema(Pending(12, 1, (), (), newest=10)).seen.endswith("; this program knows versions up to 10")
 
 
 async def test_a_server_that_is_away() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from oncue.domain.errors import OncueError
 from oncue.domain.keys import key_hash, well_formed
 from oncue.engines.port import Key, Role
 from oncue.services.first_key import FILE, first_key
@@ -116,3 +117,13 @@ async def test_who_comes_second_completes_what_the_first_has_not(
 
 def kept_in(folder: Path) -> dict[str, str]:
     return {file.name: file.read_text().strip() for file in folder.glob(f"{FILE}*")}
+
+
+async def test_a_place_that_cannot_be_written_is_named(store: Store, tmp_path: Path) -> None:
+    (tmp_path / FILE).mkdir()
+
+    with pytest.raises(OncueError, match=rf"cannot write the admin key to .*/{FILE} \(Is a directory\)"):
+        await first_key(store.engine, store.clock, tmp_path)
+
+    (tmp_path / FILE).rmdir()
+    assert await first_key(store.engine, store.clock, tmp_path) == (tmp_path / FILE).read_text().strip()

@@ -74,7 +74,7 @@ class Metrics:
 
     async def process(self, request: Request) -> Response:
         await self._access.check(request, TRUSTED_FOR)
-        return Answer(self._exposed.text(), media_type=CONTENT_TYPE)
+        return Answer(self._exposed.shared_text(), media_type=CONTENT_TYPE)
 
     async def cluster(self, request: Request) -> Response:
         assert self._of_cluster is not None

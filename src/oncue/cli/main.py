@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from typing import Any
 
 import click
 
 from oncue import __version__
+from oncue.__main__ import INTERRUPTED
 
 # Each is a file in this folder that holds a `command`, in the order of the help page.
 COMMANDS = (
@@ -38,6 +41,13 @@ class Commands(click.Group):
         command: click.Command = import_module(f"oncue.cli.{cmd_name}").command
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; Ctrl-C ends it without a word."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
+
 
 EXAMPLES = """\b
 Examples:
@@ -53,6 +63,7 @@ Exit codes:
   1  refused or failed; standard error names the wrong field and a valid value
   2  the command line has an error
   3  no server answered
+  130  interrupted by Ctrl-C
 
 \b
 Environment:

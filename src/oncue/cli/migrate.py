@@ -59,12 +59,15 @@ def _migrate(given: dict[str, Any], *, as_json: bool) -> None:
 
 def _check(given: dict[str, Any], *, as_json: bool) -> None:
     from oncue.engines.open import pending
+    from oncue.engines.schema import named
 
     found = storing(pending, given, as_json=as_json, read_only=True)
     if as_json:
         print_json(found)
     else:
-        if not found.version:
+        if found.others:
+            click.echo(f"The database has no table of oncue, but other tables: {named(found.others)}.")
+        elif not found.version:
             click.echo("The database is empty or does not exist.")
         if found.expand:
             click.echo(f"{_listed(found.expand)} missing: run `oncue migrate`.")
@@ -82,7 +85,7 @@ def _check(given: dict[str, Any], *, as_json: bool) -> None:
 def _contract(given: dict[str, Any], *, as_json: bool) -> None:
     from oncue.engines.open import contract
 
-    done = storing(contract, given, as_json=as_json)
+    done = storing(contract, given, as_json=as_json, read_only=True)
     if as_json:
         print_json({"applied": done})
     elif done:

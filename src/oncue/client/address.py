@@ -35,6 +35,8 @@ def find_address(url: str | None = None, key: str | None = None) -> Address:
         (url or os.environ.get("ONCUE_URL") or USUAL_URL).rstrip("/"),
         (key or os.environ.get("ONCUE_API_KEY") or "").strip() or None,
     )
+    if "@" in found.url:  # not repeated: it may be a password
+        raise ValueError("the server's URL must not have a user or password: remove it, and set ONCUE_API_KEY")
     parts = urlsplit(found.url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{found.url!r} is not the address of a server; write it like {USUAL_URL}")

@@ -9,6 +9,7 @@ OncueError
 │   └── TooManyClasses the user's jobs use too many combinations of queue, labels and size   (422)
 ├── KeyReused          an idempotency key was already used with a different body             (422)
 ├── StoreUnavailable   the database is unavailable; a write may or may not have been applied (503)
+│   └── StoreForbidden the database user has too few rights; an operator has to change that    (503)
 ├── StoreRefused       the database cannot store this value; nothing was stored              (422)
 ├── StorageUnavailable object storage is unavailable; a write may or may not have happened   (503)
 ├── StorageRefused     object storage does not let us in; a repeat does not help             (503)
@@ -98,6 +99,10 @@ class KeyReused(OncueError):
 
 class StoreUnavailable(OncueError):
     """The database cannot be reached or did not answer in time. A write may or may not have happened: repeat it."""
+
+
+class StoreForbidden(StoreUnavailable):
+    """The database user may not do this. Nothing was stored; it works again when an operator has granted the right."""
 
 
 class StoreRefused(OncueError):

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oncue.clock import Clock, SystemClock
-from oncue.domain.errors import Invalid
+from oncue.domain.errors import Invalid, OncueError
+from oncue.domain.plain_text import printable
 from oncue.engines.port import Engine
 from oncue.engines.schema import Pending
 from oncue.settings import Settings
@@ -35,8 +36,10 @@ async def migrate(settings: Settings) -> tuple[int, int]:
 async def contract(settings: Settings) -> list[int]:
     """Migrate, then apply the contract migrations; return the numbers of these.
 
-    OncueError: processes that are too old for one of them use the database.
+    OncueError: there is no database, or processes that are too old for one of them use it.
     """
+    if not may_exist(settings.engine):
+        raise OncueError(f"there is no database at {printable(settings.engine)}: correct --engine or --data-dir")
     return await _engine(settings.engine).contract(settings)
 
 
@@ -45,9 +48,14 @@ async def pending(settings: Settings) -> Pending:
     return await _engine(settings.engine).pending(settings)
 
 
+def is_file(url: str) -> bool:
+    """Return whether a database at this URL is a file."""
+    return url.startswith(SQLITE)
+
+
 def may_exist(url: str) -> bool:
     """Return whether there can be a database at this URL: for a file, whether there is one."""
-    return not url.startswith(SQLITE) or Path(url.removeprefix(SQLITE)).is_file()
+    return not is_file(url) or Path(url.removeprefix(SQLITE)).exists()
 
 
 def absolute_url(url: str) -> str:

@@ -25,13 +25,16 @@ log = structlog.get_logger()
 
 STILL_RUNS = Duration(10 * MINUTE)  # a process with a heartbeat in this time may still use the schema
 MOST_NAMED = 10  # processes in a message
+MOST_TABLES = 5  # in a message
 
 _STATED = re.compile(r"-- (contract, )?compatible from: (\d+)\n")
 
 
 class Schema(msgspec.Struct, frozen=True):
     applied: frozenset[int] = frozenset()
-    level: int = 0  # 0: the database is empty
+    level: int = 0  # 0: there is no table of ours
+    others: tuple[str, ...] = ()  # the tables there, while nothing records that they are ours
+    shared: bool = False  # whether other programs may have tables beside ours
 
     @property
     def version(self) -> int:
@@ -42,13 +45,15 @@ class Schema(msgspec.Struct, frozen=True):
         return Schema(self.applied | {number}, max(self.level, 1, stated_level(script)))
 
 
-class Pending(msgspec.Struct, frozen=True):
+class Pending(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a database has, and which of the known migrations it has not had."""
 
-    version: int  # 0: the database is empty, or does not exist
+    version: int  # 0: the database has no table of ours, or does not exist
     level: int
     expand: tuple[int, ...]  # applied at start and by `oncue migrate`
     contract: tuple[int, ...]  # applied by `oncue migrate --contract`
+    others: tuple[str, ...] = ()  # tables of other programs, if there is none of ours
+    newest: int = 0  # the newest migration that this program knows, if the database has a newer one
 
 
 def stated_level(script: str) -> int:
@@ -63,7 +68,10 @@ def is_contract(script: str) -> bool:
 
 
 def missing(known: Sequence[Migration], found: Schema, where: str) -> list[Migration]:
-    """Return the migrations to apply at start, in order. Refuses code that is too old for the database."""
+    """Return the migrations to apply at start, in order. Refuses code that is too old for the database, and a database
+    of another program.
+    """
+    _refuse_others(known, found, where)
     newest = known[-1][0]
     if found.level > newest:
         raise OncueError(
@@ -71,6 +79,29 @@ def missing(known: Sequence[Migration], found: Schema, where: str) -> list[Migra
             f"supports levels up to {newest}"
         )
     return [one for one in known if one[0] not in found.applied and not is_contract(one[1])]
+
+
+def _refuse_others(known: Sequence[Migration], found: Schema, where: str) -> None:
+    """Raise OncueError if the tables are another program's, or would clash with ours."""
+    is_ours = found.version and created(known[:1]) <= set(found.others)  # 0.1.0 did not record migrations
+    foreign = [name for name in found.others if not found.shared or name in created(known)]
+    if foreign and not is_ours:
+        place = "database or schema" if found.shared else "file"
+        raise OncueError(
+            f"{where} has tables that are not oncue's: {named(foreign)}. Use another {place}: correct the setting "
+            "`engine`"
+        )
+
+
+def created(known: Iterable[Migration]) -> set[str]:
+    """Return the names of the tables that these migrations create."""
+    return {name for _, script in known for name in re.findall(r"create table (\w+)", script)}
+
+
+def named(tables: Sequence[str]) -> str:
+    """List the names of tables, which are other programs' words, on one line."""
+    more = f" and {len(tables) - MOST_TABLES} more" if len(tables) > MOST_TABLES else ""
+    return ", ".join(printable(name) for name in tables[:MOST_TABLES]) + more
 
 
 def missing_contracts(known: Sequence[Migration], found: Schema) -> list[Migration]:
@@ -84,6 +115,8 @@ def pending(known: Sequence[Migration], found: Schema, where: str) -> Pending:
         found.level,
         tuple(number for number, _ in missing(known, found, where)),
         tuple(number for number, _ in missing_contracts(known, found)),
+        () if found.version else found.others,
+        known[-1][0] if found.version > known[-1][0] else 0,
     )
 
 

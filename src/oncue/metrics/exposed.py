@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 
 from oncue.clock import Clock
+from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.metrics import machine, table
 from oncue.metrics.exposition import exposition
 from oncue.metrics.metric import Roles
 from oncue.metrics.numbers import SILENT, Bounds, Numbers, Series
 from oncue.metrics.tick import Tick
+
+SHARED_FOR = Duration(SECOND)
 
 
 class Gathered:
@@ -36,10 +39,19 @@ class Exposed:
     """One for each process that answers. `counting=False`: nothing is counted, to measure what counting costs."""
 
     def __init__(self, clock: Clock, *roles: Roles, queues: Sequence[str] = (), counting: bool = True) -> None:
+        self._clock = clock
+        self._shared: tuple[Instant, bytes] | None = None  # by the monotonic clock
         self._bounds = Bounds(queues)
         self.numbers = Numbers(self._bounds, Roles.ALL, *roles) if counting else SILENT
         self.workers = Gathered(self._bounds)
         self.tick = Tick(clock, self.numbers)
+
+    def shared_text(self) -> bytes:
+        """Return the text, at most a second old: however many clients ask, the event loop has other work to do."""
+        now = self._clock.monotonic()
+        if self._shared is None or now - self._shared[0] >= SHARED_FOR:
+            self._shared = now, self.text()
+        return self._shared[1]
 
     def text(self) -> bytes:
         together = Numbers(self._bounds)

@@ -5,18 +5,19 @@ Everything is only read, except for one probe that writes: nothing is migrated, 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import structlog
 
 from oncue.clock import Clock
 from oncue.domain.diagnosis import Diagnosis, State, ok, problem, warning
-from oncue.domain.errors import Invalid, OncueError, StoreUnavailable
-from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
+from oncue.domain.errors import Invalid, OncueError, StoreForbidden, StoreUnavailable
+from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.plain_text import printable
-from oncue.engines.open import may_exist, open_engine, pending
+from oncue.engines.open import is_file, may_exist, open_engine, pending
 from oncue.engines.port import Engine
-from oncue.engines.schema import Pending
+from oncue.engines.schema import Pending, named
 from oncue.services.cluster_checks import diagnose_cluster
 from oncue.services.machine_checks import diagnose_machine
 from oncue.services.retention import letters_at_risk
@@ -26,7 +27,11 @@ SLOW_WRITE = Duration(SECOND // 4)
 CLOCK_DIFFERENCE = Duration(SECOND)
 
 REACH_IT = "Check the setting `engine`, that the database server runs, and that this machine can reach it."
+READ_IT = "Check the setting `engine`, and the file: that it is a database of oncue, and that this user may write it."
+GRANT_IT = "Run ops/postgres/roles.sql, or grant this user what it grants to oncue_app."
 CREATE_IT = "Check --engine and --data-dir, or create the database: `oncue migrate`, or start `oncue up`."
+
+Check = Callable[[], Awaitable[list[Diagnosis]]]
 
 log = structlog.get_logger()
 
@@ -38,8 +43,14 @@ async def diagnose(settings: Settings, clock: Clock) -> list[Diagnosis]:
         await _look_at_database(settings, clock, found)
     except Invalid:
         raise  # the setting is wrong, not the database
+    except StoreForbidden as no:
+        found.append(problem("rights", str(no), GRANT_IT))
+    except StoreUnavailable as no:
+        found.append(problem("database", str(no), READ_IT if is_file(settings.engine) else REACH_IT))
     except OncueError as no:
-        found.append(problem("database", str(no), REACH_IT))
+        found.append(problem("database", str(no), "Check the setting `engine`, and the version of this program."))
+    except Exception as no:  # whatever is wrong with the database: the other checks follow
+        found.append(unexpected("database", no))
     return [*found, *diagnose_machine(Path(settings.data_dir))]
 
 
@@ -53,29 +64,55 @@ async def _look_at_database(settings: Settings, clock: Clock, found: list[Diagno
         return
     engine = await open_engine(settings)
     try:
-        found.append(await _writable(engine, clock))
-        found.append(await _clocks(engine, clock))
-        found += await engine.diagnose()
-        now = await engine.now()
-        found += diagnose_cluster(await engine.history.gauges(now))
-        found += await _kept(engine, settings, now)
+        for name, check in _checks(engine, settings, clock).items():
+            found += await _safely(name, check)
     finally:
         await engine.close()
 
 
-async def _kept(engine: Engine, settings: Settings, now: Instant) -> list[Diagnosis]:
+def _checks(engine: Engine, settings: Settings, clock: Clock) -> dict[str, Check]:
+    async def cluster() -> list[Diagnosis]:
+        return diagnose_cluster(await engine.history.gauges(await engine.now()))
+
+    return {
+        "database": lambda: _writable(engine, clock),
+        "clock": lambda: _clocks(engine, clock),
+        "server": engine.diagnose,
+        "cluster": cluster,
+        "dead letters": lambda: _kept(engine, settings),
+    }
+
+
+async def _safely(name: str, check: Check) -> list[Diagnosis]:
+    """Return what a check sees. Its error is a problem, and others follow; only an outage ends them all."""
+    try:
+        return await check()
+    except StoreForbidden as no:
+        return [problem("rights", str(no), GRANT_IT)]
+    except StoreUnavailable:
+        raise
+    except Exception as no:
+        return [unexpected(name, no)]
+
+
+def unexpected(name: str, no: Exception) -> Diagnosis:
+    seen = f"this check failed: {' '.join(printable(str(no)).split())[:200] or type(no).__name__}"
+    return problem(name, seen, "The database may be damaged or incomplete: restore a backup, or report this.")
+
+
+async def _kept(engine: Engine, settings: Settings) -> list[Diagnosis]:
     """Look for what retention will soon take. With the limits of this command, which has the defaults."""
     remedy = "Requeue or discard them, or raise --keep-dead-letters and --most-dead-letters of the schedulers."
     return [
         warning("dead letters that go soon", printable(why), remedy)
-        for why in await letters_at_risk(engine, settings, now)
+        for why in await letters_at_risk(engine, settings, await engine.now())
     ]
 
 
 async def log_problems(engine: Engine, settings: Settings, clock: Clock) -> None:
     """Look at the database itself and at this machine, as a process does once when it starts, and log what is wrong."""
     try:
-        found = [await _clocks(engine, clock), *await engine.diagnose()]
+        found = [*await _clocks(engine, clock), *await engine.diagnose()]
     except StoreUnavailable:
         return  # other lines say so
     for one in (*found, *diagnose_machine(Path(settings.data_dir))):
@@ -86,6 +123,9 @@ async def log_problems(engine: Engine, settings: Settings, clock: Clock) -> None
 
 
 def schema(found: Pending) -> Diagnosis:
+    if found.others:
+        seen = f"the database has no table of oncue, but other tables: {named(found.others)}"
+        return problem("schema", seen, "Check --engine. A database or schema of its own is best for oncue.")
     if not found.version:
         return problem("schema", "the database is empty", CREATE_IT)
     if found.expand:
@@ -93,13 +133,14 @@ def schema(found: Pending) -> Diagnosis:
         seen = f"version {found.version}; missing migrations: {numbers}. The other checks were skipped"
         return problem("schema", seen, "Run `oncue migrate`, then repeat this command.")
     later = f"; `oncue migrate --contract` is left to run ({len(found.contract)})" if found.contract else ""
-    return ok("schema", f"version {found.version}, for oncue of schema {found.level} or later{later}")
+    older = f"; this program knows versions up to {found.newest}" if found.newest else ""
+    return ok("schema", f"version {found.version}, for oncue of schema {found.level} or later{later}{older}")
 
 
-async def _writable(engine: Engine, clock: Clock) -> Diagnosis:
+async def _writable(engine: Engine, clock: Clock) -> list[Diagnosis]:
     asked = clock.monotonic()
     await engine.probe()
-    return writable(Duration(clock.monotonic() - asked))
+    return [writable(Duration(clock.monotonic() - asked))]
 
 
 def writable(took: Duration) -> Diagnosis:
@@ -109,11 +150,11 @@ def writable(took: Duration) -> Diagnosis:
     return warning("database", seen, "Check the load of the database and its disk, and the network in between.")
 
 
-async def _clocks(engine: Engine, clock: Clock) -> Diagnosis:
+async def _clocks(engine: Engine, clock: Clock) -> list[Diagnosis]:
     asked, here = clock.monotonic(), clock.now()
     there = await engine.now()
     took = clock.monotonic() - asked
-    return clocks(Duration(here + took // 2 - there), Duration(took))
+    return [clocks(Duration(here + took // 2 - there), Duration(took))]
 
 
 def clocks(ahead: Duration, took: Duration) -> Diagnosis:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from oncue.clock import Clock
+from oncue.domain.errors import OncueError
 from oncue.domain.keys import key_hash
 from oncue.engines.new_keys import new_key
 from oncue.engines.port import Engine, Role
@@ -45,21 +46,30 @@ def _completed(written: Path, text: str) -> str | None:
         written.replace(written.with_name(FILE))
     except FileNotFoundError:
         return None
+    except OSError as no:
+        raise _unwritable(written.with_name(FILE), no) from no
     return text
+
+
+def _unwritable(file: Path, no: OSError) -> OncueError:
+    return OncueError(f"cannot write the admin key to {file} ({no.strerror}); change that, then start again")
 
 
 def _written_down(data_dir: Path) -> list[tuple[Path, str]]:
     found = []
     for file in sorted(data_dir.glob(f"{FILE}.*")):
-        with suppress(FileNotFoundError):  # its writer, or another process that found it, was first
+        with suppress(FileNotFoundError, IsADirectoryError):  # its writer, or another process that found it, was first
             found.append((file, file.read_text().strip()))
     return found
 
 
 def _write_down(text: str, data_dir: Path) -> Path:
-    data_dir.mkdir(parents=True, exist_ok=True)
     file = data_dir / f"{FILE}.{secrets.token_hex(4)}"
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as no:
+        raise _unwritable(file, no) from no
     with os.fdopen(descriptor, "w") as out:
         out.write(f"{text}\n")
         out.flush()

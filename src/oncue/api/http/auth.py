@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from http import HTTPStatus
 
 import msgspec
@@ -21,6 +22,7 @@ from oncue.engines.port import Accounts, Key, Role
 log = structlog.get_logger()
 
 TRUSTED_FOR = Duration(SECOND // 2)  # how long a key lookup is cached, and a revoked key may still be accepted
+PATIENCE = 0.25  # seconds to wait for the database about a key that counts without it
 MOST_KEYS = 10_000  # in the cache
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="oncue"'}
 
@@ -85,12 +87,14 @@ class Keyring:
         remembered = self._seen.get(hashed)
         if remembered is not None and asked_at - remembered[1] < TRUSTED_FOR:
             return remembered[0]
+        trusted = remembered if remembered is not None and asked_at - remembered[1] <= trusted_for else None
         try:
-            key = await self._accounts.key(hashed) if well_formed(text) else None
-        except StoreUnavailable:
-            if remembered is None or asked_at - remembered[1] > trusted_for:
+            async with asyncio.timeout(None if trusted is None else PATIENCE):  # a database that hangs is unavailable
+                key = await self._accounts.key(hashed) if well_formed(text) else None
+        except (StoreUnavailable, TimeoutError):
+            if trusted is None:
                 raise
-            return remembered[0]
+            return trusted[0]
         if len(self._seen) >= MOST_KEYS:
             self._seen.clear()
         if key is not None:

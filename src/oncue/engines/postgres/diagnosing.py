@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from oncue.domain.diagnosis import Diagnosis, ok, problem, warning
+from oncue.domain.errors import StoreForbidden
 from oncue.domain.instants import MINUTE, SECOND, Duration
 from oncue.domain.plain_text import printable
 from oncue.engines.postgres.store import Store
-from oncue.engines.sql import statements
+from oncue.engines.schema import named
+from oncue.engines.sql import statements, tables
 
 OLDEST_SUPPORTED = 15
 OLD_TRANSACTION = Duration(5 * MINUTE)
@@ -30,6 +32,16 @@ class Server(msgspec.Struct, frozen=True):
     may_create: bool
     oldest_transaction: Duration | None = None
     dead_rows: tuple[tuple[str, int], ...] = ()  # of tables with many
+
+
+async def check_rights(store: Store) -> None:
+    """Raise StoreForbidden, with the names of the tables, if this user may not read and write all of ours."""
+    found = await store.fetch(_SQL["tables_without_rights"], sorted(tables("oncue.engines.postgres")))
+    if found:
+        raise StoreForbidden(
+            f"this database user may not read and write these tables: {named([row[0] for row in found])}; grant the "
+            "rights that ops/postgres/roles.sql lists"
+        )
 
 
 async def diagnose_server(store: Store) -> list[Diagnosis]:

@@ -32,7 +32,7 @@ from oncue.engines.postgres.accounts import PostgresAccounts
 from oncue.engines.postgres.archiving import PostgresArchiving
 from oncue.engines.postgres.audit import PostgresAudit
 from oncue.engines.postgres.auditing import PostgresAuditing
-from oncue.engines.postgres.diagnosing import diagnose_server
+from oncue.engines.postgres.diagnosing import check_rights, diagnose_server
 from oncue.engines.postgres.fleet import PostgresFleet
 from oncue.engines.postgres.forgetting import PostgresForgetting
 from oncue.engines.postgres.history import PostgresHistory
@@ -88,6 +88,7 @@ class PostgresEngine:
         store = await Store.connect(settings, clock)
         try:
             log_migration(*await migrate(store, settings.history_timeout))
+            await check_rights(store)
             engine = cls(store, settings)
             await engine._pieces.refresh()
         except BaseException:

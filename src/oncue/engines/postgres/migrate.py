@@ -10,7 +10,7 @@ from typing import TypeVar
 import asyncpg
 import structlog
 
-from oncue.domain.errors import OncueError
+from oncue.domain.errors import OncueError, StoreForbidden
 from oncue.domain.instants import Duration
 from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.schema import (
@@ -69,9 +69,10 @@ async def check(store: Store) -> Pending:
 def _denied_as_error() -> Iterator[None]:
     try:
         yield
-    except asyncpg.InsufficientPrivilegeError as denied:
+    except StoreForbidden as denied:
         raise OncueError(
-            f"this database user may not create tables ({denied}): grant it CREATE on the schema, or use another user"
+            f"this database user may not create tables ({denied.__cause__}): grant it CREATE on the schema, or use "
+            "another user"
         ) from denied
 
 
@@ -142,6 +143,9 @@ async def _found(connection: Connection) -> Schema:
     assert there is not None, "a row of constants"
     schema, recorded = there
     level = await connection.fetchval("select coalesce(max(version), 0) from oncue_schema") if schema else 0
+    if not (schema or recorded):
+        others = await connection.fetch(_SQL["other_tables"])
+        return Schema(others=tuple(row[0] for row in others), shared=True)
     if not recorded:
         return Schema(frozenset(range(1, level + 1)), level)
     return Schema(frozenset(row[0] for row in await connection.fetch("select number from oncue_migrations")), level)

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 import asyncpg
 
 from oncue.clock import Clock, SystemClock
-from oncue.domain.errors import Invalid, OncueError, StoreRefused, StoreUnavailable
+from oncue.domain.errors import Invalid, OncueError, StoreForbidden, StoreRefused, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration
 from oncue.engines.postgres.connecting import PINNED, PLANNING, Apart, Dialling, limits, options
 from oncue.engines.postgres.pooling import Pool
@@ -166,7 +166,7 @@ class Store:
 
     async def alone(self, statement: str, timeout: Duration | None = None) -> None:
         """Run a statement that cannot be part of a transaction."""
-        with as_unavailable():
+        with as_unavailable(), _denied_as_forbidden():
             async with asyncio.timeout((timeout or self._timeout) / SECOND):
                 connection = await self.connect_outside_pools("oncue", timeout)
                 try:
@@ -183,7 +183,7 @@ class Store:
             return await self._dialling.connect(self._url, command_timeout=limit / SECOND, **given)
 
     async def _repeated(self, once: Callable[[], Awaitable[T]], timeout: Duration | None = None) -> T:
-        with as_unavailable(), _unstorable_as_refused():
+        with as_unavailable(), _unstorable_as_refused(), _denied_as_forbidden():
             async with asyncio.timeout((timeout or self._timeout) / SECOND):
                 for _ in range(TRIES):
                     try:
@@ -262,6 +262,16 @@ def _unstorable_as_refused() -> Iterator[None]:
         yield
     except _REFUSED as refused:
         raise StoreRefused(f"PostgreSQL cannot store this ({reason(refused)})") from refused
+
+
+@contextmanager
+def _denied_as_forbidden() -> Iterator[None]:
+    try:
+        yield
+    except asyncpg.InsufficientPrivilegeError as denied:
+        raise StoreForbidden(
+            f"this database user has too few rights ({denied}); grant those that ops/postgres/roles.sql lists"
+        ) from denied
 
 
 @contextmanager

@@ -5,11 +5,16 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from weakref import WeakSet
 
+from oncue.domain.errors import Invalid
+from oncue.domain.plain_text import printable
 from oncue.engines.sqlite.reasons import Moved
+
+_KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
 
 
 class FileLock:
@@ -49,6 +54,17 @@ def _let_go_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_let_go_in_child)
+
+
+def refuse_what_is_no_file(path: Path) -> None:
+    """Raise Invalid for a folder, a pipe or a device. A file that does not exist yet is fine."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return  # opening it says why
+    if not stat.S_ISREG(mode):
+        kind = next((words for is_kind, words in _KINDS if is_kind(mode)), "a device")
+        raise Invalid.of("engine", "bad_engine", f"{printable(str(path))} is {kind}, not a file: name a database file")
 
 
 def open_private(path: Path) -> int:

@@ -10,7 +10,6 @@ from uuid import UUID
 import apsw
 
 from oncue.clock import SystemClock
-from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import Duration
 from oncue.engines.schema import (
     Migration,
@@ -22,11 +21,13 @@ from oncue.engines.schema import (
     refuse_while_used,
 )
 from oncue.engines.sql import migrations, statements
-from oncue.engines.sqlite.reasons import reason
-from oncue.engines.sqlite.store import CACHE_READING, Connection, Store, connect, fetch
+from oncue.engines.sqlite.connecting import refuse_what_is_no_file
+from oncue.engines.sqlite.store import CACHE_READING, Connection, Store, connect, fetch, unavailable
 from oncue.engines.values import Member
 
 _SQL = statements("oncue.engines.sqlite")
+
+MOST_UNRECORDED = 1_000  # other programs store any number as `user_version`
 
 
 async def migrate(store: Store, timeout: Duration) -> tuple[int, int]:
@@ -59,12 +60,13 @@ async def contract(store: Store, timeout: Duration) -> list[int]:
 def check(path: Path) -> Pending:
     """Return what is to be migrated. This creates no file, and writes nothing."""
     found = Schema()
+    refuse_what_is_no_file(path)
     try:
         if path.exists() and path.stat().st_size:
             with closing(connect(path, CACHE_READING)) as db:  # one that only reads would leave its log behind
                 found = _found(db)
     except (OSError, apsw.Error) as no:
-        raise StoreUnavailable(f"{path} is unavailable ({reason(no)}); retry the call") from no
+        raise unavailable(path, no) from no
     return pending(migrations("oncue.engines.sqlite"), found, str(path))
 
 
@@ -91,7 +93,8 @@ def _found(db: Connection) -> Schema:
     """Read the schema. Version 0.1.0 knows `user_version` only, and compares itself with that."""
     level: int = db.pragma("user_version")
     if not fetch(db, "select 1 from sqlite_master where name = 'oncue_migrations'"):
-        return Schema(frozenset(range(1, level + 1)), level)
+        others = tuple(name for (name,) in fetch(db, _SQL["other_tables"]))
+        return Schema(frozenset(range(1, min(level, MOST_UNRECORDED) + 1)), level, others)
     return Schema(frozenset(number for (number,) in fetch(db, "select number from oncue_migrations")), level)
 
 

@@ -22,7 +22,7 @@ import apsw
 
 from oncue.domain.errors import Invalid, StoreUnavailable
 from oncue.domain.instants import SECOND, Duration, show_duration
-from oncue.engines.sqlite.connecting import FileLock, Place, open_private
+from oncue.engines.sqlite.connecting import FileLock, Place, open_private, refuse_what_is_no_file
 from oncue.engines.sqlite.reasons import REFUSED, reason, refusal
 from oncue.settings import Settings
 
@@ -109,12 +109,13 @@ class Store:
     @classmethod
     async def open(cls, settings: Settings) -> Store:
         path = path_of(settings.engine)
+        refuse_what_is_no_file(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             os.close(open_private(path))
             return cls(path.resolve(), settings.store_timeout)
         except OSError as away:
-            raise _unavailable(path, away) from away
+            raise unavailable(path, away) from away
 
     async def read_afresh(self) -> None:
         """Read as another process would, from the file and its log: nothing is cached."""
@@ -205,7 +206,7 @@ class Store:
                 self._finish_tidying()
         except Exception as trouble:  # the thread must survive any error: all writes depend on it
             self._forget_writing()
-            error = _unavailable(self.path, trouble) if isinstance(trouble, _UNAVAILABLE) else trouble
+            error = unavailable(self.path, trouble) if isinstance(trouble, _UNAVAILABLE) else trouble
             return [_Answer(queued.done, None, error) for queued in batch]
         if self._log_pages >= WAL_PAGES and not self._tidying:
             self._tidying = True
@@ -280,7 +281,7 @@ class Store:
             raise refusal(refused) from refused
         except _UNAVAILABLE as away:
             self._forget_connection_of_thread()
-            raise _unavailable(self.path, away) from away
+            raise unavailable(self.path, away) from away
 
     def _look_afresh(self) -> None:
         try:
@@ -288,7 +289,7 @@ class Store:
                 fetch(db, "select name from sqlite_master")
             self._place.check()
         except _UNAVAILABLE as away:
-            raise _unavailable(self.path, away) from away
+            raise unavailable(self.path, away) from away
 
     def _connection_of_thread(self) -> Connection:
         db: Connection | None = getattr(self._reading, "db", None)
@@ -373,5 +374,8 @@ def _checkpoint(db: Connection) -> int:
     return max(0, in_log - copied)
 
 
-def _unavailable(path: Path, away: Exception) -> StoreUnavailable:
-    return StoreUnavailable(f"{path} is unavailable ({reason(away)}); retry the call")
+def unavailable(path: Path, away: Exception) -> StoreUnavailable:
+    what_to_do = "retry the call"
+    if isinstance(away, apsw.NotADBError | apsw.CorruptError):
+        what_to_do = "restore it from a backup, or correct the setting `engine`"
+    return StoreUnavailable(f"{path} is unavailable ({reason(away)}); {what_to_do}")
