@@ -37,8 +37,9 @@ def test_a_server_that_is_well(oncue_up: Up) -> None:
     started = time.monotonic()
     while (said := command("doctor", "--data-dir", folder)).exit_code:  # until its first heartbeat
         assert time.monotonic() < started + PATIENCE, said.output
-    assert said.stdout.startswith("no problem in "), said.stdout
-    assert all(f"ok     {check} " in said.stdout for check in ("schema", "file", "scheduler", "workers", "limits"))
+    told = command("doctor", "--data-dir", folder, "--json")
+    assert not wrong(told).keys() - {"dead letters"}, told.output  # those are of other tests with this server
+    assert states(told).keys() >= {"schema", "file", "scheduler", "workers", "limits"}
 
     key = ["--api-key", key_of(oncue_up)]
     assert command("doctor", "--url", oncue_up.address, *key).exit_code == 0
