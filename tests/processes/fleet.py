@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 ONCUE = Path(sys.executable).with_name("oncue")
+COMMAND = (sys.executable, "-m", "oncue")  # the same program, also with the code of another release
 TASKS = Path(__file__).with_name("tasks.py")
 FINAL = {"succeeded", "dead", "cancelled", "expired"}
 MARK = "FLEET_OF_ONCUE_TESTS"
@@ -110,7 +111,7 @@ class Fleet:
         under: Sequence[str] = (),
     ) -> Member:
         """`under` is a program that starts it, with its options."""
-        argv = [*under, str(ONCUE), role, "--engine", self.engine, "--data-dir", str(self.folder)]
+        argv = [*under, *COMMAND, role, "--engine", self.engine, "--data-dir", str(self.folder)]
         if role in ("up", "worker"):
             argv += ["--tasks", str(tasks)]
         if role in ("up", "api"):
@@ -234,7 +235,7 @@ class Fleet:
 
     def as_user(self, user: str) -> Fleet:
         """The same fleet, with the key of a member of that name."""
-        argv = [str(ONCUE), "keys", "create", "--engine", self.engine, "--data-dir", str(self.folder)]
+        argv = [*COMMAND, "keys", "create", "--engine", self.engine, "--data-dir", str(self.folder)]
         made = subprocess.run([*argv, "--user", user, "--role", "member", "--json"], capture_output=True, check=True)
         other = copy(self)
         other._key = json.loads(made.stdout)["key"]
