@@ -72,6 +72,8 @@ def every_statement() -> dict[str, str]:
             found |= {name: text.format(name=""), f"{name} by name": text.format(name=f"and name = ${last + 1}")}
         elif "{held}" in text:
             found |= {f"{name}, {status}": text.format_map(which) for status, which in lists.ONE_SHOTS.items()}
+        elif "{piece}" in text:
+            found[name] = text.format(piece=name.removeprefix("archive_"))
         elif "{tag}" in text:
             found |= {name: text.format(tag=""), f"{name} by tag": text.format(tag=lists.TAGGED)}
         elif "{lane}" in text:

@@ -1,24 +1,25 @@
+-- A subquery with a limit is looked up for each object: the planner could turn `exists` into a walk through the whole table.
 -- One statement, so that a reference that moves from one table to another meanwhile is seen in one of them.
 with due as materialized (
   select key, uid, owner_id, kind, made_at from objects where gone_at <= $1 order by gone_at, key limit $2 for update skip locked),
 looked as materialized (
   select key, made_at, case kind
     when 'payload' then
-      exists (select from jobs x where x.job_id = owner_id and refers_to(x.payload, key))
-      or exists (select from job_versions x where x.job_id = owner_id and refers_to(x.payload, key))
-      or exists (select from waiting x where x.run_id = owner_id and refers_to(x.payload, key))
-      or exists (select from waiting x where x.job_id = owner_id and x.job_id <> x.run_id and refers_to(x.payload, key))
-      or exists (select from running x where x.run_id = owner_id and refers_to(x.payload, key))
-      or exists (select from running x where x.job_id = owner_id and x.job_id <> x.run_id and refers_to(x.payload, key))
-      or exists (select from dead x where x.job_id = owner_id and refers_to(x.payload, key))
-      or exists (select from history x where x.run_id = owner_id and refers_to(x.payload, key))
-      or exists (select from history x where x.job_id = owner_id and x.job_id <> x.run_id and refers_to(x.payload, key))
+      coalesce((select true from jobs x where x.job_id = owner_id and refers_to(x.payload, key) limit 1), false)
+      or coalesce((select true from job_versions x where x.job_id = owner_id and refers_to(x.payload, key) limit 1), false)
+      or coalesce((select true from waiting x where x.run_id = owner_id and refers_to(x.payload, key) limit 1), false)
+      or coalesce((select true from waiting x where x.job_id = owner_id and x.job_id <> x.run_id and refers_to(x.payload, key) limit 1), false)
+      or coalesce((select true from running x where x.run_id = owner_id and refers_to(x.payload, key) limit 1), false)
+      or coalesce((select true from running x where x.job_id = owner_id and x.job_id <> x.run_id and refers_to(x.payload, key) limit 1), false)
+      or coalesce((select true from dead x where x.job_id = owner_id and refers_to(x.payload, key) limit 1), false)
+      or coalesce((select true from history x where x.run_id = owner_id and refers_to(x.payload, key) limit 1), false)
+      or coalesce((select true from history x where x.job_id = owner_id and x.job_id <> x.run_id and refers_to(x.payload, key) limit 1), false)
     when 'result' then
-      exists (select from running x where x.run_id = owner_id) or exists (select from waiting x where x.run_id = owner_id)
-      or exists (select from history x where x.run_id = owner_id and refers_to(x.result, key))
+      coalesce((select true from running x where x.run_id = owner_id limit 1), false) or coalesce((select true from waiting x where x.run_id = owner_id limit 1), false)
+      or coalesce((select true from history x where x.run_id = owner_id and refers_to(x.result, key) limit 1), false)
     when 'log' then
-      exists (select from running x where x.run_id = owner_id) or exists (select from waiting x where x.run_id = owner_id)
-      or exists (select from run_logs x where x.run_id = owner_id and refers_to(x.text, key))
+      coalesce((select true from running x where x.run_id = owner_id limit 1), false) or coalesce((select true from waiting x where x.run_id = owner_id limit 1), false)
+      or coalesce((select true from run_logs x where x.run_id = owner_id and refers_to(x.text, key) limit 1), false)
     else true  -- of a newer version: it knows where to look
     end as referred
   from due),
