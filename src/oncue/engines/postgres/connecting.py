@@ -59,7 +59,7 @@ class Session(Apart):
         asked = (self.get_server_version().major, frozenset(typeoids))
         if asked in self._known:
             return self._known[asked], _Remembered()
-        types, statement = await super()._introspect_types(typeoids, timeout)  # type: ignore[misc]
+        types, statement = await super()._introspect_types(typeoids, timeout)  # type: ignore[misc]  # it has no types
         if max(typeoids) < FIRST_OWN_TYPE:
             self._known[asked] = types
         return types, statement
