@@ -184,6 +184,12 @@ async def test_a_database_that_does_not_exist_counts_as_away(postgres_url: str) 
     assert "does not exist" in str(away)
 
 
+async def test_a_server_without_tls_is_told_from_one_that_is_away(postgres_url: str) -> None:
+    away = await failure(f"{postgres_url}?sslmode=require", store_timeout=Duration(5 * SECOND))
+
+    assert "offers no TLS" in str(away)
+
+
 @pytest.mark.parametrize(
     "url",
     [

@@ -34,4 +34,6 @@ _WORDS: tuple[tuple[Kinds, str], ...] = (
 
 def reason(away: BaseException) -> str:
     """Return what an operator can act on, with the server's own message, up to one line."""
+    if isinstance(away, ConnectionError) and "rejected SSL" in str(away):
+        return "the server offers no TLS, which `sslmode` demands"
     return worded(away, _WORDS, "the connection was lost", "PostgreSQL says")
