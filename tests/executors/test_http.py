@@ -2,10 +2,8 @@
 
 import asyncio
 import gzip
-import shutil
 import socket
 import ssl
-import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from ipaddress import IPv4Address, ip_address
@@ -16,6 +14,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
+from tests.certificates import self_signed
 
 import oncue
 from oncue.context import Context, RunInfo
@@ -652,16 +651,7 @@ async def cancelled_at_once(calling: asyncio.Task[Any], left: asyncio.Event) -> 
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For `nice.example` alone, signed by itself; with its key."""
-    if not (openssl := shutil.which("openssl")):
-        pytest.skip("there is no openssl to make a certificate with")
-    file = tmp_path_factory.mktemp("tls") / "both.pem"
-    made = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    named = ["-subj", "/CN=nice.example", "-addext", "subjectAltName=DNS:nice.example"]
-    key = file.with_name("key.pem")
-    subprocess.run([openssl, *made, *named, "-keyout", key, "-out", file], check=True, capture_output=True)
-    file.write_text(file.read_text() + key.read_text())
-    return file
+    return self_signed("nice.example", tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture

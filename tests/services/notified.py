@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import ssl
-import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from email import message_from_bytes, policy
@@ -17,6 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+from tests.certificates import self_signed
 from tests.services.worker_loops import OFFER, Stage, StagedCrew
 
 from oncue.domain.instants import SECOND, Duration
@@ -127,16 +126,7 @@ class MailServer:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For `localhost`, signed by itself; with its key."""
-    if not (openssl := shutil.which("openssl")):
-        pytest.skip("there is no openssl to make a certificate with")
-    file = tmp_path_factory.mktemp("tls") / "both.pem"
-    made = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    named = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    key = file.with_name("key.pem")
-    subprocess.run([openssl, *made, *named, "-keyout", key, "-out", file], check=True, capture_output=True)
-    file.write_text(file.read_text() + key.read_text())
-    return file
+    return self_signed("localhost", tmp_path_factory.mktemp("tls"))
 
 
 class Office:
