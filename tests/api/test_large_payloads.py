@@ -1,6 +1,7 @@
 """Payloads that are too large for the database: taken, shown, edited, and refused while storage is away."""
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -8,6 +9,7 @@ from uuid import UUID
 import pytest
 from tests.api.conftest import Desk
 
+from oncue.api.create import beside_others
 from oncue.api.shared.large_values import LargeValues
 from oncue.domain.errors import StorageUnavailable
 from oncue.domain.ids import JobId, RunId
@@ -153,8 +155,48 @@ async def test_of_large_payloads_with_many_values_one_is_read_at_a_time(desk: De
 
     answers = await asyncio.gather(*(desk.call("POST", "/v1/jobs", body) for _ in range(5)))
 
-    assert sorted({answer.status_code for answer in answers}) == [201, 429]
-    assert (await desk.call("POST", "/v1/jobs", body)).status_code == 201
+    assert sorted({answer.status_code for answer in answers}) == [422, 429]
+    answer = await desk.call("POST", "/v1/jobs", body)
+    assert (answer.status_code, answer.json()["errors"][0]["code"]) == (422, "too_many_values")
+
+
+async def test_a_payload_with_many_values_is_checked_beside_other_requests() -> None:
+    """Catches a check in the event loop, which all other requests would wait for."""
+    for values, beside in ((10, False), (100_000, True)):
+        thread = await beside_others({"a": [0] * values}, threading.get_ident)
+        assert (thread != threading.get_ident()) is beside
+
+
+async def test_a_job_whose_payload_is_lost_can_be_seen_paused_and_mended(desk: Desk, tmp_path: Path) -> None:
+    where, body = "/v1/jobs/by-key/mine", {"task": "mark", "payload": LARGE, "schedule": "every 1h"}
+    job = (await desk.call("PUT", where, body)).json()
+    path = f"/v1/jobs/{job['job_id']}"
+    for file in objects(tmp_path):
+        file.unlink()
+
+    shown = (await desk.call("GET", path)).json()
+    assert (shown["payload"], shown["warnings"]) == (None, [{"path": "payload", "code": "lost"}])
+    assert (await desk.call("POST", f"{path}/pause")).json()["status"] == "paused"
+    assert (await desk.call("POST", f"{path}/resume")).json()["status"] == "active"
+    renamed = await desk.call("PATCH", path, {"name": "new"})
+    assert (renamed.status_code, renamed.json()["errors"][0]["code"]) == (422, "lost")
+
+    assert (await desk.call("PUT", where, body)).status_code == 200
+    assert (await desk.call("GET", path)).json()["payload"] == LARGE
+
+
+async def test_pausing_needs_no_storage(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches an answer that says that nothing was changed, after the change."""
+    path = f"/v1/jobs/{(await created(desk, schedule='every 1h'))['job_id']}"
+
+    async def away(*_: object) -> bytes:
+        raise StorageUnavailable("away")
+
+    monkeypatch.setattr(ObjectStorage, "get", away)
+
+    for action, status in (("pause", "paused"), ("resume", "active")):
+        answer = await desk.call("POST", f"{path}/{action}")
+        assert (answer.status_code, answer.json()["status"]) == (200, status)
 
 
 async def test_a_large_payload_may_name_secrets_also_when_it_is_replaced(desk: Desk) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -37,6 +37,7 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.job import Job, Snapshot, Spec, WaitingRun
 from oncue.domain.notices import late_notices
 from oncue.domain.notify import refused
+from oncue.domain.plain_json import has_more_values
 from oncue.domain.plain_text import printable
 from oncue.domain.quota import exceeded
 from oncue.domain.reference import size_of
@@ -45,10 +46,13 @@ from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.port import Created, Creation, Hint, NewJob, Quota, Role, Task, Topic, Usage
 from oncue.metrics.table import ACCEPTED
 
+T = TypeVar("T")
+
 CREATE = "job.create"  # its name in the audit log
 FAR_OFF = Duration(10 * SECOND)  # schedulers and workers poll sooner than this, without a hint
 LARGEST_BATCH = 10_000  # jobs
 BATCH_BYTES = 64 * 1024 * 1024  # of a batch's body
+CHECKED_AT_ONCE = 5_000  # values of a payload
 TURN = Duration(5 * MILLISECOND)  # other requests wait at most this long for a large batch
 
 
@@ -216,6 +220,18 @@ async def checked(
     task = await api.task_registry.find(name) if isinstance(name, str) else None
     if task is not None and caller.role not in task.roles:
         raise forbidden(f"Task {printable(task.name)!r} needs a key with one of these roles: {', '.join(task.roles)}.")
+    spec, payload = await beside_others(raw.get("payload"), lambda: _defined(api, raw, task, caller, now))
+    return with_access(api, spec, payload, caller, owner), await api.large.referred(payload, caller.uid)
+
+
+async def beside_others(payload: Any, check: Callable[[], T]) -> T:
+    """Check a payload. One with many values is checked in a thread: other requests need not wait for it."""
+    return await asyncio.to_thread(check) if has_more_values(payload, CHECKED_AT_ONCE) else check()
+
+
+def _defined(
+    api: Api, raw: dict[str, Any], task: Task | None, caller: Caller, now: Instant
+) -> tuple[Spec, bytes | None]:
     problems: list[Problem] = []
     try:
         spec, payload = define(raw, {} if task is None else defaults_of(task), now, api.limits)
@@ -230,7 +246,7 @@ async def checked(
         problems += _payload_problems(api, task, raw.get("payload") or {})
     if problems:
         raise Invalid(*problems)
-    return with_access(api, spec, payload, caller, owner), await api.large.referred(payload, caller.uid)
+    return spec, payload
 
 
 def in_trace(spec: Spec, trace: Trace | None) -> Spec:
@@ -263,9 +279,8 @@ class Definitions:
         rest = _encode({name: value for name, value in raw.items() if name != "payload"})
         if self._before is not None and self._before[0] == rest:
             _, task, spec, class_id = self._before
-            payload = define_payload(raw.get("payload"), self._api.limits)
-            if problems := _payload_problems(self._api, task, raw.get("payload") or {}):
-                raise Invalid(*problems)
+            given = raw.get("payload")
+            payload = await beside_others(given, lambda: _payload_alone(self._api, task, given))
             spec = with_access(self._api, spec, payload, self._caller)
             return spec, class_id, await self._api.large.referred(payload, self._caller.uid)
         spec, payload = await checked(self._api, raw, self._caller, self._now)
@@ -281,6 +296,13 @@ def _encode(raw: dict[str, Any]) -> bytes:
         return msgspec.json.encode(raw)
     except UnicodeEncodeError:  # not storable text: its validation reports it
         return b""
+
+
+def _payload_alone(api: Api, task: Task, given: Any) -> bytes | None:
+    payload = define_payload(given, api.limits)
+    if problems := _payload_problems(api, task, given or {}):
+        raise Invalid(*problems)
+    return payload
 
 
 def _payload_problems(api: Api, task: Task, payload: dict[str, Any]) -> list[Problem]:

@@ -21,7 +21,7 @@ from oncue.api.shared.context import Api
 from oncue.api.shared.outcome import Changed, Outcome, outcome, unchanged
 from oncue.api.shared.secrets import Warnings, warnings_of
 from oncue.domain import change
-from oncue.domain.errors import Invalid, Problem, Stale
+from oncue.domain.errors import Invalid, ObjectLost, Problem, Stale
 from oncue.domain.ids import ClassId, JobId, created_at
 from oncue.domain.instants import Instant
 from oncue.domain.job import Job, JobStatus, Snapshot, Spec, definition_of
@@ -31,6 +31,7 @@ from oncue.metrics.table import ACCEPTED
 from oncue.shapes.jobs import READ_ONLY
 
 NOTHING = object()
+LOST = "is no longer in object storage, or is damaged there; send it again"
 TOLD = ("next_run_at", "last_run", "large", "warnings")  # change on their own: a client sends back an earlier value
 KEPT = tuple(name for name in READ_ONLY if name not in TOLD)  # may be sent back unchanged
 
@@ -83,7 +84,8 @@ async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller) 
     if snap is None or _is_over(snap.job, kept, payload):
         job = Job(JobId(api.new_id(now)), caller.uid, spec, payload, now, now)
         return await _made(api, job, caller, now, warnings)
-    changed = () if _is_stored(snap.job, kept, payload) else await _stored(api, snap, (kept, payload), caller, now)
+    stored = await _is_stored(api, snap.job, kept, payload)
+    changed = () if stored else await _stored(api, snap, (kept, payload), caller, now)
     if changed is None:
         return None
     now_there = await api.engine.jobs.read(caller.uid, snap.job.job_id) or snap
@@ -120,7 +122,7 @@ async def _edited(
     there = await _as_shown(api, snap, caller)
     given, problems = _own_fields(raw, there)
     if "payload" not in given:
-        there["payload"] = msgspec.json.decode(await api.large.read(job.payload) or b"null")
+        there["payload"] = await _kept_payload(api, job)
     if "key" in given and given["key"] != job.spec.key:
         message = "cannot be changed; create another job with PUT /v1/jobs/by-key/{key}"
         problems.append(Problem("key", "read_only", message))
@@ -149,8 +151,15 @@ async def _replacing(
     if problems:
         raise Invalid(*problems)
     if raw.get("large") and "payload" not in given:
-        given["payload"] = msgspec.json.decode(await api.large.read(snap.job.payload) or b"null")
+        given["payload"] = await _kept_payload(api, snap.job)
     return await checked(api, given, caller, now)
+
+
+async def _kept_payload(api: Api, job: Job) -> Any:
+    try:
+        return msgspec.json.decode(await api.large.read(job.payload) or b"null")
+    except ObjectLost:
+        raise Invalid.of("payload", "lost", LOST) from None
 
 
 async def _as_shown(api: Api, snap: Snapshot, caller: Caller) -> dict[str, Any]:
@@ -192,7 +201,7 @@ async def _stored(
     same = spec.class_key == snap.job.spec.class_key
     class_id = snap.class_id if same else api.class_id(spec.class_key)
     decided = change.edit(snap, spec, payload, class_id, now)
-    if _is_stored(snap.job, spec, payload):
+    if await _is_stored(api, snap.job, spec, payload):
         return ()
     await api.large.save((snap.job.job_id, snap.job.uid, payload))
     if not await api.engine.jobs.apply(decided, now, api.quota_of(caller)):
@@ -205,9 +214,13 @@ def _is_so(job: Job, spec: Spec, payload: bytes | None) -> bool:
     return definition_of(job.spec, job.payload) == definition_of(spec, payload)
 
 
-def _is_stored(job: Job, spec: Spec, payload: bytes | None) -> bool:
-    """Whether nothing is to be written. Who is told is no part of the definition, but may change while a job lives."""
-    return _is_so(job, spec, payload) and (job.status is JobStatus.FINISHED or job.spec.notify == spec.notify)
+async def _is_stored(api: Api, job: Job, spec: Spec, payload: bytes | None) -> bool:
+    """Whether nothing is to be written. Who is told is no part of the definition, but may change while a job lives.
+
+    A large payload that was lost is stored again.
+    """
+    same = _is_so(job, spec, payload) and (job.status is JobStatus.FINISHED or job.spec.notify == spec.notify)
+    return same and (job.status is JobStatus.FINISHED or payload is job.payload or await api.large.has(job.payload))
 
 
 def _is_over(job: Job, spec: Spec, payload: bytes | None) -> bool:

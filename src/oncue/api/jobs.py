@@ -8,6 +8,7 @@ from random import uniform
 from typing import Any, TypeVar
 from uuid import UUID
 
+import structlog
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -24,7 +25,7 @@ from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome, Unlogg
 from oncue.clock import Clock
 from oncue.domain import change
 from oncue.domain.change import JobChange
-from oncue.domain.errors import Conflict, Invalid, NotFound, Problem
+from oncue.domain.errors import Conflict, Invalid, NotFound, ObjectLost, Problem
 from oncue.domain.fields import Reader, choice, read_fields, text
 from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import MILLISECOND, Duration, Instant
@@ -32,6 +33,8 @@ from oncue.domain.job import JobStatus, Snapshot
 from oncue.domain.policy import CatchUp
 from oncue.domain.run import RunView
 from oncue.engines.port import Hint, Role, RunQuery, Topic
+
+log = structlog.get_logger()
 
 RESUMING: Mapping[str, Reader] = {"missed": choice({one.value: one for one in CatchUp})}
 
@@ -116,7 +119,7 @@ async def pause(api: Api, request: Request, caller: Caller) -> Outcome:
 
     changed = await _change(api, request, caller, decide)
     await api.hint_runs(None)  # a run that waited behind the held runs may start
-    return outcome(await show(api, request, caller), changed)
+    return outcome(await shown(api, await snapshot(api, request, caller), caller), changed)
 
 
 async def resume(api: Api, request: Request, caller: Caller) -> Outcome:
@@ -133,7 +136,7 @@ async def resume(api: Api, request: Request, caller: Caller) -> Outcome:
 
     changed = await _change(api, request, caller, decide)
     await api.engine.signals.send([Hint(Topic.RUNS), Hint(Topic.JOBS)])
-    return outcome(await show(api, request, caller), changed)
+    return outcome(await shown(api, await snapshot(api, request, caller), caller), changed)
 
 
 async def _change(
@@ -172,11 +175,16 @@ async def keyed(api: Api, key: str, caller: Caller) -> Snapshot | None:
 async def shown(
     api: Api, snap: Snapshot, caller: Caller, warnings: Sequence[Mapping[str, str]] = (), *, whole: bool = False
 ) -> Response:
-    """`whole`: with its payload, also if that is in object storage."""
+    """`whole`: with its payload, also if that is in object storage; a lost one is null, with a warning."""
     owner = await api.owner_of(snap.job.uid, caller)
     near = (await api.engine.lists.last_and_next([snap.job.job_id]))[snap.job.job_id]
     last = None if near.last is None else await _run(api, near.last)
-    payload = await api.large.read(snap.job.payload) if whole else None
+    payload = None
+    try:
+        payload = await api.large.read(snap.job.payload) if whole else None
+    except ObjectLost as lost:
+        log.error("The payload of a job is lost", kind="object_lost", job_id=str(snap.job.job_id), why=str(lost))
+        warnings = (*warnings, {"path": "payload", "code": "lost"})
     return answer(views.job(snap, owner, last, warnings, payload), headers={"ETag": views.etag(snap.job)})
 
 

@@ -20,7 +20,7 @@ from oncue.domain.job import Rate, Spec
 from oncue.domain.lane import Concurrency
 from oncue.domain.notify import Entry, read_notify
 from oncue.domain.placement import NOTIFY, SYSTEM_QUEUE, Priority, Resources
-from oncue.domain.plain_json import DEEPEST, not_plain
+from oncue.domain.plain_json import DEEPEST, has_more_values, not_plain
 from oncue.domain.policy import CatchUp, OnLost, Overlap, Retry
 from oncue.domain.schedule import parse_schedule
 from oncue.domain.schedule_fields import read_schedule
@@ -31,6 +31,7 @@ MOST_CORES = 4_096
 MOST_MEMORY_MB = 64 * 1024 * 1024
 LABEL_BYTES = 1_000  # of all labels together: they are part of a class, which is found by its value
 MOST_PROBLEMS = 100
+MOST_VALUES = 500_000  # in a payload: what a process needs to check and copy them is bounded by this
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -137,6 +138,9 @@ def _payload(limit: int) -> Reader:
             raise Invalid.of(
                 path, "wrong_type", 'must be an object of the task\'s arguments, like {"to": "a@example.org"}'
             )
+        if has_more_values(raw, MOST_VALUES):
+            message = f"has more than {MOST_VALUES} values; write those of a kind as one text"
+            raise Invalid.of(path, "too_many_values", message)
         stored = _encoded(raw)
         if stored is None:
             raise Invalid(*islice(not_plain(raw, path), MOST_PROBLEMS))

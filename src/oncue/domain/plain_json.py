@@ -50,6 +50,19 @@ def not_plain(value: Any, path: str, depth: int = 1) -> Iterator[Problem]:
         yield Problem(printable(path), "bad_number", "does not fit into 64 bits; write it as a string")
 
 
+def has_more_values(value: Any, most: int) -> bool:
+    """Whether a decoded JSON value contains more values than this. It looks at few more than so many."""
+    todo = [value]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, dict | list):
+            most -= len(one)
+            if most < 0:
+                return True
+            todo += one.values() if isinstance(one, dict) else one
+    return False
+
+
 def encoded(value: object, name: str, largest: int) -> bytes:
     """Encode a value from user code for storage. Invalid: it is not JSON, or would be read back as another value.
 

@@ -68,6 +68,14 @@ class LargeValues:
             raise ObjectLost("this value was not kept: object storage was unavailable for too long")
         return await self._storage.get(reference)
 
+    async def has(self, stored: bytes | None) -> bool:
+        """Whether a value can be read."""
+        try:
+            await self.read(stored)
+        except ObjectLost:
+            return False
+        return True
+
 
 def _unsaved(payload: bytes, key: str) -> Unsaved:
     """Equal payloads become equal bytes, so that their references show that they are."""
