@@ -43,6 +43,15 @@ async def test_a_default_is_put_as_a_whole_and_read_back(desk: Desk) -> None:
         ({"on": ["failed"], "email": "a@example.org"}, "notify.0.email", "no_mail"),
         ({"on": ["whenever"], "email": "a@example.org"}, "notify.0.on.0", "unknown_value"),
         ({"on": ["failed"]}, "notify.0", "one_channel"),
+        ({"on": ["failed"], "webhook": 1}, "notify.0.webhook", "wrong_type"),
+        ({"on": ["failed"], "email": 5}, "notify.0.email", "wrong_type"),
+        ({"on": ["failed"], "slack": {"secret": "../x"}}, "notify.0.slack.secret", "bad_secret_name"),
+        ({"on": ["failed"], "teams": {"name": "x"}}, "notify.0.teams", "bad_secret"),
+        (
+            {"on": ["failed"], "slack": {"secret": "x"}, "text": "{job_name} and {jobname}"},
+            "notify.0.text",
+            "unknown_placeholder",
+        ),
     ],
 )
 async def test_an_entry_that_cannot_work_is_refused_everywhere(
@@ -156,6 +165,8 @@ async def test_the_secret_of_a_webhook_is_the_users_own_and_can_be_replaced(desk
     desk.store.advance(25 * HOUR)
     assert (await desk.get(path))["old_secret"] is None
     assert (await desk.call("GET", "/v1/notifications/secret")).status_code == 422
+    assert (await desk.call("GET", f"/v1{path}", key="viewer")).status_code == 403  # it could forge messages
+    assert (await desk.get(path.replace("https", "HTTPS")))["url"] == "HTTPS://example.org/hook"
 
 
 async def test_muted_targets_are_shown(desk: Desk) -> None:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api.http.answers import answer
-from oncue.api.http.auth import Caller
+from oncue.api.http.auth import Caller, check_role
 from oncue.api.http.reading import read_object
 from oncue.api.listing import read_query
 from oncue.api.shared.context import Api
@@ -30,11 +30,11 @@ def _entry(raw: Any, path: str) -> Entry:
     return read_entry(raw, path, test=True)
 
 
-@takes(type="string", minLength=8, maxLength=LONGEST_URL, pattern="^https?://")
+@takes(type="string", minLength=8, maxLength=LONGEST_URL, pattern="^[Hh][Tt][Tt][Pp][Ss]?://")
 def _webhook_url(raw: Any, path: str) -> str:
     """Read a URL only as far as to refuse what is none: its secret follows from it as it is written in the entry."""
     url: str = text(LONGEST_URL)(raw, path)
-    if not url.startswith(("https://", "http://")):
+    if not url.lower().startswith(("https://", "http://")):
         raise Invalid.of(path, "bad_url", "must start with https://, and be written as in the entry")
     return url
 
@@ -77,6 +77,8 @@ async def test(api: Api, request: Request, caller: Caller) -> Outcome:
 
 
 async def secret(api: Api, request: Request, caller: Caller) -> Response:
+    """A viewer does not get it: with it, messages in the user's name could be forged."""
+    check_role(caller, changes=True, admin=False)
     return answer(await _secret(api, caller, _url(read_query(request, URL))))
 
 

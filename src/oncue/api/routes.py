@@ -174,7 +174,7 @@ ROUTES = (
     Change("POST", "/notifications/test", notifications.test, "Send a test notice", "notifications.test",
            body="NotificationTest", gives={202: "RunId"}),
     Read("GET", "/notifications/secret", notifications.secret, "Get the secret that signs for a webhook",
-         query=notifications.URL, gives={200: "WebhookSecret"}),
+         query=notifications.URL, gives={200: "WebhookSecret"}, refuses=(403,)),
     Change("POST", "/notifications/secret/rotate", notifications.rotate, "Replace the secret of a webhook",
            "notifications.rotate", body="WebhookUrl", gives={200: "WebhookSecret"}),
     Read("GET", "/me", keys.mine, "Get the caller's user and role", gives={200: "Me"}),

@@ -11,7 +11,7 @@ import msgspec
 
 from oncue.domain.instants import Instant, rfc3339
 from oncue.domain.notices import Told
-from oncue.domain.notify import Event
+from oncue.domain.notify import PLACEHOLDERS, Event
 from oncue.domain.plain_text import printable
 
 MOST_NAMED = 10  # notices of a digest
@@ -155,7 +155,7 @@ def _lines(told: Told, public_url: str) -> list[str]:
     return [said_by(told, public_url), "", *lines] if told.entry.text else lines
 
 
-_PLACEHOLDER = re.compile(r"\{(job_name|task|status|error_type|scheduled_for|url)\}")
+_PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
 
 
 def said_by(told: Told, public_url: str) -> str:

@@ -15,6 +15,7 @@ from oncue.domain.addresses import Networks, check_url
 from oncue.domain.errors import Invalid, Problem
 from oncue.domain.fields import Reader, Schema, object_schema, schema_of, takes
 from oncue.domain.instants import MINUTE, Duration, Instant, show_duration
+from oncue.domain.secret_refs import NAME, problems_of
 
 MOST_ENTRIES = 10
 MOST_RECIPIENTS = 10
@@ -28,6 +29,8 @@ CHAT_HOSTS: dict[str, tuple[str, ...]] = {
     "teams": (".logic.azure.com", ".webhook.office.com", ".api.powerplatform.com"),
     "discord": ("discord.com", "discordapp.com"),
 }
+PLACEHOLDERS = ("job_name", "task", "status", "error_type", "scheduled_for", "url")  # in a text of the user
+_BRACED = re.compile(r"\{([a-z_]+)\}")
 CHANNELS = ("webhook", "email", *CHAT_HOSTS)
 _EMAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*")
 
@@ -114,7 +117,7 @@ NO_DEFAULT = NotifyDefault()
 def _secret_schema() -> Schema:
     return {
         "type": "object",
-        "properties": {"secret": {"type": "string", "minLength": 1, "maxLength": 100}},
+        "properties": {"secret": {"type": "string", "pattern": f"^{NAME}$"}},
         "required": ["secret"],
         "additionalProperties": False,
     }
@@ -122,8 +125,9 @@ def _secret_schema() -> Schema:
 
 @takes(**_secret_schema())
 def _secret(raw: Any, path: str) -> SecretName:
-    found = fields.object_of(raw, path, {"secret": fields.text(100)}, required=("secret",))
-    return SecretName(found["secret"])
+    if problems := tuple(problems_of(raw, path)):
+        raise Invalid(*problems)
+    return SecretName(raw["secret"])
 
 
 _url = fields.text(LONGEST_URL)
@@ -135,6 +139,8 @@ def _webhook(raw: Any, path: str) -> Webhook:
     """Read a URL, or an object with the URL and the name of its secret."""
     if isinstance(raw, str):
         return Webhook(_url(raw, path))
+    if not isinstance(raw, dict):
+        raise Invalid.of(path, "wrong_type", 'must be a URL, or {"url": …, "secret": {"secret": name}}')
     found = fields.object_of(raw, path, _WEBHOOK, required=("url",), nothing=frozenset({"secret"}))
     return Webhook(found["url"], found.get("secret"))
 
@@ -144,6 +150,8 @@ _addresses = fields.texts(MOST_RECIPIENTS, LONGEST_ADDRESS)
 
 @takes(anyOf=[{"type": "string", "maxLength": LONGEST_ADDRESS}, schema_of(_addresses)])
 def _email(raw: Any, path: str) -> tuple[str, ...]:
+    if not isinstance(raw, str | list):
+        raise Invalid.of(path, "wrong_type", "must be an e-mail address, or a list of them")
     found: tuple[str, ...] = _addresses([raw] if isinstance(raw, str) else raw, path)
     if not found:
         raise Invalid.of(path, "too_short", "has no address; write one, or leave the field out")
@@ -159,7 +167,7 @@ def _chat(service: str) -> Reader:
     @takes(anyOf=[schema_of(_url), _secret_schema()])
     def read(raw: Any, path: str) -> Place:
         if not isinstance(raw, str):
-            return SecretName(_secret(raw, path).secret)
+            return _secret(raw, path)
         checked = check_url(_url(raw, path), (), path)
         own = any(checked.host == host or (host[0] == "." and checked.host.endswith(host)) for host in hosts)
         if checked.scheme != "https" or not own:
@@ -189,6 +197,10 @@ def _text(raw: Any, path: str) -> str:
     for line in raw.split("\n"):
         if line.strip():
             fields.text(LONGEST_TEXT)(line, path)
+    for name in _BRACED.findall(raw):
+        if name not in PLACEHOLDERS:
+            known = ", ".join(f"{{{one}}}" for one in PLACEHOLDERS)
+            raise Invalid.of(path, "unknown_placeholder", f"has {{{name}}}; there are {known}")
     return raw
 
 
