@@ -6,7 +6,8 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx2
 import pytest
@@ -19,9 +20,10 @@ from oncue.domain.ids import KeyId, RunId
 from oncue.domain.instants import DAY, MINUTE, SECOND, Duration
 from oncue.domain.keys import key_hash, make_key
 from oncue.domain.reference import Kind, Reference, read_reference
-from oncue.domain.run import RunView, State
+from oncue.domain.run import Claimed, RunView, State
 from oncue.engines.port import Key, Role, StoredObject
 from oncue.executors import capture
+from oncue.services.run_log import RunLog
 from oncue.services.storage_cleaning import StorageCleaning
 from oncue.settings import Settings
 from oncue.storage.objects import ObjectStorage
@@ -319,6 +321,27 @@ async def test_a_log_beyond_the_cap_is_cut_with_a_note_and_its_end_is_kept(
     assert " 1199 yyy" in log
     assert log.endswith("y\n")
     assert 16 << 20 < len(log.encode()) < (16 << 20) + (64 << 10) + 500
+
+
+async def test_the_cap_counts_the_text_of_all_starts_of_a_run(
+    store: Store, stage: Stage, tmp_path: Path, reader: httpx2.AsyncClient
+) -> None:
+    """Catches counting what is compressed: a log that repeats itself would have the whole cap at each start."""
+    crew = await crew_on(store, stage, **settings(tmp_path, log_cap=1_000_000))
+    run_id = await talked(store, crew, words=800, length=1_000)
+    await stored(crew)
+    run = await store.run(run_id)
+
+    log = RunLog(cast(Claimed, SimpleNamespace(run_id=run_id, uid=run.uid, token=2)), crew.reporting)
+    log.write(b"z\n")
+    await log.store(last=True)
+    for _ in range(800):
+        log.write(b"z" * 999 + b"\n")
+    await log.store(last=True)
+
+    text = (await reader.get(f"/v1/runs/{run_id}/logs")).text
+    assert "bytes were left out here" in text
+    assert 1_000_000 < len(text.encode()) < 1_000_000 + (64 << 10) + 1_000
 
 
 async def test_the_end_of_a_log_is_kept_although_nothing_is_written_for_a_while_before_the_end(

@@ -21,16 +21,18 @@ class Kind(StrEnum):
     LOG = "log"
 
 
-class Reference(msgspec.Struct, frozen=True):
+class Reference(msgspec.Struct, frozen=True, omit_defaults=True):
     """An object: its key, and the size and SHA-256 of its bytes, which every reader checks."""
 
     key: str
     size: int
     sha256: str
+    length: int = 0
+    """Of what was compressed; 0: the bytes are the value itself."""
 
     @classmethod
-    def to(cls, key: str, content: bytes) -> Reference:
-        return cls(key, len(content), hashlib.sha256(content).hexdigest())
+    def to(cls, key: str, content: bytes, length: int = 0) -> Reference:
+        return cls(key, len(content), hashlib.sha256(content).hexdigest(), length)
 
     def encoded(self) -> bytes:
         return MARK + _encode(self)
@@ -58,4 +60,4 @@ def read_reference(stored: bytes | None) -> Reference | None:
 def size_of(stored: bytes | None) -> int:
     """Return the size of a value, wherever its bytes are."""
     reference = read_reference(stored)
-    return len(stored or b"") if reference is None else reference.size
+    return len(stored or b"") if reference is None else reference.length or reference.size

@@ -70,6 +70,7 @@ class RunLog:
 
     __slots__ = (
         "_chunks",
+        "_counted",
         "_cut",
         "_end",
         "_end_size",
@@ -93,6 +94,7 @@ class RunLog:
         self._chunks: deque[Chunk] = deque()
         self.inline = True  # the database still takes text
         self._room = to.cap
+        self._counted = run.token == 1  # nothing is stored before the first start
         self._next = run.token * PARTS  # of each start, also of one that returned to the queue
         self._put_so_far = 0  # chunks
         self._since: Instant | None = None  # when the text that waits for its chunk began
@@ -133,6 +135,8 @@ class RunLog:
             left_out = self._left_out - len(end)
             self._add((LEFT_OUT.format(left_out=left_out).encode() if left_out else b"") + end)
             self._cut = False
+        if not self._counted:
+            await self._count_earlier()
         while self._chunks:
             await self._put(self._chunks[0])
         while self.inline and (self._unsure is not None or self._words):
@@ -150,14 +154,14 @@ class RunLog:
         else:
             self.inline = False
             self._words.appendleft(self._unsure)
-            await self._make_room()
         self._unsure = None
 
-    async def _make_room(self) -> None:
-        """Count what earlier attempts have stored: the cap is that of the run."""
+    async def _count_earlier(self) -> None:
+        """Count what earlier starts have stored: the cap is that of the run."""
         parts = await self._to.engine.history.read_log(self._run.run_id)
         earlier = sum(size_of(part.text) for part in parts if start_of(part.number) != self._run.token)
         self._room = max(0, self._room - earlier)
+        self._counted = True
 
     async def _store_chunks(self, last: bool) -> bool:
         now, waiting = self._to.clock.monotonic(), sum(map(len, self._words))
@@ -176,7 +180,7 @@ class RunLog:
     def _chunk(self, text: bytes, before: int) -> Chunk:
         key = object_key(Kind.LOG, self._run.uid, self._to.clock.now(), secrets.token_bytes(RANDOM_BYTES))
         content = compress(text, level=LEVEL)
-        return Chunk(self._next + before, Reference.to(key, content), content, len(text))
+        return Chunk(self._next + before, Reference.to(key, content, len(text)), content, len(text))
 
     async def _put(self, chunk: Chunk) -> None:
         run, to = self._run, self._to
