@@ -1,8 +1,11 @@
 """`python -m oncue` is the `oncue` command."""
 
+import errno
+import os
 import sys
 
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 def run() -> None:
@@ -10,9 +13,17 @@ def run() -> None:
     try:
         from oncue.cli.main import main
 
-        main()
+        try:
+            main()
+        finally:
+            sys.stdout.flush()  # a full disk is noticed here, not when Python ends
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except OSError as no:
+        if no.errno not in UNWRITABLE:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else what is buffered fails again when Python ends
+        sys.exit(f"cannot write the output: {no.strerror}")
 
 
 # `python -m` puts the current folder first: remove it, so that no file there shadows a module of Python or oncue.

@@ -266,6 +266,15 @@ def test_an_administrator_and_a_member_have_a_job_each(oncue: Oncue, oncue_up: U
                 admin.jobs.cancel(job.job_id)
 
 
+def test_a_payload_of_a_megabyte_is_applied_once(oncue: Oncue, oncue_up: Up) -> None:
+    """Catches the usual limit of a payload in the database, and lists, which omit large ones."""
+    key = str(uuid4())
+    write(json.dumps({"set": key, "jobs": [{"key": key, "task": "hello", "payload": {"name": "x" * 1_000_000}}]}))
+
+    assert oncue("apply", "jobs.yaml").exit_code == 0
+    assert oncue("apply", "jobs.yaml").stdout.startswith("unchanged 1\n")
+
+
 class TestFiles:
     @pytest.mark.parametrize(
         ("text", "said"),

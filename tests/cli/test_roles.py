@@ -125,6 +125,15 @@ def test_little_is_imported_before_ctrl_c_is_handled() -> None:
     assert (answer.stdout, answer.stderr) == ("[]\n", "")
 
 
+@pytest.mark.parametrize("command", [["preview", "every 1m"], ["--help"]], ids=" ".join)
+def test_output_that_cannot_be_written_is_one_line(command: list[str]) -> None:
+    """Catches a traceback, also of Python's own when it ends."""
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run([str(ONCUE), *command], stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
+
+    assert (ended.returncode, ended.stderr) == (1, "cannot write the output: No space left on device\n")
+
+
 def every_command() -> list[list[str]]:
     found: list[list[str]] = []
     for name in COMMANDS:

@@ -93,8 +93,10 @@ def _planned(client: Client, wanted: JobFile, now: Instant, *, prune: bool) -> t
     there = _of_this_set(client, wanted.tag)
     defaults = {task.name: task.defaults for task in client.tasks.list()}
     steps(wanted.jobs, there, wanted.tag, defaults, now, prune=prune)  # raises Invalid before one request per key
-    living = {job.get("key") for job in there if job["status"] in LIVE}
-    others = (_keyed(client, job["key"]) for job in wanted.jobs if job["key"] not in living)
+    whole = {
+        job.get("key") for job in there if job["status"] in LIVE and not job.get("large")
+    }  # lists omit large payloads
+    others = (_keyed(client, job["key"]) for job in wanted.jobs if job["key"] not in whole)
     there += [job for job in others if job is not None]
     return steps(wanted.jobs, there, wanted.tag, defaults, now, prune=prune)
 

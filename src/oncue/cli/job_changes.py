@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from oncue.domain.definition import define
+from oncue.domain.definition import Limits, define
 from oncue.domain.errors import Invalid, Problem
 from oncue.domain.instants import Instant
 from oncue.shapes.jobs import JobFields
@@ -17,6 +17,8 @@ LIVE = ("active", "paused")
 TAG = "applied:"  # followed by the set's name: the tag of every applied job
 FIELDS = (*(name for name in JobFields.__annotations__ if name != "payload"), "payload")
 _IN_ANY_ORDER = ("tags", "labels")
+
+AS_THE_SERVER_HAS_THEM = Limits(payload=1 << 30)  # its settings decide
 
 
 class Action(StrEnum):
@@ -112,7 +114,7 @@ def _definition(
     fields: Mapping[str, Any], task_defaults: Mapping[str, Mapping[str, Any]], now: Instant
 ) -> dict[str, Any]:
     """Return every field with its effective value, read with the server's own code."""
-    spec, payload = define(fields, task_defaults.get(fields.get("task", ""), {}), now)
+    spec, payload = define(fields, task_defaults.get(fields.get("task", ""), {}), now, AS_THE_SERVER_HAS_THEM)
     return {**msgspec.structs.asdict(spec), "payload": None if payload is None else msgspec.json.decode(payload)}
 
 
