@@ -74,3 +74,6 @@ def test_another_body_or_secret_is_refused() -> None:
         verify(BODY, headers, "whsec_" + base64.b64encode(b"y" * 32).decode(), now=10_000)
     with pytest.raises(ValueError, match="base64"):
         verify(BODY, headers, "whsec_?", now=10_000)
+    for none in ("", "whsec_", None):
+        with pytest.raises(ValueError, match="the secret"):  # with an empty key anyone could sign
+            verify(BODY, headers, none, now=10_000)  # type: ignore[arg-type]  # what a missing variable gives

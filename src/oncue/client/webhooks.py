@@ -19,6 +19,7 @@ import msgspec
 
 from oncue.clock import SystemClock
 from oncue.domain.instants import SECOND
+from oncue.domain.signing import key_of
 
 
 class WebhookRefused(Exception):
@@ -47,7 +48,7 @@ def verify(
     """Return the event if the request is genuine; raise `WebhookRefused` if it is not.
 
     `body` are the bytes as received. `secret` begins with `whsec_`. A request that was signed more than `tolerance`
-    seconds before or after `now` is refused, so that a copy cannot be sent again later.
+    seconds before or after `now` is refused, so that a copy cannot be sent again later. ValueError: the secret is none.
     """
     given = {name.lower(): value for name, value in headers.items()}
     try:
@@ -75,10 +76,11 @@ def _seconds(text: str) -> int:
 
 
 def _key(secret: str) -> bytes:
+    """ValueError: the secret is missing or too short, so that anyone could have signed with it."""
     try:
-        return base64.b64decode(secret.removeprefix("whsec_"), validate=True)
-    except (binascii.Error, ValueError):
-        raise ValueError("the secret must be base64, with whsec_ before it") from None
+        return key_of(secret or "")
+    except ValueError as wrong:
+        raise ValueError(f"the secret {wrong}") from None
 
 
 def _signatures(header: str) -> list[bytes]:
