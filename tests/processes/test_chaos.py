@@ -28,7 +28,7 @@ from oncue.settings import Settings
 pytestmark = [pytest.mark.kills, pytest.mark.first]
 
 SEED = 20_261_115
-CHAOS = 30 if LONG else 18  # seconds; even then it is nine times the place where tasks run
+CHAOS = 30 if LONG else 18  # seconds; by its seed both kinds of kill hit workers within the first twelve
 BETWEEN_KILLS = (0.8, 2.2)
 ON_AGAIN_AFTER = (0.1, 1.0)
 LEASE = 15.0
