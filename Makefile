@@ -41,7 +41,7 @@ test-postgres: .venv/dev.stamp ## run the tests that depend on the PostgreSQL se
 
 .PHONY: test-again
 test-again: .venv/dev.stamp ## run of these only what `make test` leaves out: together they run each of them once
-	@$(PYTEST) $(PARALLEL) -m "postgres and again and not ($(LONG_TESTS))" $(ARGS)
+	@$(PYTEST) -n $$(($$(nproc) * 2)) --dist worksteal -m "postgres and again and not ($(LONG_TESTS))" $(ARGS)
 
 .PHONY: test-processes
 test-processes: .venv/dev.stamp ## run the tests that start and kill real processes
