@@ -39,9 +39,13 @@ test-all: .venv/dev.stamp ## run everything but the tests that kill real process
 test-postgres: .venv/dev.stamp ## run the tests that depend on the PostgreSQL server
 	@$(PYTEST) $(PARALLEL) -m "postgres and not ($(LONG_TESTS))" $(ARGS)
 
+.PHONY: test-again
+test-again: .venv/dev.stamp ## run of these only what `make test` leaves out: together they run each of them once
+	@$(PYTEST) -n $$(($$(nproc) * 2)) --dist worksteal -m "postgres and again and not ($(LONG_TESTS))" $(ARGS)
+
 .PHONY: test-processes
 test-processes: .venv/dev.stamp ## run the tests that start and kill real processes
-	@$(PYTEST) -n 4 --dist loadgroup -m "kills and not alone" $(PROCESS_TESTS) $(ARGS); together=$$?; \
+	@$(PYTEST) -n 5 --dist loadgroup -m "kills and not alone" $(PROCESS_TESTS) $(ARGS); together=$$?; \
 	  $(PYTEST) -m "kills and alone" $(PROCESS_TESTS) $(ARGS); alone=$$?; \
 	  for code in $$together $$alone; do [ $$code -eq 0 ] || [ $$code -eq 5 ] || exit $$code; done
 
@@ -59,7 +63,7 @@ test-mutants: .venv/dev.stamp ## plant bugs, and see the conformance suite and t
 
 .PHONY: test-ops
 test-ops: .venv/ops.stamp ## run the files of ops/ with Prometheus, nginx, Caddy, PostgreSQL and checkers of their formats
-	@$(PYTEST) $(PARALLEL) -m ops $(if $(filter tests/% @%,$(ARGS)),,tests/ops) $(ARGS)
+	@$(PYTEST) -n $$(($$(nproc) * 5 / 2)) --dist loadgroup -m ops $(if $(filter tests/% @%,$(ARGS)),,tests/ops) $(ARGS)
 
 .PHONY: check
 check: .venv/dev.stamp ## lint, formatting, types, import rules, shape of the code

@@ -106,6 +106,7 @@ def found_on_postgres(place: Path, *arguments: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.kills
+@pytest.mark.first
 @pytest.mark.postgres
 def test_a_soak_is_flat_and_loses_nothing(place: Path) -> None:
     rows = found_on_postgres(place, "soak", "--minutes", "0.67", "--rate", "500")
@@ -124,12 +125,13 @@ def test_a_soak_is_flat_and_loses_nothing(place: Path) -> None:
 
 
 @pytest.mark.kills
+@pytest.mark.first
 @pytest.mark.postgres
 def test_scaling_is_measured_with_one_two_and_four_workers(place: Path) -> None:
-    rows = found_on_postgres(place, "scale", "--runs", "3000")
+    rows = found_on_postgres(place, "scale", "--runs", "1500")
 
     started = {row["note"]: sum(row["started"]["counts"]) for row in rows if row["started"]}
-    assert started == {"1 worker": 3_000, "2 workers": 3_000, "4 workers": 3_000}
+    assert started == {"1 worker": 1_500, "2 workers": 1_500, "4 workers": 1_500}
     spent = {row["measure"]: row["value"] for row in rows if row["unit"] == "µs/run" and row["note"] == "4 workers"}
     assert len(spent) == 3
     assert spent["processor time of workers"] > 0

@@ -29,7 +29,7 @@ from oncue.domain.cron import DstFold, DstGap, next_after, parse_cron
 from oncue.domain.instants import SECOND, Instant, instant, moment
 
 DAY = 86_400
-PARTS = 4  # of all zones, so that several processes share them out; one of them every day
+PARTS = 8  # of all zones, so that several processes share them out; one of them every day
 POLICIES = list(product(DstGap, DstFold))
 ODD_ZONES = [
     *("Europe/Berlin", "America/New_York", "America/Santiago", "Asia/Beirut", "Australia/Lord_Howe"),

@@ -154,6 +154,7 @@ def test_no_worker_sends_notices(watched: Watched) -> None:
 
 
 @pytest.mark.ops
+@pytest.mark.first
 def test_the_only_scheduler_is_killed_and_comes_back_later(watched: Watched) -> None:
     scheduler, _ = deploy(watched)
     fleet = watched.fleet
@@ -227,6 +228,7 @@ def test_a_process_of_another_version_stays(watched: Watched, tmp_path: Path) ->
 
 
 @pytest.mark.ops
+@pytest.mark.first
 def test_the_stored_state_is_wrong(watched: Watched) -> None:
     """Set by SQL: a cursor that a bug moved, a definition that nobody can plan, history that nobody dropped."""
     deploy(watched)
@@ -244,6 +246,7 @@ def test_the_stored_state_is_wrong(watched: Watched) -> None:
 
 
 @pytest.mark.ops
+@pytest.mark.first
 def test_the_database_is_slow_and_then_gone(server: PrivatePostgres, watched_alone: Watched) -> None:
     deploy(watched_alone, *LEASE)
     fleet = watched_alone.fleet

@@ -42,6 +42,7 @@ def watched(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Watched]
 
 
 @pytest.mark.ops
+@pytest.mark.first
 def test_every_process_is_scraped_no_alert_fires_and_the_dashboard_is_filled(watched: Watched) -> None:
     fleet = watched.fleet
     for every in ("1s", "2s"):

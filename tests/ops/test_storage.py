@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.processes.fleet import Fleet, until
 from tests.storage.promises import exercise
-from tests.storage.seaweed import Seaweed, seaweed, settings_for
+from tests.storage.seaweed import ENVIRONMENT, Seaweed, seaweed, settings_for
 
 from oncue.clock import SystemClock
 from oncue.domain.errors import StorageRefused, StorageUnavailable
@@ -14,7 +14,8 @@ from oncue.storage.open import open_storage
 
 TASKS = Path(__file__).parent.parent / "storage" / "large_tasks.py"
 
-pytestmark = [pytest.mark.ops, pytest.mark.xdist_group("seaweed")]
+pytestmark = pytest.mark.ops
+shared = pytest.mark.xdist_group("seaweed")  # those that use the same server
 
 
 @pytest.fixture(scope="module")
@@ -24,15 +25,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seaweed]:
 
 
 @pytest.fixture(autouse=True)
-def _keys(server: Seaweed, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in server.environment.items():
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
 
 
+@shared
 async def test_s3_keeps_the_promises(server: Seaweed) -> None:
     await exercise(open_storage(settings_for(server), SystemClock()))
 
 
+@shared
 async def test_a_wrong_key_is_refused_at_once(server: Seaweed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
     with pytest.raises(StorageRefused):
@@ -77,6 +80,7 @@ def test_five_megabytes_go_in_and_twenty_come_out_by_s3(s3_fleet: tuple[Fleet, S
     assert fleet.call("GET", f"/jobs/{run_id}")["payload"]["text"] == text
 
 
+@pytest.mark.first
 def test_while_the_server_is_stopped_small_work_goes_on_and_no_result_is_lost(
     s3_fleet: tuple[Fleet, Seaweed],
 ) -> None:

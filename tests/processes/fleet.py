@@ -27,6 +27,7 @@ COMMAND = (sys.executable, "-m", "oncue")  # the same program, also with the cod
 TASKS = Path(__file__).with_name("tasks.py")
 FINAL = {"succeeded", "dead", "cancelled", "expired"}
 MARK = "FLEET_OF_ONCUE_TESTS"
+LONG = os.environ.get("ONCUE_PROCESSES") == "long"  # more kills, races and load than every day
 DEADLINE = 60.0  # seconds: for whatever happens sooner or later. No machine is so busy that a healthy oncue needs it.
 
 T = TypeVar("T")

@@ -63,10 +63,12 @@ async def slow(ctx: Any, seconds: float) -> str:
 
 
 @tasks.task("relay")
-async def relay(ctx: Any, lengths: list[float]) -> dict[str, int]:
-    """How long it takes depends on the attempt; the result tells whose it is."""
+async def relay(ctx: Any, lengths: list[float], gate: str = "/") -> dict[str, int]:
+    """How long it takes depends on the attempt, and after the first on a gate; the result tells whose it is."""
     note("start", ctx)
     await asyncio.sleep(lengths[min(ctx.attempt, len(lengths)) - 1])
+    while ctx.attempt > 1 and not os.path.exists(gate):  # noqa: PTH110, ASYNC240 -- a look at a file in memory
+        await asyncio.sleep(0.05)
     note("end", ctx)
     return {"pid": os.getpid(), "attempt": ctx.attempt}
 

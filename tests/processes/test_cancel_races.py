@@ -7,11 +7,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.processes.fleet import Fleet, Json, rfc3339
+from tests.processes.fleet import LONG, Fleet, Json, rfc3339
 
 pytestmark = pytest.mark.kills
 
-RACES = 500
+RACES = 500 if LONG else 300
 CONNECTIONS = 8
 LEAD = 0.15
 

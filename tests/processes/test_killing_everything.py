@@ -9,15 +9,16 @@ from pathlib import Path
 from threading import Event, Thread
 
 import pytest
-from tests.processes.fleet import Fleet, moment, rfc3339, until
+from tests.processes.fleet import LONG, Fleet, moment, rfc3339, until
 
 from oncue.domain.policy import LOSSES
 from oncue.testing.postgres import PrivatePostgres
 
-pytestmark = pytest.mark.kills
+pytestmark = [pytest.mark.kills, pytest.mark.first]
 
 SEED = 15
 CRASHES = 5
+TICKS = 20 if LONG else 12  # one a second, through most of the crashes
 OPTIONS = ("--lease", "3s")
 
 
@@ -46,7 +47,7 @@ def survives(fleet: Fleet, crash_store: Callable[[], None]) -> None:
     up = fleet.up(*OPTIONS)
     start = int(time.time()) + 1
     chance = random.Random(SEED)
-    span = {"start_at": rfc3339(start + 0.5), "end_at": rfc3339(start + 20.2)}
+    span = {"start_at": rfc3339(start + 0.5), "end_at": rfc3339(start + TICKS + 0.2)}
     job = fleet.create("mark", schedule={"cron": "* * * * * *", **span}, overlap="allow", catch_up="all")
     load = Load(fleet)
     load.start()
@@ -63,7 +64,7 @@ def survives(fleet: Fleet, crash_store: Callable[[], None]) -> None:
     finally:
         load.stop()
 
-    until(lambda: time.time() > start + 21, "the schedule is over")
+    until(lambda: time.time() > start + TICKS + 1, "the schedule is over")
     ended = fleet.at_rest(load.created)
     for run in ended.values():
         lost = [attempt["outcome"] for attempt in run["attempts"]] == ["lost"] * LOSSES
@@ -71,7 +72,7 @@ def survives(fleet: Fleet, crash_store: Callable[[], None]) -> None:
     until(lambda: fleet.call("GET", f"/jobs/{job}")["status"] == "finished", "the job has finished", fleet.tell)
     ticks = fleet.runs_of(job)
     assert {run["status"] for run in ticks} == {"succeeded"}
-    assert sorted(moment(run["scheduled_for"]) for run in ticks) == [start + second for second in range(1, 21)]
+    assert sorted(moment(run["scheduled_for"]) for run in ticks) == [start + second for second in range(1, TICKS + 1)]
     dead = {inner for _, inner in killed}
     for run_id in [*load.created, *(run["run_id"] for run in ticks)]:
         starts = fleet.events("start", run_id)

@@ -18,12 +18,8 @@ pytestmark = [pytest.mark.kills, pytest.mark.alone]
 RATE, SECONDS = map(float, os.environ.get("ONCUE_ROLLING", "200 12").split())
 
 
-def started(fleet: Fleet, role: str) -> Member:
-    member = fleet.start(role)
-    until(
-        lambda: '"kind": "started"' in member.said or '"kind": "started"' in member.said, f"{role} started", fleet.tell
-    )
-    return member
+def has_started(member: Member) -> bool:
+    return '"kind": "started"' in member.said
 
 
 def stop(member: Member) -> float:
@@ -36,7 +32,8 @@ def stop(member: Member) -> float:
 
 def test_restarting_everything_in_turn_under_load_loses_and_doubles_nothing(postgres_fleet: Fleet) -> None:
     one, other = postgres_fleet, postgres_fleet.of(None)
-    members = [(fleet, role, started(fleet, role)) for role in ("worker", "scheduler", "api") for fleet in (one, other)]
+    members = [(fleet, role, fleet.start(role)) for role in ("worker", "scheduler", "api") for fleet in (one, other)]
+    until(lambda: all(has_started(member) for *_, member in members), "all have started", one.tell)
     one.ready(workers=2)
     each_second = one.create("mark", schedule="every 1s", overlap="allow")
     traffic = Traffic([one, other], RATE)
@@ -47,7 +44,8 @@ def test_restarting_everything_in_turn_under_load_loses_and_doubles_nothing(post
             turn = began + number * SECONDS / len(members)
             until(lambda at=turn: time.monotonic() >= at, "it is its turn")
             stops[role] = max(stops[role], stop(member))
-            started(fleet, role)
+            again = fleet.start(role)
+            until(lambda one=again: has_started(one), f"the {role} has started", fleet.tell)
             traffic.goes_on(one)
     print(
         f"{len(traffic.made):,} created, {len(traffic.made) / traffic.seconds:.0f} a second for {traffic.seconds:.0f} s"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from tests.processes.fleet import Fleet, Member, alive, until
@@ -16,15 +17,19 @@ OPTIONS = ("--lease", "5s")
 
 
 def two_workers_and_a_run(fleet: Fleet) -> tuple[Member, Member, str]:
-    """The first worker has a run going that would take a second; started again, it takes longer."""
+    """The first worker has a run going that would take a second; started again, it lasts until the gate is opened."""
     fleet.start("api")
     fleet.start("scheduler")
     first = fleet.start("worker", *OPTIONS)
     fleet.ready(workers=1)
-    run = fleet.create("relay", {"lengths": [1.5, 12.0]})
+    run = fleet.create("relay", {"lengths": [1.5, 0], "gate": str(gate_of(fleet))})
     [start] = fleet.started(run)
     assert start["pids"][0] == first.inner
     return first, fleet.start("worker", *OPTIONS), run
+
+
+def gate_of(fleet: Fleet) -> Path:
+    return fleet.folder / "gate"
 
 
 def ids_of_workers(fleet: Fleet) -> set[str]:
@@ -46,6 +51,7 @@ def test_a_worker_that_sleeps_past_its_lease_finds_its_run_taken_and_its_result_
     os.kill(first.pid, signal.SIGCONT)
 
     assert any_fleet.run(run)["status"] == "running"  # still the second's, whatever the first has said
+    gate_of(any_fleet).touch()
     ended = any_fleet.at_rest([run])[run]
     assert ended["status"] == "succeeded"
     assert ended["result"] == {"pid": taken_by, "attempt": 2}

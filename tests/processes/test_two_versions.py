@@ -27,7 +27,7 @@ from tests.processes.traffic import Traffic
 
 from oncue.engines.sql import migrations
 
-pytestmark = pytest.mark.kills
+pytestmark = [pytest.mark.kills, pytest.mark.first]
 
 # The newest commit of the release before this one. It moves on with each release.
 PREVIOUS = "05e522e"  # 0.1.0

@@ -21,6 +21,7 @@ from oncue.settings import Settings
 
 WEED = Path(sys.executable).parent / "weed"
 KEY, SECRET = "oncue-test", "not-a-secret"
+ENVIRONMENT = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
 BUCKET = "oncue"
 DEADLINE = 60  # seconds
 
@@ -42,7 +43,7 @@ class Seaweed:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
+        return ENVIRONMENT
 
     def settings(self, **more: object) -> dict[str, object]:
         """The fields of Settings that name it."""
