@@ -1,8 +1,10 @@
 """Object storage on a real S3 server: SeaweedFS. S3-compatible, which is not the same as tried on Amazon's."""
 
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 from tests.processes.fleet import Fleet, until
 from tests.storage.promises import exercise
@@ -10,6 +12,8 @@ from tests.storage.seaweed import Seaweed, seaweed, settings_for
 
 from oncue.clock import SystemClock
 from oncue.domain.errors import StorageRefused, StorageUnavailable
+from oncue.domain.instants import MINUTE, Duration
+from oncue.domain.reference import Reference
 from oncue.storage.open import open_storage
 
 TASKS = Path(__file__).parent.parent / "storage" / "large_tasks.py"
@@ -31,6 +35,19 @@ def _keys(server: Seaweed, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_s3_keeps_the_promises(server: Seaweed) -> None:
     await exercise(open_storage(settings_for(server), SystemClock()))
+
+
+async def test_a_link_is_read_without_a_key_and_only_that_object(server: Seaweed) -> None:
+    storage, content = open_storage(settings_for(server), SystemClock()), b"0123456789"
+    key = f"v1/result/1/2026-11-17/{secrets.token_hex(16)}"
+    await storage.put(key, content)
+
+    url = await storage.link(Reference.to(key, content), Duration(MINUTE))
+
+    assert url is not None
+    async with httpx2.AsyncClient() as client:
+        assert (await client.get(url)).content == content
+        assert (await client.get(url.replace("/result/", "/payload/"))).status_code == 403
 
 
 async def test_a_wrong_key_is_refused_at_once(server: Seaweed, monkeypatch: pytest.MonkeyPatch) -> None:

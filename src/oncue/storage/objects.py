@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from oncue.clock import Clock
 from oncue.domain.errors import ObjectLost, StorageRefused, StorageUnavailable
-from oncue.domain.instants import SECOND
+from oncue.domain.instants import SECOND, Duration
 from oncue.domain.plain_text import kind_of
 from oncue.domain.reference import Reference
 from oncue.metrics.metric import OTHER
@@ -26,6 +26,7 @@ CONNECT_TIMEOUT = 3 * SECOND
 CALL_TIMEOUT = 30 * SECOND
 RETRIES = 2
 PRIVATE = 0o700
+CANNOT_SIGN = ("file:", "memory:")
 
 
 class ObjectStorage:
@@ -62,7 +63,20 @@ class ObjectStorage:
         import obstore
 
         async with self._call("get") as store:
-            return bytes(await obstore.get_range_async(store, reference.key, start=start, end=end))
+            content = bytes(await obstore.get_range_async(store, reference.key, start=start, end=end))
+        if len(content) != end - start:
+            self._numbers.add(STORAGE_ERRORS, "get", "lost")
+            raise ObjectLost(f"the object {reference.key} is shorter in storage than what was stored")
+        return content
+
+    async def link(self, reference: Reference, lifetime: Duration) -> str | None:
+        import obstore
+
+        if self.url.startswith(CANNOT_SIGN):
+            return None
+        async with self._call("sign") as store:
+            signing: Any = store  # not a folder and not memory
+            return await obstore.sign_async(signing, "GET", reference.key, timedelta(microseconds=lifetime))
 
     async def delete(self, keys: Sequence[str]) -> None:
         import obstore

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from oncue.domain.instants import Duration
 from oncue.domain.reference import Reference
 
 
@@ -28,6 +29,13 @@ class Storage(Protocol):
 
     async def get_range(self, reference: Reference, start: int, end: int) -> bytes:
         """Return the bytes [start, end) of an object, which cannot be checked. ObjectLost: it is missing or shorter."""
+        ...
+
+    async def link(self, reference: Reference, lifetime: Duration) -> str | None:
+        """Return a link by which anyone can read an object for this long. None: this storage cannot sign any.
+
+        It is not checked whether the object is there.
+        """
         ...
 
     async def delete(self, keys: Sequence[str]) -> None:
