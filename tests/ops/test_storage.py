@@ -50,6 +50,19 @@ async def test_a_link_is_read_without_a_key_and_only_that_object(server: Seaweed
         assert (await client.get(url.replace("/result/", "/payload/"))).status_code == 403
 
 
+async def test_a_list_has_more_pages_than_one(server: Seaweed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oncue.storage.objects.PAGE", 3)
+    storage = open_storage(settings_for(server), SystemClock())
+    keys = {f"v1/log/9/2026-11-17/{secrets.token_hex(16)}" for _ in range(10)}
+    for key in keys:
+        await storage.put(key, b"1")
+
+    pages = [page async for page in storage.listed("v1/log")]
+
+    assert [len(page) for page in pages] == [3, 3, 3, 1]
+    assert {one.key for page in pages for one in page} == keys
+
+
 async def test_a_wrong_key_is_refused_at_once(server: Seaweed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
     with pytest.raises(StorageRefused):

@@ -246,6 +246,15 @@ class StoredObject(msgspec.Struct, frozen=True):
     size: int
 
 
+class KnownObject(msgspec.Struct, frozen=True):
+    """What the database knows of an object in storage. `gone_at`: when to look whether anything refers to it."""
+
+    key: str
+    size: int
+    made_at: Instant
+    gone_at: Instant
+
+
 class Looked(msgspec.Struct, frozen=True):
     """The result of one look at objects. `seen` at the limit: there may be more."""
 
