@@ -14,7 +14,7 @@ from oncue.domain.policy import Overlap
 from oncue.domain.quota import Quota
 from oncue.domain.reference import Kind, Reference
 from oncue.domain.run import State
-from oncue.engines.port import SELDOM, UNUSED_FOR, Created, StoredObject
+from oncue.engines.port import SELDOM, UNUSED_FOR, Created, KnownObject, StoredObject
 from oncue.testing.conformance.dead_letters import requeued
 from oncue.testing.conformance.store import Store, job_of, only
 
@@ -231,7 +231,8 @@ async def test_objects_are_walked_in_pages_and_known_by_key(store: Store) -> Non
         await put(store, store.new_id(), Kind.RESULT, to)
         store.advance(number)
 
-    found, after = [], ""
+    found: list[KnownObject] = []
+    after = ""
     while page := await store.objects.walk(after, 2):
         assert len(page) <= 2
         found += page
