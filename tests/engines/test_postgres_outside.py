@@ -294,6 +294,8 @@ def verbs_of_notices(store: Store) -> dict[str, Call]:
         "Notices.targets": lambda: notices.targets(uid),
         "Notices.target_failed": lambda: notices.target_failed(uid, "t", "t", 5, now),
         "Notices.target_reached": lambda: notices.target_reached(uid, "t"),
+        "Notices.dropped": lambda: notices.dropped(uid),
+        "Notices.dropped_reported": lambda: notices.dropped_reported(uid, 1),
         "Notices.generation": lambda: notices.generation(uid, b"url"),
         "Notices.rotate": lambda: notices.rotate(uid, b"url", now),
     }

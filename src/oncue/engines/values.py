@@ -302,6 +302,13 @@ class Target(msgspec.Struct, frozen=True):
     muted_at: Instant | None = None
 
 
+class Dropped(msgspec.Struct, frozen=True):
+    """How many notices of a user were dropped, ever, and how many of them digests have reported."""
+
+    total: int = 0
+    reported: int = 0
+
+
 class Generation(msgspec.Struct, frozen=True):
     """How often the derived secret of a webhook was replaced, and when last; 0: never."""
 
