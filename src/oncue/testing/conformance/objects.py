@@ -234,8 +234,9 @@ async def test_objects_are_walked_in_pages_and_known_by_key(store: Store) -> Non
     found: list[KnownObject] = []
     after = ""
     while page := await store.objects.walk(after, 2):
-        assert len(page) <= 2
         found += page
+        assert len(page) <= 2
+        assert len(found) <= len(made)  # so that a page that repeats its last key ends
         after = page[-1].key
 
     assert {one.key: (one.size, one.made_at, one.gone_at) for one in found} == made
