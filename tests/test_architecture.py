@@ -22,6 +22,7 @@ WAIT_FOR_REAL = {
     "executors/output.py": "a pipe that a process fills",
     "executors/sending.py": "a mail server's socket",
     "executors/warm.py": "a process that is told to end",
+    "services/storage_checks.py": "object storage that may not answer",
     "services/supervisor.py": "the pipe of a process that has ended",
 }
 

@@ -180,6 +180,25 @@ ROWS: Final[dict[str, list[Panel]]] = {
         ),
         Panel("Event streams", "none", {"{{instance}}": "sum by (instance) (oncue_event_streams{PROCESS})"}),
     ],
+    "Outside": [
+        Panel("Object storage calls", "s", quantiles("oncue_storage_call_seconds", "op", 0.99)),
+        Panel(
+            "Object storage errors",
+            "ops",
+            {"{{op}} {{kind}}": "sum by (op, kind) (rate(oncue_storage_errors_total{PROCESS}[RATE]))"},
+        ),
+        Panel(
+            "Results in spools",
+            "bytes",
+            {"{{instance}}": "oncue_storage_spool_bytes{PROCESS}"},
+            bad_from=1,
+        ),
+        Panel(
+            "Notices",
+            "ops",
+            {"{{channel}} {{outcome}}": "sum by (channel, outcome) (rate(oncue_notices_total{PROCESS}[RATE]))"},
+        ),
+    ],
     "Processes": [
         Panel("CPU", "percentunit", {"{{instance}}": "rate(process_cpu_seconds_total{PROCESS}[RATE])"}),
         Panel(

@@ -50,6 +50,16 @@ class TestValues:
         assert job.next_run_at == datetime(2026, 11, 16, 8, 0, 0, 250_000, UTC)
         assert (job.status, job.version, job.last_run.status) == ("hibernating", 3, "dead")
 
+    def test_a_link_to_a_result_has_its_end(self, connect: Connect) -> None:
+        link = {"url": "https://bucket/key?signed", "expires_at": "2026-11-16T12:00:00.000Z", "size": 5, "sha256": "00"}
+        wire = Wire(said(link), said(link))
+        either = connect(wire)
+
+        found = either(either.client.runs.result_link("r1"))
+
+        assert (found.url, found.expires_at, found.size, found.sha256) == (link["url"], NOON, 5, "00")
+        assert either(either.client.runs.payload_link("r1")) == found
+
     def test_a_run_has_its_attempts(self, connect: Connect) -> None:
         tried = [{"number": 1, "outcome": "failed", "start_time": "2026-11-16T08:00:00.000Z", "error_message": "no"}]
         either = connect(Wire(run("retrying", attempts=tried, progress={"done": 1, "total": 4})))

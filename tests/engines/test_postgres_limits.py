@@ -35,7 +35,7 @@ TABLES = "waiting running history ledger audit run_logs dead jobs agenda lanes w
 PARTS = 11  # of tending: each is tried, whatever became of the others
 MORE_TABLES = (
     "job_versions job_tags job_keys pieces repeats_0 repeats_1 repeats_turn tally counters unfinished probe "
-    "objects forgetting notify_defaults notify_targets webhook_secrets streaks"
+    "objects forgetting notify_defaults notify_targets notices_dropped webhook_secrets streaks"
 )
 
 

@@ -263,6 +263,8 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Objects.add": lambda: store.objects.add([StoredObject("key", uid, job, Kind.PAYLOAD, 1)], now),
         "Objects.look": lambda: store.objects.look(now),
         "Objects.forget": lambda: store.objects.forget(["key"]),
+        "Objects.known": lambda: store.objects.known(["key"]),
+        "Objects.walk": lambda: store.objects.walk("", 10),
         "Objects.attach": lambda: store.objects.attach(taken[3], 1, b"1", b"2"),
         "Auditing.record_findings": lambda: store.auditing.record_findings([finding], now),
         "Auditing.clear_findings": lambda: store.auditing.clear_findings("check", ["object"], now),
@@ -292,6 +294,8 @@ def verbs_of_notices(store: Store) -> dict[str, Call]:
         "Notices.targets": lambda: notices.targets(uid),
         "Notices.target_failed": lambda: notices.target_failed(uid, "t", "t", 5, now),
         "Notices.target_reached": lambda: notices.target_reached(uid, "t"),
+        "Notices.dropped": lambda: notices.dropped(uid),
+        "Notices.dropped_reported": lambda: notices.dropped_reported(uid, 1),
         "Notices.generation": lambda: notices.generation(uid, b"url"),
         "Notices.rotate": lambda: notices.rotate(uid, b"url", now),
     }

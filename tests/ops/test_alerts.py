@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator
@@ -151,6 +152,24 @@ def test_no_worker_sends_notices(watched: Watched) -> None:
     with watching(watched) as prometheus:
         watched.fleet.create("fail", max_retries=0, notify=notify)
         prometheus.fires("OncueNoticesFailing")
+
+
+@pytest.mark.ops
+def test_the_folder_of_object_storage_is_gone(watched: Watched, tmp_path: Path) -> None:
+    folder = tmp_path / "objects"
+    for role in ("api", "scheduler", "worker"):
+        watched.start(role, "--storage", folder.as_uri())
+    fleet = watched.fleet
+    fleet.ready(workers=1)
+    large = {"task": "gated", "payload": {"gate": "x" * 300_000}, "schedule": "every 1h"}
+    with watching(watched) as prometheus:
+        assert fleet.raw("POST", "/v1/jobs", large)[0] == 201
+        shutil.rmtree(folder)
+        folder.write_text("in the way")
+
+        prometheus.fires("OncueStorageAway", meanwhile=lambda: fleet.raw("POST", "/v1/jobs", large))
+
+        assert fleet.raw("POST", "/v1/jobs", large)[0] == 503
 
 
 @pytest.mark.ops

@@ -69,6 +69,31 @@ def test_kubectl_builds_resources_that_fit(overlay: str, tmp_path: Path) -> None
     check([one for one in built if not one["apiVersion"].startswith(UNKNOWN)], tmp_path)
 
 
+def test_what_sends_notices_runs_no_code_of_users_and_has_its_secrets_alone() -> None:
+    """Workers have neither the master key nor the mail server's password; the API has both, and runs no tasks."""
+    pods = {
+        one["metadata"]["name"]: one["spec"]["template"]["spec"]
+        for one in resources(KUBERNETES / "base")
+        if one["kind"] == "Deployment"
+    }
+    arguments = {name: pod["containers"][0]["args"] for name, pod in pods.items()}
+
+    assert [name for name, given in arguments.items() if "--only-notify" in given] == ["oncue-notify"]
+    assert [name for name, given in arguments.items() if "--no-notify" in given] == ["oncue-worker"]
+    for secret in ("oncue-master", "oncue-notify"):
+        assert {name for name, pod in pods.items() if secret in named_secrets(pod)} == {"oncue-api", "oncue-notify"}
+    assert {name for name, pod in pods.items() if "oncue-storage" in named_secrets(pod)} == {
+        "oncue-api",
+        "oncue-scheduler",
+        "oncue-worker",
+    }
+
+
+def named_secrets(pod: Json) -> set[str]:
+    mounted = {one["secret"]["secretName"] for one in pod["volumes"] if "secret" in one}
+    return mounted | {one["secretRef"]["name"] for one in pod["containers"][0].get("envFrom", ())}
+
+
 def check(resources: list[Json], folder: Path) -> None:
     file = folder / "built.yaml"
     file.write_text(yaml.safe_dump_all(resources))

@@ -40,7 +40,7 @@ LINES = list(command_lines())
 
 
 def test_every_kind_of_file_was_read() -> None:
-    assert len(LINES) == 5 + 4 + 5 + 1
+    assert len(LINES) == 5 + 4 + 6 + 1
 
 
 @pytest.mark.parametrize(("where", "words"), LINES, ids=[where for where, _ in LINES])

@@ -20,7 +20,7 @@ from oncue.metrics.table import METRICS
 
 FOLDER = OPS / "grafana"
 DASHBOARD: dict[str, Any] = json.loads((FOLDER / "oncue.json").read_text())
-ROWS = ["Promise", "Work", "Queues", "Workers", "Scheduler", "Database", "API", "Processes"]
+ROWS = ["Promise", "Work", "Queues", "Workers", "Scheduler", "Database", "API", "Outside", "Processes"]
 EXPRESSIONS = [target["expr"] for panel in DASHBOARD["panels"] for target in panel.get("targets", ())]
 
 

@@ -1,8 +1,10 @@
 """Object storage on a real S3 server: SeaweedFS. S3-compatible, which is not the same as tried on Amazon's."""
 
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 from tests.processes.fleet import Fleet, until
 from tests.storage.promises import exercise
@@ -10,6 +12,8 @@ from tests.storage.seaweed import ENVIRONMENT, Seaweed, seaweed, settings_for
 
 from oncue.clock import SystemClock
 from oncue.domain.errors import StorageRefused, StorageUnavailable
+from oncue.domain.instants import MINUTE, Duration
+from oncue.domain.reference import Reference
 from oncue.storage.open import open_storage
 
 TASKS = Path(__file__).parent.parent / "storage" / "large_tasks.py"
@@ -33,6 +37,34 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 @shared
 async def test_s3_keeps_the_promises(server: Seaweed) -> None:
     await exercise(open_storage(settings_for(server), SystemClock()))
+
+
+@shared
+async def test_a_link_is_read_without_a_key_and_only_that_object(server: Seaweed) -> None:
+    storage, content = open_storage(settings_for(server), SystemClock()), b"0123456789"
+    key = f"v1/result/1/2026-11-17/{secrets.token_hex(16)}"
+    await storage.put(key, content)
+
+    url = await storage.link(Reference.to(key, content), Duration(MINUTE))
+
+    assert url is not None
+    async with httpx2.AsyncClient() as client:
+        assert (await client.get(url)).content == content
+        assert (await client.get(url.replace("/result/", "/payload/"))).status_code == 403
+
+
+@shared
+async def test_a_list_has_more_pages_than_one(server: Seaweed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oncue.storage.objects.PAGE", 3)
+    storage = open_storage(settings_for(server), SystemClock())
+    keys = {f"v1/log/9/2026-11-17/{secrets.token_hex(16)}" for _ in range(10)}
+    for key in keys:
+        await storage.put(key, b"1")
+
+    pages = [page async for page in storage.listed("v1/log")]
+
+    assert [len(page) for page in pages] == [3, 3, 3, 1]
+    assert {one.key for page in pages for one in page} == keys
 
 
 @shared

@@ -280,6 +280,30 @@ async def test_five_hundred_failures_in_a_minute_are_at_most_twenty_mails_and_a_
     await store.check_counts()
 
 
+async def test_a_digest_says_once_how_many_were_dropped(
+    store: Store, tmp_path: Path, mail: MailServer, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oncue.engines.telling.MOST_WAITING", 3)
+    office = await office_on(store, tmp_path, notify_rate=1, **mailing(mail, certificate))
+    await mail.down()
+    for _ in range(5):
+        await store.one_shot(task="fail", max_retries=0, notify=on("dead", email=("ops@example.org",)))
+        await office.turn()
+        await store.counts()
+    assert (await store.engine.notices.dropped(store.uid)).total == 2
+    await mail.up()
+    await office.pass_time(10 * MINUTE, step=MINUTE // 2)
+
+    [digest] = [one for one in mail.mails if "notices in one" in str(one["subject"])]
+    assert "2 more of your notices were dropped" in digest.get_content()
+
+    await store.counts()  # sums are rolled up: none waits any more
+    await store.one_shots(2, task="fail", max_retries=0, notify=on("dead", email=("ops@example.org",)))
+    await office.pass_time(3 * MINUTE, step=5 * SECOND)
+    assert len(mail.mails) > 1
+    assert "dropped" not in mail.mails[-1].get_content()
+
+
 async def test_what_was_taken_along_shares_the_failure(
     store: Store, tmp_path: Path, mail: MailServer, certificate: Path
 ) -> None:

@@ -22,9 +22,14 @@ async def exercise(storage: Storage) -> None:
     await storage.put(key, b"a repeat changes nothing")
     assert await storage.get(reference) == content
     assert await storage.get_range(reference, 5 * MB, 5 * MB + 10) == content[5 * MB : 5 * MB + 10]
+    assert (await storage.size(key), await storage.size(f"{key}1")) == (len(content), None)
     other = f"{key}0"
     await storage.put(other, b"")
     assert await storage.get(Reference.to(other, b"")) == b""
+    pages = [page async for page in storage.listed("v1/payload/1")]
+    sizes = {one.key: one.size for page in pages for one in page}
+    assert (sizes[key], sizes[other]) == (len(content), 0)
+    assert [page async for page in storage.listed("v1/payload/7")] == []
     await storage.delete([key, other, f"{key}1"])
     await storage.delete([key])
     with pytest.raises(ObjectLost):

@@ -37,6 +37,7 @@ HEADERS: dict[str, tuple[str, Schema]] = {
     "If-Match": ("Change only this version: the job's ETag.", {"type": "string"}),
     "If-None-Match": ("`*`: create only; 412 if an active or paused job has this key.", {"type": "string"}),
     "Last-Event-ID": ("Continue after this event.", {"type": "string"}),
+    "Range": ("One range of bytes: `bytes=0-1023`. Several ranges and other units are ignored.", {"type": "string"}),
 }
 REFUSALS = {
     400: "The body is not valid JSON.",
@@ -48,6 +49,7 @@ REFUSALS = {
     412: "If-Match names another version, or If-None-Match finds a job.",
     413: "The body is too large.",
     415: "The body is not application/json.",
+    416: "The range begins after the end.",
     422: "Invalid fields; `errors` lists each of them.",
     429: "Too many requests; retry after Retry-After.",
     503: "The database is unavailable. The request may or may not have been applied; retry after Retry-After.",

@@ -103,6 +103,7 @@ class TextRoute(msgspec.Struct, frozen=True):
 # What several calls share, by the name of the field.
 REPEATABLE = ("Idempotency-Key",)
 VERSIONED = ("If-Match",)
+VALUE = {200: "Result", 206: "Result"}
 MADE_OR_VERSIONED = ("If-Match", "If-None-Match")
 
 ROUTES = (
@@ -144,8 +145,10 @@ ROUTES = (
          gives={200: "AnyRun"}),
     Read("GET", "/runs/{id}/logs", run_logs.show, "Get a run's log, or follow it until the run ends",
          query=run_logs.PARAMETERS, gives={200: "text/plain"}),
-    Read("GET", "/runs/{id}/result", runs.result, "Get a run's result", gives={200: "Result"}, refuses=(409,)),
-    Read("GET", "/runs/{id}/payload", runs.payload, "Get the payload of a run", gives={200: "Result"}),
+    Read("GET", "/runs/{id}/result", runs.result, "Get a run's result, or a link to it",
+         query=runs.VALUE_PARAMETERS, headers=("Range",), gives=VALUE, refuses=(409, 416)),
+    Read("GET", "/runs/{id}/payload", runs.payload, "Get the payload of a run, or a link to it",
+         query=runs.VALUE_PARAMETERS, headers=("Range",), gives=VALUE, refuses=(409, 416)),
     Read("GET", "/runs/{id}/explain", runs.explanation, "Explain why a run has not run", gives={200: "Explanation"}),
     Change("POST", "/runs/{id}/cancel", runs.cancel, "Cancel a run", "run.cancel", gives={200: "Run"}, refuses=(409,)),
     Change("POST", "/runs/{id}/retry", runs.retry, "Retry a dead run as a new run", "run.retry",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from uuid import UUID
 
@@ -12,20 +13,25 @@ from oncue.api import views
 from oncue.api.dead_letters import again
 from oncue.api.http.answers import WrongState, answer, stored_json
 from oncue.api.http.auth import Caller
+from oncue.api.http.ranges import wanted_range
 from oncue.api.http.reading import path_id
+from oncue.api.listing import read_query
 from oncue.api.shared.context import Api
 from oncue.api.shared.idempotency import idempotent
 from oncue.api.shared.outcome import Changed, Outcome, outcome
 from oncue.domain.errors import NotFound
 from oncue.domain.explain import Explanation, Offered, explain, explain_job, telling
+from oncue.domain.fields import Reader, choice
 from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.placement import read_offer
+from oncue.domain.reference import size_of
 from oncue.domain.run import RunView, State, Status
 from oncue.engines.port import Worker
 
 CANCEL_TIMEOUT = Duration(SECOND)  # how long a cancel waits for the run to end
 CANCEL_POLL_INTERVAL = Duration(25 * MILLISECOND)  # how often the cancel reads the run
+VALUE_PARAMETERS: Mapping[str, Reader] = {"link": choice({"true": True, "false": False})}
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
@@ -41,12 +47,27 @@ async def result(api: Api, request: Request, caller: Caller) -> Response:
     if run.state is not State.SUCCEEDED:
         status = views.status(run, api.clock.now())
         raise WrongState(f"Only a succeeded run has a result; this run is {status}.", status=status)
-    return stored_json(await api.large.read(run.result) or b"null")
+    return await _value(api, request, run.result, f"result-{run.run_id}.json")
 
 
 async def payload(api: Api, request: Request, caller: Caller) -> Response:
     run = await _run(api, request, caller)
-    return stored_json(await api.large.read(run.payload) or b"null")
+    return await _value(api, request, run.payload, f"payload-{run.run_id}.json")
+
+
+async def _value(api: Api, request: Request, stored: bytes | None, file: str) -> Response:
+    """Answer with a value, a range of its bytes, or a link to it. A range is not compared with the SHA-256."""
+    value = stored or b"null"
+    if read_query(request, VALUE_PARAMETERS).get("link", False):
+        return answer(await api.large.link(value))
+    headers = {"Accept-Ranges": "bytes", "Content-Disposition": f'attachment; filename="{file}"'}
+    size = size_of(value)
+    part = wanted_range(request, size)
+    if part is None:
+        return stored_json(await api.large.read(value) or b"null", headers=headers)
+    start, end = part
+    headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
+    return stored_json(await api.large.read_range(value, start, end), HTTPStatus.PARTIAL_CONTENT, headers)
 
 
 async def cancel(api: Api, request: Request, caller: Caller) -> Outcome:

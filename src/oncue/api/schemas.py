@@ -24,12 +24,12 @@ from oncue.shapes.accounts import AuditLine, ForgottenUser, Key, Me, NewKey
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobState, Occurrence, Preview, PreviewedOccurrence, Warned
 from oncue.shapes.notifications import Notifications, Target, WebhookSecret
-from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run
+from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run, ValueLink
 
 REFERENCE = "#/components/schemas/{name}"
 SHAPES = (
     *(Job, Warned, JobState, Occurrence, Explanation, Preview, PreviewedOccurrence),
-    *(Run, LastRun, Attempt, Progress, DeadLetter, Requeued),
+    *(Run, LastRun, Attempt, Progress, DeadLetter, Requeued, ValueLink),
     *(Task, Worker, Queue, QueueScaling, Finding),
     *(Key, NewKey, Me, AuditLine, ForgottenUser),
     *(Target, Notifications, WebhookSecret),
@@ -106,7 +106,7 @@ def _answers() -> dict[str, Schema]:
             tasks={"type": "array", "items": _object(task={"type": "string"}, **counts)},
             queues={"type": "array", "items": _object(queue={"type": "string"}, **counts)},
         ),
-        "Result": {"description": "What the task returned."},
+        "Result": {"anyOf": [{"description": "The value itself, whatever it is."}, ref("ValueLink")]},
         "Health": _object(status={"const": "ok"}),
         "OpenApi": {"type": "object", "required": ["openapi", "info", "paths"]},
     }

@@ -10,9 +10,11 @@ import click
 from click.core import ParameterSource
 
 from oncue.cli.asking import URL
+from oncue.cli.keeping_options import ARCHIVE
 from oncue.cli.printing import print_json, print_table
 from oncue.cli.refusing import REFUSED
 from oncue.cli.roles import WHERE, options, settings_of, storing
+from oncue.cli.storage_options import PLACE
 from oncue.domain.diagnosis import Diagnosis, State
 
 if TYPE_CHECKING:
@@ -22,10 +24,12 @@ EXAMPLES = """\b
 Examples:
   oncue doctor
   oncue doctor --engine postgresql://user:password@db/oncue
+  oncue doctor --storage s3://bucket/oncue
   oncue doctor --url https://jobs.example.org
   oncue doctor --json | jq '.[] | select(.state != "ok")'
 
-It changes nothing. The exit code is 1 if there is a problem; warnings alone do not change it.
+It changes nothing, but stores a small object and deletes it, if there is object storage. The exit code is 1 if there is
+a problem; warnings alone do not change it.
 
 Without --engine and --url it checks the database of ONCUE_ENGINE or in the data directory; if there is none, the server
 of ONCUE_URL. A server is checked from outside, as far as the role of the API key allows.
@@ -33,7 +37,7 @@ of ONCUE_URL. A server is checked from outside, as far as the role of the API ke
 
 
 @click.command("doctor", epilog=EXAMPLES)
-@options(WHERE, (URL,))
+@options(WHERE, PLACE, (ARCHIVE,), (URL,))
 @click.option(
     "--api-key",
     envvar="ONCUE_API_KEY",

@@ -25,6 +25,7 @@ COMMANDS = (
     "scheduler",
     "worker",
     "migrate",
+    "storage",
     "archive",
     "doctor",
     "bench",

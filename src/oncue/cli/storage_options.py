@@ -30,7 +30,7 @@ SERVICE = (
         help="Put the name of an S3 bucket into the path of its addresses, not into the host.",
     ),
 )
-STORAGE = (
+PLACE = (
     click.option(
         "--storage",
         envvar="ONCUE_STORAGE",
@@ -40,6 +40,9 @@ STORAGE = (
         "[default: a folder in the data directory]",
     ),
     *SERVICE,
+)
+STORAGE = (
+    *PLACE,
     click.option(
         "--storage-patience",
         envvar="ONCUE_STORAGE_PATIENCE",

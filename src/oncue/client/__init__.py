@@ -32,7 +32,7 @@ from oncue.shapes.accounts import ForgottenUser, Key, Me, NewKey
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, Preview, PreviewedOccurrence
 from oncue.shapes.notifications import Notifications, Target, WebhookSecret
-from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run
+from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run, ValueLink
 
 __all__ = [
     "AsyncClient",
@@ -77,6 +77,7 @@ __all__ = [
     "TooManyRequests",
     "Unauthorized",
     "Unavailable",
+    "ValueLink",
     "WaitTimeout",
     "WebhookSecret",
     "Worker",

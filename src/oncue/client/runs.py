@@ -7,7 +7,7 @@ from typing import Any
 
 from oncue.client.call import Call, Page, anything, change, field, get, make, model, page_of, path, text
 from oncue.shapes.jobs import Explanation
-from oncue.shapes.runs import Run
+from oncue.shapes.runs import Run, ValueLink
 
 
 def page(
@@ -56,9 +56,19 @@ def result(run_id: str) -> Call[Any]:
     return get(path("runs", run_id, "result"), anything)
 
 
+def result_link(run_id: str) -> Call[ValueLink]:
+    """Get a link to a large result, good for 5 minutes. Raises `Conflict` if storage is a folder or it is small."""
+    return get(path("runs", run_id, "result"), model(ValueLink), link="true")
+
+
 def payload(run_id: str) -> Call[Any]:
     """Get a run's payload."""
     return get(path("runs", run_id, "payload"), anything)
+
+
+def payload_link(run_id: str) -> Call[ValueLink]:
+    """Get a link to a large payload, as `result_link` does to a result."""
+    return get(path("runs", run_id, "payload"), model(ValueLink), link="true")
 
 
 def cancel(run_id: str) -> Call[Run]:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from oncue.domain.instants import Instant, rfc3339
-from oncue.domain.notices import Told
+from oncue.domain.notices import MOST_WAITING, Told
 from oncue.domain.notify import PLACEHOLDERS, Event
 from oncue.domain.plain_text import printable
 
@@ -44,11 +44,11 @@ class Message(msgspec.Struct, frozen=True):
         return "\n".join((self.subject, "", *self.lines))
 
 
-def message_of(told: Sequence[Told], public_url: str, now: Instant) -> Message:
-    """Put together what one or several notices for the same target say."""
+def message_of(told: Sequence[Told], public_url: str, now: Instant, dropped: int = 0) -> Message:
+    """Put together what one or several notices for the same target say. `dropped`: how many are not among them."""
     if len(told) == 1:
         return _single(told[0], public_url, now)
-    return _digest(told, public_url, now)
+    return _digest(told, public_url, now, dropped)
 
 
 def _single(told: Told, public_url: str, now: Instant) -> Message:
@@ -58,7 +58,7 @@ def _single(told: Told, public_url: str, now: Instant) -> Message:
     return Message(_subject(told), tuple(_lines(told, public_url)), body, kind)
 
 
-def _digest(told: Sequence[Told], public_url: str, now: Instant) -> Message:
+def _digest(told: Sequence[Told], public_url: str, now: Instant, dropped: int) -> Message:
     counted = Counter((_name(one), one.event.value, one.error_type or "") for one in told)
     by_job = [
         {"job": name, "event": event, "error_type": error or None, "count": n}
@@ -67,9 +67,11 @@ def _digest(told: Sequence[Told], public_url: str, now: Instant) -> Message:
     lines = [f"{one['count']} × {one['job']}: {one['event']} {one['error_type'] or ''}".rstrip() for one in by_job]
     if (more := len(counted) - len(by_job)) > 0:
         lines.append(f"and {more} more")
+    if dropped:
+        lines.append(f"{dropped} more of your notices were dropped, because {MOST_WAITING:,} waited already")
     first = [_data(one, public_url) for one in told[:MOST_NAMED]]
     while True:
-        data = {"count": len(told), "by_job": by_job, "first": first}
+        data = {"count": len(told), "dropped": dropped, "by_job": by_job, "first": first}
         body = _encode({"type": "digest", "timestamp": rfc3339(now), "data": data})
         if len(body) <= LARGEST_BODY or not first:
             break

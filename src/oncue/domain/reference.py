@@ -11,6 +11,7 @@ from oncue.domain.ids import UserNumber
 from oncue.domain.instants import Instant, rfc3339
 
 MARK = b"\x01"  # the first byte of a stored reference: JSON never begins with it
+VERSION = "v1"  # the first part of every key
 LONGEST = 1_000  # bytes of a stored reference
 RANDOM_BYTES = 16  # of a key: nobody can guess one
 
@@ -44,7 +45,7 @@ _decode = msgspec.json.Decoder(Reference).decode
 
 def object_key(kind: Kind, uid: UserNumber, now: Instant, random: bytes) -> str:
     """Return a key for a new object. The objects of a user have a prefix in common."""
-    return f"v1/{kind}/{uid}/{rfc3339(now)[:10]}/{random.hex()}"
+    return f"{VERSION}/{kind}/{uid}/{rfc3339(now)[:10]}/{random.hex()}"
 
 
 def read_reference(stored: bytes | None) -> Reference | None:

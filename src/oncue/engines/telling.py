@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
@@ -49,7 +50,7 @@ def known_streaks(rows: Iterable[tuple[JobId, int, int]]) -> dict[JobId, Streak]
 
 def as_far_as_allowed(
     runs: Sequence[NewRun], class_id: ClassId, open_now: Mapping[UserNumber, int]
-) -> tuple[list[NewRun], int]:
-    """Return the notices with their class, and how many are dropped because too many of their users' wait."""
+) -> tuple[list[NewRun], Counter[UserNumber]]:
+    """Return the notices with their class, and how many of each user are dropped because too many of theirs wait."""
     kept = [replace(run, class_id=class_id) for run in runs if open_now.get(run.uid, 0) < MOST_WAITING]
-    return kept, len(runs) - len(kept)
+    return kept, Counter(run.uid for run in runs) - Counter(run.uid for run in kept)

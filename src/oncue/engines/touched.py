@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+from oncue.domain.ids import UserNumber
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.lane import Held, RateBucket
 from oncue.domain.run import NewRun
@@ -14,6 +17,7 @@ class TouchedLanes:
         self.gates: dict[int, int] = {}  # with their widths; 0: unchanged
         self.meters: dict[int, Instant] = {}  # with the first due of the runs that only their rate holds now
         self.rates: dict[int, RateBucket] = {}  # what new members say about their meters
+        self.dropped: Counter[UserNumber] = Counter()  # notices that were not inserted, because too many wait
 
     def add(self, run: NewRun) -> None:
         """Add a new member: its definition sets the width of its gate and the rate of its meter."""
@@ -39,4 +43,4 @@ class TouchedLanes:
             self.meters[meter] = min(due, self.meters.get(meter, NEVER))
 
     def __bool__(self) -> bool:
-        return bool(self.lanes or self.gates or self.meters)
+        return bool(self.lanes or self.gates or self.meters or self.dropped)

@@ -246,6 +246,15 @@ class StoredObject(msgspec.Struct, frozen=True):
     size: int
 
 
+class KnownObject(msgspec.Struct, frozen=True):
+    """What the database knows of an object in storage. `gone_at`: when to look whether anything refers to it."""
+
+    key: str
+    size: int
+    made_at: Instant
+    gone_at: Instant
+
+
 class Looked(msgspec.Struct, frozen=True):
     """The result of one look at objects. `seen` at the limit: there may be more."""
 
@@ -291,6 +300,13 @@ class Target(msgspec.Struct, frozen=True):
     shown: str
     dead: int
     muted_at: Instant | None = None
+
+
+class Dropped(msgspec.Struct, frozen=True):
+    """How many notices of a user were dropped, ever, and how many of them digests have reported."""
+
+    total: int = 0
+    reported: int = 0
 
 
 class Generation(msgspec.Struct, frozen=True):

@@ -1,6 +1,7 @@
 """`oncue doctor`: look at the database, the processes on it and this machine, and say what to do about what is wrong.
 
-Everything is only read, except for one probe that writes: nothing is migrated, created or repaired.
+Everything is only read, except for two probes that write, to the database and to object storage: nothing is migrated,
+created or repaired.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from oncue.engines.schema import Pending, named
 from oncue.services.cluster_checks import diagnose_cluster
 from oncue.services.machine_checks import diagnose_machine
 from oncue.services.retention import letters_at_risk
+from oncue.services.storage_checks import diagnose_storage
 from oncue.settings import Settings
 
 SLOW_WRITE = Duration(SECOND // 4)
@@ -51,6 +53,7 @@ async def diagnose(settings: Settings, clock: Clock) -> list[Diagnosis]:
         found.append(problem("database", str(no), "Check the setting `engine`, and the version of this program."))
     except Exception as no:  # whatever is wrong with the database: the other checks follow
         found.append(unexpected("database", no))
+    found += await _safely("storage", lambda: diagnose_storage(settings, clock))
     return [*found, *diagnose_machine(Path(settings.data_dir))]
 
 
@@ -89,7 +92,7 @@ async def _safely(name: str, check: Check) -> list[Diagnosis]:
         return await check()
     except StoreForbidden as no:
         return [problem("rights", str(no), GRANT_IT)]
-    except StoreUnavailable:
+    except (StoreUnavailable, Invalid):
         raise
     except Exception as no:
         return [unexpected(name, no)]

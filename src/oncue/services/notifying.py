@@ -22,7 +22,7 @@ from oncue.domain.placement import NOTIFY
 from oncue.domain.plain_text import message_of as said_by
 from oncue.domain.run import Claimed, Settlement
 from oncue.engines.derived_secrets import DerivedSecrets
-from oncue.engines.port import Engine
+from oncue.engines.port import Dropped, Engine
 from oncue.executors.calling import as_failure
 from oncue.executors.port import TaskFailed
 from oncue.executors.sending import FindSecret, Letter, Sending, TargetGone, no_secret
@@ -107,10 +107,15 @@ class Notifier:
                 quiet.append(one)
             else:
                 all_told.append(also)
-        message = message_of(all_told, self._settings.public_url, self._clock.now())
+        notices = self._engine.notices
+        dropped = await notices.dropped(run.uid) if len(all_told) > 1 else Dropped()
+        unreported = dropped.total - dropped.reported
+        message = message_of(all_told, self._settings.public_url, self._clock.now(), unreported)
         thread = str(told.job_id) if len(all_told) == 1 else f"digest-{told.entry.target}"
         await self._sending.send(told.entry, Letter(message, str(run.run_id), thread, run.uid))
-        await self._engine.notices.target_reached(run.uid, told.entry.target)
+        await notices.target_reached(run.uid, told.entry.target)
+        if unreported:
+            await notices.dropped_reported(run.uid, dropped.total)
         now = self._clock.now()
         for one in with_it:
             self.settle(attempt.succeeded(one, one.claimed_at, now, b'{"outcome":"digested"}'))

@@ -41,6 +41,14 @@ class Spooled(msgspec.Struct, frozen=True):
     at: Instant
 
 
+class Waiting(msgspec.Struct, frozen=True):
+    """What is in a spool."""
+
+    results: int
+    bytes: int
+    oldest: Duration
+
+
 class Spool:
     name = "spool"
 
@@ -92,6 +100,13 @@ def _files(folder: Path) -> list[Path]:
         return []
 
 
+def waiting_in(folder: Path, now: Instant) -> Waiting:
+    """Return what waits in a spool, for whoever looks from outside."""
+    heads = [head for file in _files(folder) if (head := _head(file)) is not None]
+    since = min((one.at for one in heads), default=now)
+    return Waiting(len(heads), sum(one.reference.size for one in heads), Duration(max(now - since, 0)))
+
+
 def _size(folder: Path) -> float:
     try:
         return sum(file.stat().st_size for file in folder.iterdir())
@@ -114,6 +129,14 @@ def _write(folder: Path, spooled: Spooled, content: bytes) -> bool:
         log.warning("The spool cannot be written", kind="spool_failed", why=str(no))
         return False
     return True
+
+
+def _head(file: Path) -> Spooled | None:
+    try:
+        with file.open("rb") as lines:
+            return msgspec.json.decode(lines.readline(), type=Spooled)
+    except (OSError, ValueError):
+        return None
 
 
 def _read(file: Path) -> tuple[Spooled, bytes] | None:

@@ -88,6 +88,16 @@ class DeadLetter(Run, frozen=True, kw_only=True):
     payload: Any = None
 
 
+class ValueLink(msgspec.Struct, frozen=True, kw_only=True):
+    """A link by which anyone can read a large value from object storage for a while, without an API key."""
+
+    url: str
+    expires_at: datetime
+    size: int
+    sha256: str
+    """of the bytes, to compare them with"""
+
+
 class Requeued(msgspec.Struct, frozen=True, kw_only=True):
     """How many dead letters were requeued, and the ids of their new runs."""
 

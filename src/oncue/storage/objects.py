@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oncue.clock import Clock
 from oncue.domain.errors import ObjectLost, StorageRefused, StorageUnavailable
-from oncue.domain.instants import SECOND
+from oncue.domain.instants import SECOND, Duration, Instant, instant
 from oncue.domain.plain_text import kind_of
 from oncue.domain.reference import Reference
 from oncue.metrics.metric import OTHER
 from oncue.metrics.numbers import Numbers
 from oncue.metrics.table import STORAGE_CALLS, STORAGE_ERRORS
+from oncue.storage.port import Listed
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -26,6 +29,8 @@ CONNECT_TIMEOUT = 3 * SECOND
 CALL_TIMEOUT = 30 * SECOND
 RETRIES = 2
 PRIVATE = 0o700
+PAGE = 1_000  # objects of a list
+CANNOT_SIGN = ("file:", "memory:")
 
 
 class ObjectStorage:
@@ -62,7 +67,44 @@ class ObjectStorage:
         import obstore
 
         async with self._call("get") as store:
-            return bytes(await obstore.get_range_async(store, reference.key, start=start, end=end))
+            content = bytes(await obstore.get_range_async(store, reference.key, start=start, end=end))
+        if len(content) != end - start:
+            self._numbers.add(STORAGE_ERRORS, "get", "lost")
+            raise ObjectLost(f"the object {reference.key} is shorter in storage than what was stored")
+        return content
+
+    async def link(self, reference: Reference, lifetime: Duration) -> str | None:
+        import obstore
+
+        if self.url.startswith(CANNOT_SIGN):
+            return None
+        async with self._call("sign") as store:
+            signing: Any = store  # not a folder and not memory
+            return await obstore.sign_async(signing, "GET", reference.key, timedelta(microseconds=lifetime))
+
+    async def size(self, key: str) -> int | None:
+        import obstore
+        from obstore.exceptions import NotFoundError
+
+        async with self._call("head") as store:
+            with suppress(NotFoundError, FileNotFoundError):
+                return (await obstore.head_async(store, key))["size"]
+        return None
+
+    async def listed(self, prefix: str) -> AsyncIterator[Sequence[Listed]]:
+        pages = _files(self._folder, prefix) if self._folder else self._pages(prefix)
+        while True:
+            async with self._call("list"):
+                page = await anext(pages, None)
+            if page is None:
+                return
+            yield page
+
+    async def _pages(self, prefix: str) -> AsyncIterator[Sequence[Listed]]:
+        import obstore
+
+        async for page in obstore.list(self._opened(), prefix, chunk_size=PAGE):
+            yield [Listed(one["path"], one["size"], instant(one["last_modified"])) for one in page]
 
     async def delete(self, keys: Sequence[str]) -> None:
         import obstore
@@ -114,6 +156,23 @@ _CLIENT = {
     },
     "retry_config": {"max_retries": RETRIES, "retry_timeout": timedelta(microseconds=CALL_TIMEOUT)},
 }
+
+
+async def _files(folder: Path, prefix: str) -> AsyncIterator[Sequence[Listed]]:
+    """Yield all files in pages: obstore does not list those that are unfinished."""
+    files = _walked(folder, prefix)
+    while page := await asyncio.to_thread(lambda: list(islice(files, PAGE))):
+        yield page
+
+
+def _walked(folder: Path, prefix: str) -> Iterator[Listed]:
+    for inside, _, names in os.walk(folder / prefix):
+        for name in names:
+            file = Path(inside, name)
+            with suppress(FileNotFoundError):  # deleted meanwhile
+                told = file.stat()
+                changed_at = Instant(told.st_mtime_ns // 1_000)
+                yield Listed(file.relative_to(folder).as_posix(), told.st_size, changed_at)
 
 
 def _delete_unfinished(file: Path) -> None:

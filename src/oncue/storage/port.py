@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
+import msgspec
+
+from oncue.domain.instants import Duration, Instant
 from oncue.domain.reference import Reference
 
 
+class Listed(msgspec.Struct, frozen=True):
+    """An object that is in storage, by the storage's own clock."""
+
+    key: str
+    size: int
+    changed_at: Instant
+
+
 class Storage(Protocol):
-    """Objects, by key. No call lists them: the database knows every key.
+    """Objects, by key. The database knows every key: only a check that somebody asks for lists them.
 
     Every call has a time limit. StorageUnavailable: storage cannot be reached or did not answer in time, and a write
     may or may not have happened; it can be repeated. StorageRefused: it does not let us in or lacks the bucket, and a
@@ -28,6 +39,24 @@ class Storage(Protocol):
 
     async def get_range(self, reference: Reference, start: int, end: int) -> bytes:
         """Return the bytes [start, end) of an object, which cannot be checked. ObjectLost: it is missing or shorter."""
+        ...
+
+    async def link(self, reference: Reference, lifetime: Duration) -> str | None:
+        """Return a link by which anyone can read an object for this long. None: this storage cannot sign any.
+
+        It is not checked whether the object is there.
+        """
+        ...
+
+    async def size(self, key: str) -> int | None:
+        """Return how many bytes an object has. None: it is missing."""
+        ...
+
+    def listed(self, prefix: str) -> AsyncIterator[Sequence[Listed]]:
+        """Yield the objects below a prefix in pages, in any order. Those that come and go meanwhile may be left out.
+
+        In a folder this includes what killed writers have left: `name#1` for the object `name`.
+        """
         ...
 
     async def delete(self, keys: Sequence[str]) -> None:

@@ -38,6 +38,7 @@ AGAIN_LATER = {"Retry-After": "10"}
 _TITLES = {
     HTTPStatus.UNPROCESSABLE_ENTITY: "Unprocessable Content",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large",
+    HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE: "Range Not Satisfiable",
 }
 
 
@@ -74,9 +75,9 @@ def answer(
     return Answer(_encode(value), status, headers, media_type)
 
 
-def stored_json(value: bytes, status: HTTPStatus = HTTPStatus.OK) -> Response:
+def stored_json(value: bytes, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] | None = None) -> Response:
     """Answer with JSON exactly as it is stored."""
-    return Answer(value, status)
+    return Answer(value, status, headers)
 
 
 def plain_text(value: bytes) -> Response:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import msgspec
 
 from oncue.clock import Clock
-from oncue.domain.errors import ObjectLost
+from oncue.domain.errors import Conflict, ObjectLost
 from oncue.domain.ids import UserNumber
+from oncue.domain.instants import MINUTE, Duration, Instant, rfc3339
 from oncue.domain.reference import RANDOM_BYTES, Kind, Reference, object_key, read_reference
 from oncue.engines.port import Engine, StoredObject
 from oncue.storage.port import Storage
 
 PUT_TOGETHER = 8  # objects of one request
+LINK_LIFETIME = Duration(5 * MINUTE)
 
 Owned: TypeAlias = tuple[UUID, UserNumber, bytes | None]  # a job, its owner, and its payload as it will be stored
 
@@ -61,12 +63,37 @@ class LargeValues:
 
     async def read(self, stored: bytes | None) -> bytes | None:
         """Return a value, wherever it is. ObjectLost: it could not be kept, or is damaged."""
-        reference = read_reference(stored)
+        reference = _kept(stored)
+        return stored if reference is None else await self._storage.get(reference)
+
+    async def read_range(self, stored: bytes, start: int, end: int) -> bytes:
+        """Return the bytes [start, end) of a value, without checking them."""
+        reference = _kept(stored)
+        return stored[start:end] if reference is None else await self._storage.get_range(reference, start, end)
+
+    async def link(self, stored: bytes) -> dict[str, Any]:
+        """Return a link by which anyone can read a value from object storage. Conflict: there is none for this one."""
+        reference = _kept(stored)
         if reference is None:
-            return stored
-        if not reference.key:
-            raise ObjectLost("this value was not kept: object storage was unavailable for too long")
-        return await self._storage.get(reference)
+            raise Conflict("This value is in the database, not in object storage: there is no link to it. Read it.")
+        expires_at = Instant(self._clock.now() + LINK_LIFETIME)
+        url = await self._storage.link(reference, LINK_LIFETIME)
+        if url is None:
+            raise Conflict("This object storage cannot sign links, a folder for instance. Read the value.")
+        return {
+            "url": url,
+            "expires_at": rfc3339(expires_at),
+            "size": reference.size,
+            "sha256": reference.sha256,
+        }
+
+
+def _kept(stored: bytes | None) -> Reference | None:
+    """Return the reference that this is, if it is one."""
+    reference = read_reference(stored)
+    if reference is not None and not reference.key:
+        raise ObjectLost("this value was not kept: object storage was unavailable for too long")
+    return reference
 
     async def has(self, stored: bytes | None) -> bool:
         """Whether a value can be read."""

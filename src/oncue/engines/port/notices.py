@@ -9,12 +9,13 @@ from oncue.domain.ids import UserNumber
 from oncue.domain.instants import Instant
 from oncue.domain.notify import NotifyDefault
 from oncue.domain.run import NewRun
-from oncue.engines.values import Generation, Target
+from oncue.engines.values import Dropped, Generation, Target
 
 
 class Notices(Protocol):
     """Whom users want told. The notices themselves are runs: `settle`, `recover_runs`, `expire` and `plan` insert them,
-    each under the condition that its decision names, together with the streaks of their jobs.
+    each under the condition that its decision names, together with the streaks of their jobs. If `MOST_WAITING` of a
+    user wait, further ones are dropped, and counted by the same transaction.
     """
 
     async def add(self, runs: Sequence[NewRun], now: Instant) -> None:
@@ -43,6 +44,14 @@ class Notices(Protocol):
 
     async def target_reached(self, uid: UserNumber, target: str) -> None:
         """Forget what failed: the target is not muted any more."""
+        ...
+
+    async def dropped(self, uid: UserNumber) -> Dropped:
+        """Return how many notices of a user were dropped because too many waited."""
+        ...
+
+    async def dropped_reported(self, uid: UserNumber, total: int) -> None:
+        """Note that a digest has reported the first `total` that were dropped. A repeat changes nothing."""
         ...
 
     async def generation(self, uid: UserNumber, url_hash: bytes) -> Generation:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from oncue.domain.ids import RunId
 from oncue.domain.instants import DAY, Duration, Instant
-from oncue.engines.values import Looked, StoredObject
+from oncue.engines.values import KnownObject, Looked, StoredObject
 
 UNUSED_FOR = DAY  # then an object that nothing refers to goes
 SELDOM = Duration(7 * DAY)  # the longest time between two looks at an object that something refers to
@@ -39,6 +39,17 @@ class Objects(Protocol):
 
     async def forget(self, keys: Sequence[str]) -> None:
         """Remove objects that were deleted from storage. A repeat changes nothing."""
+        ...
+
+    async def known(self, keys: Sequence[str]) -> frozenset[str]:
+        """Return those of these keys that the database knows."""
+        ...
+
+    async def walk(self, after: str, limit: int) -> Sequence[KnownObject]:
+        """Return up to `limit` objects whose keys follow `after`, by key in the engine's own order. "": from the first.
+
+        Fewer than `limit`: these are the last ones.
+        """
         ...
 
     async def attach(self, run_id: RunId, token: int, lost: bytes, result: bytes) -> bool:

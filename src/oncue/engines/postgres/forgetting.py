@@ -17,7 +17,10 @@ from oncue.engines.redacting import redacted
 from oncue.engines.sql import statements
 
 _SQL = statements("oncue.engines.postgres")
-_LEFT = ("job_keys", "job_tags", "repeats_0", "repeats_1", "notify_defaults", "notify_targets", "webhook_secrets")
+_LEFT = (
+    *("job_keys", "job_tags", "repeats_0", "repeats_1"),
+    *("notify_defaults", "notify_targets", "notices_dropped", "webhook_secrets"),
+)
 BEFORE_ALL = -(2**63)
 
 

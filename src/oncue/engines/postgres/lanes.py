@@ -53,6 +53,8 @@ async def tend(connection: Connection, touched: TouchedLanes) -> None:
     for row in moved + await _tend(connection, touched.gates, GATE, touched.now):
         touched.wait_for_rate(row["meter"], row["held"], row["due"])
     await meters.expect(connection, touched)
+    if dropped := sorted(touched.dropped.items()):  # last: everybody who drops a user's notices waits for its row
+        await connection.execute(_SQL["note_dropped"], *zip(*dropped, strict=True))
 
 
 async def _lock(connection: Connection, touched: TouchedLanes, widths: dict[int, int]) -> None:

@@ -10,7 +10,7 @@ from oncue.domain.notices import fold
 from oncue.domain.notify import NO_DEFAULT, NotifyDefault
 from oncue.domain.placement import NOTICE_CLASS
 from oncue.domain.run import NewRun, Settlement
-from oncue.engines.port import Generation, Target
+from oncue.engines.port import Dropped, Generation, Target
 from oncue.engines.postgres import lanes
 from oncue.engines.postgres.classes import classes_for
 from oncue.engines.postgres.inserting import insert_runs
@@ -62,6 +62,13 @@ class PostgresNotices:
 
     async def target_reached(self, uid: UserNumber, target: str) -> None:
         await self._store.fetch("delete from notify_targets where uid = $1 and target = $2", uid, target)
+
+    async def dropped(self, uid: UserNumber) -> Dropped:
+        found = await self._store.fetch("select n, reported from notices_dropped where uid = $1", uid)
+        return Dropped(*found[0]) if found else Dropped()
+
+    async def dropped_reported(self, uid: UserNumber, total: int) -> None:
+        await self._store.fetch("update notices_dropped set reported = $2 where uid = $1 and reported < $2", uid, total)
 
     async def generation(self, uid: UserNumber, url_hash: bytes) -> Generation:
         ask = "select generation, rotated_at from webhook_secrets where uid = $1 and url_hash = $2"
@@ -116,5 +123,6 @@ async def insert_notices(
     users = sorted({run.uid for run in runs})
     open_now = {row["uid"]: row["n"] for row in await connection.fetch(_SQL["open_notices"], users, number)}
     kept, dropped = as_far_as_allowed(runs, number, open_now)
+    touched.dropped.update(dropped)
     await insert_runs(connection, [(run, None) for run in kept], touched)
-    return Inserted(len(kept), dropped)
+    return Inserted(len(kept), dropped.total())

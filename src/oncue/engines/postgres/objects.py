@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from oncue.domain.ids import RunId
 from oncue.domain.instants import Instant
-from oncue.engines.port import LOOKED_AT_ONCE, SELDOM, UNUSED_FOR, Looked, StoredObject
+from oncue.engines.port import LOOKED_AT_ONCE, SELDOM, UNUSED_FOR, KnownObject, Looked, StoredObject
 from oncue.engines.postgres.store import Store
 from oncue.engines.sql import statements
 
@@ -27,6 +27,13 @@ class PostgresObjects:
 
     async def forget(self, keys: Sequence[str]) -> None:
         await self._store.fetch("delete from objects where key = any($1::text[])", sorted(keys))
+
+    async def known(self, keys: Sequence[str]) -> frozenset[str]:
+        found = await self._store.fetch("select key from objects where key = any($1::text[])", sorted(keys))
+        return frozenset(row["key"] for row in found)
+
+    async def walk(self, after: str, limit: int) -> Sequence[KnownObject]:
+        return [KnownObject(**row) for row in await self._store.fetch(_SQL["walk_objects"], after, limit)]
 
     async def attach(self, run_id: RunId, token: int, lost: bytes, result: bytes) -> bool:
         return bool(await self._store.fetch(_SQL["attach"], run_id, token, lost, result))

@@ -25,6 +25,7 @@ _LEFT = {
     "repeats_1": "uid, key_hash",
     "notify_defaults": "uid",
     "notify_targets": "uid, target",
+    "notices_dropped": "uid",
     "webhook_secrets": "uid, url_hash",
 }
 BEFORE_ALL = -(2**63)

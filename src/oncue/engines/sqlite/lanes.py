@@ -46,6 +46,8 @@ def tend(db: Connection, touched: TouchedLanes) -> None:
         _tend(db, _widths(db, touched.gates), _GATE, touched)
     if touched.meters:
         expect(db, touched)
+    if touched.dropped:
+        db.executemany(_SQL["note_dropped"], list(touched.dropped.items()))
 
 
 def _widths(db: Connection, gates: Mapping[int, int]) -> dict[int, int]:

@@ -11,7 +11,7 @@ from oncue.domain.notices import fold
 from oncue.domain.notify import NO_DEFAULT, NotifyDefault
 from oncue.domain.placement import NOTICE_CLASS
 from oncue.domain.run import NewRun, Settlement
-from oncue.engines.port import Generation, Target
+from oncue.engines.port import Dropped, Generation, Target
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.classes import classes_for
@@ -71,6 +71,15 @@ class SqliteNotices:
         forget = "delete from notify_targets where uid = ? and target = ?"
         await self._store.write(lambda db: fetch(db, forget, (uid, target)))
 
+    async def dropped(self, uid: UserNumber) -> Dropped:
+        ask = "select n, reported from notices_dropped where uid = ?"
+        row = await self._store.read(lambda db: first(db, ask, (uid,)))
+        return Dropped() if row is None else Dropped(*row)
+
+    async def dropped_reported(self, uid: UserNumber, total: int) -> None:
+        note = "update notices_dropped set reported = ?2 where uid = ?1 and reported < ?2"
+        await self._store.write(lambda db: fetch(db, note, (uid, total)))
+
     async def generation(self, uid: UserNumber, url_hash: bytes) -> Generation:
         ask = "select generation, rotated_at from webhook_secrets where uid = ? and url_hash = ?"
         row = await self._store.read(lambda db: first(db, ask, (uid, url_hash)))
@@ -114,5 +123,6 @@ def insert_notices(db: Connection, runs: Sequence[NewRun], touched: TouchedLanes
     users = {run.uid for run in runs}
     open_now = {uid: fetch(db, _SQL["open_notices"], (uid, class_id))[0][0] for uid in users}
     kept, dropped = as_far_as_allowed(runs, class_id, open_now)
+    touched.dropped.update(dropped)
     insert_runs(db, [(run, None) for run in kept], touched)
-    return Inserted(len(kept), dropped)
+    return Inserted(len(kept), dropped.total())

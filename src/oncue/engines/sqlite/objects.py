@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from oncue.domain.ids import RunId
 from oncue.domain.instants import Instant
 from oncue.domain.reference import Kind
-from oncue.engines.port import LOOKED_AT_ONCE, SELDOM, UNUSED_FOR, Looked, StoredObject
+from oncue.engines.port import LOOKED_AT_ONCE, SELDOM, UNUSED_FOR, KnownObject, Looked, StoredObject
 from oncue.engines.sql import statements
 from oncue.engines.sqlite.inserting import insert_many
 from oncue.engines.sqlite.partitions import pieces
@@ -56,6 +56,16 @@ class SqliteObjects:
     async def forget(self, keys: Sequence[str]) -> None:
         forget = "delete from objects where key = ?"
         await self._store.write(lambda db: db.executemany(forget, [(key,) for key in keys]).fetchall())
+
+    async def known(self, keys: Sequence[str]) -> frozenset[str]:
+        def known(db: Connection) -> frozenset[str]:
+            return frozenset(key for key in keys if first(db, "select 1 from objects where key = ?", (key,)))
+
+        return await self._store.read(known)
+
+    async def walk(self, after: str, limit: int) -> Sequence[KnownObject]:
+        found = await self._store.read(lambda db: fetch(db, _SQL["walk_objects"], (after, limit)))
+        return [KnownObject(*row) for row in found]
 
     async def attach(self, run_id: RunId, token: int, lost: bytes, result: bytes) -> bool:
         def attach(db: Connection) -> bool:

@@ -14,7 +14,7 @@ from oncue.domain.policy import Overlap
 from oncue.domain.quota import Quota
 from oncue.domain.reference import Kind, Reference
 from oncue.domain.run import State
-from oncue.engines.port import SELDOM, UNUSED_FOR, Created, StoredObject
+from oncue.engines.port import SELDOM, UNUSED_FOR, Created, KnownObject, StoredObject
 from oncue.testing.conformance.dead_letters import requeued
 from oncue.testing.conformance.store import Store, job_of, only
 
@@ -221,3 +221,25 @@ async def test_a_quota_counts_the_bytes_of_the_object(store: Store) -> None:
     assert outcomes[:2] == [(Created.NEW, None)] * 2
     assert outcomes[2][0] is Created.OVER_QUOTA
     assert outcomes[2][1].payload == 2 * LARGE
+
+
+async def test_objects_are_walked_in_pages_and_known_by_key(store: Store) -> None:
+    made = {}
+    for number in range(5):
+        to = reference(store)
+        made[to.key] = (to.size, store.now, store.now + UNUSED_FOR)
+        await put(store, store.new_id(), Kind.RESULT, to)
+        store.advance(number)
+
+    found: list[KnownObject] = []
+    after = ""
+    while page := await store.objects.walk(after, 2):
+        found += page
+        assert len(page) <= 2
+        assert len(found) <= len(made)  # so that a page that repeats its last key ends
+        after = page[-1].key
+
+    assert {one.key: (one.size, one.made_at, one.gone_at) for one in found} == made
+    assert len(found) == len(made)
+    assert await store.objects.known([*made, "v1/result/1/2026-11-17/none"]) == made.keys()
+    assert await store.objects.known([]) == frozenset()

@@ -20,7 +20,7 @@ from oncue.domain.planning import plan
 from oncue.domain.policy import OnLost
 from oncue.domain.run import Claimed, Settled, Settlement, State
 from oncue.domain.schedule import Schedule
-from oncue.engines.port import Count, Generation, JobQuery, Target
+from oncue.engines.port import Count, Dropped, Generation, JobQuery, Target
 from oncue.testing.conformance.store import Store, ids, only
 
 HOOK = Webhook("https://example.org/hook")
@@ -76,6 +76,28 @@ async def test_a_notice_is_a_run_of_its_user(store: Store) -> None:
     assert (said.error_type, said.attempt_number, said.entry.text) == ("Boom", 1, "oh")
     assert (await store.counts())[Count.CREATED] == 2
     await store.check_counts()
+
+
+async def test_of_too_many_notices_the_further_ones_are_dropped_and_counted(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oncue.engines.telling.MOST_WAITING", 2)
+    worker = await store.worker()
+    for number in range(5):
+        run = await store.claim_one(worker, await store.one_shot(notify=(entry("failed"), entry("dead"))))
+        assert await failed(store, worker, run) == (Settled(notices=2) if number == 0 else Settled(dropped=2))
+        await store.counts()  # they are counted from sums that may be a second old
+    other = await store.claim_one(worker, await store.one_shot(uid=store.stranger, notify=(entry("failed"),)))
+    assert (await failed(store, worker, other)).notices == 1
+
+    assert len(await told_of(store)) == 3
+    assert await store.notices.dropped(store.uid) == Dropped(8, 0)
+    assert await store.notices.dropped(store.stranger) == Dropped()
+    for reported in (5, 5, 3):
+        await store.notices.dropped_reported(store.uid, reported)
+        await store.notices.dropped_reported(store.stranger, reported)
+        assert await store.notices.dropped(store.uid) == Dropped(8, 5)
+    assert await store.notices.dropped(store.stranger) == Dropped()
 
 
 async def test_a_notice_is_no_job(store: Store) -> None:

@@ -1,0 +1,106 @@
+"""`oncue storage`: compare object storage with the database."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from oncue.cli.printing import print_json, print_table
+from oncue.cli.refusing import REFUSED
+from oncue.cli.roles import WHERE, options, storing
+from oncue.cli.storage_options import PLACE
+
+if TYPE_CHECKING:
+    from oncue.services.storage_check import Checked, Tell
+    from oncue.settings import Settings
+
+EXAMPLES = """\b
+Examples:
+  oncue storage check --engine postgresql://user:password@db/oncue --storage s3://bucket/oncue
+  oncue storage check --json | jq '.findings[] | select(.wrong == "missing")'
+"""
+CHECK = """\b
+Examples:
+  oncue storage check
+  oncue storage check --storage s3://bucket/oncue --json
+
+\b
+missing     a job, run or log refers to it, but it is not in storage
+other size  it has another size in storage than when it was stored
+unknown     it is in storage for more than a day, but the database does not know it
+unfinished  a killed process left it in a folder, and no object of that name is known
+
+It changes nothing. The exit code is 1 if something is wrong. It asks for each object, so a million take a while. The
+keys in the environment need the right to list the bucket.
+"""
+
+
+@click.group("storage", epilog=EXAMPLES)
+def command() -> None:
+    """Check object storage."""
+
+
+@command.command("check", epilog=CHECK)
+@options(WHERE, PLACE)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def check(as_json: bool, **given: Any) -> None:
+    """List object storage and compare it with what the database knows."""
+    with _progress() as tell:
+
+        async def work(settings: Settings) -> Checked:
+            return await _check(settings, tell)
+
+        found = storing(work, given, as_json=as_json, read_only=True)
+    if as_json:
+        print_json(found)
+    else:
+        _show(found)
+    if found.wrong:
+        sys.exit(REFUSED)
+
+
+async def _check(settings: Settings, tell: Tell) -> Checked:
+    from oncue.clock import SystemClock
+    from oncue.domain.errors import Invalid
+    from oncue.engines.open import may_exist, open_engine
+    from oncue.services.storage_check import check_storage
+    from oncue.storage.open import open_storage
+
+    storage = open_storage(settings, SystemClock())
+    if not may_exist(settings.engine):
+        raise Invalid.of("engine", "no_database", "there is no database here: check --engine and --data-dir")
+    engine = await open_engine(settings)
+    try:
+        return await check_storage(engine, storage, engine.now, tell)
+    finally:
+        await engine.close()
+
+
+def _show(found: Checked) -> None:
+    seen = f"{found.known:,} objects in the database, {found.stored:,} in storage with {found.bytes:,} bytes"
+    wrong = ", ".join(f"{n:,} {kind}" for kind, n in found.wrong.items())
+    rows = [(str(one.wrong), _number(one.size), _number(one.expected), one.key) for one in found.findings]
+    left_out = sum(found.wrong.values()) - len(rows)
+    below = [f"… and {left_out:,} more"] if left_out else []
+    print_table(f"{seen}: {wrong or 'all is well'}", ("wrong", "bytes", "expected", "key"), rows, below)
+
+
+def _number(size: int | None) -> str:
+    return "" if size is None else f"{size:,}"
+
+
+@contextmanager
+def _progress() -> Iterator[Tell]:
+    """On a terminal show how far it is, elsewhere nothing."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda what, n: None
+        return
+    with console.status("checking") as status:
+        yield lambda what, n: status.update(f"{n:,} {what}")

@@ -1,0 +1,1 @@
+select key, size, made_at, gone_at from objects where key > $1 order by key limit $2
