@@ -87,6 +87,11 @@ class LargeValues:
             "sha256": reference.sha256,
         }
 
+    async def has(self, stored: bytes | None) -> bool:
+        """Whether a value is where it was stored."""
+        reference = read_reference(stored)
+        return reference is None or await self._storage.size(reference.key) == reference.size
+
 
 def _kept(stored: bytes | None) -> Reference | None:
     """Return the reference that this is, if it is one."""
@@ -94,14 +99,6 @@ def _kept(stored: bytes | None) -> Reference | None:
     if reference is not None and not reference.key:
         raise ObjectLost("this value was not kept: object storage was unavailable for too long")
     return reference
-
-    async def has(self, stored: bytes | None) -> bool:
-        """Whether a value can be read."""
-        try:
-            await self.read(stored)
-        except ObjectLost:
-            return False
-        return True
 
 
 def _unsaved(payload: bytes, key: str) -> Unsaved:
