@@ -10,19 +10,25 @@ from click.testing import CliRunner, Result
 
 from oncue.cli.main import main
 from oncue.domain.instants import DAY
+from oncue.domain.reference import Reference
 from oncue.domain.run import State
 from oncue.engines.open import open_engine
 from oncue.services.archiving import Archiving
 from oncue.settings import Settings
-from oncue.storage.open import open_archive
+from oncue.storage.open import open_archive, open_storage
 from oncue.testing.conformance.store import Store
+
+LARGE = b'"large"'
 
 
 class Archived:
     def __init__(self, folder: Path) -> None:
         self.archive = folder / "archive"
         self.settings = Settings(
-            engine=f"sqlite:///{folder / 'oncue.db'}", archive=self.archive.as_uri(), keep_history=DAY
+            engine=f"sqlite:///{folder / 'oncue.db'}",
+            archive=self.archive.as_uri(),
+            storage=(folder / "objects").as_uri(),
+            keep_history=DAY,
         )
         self.rows: dict[str, list[str]] = {"ada": [], "bob": []}
 
@@ -31,15 +37,18 @@ class Archived:
             return await open_engine(self.settings)
 
         async with await Store.on(opened) as store:
+            objects = open_storage(self.settings, store.clock)
             for _ in range(2):
-                for name, uid in (("ada", store.uid), ("bob", store.stranger)):
-                    run_id = await store.one_shot(uid=uid)
+                large = Reference.to(f"v1/payload/{store.uid}/{store.now}", LARGE)
+                await objects.put(large.key, LARGE)
+                for name, uid, payload in (("ada", store.uid, large.encoded()), ("bob", store.stranger, b"{}")):
+                    run_id = await store.one_shot(uid=uid, payload=payload)
                     await store.end(run_id, State.SUCCEEDED)
                     self.rows[name].append(str(run_id))
                 store.advance(DAY)
             store.advance(2 * DAY)
             storage = open_archive(self.settings, store.clock)
-            await Archiving(store.engine, storage, store.clock, self.settings).run_once()
+            await Archiving(store.engine, storage, objects, store.clock, self.settings).run_once()
 
     def command(self, *words: str) -> Result:
         where = ["--engine", self.settings.engine, "--archive", self.settings.archive]
@@ -75,6 +84,20 @@ def test_it_exports_the_rows_of_a_user_and_of_no_other(archived: Archived, tmp_p
     refused = archived.command("export", "--user", "eve")
     assert refused.exit_code == 1
     assert "eve" in refused.output
+
+
+def test_it_exports_large_values_to_a_folder(archived: Archived, tmp_path: Path) -> None:
+    done = archived.command("export", "--user", "ada", "--large", str(tmp_path / "values" / "of ada"))
+
+    assert done.exit_code == 0
+    [file] = (tmp_path / "values" / "of ada").iterdir()
+    assert (file.read_bytes(), file.name) == (LARGE, hashlib.sha256(LARGE).hexdigest())
+    assert [line["objects"]["payload"]["sha256"] for line in map(json.loads, done.output.splitlines())] == [
+        file.name
+    ] * 2
+    assert "2 large values" in archived.command("verify").output
+    (tmp_path / "in the way").touch()
+    assert archived.command("export", "--large", str(tmp_path / "in the way")).exit_code == 2
 
 
 def test_a_byte_that_changed_is_found(archived: Archived) -> None:

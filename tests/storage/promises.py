@@ -25,6 +25,8 @@ async def exercise(storage: Storage) -> None:
     other = f"{key}0"
     await storage.put(other, b"")
     assert await storage.get(Reference.to(other, b"")) == b""
+    assert {found async for found in storage.keys("v1/payload/1")} == {key, other}
+    assert [found async for found in storage.keys("v1/payload/2")] == []
     await storage.delete([key, other, f"{key}1"])
     await storage.delete([key])
     with pytest.raises(ObjectLost):

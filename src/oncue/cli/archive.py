@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
@@ -85,7 +86,8 @@ def verify_(as_json: bool, **given: Any) -> None:
     if as_json:
         print_json(found)
     else:
-        say(f"{found.pieces:,} partitions, {found.files:,} files, {found.rows:,} rows, {found.bytes:,} bytes")
+        large = f", {found.large:,} large values" if found.large else ""
+        say(f"{found.pieces:,} partitions, {found.files:,} files, {found.rows:,} rows{large}, {found.bytes:,} bytes")
         for wrong in found.wrong:
             say(f"WRONG  {wrong}")
     if found.wrong:
@@ -125,6 +127,7 @@ EXPORT = """\b
 Examples:
   oncue archive export --user ada --archive s3://bucket/oncue > ada.jsonl
   oncue archive export --table audit --archive file:///srv/archive --to audit.jsonl
+  oncue archive export --user ada --to ada.jsonl --large values --archive s3://bucket/oncue
 """
 
 
@@ -134,16 +137,23 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print errors as JSON; rows always are.")
 @click.option("--user", metavar="USER", help="Only rows of this user.")
 @click.option("--to", type=click.File("wb"), default="-", help="The file to write. [default: standard output]")
-def export(table: str, user: str | None, to: BinaryIO, as_json: bool, **given: Any) -> None:
+@click.option("--large", metavar="FOLDER", help="Also write large payloads and results, named by their SHA-256.")
+def export(table: str, user: str | None, to: BinaryIO, large: str | None, as_json: bool, **given: Any) -> None:
     """Write rows as JSON lines, oldest partition first, each file checked before it is written."""
 
+    folder = None if large is None else _made(large)
+
     async def write(engine: Engine, storage: Storage) -> None:
-        await _export(engine, storage, Table(table), user, to)
+        async for lines in _exported(engine, storage, Table(table), user):
+            to.write(lines)
+            if folder is not None:
+                await _write_large(storage, lines, folder)
+        to.flush()
 
     _run(write, given, as_json=as_json)
 
 
-async def _export(engine: Engine, storage: Storage, table: Table, user: str | None, file: BinaryIO) -> None:
+async def _exported(engine: Engine, storage: Storage, table: Table, user: str | None) -> AsyncIterator[bytes]:
     from oncue.services.archive_reading import files_of
     from oncue.services.archiving import check_file
 
@@ -152,8 +162,22 @@ async def _export(engine: Engine, storage: Storage, table: Table, user: str | No
         raise NotFound(f"There is no user {user!r}.")
     async for one in files_of(storage, await _head(engine), uid):
         if f"/{table}/" in one.key:
-            file.write(await check_file(storage, one))
-    file.flush()
+            yield await check_file(storage, one)
+
+
+async def _write_large(storage: Storage, lines: bytes, folder: Path) -> None:
+    from oncue.services.archive_large import large_in
+
+    for one in large_in(lines):
+        (folder / one.sha256).write_bytes(await storage.get(one))
+
+
+def _made(folder: str) -> Path:
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as no:
+        raise click.BadParameter(f"cannot create the folder ({no.strerror})", param_hint="--large") from None
+    return Path(folder)
 
 
 async def _list(engine: Engine, storage: Storage) -> list[dict[str, Any]]:

@@ -7,12 +7,13 @@ newest manifest, which the database knows, vouches for every byte of the archive
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 
 import msgspec
 
 from oncue.domain.ids import UserNumber
-from oncue.domain.instants import HOUR, Instant, moment, rfc3339
+from oncue.domain.instants import DAY, HOUR, Instant, moment, rfc3339
 from oncue.domain.reference import Reference
 
 TURN = "archive"
@@ -117,6 +118,21 @@ def piece_name(piece: Piece, number: int) -> str:
 def file_key(writing: Writing, user: UserNumber, at: Instant, n: int) -> str:
     day = rfc3339(at)[:10]
     return f"{PREFIX}/{writing.piece.table}/dt={day}/user={user}/part-{writing.name}-{n}.jsonl.zst"
+
+
+def folders_of(piece: Piece) -> Iterator[str]:
+    """Yield the folders that have the files of a piece, one for each of its days."""
+    for day in range(piece.from_at // DAY, -(-piece.until_at // DAY)):
+        yield f"{PREFIX}/{piece.table}/dt={rfc3339(Instant(day * DAY))[:10]}"
+
+
+def large_folder(user: UserNumber) -> str:
+    return f"{PREFIX}/large/user={user}"
+
+
+def large_key(user: UserNumber, at: Instant, sha256: str) -> str:
+    """Where a payload or result is that was in object storage: once a day, however many runs had it."""
+    return f"{large_folder(user)}/dt={rfc3339(at)[:10]}/{sha256}"
 
 
 def manifest_key(piece: str, forgotten: UserNumber | None = None) -> str:

@@ -236,7 +236,7 @@ STORE_ERRORS = _counter(
     ("verb", "kind"),
 )
 STORAGE_CALLS = _seconds(
-    "oncue_storage_call_seconds", ALL, "Time of calls to object storage. op: put, get, delete.", ("op",), CALL
+    "oncue_storage_call_seconds", ALL, "Time of calls to object storage. op: put, get, delete, list.", ("op",), CALL
 )
 STORAGE_ERRORS = _counter(
     "oncue_storage_errors_total",

@@ -20,6 +20,7 @@ from oncue.clock import Clock
 from oncue.domain.archive import (
     TURN,
     ArchivedFile,
+    Piece,
     Progress,
     Table,
     Writing,
@@ -35,9 +36,10 @@ from oncue.domain.instants import DAY, MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.placement import ClassKey
 from oncue.domain.reference import Reference
 from oncue.domain.run import RunView
-from oncue.engines.port import ArchiveRow, Engine
+from oncue.engines.port import ArchiveRow, Engine, Page
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import ARCHIVE_ERRORS, ARCHIVED_ROWS
+from oncue.services.archive_large import LargeValues, how_many
 from oncue.services.archive_lines import Names, line
 from oncue.settings import Settings
 from oncue.storage.compression import compress, decompress
@@ -48,6 +50,7 @@ BUSY_FOR = Duration(20 * SECOND)  # then the turn ends after the current step
 LOOK_INTERVAL = Duration(5 * SECOND)  # how often this process tries to take a turn
 PAGE = 200  # rows read at once
 MOST_RAW = 32 * 1024 * 1024  # bytes of lines; then a step ends with the page it has read
+MOST_LARGE = 128 * 1024 * 1024  # bytes of large values; then a step ends, too
 LARGEST_FILE = 64 * 1024 * 1024  # bytes of lines, unless one line is larger
 CHECKED_AT_ONCE = 20  # files
 DELETED_AT_ONCE = 1_000
@@ -60,10 +63,18 @@ class Archiving:
     name = "archiving"
 
     def __init__(
-        self, engine: Engine, storage: Storage, clock: Clock, settings: Settings, numbers: Numbers = SILENT
+        self,
+        engine: Engine,
+        storage: Storage,
+        objects: Storage,
+        clock: Clock,
+        settings: Settings,
+        numbers: Numbers = SILENT,
     ) -> None:
+        """`storage` is the archive's; `objects` has the large values of runs."""
         self._engine = engine
         self._storage = storage
+        self._objects = objects
         self._clock = clock
         self._keep = {
             Table.HISTORY: settings.keep_history,
@@ -141,9 +152,10 @@ class Archiving:
         """Read rows up to `MOST_RAW`, and put files for each user and day."""
         lines: dict[tuple[UserNumber, int], list[bytes]] = defaultdict(list)
         raw, after, times = 0, writing.after, [at for at in (writing.first, writing.last) if at is not None]
-        while raw < MOST_RAW:
+        large = LargeValues(self._objects, self._storage)
+        while raw < MOST_RAW and large.size < MOST_LARGE:
             began = self._clock.monotonic()
-            found = await self._engine.archiving.rows(writing.piece, PAGE, after)
+            found = await self._page(writing.piece, after, large)
             shown = await self._shown(found.items)
             for row, text in zip(found.items, shown, strict=True):
                 lines[row.uid, row.at // DAY].append(text)
@@ -160,6 +172,13 @@ class Archiving:
                 files.append(await self._put(writing, user, Instant(day * DAY), len(files), some))
         first, last = (times[0], times[-1]) if times else (None, None)
         return replace(writing, after=after, read=after is None, files=tuple(files), first=first, last=last)
+
+    async def _page(self, piece: Piece, after: str | None, large: LargeValues) -> Page[ArchiveRow]:
+        """Read rows, and copy their large values: not all that a page may have at once."""
+        found = await self._engine.archiving.rows(piece, PAGE, after)
+        if (n := how_many(found.items, MOST_LARGE)) < len(found.items):
+            found = await self._engine.archiving.rows(piece, n, after)
+        return replace(found, items=tuple([await large.copied(row) for row in found.items]))
 
     async def _shown(self, rows: Sequence[ArchiveRow]) -> list[bytes]:
         """Return rows as lines. Another thread makes them, so that the loop stays free for what is due."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
@@ -47,6 +48,8 @@ class ObjectStorage:
             with suppress(AlreadyExistsError):
                 # in one request: of an upload in parts, something would stay behind when this process is killed
                 await obstore.put_async(store, key, content, mode="create", use_multipart=False)
+            if self._folder is not None:
+                await asyncio.to_thread(_delete_first_unfinished, self._folder / key)
 
     async def get(self, reference: Reference) -> bytes:
         import obstore
@@ -63,6 +66,19 @@ class ObjectStorage:
 
         async with self._call("get") as store:
             return bytes(await obstore.get_range_async(store, reference.key, start=start, end=end))
+
+    async def keys(self, prefix: str) -> AsyncIterator[str]:
+        import obstore
+
+        async with self._call("list") as store:
+            pages = obstore.list(store, prefix)
+        while True:
+            async with self._call("list"):
+                page = await anext(pages, None)
+            if page is None:
+                return
+            for one in page:
+                yield one["path"]
 
     async def delete(self, keys: Sequence[str]) -> None:
         import obstore
@@ -122,6 +138,15 @@ def _delete_unfinished(file: Path) -> None:
         unfinished.unlink(missing_ok=True)
 
 
+def _delete_first_unfinished(file: Path) -> None:
+    """The same after a put, without listing a folder that may be large: the next writer has used the next number."""
+    for number in itertools.count(1):
+        try:
+            file.with_name(f"{file.name}#{number}").unlink()
+        except OSError:
+            return
+
+
 def _ours(error: Exception, op: str, url: str) -> tuple[str, Exception]:
     """Return the kind of an error for those who count, and the error to raise."""
     from obstore import exceptions
@@ -132,6 +157,8 @@ def _ours(error: Exception, op: str, url: str) -> tuple[str, Exception]:
             return "refused", StorageRefused(f"{why} ({op} at {url})")
         case exceptions.NotFoundError() | FileNotFoundError() if "NoSuchBucket" in str(error):
             return "refused", StorageRefused(f"there is no such bucket: create it, or change `storage` ({url})")
+        case exceptions.NotFoundError() | FileNotFoundError() if op == "put":  # another process has just stored it
+            return "away", StorageUnavailable(f"storage is unavailable: {op} at {url}: {kind_of(error)}")
         case exceptions.NotFoundError() | FileNotFoundError():
             return "lost", ObjectLost(f"the object is not in storage any more ({url})")
         case exceptions.InvalidPathError() | exceptions.NotSupportedError() | exceptions.UnknownConfigurationKeyError():

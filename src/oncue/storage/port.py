@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 from oncue.domain.reference import Reference
 
 
 class Storage(Protocol):
-    """Objects, by key. No call lists them: the database knows every key.
+    """Objects, by key. The database knows every key but those in the archive, which are listed to forget a user.
 
     Every call has a time limit. StorageUnavailable: storage cannot be reached or did not answer in time, and a write
     may or may not have happened; it can be repeated. StorageRefused: it does not let us in or lacks the bucket, and a
@@ -28,6 +28,10 @@ class Storage(Protocol):
 
     async def get_range(self, reference: Reference, start: int, end: int) -> bytes:
         """Return the bytes [start, end) of an object, which cannot be checked. ObjectLost: it is missing or shorter."""
+        ...
+
+    def keys(self, prefix: str) -> AsyncIterator[str]:
+        """Yield the keys in a folder of objects, such as `a/b` for `a/b/c` and `a/b/d/e`."""
         ...
 
     async def delete(self, keys: Sequence[str]) -> None:
