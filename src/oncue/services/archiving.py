@@ -47,6 +47,7 @@ from oncue.storage.port import Storage
 
 EVERY = Duration(30 * SECOND)  # a turn; a process that has not finished a step by then may meet another one at it
 BUSY_FOR = Duration(20 * SECOND)  # then the turn ends after the current step
+GIVE_WAY = Duration(10 * SECOND)  # to those who forget a user, who look more often than that
 LOOK_INTERVAL = Duration(5 * SECOND)  # how often this process tries to take a turn
 PAGE = 200  # rows read at once
 MOST_RAW = 32 * 1024 * 1024  # bytes of lines; then a step ends with the page it has read
@@ -85,7 +86,7 @@ class Archiving:
         self._classes: dict[ClassId, ClassKey] = {}
 
     async def run_once(self) -> Duration:
-        position = await self._engine.maintenance.take_turn(TURN, self._clock.now(), EVERY)
+        position = await self._take_turn()
         if position is not None:
             try:
                 await self._steps(position)
@@ -95,6 +96,15 @@ class Archiving:
                     "The archive failed; history is not dropped until it works", kind="archive_failed", why=str(away)
                 )
         return LOOK_INTERVAL
+
+    async def _take_turn(self) -> bytes | None:
+        """Take a turn that is due; while users are to be forgotten, only one that nobody took for that.
+
+        Both loops would look at the same moment, and this one first: it set the time of the next turn.
+        """
+        wait = GIVE_WAY if await self._engine.forgetting.pending() else 0
+        now = Instant(self._clock.now() - wait)
+        return await self._engine.maintenance.take_turn(TURN, now, Duration(EVERY + wait))
 
     async def _steps(self, position: bytes) -> None:
         """Take steps until there is nothing to do, the turn has lasted long enough, or another process has it."""
