@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.storage.old_history import fill
 
 from oncue.cli.main import main
-from oncue.domain.instants import DAY
+from oncue.domain.archive import TURN
+from oncue.domain.instants import DAY, MINUTE, Duration
 from oncue.domain.reference import Reference
 from oncue.domain.run import State
 from oncue.engines.open import open_engine
@@ -49,6 +51,15 @@ class Archived:
             store.advance(2 * DAY)
             storage = open_archive(self.settings, store.clock)
             await Archiving(store.engine, storage, objects, store.clock, self.settings).run_once()
+
+    async def begin(self) -> None:
+        """As if a scheduler had tried."""
+        engine = await open_engine(self.settings)
+        await engine.maintenance.take_turn(TURN, await engine.now(), Duration(MINUTE))
+        await engine.close()
+
+    def skip(self, *words: str, answer: str = "") -> Result:
+        return CliRunner().invoke(main, ["archive", "skip", *words, "--engine", self.settings.engine], input=answer)
 
     def command(self, *words: str) -> Result:
         where = ["--engine", self.settings.engine, "--archive", self.settings.archive]
@@ -124,6 +135,26 @@ def test_duckdb_understands_what_it_prints(archived: Archived, tmp_path: Path) -
     duckdb.sql(archived.command("sql", "--parquet", str(file)).output)
     quoted = str(file).replace("'", "''")
     assert duckdb.sql(f"select count(*) from '{quoted}'").fetchall() == [(4,)]
+
+
+def test_a_partition_is_skipped_after_a_question_and_listed(tmp_path: Path) -> None:
+    site = Archived(tmp_path)
+    asyncio.run(fill(site.settings))
+    asyncio.run(site.begin())
+    name = site.skip("history-1").output.partition("Next are: ")[2].split(",")[-1].strip(" .\n")
+
+    asked = site.skip(name, answer="n\n")
+    assert (asked.exit_code, "Lose 6 rows" in asked.output) == (1, True)
+    assert site.skip(name).exit_code == 1, "nobody is there to answer"
+    assert json.loads(site.command("list", "--json").output) == []
+    done = json.loads(site.skip(name, "--yes", "--json").output)
+
+    [listed] = json.loads(site.command("list", "--json").output)
+    assert (listed["piece"], listed["rows"], listed["manifest"]) == (name, 6, None)
+    assert listed["skip_time"] == done["skip_time"]
+    assert "0 archived partitions, 1 skipped" in site.command("list").output
+    again = site.skip(name, "--yes")
+    assert (again.exit_code, f"'{name}' is unknown, archived already" in again.output) == (1, True)
 
 
 def test_without_an_archive_it_says_what_to_name(tmp_path: Path) -> None:

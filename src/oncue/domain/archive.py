@@ -53,6 +53,17 @@ class ArchivedFile(msgspec.Struct, frozen=True):
         return Reference(self.key, self.size, self.sha256)
 
 
+class Skipped(msgspec.Struct, frozen=True):
+    """A piece that somebody let be dropped without an archive."""
+
+    piece: str
+    table: Table
+    from_time: str
+    until_time: str
+    rows: int
+    skip_time: str
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What one piece has become. `before` is the manifest before it: together they are a chain."""
 
@@ -68,6 +79,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     schema: int  # of the database it was read from
     files: tuple[ArchivedFile, ...]
     before: Reference | None = None
+    skipped: tuple[Skipped, ...] = ()  # since the manifest before
     purged: tuple[UserNumber, ...] = ()  # users whose files were removed because they were forgotten
 
 
@@ -103,6 +115,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
     number: int = 0  # the last one that was used
     head: Reference | None = None  # the newest manifest
     writing: Writing | None = None
+    skipped: tuple[Skipped, ...] = ()  # until the next manifest has them
     to_delete: tuple[str, ...] = ()  # files of an attempt that was given up, or of users who were forgotten
 
 
@@ -111,8 +124,13 @@ def read_progress(position: bytes) -> Progress:
     return msgspec.json.decode(position, type=Progress) if position else Progress()
 
 
+def short_name(piece: Piece) -> str:
+    """Return the name of a piece for people."""
+    return f"{piece.table}-{moment(piece.from_at):%Y%m%dT%H%M%SZ}"
+
+
 def piece_name(piece: Piece, number: int) -> str:
-    return f"{piece.table}-{moment(piece.from_at):%Y%m%dT%H%M%SZ}-{number}"
+    return f"{short_name(piece)}-{number}"
 
 
 def file_key(writing: Writing, user: UserNumber, at: Instant, n: int) -> str:
@@ -140,7 +158,7 @@ def manifest_key(piece: str, forgotten: UserNumber | None = None) -> str:
     return f"{PREFIX}/manifest/{piece}{'' if forgotten is None else f'-without-{forgotten}'}.json"
 
 
-def manifest_of(writing: Writing, before: Reference | None, schema: int) -> Manifest:
+def manifest_of(progress: Progress, writing: Writing, schema: int) -> Manifest:
     return Manifest(
         number=writing.number,
         piece=writing.name,
@@ -152,7 +170,8 @@ def manifest_of(writing: Writing, before: Reference | None, schema: int) -> Mani
         rows=writing.rows,
         schema=schema,
         files=writing.files,
-        before=before,
+        before=progress.head,
+        skipped=progress.skipped,
     )
 
 

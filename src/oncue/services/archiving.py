@@ -217,11 +217,11 @@ class Archiving:
         """Put the manifest, which becomes the head of the chain. An empty piece has none."""
         if not writing.files:
             return replace(progress, writing=replace(writing, listed=True))
-        content = encode_manifest(manifest_of(writing, progress.head, self._engine.schema))
+        content = encode_manifest(manifest_of(progress, writing, self._engine.schema))
         reference = Reference.to(manifest_key(writing.name), content)
         await self._storage.put(reference.key, content)
         await self._storage.get(reference)
-        return replace(progress, head=reference, writing=replace(writing, listed=True))
+        return replace(progress, head=reference, writing=replace(writing, listed=True), skipped=())
 
     # --------------------------------------------------------------------------------------------------------- telling
 
@@ -268,5 +268,8 @@ def _apart(lines: Sequence[bytes]) -> Iterator[list[bytes]]:
 def written_anew(progress: Progress, writing: Writing) -> Progress:
     """Give up what was written of a piece, and write it under another number."""
     number = progress.number + 1
-    keys = (*(file.key for file in writing.files), manifest_key(writing.name))
-    return replace(progress, number=number, writing=Writing(number, writing.piece), to_delete=keys)
+    return replace(progress, number=number, writing=Writing(number, writing.piece), to_delete=keys_of(writing))
+
+
+def keys_of(writing: Writing) -> tuple[str, ...]:
+    return (*(file.key for file in writing.files), manifest_key(writing.name))
