@@ -37,9 +37,9 @@ async def skip(engine: Engine, piece: Piece, rows: int, now: Instant) -> Skipped
         if await _noted(engine, piece, one, now):
             await engine.audit.record([AuditEntry(now, None, None, ACTION, detail=detail)])
             if not await engine.archiving.mark(piece, rows):
-                raise Conflict(f"{one.piece} has more rows by now, or is gone. Look, and try again.")
+                raise Conflict(f"{one.piece} has more rows by now, or is gone. Check it, and retry.")
             return one
-    raise Conflict("A scheduler is archiving at this moment. Try again.")
+    raise Conflict("A scheduler is archiving at this moment: retry.")
 
 
 async def _noted(engine: Engine, piece: Piece, one: Skipped, now: Instant) -> bool:
