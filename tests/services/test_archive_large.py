@@ -14,6 +14,7 @@ from oncue.domain.run import State
 from oncue.engines.port import StoredObject
 from oncue.services import archiving
 from oncue.services.archive_forgetting import forget_in_archive
+from oncue.services.archive_large import large_in
 from oncue.services.archive_reading import files_of, verify
 from oncue.services.archiving import EVERY
 
@@ -51,6 +52,11 @@ async def test_a_line_refers_to_a_copy_that_is_there_when_its_run_is_gone(site: 
         assert (await site.storage.get(Reference(**one))).strip() == LARGE
     found = await verify(site.storage, (await site.progress()).head)
     assert (found.large, found.wrong) == (2, ())
+
+
+def test_older_lines_name_values_that_were_not_archived() -> None:
+    assert list(large_in(b'{"objects":{"result":{"key":"v1/result/1/2026-08-19/aa","size":1,"sha256":""}}}\n')) == []
+    assert list(large_in(b'{"objects":{}}\n{"objects":{"result":{"key":null,"size":1,"sha256":""}}}\n{}\n')) == []
 
 
 async def test_a_copy_that_changed_is_named(site: Site) -> None:

@@ -20,6 +20,7 @@ TURN = "archive"
 IN_USE = HOUR  # an archive with a turn in this time is in use, by whichever scheduler
 FORMAT = 1  # of manifests and lines
 PREFIX = "archive/v1"
+LARGE = f"{PREFIX}/large"
 NOBODY = UserNumber(0)  # whose rows belong to no user
 
 
@@ -145,7 +146,7 @@ def folders_of(piece: Piece) -> Iterator[str]:
 
 
 def large_folder(user: UserNumber) -> str:
-    return f"{PREFIX}/large/user={user}"
+    return f"{LARGE}/user={user}"
 
 
 def large_key(user: UserNumber, at: Instant, sha256: str) -> str:

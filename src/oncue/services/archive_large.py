@@ -11,7 +11,7 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
-from oncue.domain.archive import large_key
+from oncue.domain.archive import LARGE, large_key
 from oncue.domain.errors import ObjectLost
 from oncue.domain.reference import Reference, read_reference
 from oncue.domain.run import RunView
@@ -96,6 +96,7 @@ def large_in(lines: bytes) -> Iterator[Reference]:
         if b'"objects":{"' not in line:
             continue
         for one in _decode(line).objects.values():
-            if one.key is not None and one.key not in seen:
+            # older lines have the key of the value itself, which was not archived
+            if one.key is not None and one.key.startswith(LARGE) and one.key not in seen:
                 seen.add(one.key)
                 yield Reference(one.key, one.size, one.sha256)
