@@ -180,7 +180,8 @@ def _keeping(engine: Engine, clock: SystemClock, settings: Settings, numbers: Nu
     forgetting = Loop(Forgetting(engine, storage, clock), clock, numbers)
     if storage is None:
         return [forgetting]
-    return [forgetting, Loop(Archiving(engine, storage, clock, settings, numbers), clock, numbers)]
+    objects = open_storage(settings, clock, numbers)
+    return [forgetting, Loop(Archiving(engine, storage, objects, clock, settings, numbers), clock, numbers)]
 
 
 @asynccontextmanager

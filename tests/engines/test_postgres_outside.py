@@ -245,6 +245,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Accounts.names": lambda: store.accounts.names([uid]),
         "Archiving.next_piece": lambda: store.archiving.next_piece(dict.fromkeys(Table, now)),
         "Archiving.rows": lambda: store.archiving.rows(piece, 10),
+        "Archiving.count": lambda: store.archiving.count(piece),
         "Archiving.mark": lambda: store.archiving.mark(piece, 0),
         "Forgetting.begin": lambda: store.forgetting.begin("nobody", now),
         "Forgetting.pending": store.forgetting.pending,

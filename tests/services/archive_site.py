@@ -18,7 +18,7 @@ from oncue.metrics.numbers import Numbers
 from oncue.services.archive_reading import files_of, progress_of
 from oncue.services.archiving import EVERY, Archiving, check_file
 from oncue.settings import Settings
-from oncue.storage.open import open_archive
+from oncue.storage.open import open_archive, open_storage
 from oncue.storage.port import Storage
 from oncue.testing.conformance import Store
 
@@ -33,11 +33,12 @@ class Site:
         self.folder = folder
         self.settings = Settings(archive=folder.as_uri(), keep_history=KEEP, keep_audit=KEEP)
         self.storage: Storage = open_archive(self.settings, store.clock)
+        self.objects = open_storage(Settings(storage=folder.with_name("objects").as_uri()), store.clock)
         self.numbers = Numbers(None, Roles.SCHEDULER)
         store.maintenance._settings = replace(store.maintenance._settings, archive="on", keep_audit=KEEP)  # type: ignore[attr-defined]  # as if it was opened so
 
     def process(self) -> Archiving:
-        return Archiving(self.store.engine, self.storage, self.store.clock, self.settings, self.numbers)
+        return Archiving(self.store.engine, self.storage, self.objects, self.store.clock, self.settings, self.numbers)
 
     async def turn(self) -> None:
         await self.process().run_once()

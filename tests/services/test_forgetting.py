@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.services.archive_site import Death, Killed, Site
 
-from oncue.domain.archive import Table
+from oncue.domain.archive import TURN, Table
 from oncue.domain.ids import KeyId, RunId
-from oncue.domain.instants import HOUR
+from oncue.domain.instants import HOUR, SECOND
 from oncue.domain.keys import number_name
 from oncue.domain.notices import trial_notice
 from oncue.domain.notify import Entry, Event, Webhook
@@ -17,7 +17,7 @@ from oncue.domain.reference import Kind, Reference, object_key
 from oncue.domain.run import State
 from oncue.engines.port import AuditEntry, JobQuery, Key, Role, StoredObject
 from oncue.services.archive_reading import chain, verify
-from oncue.services.archiving import EVERY
+from oncue.services.archiving import EVERY, GIVE_WAY
 from oncue.services.finishing import Finishing
 from oncue.services.forgetting import STILL_TRUSTED, Forgetting
 from oncue.services.storage_cleaning import StorageCleaning
@@ -153,6 +153,26 @@ async def test_a_user_is_not_forgotten_before_the_last_api_has_noticed(site: Sit
 
     assert await store.history.run(None, late) is None
     assert await store.forgetting.pending() == []
+
+
+async def test_the_archive_gives_way_to_who_forgets_a_user(site: Site) -> None:
+    """Both need its turn, and the archive's loop would come first each time: see `Archiving._take_turn`."""
+    store = site.store
+    await site.turn()
+    await store.forgetting.begin("ada", store.now)
+    take_turn = store.maintenance.take_turn
+
+    await site.process().run_once()
+    taken = await take_turn(TURN, store.now, EVERY)
+    assert taken is not None, "it is left to the other"
+    store.advance(EVERY + GIVE_WAY)
+    await site.process().run_once()
+
+    assert await take_turn(TURN, store.now, EVERY) is None, "nobody came for it"
+    store.advance(EVERY - SECOND)
+    assert await take_turn(TURN, store.now, EVERY) is None
+    store.advance(SECOND)
+    assert await take_turn(TURN, store.now, EVERY) is not None
 
 
 async def test_without_the_archive_a_user_who_is_in_it_stays_noted(site: Site, logged: list[Any]) -> None:

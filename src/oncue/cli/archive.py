@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
@@ -14,7 +15,7 @@ from oncue.cli.printing import print_json, print_table, say
 from oncue.cli.refusing import REFUSED
 from oncue.cli.roles import WHERE, options, storing
 from oncue.cli.storage_options import SERVICE
-from oncue.domain.archive import Table
+from oncue.domain.archive import Manifest, Progress, Skipped, Table
 from oncue.domain.errors import Invalid, NotFound
 from oncue.domain.reference import Reference
 
@@ -52,23 +53,25 @@ def where(function: F) -> F:
 
 @click.group("archive", epilog=EXAMPLES)
 def command() -> None:
-    """List, verify and read archived history."""
+    """List, verify and read archived history, or do without."""
 
 
 @command.command("list", epilog="\b\nExamples:\n  oncue archive list --archive s3://bucket/oncue --json")
 @where
 @AS_JSON
 def list_(as_json: bool, **given: Any) -> None:
-    """List what was archived, newest first."""
+    """List what was archived, newest first, and what was skipped."""
     found = _run(_list, given, as_json=as_json)
     if as_json:
         print_json(found)
         return
     shown = [
-        (one["table"], one["from_time"], one["until_time"], f"{one['rows']:,}", f"{one['bytes']:,}", one["piece"])
+        (one["table"], one["from_time"], one["until_time"], f"{one['rows']:,}", _size(one), one["piece"])
         for one in found
     ]
-    print_table(f"{len(shown)} archived partitions", ("table", "from", "until", "rows", "bytes", "piece"), shown)
+    skipped = sum(one["skip_time"] is not None for one in found)
+    title = f"{len(shown) - skipped} archived partitions" + (f", {skipped} skipped" if skipped else "")
+    print_table(title, ("table", "from", "until", "rows", "bytes", "piece"), shown)
 
 
 @command.command("verify", epilog="\b\nExamples:\n  oncue archive verify --archive file:///srv/archive")
@@ -85,7 +88,8 @@ def verify_(as_json: bool, **given: Any) -> None:
     if as_json:
         print_json(found)
     else:
-        say(f"{found.pieces:,} partitions, {found.files:,} files, {found.rows:,} rows, {found.bytes:,} bytes")
+        large = f", {found.large:,} large values" if found.large else ""
+        say(f"{found.pieces:,} partitions, {found.files:,} files, {found.rows:,} rows{large}, {found.bytes:,} bytes")
         for wrong in found.wrong:
             say(f"WRONG  {wrong}")
     if found.wrong:
@@ -125,6 +129,7 @@ EXPORT = """\b
 Examples:
   oncue archive export --user ada --archive s3://bucket/oncue > ada.jsonl
   oncue archive export --table audit --archive file:///srv/archive --to audit.jsonl
+  oncue archive export --user ada --to ada.jsonl --large values --archive s3://bucket/oncue
 """
 
 
@@ -134,16 +139,57 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print errors as JSON; rows always are.")
 @click.option("--user", metavar="USER", help="Only rows of this user.")
 @click.option("--to", type=click.File("wb"), default="-", help="The file to write. [default: standard output]")
-def export(table: str, user: str | None, to: BinaryIO, as_json: bool, **given: Any) -> None:
+@click.option("--large", metavar="FOLDER", help="Also write large payloads and results, named by their SHA-256.")
+def export(table: str, user: str | None, to: BinaryIO, large: str | None, as_json: bool, **given: Any) -> None:
     """Write rows as JSON lines, oldest partition first, each file checked before it is written."""
 
+    folder = None if large is None else _made(large)
+
     async def write(engine: Engine, storage: Storage) -> None:
-        await _export(engine, storage, Table(table), user, to)
+        async for lines in _exported(engine, storage, Table(table), user):
+            to.write(lines)
+            if folder is not None:
+                await _write_large(storage, lines, folder)
+        to.flush()
 
     _run(write, given, as_json=as_json)
 
 
-async def _export(engine: Engine, storage: Storage, table: Table, user: str | None, file: BinaryIO) -> None:
+SKIP = """\b
+Examples:
+  oncue archive skip history-20260819T000000Z --engine postgresql://user:password@db/oncue
+  oncue archive skip history-20260819T000000Z --yes
+
+Only the oldest partition of a table can be skipped; a wrong name is answered with the right ones. It is dropped like
+any other, when its time has come. This is for when the disk fills while the archive is unavailable.
+"""
+
+
+@command.command("skip", epilog=SKIP)
+@click.argument("piece")
+@options(WHERE)
+@AS_JSON
+@click.option("--yes", is_flag=True, help="Do not ask: for scripts.")
+def skip_(piece: str, yes: bool, as_json: bool, **given: Any) -> None:
+    """Let a partition be dropped although it is not archived. Its rows are lost."""
+    from oncue.services.archive_skipping import find, skip
+
+    async def decide(settings: Settings) -> Skipped:
+        async with _opened_store(settings) as engine:
+            now = await engine.now()
+            found, rows = await find(engine, piece, now)
+            if not yes:
+                click.confirm(f"Lose {rows:,} rows of {piece} without an archive?", abort=True, err=True)
+            return await skip(engine, found, rows, now)
+
+    done = storing(decide, given, as_json=as_json, read_only=True)
+    if as_json:
+        print_json(done)
+    else:
+        say(f"{done.piece} is not archived: its {done.rows:,} rows are dropped when their time has come")
+
+
+async def _exported(engine: Engine, storage: Storage, table: Table, user: str | None) -> AsyncIterator[bytes]:
     from oncue.services.archive_reading import files_of
     from oncue.services.archiving import check_file
 
@@ -152,34 +198,68 @@ async def _export(engine: Engine, storage: Storage, table: Table, user: str | No
         raise NotFound(f"There is no user {user!r}.")
     async for one in files_of(storage, await _head(engine), uid):
         if f"/{table}/" in one.key:
-            file.write(await check_file(storage, one))
-    file.flush()
+            yield await check_file(storage, one)
+
+
+async def _write_large(storage: Storage, lines: bytes, folder: Path) -> None:
+    from oncue.services.archive_large import large_in
+
+    for one in large_in(lines):
+        (folder / one.sha256).write_bytes(await storage.get(one))
+
+
+def _made(folder: str) -> Path:
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as no:
+        raise click.BadParameter(f"cannot create the folder ({no.strerror})", param_hint="--large") from None
+    return Path(folder)
 
 
 async def _list(engine: Engine, storage: Storage) -> list[dict[str, Any]]:
     from oncue.services.archive_reading import chain
 
-    return [
-        {
-            "piece": one.piece,
-            "table": one.table,
-            "from_time": one.from_time,
-            "until_time": one.until_time,
-            "rows": one.rows,
-            "files": len(one.files),
-            "bytes": sum(file.size for file in one.files),
-            "purged": one.purged,
-            "manifest": reference.key,
-            "sha256": reference.sha256,
-        }
-        async for reference, one in chain(storage, await _head(engine))
-    ]
+    progress = await _progress(engine)
+    found = [_skipped(one) for one in progress.skipped[::-1]]
+    async for reference, one in chain(storage, progress.head):
+        found += [_archived(reference, one), *(_skipped(other) for other in one.skipped[::-1])]
+    return found
+
+
+def _size(one: dict[str, Any]) -> str:
+    return f"{one['bytes']:,}" if one["skip_time"] is None else "skipped"
+
+
+def _archived(reference: Reference, one: Manifest) -> dict[str, Any]:
+    return {
+        "piece": one.piece,
+        "table": one.table,
+        "from_time": one.from_time,
+        "until_time": one.until_time,
+        "rows": one.rows,
+        "files": len(one.files),
+        "bytes": sum(file.size for file in one.files),
+        "purged": one.purged,
+        "manifest": reference.key,
+        "sha256": reference.sha256,
+        "skip_time": None,
+    }
+
+
+def _skipped(one: Skipped) -> dict[str, Any]:
+    nothing = {"files": 0, "bytes": 0, "purged": [], "manifest": None, "sha256": None, "skip_time": one.skip_time}
+    when = {"from_time": one.from_time, "until_time": one.until_time}
+    return {"piece": one.piece, "table": one.table, **when, "rows": one.rows, **nothing}
+
+
+async def _progress(engine: Engine) -> Progress:
+    from oncue.services.archive_reading import progress_of
+
+    return await progress_of(engine)
 
 
 async def _head(engine: Engine) -> Reference | None:
-    from oncue.services.archive_reading import progress_of
-
-    return (await progress_of(engine)).head
+    return (await _progress(engine)).head
 
 
 def _run(work: Callable[[Engine, Storage], Coroutine[Any, Any, T]], given: dict[str, Any], *, as_json: bool) -> T:
@@ -193,14 +273,21 @@ def _run(work: Callable[[Engine, Storage], Coroutine[Any, Any, T]], given: dict[
 @asynccontextmanager
 async def _opened(settings: Settings) -> AsyncIterator[tuple[Engine, Storage]]:
     from oncue.clock import SystemClock
-    from oncue.engines.open import open_engine
     from oncue.storage.open import open_archive
 
     _url(settings)
     storage = open_archive(settings, SystemClock())
+    async with _opened_store(settings) as engine:
+        yield engine, storage
+
+
+@asynccontextmanager
+async def _opened_store(settings: Settings) -> AsyncIterator[Engine]:
+    from oncue.engines.open import open_engine
+
     engine = await open_engine(settings)
     try:
-        yield engine, storage
+        yield engine
     finally:
         await engine.close()
 

@@ -7,18 +7,20 @@ newest manifest, which the database knows, vouches for every byte of the archive
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 
 import msgspec
 
 from oncue.domain.ids import UserNumber
-from oncue.domain.instants import HOUR, Instant, moment, rfc3339
+from oncue.domain.instants import DAY, HOUR, Instant, moment, rfc3339
 from oncue.domain.reference import Reference
 
 TURN = "archive"
 IN_USE = HOUR  # an archive with a turn in this time is in use, by whichever scheduler
 FORMAT = 1  # of manifests and lines
 PREFIX = "archive/v1"
+LARGE = f"{PREFIX}/large"
 NOBODY = UserNumber(0)  # whose rows belong to no user
 
 
@@ -52,6 +54,17 @@ class ArchivedFile(msgspec.Struct, frozen=True):
         return Reference(self.key, self.size, self.sha256)
 
 
+class Skipped(msgspec.Struct, frozen=True):
+    """A piece that somebody let be dropped without an archive."""
+
+    piece: str
+    table: Table
+    from_time: str
+    until_time: str
+    rows: int
+    skip_time: str
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What one piece has become. `before` is the manifest before it: together they are a chain."""
 
@@ -67,6 +80,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     schema: int  # of the database it was read from
     files: tuple[ArchivedFile, ...]
     before: Reference | None = None
+    skipped: tuple[Skipped, ...] = ()  # since the manifest before
     purged: tuple[UserNumber, ...] = ()  # users whose files were removed because they were forgotten
 
 
@@ -102,6 +116,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
     number: int = 0  # the last one that was used
     head: Reference | None = None  # the newest manifest
     writing: Writing | None = None
+    skipped: tuple[Skipped, ...] = ()  # until the next manifest has them
     to_delete: tuple[str, ...] = ()  # files of an attempt that was given up, or of users who were forgotten
 
 
@@ -110,8 +125,13 @@ def read_progress(position: bytes) -> Progress:
     return msgspec.json.decode(position, type=Progress) if position else Progress()
 
 
+def short_name(piece: Piece) -> str:
+    """Return the name of a piece for people."""
+    return f"{piece.table}-{moment(piece.from_at):%Y%m%dT%H%M%SZ}"
+
+
 def piece_name(piece: Piece, number: int) -> str:
-    return f"{piece.table}-{moment(piece.from_at):%Y%m%dT%H%M%SZ}-{number}"
+    return f"{short_name(piece)}-{number}"
 
 
 def file_key(writing: Writing, user: UserNumber, at: Instant, n: int) -> str:
@@ -119,12 +139,27 @@ def file_key(writing: Writing, user: UserNumber, at: Instant, n: int) -> str:
     return f"{PREFIX}/{writing.piece.table}/dt={day}/user={user}/part-{writing.name}-{n}.jsonl.zst"
 
 
+def folders_of(piece: Piece) -> Iterator[str]:
+    """Yield the folders that have the files of a piece, one for each of its days."""
+    for day in range(piece.from_at // DAY, -(-piece.until_at // DAY)):
+        yield f"{PREFIX}/{piece.table}/dt={rfc3339(Instant(day * DAY))[:10]}"
+
+
+def large_folder(user: UserNumber) -> str:
+    return f"{LARGE}/user={user}"
+
+
+def large_key(user: UserNumber, at: Instant, sha256: str) -> str:
+    """Where a payload or result is that was in object storage: once a day, however many runs had it."""
+    return f"{large_folder(user)}/dt={rfc3339(at)[:10]}/{sha256}"
+
+
 def manifest_key(piece: str, forgotten: UserNumber | None = None) -> str:
     """Each user is forgotten once, so the manifests that are rewritten for it have names that no others have."""
     return f"{PREFIX}/manifest/{piece}{'' if forgotten is None else f'-without-{forgotten}'}.json"
 
 
-def manifest_of(writing: Writing, before: Reference | None, schema: int) -> Manifest:
+def manifest_of(progress: Progress, writing: Writing, schema: int) -> Manifest:
     return Manifest(
         number=writing.number,
         piece=writing.name,
@@ -136,7 +171,8 @@ def manifest_of(writing: Writing, before: Reference | None, schema: int) -> Mani
         rows=writing.rows,
         schema=schema,
         files=writing.files,
-        before=before,
+        before=progress.head,
+        skipped=progress.skipped,
     )
 
 

@@ -10,12 +10,21 @@ import msgspec
 from msgspec.structs import replace
 
 from oncue.clock import Clock
-from oncue.domain.archive import TURN, Progress, encode_manifest, manifest_key, read_progress, without_user
+from oncue.domain.archive import (
+    TURN,
+    Progress,
+    encode_manifest,
+    folders_of,
+    large_folder,
+    manifest_key,
+    read_progress,
+    without_user,
+)
 from oncue.domain.ids import UserNumber
 from oncue.domain.reference import Reference
 from oncue.engines.port import Engine
 from oncue.services.archive_reading import Link, chain
-from oncue.services.archiving import EVERY, written_anew
+from oncue.services.archiving import DELETED_AT_ONCE, EVERY, written_anew
 from oncue.storage.port import Storage
 
 
@@ -41,7 +50,19 @@ async def _next(storage: Storage, progress: Progress, uid: UserNumber) -> Progre
         return written_anew(progress, writing)
     links = [link async for link in chain(storage, progress.head)][::-1]
     first = next((n for n, (_, manifest) in enumerate(links) if any(file.user == uid for file in manifest.files)), None)
-    return None if first is None else await _rewritten(storage, progress, links[first:], uid)
+    if first is not None:
+        return await _rewritten(storage, progress, links[first:], uid)
+    await _sweep(storage, progress, uid)
+    return None
+
+
+async def _sweep(storage: Storage, progress: Progress, uid: UserNumber) -> None:
+    """Delete large values, and files of the current piece that only a process knew which was killed."""
+    known = () if progress.writing is None else tuple(folders_of(progress.writing.piece))
+    for folder in (large_folder(uid), *known):
+        keys = [one.key async for page in storage.listed(folder) for one in page if f"/user={uid}/" in one.key]
+        for start in range(0, len(keys), DELETED_AT_ONCE):
+            await storage.delete(keys[start : start + DELETED_AT_ONCE])
 
 
 async def _rewritten(storage: Storage, progress: Progress, links: list[Link], uid: UserNumber) -> Progress:

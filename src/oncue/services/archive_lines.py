@@ -106,6 +106,10 @@ def _value(stored: bytes | None) -> msgspec.Raw:
 
 
 def _objects(**stored: bytes | None) -> dict[str, Any]:
-    """What is known of values that were in object storage, which go with their run."""
+    """Values that were in object storage: where the archive has them, which is nowhere if they were lost by then."""
     references = {name: read_reference(value) for name, value in stored.items()}
-    return {name: found for name, found in references.items() if found is not None}
+    return {
+        name: {"key": found.key or None, "size": found.size, "sha256": found.sha256}
+        for name, found in references.items()
+        if found is not None
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
@@ -11,6 +11,7 @@ from oncue.domain.errors import ObjectLost
 from oncue.domain.ids import UserNumber
 from oncue.domain.reference import Reference
 from oncue.engines.port import Engine
+from oncue.services.archive_large import large_in
 from oncue.services.archiving import check_file
 from oncue.storage.port import Storage
 
@@ -36,7 +37,8 @@ class Verified(msgspec.Struct, frozen=True):
     pieces: int
     files: int
     rows: int
-    bytes: int
+    large: int  # values beside the files
+    bytes: int  # of all of them
     wrong: tuple[str, ...]
 
 
@@ -64,7 +66,7 @@ async def files_of(storage: Storage, head: Reference | None, user: UserNumber | 
 
 async def verify(storage: Storage, head: Reference | None) -> Verified:
     """Read every manifest and every file, and compare them with what was written."""
-    pieces = files = rows = size = 0
+    pieces = files = rows = large = size = 0
     wrong: list[str] = []
     at = head
     try:
@@ -73,14 +75,27 @@ async def verify(storage: Storage, head: Reference | None) -> Verified:
             at = manifest.before
             for file in manifest.files:
                 files, rows, size = files + 1, rows + file.rows, size + file.size
+                values: list[Reference] = []
                 try:
-                    await check_file(storage, file)
+                    values = list(large_in(await check_file(storage, file)))
                 except ObjectLost as lost:
                     wrong.append(f"{file.key}: {lost}")
+                large, size = large + len(values), size + sum(one.size for one in values)
+                wrong += await _lost(storage, values)
     except ObjectLost as lost:
         name = "" if at is None else at.key
         wrong.append(f"{name}: {lost}; what is older cannot be checked")
-    return Verified(pieces, files, rows, size, tuple(wrong))
+    return Verified(pieces, files, rows, large, size, tuple(wrong))
+
+
+async def _lost(storage: Storage, values: Sequence[Reference]) -> list[str]:
+    wrong = []
+    for one in values:
+        try:
+            await storage.get(one)
+        except ObjectLost as lost:
+            wrong.append(f"{one.key}: {lost}")
+    return wrong
 
 
 def sql_of(url: str, table: Table) -> str:

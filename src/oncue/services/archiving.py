@@ -20,6 +20,7 @@ from oncue.clock import Clock
 from oncue.domain.archive import (
     TURN,
     ArchivedFile,
+    Piece,
     Progress,
     Table,
     Writing,
@@ -35,9 +36,10 @@ from oncue.domain.instants import DAY, MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.placement import ClassKey
 from oncue.domain.reference import Reference
 from oncue.domain.run import RunView
-from oncue.engines.port import ArchiveRow, Engine
+from oncue.engines.port import ArchiveRow, Engine, Page
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import ARCHIVE_ERRORS, ARCHIVED_ROWS
+from oncue.services.archive_large import LargeValues, how_many
 from oncue.services.archive_lines import Names, line
 from oncue.settings import Settings
 from oncue.storage.compression import compress, decompress
@@ -45,9 +47,11 @@ from oncue.storage.port import Storage
 
 EVERY = Duration(30 * SECOND)  # a turn; a process that has not finished a step by then may meet another one at it
 BUSY_FOR = Duration(20 * SECOND)  # then the turn ends after the current step
+GIVE_WAY = Duration(10 * SECOND)  # to those who forget a user, who look more often than that
 LOOK_INTERVAL = Duration(5 * SECOND)  # how often this process tries to take a turn
 PAGE = 200  # rows read at once
 MOST_RAW = 32 * 1024 * 1024  # bytes of lines; then a step ends with the page it has read
+MOST_LARGE = 128 * 1024 * 1024  # bytes of large values; then a step ends, too
 LARGEST_FILE = 64 * 1024 * 1024  # bytes of lines, unless one line is larger
 CHECKED_AT_ONCE = 20  # files
 DELETED_AT_ONCE = 1_000
@@ -60,10 +64,18 @@ class Archiving:
     name = "archiving"
 
     def __init__(
-        self, engine: Engine, storage: Storage, clock: Clock, settings: Settings, numbers: Numbers = SILENT
+        self,
+        engine: Engine,
+        storage: Storage,
+        objects: Storage,
+        clock: Clock,
+        settings: Settings,
+        numbers: Numbers = SILENT,
     ) -> None:
+        """`storage` is the archive's; `objects` has the large values of runs."""
         self._engine = engine
         self._storage = storage
+        self._objects = objects
         self._clock = clock
         self._keep = {
             Table.HISTORY: settings.keep_history,
@@ -74,7 +86,7 @@ class Archiving:
         self._classes: dict[ClassId, ClassKey] = {}
 
     async def run_once(self) -> Duration:
-        position = await self._engine.maintenance.take_turn(TURN, self._clock.now(), EVERY)
+        position = await self._take_turn()
         if position is not None:
             try:
                 await self._steps(position)
@@ -84,6 +96,15 @@ class Archiving:
                     "The archive failed; history is not dropped until it works", kind="archive_failed", why=str(away)
                 )
         return LOOK_INTERVAL
+
+    async def _take_turn(self) -> bytes | None:
+        """Take a turn that is due; while users are to be forgotten, only one that nobody took for that.
+
+        Both loops would look at the same moment, and this one first: it set the time of the next turn.
+        """
+        wait = GIVE_WAY if await self._engine.forgetting.pending() else 0
+        now = Instant(self._clock.now() - wait)
+        return await self._engine.maintenance.take_turn(TURN, now, Duration(EVERY + wait))
 
     async def _steps(self, position: bytes) -> None:
         """Take steps until there is nothing to do, the turn has lasted long enough, or another process has it."""
@@ -141,9 +162,10 @@ class Archiving:
         """Read rows up to `MOST_RAW`, and put files for each user and day."""
         lines: dict[tuple[UserNumber, int], list[bytes]] = defaultdict(list)
         raw, after, times = 0, writing.after, [at for at in (writing.first, writing.last) if at is not None]
-        while raw < MOST_RAW:
+        large = LargeValues(self._objects, self._storage)
+        while raw < MOST_RAW and large.size < MOST_LARGE:
             began = self._clock.monotonic()
-            found = await self._engine.archiving.rows(writing.piece, PAGE, after)
+            found = await self._page(writing.piece, after, large)
             shown = await self._shown(found.items)
             for row, text in zip(found.items, shown, strict=True):
                 lines[row.uid, row.at // DAY].append(text)
@@ -160,6 +182,13 @@ class Archiving:
                 files.append(await self._put(writing, user, Instant(day * DAY), len(files), some))
         first, last = (times[0], times[-1]) if times else (None, None)
         return replace(writing, after=after, read=after is None, files=tuple(files), first=first, last=last)
+
+    async def _page(self, piece: Piece, after: str | None, large: LargeValues) -> Page[ArchiveRow]:
+        """Read rows, and copy their large values: not all that a page may have at once."""
+        found = await self._engine.archiving.rows(piece, PAGE, after)
+        if (n := how_many(found.items, MOST_LARGE)) < len(found.items):
+            found = await self._engine.archiving.rows(piece, n, after)
+        return replace(found, items=tuple([await large.copied(row) for row in found.items]))
 
     async def _shown(self, rows: Sequence[ArchiveRow]) -> list[bytes]:
         """Return rows as lines. Another thread makes them, so that the loop stays free for what is due."""
@@ -188,11 +217,11 @@ class Archiving:
         """Put the manifest, which becomes the head of the chain. An empty piece has none."""
         if not writing.files:
             return replace(progress, writing=replace(writing, listed=True))
-        content = encode_manifest(manifest_of(writing, progress.head, self._engine.schema))
+        content = encode_manifest(manifest_of(progress, writing, self._engine.schema))
         reference = Reference.to(manifest_key(writing.name), content)
         await self._storage.put(reference.key, content)
         await self._storage.get(reference)
-        return replace(progress, head=reference, writing=replace(writing, listed=True))
+        return replace(progress, head=reference, writing=replace(writing, listed=True), skipped=())
 
     # --------------------------------------------------------------------------------------------------------- telling
 
@@ -239,5 +268,8 @@ def _apart(lines: Sequence[bytes]) -> Iterator[list[bytes]]:
 def written_anew(progress: Progress, writing: Writing) -> Progress:
     """Give up what was written of a piece, and write it under another number."""
     number = progress.number + 1
-    keys = (*(file.key for file in writing.files), manifest_key(writing.name))
-    return replace(progress, number=number, writing=Writing(number, writing.piece), to_delete=keys)
+    return replace(progress, number=number, writing=Writing(number, writing.piece), to_delete=keys_of(writing))
+
+
+def keys_of(writing: Writing) -> tuple[str, ...]:
+    return (*(file.key for file in writing.files), manifest_key(writing.name))

@@ -8,7 +8,7 @@ import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +52,8 @@ class ObjectStorage:
             with suppress(AlreadyExistsError):
                 # in one request: of an upload in parts, something would stay behind when this process is killed
                 await obstore.put_async(store, key, content, mode="create", use_multipart=False)
+            if self._folder is not None:
+                await asyncio.to_thread(_delete_first_unfinished, self._folder / key)
 
     async def get(self, reference: Reference) -> bytes:
         import obstore
@@ -181,6 +183,15 @@ def _delete_unfinished(file: Path) -> None:
         unfinished.unlink(missing_ok=True)
 
 
+def _delete_first_unfinished(file: Path) -> None:
+    """The same after a put, without listing a folder that may be large: the next writer has used the next number."""
+    for number in count(1):
+        try:
+            file.with_name(f"{file.name}#{number}").unlink()
+        except OSError:
+            return
+
+
 def _ours(error: Exception, op: str, url: str) -> tuple[str, Exception]:
     """Return the kind of an error for those who count, and the error to raise."""
     from obstore import exceptions
@@ -191,6 +202,8 @@ def _ours(error: Exception, op: str, url: str) -> tuple[str, Exception]:
             return "refused", StorageRefused(f"{why} ({op} at {url})")
         case exceptions.NotFoundError() | FileNotFoundError() if "NoSuchBucket" in str(error):
             return "refused", StorageRefused(f"there is no such bucket: create it, or change `storage` ({url})")
+        case exceptions.NotFoundError() | FileNotFoundError() if op == "put":  # another process has just stored it
+            return "away", StorageUnavailable(f"storage is unavailable: {op} at {url}: {kind_of(error)}")
         case exceptions.NotFoundError() | FileNotFoundError():
             return "lost", ObjectLost(f"the object is not in storage any more ({url})")
         case exceptions.InvalidPathError() | exceptions.NotSupportedError() | exceptions.UnknownConfigurationKeyError():

@@ -20,7 +20,8 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class Storage(Protocol):
-    """Objects, by key. The database knows every key: only a check that somebody asks for lists them.
+    """Objects, by key. The database knows every key but those in the archive: objects are listed only to forget a user
+    there, and for a check that somebody asks for.
 
     Every call has a time limit. StorageUnavailable: storage cannot be reached or did not answer in time, and a write
     may or may not have happened; it can be repeated. StorageRefused: it does not let us in or lacks the bucket, and a

@@ -1,9 +1,12 @@
-"""Kills this process once, at the step in the life of an object that FAULT_STEP names.
+"""Kills this process once, at the step in the life of an object or of the archive that FAULT_STEP names.
+
+"after put" is after the first put, "after put 3" after the third. With FAULT_QUICK the archive does not wait for turns.
 
 Python imports this by its name, from PYTHONPATH: the code under test knows nothing of it.
 """
 
 import asyncio
+import itertools
 import os
 import signal
 from collections.abc import Awaitable, Callable
@@ -19,10 +22,14 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def plant(owner: Any, name: str, when: str) -> None:
+def plant(owner: Any, name: str, when: str, number: int) -> None:
     real: Callable[..., Awaitable[Any]] = getattr(owner, name)
+    calls = itertools.count(1)
 
     async def planted(*given: Any, **named: Any) -> Any:
+        of_another = name == "finish_turn" and given[1] != "archive"
+        if of_another or next(calls) != number:
+            return await real(*given, **named)
         if when == "before":
             die()
         if when == "during":
@@ -38,24 +45,55 @@ def plant(owner: Any, name: str, when: str) -> None:
 
 
 def plant_step(step: str) -> None:
+    from oncue.engines.postgres.archiving import PostgresArchiving
+    from oncue.engines.postgres.forgetting import PostgresForgetting
     from oncue.engines.postgres.jobs import PostgresJobs
+    from oncue.engines.postgres.maintenance import PostgresMaintenance
     from oncue.engines.postgres.objects import PostgresObjects
     from oncue.engines.postgres.running import PostgresRunning
+    from oncue.engines.sqlite.archiving import SqliteArchiving
+    from oncue.engines.sqlite.forgetting import SqliteForgetting
     from oncue.engines.sqlite.jobs import SqliteJobs
+    from oncue.engines.sqlite.maintenance import SqliteMaintenance
     from oncue.engines.sqlite.objects import SqliteObjects
     from oncue.engines.sqlite.running import SqliteRunning
     from oncue.storage.objects import ObjectStorage
 
-    when, what = step.split(" ")
+    when, what, *number = step.split(" ")
     owners: dict[str, list[tuple[Any, str]]] = {
         "row": [(SqliteObjects, "add"), (PostgresObjects, "add")],
         "put": [(ObjectStorage, "put")],
         "create": [(SqliteJobs, "create"), (PostgresJobs, "create")],
         "settle": [(SqliteRunning, "settle"), (PostgresRunning, "settle")],
+        "get": [(ObjectStorage, "get")],
+        "delete": [(ObjectStorage, "delete")],
+        "rows": [(SqliteArchiving, "rows"), (PostgresArchiving, "rows")],
+        "mark": [(SqliteArchiving, "mark"), (PostgresArchiving, "mark")],
+        "position": [(SqliteMaintenance, "finish_turn"), (PostgresMaintenance, "finish_turn")],
+        "drop": [(SqliteMaintenance, "_drop"), (PostgresMaintenance, "_drop")],
+        "purge": [(SqliteJobs, "purge"), (PostgresJobs, "purge")],
+        "erase": [(SqliteForgetting, "erase"), (PostgresForgetting, "erase")],
+        "redact": [(SqliteForgetting, "redact"), (PostgresForgetting, "redact")],
+        "finish": [(SqliteForgetting, "finish"), (PostgresForgetting, "finish")],
     }
     for owner, name in owners[what]:
-        plant(owner, name, when)
+        plant(owner, name, when, int(number[0]) if number else 1)
 
 
+def hurry() -> None:
+    """Let turns be due soon: who is killed at one delays the next process by as long as that."""
+    from oncue.domain.instants import SECOND, Duration
+    from oncue.services import archiving, retention, storage_cleaning
+
+    archiving.EVERY = storage_cleaning.EVERY = Duration(SECOND)
+    archiving.LOOK_INTERVAL = storage_cleaning.LOOK_INTERVAL = Duration(SECOND // 5)
+    retention.MAINTAIN_INTERVAL = Duration(SECOND)
+    from oncue.services import forgetting  # after the others: it takes what it needs from them
+
+    forgetting.STILL_TRUSTED = forgetting.POLL_INTERVAL = Duration(SECOND // 5)
+
+
+if os.environ.get("FAULT_QUICK"):
+    hurry()
 if step := os.environ.get("FAULT_STEP"):
     plant_step(step)

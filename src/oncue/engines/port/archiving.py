@@ -29,6 +29,10 @@ class Archiving(Protocol):
         """
         ...
 
+    async def count(self, piece: Piece) -> int:
+        """Return how many rows a piece has. A piece that is gone has none."""
+        ...
+
     async def mark(self, piece: Piece, rows: int) -> bool:
         """Mark a piece as archived if it has no more than this many rows: some may have been purged meanwhile.
 

@@ -45,11 +45,15 @@ class PostgresArchiving:
 
         return await self._store.read(read)
 
+    async def count(self, piece: Piece) -> int:
+        async def count(connection: Connection) -> int:
+            return await _count(connection, piece) if await _exists(connection, piece) else 0
+
+        return await self._store.write(count, timeout=self._timeout)
+
     async def mark(self, piece: Piece, rows: int) -> bool:
         async def mark(connection: Connection) -> bool:
-            if not await _exists(connection, piece):
-                return False
-            if await connection.fetchval(f"select count(*) from {piece.name}") > rows:
+            if not await _exists(connection, piece) or await _count(connection, piece) > rows:
                 return False
             await connection.execute("update pieces set archived_rows = $2 where name = $1", piece.name, rows)
             return True
@@ -60,6 +64,10 @@ class PostgresArchiving:
 async def _exists(connection: Connection, piece: Piece) -> bool:
     known = "select 1 from pieces where name = $1 and to_regclass($1) is not null"
     return bool(await connection.fetchval(known, piece.name))
+
+
+async def _count(connection: Connection, piece: Piece) -> int:
+    return int(await connection.fetchval(f"select count(*) from {piece.name}"))
 
 
 async def _history(connection: Connection, piece: Piece, limit: int, after: str | None) -> Page[ArchiveRow]:

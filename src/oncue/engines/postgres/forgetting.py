@@ -74,10 +74,11 @@ async def _erase(connection: Connection, uid: UserNumber, limit: int) -> int:
             f"delete from {table} where ctid = any(array(select ctid from {table} where uid = $1 limit $2)) returning 1"
         )
         gone += len(await connection.fetch(some, uid, limit))
-    gone += len(await connection.fetch(_SQL["erase_notices"], uid, NOTICES, limit))
+    notices = [row["run_id"] for row in await connection.fetch(_SQL["erase_notices"], uid, NOTICES, limit)]
+    await connection.execute("delete from run_logs where run_id = any($1::uuid[])", notices)
     await connection.execute("delete from quotas where uid = $1", uid)
     await connection.execute("update objects set gone_at = 0 where uid = $1 and gone_at > 0", uid)
-    return gone + int(await connection.fetchval("select count(*) from objects where uid = $1", uid))
+    return gone + len(notices) + int(await connection.fetchval("select count(*) from objects where uid = $1", uid))
 
 
 async def _redact(connection: Connection, forgotten: Forgotten, limit: int) -> Forgotten | None:

@@ -48,6 +48,10 @@ class SqliteArchiving:
 
         return await self._store.read(read)
 
+    async def count(self, piece: Piece) -> int:
+        count = _count_partition if piece.table is Table.HISTORY else _count_day
+        return await self._store.read(lambda db: count(db, piece)[0])
+
     async def mark(self, piece: Piece, rows: int) -> bool:
         mark = _mark_partition if piece.table is Table.HISTORY else _mark_day
         return await self._store.write(lambda db: mark(db, piece, rows), self._timeout)
@@ -116,19 +120,30 @@ def _audit_row(row: rows.Row) -> ArchiveRow:
     return ArchiveRow(EVERYBODY if entry.uid is None else entry.uid, entry.at, entry)
 
 
-def _mark_partition(db: Connection, piece: Piece, count: int) -> bool:
+def _count_partition(db: Connection, piece: Piece) -> tuple[int, bool]:
+    """Return how many rows it has, and whether it is there."""
     if first(db, "select 1 from pieces where name = ?", (piece.name,)) is None:
-        return False
-    if fetch(db, f"select count(*) from {piece.name}")[0][0] > count:
+        return 0, False
+    return fetch(db, f"select count(*) from {piece.name}")[0][0], True
+
+
+def _count_day(db: Connection, piece: Piece) -> tuple[int, int | None]:
+    """Return how many rows it has, and the number of its last one."""
+    counted = f"select count(*), max({IDS[piece.table]}) from {piece.table} where at >= ? and at < ?"
+    [(found, last)] = fetch(db, counted, (piece.from_at, piece.until_at))
+    return found, last
+
+
+def _mark_partition(db: Connection, piece: Piece, count: int) -> bool:
+    found, exists = _count_partition(db, piece)
+    if not exists or found > count:
         return False
     db.execute("update pieces set archived_rows = ? where name = ?", (count, piece.name))
     return True
 
 
 def _mark_day(db: Connection, piece: Piece, count: int) -> bool:
-    key = IDS[piece.table]
-    counted = f"select count(*), max({key}) from {piece.table} where at >= ? and at < ?"
-    [(found, last)] = fetch(db, counted, (piece.from_at, piece.until_at))
+    found, last = _count_day(db, piece)
     if found > count or not found:
         return False
     db.execute(_SQL["mark_archived"], (piece.table, piece.until_at, last))

@@ -120,6 +120,7 @@ async def test_a_piece_that_has_more_rows_than_were_read_is_not_marked(store: St
         assert piece is not None
         n = len(await rows(store, piece))
 
+        assert await store.archiving.count(piece) == n
         assert not await store.archiving.mark(piece, n - 1)
         assert await store.archiving.next_piece({table: store.now}) == piece
         assert await store.archiving.mark(piece, n + 1)
@@ -137,6 +138,7 @@ async def test_a_piece_that_is_gone_has_no_rows_and_no_mark(store: Store) -> Non
 
     assert await rows(store, piece) == []
     assert not await store.archiving.mark(piece, 1)
+    assert await store.archiving.count(piece) == 0
     assert await store.archiving.next_piece({Table.HISTORY: store.now}) is None
 
 

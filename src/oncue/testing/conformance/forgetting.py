@@ -73,7 +73,7 @@ async def test_what_is_left_of_a_user_is_erased_in_bites_and_of_nobody_else(stor
 
 
 async def test_of_a_user_no_notice_and_no_wish_to_be_told_is_left(store: Store) -> None:
-    entry = Entry((Event.FAILED,), webhook=Webhook("https://example.org/hook"))
+    entry, told = Entry((Event.FAILED,), webhook=Webhook("https://example.org/hook")), []
     for uid in (store.uid, store.stranger):
         await store.notices.put_default(uid, NotifyDefault((entry,)), store.now)
         await store.notices.rotate(uid, b"url", store.now)
@@ -81,6 +81,8 @@ async def test_of_a_user_no_notice_and_no_wish_to_be_told_is_left(store: Store) 
         notices = [trial_notice(uid, entry, RunId(store.new_id()), store.now) for _ in range(3)]
         await store.notices.add(notices, store.now)
         for notice in notices:
+            await store.history.append_log(notice.run_id, 0, b"what the receiver said", store.now)
+            told.append((notice.run_id, uid))
             await store.running.cancel(None, notice.run_id, store.now)
     await store.forgetting.begin("ada", store.now)
 
@@ -92,6 +94,8 @@ async def test_of_a_user_no_notice_and_no_wish_to_be_told_is_left(store: Store) 
         assert bool(await store.notices.targets(uid)) is left
         assert bool((await store.notices.generation(uid, b"url")).number) is left
         assert len(await store.runs(uid=uid, job_id=NOTICES)) == 3 * left
+        logs = [await store.history.read_log(run_id) for run_id, of in told if of == uid]
+        assert [len(log) for log in logs] == [left] * 3
 
 
 async def test_the_audit_log_keeps_what_was_done_and_a_number(store: Store) -> None:
