@@ -42,7 +42,7 @@ async def created(desk: Desk, **how: Any) -> dict[str, Any]:
 
 
 def objects(folder: Path) -> list[Path]:
-    return [file for file in (folder / "objects").rglob("*") if file.is_file()]
+    return [file for file in (folder / "objects" / "v1").rglob("*") if file.is_file()]
 
 
 async def test_a_large_payload_is_taken_and_shown(desk: Desk, tmp_path: Path) -> None:

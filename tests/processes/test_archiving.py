@@ -77,7 +77,7 @@ class Site:
         return asyncio.run(left_in_store(self.settings))
 
     def files(self) -> set[str]:
-        return {str(path.relative_to(self.archive)) for path in self.archive.rglob("*") if path.is_file()}
+        return {str(path.relative_to(self.archive)) for path in (self.archive / "archive").rglob("*") if path.is_file()}
 
     def is_whole(self, *users: str) -> None:
         """The runs of these users are in it, each once; nothing else is; and every file is named by what is listed."""

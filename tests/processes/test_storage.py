@@ -57,7 +57,7 @@ def ended(fleet: Fleet, run_id: str) -> Json:
 
 def objects(fleet: Fleet) -> set[str]:
     folder = fleet.folder / "objects"
-    return {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
+    return {str(file.relative_to(folder)) for file in (folder / "v1").rglob("*") if file.is_file()}
 
 
 async def referred(fleet: Fleet, *run_ids: str) -> set[str]:

@@ -97,7 +97,7 @@ async def ended(store: Store, crew: StagedCrew, run_id: RunId) -> RunView:
 
 
 def objects(folder: Path) -> list[str]:
-    return sorted(file.name for file in (folder / "objects").rglob("*") if file.is_file())
+    return sorted(file.name for file in (folder / "objects" / "v1").rglob("*") if file.is_file())
 
 
 async def with_large_payload(store: Store, folder: Path) -> RunId:
@@ -228,6 +228,23 @@ async def test_whoever_ends_waits_no_longer_for_storage(
 
     view = await ended(store, crew, run_id)
     assert (view.state, len(list((tmp_path / "spool").iterdir()))) == (State.SUCCEEDED, 1)
+
+
+async def test_a_damaged_file_of_the_spool_is_not_attached(
+    store: Store, stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id, broken = await large_result(store), Broken(monkeypatch)
+    crew = await crew_on(store, stage, **settings(tmp_path, inline_cap=400, storage_patience=Duration(MINUTE)))
+    await ended(store, crew, run_id)
+    [file] = (tmp_path / "spool").iterdir()
+    file.write_bytes(file.read_bytes()[:-1])
+
+    broken.error = None
+    await crew.spool.run_once()
+
+    lost = read_reference((await store.run(run_id)).result)
+    assert lost is not None
+    assert (lost.key, list((tmp_path / "spool").iterdir()), objects(tmp_path)) == ("", [], [])
 
 
 async def test_the_cleaner_deletes_what_nothing_refers_to_and_nothing_else(

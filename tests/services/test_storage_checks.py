@@ -34,10 +34,19 @@ async def test_a_folder_that_nobody_needed_yet_is_not_made(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("named", [True, False])
 async def test_an_object_goes_in_and_out_and_nothing_stays(tmp_path: Path, named: bool) -> None:
-    (folder := tmp_path / "objects").mkdir()
+    folder = tmp_path / "objects"
+    (folder / "v1").mkdir(parents=True)
     found = await seen(tmp_path, **({"storage": folder.as_uri()} if named else {}))
     assert found["storage"][0] is State.OK
-    assert not [one for one in folder.rglob("*") if one.is_file()]
+    assert [one.name for one in folder.rglob("*") if one.is_file()] == [".oncue"]
+
+
+async def test_an_empty_folder_stays_empty(tmp_path: Path) -> None:
+    """Catches a probe below a missing mount: workers would take the folder for the right one."""
+    (folder := tmp_path / "objects").mkdir()
+    state, seen_there, _ = (await seen(tmp_path, storage=folder.as_uri()))["storage"]
+    assert (state, "check that it is mounted" in seen_there) == (State.OK, True)
+    assert list(folder.iterdir()) == []
 
 
 async def test_storage_that_is_away_or_does_not_let_us_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,6 +69,7 @@ async def test_storage_that_does_not_answer_is_not_waited_for(tmp_path: Path, mo
     monkeypatch.setattr(ObjectStorage, "put", never)
     monkeypatch.setattr(ObjectStorage, "size", never)
     monkeypatch.setattr(storage_checks, "TIME_LIMIT", 1_000)
+    (tmp_path / "a" / "v1").mkdir(parents=True)
     found = await seen(tmp_path, storage=(tmp_path / "a").as_uri(), archive=(tmp_path / "b").as_uri())
     assert {check: state for check, (state, _, _) in found.items()} == {
         "storage": State.PROBLEM,
@@ -88,7 +98,7 @@ async def test_results_that_wait_in_the_spool(tmp_path: Path) -> None:
 
 
 async def test_the_doctor_looks_at_it_also_without_a_database(tmp_path: Path) -> None:
-    (tmp_path / "objects").mkdir()
+    (tmp_path / "objects" / "v1").mkdir(parents=True)
     settings = Settings(engine=f"sqlite:///{tmp_path}/none.db", data_dir=str(tmp_path))
     states = {one.check: one.state for one in await doctor.diagnose(settings, SystemClock())}
     assert (states["database"], states["storage"]) == (State.PROBLEM, State.OK)

@@ -16,6 +16,7 @@ async def exercise(storage: Storage) -> None:
     key = f"v1/payload/1/2026-11-17/{secrets.token_hex(16)}"
     content = secrets.token_bytes(20 * MB)
     reference = Reference.to(key, content)
+    await storage.put(f"{key}2", b"of a folder without any object it is not known whether it is the right one")
     with pytest.raises(ObjectLost):
         await storage.get(reference)
     await storage.put(key, content)
@@ -30,7 +31,7 @@ async def exercise(storage: Storage) -> None:
     sizes = {one.key: one.size for page in pages for one in page}
     assert (sizes[key], sizes[other]) == (len(content), 0)
     assert [page async for page in storage.listed("v1/payload/7")] == []
-    await storage.delete([key, other, f"{key}1"])
+    await storage.delete([key, other, f"{key}1", f"{key}2"])
     await storage.delete([key])
     with pytest.raises(ObjectLost):
         await storage.get(reference)

@@ -43,7 +43,32 @@ async def test_what_a_killed_writer_left_goes_with_the_object(storage: Storage, 
     await storage.put(KEY, b"1")
     (tmp_path / "data" / "objects" / f"{KEY}#1").write_bytes(b"half")
     await storage.delete([KEY])
-    assert not [one for one in (tmp_path / "data" / "objects").rglob("*") if one.is_file()]
+    assert not [one for one in (tmp_path / "data" / "objects" / "v1").rglob("*") if one.is_file()]
+
+
+async def test_a_folder_that_is_gone_is_unavailable_and_not_made_again(storage: Storage, tmp_path: Path) -> None:
+    """Catches a mount that is missing: its objects are not lost, and new ones must not go below it."""
+    folder = tmp_path / "data" / "objects"
+    await storage.put(KEY, b"1")
+    folder.rename(tmp_path / "elsewhere")
+    for empty in (False, True):
+        if empty:
+            folder.mkdir()
+        for call in (storage.get(Reference.to(KEY, b"1")), storage.put(f"{KEY}b", b"1"), storage.delete([KEY])):
+            with pytest.raises(StorageUnavailable, match="is it mounted"):
+                await call
+    folder.rmdir()
+    (tmp_path / "elsewhere").rename(folder)
+    assert await storage.get(Reference.to(KEY, b"1")) == b"1"
+
+
+async def test_looking_at_a_new_folder_does_not_make_it(storage: Storage, tmp_path: Path) -> None:
+    assert await storage.size(KEY) is None
+    assert [page async for page in storage.listed("v1")] == []
+    await storage.delete([KEY])
+    with pytest.raises(StorageUnavailable):
+        await storage.get(Reference.to(KEY, b"1"))
+    assert not (tmp_path / "data").exists()
 
 
 async def test_a_folder_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:

@@ -77,6 +77,10 @@ class Spool:
         if read is None:
             return True
         spooled, content = read
+        if Reference.to(spooled.reference.key, content) != spooled.reference:
+            await asyncio.to_thread(file.unlink, missing_ok=True)
+            log.error("A result in the spool is damaged and lost", kind="spool_damaged", run_id=str(spooled.run_id))
+            return True
         lost, found = msgspec.structs.replace(spooled.reference, key=""), spooled.reference
         row = StoredObject(found.key, spooled.uid, spooled.run_id, Kind.RESULT, found.size)
         try:

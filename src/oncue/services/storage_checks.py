@@ -28,22 +28,20 @@ EMPTY_IT = "Repair storage, and keep a worker with this data directory running: 
 
 
 async def diagnose_storage(settings: Settings, clock: Clock) -> list[Diagnosis]:
-    found = [] if _is_unused(settings) else [await _probe(open_storage(settings, clock), clock)]
+    storage = open_storage(settings, clock)
+    found = [] if not settings.storage and storage.is_new() else [await _probe(storage, clock)]
     if settings.archive:
         found.append(await _reach(open_archive(settings, clock)))
     spool = Path(settings.data_dir) / "spool"
     return [*found, *spooled(spool, await asyncio.to_thread(waiting_in, spool, clock.now()))]
 
 
-def _is_unused(settings: Settings) -> bool:
-    """Whether storage is the folder that is made when it is needed: it stays unmade, wherever this command runs."""
-    return not settings.storage and not (Path(settings.data_dir) / "objects").exists()
-
-
 async def _probe(storage: Storage, clock: Clock) -> Diagnosis:
     """Put, get and delete a small object."""
     key, asked = f"{PROBE}/{secrets.token_hex(RANDOM_BYTES)}", clock.monotonic()
     where = printable(storage.url)
+    if storage.is_new():  # an object would make it look like the right one
+        return ok("storage", f"{where} is empty; if large values were stored before, check that it is mounted")
     try:
         async with asyncio.timeout(TIME_LIMIT / SECOND):
             await storage.put(key, PROBE.encode())

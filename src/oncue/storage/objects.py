@@ -12,6 +12,8 @@ from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import structlog
+
 from oncue.clock import Clock
 from oncue.domain.errors import ObjectLost, StorageRefused, StorageUnavailable
 from oncue.domain.instants import SECOND, Duration, Instant, instant
@@ -30,7 +32,10 @@ CALL_TIMEOUT = 30 * SECOND
 RETRIES = 2
 PRIVATE = 0o700
 PAGE = 1_000  # objects of a list
+MARK = ".oncue"  # a file in a folder of objects
 CANNOT_SIGN = ("file:", "memory:")
+
+log = structlog.get_logger()
 
 
 class ObjectStorage:
@@ -43,6 +48,7 @@ class ObjectStorage:
         self._clock = clock
         self._numbers = numbers
         self._store: ObjectStore | None = None
+        self._found = False  # the folder, at an earlier call
 
     async def put(self, key: str, content: bytes) -> None:
         import obstore
@@ -88,12 +94,16 @@ class ObjectStorage:
         import obstore
         from obstore.exceptions import NotFoundError
 
+        if self.is_new():
+            return None
         async with self._call("head") as store:
             with suppress(NotFoundError, FileNotFoundError):
                 return (await obstore.head_async(store, key))["size"]
         return None
 
     async def listed(self, prefix: str) -> AsyncIterator[Sequence[Listed]]:
+        if self.is_new():
+            return
         pages = _files(self._folder, prefix) if self._folder else self._pages(prefix)
         while True:
             async with self._call("list"):
@@ -112,6 +122,8 @@ class ObjectStorage:
         import obstore
         from obstore.exceptions import NotFoundError
 
+        if self.is_new():
+            return
         async with self._call("delete") as store:
             if self._folder is None:
                 await obstore.delete_async(store, list(keys))
@@ -127,6 +139,8 @@ class ObjectStorage:
         asked_at = self._clock.monotonic()
         try:
             async with asyncio.timeout(CALL_TIMEOUT / SECOND):
+                if self._folder is not None:
+                    await asyncio.to_thread(self._find_folder, self._folder, op)
                 yield self._opened()
         except Exception as error:
             kind, ours = _ours(error, op, self.url)
@@ -135,12 +149,32 @@ class ObjectStorage:
         finally:
             self._numbers.observe(STORAGE_CALLS, op, value=self._clock.monotonic() - asked_at)
 
+    def is_new(self) -> bool:
+        folder = self._folder
+        if folder is None or self._found:
+            return False
+        return not folder.exists() or (folder.is_dir() and next(folder.iterdir(), None) is None)
+
+    def _find_folder(self, folder: Path, op: str) -> None:
+        """See that this is still the folder that has the objects, and not the empty one below a missing mount.
+
+        Only a put marks it as ours, or makes it, and only if no earlier call of this process has found it.
+        """
+        if (folder / MARK).exists():
+            self._found = True
+        elif self._found or (op == "get" and self.is_new()):
+            raise StorageUnavailable(f"{folder} is missing, or is not a folder of oncue: is it mounted?")
+        elif op == "put":
+            folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+            (folder / MARK).write_text("oncue keeps objects here\n")
+            self._found = True
+            log.info("A folder for large values was created", kind="storage_created", folder=str(folder))
+
     def _opened(self) -> ObjectStore:
         if self._store is None:
             from obstore.store import LocalStore, from_url
 
             if self._folder is not None:
-                self._folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
                 self._store = LocalStore(self._folder, automatic_cleanup=True)
             elif self.url.startswith("memory:"):
                 self._store = from_url(self.url)
@@ -197,6 +231,8 @@ def _ours(error: Exception, op: str, url: str) -> tuple[str, Exception]:
     from obstore import exceptions
 
     match error:
+        case StorageUnavailable():
+            return "away", error
         case exceptions.PermissionDeniedError() | exceptions.UnauthenticatedError() | PermissionError():
             why = "storage does not let us in: check the keys in the environment and their rights"
             return "refused", StorageRefused(f"{why} ({op} at {url})")
@@ -205,7 +241,7 @@ def _ours(error: Exception, op: str, url: str) -> tuple[str, Exception]:
         case exceptions.NotFoundError() | FileNotFoundError() if op == "put":  # another process has just stored it
             return "away", StorageUnavailable(f"storage is unavailable: {op} at {url}: {kind_of(error)}")
         case exceptions.NotFoundError() | FileNotFoundError():
-            return "lost", ObjectLost(f"the object is not in storage any more ({url})")
+            return "lost", ObjectLost("the object is not in storage any more")
         case exceptions.InvalidPathError() | exceptions.NotSupportedError() | exceptions.UnknownConfigurationKeyError():
             return "refused", StorageRefused(f"storage cannot be used like this: {error}")
         case exceptions.BaseError() | OSError():  # TimeoutError is an OSError

@@ -49,6 +49,10 @@ class Storage(Protocol):
         """
         ...
 
+    def is_new(self) -> bool:
+        """Whether this is a folder in which nothing was ever stored, or an empty one below a missing mount."""
+        ...
+
     async def size(self, key: str) -> int | None:
         """Return how many bytes an object has. None: it is missing."""
         ...
