@@ -162,3 +162,14 @@ def test_without_an_archive_it_says_what_to_name(tmp_path: Path) -> None:
 
     assert found.exit_code == 1
     assert "--archive" in found.output
+
+
+@pytest.mark.parametrize("command", ["list", "verify", "export"])
+def test_a_mistyped_database_or_archive_is_not_made(command: str, tmp_path: Path) -> None:
+    """Catches an empty database that says that all is well."""
+    where = ["--engine", f"sqlite:///{tmp_path}/no/such.db", "--archive", f"file://{tmp_path}/nowhere"]
+
+    found = CliRunner().invoke(main, ["archive", command, *where, *(["--user", "ada"] if command == "export" else [])])
+
+    assert (found.exit_code, "there is no database here" in found.stderr) == (1, True)
+    assert list(tmp_path.iterdir()) == []

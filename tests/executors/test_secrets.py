@@ -10,6 +10,7 @@ import pytest
 from oncue import Secret
 from oncue.domain.errors import SecretMissing
 from oncue.domain.secret_refs import SecretAccess
+from oncue.executors.environment import only_secrets
 from oncue.executors.secrets import LARGEST, SecretSource
 
 ALICE = SecretAccess("alice")
@@ -157,3 +158,14 @@ def test_a_secret_does_not_show_its_value() -> None:
     assert token.reveal() == "the-value-itself"
     with pytest.raises(SecretMissing):
         Secret("name")
+
+
+def test_the_variable_of_a_setting_is_no_secret() -> None:
+    environment = {
+        "ONCUE_SECRET_TOKEN": "t",
+        "ONCUE_SECRET_ROLES": "admin,member",
+        "ONCUE_SECRETS_DIR": "x",
+        "HOME": "/",
+    }
+
+    assert only_secrets(environment) == {"ONCUE_SECRET_TOKEN": "t"}

@@ -12,7 +12,7 @@ from oncue.domain.reference import Reference
 from oncue.metrics.metric import Roles
 from oncue.metrics.numbers import Numbers
 from oncue.settings import Settings
-from oncue.storage.open import open_storage, storage_url
+from oncue.storage.open import open_archive, open_storage, storage_url
 from oncue.storage.port import Storage
 
 KEY = "v1/payload/1/2026-11-17/aa"
@@ -90,10 +90,17 @@ async def test_an_address_where_nobody_listens_is_unavailable(monkeypatch: pytes
         await open_storage(settings, SystemClock()).put(KEY, b"1")
 
 
-@pytest.mark.parametrize("url", ["/folder", "ftp://host/folder", "s3://key:secret@bucket"])
+@pytest.mark.parametrize(
+    "url",
+    ["/folder", "ftp://host/folder", "s3://key:secret@bucket", "file://relative/x", "file://", "s3://", "s3:///x"],
+)
 def test_other_urls_are_refused(url: str) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(Invalid) as refused:
         open_storage(Settings(storage=url), SystemClock())
+    assert refused.value.problems[0].path == "storage"
+    with pytest.raises(Invalid) as refused:
+        open_archive(Settings(archive=url), SystemClock())
+    assert refused.value.problems[0].path == "archive"
 
 
 def test_without_a_url_it_is_a_folder_in_the_data_folder(tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from oncue.cli.notify_options import NOTICES
-from oncue.cli.roles import API_OPTIONS, BAGGAGE, GUARD, METRICS, SAYING, SECRECY, STORE, options, run
+from oncue.cli.roles import SAYING, options, run
+from oncue.cli.settings_options import options_of
+from oncue.settings import Roles
 
 EXAMPLES = """\b
 Examples:
@@ -19,7 +20,7 @@ The API accepts jobs even while no scheduler or worker runs. Any number of API p
 
 
 @click.command("api", epilog=EXAMPLES)
-@options(STORE, API_OPTIONS, NOTICES, GUARD, SECRECY, BAGGAGE, METRICS, SAYING)
+@options(options_of(Roles.API), SAYING)
 def command(as_json: bool, **given: Any) -> None:
     """Run the REST API only."""
     from oncue.app import api

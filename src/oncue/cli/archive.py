@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
-from oncue.cli.keeping_options import ARCHIVE
 from oncue.cli.printing import print_json, print_table, say
 from oncue.cli.refusing import REFUSED
-from oncue.cli.roles import WHERE, options, storing
-from oncue.cli.storage_options import SERVICE
+from oncue.cli.roles import options, storing
+from oncue.cli.settings_options import STORAGE_SERVICE, WHERE, options_named
 from oncue.domain.archive import Manifest, Progress, Skipped, Table
 from oncue.domain.errors import Invalid, NotFound
 from oncue.domain.reference import Reference
@@ -48,7 +47,8 @@ AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def where(function: F) -> F:
-    return options(WHERE, (ARCHIVE,), SERVICE)(function)
+    decorated: F = options(options_named((*WHERE, "archive", *STORAGE_SERVICE)))(function)
+    return decorated
 
 
 @click.group("archive", epilog=EXAMPLES)
@@ -167,7 +167,7 @@ any other, when its time has come. This is for when the disk fills while the arc
 
 @command.command("skip", epilog=SKIP)
 @click.argument("piece")
-@options(WHERE)
+@options(options_named(WHERE))
 @AS_JSON
 @click.option("--yes", is_flag=True, help="Do not ask: for scripts.")
 def skip_(piece: str, yes: bool, as_json: bool, **given: Any) -> None:
@@ -283,9 +283,9 @@ async def _opened(settings: Settings) -> AsyncIterator[tuple[Engine, Storage]]:
 
 @asynccontextmanager
 async def _opened_store(settings: Settings) -> AsyncIterator[Engine]:
-    from oncue.engines.open import open_engine
+    from oncue.engines.open import open_existing
 
-    engine = await open_engine(settings)
+    engine = await open_existing(settings)
     try:
         yield engine
     finally:

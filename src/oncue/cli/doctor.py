@@ -10,11 +10,10 @@ import click
 from click.core import ParameterSource
 
 from oncue.cli.asking import URL
-from oncue.cli.keeping_options import ARCHIVE
 from oncue.cli.printing import print_json, print_table
 from oncue.cli.refusing import REFUSED
-from oncue.cli.roles import WHERE, options, settings_of, storing
-from oncue.cli.storage_options import PLACE
+from oncue.cli.roles import options, settings_of, storing
+from oncue.cli.settings_options import STORAGE_PLACE, WHERE, options_named
 from oncue.domain.diagnosis import Diagnosis, State
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ of ONCUE_URL. A server is checked from outside, as far as the role of the API ke
 
 
 @click.command("doctor", epilog=EXAMPLES)
-@options(WHERE, PLACE, (ARCHIVE,), (URL,))
+@options(options_named((*WHERE, *STORAGE_PLACE, "archive")), (URL,))
 @click.option(
     "--api-key",
     envvar="ONCUE_API_KEY",

@@ -8,7 +8,8 @@ import click
 
 from oncue.cli.asking import SERVER, URL, asking, tell
 from oncue.cli.printing import print_json, print_table, say, time
-from oncue.cli.roles import STORE, options, storing
+from oncue.cli.roles import options, storing
+from oncue.cli.settings_options import WHERE, options_named
 
 if TYPE_CHECKING:
     from oncue.client import Key, NewKey
@@ -37,7 +38,7 @@ def command() -> None:
 
 
 @command.command("create", epilog=CREATE)
-@options(STORE, (URL,))
+@options(options_named(WHERE), (URL,))
 @click.option("--user", default="admin", show_default=True, help="Owner of the key; a new user is created.")
 @click.option("--role", type=click.Choice(["admin", "member", "viewer"]), default="admin", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print the key as an object.")

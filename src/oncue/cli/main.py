@@ -28,6 +28,7 @@ COMMANDS = (
     "storage",
     "archive",
     "doctor",
+    "config",
     "bench",
 )
 

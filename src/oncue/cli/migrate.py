@@ -10,7 +10,8 @@ import click
 
 from oncue.cli.printing import print_json
 from oncue.cli.refusing import REFUSED
-from oncue.cli.roles import WHERE, options, storing
+from oncue.cli.roles import options, storing
+from oncue.cli.settings_options import WHERE, options_named
 
 EXAMPLES = """\b
 Examples:
@@ -29,7 +30,7 @@ processes is complete and you do not want to go back. It is refused while an old
 
 
 @click.command("migrate", epilog=EXAMPLES)
-@options(WHERE)
+@options(options_named(WHERE))
 @click.option("--check", is_flag=True, help="Change nothing; exit with 1 if a migration is missing.")
 @click.option("--contract", is_flag=True, help="Also apply migrations that older versions do not work with.")
 @click.option("--json", "as_json", is_flag=True, help="Print the versions as an object.")

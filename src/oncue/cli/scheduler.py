@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from oncue.cli.keeping_options import KEEPING
-from oncue.cli.notify_options import NOTICES
-from oncue.cli.roles import METRICS, SAMPLING, SAYING, STORE, options, run
+from oncue.cli.roles import SAYING, options, run
+from oncue.cli.settings_options import options_of
+from oncue.settings import Roles
 
 EXAMPLES = """\b
 Examples:
@@ -20,7 +20,7 @@ Any number of schedulers may share one engine. There is no leader; when one dies
 
 
 @click.command("scheduler", epilog=EXAMPLES)
-@options(STORE, KEEPING, NOTICES, SAMPLING, METRICS, SAYING)
+@options(options_of(Roles.SCHEDULER), SAYING)
 def command(as_json: bool, **given: Any) -> None:
     """Run a scheduler: plan runs, detect dead workers, drop old history."""
     from oncue.app import scheduler

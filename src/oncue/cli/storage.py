@@ -11,8 +11,8 @@ import click
 
 from oncue.cli.printing import print_json, print_table
 from oncue.cli.refusing import REFUSED
-from oncue.cli.roles import WHERE, options, storing
-from oncue.cli.storage_options import PLACE
+from oncue.cli.roles import options, storing
+from oncue.cli.settings_options import STORAGE_PLACE, WHERE, options_named
 
 if TYPE_CHECKING:
     from oncue.services.storage_check import Checked, Tell
@@ -45,7 +45,7 @@ def command() -> None:
 
 
 @command.command("check", epilog=CHECK)
-@options(WHERE, PLACE)
+@options(options_named((*WHERE, *STORAGE_PLACE)))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check(as_json: bool, **given: Any) -> None:
     """List object storage and compare it with what the database knows."""
@@ -65,15 +65,12 @@ def check(as_json: bool, **given: Any) -> None:
 
 async def _check(settings: Settings, tell: Tell) -> Checked:
     from oncue.clock import SystemClock
-    from oncue.domain.errors import Invalid
-    from oncue.engines.open import may_exist, open_engine
+    from oncue.engines.open import open_existing
     from oncue.services.storage_check import check_storage
     from oncue.storage.open import open_storage
 
     storage = open_storage(settings, SystemClock())
-    if not may_exist(settings.engine):
-        raise Invalid.of("engine", "no_database", "there is no database here: check --engine and --data-dir")
-    engine = await open_engine(settings)
+    engine = await open_existing(settings)
     try:
         return await check_storage(engine, storage, engine.now, tell)
     finally:

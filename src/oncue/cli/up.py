@@ -6,22 +6,9 @@ from typing import Any
 
 import click
 
-from oncue.cli.keeping_options import KEEPING
-from oncue.cli.notify_options import NOTICES, WHO_SENDS
-from oncue.cli.roles import (
-    API_OPTIONS,
-    BAGGAGE,
-    GUARD,
-    METRICS,
-    SAMPLING,
-    SAYING,
-    SECRECY,
-    SECRETS,
-    STORE,
-    WORK,
-    options,
-    run,
-)
+from oncue.cli.roles import SAYING, WHO_SENDS, options, run
+from oncue.cli.settings_options import options_of
+from oncue.settings import ALL
 
 EXAMPLES = """\b
 Examples:
@@ -39,10 +26,7 @@ On Ctrl-C running runs finish within --grace and the rest return to the queue. A
 
 
 @click.command("up", epilog=EXAMPLES)
-@options(
-    *(STORE, KEEPING, API_OPTIONS, WORK, WHO_SENDS, NOTICES),
-    *(GUARD, SECRETS, SECRECY, SAMPLING, BAGGAGE, METRICS, SAYING),
-)
+@options(options_of(ALL), WHO_SENDS, SAYING)
 def command(as_json: bool, **given: Any) -> None:
     """Run the API, a scheduler and a worker together."""
     from oncue.app import up

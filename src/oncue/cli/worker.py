@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from oncue.cli.notify_options import NOTICES, WHO_SENDS
-from oncue.cli.roles import GUARD, METRICS, SAMPLING, SAYING, SECRETS, STORE, WORK, options, run
+from oncue.cli.roles import SAYING, WHO_SENDS, options, run
+from oncue.cli.settings_options import options_of
+from oncue.settings import Roles
 
 EXAMPLES = """\b
 Examples:
@@ -20,7 +21,7 @@ within --grace, and returns the rest to the queue without using up an attempt. A
 
 
 @click.command("worker", epilog=EXAMPLES)
-@options(STORE, WORK, WHO_SENDS, NOTICES, GUARD, SECRETS, SAMPLING, METRICS, SAYING)
+@options(options_of(Roles.WORKER), WHO_SENDS, SAYING)
 def command(as_json: bool, **given: Any) -> None:
     """Run a worker, which executes runs when they are due."""
     from oncue.app import worker

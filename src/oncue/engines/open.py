@@ -58,6 +58,13 @@ def may_exist(url: str) -> bool:
     return not is_file(url) or Path(url.removeprefix(SQLITE)).exists()
 
 
+async def open_existing(settings: Settings) -> Engine:
+    """Open a database for a command that only looks. Invalid: there is none; it is not created."""
+    if not may_exist(settings.engine):
+        raise Invalid.of("engine", "no_database", "there is no database here: check --engine and --data-dir")
+    return await open_engine(settings)
+
+
 def absolute_url(url: str) -> str:
     """Return a URL of the same database that also works from another folder."""
     file = url.removeprefix(SQLITE)

@@ -19,7 +19,8 @@ SPEAKS_FOR_US = {"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"}
 
 
 def only_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name.startswith(SECRET)}
+    """The variables that are secrets; the setting `secret_roles` looks like one."""
+    return {name: value for name, value in environment.items() if name.startswith(SECRET) and name != SECRET + "ROLES"}
 
 
 def without_ours(environment: Mapping[str, str]) -> dict[str, str]:

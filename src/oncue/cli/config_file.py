@@ -1,0 +1,67 @@
+"""Settings in a file: `oncue.toml`, or `[tool.oncue]` in `pyproject.toml`."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from oncue.settings import DECLARED
+
+VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+
+class ConfigFile(msgspec.Struct, frozen=True):
+    name: str
+    values: dict[str, Any]
+
+
+def read_config(given: str | None) -> ConfigFile | None:
+    """Read the file that was named, else the one of this folder. None: there is none."""
+    if given:
+        return _checked(given, _load(Path(given)))
+    if Path("oncue.toml").is_file():
+        return _checked("oncue.toml", _load(Path("oncue.toml")))
+    project = Path("pyproject.toml")
+    table = _load(project).get("tool", {}).get("oncue") if project.is_file() else None
+    return None if table is None else _checked("[tool.oncue] in pyproject.toml", table)
+
+
+def _load(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except OSError as no:
+        raise click.UsageError(f"cannot read {file}: {no.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as no:
+        raise click.UsageError(f"{file} is not TOML: {no}") from None
+
+
+def _checked(name: str, table: dict[str, Any]) -> ConfigFile:
+    values = {}
+    for key, value in table.items():
+        if key not in DECLARED:
+            near = get_close_matches(key, DECLARED, 1)
+            raise click.UsageError(f"{name}: {key!r} is no setting" + (f"; did you mean {near[0]!r}?" if near else ""))
+        values[key] = _expanded(f"{key} in {name}", value)
+    return ConfigFile(name, values)
+
+
+def _expanded(where: str, value: Any) -> Any:
+    """Replace `${NAME}` by the variable, also in a list."""
+    if isinstance(value, list):
+        return [_expanded(where, one) for one in value]
+    if isinstance(value, dict):
+        raise click.UsageError(f"{where}: is a table; write one value, or a list of texts")
+    return VARIABLE.sub(lambda found: _variable(where, found[1]), value) if isinstance(value, str) else value
+
+
+def _variable(where: str, name: str) -> str:
+    if (value := os.environ.get(name)) is None:
+        raise click.UsageError(f"{where}: the environment variable {name} is not set")
+    return value

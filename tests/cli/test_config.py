@@ -1,0 +1,132 @@
+"""Settings from options, variables and files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from oncue.cli.main import main
+from oncue.settings import DECLARED, Settings
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ask(*arguments: str, **environment: str) -> Result:
+    return CliRunner().invoke(main, ["config", *arguments], env=environment)
+
+
+def shown(*arguments: str, **environment: str) -> dict[str, tuple[Any, str]]:
+    answer = ask("show", "--json", *arguments, **environment)
+    assert answer.exit_code == 0, answer.stderr
+    return {one["setting"]: (one["value"], one["source"]) for one in json.loads(answer.stdout)}
+
+
+def test_an_option_goes_before_a_variable_before_the_file_before_the_default(folder: Path) -> None:
+    (folder / "oncue.toml").write_text('port = 1\nhost = "a"\nlease = "20s"\nqueues = ["x", "y"]\nreap = true')
+
+    found = shown("--port", "3", ONCUE_PORT="2", ONCUE_HOST="b", ONCUE_LABELS="gpu, eu")
+
+    assert found["port"] == (3, "--port")
+    assert found["host"] == ("b", "ONCUE_HOST")
+    assert found["lease"] == ("20s", "oncue.toml")
+    assert found["queues"] == (["x", "y"], "oncue.toml")
+    assert found["labels"] == (["gpu", "eu"], "ONCUE_LABELS")
+    assert found["reap"] == (True, "oncue.toml")
+    assert found["threads"] == (32, "default")
+    assert shown("--no-reap")["reap"] == (False, "--reap")
+
+
+@pytest.mark.parametrize("role", ["up", "api", "scheduler", "worker"])
+def test_every_setting_a_role_reads_is_an_option_and_a_variable_of_it(role: str) -> None:
+    command = main.get_command(click.Context(main), role)
+    assert command is not None
+    variables = {option.name: option.envvar for option in command.params if option.name in DECLARED}
+
+    read = {name for name, one in DECLARED.items() if role == "up" or role.upper() in str(one.roles)}
+    assert variables == {name: f"ONCUE_{name.upper()}" for name in read}
+
+
+def test_without_anything_the_settings_are_the_defaults(folder: Path) -> None:
+    engine = f"sqlite:///{folder}/.oncue/oncue.db"
+    values = {name: value for name, (value, _) in shown().items()}
+
+    defaults = {name: value for name, value in values.items() if isinstance(value, int | float) and name != "reap"}
+    assert defaults == {name: getattr(Settings(), name) for name in defaults}
+    assert values["engine"] == engine
+    assert values["keep_history"] == "90d"
+
+
+def test_the_file_is_the_named_one_else_of_this_folder_else_of_the_project(folder: Path) -> None:
+    (folder / "pyproject.toml").write_text('[tool.other]\nx = 1\n[tool.oncue]\nname = "project"')
+    assert shown()["name"] == ("project", "[tool.oncue] in pyproject.toml")
+
+    (folder / "oncue.toml").write_text('name = "folder"')
+    assert shown()["name"] == ("folder", "oncue.toml")
+
+    (folder / "named.toml").write_text('name = "named"')
+    assert shown("--config", "named.toml")["name"] == ("named", "named.toml")
+    assert shown(ONCUE_CONFIG="named.toml")["name"] == ("named", "named.toml")
+
+
+def test_variables_in_a_file_are_replaced(folder: Path) -> None:
+    (folder / "oncue.toml").write_text('engine = "${BASE}/jobs"\ntasks = ["${APP}.tasks", "other"]')
+
+    found = shown(BASE="postgresql://db.example", APP="shop")
+
+    assert found["engine"][0] == "postgresql://db.example/jobs"
+    assert found["tasks"][0] == ["shop.tasks", "other"]
+    refused = ask("check", BASE="x")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "tasks in oncue.toml: the environment variable APP is not set" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("prot = 1", "oncue.toml: 'prot' is no setting; did you mean 'port'?"),
+        ("port = 99999", "'port in oncue.toml': 99999 is not in the range"),
+        ("port = ", "oncue.toml is not TOML"),
+        ("[port]\nx = 1", "port in oncue.toml: is a table"),
+        ('log_level = "loud"', "'log_level in oncue.toml': 'loud' is not one of"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named_with_the_file(folder: Path, text: str, said: str) -> None:
+    (folder / "oncue.toml").write_text(text)
+
+    answer = ask("check")
+
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert said in answer.stderr
+
+
+def test_a_wrong_value_is_named_as_it_was_given(folder: Path) -> None:
+    (folder / "oncue.toml").write_text('lease = "soon"')
+
+    assert "lease in oncue.toml: 'soon' is not a duration" in ask("check").stderr
+    assert "ONCUE_LEASE: 'late' is not a duration" in ask("check", ONCUE_LEASE="late").stderr
+    assert "--lease: 'now' is not a duration" in ask("check", "--lease", "now").stderr
+    assert "'ONCUE_PORT': 'x' is not a valid integer" in ask("check", ONCUE_PORT="x").stderr
+
+
+def test_passwords_are_not_shown() -> None:
+    found = shown(ONCUE_ENGINE="postgresql://ada:hunter22@db/x", ONCUE_SMTP="smtp://me:pa%40ss@mail:587")
+
+    assert found["engine"][0] == "postgresql://ada:•••@db/x"
+    assert found["smtp"][0] == "smtp://me:•••@mail:587"
+    assert "hunter22" not in ask("show", ONCUE_ENGINE="postgresql://ada:hunter22@[db/x").stdout
+
+
+def test_rare_options_are_shown_on_request() -> None:
+    short, whole = (CliRunner().invoke(main, ["worker", option]).output for option in ("--help", "--help-all"))
+
+    assert "--stop-grace" not in short
+    assert "--stop-grace" in whole
+    assert "--lease" in short
+    assert "--help-all" in short
