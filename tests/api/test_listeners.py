@@ -116,7 +116,9 @@ async def test_a_role_is_refused_exactly_where_the_table_says_so(desk: Desk, rol
         if (method, path) == EVENTS:
             continue
         answer = await desk.call(method, path.format(id=uuid4(), **NAMES), sample(route), key=key)
-        refused = (route.admin and role is not Role.ADMIN) or (route.action is not None and role is Role.VIEWER)
+        refused = (route.admin and role is not Role.ADMIN) or (
+            (route.action is not None or route.private) and role is Role.VIEWER
+        )
         assert (answer.status_code == 403) == refused, (method, path, answer.text)
 
 

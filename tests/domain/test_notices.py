@@ -211,8 +211,8 @@ def test_a_run_is_late_until_it_has_started(run: RunView | None, when: int | Non
         ({"on": ["failed"], "slack": "http://hooks.slack.com/services/x"}, "bad_url"),
         ({"on": ["failed"], "discord": "https://discord.com.example.org/api"}, "bad_url"),
         ({"on": ["failed"], "teams": "https://logic.azure.com.evil.org/"}, "bad_url"),
-        ({"on": ["failed"], "slack": {"secret": "x", "more": 1}}, "unknown_field"),
-        ({"on": ["failed"], "webhook": {"url": "https://a.b/", "secret": "plain"}}, "wrong_type"),
+        ({"on": ["failed"], "slack": {"secret": "x", "more": 1}}, "bad_secret"),
+        ({"on": ["failed"], "webhook": {"url": "https://a.b/", "secret": "plain"}}, "bad_secret"),
         ({"on": ["failed"], "webhook": "https://a.b/", "text": "x" * 501}, "too_long"),
     ],
 )

@@ -160,7 +160,7 @@ class Guard:
         known(request.scope)
         request.scope[KEY_ID] = caller.key_id
         self._rate.admit(caller)
-        check_role(caller, changes=route.action is not None, admin=route.admin)
+        check_role(caller, changes=route.action is not None or route.private, admin=route.admin)
         refuse_undecodable(request)
         if not route.query:
             refuse_parameters(request)

@@ -122,7 +122,7 @@ def refusals(route: Route) -> set[int]:
         found |= {*WITH_A_BODY}
     if "{id}" in route.path:
         found.add(404)
-    if route.action is not None or route.admin:
+    if route.action is not None or route.admin or route.private:
         found.add(403)
     if "If-Match" in route.headers:
         found.add(412)

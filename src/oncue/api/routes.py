@@ -48,10 +48,11 @@ class _Told(msgspec.Struct, frozen=True, kw_only=True):
 
     `query` are its parameters by the readers that it uses; `body` and `gives`, for each success status, are names in
     schemas.py (one with a slash is a media type); `headers` are names in openapi.py. `refuses` are the error statuses
-    that do not follow from the rest: see `refusals` in openapi.py.
+    that do not follow from the rest: see `refusals` in openapi.py. `private`: not for viewers, although it only reads.
     """
 
     admin: bool = False
+    private: bool = False
     query: Mapping[str, Reader] = NO_PARAMETERS
     body: str | None = None
     body_optional: bool = False
@@ -177,7 +178,7 @@ ROUTES = (
     Change("POST", "/notifications/test", notifications.test, "Send a test notice", "notifications.test",
            body="NotificationTest", gives={202: "RunId"}),
     Read("GET", "/notifications/secret", notifications.secret, "Get the secret that signs for a webhook",
-         query=notifications.URL, gives={200: "WebhookSecret"}, refuses=(403,)),
+         query=notifications.URL, gives={200: "WebhookSecret"}, private=True),  # it could forge messages
     Change("POST", "/notifications/secret/rotate", notifications.rotate, "Replace the secret of a webhook",
            "notifications.rotate", body="WebhookUrl", gives={200: "WebhookSecret"}),
     Read("GET", "/me", keys.mine, "Get the caller's user and role", gives={200: "Me"}),

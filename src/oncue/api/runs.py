@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
+from typing import Any
 from uuid import UUID
 
 from starlette.requests import Request
@@ -43,22 +44,24 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
 
 
 async def result(api: Api, request: Request, caller: Caller) -> Response:
+    asked = read_query(request, VALUE_PARAMETERS)
     run = await _run(api, request, caller)
     if run.state is not State.SUCCEEDED:
         status = views.status(run, api.clock.now())
         raise WrongState(f"Only a succeeded run has a result; this run is {status}.", status=status)
-    return await _value(api, request, run.result, f"result-{run.run_id}.json")
+    return await _value(api, request, asked, run.result, f"result-{run.run_id}.json")
 
 
 async def payload(api: Api, request: Request, caller: Caller) -> Response:
+    asked = read_query(request, VALUE_PARAMETERS)
     run = await _run(api, request, caller)
-    return await _value(api, request, run.payload, f"payload-{run.run_id}.json")
+    return await _value(api, request, asked, run.payload, f"payload-{run.run_id}.json")
 
 
-async def _value(api: Api, request: Request, stored: bytes | None, file: str) -> Response:
+async def _value(api: Api, request: Request, asked: Mapping[str, Any], stored: bytes | None, file: str) -> Response:
     """Answer with a value, a range of its bytes, or a link to it. A range is not compared with the SHA-256."""
     value = stored or b"null"
-    if read_query(request, VALUE_PARAMETERS).get("link", False):
+    if asked.get("link", False):
         return answer(await api.large.link(value))
     headers = {"Accept-Ranges": "bytes", "Content-Disposition": f'attachment; filename="{file}"'}
     size = size_of(value)

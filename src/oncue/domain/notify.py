@@ -117,7 +117,7 @@ NO_DEFAULT = NotifyDefault()
 def _secret_schema() -> Schema:
     return {
         "type": "object",
-        "properties": {"secret": {"type": "string", "pattern": f"^{NAME}$"}},
+        "properties": {"secret": {"type": "string", "pattern": NAME}},
         "required": ["secret"],
         "additionalProperties": False,
     }

@@ -15,8 +15,7 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 HOW = 'name a secret, like {"secret": "crm-token"}'
 SHARED = "shared"  # the folder of secrets for more than one user: no user has it as their own
 
-NAME = "[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
-_NAME = re.compile(NAME)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class SecretAccess(msgspec.Struct, frozen=True, omit_defaults=True):
