@@ -104,7 +104,7 @@ class TextRoute(msgspec.Struct, frozen=True):
 # What several calls share, by the name of the field.
 REPEATABLE = ("Idempotency-Key",)
 VERSIONED = ("If-Match",)
-VALUE = {200: "Result", 206: "Result"}
+VALUE = {200: "Result", 206: "application/octet-stream"}  # bytes of JSON are not JSON
 MADE_OR_VERSIONED = ("If-Match", "If-None-Match")
 
 ROUTES = (

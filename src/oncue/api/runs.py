@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.dead_letters import again
-from oncue.api.http.answers import WrongState, answer, stored_json
+from oncue.api.http.answers import Answer, WrongState, answer, stored_json
 from oncue.api.http.auth import Caller
 from oncue.api.http.ranges import wanted_range
 from oncue.api.http.reading import path_id
@@ -70,7 +70,8 @@ async def _value(api: Api, request: Request, asked: Mapping[str, Any], stored: b
         return stored_json(await api.large.read(value) or b"null", headers=headers)
     start, end = part
     headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
-    return stored_json(await api.large.read_range(value, start, end), HTTPStatus.PARTIAL_CONTENT, headers)
+    part_of_it = await api.large.read_range(value, start, end)
+    return Answer(part_of_it, HTTPStatus.PARTIAL_CONTENT, headers, media_type="application/octet-stream")
 
 
 async def cancel(api: Api, request: Request, caller: Caller) -> Outcome:
