@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.processes.fleet import Fleet, until
+from tests.processes.fleet import LONG, Fleet, until
 from tests.storage.old_history import SECRET, Old, fill, left_in_store
 
 from oncue.cli.main import main
@@ -38,14 +38,17 @@ OF_A_PIECE = [
 OF_FORGETTING = ["after purge", "after erase", "after put", "before delete", "after position", "after finish"]
 # Every step on SQLite; on PostgreSQL those at which its statements have a part.
 ON_POSTGRES = ("after position 2", "before mark", "after mark", "during drop 2", "after erase", "after position")
+# Each day; tests/services/test_archiving.py has every call, without processes.
+DAILY = (
+    *(("fleet", step) for step in ("during put", "after position 2", "after mark", "after erase")),
+    *(("postgres_fleet", step) for step in ("before mark", "during drop 2", "after position")),
+)
 
 
 def steps_of(steps: list[str]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize(
-        ("site", "step"),
-        [("fleet", step) for step in steps] + [("postgres_fleet", step) for step in steps if step in ON_POSTGRES],
-        indirect=["site"],
-    )
+    all_steps = [("fleet", step) for step in steps] + [("postgres_fleet", one) for one in steps if one in ON_POSTGRES]
+    chosen = all_steps if LONG else [one for one in all_steps if one in DAILY]
+    return pytest.mark.parametrize(("site", "step"), chosen, indirect=["site"])
 
 
 class Site:
