@@ -42,7 +42,7 @@ class Ends:
 @pytest.mark.parametrize("error", [Oddly(), asyncio.CancelledError()], ids=["oddly", "a cancel nobody asked for"])
 async def test_a_service_whose_loop_ended_goes_on(error: BaseException) -> None:
     service, clock = Ends(error), SystemClock()
-    async with looping(clock, Loop(service, clock)), asyncio.timeout(10):
+    async with looping(clock, Loop(service, clock)), asyncio.timeout(60):
         await service.goes_on.wait()
 
 

@@ -53,7 +53,7 @@ async def test_however_it_ends_it_is_begun_again_and_that_is_told(act: Callable[
     ending = Ending(act, times=2)
     with capture_logs() as lines:
         supervised = Supervised("it", ending.run, FakeClock(), give_up=ending.gave_up.set)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await ending.goes_on.wait()
         await supervised.stop()
 
@@ -64,7 +64,7 @@ async def test_however_it_ends_it_is_begun_again_and_that_is_told(act: Callable[
 async def test_a_task_that_somebody_cancels_is_begun_again() -> None:
     ending = Ending(lambda: None, times=0)
     supervised = Supervised("it", ending.run, FakeClock(), give_up=ending.gave_up.set)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await ending.goes_on.wait()
         ending.goes_on.clear()
         [task] = [task for task in asyncio.all_tasks() if task.get_name() == "it"]
@@ -78,7 +78,7 @@ async def test_a_task_that_somebody_cancels_is_begun_again() -> None:
 async def test_when_it_keeps_ending_the_process_does() -> None:
     ending = Ending(raises(ValueError("wrong")), times=100)
     supervised = Supervised("it", ending.run, FakeClock(), give_up=ending.gave_up.set)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await ending.gave_up.wait()
     await supervised.stop()
 
@@ -95,7 +95,7 @@ async def test_now_and_then_is_not_too_often() -> None:
         await real()
 
     supervised = Supervised("it", rarely, clock, give_up=ending.gave_up.set)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await ending.goes_on.wait()
     await supervised.stop()
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from tests.api.conftest import Desk
 
-PATIENCE = 10  # seconds before an event counts as lost; it takes a quarter of one
+PATIENCE = 60  # seconds before an event counts as lost; it takes a quarter of one
 
 
 class Event(msgspec.Struct, frozen=True):

@@ -89,7 +89,7 @@ async def test_a_refusal_is_counted_and_its_words_are_kept() -> None:
 
 async def test_whoever_is_stopped_while_waiting_hangs_up() -> None:
     clock = SystemClock()
-    async with asyncio.timeout(10), serving(lambda _: OK) as server:  # which waits for the end of every connection
+    async with asyncio.timeout(60), serving(lambda _: OK) as server:  # which waits for the end of every connection
         later = [(Instant(clock.now() + 3_600 * SECOND), one) for one in requests(server, 1)]
         sending = asyncio.create_task(paced(server.url, 2, later, clock))
         while len(server.talks) < 2:
@@ -102,7 +102,7 @@ async def test_whoever_is_stopped_while_waiting_hangs_up() -> None:
 
 async def test_nothing_is_sent_on_time_after_a_refusal() -> None:
     clock, refused = SystemClock(), b"HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\n{}"
-    async with asyncio.timeout(30), serving(lambda n: refused if n == 3 else OK) as server:
+    async with asyncio.timeout(60), serving(lambda n: refused if n == 3 else OK) as server:
         found = await paced(server.url, 1, ((clock.now(), one) for one in requests(server, 99)), clock)
 
     assert found.refused == {503: 1}
@@ -111,7 +111,7 @@ async def test_nothing_is_sent_on_time_after_a_refusal() -> None:
 
 async def test_a_connection_that_is_lost_ends_it() -> None:
     clock = SystemClock()
-    async with asyncio.timeout(30), serving(lambda n: b"" if n % 3 == 0 else OK) as server:
+    async with asyncio.timeout(60), serving(lambda n: b"" if n % 3 == 0 else OK) as server:
         written = requests(server, 9)
         with pytest.raises(ConnectionError):
             await paced(server.url, 1, [(clock.now(), one) for one in written], clock)

@@ -115,6 +115,17 @@ def test_a_wrong_value_is_named_as_it_was_given(folder: Path) -> None:
     assert "'ONCUE_PORT': 'x' is not a valid integer" in ask("check", ONCUE_PORT="x").stderr
 
 
+def test_settings_are_checked_beyond_their_types() -> None:
+    for right in ("oncue@example.org", "oncue <oncue@example.org>", ""):
+        assert ask("check", "--smtp-from", right).exit_code == 0
+    refused = ask("check", ONCUE_SMTP_FROM="oncue <example.org>", ONCUE_COMMAND_ROLES="admin,root")
+    assert refused.exit_code == 2
+    assert refused.stderr.splitlines() == [
+        "ONCUE_COMMAND_ROLES: may have admin, member, viewer",
+        "ONCUE_SMTP_FROM: must be an address, like oncue@example.org or oncue <oncue@example.org>",
+    ]
+
+
 def test_passwords_are_not_shown() -> None:
     found = shown(ONCUE_ENGINE="postgresql://ada:hunter22@db/x", ONCUE_SMTP="smtp://me:pa%40ss@mail:587")
 

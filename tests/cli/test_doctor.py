@@ -103,7 +103,7 @@ def test_no_server_answers() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--engine", "mysql://x"], 1, "--engine: 'mysql' is not a supported engine"),
+        (["--engine", "mysql://x"], 2, "--engine: is not a supported engine"),
         (["--url", "nonsense"], 2, "nonsense"),
     ],
 )

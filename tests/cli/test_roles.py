@@ -41,9 +41,6 @@ def test_lengths_of_time_are_read() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["worker", "--lease", "10ms"], "--lease: '10ms' must be between"),
-        (["scheduler", "--keep-history", "soon"], "--keep-history: 'soon' is not a duration"),
-        (["api", "--engine", "mysql://x"], "--engine: 'mysql' is not a supported engine"),
         (["up", "--host", "256.0.0.1"], "--host: cannot listen on 256.0.0.1"),
         (["api", "--http-allow", "everything"], "--http-allow: "),
         *(
@@ -71,6 +68,28 @@ def test_bad_options_are_refused_by_name(arguments: list[str], said: str, tmp_pa
 
     assert answer.exit_code == 1
     assert said in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["worker", "--lease", "10ms"], "--lease: '10ms' must be between"),
+        (["scheduler", "--keep-history", "soon"], "--keep-history: 'soon' is not a duration"),
+        (["api", "--engine", "mysql://x"], "--engine: is not a supported engine: write sqlite:///file.db or"),
+        (["api", "--secret-roles", "admin,root"], "--secret-roles: may have admin, member, viewer"),
+        (["worker", "--public-url", "javascript:x"], "--public-url: must start with https://"),
+        (["worker", "--smtp-from", "oncue"], "--smtp-from: must be an address"),
+        (["worker", "--smtp-allow-to", "example.org"], "--smtp-allow-to: must be addresses"),
+    ],
+)
+def test_settings_that_cannot_work_are_errors_of_the_command_line(
+    arguments: list[str], said: str, tmp_path: Path
+) -> None:
+    answer = CliRunner().invoke(main, [*arguments, "--data-dir", str(tmp_path / "none")])
+
+    assert answer.exit_code == 2
+    assert said in answer.stderr
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize("role", ["api", "up"])

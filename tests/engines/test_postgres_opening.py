@@ -50,7 +50,7 @@ async def test_several_processes_may_open_an_empty_database_at_once(postgres_url
     command = (sys.executable, "-c", OPEN_ONCE, postgres_url)
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), asyncio.subprocess.PIPE)
     processes = [await asyncio.create_subprocess_exec(*command, **pipes) for _ in range(6)]
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         for process in processes:
             assert await process.stdout.readline() == b"ready\n"
         said = await asyncio.gather(*(process.communicate(b"go\n") for process in processes))

@@ -252,7 +252,7 @@ async def test_a_migration_lets_those_pass_who_came_behind_it(place: Place, monk
     async with place.holding("select count(*) from waiting"):
         growing = asyncio.create_task(grow(place, monkeypatch))
         await eventually(lambda: place.backends("wait_event_type = 'Lock' and query like 'alter table waiting%'"))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await store.one_shot()
         assert not growing.done()
 
@@ -271,7 +271,7 @@ async def test_a_migration_that_finds_no_gap_says_what_to_do(place: Place, monke
 
 async def test_who_has_nothing_to_migrate_waits_for_nobody(place: Place) -> None:
     """A worker that comes back while a migration is under way."""
-    async with place.holding(f"select pg_advisory_xact_lock({postgres_migrate.LOCK})"), asyncio.timeout(5):
+    async with place.holding(f"select pg_advisory_xact_lock({postgres_migrate.LOCK})"), asyncio.timeout(60):
         await (await open_engine(Settings(engine=place.url))).close()
 
 

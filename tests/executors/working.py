@@ -14,7 +14,7 @@ from oncue.executors.port import Work
 from oncue.tasks import Task
 
 RUN, JOB = UUID(int=1), UUID(int=2)
-SOON = 10.0  # seconds until a wait in a test has failed; nothing waits that long when all is well
+SOON = 60.0  # seconds until a wait in a test has failed; nothing waits that long when all is well
 
 
 class Remembered:

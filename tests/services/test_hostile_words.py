@@ -85,7 +85,7 @@ async def crew_of(store: Store, tasks: Tasks) -> AsyncIterator[WorkerLoops]:
 async def ends(store: Store, crew: WorkerLoops, run_ids: list[RunId]) -> dict[RunId, RunView]:
     """All of these, once they have ended. Attempts that were lost on the way would make this wait in vain."""
     views: dict[RunId, RunView] = {}
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while len(views) < len(run_ids):
             await one_pass(crew)
             if not crew.busy:
@@ -185,7 +185,7 @@ async def test_bad_words_cost_no_retries(store: Store) -> None:
 
     async with crew_of(store, hostile.tasks) as crew:
         for attempts in (1, 2):
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while min([(await store.run(run_id)).failures for run_id in run_ids]) < attempts:
                     await one_pass(crew)
             store.advance(MINUTE)

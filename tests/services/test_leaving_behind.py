@@ -133,7 +133,7 @@ async def test_others_of_the_same_class_go_past_those_of_who_is_barred(
     assert stage.started[before:] == others
 
     stage.go.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while crew.attempts.left_behind:
             await asyncio.sleep(0)
     await drive(store, crew, 2 * SECOND)
@@ -176,13 +176,13 @@ async def test_a_thread_counts_against_its_user_until_it_ends(
 
     await store.clock.advance(Duration(SECOND + MILLISECOND))
     await crew.attempts.run_once()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(crew.attempts):
             await asyncio.sleep(0)
     assert crew.attempts.capacity.left == {(THREAD, store.uid): 1}
 
     go.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while crew.attempts.left_behind:
             await asyncio.sleep(0.001)
     await work(crew)

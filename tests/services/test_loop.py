@@ -43,7 +43,7 @@ def fails(error: Exception) -> Callable[[], Duration]:
 async def run(service: Scripted) -> None:
     """Until it has ended, however long that takes by its clock."""
     running = asyncio.create_task(service.loop.run())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not running.done():
             for _ in range(10):  # whatever takes no time comes first
                 await asyncio.sleep(0)

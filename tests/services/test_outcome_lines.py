@@ -95,7 +95,7 @@ async def test_a_failure_that_the_database_refused_is_not_told(store: Store, sta
     await store.one_shot(task="fail")
     crew = await crew_on(store, stage)
     await crew.worker.run_once()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not len(crew.settling):
             await asyncio.sleep(0)
     await store.expire_workers(crew.worker_id)

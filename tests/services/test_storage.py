@@ -83,7 +83,7 @@ def settings(folder: Path, **more: Any) -> dict[str, Any]:
 
 async def until(store: Store, crew: StagedCrew, run_id: RunId, is_so: Callable[[RunView], bool]) -> RunView:
     """The run, once it is so; time passes meanwhile."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not is_so(view := await store.run(run_id)):
             await work(crew)
             await crew.attempts.run_once()
@@ -300,7 +300,7 @@ async def talked(store: Store, crew: StagedCrew, **how: int) -> RunId:
 
 async def stored(crew: StagedCrew) -> None:
     """Until all logs are: the end of a run does not wait for long, and the clock runs fast here."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while crew.reporting.storing:
             await crew.reporting.run_once()
             await asyncio.sleep(0.01)

@@ -251,7 +251,7 @@ class Workers:
 
     async def some(self, count: int) -> SupervisedWorker:
         """The newest, once so many have been started."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(self.kept) < count:
                 await asyncio.sleep(0.01)  # the last words of one that ended take real time
                 await self.clock.advance(STEP)
@@ -384,7 +384,7 @@ async def test_nothing_is_left_of_a_start_that_failed(monkeypatch: pytest.Monkey
         with pytest.raises(OSError):
             await SupervisedWorker.start(FakeClock(), Settings())
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while open_files() - before:
             await asyncio.sleep(0.01)
 

@@ -298,7 +298,7 @@ async def test_what_does_not_stop_is_left_behind_and_its_result_refused(store: S
     assert (crew.attempts.left_behind, await store.state(run_id)) == (1, State.DEAD)
 
     stage.go.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while crew.attempts.left_behind:
             await asyncio.sleep(0)
     await work(crew)
@@ -322,7 +322,7 @@ async def test_one_left_behind_does_not_end_a_later_attempt_of_the_same_run(stor
     [second] = crew.attempts
     assert (crew.attempts.left_behind, second.run.attempt) == (1, 2)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(stage.started) < 2:
             await asyncio.sleep(0)
         stage.go.set()
@@ -349,7 +349,7 @@ async def test_one_that_has_ended_and_writes_its_last_words_is_not_forgotten(
     monkeypatch.setattr(store.history, "append_log", slowly)
     await crew.worker.run_once()
     [going] = crew.attempts
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while going.task is not None:
             await asyncio.sleep(0)
     assert crew.attempts.forget() == []

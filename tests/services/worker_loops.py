@@ -103,7 +103,7 @@ class StagedCrew(WorkerLoops):
 
     async def rest(self) -> None:
         """Until every attempt has ended or waits for the test."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not all(map(self.stage.at_rest, self.attempts)):
                 await asyncio.sleep(0)
 
@@ -142,7 +142,7 @@ async def work(crew: StagedCrew, passes: int = 1) -> None:
 
 async def final(store: Store, crew: StagedCrew, run_id: RunId) -> RunView:
     """The run, once this crew has brought it to its end."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not (view := await store.run(run_id)).state.final:
             store.clock.jump(SECOND)
             await crew.attempts.run_once()

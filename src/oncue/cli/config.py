@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from oncue.cli.printing import print_json, print_table, say
-from oncue.cli.refusing import refusals
+from oncue.cli.refusing import WRONG_USAGE, refusals
 from oncue.cli.roles import options, settings_of
 from oncue.cli.settings_options import FILE, KINDS, options_of, variable, written
 from oncue.domain.instants import Duration, show_duration
@@ -89,7 +89,7 @@ def check(as_json: bool, **given: Any) -> None:
 
 def _settings(given: dict[str, Any], *, as_json: bool) -> Settings:
     ctx = click.get_current_context()
-    with refusals({name: written(name, ctx) for name in DECLARED}, as_json=as_json):
+    with refusals({name: written(name, ctx) for name in DECLARED}, as_json=as_json, code=WRONG_USAGE):
         return settings_of(**given)
 
 

@@ -11,11 +11,12 @@ from oncue.cli.printing import print_json, say
 from oncue.domain.errors import Invalid
 
 REFUSED = 1
+WRONG_USAGE = 2
 UNREACHABLE = 3
 
 
 @contextmanager
-def refusals(names: Mapping[str, str], *, as_json: bool) -> Iterator[None]:
+def refusals(names: Mapping[str, str], *, as_json: bool, code: int = REFUSED) -> Iterator[None]:
     """End the command when this block raises Invalid.
 
     `names` maps a field's path to the option the user typed. With `as_json` the problem is an object of the same shape
@@ -29,7 +30,7 @@ def refusals(names: Mapping[str, str], *, as_json: bool) -> Iterator[None]:
         else:
             for problem in wrong.problems:
                 say(f"{names.get(problem.path, problem.path)}: {problem.message}", err=True)
-        sys.exit(REFUSED)
+        sys.exit(code)
 
 
 def _problem(wrong: Invalid) -> dict[str, object]:

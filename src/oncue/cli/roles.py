@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from oncue.cli.refusing import refusals, refuse
+from oncue.cli.refusing import WRONG_USAGE, refusals, refuse
 from oncue.cli.settings_options import HELP_ALL, KINDS, written
 from oncue.domain.errors import Invalid, OncueError
 from oncue.domain.instants import SECOND, Duration, parse_duration
 from oncue.settings import DECLARED, Settings
+from oncue.settings_checks import check_settings
 
 if TYPE_CHECKING:
     from oncue.app import Ready
@@ -48,7 +49,7 @@ def settings_of(**given: Any) -> Settings:
     if not given.get("engine"):
         folder = Path(given["data_dir"]).absolute()
         given["engine"] = f"sqlite:///{folder / 'oncue.db'}"
-    return Settings(**given)
+    return check_settings(Settings(**given))
 
 
 def _who_sends(given: dict[str, Any]) -> None:
@@ -89,8 +90,10 @@ def storing(
     import uvloop
 
     ctx = click.get_current_context()
-    with refusals({name: written(name, ctx) for name in DECLARED}, as_json=as_json):
+    names = {name: written(name, ctx) for name in DECLARED}
+    with refusals(names, as_json=as_json, code=WRONG_USAGE):
         settings = settings_of(**given)
+    with refusals(names, as_json=as_json):
         if not read_only:
             _make_folder(settings.data_dir)
         try:

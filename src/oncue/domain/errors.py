@@ -121,6 +121,10 @@ class ObjectLost(OncueError):
     """An object is not in storage any more, or its bytes are not those that were stored."""
 
 
+class NotKept(ObjectLost):
+    """Storage was unavailable when a run ended; its worker may still have the result, and attach it later."""
+
+
 class NoRetry(OncueError):
     """Raised by a task: the run fails now, even if retries are left."""
 

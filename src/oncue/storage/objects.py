@@ -64,7 +64,7 @@ class ObjectStorage:
     async def get(self, reference: Reference) -> bytes:
         import obstore
 
-        async with self._call("get") as store:
+        async with self._call("get", reference.key) as store:
             content = bytes(await (await obstore.get_async(store, reference.key)).bytes_async())
         if len(content) != reference.size or hashlib.sha256(content).hexdigest() != reference.sha256:
             self._numbers.add(STORAGE_ERRORS, "get", "lost")
@@ -74,7 +74,7 @@ class ObjectStorage:
     async def get_range(self, reference: Reference, start: int, end: int) -> bytes:
         import obstore
 
-        async with self._call("get") as store:
+        async with self._call("get", reference.key) as store:
             content = bytes(await obstore.get_range_async(store, reference.key, start=start, end=end))
         if len(content) != end - start:
             self._numbers.add(STORAGE_ERRORS, "get", "lost")
@@ -134,7 +134,7 @@ class ObjectStorage:
                 await asyncio.to_thread(_delete_unfinished, self._folder / key)
 
     @asynccontextmanager
-    async def _call(self, op: str) -> AsyncIterator[ObjectStore]:
+    async def _call(self, op: str, key: str = "") -> AsyncIterator[ObjectStore]:
         """Time a call, limit its time, count its errors, and raise ours in place of obstore's."""
         asked_at = self._clock.monotonic()
         try:
@@ -143,7 +143,7 @@ class ObjectStorage:
                     await asyncio.to_thread(self._find_folder, self._folder, op)
                 yield self._opened()
         except Exception as error:
-            kind, ours = _ours(error, op, self.url)
+            kind, ours = _ours(error, op, self.url, key)
             self._numbers.add(STORAGE_ERRORS, op, kind)
             raise ours from error
         finally:
@@ -226,7 +226,7 @@ def _delete_first_unfinished(file: Path) -> None:
             return
 
 
-def _ours(error: Exception, op: str, url: str) -> tuple[str, Exception]:
+def _ours(error: Exception, op: str, url: str, key: str) -> tuple[str, Exception]:
     """Return the kind of an error for those who count, and the error to raise."""
     from obstore import exceptions
 
@@ -241,7 +241,7 @@ def _ours(error: Exception, op: str, url: str) -> tuple[str, Exception]:
         case exceptions.NotFoundError() | FileNotFoundError() if op == "put":  # another process has just stored it
             return "away", StorageUnavailable(f"storage is unavailable: {op} at {url}: {kind_of(error)}")
         case exceptions.NotFoundError() | FileNotFoundError():
-            return "lost", ObjectLost("the object is not in storage any more")
+            return "lost", ObjectLost(f"the object {key} is not in storage any more")
         case exceptions.InvalidPathError() | exceptions.NotSupportedError() | exceptions.UnknownConfigurationKeyError():
             return "refused", StorageRefused(f"storage cannot be used like this: {error}")
         case exceptions.BaseError() | OSError():  # TimeoutError is an OSError

@@ -16,6 +16,7 @@ from oncue.domain.errors import (
     Invalid,
     KeyReused,
     NotFound,
+    NotKept,
     ObjectLost,
     OncueError,
     Problem,
@@ -148,6 +149,9 @@ def problem_of(error: Exception, request: Request) -> Response:
 
 
 def _storage_problem(error: Exception, path: str) -> Response:
+    if isinstance(error, NotKept):
+        message = "Object storage was unavailable when the run ended. The result follows if its worker still has it."
+        return problem(HTTPStatus.NOT_FOUND, message)
     if isinstance(error, ObjectLost):
         log.error("An object in storage is missing or damaged", kind="object_lost", path=path, why=str(error))
         return problem(HTTPStatus.NOT_FOUND, "This value is no longer in object storage, or is damaged there.")

@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from oncue.clock import Clock
-from oncue.domain.errors import Conflict, ObjectLost
+from oncue.domain.errors import Conflict, NotKept
 from oncue.domain.ids import UserNumber
 from oncue.domain.instants import MINUTE, Duration, Instant, rfc3339
 from oncue.domain.reference import RANDOM_BYTES, Kind, Reference, object_key, read_reference
@@ -97,7 +97,7 @@ def _kept(stored: bytes | None) -> Reference | None:
     """Return the reference that this is, if it is one."""
     reference = read_reference(stored)
     if reference is not None and not reference.key:
-        raise ObjectLost("this value was not kept: object storage was unavailable for too long")
+        raise NotKept("object storage was unavailable for too long when the run ended")
     return reference
 
 
