@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import msgspec
 import pytest
 from click.testing import CliRunner
+from tests.processes.fleet import only_in_the_long_version
 
 from oncue.bench.parts import PARTS
 from oncue.bench.procfs import family
@@ -127,6 +128,7 @@ def test_a_soak_is_flat_and_loses_nothing(place: Path) -> None:
 @pytest.mark.kills
 @pytest.mark.first
 @pytest.mark.postgres
+@only_in_the_long_version
 def test_scaling_is_measured_with_one_two_and_four_workers(place: Path) -> None:
     rows = found_on_postgres(place, "scale", "--runs", "1500")
 

@@ -14,17 +14,17 @@ from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
-from tests.processes.fleet import LONG, Fleet, Member, children_of, until
+from tests.processes.fleet import Fleet, Member, children_of, only_in_the_long_version, until
 from tests.processes.traffic import Traffic
 
 from oncue.testing.postgres import PrivatePostgres
 
-pytestmark = [pytest.mark.kills, pytest.mark.alone]
+pytestmark = [pytest.mark.kills, pytest.mark.alone, only_in_the_long_version]
 
 ROLES = {"api": 5, "scheduler": 4, "worker": 16}
 STARTED = '"kind": "started"'
 AT_A_TIME = 5  # are started together: each needs a core for a second
-BURST, BESIDE = (4_000, 1_000) if LONG else (2_000, 500)
+BURST, BESIDE = 4_000, 1_000
 IDLE_AFTER = 12.0  # seconds: idle connections are closed after ten; with those of the start there is no room
 
 
