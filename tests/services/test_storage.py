@@ -361,8 +361,6 @@ async def test_the_cap_counts_the_text_of_all_starts_of_a_run(
     assert 1_000_000 < len(text.encode()) < 1_000_000 + (64 << 10) + 1_000
 
 
-# Not every day: 1 of 36 under load it loses the end, and nobody knows yet whether the test or the worker does.
-@pytest.mark.long
 async def test_the_end_of_a_log_is_kept_although_nothing_is_written_for_a_while_before_the_end(
     store: Store, stage: Stage, tmp_path: Path, reader: httpx2.AsyncClient
 ) -> None:

@@ -146,8 +146,8 @@ class Reporting:
         return RunReports(run, self)
 
     def __contains__(self, reports: RunReports) -> bool:
-        """Whether some of its reports are not written yet."""
-        return reports in self._noted
+        """Whether some of its reports are not written yet, or are being written at this moment."""
+        return reports in self._noted or reports.busy
 
     @property
     def storing(self) -> bool:
@@ -188,7 +188,7 @@ class Reporting:
         except StoreUnavailable:
             log.warning("The log of a run was not stored yet", kind="run_log_delayed", run_id=str(reports.run.run_id))
             return
-        if reports.in_storage and reports in self._noted:
+        if reports.in_storage and reports in self:
             task, over = self._beside(reports), asyncio.Event()
             task.add_done_callback(lambda _: over.set())
             await happens_within(self.clock, over, PATIENCE)
