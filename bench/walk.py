@@ -141,11 +141,11 @@ async def signed_in(engine: Engine, clock: SystemClock, settings: Settings) -> h
 
 
 async def worker(engine: Engine, clock: SystemClock, settings: Settings, tasks: Tasks) -> WorkerLoops:
-    worker_id, now, executor = WorkerId(uuid4()), clock.now(), LoopExecutor(settings.result_cap)
+    worker_id, now, executor = WorkerId(uuid4()), clock.now(), LoopExecutor(settings.max_result_bytes)
     await engine.fleet.register(Worker(worker_id, "walk", "host", Duration(15 * SECOND), now, now), now)
     await engine.fleet.announce([Task("hello", b'{"type": "object"}')], now)
     offer = Offer(frozenset({"hello"}), frozenset({"default"}), resources=Resources(1_000, 1_000, 10))
-    execution = Execution(tasks, dict.fromkeys(Isolation, executor), executor, settings.stop_grace)
+    execution = Execution(tasks, dict.fromkeys(Isolation, executor), executor, settings.kill_grace)
     return WorkerLoops(engine, clock, settings, worker_id, offer, execution, chance=Random(1))
 
 

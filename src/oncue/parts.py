@@ -205,7 +205,7 @@ async def supervising(
     supervisor: WorkerSupervisor, stopping: Stopping, settings: Settings
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Run the supervisor during the block; at its end the worker is gone, with or without a stop signal before."""
-    stopping.about = lambda: {"active_runs": supervisor.active, "grace": show_duration(settings.grace)}
+    stopping.about = lambda: {"active_runs": supervisor.active, "grace": show_duration(settings.shutdown_grace)}
     stopping.then(supervisor.stop)
     working = asyncio.create_task(supervisor.run())
     try:

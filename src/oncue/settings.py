@@ -81,7 +81,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         WORKER,
         metavar="FILE.py|MODULE[:ATTR]",
     )
-    name: str = setting("", "A worker's name on screens; empty: its host and process id.", WORKER, metavar="NAME")
+    worker_name: str = setting(
+        "", "A worker's name on screens; empty: its host and process id.", WORKER, metavar="NAME"
+    )
     queues: tuple[str, ...] = setting(("default",), "The queues a worker takes runs from.", WORKER)
     labels: tuple[str, ...] = setting((), "A worker's labels, such as `gpu` or a region.", WORKER)
     concurrency: int = setting(1_000, "Slots for async tasks in one worker.", WORKER, least=1, most=100_000)
@@ -89,10 +91,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     processes: int = setting(
         0, "Slots for process-isolated tasks and commands in one worker; 0: one per CPU.", WORKER, least=0, most=1_000
     )
-    cpu: float = setting(
+    worker_cpu: float = setting(
         0, "CPUs to share among a worker's runs that request them; 0: all CPUs.", WORKER, least=0, most=10_000
     )
-    memory_mb: int = setting(
+    worker_memory_mb: int = setting(
         0,
         "Memory in MB to share among a worker's runs that request it; 0: all memory of the machine or its container.",
         WORKER,
@@ -111,15 +113,15 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         "Time without a heartbeat after which a worker counts as dead; workers send a heartbeat five times as often.",
         WORKER,
     )
-    grace: Duration = setting(
+    shutdown_grace: Duration = setting(
         Duration(25 * SECOND),
         "Time for running runs to finish after a stop signal; then they return to the queue.",
         WORKER,
     )
-    stop_grace: Duration = setting(
+    kill_grace: Duration = setting(
         Duration(SECOND), "Time between SIGTERM and SIGKILL for the processes of a run.", WORKER, rare=True
     )
-    most_abandoned: int = setting(
+    max_abandoned_threads: int = setting(
         8,
         "Attempts that still execute after their run has ended, before the worker process is replaced.",
         WORKER,
@@ -131,7 +133,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     command_roles: tuple[str, ...] = setting(
         ("admin",), "Roles that may create jobs of the `command` task.", API, rare=True
     )
-    memory_limit_mb: int = setting(
+    process_memory_mb: int = setting(
         0,
         "Memory limit in MB of a process-isolated run or command that requests none; 0: half of the machine's memory.",
         WORKER,
@@ -139,7 +141,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         metavar="MB",
         rare=True,
     )
-    open_files_limit: int = setting(
+    process_open_files: int = setting(
         1_024, "Open files and sockets per process-isolated run or command.", WORKER, least=16, rare=True
     )
     http_allow: tuple[str, ...] = setting(
@@ -148,7 +150,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         API | WORKER,
         metavar="NETWORK",
     )
-    http_body_cap: int = setting(
+    max_http_body_bytes: int = setting(
         1024 * 1024,
         "Most bytes of a response that the `http` task reads.",
         WORKER,
@@ -159,13 +161,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     # -------------------------------------------------------------------------------------------------- limits of users
 
-    request_rate: int = setting(
+    rate_limit: int = setting(
         1_000, "Requests per second of one member or viewer to one API process; 0: no limit.", API, least=0, rare=True
     )
-    quota_jobs: int = setting(
+    max_jobs_per_user: int = setting(
         0, "Active and paused jobs per member; 0: no limit. Set the same value for every API process.", API, least=0
     )
-    quota_payload: int = setting(
+    max_payload_bytes_per_user: int = setting(
         0, "Total payload bytes of these jobs per member; 0: no limit.", API, least=0, metavar="BYTES"
     )
     quota_runs: int = setting(
@@ -183,12 +185,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     # ----------------------------------------------------------------------------------------------------- what is kept
 
-    history_width: Duration = setting(
+    partition_span: Duration = setting(
         DAY,
         "Time range of one history partition. Retention drops whole partitions: short ones free disk space sooner.",
         ALL,
     )
-    keep_history: Duration = setting(
+    retention: Duration = setting(
         Duration(90 * DAY), "How long to keep finished runs, occurrence history and logs.", ALL
     )
     keep_dead_letters: Duration = setting(
@@ -270,7 +272,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         metavar="BYTES",
         rare=True,
     )
-    log_cap: int = setting(
+    max_log_bytes: int = setting(
         16 * 1024 * 1024,
         "Bytes of log to keep per run; beyond that only the end of each attempt's log.",
         WORKER,
@@ -278,13 +280,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         metavar="BYTES",
         rare=True,
     )
-    result_cap: int = setting(
+    max_result_bytes: int = setting(
         64 * 1024 * 1024, "Largest result of a run, in bytes.", WORKER, least=1_024, metavar="BYTES", rare=True
     )
-    payload_cap: int = setting(
+    max_payload_bytes: int = setting(
         8 * 1024 * 1024, "Largest payload of a job, in bytes.", API, least=1_024, metavar="BYTES", rare=True
     )
-    repeat_for: Duration = setting(
+    idempotency_retention: Duration = setting(
         DAY, "How long an idempotency key is remembered: at least this, at most twice as long.", API, rare=True
     )
 

@@ -84,7 +84,7 @@ async def _serve(empty_store: EmptyStore, told: Future[House], done: asyncio.Eve
         spare = await store.accounts.key(key_hash(await add_key(store, store.stranger, "bob", Role.VIEWER)))
         assert spare is not None
         things["spare key"] = str(spare.key_id)
-        app = Application(store.engine, Passing(store.now), Settings(request_rate=0))
+        app = Application(store.engine, Passing(store.now), Settings(rate_limit=0))
         with socket.socket(proto=socket.IPPROTO_TCP) as door:  # said, or asyncio lets small answers wait for each other
             door.bind(("127.0.0.1", 0))
             server = Server(app, most)

@@ -9,7 +9,7 @@ from oncue.api.http.reading import LARGEST_BODY
 from oncue.engines.port import Task
 from oncue.settings import Settings
 
-LARGEST_JOB = LARGEST_BODY + Settings().payload_cap
+LARGEST_JOB = LARGEST_BODY + Settings().max_payload_bytes
 DEEP = b"[" * 64 + b"]" * 64
 
 UNREADABLE: list[tuple[str, bytes]] = [

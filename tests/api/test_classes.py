@@ -18,7 +18,7 @@ def named(queue: str) -> dict[str, str]:
 
 
 async def test_a_member_with_a_quota_of_one_job_leaves_one_class(desk: Desk) -> None:
-    async with limited(desk, quota_jobs=1) as one:
+    async with limited(desk, max_jobs_per_user=1) as one:
         answers = [await one.call("POST", "/v1/jobs", named(f"q{n}")) for n in range(150)]
         answers += await asyncio.gather(*(one.call("POST", "/v1/jobs", named(f"r{n}")) for n in range(40)))
         batch = await one.call("POST", "/v1/jobs/batch", {"jobs": [named(f"b{n}") for n in range(10)]})

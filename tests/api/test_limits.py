@@ -14,7 +14,7 @@ RATE = 4
 
 
 async def limited(desk: Desk, rate: int) -> AsyncIterator[Desk]:
-    app = Application(desk.store.engine, desk.store.clock, Settings(request_rate=rate))
+    app = Application(desk.store.engine, desk.store.clock, Settings(rate_limit=rate))
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://oncue") as client:
         yield Desk(desk.store, app, client, desk.keys)
 
@@ -30,7 +30,7 @@ async def statuses(desk: Desk, times: int, key: str = "ada") -> list[int]:
 
 
 def test_it_is_a_thousand_a_second_unless_a_setting_says_otherwise() -> None:
-    assert Settings().request_rate == 1_000
+    assert Settings().rate_limit == 1_000
 
 
 async def test_who_asks_too_often_is_told_when_to_come_back(slow_desk: Desk) -> None:

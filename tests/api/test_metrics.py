@@ -368,7 +368,7 @@ async def test_jobs_that_are_accepted_and_calls_that_are_refused(desk: Desk) -> 
 
 
 @pytest.mark.parametrize(
-    ("limits", "why"), [({"request_rate": 1}, "rate"), ({"quota_jobs": 1}, "quota")], ids=["rate", "quota"]
+    ("limits", "why"), [({"rate_limit": 1}, "rate"), ({"max_jobs_per_user": 1}, "quota")], ids=["rate", "quota"]
 )
 async def test_limits_that_were_reached(desk: Desk, limits: dict[str, int], why: str) -> None:
     async with calling(Application(desk.store.engine, desk.store.clock, Settings(**limits))) as desk.client:

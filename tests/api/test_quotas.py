@@ -26,14 +26,14 @@ async def limited(desk: Desk, **settings: int) -> AsyncIterator[Desk]:
 @pytest.fixture
 async def three(desk: Desk) -> AsyncIterator[Desk]:
     """Three jobs each."""
-    async with limited(desk, quota_jobs=3) as found:
+    async with limited(desk, max_jobs_per_user=3) as found:
         yield found
 
 
 @pytest.fixture
 async def small(desk: Desk) -> AsyncIterator[Desk]:
     """A hundred bytes each."""
-    async with limited(desk, quota_payload=100) as found:
+    async with limited(desk, max_payload_bytes_per_user=100) as found:
         yield found
 
 
@@ -53,7 +53,7 @@ async def status(desk: Desk, body: dict[str, Any], **how: Any) -> int:
 
 
 def test_nobody_has_one_unless_a_setting_says_so() -> None:
-    assert (Settings().quota_jobs, Settings().quota_payload) == (0, 0)
+    assert (Settings().max_jobs_per_user, Settings().max_payload_bytes_per_user) == (0, 0)
 
 
 async def test_one_job_too_many_is_refused_with_what_there_is_and_what_to_do(three: Desk) -> None:
@@ -165,8 +165,8 @@ async def test_who_is_refused_may_try_again_with_the_same_idempotency_key(three:
 
 async def test_of_fifty_at_once_in_two_processes_as_many_are_stored_as_may_be(desk: Desk) -> None:
     other = await desk.store.second()
-    async with limited(desk, quota_jobs=7) as here:
-        app = Application(other.engine, desk.store.clock, Settings(quota_jobs=7))
+    async with limited(desk, max_jobs_per_user=7) as here:
+        app = Application(other.engine, desk.store.clock, Settings(max_jobs_per_user=7))
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://oncue") as client:
             there = Desk(other, app, client, desk.keys)
             answers = await asyncio.gather(*(status([here, there][n % 2], {}) for n in range(50)))

@@ -14,7 +14,7 @@ CALLERS, QUOTA = 50, 7
 
 
 def test_of_fifty_threads_as_many_make_a_job_as_there_is_room_for(tmp_path: Path) -> None:
-    with up(tmp_path, "--quota-jobs", str(QUOTA), "--quota-payload", "1000") as server:
+    with up(tmp_path, "--max-jobs-per-user", str(QUOTA), "--max-payload-bytes-per-user", "1000") as server:
         with client_of(server) as root:
             key = root.keys.create("ada", "member").key
             assert key is not None

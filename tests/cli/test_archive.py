@@ -30,7 +30,7 @@ class Archived:
             engine=f"sqlite:///{folder / 'oncue.db'}",
             archive=self.archive.as_uri(),
             storage=(folder / "objects").as_uri(),
-            keep_history=DAY,
+            retention=DAY,
         )
         self.rows: dict[str, list[str]] = {"ada": [], "bob": []}
 

@@ -8,6 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from oncue.cli.config_file import RENAMED
 from oncue.cli.main import main
 from oncue.settings import DECLARED, Settings
 
@@ -60,19 +61,19 @@ def test_without_anything_the_settings_are_the_defaults(folder: Path) -> None:
     defaults = {name: value for name, value in values.items() if isinstance(value, int | float) and name != "reap"}
     assert defaults == {name: getattr(Settings(), name) for name in defaults}
     assert values["engine"] == engine
-    assert values["keep_history"] == "90d"
+    assert values["retention"] == "90d"
 
 
 def test_the_file_is_the_named_one_else_of_this_folder_else_of_the_project(folder: Path) -> None:
-    (folder / "pyproject.toml").write_text('[tool.other]\nx = 1\n[tool.oncue]\nname = "project"')
-    assert shown()["name"] == ("project", "[tool.oncue] in pyproject.toml")
+    (folder / "pyproject.toml").write_text('[tool.other]\nx = 1\n[tool.oncue]\nworker_name = "project"')
+    assert shown()["worker_name"] == ("project", "[tool.oncue] in pyproject.toml")
 
-    (folder / "oncue.toml").write_text('name = "folder"')
-    assert shown()["name"] == ("folder", "oncue.toml")
+    (folder / "oncue.toml").write_text('worker_name = "folder"')
+    assert shown()["worker_name"] == ("folder", "oncue.toml")
 
-    (folder / "named.toml").write_text('name = "named"')
-    assert shown("--config", "named.toml")["name"] == ("named", "named.toml")
-    assert shown(ONCUE_CONFIG="named.toml")["name"] == ("named", "named.toml")
+    (folder / "named.toml").write_text('worker_name = "named"')
+    assert shown("--config", "named.toml")["worker_name"] == ("named", "named.toml")
+    assert shown(ONCUE_CONFIG="named.toml")["worker_name"] == ("named", "named.toml")
 
 
 def test_variables_in_a_file_are_replaced(folder: Path) -> None:
@@ -87,10 +88,16 @@ def test_variables_in_a_file_are_replaced(folder: Path) -> None:
     assert "tasks in oncue.toml: the environment variable APP is not set" in refused.stderr
 
 
+def test_names_of_before_lead_to_settings_that_exist() -> None:
+    assert set(RENAMED.values()) <= set(DECLARED)
+    assert not set(RENAMED) & set(DECLARED)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("prot = 1", "oncue.toml: 'prot' is no setting; did you mean 'port'?"),
+        ('keep_history = "30d"', "'keep_history' is no setting; did you mean 'retention'?"),
         ("port = 99999", "'port in oncue.toml': 99999 is not in the range"),
         ("port = ", "oncue.toml is not TOML"),
         ("[port]\nx = 1", "port in oncue.toml: is a table"),
@@ -137,7 +144,7 @@ def test_passwords_are_not_shown() -> None:
 def test_rare_options_are_shown_on_request() -> None:
     short, whole = (CliRunner().invoke(main, ["worker", option]).output for option in ("--help", "--help-all"))
 
-    assert "--stop-grace" not in short
-    assert "--stop-grace" in whole
+    assert "--kill-grace" not in short
+    assert "--kill-grace" in whole
     assert "--lease" in short
     assert "--help-all" in short

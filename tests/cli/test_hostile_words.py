@@ -57,7 +57,7 @@ def test_json_means_the_same_as_before(stand_in: StandIn) -> None:
 
 
 @pytest.mark.parametrize("number", ["nan", "inf", "-inf", "-1", "1e999"])
-@pytest.mark.parametrize("option", ["--cpu", "--reserved-for-high"])
+@pytest.mark.parametrize("option", ["--worker-cpu", "--reserved-for-high"])
 def test_a_number_that_is_none_is_refused_in_one_line(option: str, number: str) -> None:
     said = command("worker", "--engine", "nowhere:", option, number)
 

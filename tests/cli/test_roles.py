@@ -31,11 +31,11 @@ def test_without_an_engine_it_is_a_file_in_the_data_directory(tmp_path: Path) ->
 
 def test_lengths_of_time_are_read() -> None:
     given = settings_of(
-        engine="sqlite:///x.db", data_dir=".", lease="3s", grace="1m", keep_history="30d", history_width="6h"
+        engine="sqlite:///x.db", data_dir=".", lease="3s", shutdown_grace="1m", retention="30d", partition_span="6h"
     )
 
-    assert (given.lease, given.grace) == (3 * SECOND, 60 * SECOND)
-    assert (given.keep_history, given.history_width) == (30 * DAY, 6 * HOUR)
+    assert (given.lease, given.shutdown_grace) == (3 * SECOND, 60 * SECOND)
+    assert (given.retention, given.partition_span) == (30 * DAY, 6 * HOUR)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_bad_options_are_refused_by_name(arguments: list[str], said: str, tmp_pa
     ("arguments", "said"),
     [
         (["worker", "--lease", "10ms"], "--lease: '10ms' must be between"),
-        (["scheduler", "--keep-history", "soon"], "--keep-history: 'soon' is not a duration"),
+        (["scheduler", "--retention", "soon"], "--retention: 'soon' is not a duration"),
         (["api", "--engine", "mysql://x"], "--engine: is not a supported engine: write sqlite:///file.db or"),
         (["api", "--secret-roles", "admin,root"], "--secret-roles: may have admin, member, viewer"),
         (["worker", "--public-url", "javascript:x"], "--public-url: must start with https://"),

@@ -132,7 +132,7 @@ async def test_no_statement_falls_apart(place: Place, bounced: str) -> None:
 
 async def test_pieces_are_made_and_dropped(place: Place, bounced: str) -> None:
     """Catches a lock that stays behind on the server's connection, or a detach within a transaction."""
-    stores = [await place.store(engine=bounced, history_width=HOUR) for _ in range(2)]
+    stores = [await place.store(engine=bounced, partition_span=HOUR) for _ in range(2)]
     for store in stores:
         store.advance(2 * DAY)
 

@@ -60,7 +60,7 @@ async def test_a_changed_width_leaves_neither_overlap_nor_hole(place: Place, see
     """Catches a new piece that runs into its neighbours, or stops short of them."""
     chance = Random(seed)
     widths = [3 * DAY, DAY, 7 * HOUR, HOUR]
-    stores = [await place.store(history_width=Duration(width)) for width in chance.sample(widths, 3)]
+    stores = [await place.store(partition_span=Duration(width)) for width in chance.sample(widths, 3)]
     first, last = stores[0].at(WEEK), stores[0].at(2 * WEEK)
     for _ in range(15):
         await pieces_of(chance.choice(stores)).ensure("audit", [Instant(chance.randrange(first, last))])

@@ -92,7 +92,7 @@ class TestRunning:
 
     def test_the_commands_of_the_pages_have_the_options_that_are_shown(self) -> None:
         shown = [line for page in PAGES for line in typed(page) if line.startswith("oncue ")]
-        assert any("--reserved-for-high" in line or "--memory-mb" in line for line in shown)
+        assert any("--reserved-for-high" in line or "--worker-memory-mb" in line for line in shown)
 
         for line in shown:
             name, *words = line.split()[1:]

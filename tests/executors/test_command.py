@@ -17,7 +17,9 @@ from oncue.executors.port import TaskFailed
 from oncue.settings import Settings
 from oncue.tasks import Isolation
 
-SETTINGS = Settings(stop_grace=Duration(200 * MILLISECOND), log_cap=10_000, open_files_limit=64, memory_limit_mb=512)
+SETTINGS = Settings(
+    kill_grace=Duration(200 * MILLISECOND), max_log_bytes=10_000, process_open_files=64, process_memory_mb=512
+)
 
 
 async def run(*argv: str, reports: Remembered | None = None, **given: Any) -> dict[str, object]:
@@ -173,7 +175,7 @@ class TestContainment:
         reports = Remembered()
         tracemalloc.start()
         running = asyncio.create_task(run("yes", reports=reports))
-        await until(lambda: len(reports.text) >= SETTINGS.log_cap)
+        await until(lambda: len(reports.text) >= SETTINGS.max_log_bytes)
         tracemalloc.reset_peak()
         for _ in range(200):
             await asyncio.sleep(0.001)

@@ -379,7 +379,7 @@ class TestTheAnswer:
 
 
 class TestTheBody:
-    CAPPED = Settings(http_allow=("127.0.0.1",), http_body_cap=1_000)
+    CAPPED = Settings(http_allow=("127.0.0.1",), max_http_body_bytes=1_000)
 
     async def test_without_end_is_cut_and_the_connection_dropped(self, server: Server) -> None:
         async def forever(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -408,7 +408,7 @@ class TestTheBody:
     async def test_that_was_cut_is_a_text_though_what_is_left_may_be_json(self, server: Server) -> None:
         server.says(200, "Content-Type: application/json", body=b"12345")
 
-        answer = await call(server.url, settings=msgspec.structs.replace(ALLOWING_HERE, http_body_cap=3))
+        answer = await call(server.url, settings=msgspec.structs.replace(ALLOWING_HERE, max_http_body_bytes=3))
 
         assert (answer["body"], answer["truncated"]) == ("123", True)
 
@@ -465,7 +465,7 @@ class TestTheBody:
     async def test_too_large_to_be_kept_is_cut_so_that_the_result_just_fits(self, server: Server, body: str) -> None:
         server.says(200, "Content-Type: application/json", body=body.encode())
 
-        answer = await call(server.url, settings=msgspec.structs.replace(ALLOWING_HERE, result_cap=3_000))
+        answer = await call(server.url, settings=msgspec.structs.replace(ALLOWING_HERE, max_result_bytes=3_000))
 
         assert 2_900 < len(msgspec.json.encode(answer)) <= 3_000
         assert body.startswith(answer["body"])

@@ -33,7 +33,7 @@ from oncue.executors.processes import ProcessExecutor
 from oncue.settings import Settings
 
 FILE = str(Path(__file__).with_name("process_tasks.py"))
-SETTINGS = Settings(tasks=(FILE,), stop_grace=Duration(200 * MILLISECOND), log_cap=10_000)
+SETTINGS = Settings(tasks=(FILE,), kill_grace=Duration(200 * MILLISECOND), max_log_bytes=10_000)
 
 # A worker that runs one task in a process, and is then killed.
 OWNER = f"""
@@ -394,7 +394,7 @@ class TestHarm:
     async def test_a_run_with_endless_output_can_be_stopped_and_others_go_on(self, processes: ProcessExecutor) -> None:
         reports = Remembered()
         running = asyncio.create_task(run(processes, "flood", reports=reports))
-        await until(lambda: len(reports.text) >= SETTINGS.log_cap)
+        await until(lambda: len(reports.text) >= SETTINGS.max_log_bytes)
         await run(processes, "add", {"a": 1, "b": 2})
         await cancel(running)
 
@@ -413,7 +413,7 @@ class TestHarm:
 
     @pytest.mark.parametrize(("name", "said"), [("polite", "told to stop"), ("polite_async", "told to stop: True")])
     async def test_a_stopped_function_is_told_and_may_say_a_last_word(self, name: str, said: str) -> None:
-        patient = ProcessExecutor(msgspec.structs.replace(SETTINGS, stop_grace=Duration(60 * SECOND)), 1)
+        patient = ProcessExecutor(msgspec.structs.replace(SETTINGS, kill_grace=Duration(60 * SECOND)), 1)
         reports = Remembered()
         running = asyncio.create_task(run(patient, name, reports=reports))
         await until(lambda: "ready" in reports.text)

@@ -42,7 +42,7 @@ class Site:
     def scheduler(self) -> Member:
         env = {**self.server.environment, "PYTHONPATH": str(FAULTS), "FAULT_QUICK": "1"}
         storage = str(self.settings.storage)
-        return self.fleet.start("scheduler", *self.where, "--storage", storage, "--keep-history", "1d", env=env)
+        return self.fleet.start("scheduler", *self.where, "--storage", storage, "--retention", "1d", env=env)
 
     def in_store(self) -> list[str]:
         return asyncio.run(left_in_store(self.settings))

@@ -63,7 +63,7 @@ class Site:
     def scheduler(self, step: str = "") -> Any:
         quick = {"PYTHONPATH": str(FAULTS), "FAULT_QUICK": "1"}
         fault = {"FAULT_STEP": step, "FAULT_DIED": str(self.fleet.folder / "died")} if step else {}
-        where = ("--archive", self.archive.as_uri(), "--keep-history", "1d")
+        where = ("--archive", self.archive.as_uri(), "--retention", "1d")
         return self.fleet.start("scheduler", *where, env={**quick, **fault})
 
     def shown(self, *words: str) -> str:

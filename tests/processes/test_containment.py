@@ -16,7 +16,7 @@ from oncue.settings import Settings
 pytestmark = pytest.mark.kills
 
 BRIEFLY: dict[str, Any] = {"timeout": "1s", "max_retries": 0}
-LOG_CAP = Settings().log_cap
+LOG_CAP = Settings().max_log_bytes
 MEMORY_MB = 300
 STUBBORN = "trap '' TERM; while :; do sleep 3601; done"
 LEASE = 15
@@ -90,7 +90,7 @@ def test_threads_that_never_end_are_abandoned_and_too_many_make_way_for_a_fresh_
     assert all(map(timed_out, fleet.at_rest(stuck).values()))
     assert alive(inner)
     with neighbours_on_time(fleet):
-        last = fleet.create("never_end", **BRIEFLY)  # with it there are more than `most_abandoned`
+        last = fleet.create("never_end", **BRIEFLY)  # with it there are more than `max_abandoned_threads`
         assert timed_out(fleet.at_rest([last])[last])
         until(lambda: not alive(inner), "the worker has drained", fleet.tell)
         until(lambda: up.inner, "another takes its place", fleet.tell)

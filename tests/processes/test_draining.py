@@ -31,11 +31,11 @@ def first_of_two_workers(fleet: Fleet, grace: str, gates: list[Path]) -> tuple[M
     """A worker that has runs behind all these gates going, and another beside it that has none yet."""
     fleet.start("api")
     fleet.start("scheduler")
-    first = fleet.start("worker", "--grace", grace, *OPTIONS)
+    first = fleet.start("worker", "--shutdown-grace", grace, *OPTIONS)
     fleet.ready(workers=1)
     runs = [of_every_kind(fleet, gate) for gate in gates]
     fleet.started(*(run for group in runs for run in group[:9]))
-    fleet.start("worker", "--grace", grace, *OPTIONS)
+    fleet.start("worker", "--shutdown-grace", grace, *OPTIONS)
     fleet.ready(workers=2)
     return first, runs
 
@@ -128,7 +128,7 @@ def test_a_worker_told_twice_stops_at_once_and_hands_back_all_the_same(fleet: Fl
 
 
 def test_an_idle_worker_told_to_stop_is_gone_at_once(fleet: Fleet) -> None:
-    up = fleet.up("--grace", LONG_GRACE)
+    up = fleet.up("--shutdown-grace", LONG_GRACE)
     up.send(signal.SIGTERM)
 
     assert up.ended() == 0

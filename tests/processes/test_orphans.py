@@ -10,7 +10,7 @@ from tests.processes.fleet import Fleet, Member, alive, until
 
 pytestmark = pytest.mark.kills
 
-OPTIONS = ("--allow-commands", "--processes", "4", "--grace", "1s")
+OPTIONS = ("--allow-commands", "--processes", "4", "--shutdown-grace", "1s")
 
 
 def with_children_running(fleet: Fleet) -> list[int]:

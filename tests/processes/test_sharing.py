@@ -228,8 +228,8 @@ def most_at_a_time(fleet: Fleet, slots: dict[str, int], pid: int | None = None) 
 
 
 def test_runs_go_only_where_they_fit_and_only_as_many_as_fit(fleet: Fleet) -> None:
-    [large] = fleet.deploy("--concurrency", "6", "--cpu", "2")
-    small = fleet.start("worker", "--concurrency", "2", "--cpu", "2")
+    [large] = fleet.deploy("--concurrency", "6", "--worker-cpu", "2")
+    small = fleet.start("worker", "--concurrency", "2", "--worker-cpu", "2")
     fleet.ready(workers=2)
     sizes = [4, 1, 3, 2, 5, 1, 4, 2, 3, 1, 2, 5]
     slots = {fleet.create("slow", {"seconds": 0.3}, resources={"slots": size}): size for size in sizes}
@@ -248,7 +248,7 @@ def test_runs_go_only_where_they_fit_and_only_as_many_as_fit(fleet: Fleet) -> No
 
 
 def test_whatever_way_runs_end_they_give_back_what_they_took(fleet: Fleet) -> None:
-    [member] = fleet.deploy("--concurrency", "4", "--cpu", "1", "--memory-mb", "1000", "--lease", "3s")
+    [member] = fleet.deploy("--concurrency", "4", "--worker-cpu", "1", "--worker-memory-mb", "1000", "--lease", "3s")
     everything = {"slots": 4, "cpu": 1, "memory_mb": 1000}
     half = {"slots": 2, "cpu": 0.5, "memory_mb": 500}
 

@@ -31,7 +31,7 @@ class Site:
     def __init__(self, store: Store, folder: Path) -> None:
         self.store = store
         self.folder = folder
-        self.settings = Settings(archive=folder.as_uri(), keep_history=KEEP, keep_audit=KEEP)
+        self.settings = Settings(archive=folder.as_uri(), retention=KEEP, keep_audit=KEEP)
         self.storage: Storage = open_archive(self.settings, store.clock)
         self.objects = open_storage(Settings(storage=folder.with_name("objects").as_uri()), store.clock)
         self.numbers = Numbers(None, Roles.SCHEDULER)

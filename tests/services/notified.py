@@ -187,7 +187,7 @@ async def office_on(
     executors = {kind: LoopExecutor(10_000) for kind in Isolation}
     crew = StagedCrew(
         *(store.engine, store.clock, settings, worker_id, offer),
-        Execution(stage.tasks, executors, LoopExecutor(10_000), settings.stop_grace),
+        Execution(stage.tasks, executors, LoopExecutor(10_000), settings.kill_grace),
         chance=Random(1),
         linger=Duration(0),
         numbers=numbers,

@@ -404,7 +404,7 @@ async def test_the_dead_and_what_they_left(store: Store) -> None:
 
 async def test_partitions_that_are_dropped(store: Store) -> None:
     numbers = numbers_of(Roles.SCHEDULER)
-    retention = Retention(store.engine, store.clock, Settings(keep_history=Duration(2 * DAY)), numbers)
+    retention = Retention(store.engine, store.clock, Settings(retention=Duration(2 * DAY)), numbers)
     await retention.run_once()
     for _ in range(5):
         await store.clock.advance(DAY)

@@ -36,7 +36,7 @@ from oncue.testing.conformance import Store
 NEIGHBOURS = 20
 SETTINGS = Settings(
     storage="memory:///",
-    result_cap=256 * 1024,
+    max_result_bytes=256 * 1024,
     tasks=(str(Path(hostile.__file__)),),
     processes=2,
     threads=8,
@@ -59,9 +59,9 @@ CASES: list[Case] = [
 @asynccontextmanager
 async def crew_of(store: Store, tasks: Tasks) -> AsyncIterator[WorkerLoops]:
     """A crew as worker processes have it, with real executors, on a clock that stands still."""
-    threads, processes = ThreadExecutor(8, SETTINGS.result_cap), ProcessExecutor(SETTINGS, 2)
+    threads, processes = ThreadExecutor(8, SETTINGS.max_result_bytes), ProcessExecutor(SETTINGS, 2)
     executors: dict[Isolation, Executor] = {
-        Isolation.LOOP: LoopExecutor(SETTINGS.result_cap),
+        Isolation.LOOP: LoopExecutor(SETTINGS.max_result_bytes),
         Isolation.THREAD: threads,
         Isolation.PROCESS: processes,
     }
@@ -72,7 +72,7 @@ async def crew_of(store: Store, tasks: Tasks) -> AsyncIterator[WorkerLoops]:
     try:
         yield WorkerLoops(
             *(store.engine, store.clock, SETTINGS, worker_id, offer),
-            Execution(tasks, executors, processes, SETTINGS.stop_grace),
+            Execution(tasks, executors, processes, SETTINGS.kill_grace),
             chance=Random(1),
             linger=Duration(0),
         )

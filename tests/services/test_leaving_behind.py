@@ -123,7 +123,7 @@ async def left_by(store: Store, stage: Stage, crew: StagedCrew, count: int) -> N
 async def test_others_of_the_same_class_go_past_those_of_who_is_barred(
     store: Store, stage: Stage, priority: Priority
 ) -> None:
-    crew = await crew_on(store, stage, concurrency=10, most_abandoned=2)
+    crew = await crew_on(store, stage, concurrency=10, max_abandoned_threads=2)
     await left_by(store, stage, crew, 3)
     before = len(stage.started)
 
@@ -141,7 +141,7 @@ async def test_others_of_the_same_class_go_past_those_of_who_is_barred(
 
 
 async def test_nobody_gives_way_to_one_who_is_barred(store: Store, stage: Stage) -> None:
-    crew = await crew_on(store, stage, concurrency=4, most_abandoned=2)
+    crew = await crew_on(store, stage, concurrency=4, max_abandoned_threads=2)
     await left_by(store, stage, crew, 3)
     stage.go.clear()
     low = await store.one_shots(4, task="wait", priority=Priority.LOW, preemptible=True, uid=store.stranger)

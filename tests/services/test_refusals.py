@@ -222,7 +222,7 @@ async def test_progress_is_written_after_an_outage(store: Store, monkeypatch: py
 
 
 async def test_a_megabyte_of_words_is_cut_before_it_is_looked_at(store: Store) -> None:
-    crew = await crew_on(store, Stage(), log_cap=1_000)
+    crew = await crew_on(store, Stage(), max_log_bytes=1_000)
     [run] = await store.claim(crew.worker_id, await store.one_shot())
     reports = crew.reporting.of(run)
 

@@ -27,7 +27,7 @@ async def test_what_is_older_than_wanted_goes_and_the_rest_stays(store: Store) -
     await store.end(old, State.SUCCEEDED)
     store.advance(5 * DAY)
     await store.end(young, State.SUCCEEDED)
-    retention = Retention(store.engine, store.clock, Settings(keep_history=Duration(2 * DAY)))
+    retention = Retention(store.engine, store.clock, Settings(retention=Duration(2 * DAY)))
 
     await retention.run_once()
 
@@ -40,7 +40,7 @@ async def test_a_clock_that_is_set_forward_once_drops_a_day_of_history_and_says_
 ) -> None:
     """By a mistake beyond all that is kept: without a bound everything would be gone."""
     runs = [await store.one_shot(due=day * DAY) for day in range(10)]
-    settings = Settings(keep_history=Duration(10 * DAY))
+    settings = Settings(retention=Duration(10 * DAY))
     for run_id in runs:
         await store.end(run_id, State.SUCCEEDED)
         await Retention(store.engine, store.clock, settings).run_once()
@@ -77,7 +77,7 @@ async def test_it_tends_at_start_and_twice_in_each_narrow_stretch(
         return 0
 
     monkeypatch.setattr(store.maintenance, "maintain", maintain)
-    began, settings = store.now, Settings(history_width=width)
+    began, settings = store.now, Settings(partition_span=width)
     retention = Retention(store.engine, store.clock, settings)
 
     assert await retention.run_once() == every
@@ -87,7 +87,7 @@ async def test_it_tends_at_start_and_twice_in_each_narrow_stretch(
     await store.clock.advance(Duration(1))
     assert await retention.run_once() == every
 
-    assert tended == [(began, settings.keep_history), (began + every - DAY, settings.keep_history)]
+    assert tended == [(began, settings.retention), (began + every - DAY, settings.retention)]
 
 
 async def test_while_there_is_more_to_fold_it_comes_back_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

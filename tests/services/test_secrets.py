@@ -53,7 +53,7 @@ async def crew_with(store: Store, stage: Stage, folder: Path) -> StagedCrew:
 
 
 def crew_grace(crew: StagedCrew) -> Any:
-    return crew.attempts._execution.stop_grace
+    return crew.attempts._execution.kill_grace
 
 
 async def ended(store: Store, stage: Stage, folder: Path, **job: Any) -> RunView:

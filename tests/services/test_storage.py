@@ -344,7 +344,7 @@ async def test_the_cap_counts_the_text_of_all_starts_of_a_run(
     store: Store, stage: Stage, tmp_path: Path, reader: httpx2.AsyncClient
 ) -> None:
     """Catches counting what is compressed: a log that repeats itself would have the whole cap at each start."""
-    crew = await crew_on(store, stage, **settings(tmp_path, log_cap=1_000_000))
+    crew = await crew_on(store, stage, **settings(tmp_path, max_log_bytes=1_000_000))
     run_id = await talked(store, crew, words=800, length=1_000)
     await stored(crew)
     run = await store.run(run_id)
@@ -364,7 +364,7 @@ async def test_the_cap_counts_the_text_of_all_starts_of_a_run(
 async def test_the_end_of_a_log_is_kept_although_nothing_is_written_for_a_while_before_the_end(
     store: Store, stage: Stage, tmp_path: Path, reader: httpx2.AsyncClient
 ) -> None:
-    crew = await crew_on(store, stage, **settings(tmp_path, log_cap=1_000_000))
+    crew = await crew_on(store, stage, **settings(tmp_path, max_log_bytes=1_000_000))
     run_id = await store.one_shot(task="talk", payload=b'{"words": 300, "length": 5000, "wait": true}')
     await work(crew)
     async with asyncio.timeout(60):

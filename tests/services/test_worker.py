@@ -287,7 +287,7 @@ async def test_what_takes_longer_than_its_timeout_is_stopped(store: Store, stage
 
 async def test_what_does_not_stop_is_left_behind_and_its_result_refused(store: Store, stage: Stage) -> None:
     run_id = await store.one_shot(task="stubborn", timeout=Duration(SECOND), max_retries=0)
-    crew = await crew_on(store, stage, stop_grace=Duration(SECOND))
+    crew = await crew_on(store, stage, kill_grace=Duration(SECOND))
     await work(crew)
     await store.clock.advance(SECOND)
     await crew.attempts.run_once()
@@ -309,7 +309,7 @@ async def test_what_does_not_stop_is_left_behind_and_its_result_refused(store: S
 
 async def test_one_left_behind_does_not_end_a_later_attempt_of_the_same_run(store: Store, stage: Stage) -> None:
     run_id = await store.one_shot(task="stubborn", timeout=Duration(SECOND), retry=Retry(jitter=0))
-    crew = await crew_on(store, stage, stop_grace=Duration(SECOND))
+    crew = await crew_on(store, stage, kill_grace=Duration(SECOND))
     await work(crew)
     await store.clock.advance(SECOND)
     await crew.attempts.run_once()
@@ -605,7 +605,7 @@ async def test_logs_progress_and_checkpoints(store: Store, stage: Stage) -> None
 
 async def test_what_a_run_says_is_cut_off_at_the_cap(store: Store, stage: Stage) -> None:
     run_id = await store.one_shot(task="talk", payload=b'{"words": 500}', retry=Retry(jitter=0), max_retries=0)
-    crew = await crew_on(store, stage, log_cap=1_000)
+    crew = await crew_on(store, stage, max_log_bytes=1_000)
 
     await final(store, crew, run_id)
 

@@ -123,7 +123,7 @@ async def crew_on(
     executors = {kind: LoopExecutor(1_000) for kind in Isolation}
     crew = StagedCrew(
         *(store.engine, store.clock, given, worker_id or await store.worker(), offer),
-        Execution(stage.tasks, executors, LoopExecutor(1_000), given.stop_grace),
+        Execution(stage.tasks, executors, LoopExecutor(1_000), given.kill_grace),
         chance=Random(1),
         linger=Duration(0),
         numbers=numbers,

@@ -16,7 +16,7 @@ from oncue.settings import Settings
 QUEUES = ("default", "side")
 THOUSANDS = (*QUEUES, *(f"queue {n}" for n in range(3_000)))
 LABEL = "gpu"
-SETTINGS = Settings(lease=Duration(LEASE), store_timeout=Duration(STORE_TIMEOUT), stop_grace=Duration(SECOND))
+SETTINGS = Settings(lease=Duration(LEASE), store_timeout=Duration(STORE_TIMEOUT), kill_grace=Duration(SECOND))
 
 
 @dataclass(frozen=True)

@@ -207,14 +207,16 @@ class World:
         bodies = Bodies(
             self.seed, process, worker_id, self.journal, lambda: self.storming, lambda: self.kill_worker(crewed)
         )
-        executors = {kind: LoopExecutor(SETTINGS.result_cap) for kind in Isolation}  # one each: threads are not stopped
+        executors = {
+            kind: LoopExecutor(SETTINGS.max_result_bytes) for kind in Isolation
+        }  # one each: threads are not stopped
         crew = WorkerLoops(
             engine,
             process.own,
             shape.settings,
             worker_id,
             shape.offer,
-            Execution(bodies.tasks, executors, Alone(executors[Isolation.LOOP]), shape.settings.stop_grace),
+            Execution(bodies.tasks, executors, Alone(executors[Isolation.LOOP]), shape.settings.kill_grace),
             chance=Random(self.chance.random()),
             linger=Duration(0),
         )
@@ -274,7 +276,7 @@ class World:
         await self._idle(crewed, SECOND)
         for going in crew.attempts:
             crew.attempts.stop(going.run.run_id, Stop.DRAINING)
-        await self._idle(crewed, SETTINGS.stop_grace + LAST_CHANCE)
+        await self._idle(crewed, SETTINGS.kill_grace + LAST_CHANCE)
         if not process.dead:
             left = tuple(crew.attempts.forget())
             await self._idle(crewed, 2 * SECOND)

@@ -74,7 +74,7 @@ class Application:
             by_path[path]["GET"] = _unguarded(path, partial(call, self.api))
         if self.api.serves_metrics:
             access = MetricsAccess(self.api.keyring, self.api.watchdog, read_token(settings))
-            of_cluster = ClusterMetrics(engine, clock, settings.keep_history, settings.history_width)
+            of_cluster = ClusterMetrics(engine, clock, settings.retention, settings.partition_span)
             for path, text in Metrics(exposed, access, of_cluster).calls.items():
                 by_path[path]["GET"] = _unguarded(path, text)
         for serves in by_path.values():
@@ -128,7 +128,7 @@ class Guard:
 
     def __init__(self, api: Api, settings: Settings) -> None:
         self._api = api
-        self._rate = RateLimit(api.clock, settings.request_rate)
+        self._rate = RateLimit(api.clock, settings.rate_limit)
         self._shares = Shares()
         self._audit = AuditLog(api.engine.audit, api.clock)
 

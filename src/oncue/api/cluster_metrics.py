@@ -39,11 +39,11 @@ log = structlog.get_logger()
 class ClusterMetrics:
     """Requests at the same time share one read."""
 
-    def __init__(self, engine: Engine, clock: Clock, keep_history: Duration, history_width: Duration) -> None:
+    def __init__(self, engine: Engine, clock: Clock, retention: Duration, partition_span: Duration) -> None:
         self._engine = engine
         self._clock = clock
-        self._keep_history = keep_history
-        self._history_width = history_width
+        self._retention = retention
+        self._partition_span = partition_span
         self._bounds = Bounds()
         self._queues: dict[str, None] = {}  # that workers take runs from, or took
         self._reading: asyncio.Task[bytes] | None = None
@@ -86,8 +86,8 @@ class ClusterMetrics:
         yield from _audit(gauges)
         yield from _notices(gauges)
         yield from _database(gauges)
-        yield _one(table.HISTORY_KEEP, self._keep_history / SECOND)
-        yield _one(table.HISTORY_WIDTH, self._history_width / SECOND)
+        yield _one(table.HISTORY_KEEP, self._retention / SECOND)
+        yield _one(table.HISTORY_WIDTH, self._partition_span / SECOND)
         yield from (_one(table.STORE_BYTES, n, name) for name, n in sorted(self._sizes.items()))
 
     def _runs(self, gauges: Gauges) -> Iterator[Series]:

@@ -80,7 +80,7 @@ async def serving_metrics(
     if cluster:
         from oncue.api.cluster_metrics import ClusterMetrics  # it needs much of the API
 
-        of_cluster = ClusterMetrics(engine, clock, settings.keep_history, settings.history_width)
+        of_cluster = ClusterMetrics(engine, clock, settings.retention, settings.partition_span)
     metrics = Metrics(exposed, metrics_access(engine, clock, settings), of_cluster)
     async with listening(MetricsApplication(metrics, exposed.tick, clock, checks), door, clock) as address:
         yield address

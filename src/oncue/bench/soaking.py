@@ -68,7 +68,7 @@ async def narrow_history(engine: str, options: Options) -> AsyncIterator[Stand]:
         placed(engine, {"autovacuum_naptime": f"{every}s"}) as (store, folder),
         Processes(store.url, folder) as processes,
     ):
-        history = ["--keep-history", f"{keep // MILLISECOND}ms", "--history-width", f"{width // MILLISECOND}ms"]
+        history = ["--retention", f"{keep // MILLISECOND}ms", "--partition-span", f"{width // MILLISECOND}ms"]
         if options.history == "keep":
             history = []
         elif options.history == "archive":

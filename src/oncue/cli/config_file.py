@@ -7,13 +7,33 @@ import re
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
 
 from oncue.settings import DECLARED
 
+RENAMED: Final = {
+    "request_rate": "rate_limit",
+    "quota_jobs": "max_jobs_per_user",
+    "quota_payload": "max_payload_bytes_per_user",
+    "keep_history": "retention",
+    "history_width": "partition_span",
+    "log_cap": "max_log_bytes",
+    "result_cap": "max_result_bytes",
+    "payload_cap": "max_payload_bytes",
+    "memory_limit_mb": "process_memory_mb",
+    "open_files_limit": "process_open_files",
+    "repeat_for": "idempotency_retention",
+    "name": "worker_name",
+    "grace": "shutdown_grace",
+    "stop_grace": "kill_grace",
+    "most_abandoned": "max_abandoned_threads",
+    "http_body_cap": "max_http_body_bytes",
+    "cpu": "worker_cpu",
+    "memory_mb": "worker_memory_mb",
+}
 VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
@@ -46,7 +66,7 @@ def _checked(name: str, table: dict[str, Any]) -> ConfigFile:
     values = {}
     for key, value in table.items():
         if key not in DECLARED:
-            near = get_close_matches(key, DECLARED, 1)
+            near = [RENAMED[key]] if key in RENAMED else get_close_matches(key, DECLARED, 1)
             raise click.UsageError(f"{name}: {key!r} is no setting" + (f"; did you mean {near[0]!r}?" if near else ""))
         values[key] = _expanded(f"{key} in {name}", value)
     return ConfigFile(name, values)

@@ -13,7 +13,7 @@ from oncue.settings import Roles
 EXAMPLES = """\b
 Examples:
   oncue scheduler --engine postgresql://user:password@db/oncue
-  oncue scheduler --engine postgresql://… --keep-history 30d
+  oncue scheduler --engine postgresql://… --retention 30d
 
 Any number of schedulers may share one engine. There is no leader; when one dies, the others continue at once.
 """

@@ -16,7 +16,8 @@ Examples:
   oncue worker --engine … --tasks shop.jobs --queues mail,reports --labels gpu --concurrency 200
 
 Any number of workers may share one engine. On SIGTERM or Ctrl-C a worker takes no new runs, lets running runs finish
-within --grace, and returns the rest to the queue without using up an attempt. A second signal stops it at once.
+within --shutdown-grace, and returns the rest to the queue without using up an attempt. A second signal stops it at
+once.
 """
 
 

@@ -155,7 +155,7 @@ class Child:
                 result = self._run_async(task, ctx, arguments, context)
             else:
                 result = not_awaitable(context.run(task.function, ctx, **arguments))
-            return words.Done(encoded(result, self._settings.result_cap))
+            return words.Done(encoded(result, self._settings.max_result_bytes))
         except BaseException as error:  # the edge of user code
             return failure(error, secrets.masking)
 

@@ -84,7 +84,7 @@ async def _run(
             env=env,
             cwd=folder,
             limits=_limits(settings),
-            grace=settings.stop_grace,
+            grace=settings.kill_grace,
             stdin=stdin,
             stdout=stdout.writing,
             stderr=stderr.writing,
@@ -180,7 +180,7 @@ def _limits(settings: Settings) -> Limits:
 
 
 def _log(settings: Settings, open_files: ExitStack) -> Output:
-    output = Output(settings.log_cap)
+    output = Output(settings.max_log_bytes)
     open_files.callback(output.close)
     reports = current.get()
     output.pass_to(reports.write if reports else None, secrets_of_run.get().masking)

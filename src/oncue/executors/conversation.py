@@ -86,13 +86,13 @@ class Conversation:
             raise ProcessLost("the process sent an invalid message to the worker, and was stopped") from None
 
 
-async def converse(reports: Reports, log_cap: int) -> Conversation:
+async def converse(reports: Reports, max_log_bytes: int) -> Conversation:
     ours, theirs = socket.socketpair()
     # asyncio loses a socket if its opening is cancelled half-way.
     opening = asyncio.ensure_future(asyncio.open_unix_connection(sock=ours, limit=words.LONGEST_LINE))
     cancelled = await outlast(opening)
     reader, writer = opening.result()
-    output = Output(log_cap)
+    output = Output(max_log_bytes)
     output.pass_to(reports.write, secrets_of_run.get().masking)
     conversation = Conversation(reader, writer, theirs, output, reports)
     if cancelled:

@@ -16,8 +16,8 @@ attempt: ContextVar[Work | None] = ContextVar("oncue_attempt", default=None)
 class LoopExecutor:
     """Executes each run in the asyncio task that awaits `run`, with its own context: what is set needs no reset."""
 
-    def __init__(self, result_cap: int) -> None:
-        self._cap = result_cap
+    def __init__(self, max_result_bytes: int) -> None:
+        self._cap = max_result_bytes
 
     async def run(self, work: Work) -> bytes | None:
         current.set(work.reports)

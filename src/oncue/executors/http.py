@@ -74,7 +74,7 @@ def http_task(settings: Settings, resolve: Resolve = resolve, clock: Clock | Non
             request = _request(ctx, checked, method, given, body, call.headers)
             try:
                 async with dial.connected(checked.host, checked.port, turns) as line:
-                    answer = await _call(line, turns, request, settings.http_body_cap)
+                    answer = await _call(line, turns, request, settings.max_http_body_bytes)
             except _FAILURES as failed:
                 raise TaskFailed("HttpError", f"{method} {shown.shown}: {_reason(failed)}") from failed
             call.status = answer.status
@@ -83,7 +83,7 @@ def http_task(settings: Settings, resolve: Resolve = resolve, clock: Clock | Non
             answer = answer.masked()
             if not answer.is_expected(expect_status):
                 raise answer.as_failure(f"{method} {shown.shown}")
-            return answer.as_result(settings.result_cap)
+            return answer.as_result(settings.max_result_bytes)
         finally:
             turns.end()
 

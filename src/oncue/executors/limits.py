@@ -22,7 +22,7 @@ def limits_for(settings: Settings, resources: Resources, timeout: Duration | Non
     """The job's limits, else the worker's. With a timeout, no more processor time than fits into it."""
     cpus = max(1_000, resources.cpu_milli or machine.cpu_milli())
     return Limits(
-        memory_mb=resources.memory_mb or settings.memory_limit_mb or machine.memory_mb() // 2,
-        open_files=settings.open_files_limit,
+        memory_mb=resources.memory_mb or settings.process_memory_mb or machine.memory_mb() // 2,
+        open_files=settings.process_open_files,
         cpu_seconds=0 if timeout is None else -(-timeout * cpus // (1_000 * SECOND)),
     )

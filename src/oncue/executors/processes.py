@@ -74,7 +74,7 @@ class ProcessExecutor:
     async def _run_in(self, process: WarmProcess, work: Work) -> bytes | None:
         self._busy.add(process)
         try:
-            return within_cap(await process.run(work), self._settings.result_cap)
+            return within_cap(await process.run(work), self._settings.max_result_bytes)
         finally:
             self._busy.discard(process)
 

@@ -23,10 +23,10 @@ class ThreadExecutor:
     `abandoned` while it still runs; its late result is dropped, and another thread takes its place.
     """
 
-    def __init__(self, size: int, result_cap: int) -> None:
+    def __init__(self, size: int, max_result_bytes: int) -> None:
         self.abandoned = 0
         self._size = size
-        self._cap = result_cap
+        self._cap = max_result_bytes
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
         self._inside = 0  # runs given to us and not over
         self._threads = 0  # that take calls, so without the abandoned

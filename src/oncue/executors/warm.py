@@ -27,11 +27,11 @@ LONGEST_WORD = 200  # bytes of its own reports, on a socket that only we read
 class WarmProcess:
     """Gives each run a process of its own, one at a time. A run without a Done or Failed ends the warm process."""
 
-    def __init__(self, contained: Contained, orders: socket.socket, limits: Limits, log_cap: int) -> None:
+    def __init__(self, contained: Contained, orders: socket.socket, limits: Limits, max_log_bytes: int) -> None:
         self.limits = limits
         self._contained = contained
         self._orders = orders
-        self._log_cap = log_cap
+        self._max_log_bytes = max_log_bytes
         self._worn = False
         self.left = ""  # by importing the tasks: then it serves one run only
 
@@ -47,7 +47,7 @@ class WarmProcess:
 
     async def run(self, work: Work) -> bytes | None:
         """Execute a run. Nothing of it is left when this ends, nor is this process, unless by result or TaskFailed."""
-        conversation = await converse(work.reports, self._log_cap)
+        conversation = await converse(work.reports, self._max_log_bytes)
         try:
             answer = await self._asked(conversation, work)
         except asyncio.CancelledError:
@@ -135,7 +135,7 @@ async def start_process(settings: Settings, limits: Limits, folder: str) -> Warm
             env=for_tasks(os.environ, settings),
             cwd=folder,
             limits=limits,
-            grace=settings.stop_grace,
+            grace=settings.kill_grace,
             stdout=asyncio.subprocess.DEVNULL,  # our own import has printed what tasks print when imported
             stderr=asyncio.subprocess.DEVNULL,
             fds=[theirs.fileno()],
@@ -145,7 +145,7 @@ async def start_process(settings: Settings, limits: Limits, folder: str) -> Warm
         raise
     finally:
         theirs.close()
-    process = WarmProcess(contained, orders, limits, settings.log_cap)
+    process = WarmProcess(contained, orders, limits, settings.max_log_bytes)
     try:
         await process.ready(settings)
     except BaseException:

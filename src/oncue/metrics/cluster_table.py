@@ -55,9 +55,9 @@ NOTICES_OLDEST = _gauge("notices_oldest_seconds", "How long the first notice has
 HISTORY_OLDEST = _gauge(
     "history_oldest_timestamp_seconds", "When the oldest partition of history begins, in Unix seconds."
 )
-HISTORY_KEEP = _gauge("history_keep_seconds", "How long history is kept (`keep_history`).")
+HISTORY_KEEP = _gauge("history_keep_seconds", "How long history is kept (`retention`).")
 HISTORY_WIDTH = _gauge(
-    "history_width_seconds", "Time range of one partition of history (`history_width`), which is dropped as a whole."
+    "history_width_seconds", "Time range of one partition of history (`partition_span`), which is dropped as a whole."
 )
 STORE_BYTES = _gauge("store_bytes", "Bytes of the database, by table; read every 5 minutes.", "table")
 

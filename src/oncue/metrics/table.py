@@ -134,7 +134,7 @@ RESTARTS = _counter(
 )
 BEAT_AGE = _gauge("oncue_beat_age_seconds", WORKER, "Age of the last heartbeat that reached the database.")
 RUN_LOG_BYTES = _counter("oncue_run_log_bytes_total", WORKER, "Bytes of runs' logs that were written.")
-RUN_LOG_CUT = _counter("oncue_run_log_cut_total", WORKER, "Attempts whose log was cut at `log_cap`.")
+RUN_LOG_CUT = _counter("oncue_run_log_cut_total", WORKER, "Attempts whose log was cut at `max_log_bytes`.")
 NOTICES_SENT = _counter(
     "oncue_notices_total",
     WORKER,

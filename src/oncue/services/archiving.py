@@ -78,8 +78,8 @@ class Archiving:
         self._objects = objects
         self._clock = clock
         self._keep = {
-            Table.HISTORY: settings.keep_history,
-            Table.LEDGER: settings.keep_history,
+            Table.HISTORY: settings.retention,
+            Table.LEDGER: settings.retention,
             Table.AUDIT: settings.keep_audit,
         }
         self._numbers = numbers

@@ -104,7 +104,7 @@ class Execution(msgspec.Struct, frozen=True):
     tasks: Tasks
     executors: Mapping[Isolation, Executor]
     alone: Executor
-    stop_grace: Duration
+    kill_grace: Duration
     secrets: SecretSource = NO_SECRETS
 
     def task(self, name: str) -> Task:
@@ -234,7 +234,7 @@ class Attempts:
         active.stop_requested_at = self._clock.monotonic()
         active.reports.request_stop()
         if why is not Stop.PREEMPTED:
-            active.deadline = Instant(active.stop_requested_at + self._execution.stop_grace + LAST_CHANCE)
+            active.deadline = Instant(active.stop_requested_at + self._execution.kill_grace + LAST_CHANCE)
         if active.begun and not (only_asked or stopping):
             active.task.cancel()
 

@@ -1,4 +1,4 @@
-"""Keep the store small: roll counters up into their sums, and drop history older than `keep_history`."""
+"""Keep the store small: roll counters up into their sums, and drop history older than `retention`."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class Retention:
         self._numbers = numbers
         self._clock = clock
         self._settings = settings
-        self._keep = settings.keep_history
+        self._keep = settings.retention
         self._told: tuple[str, ...] = ()
-        self._every = Duration(min(MAINTAIN_INTERVAL, max(ROLL_UP_INTERVAL, settings.history_width // 2)))
+        self._every = Duration(min(MAINTAIN_INTERVAL, max(ROLL_UP_INTERVAL, settings.partition_span // 2)))
         self._due = clock.monotonic()
 
     async def run_once(self) -> Duration:

@@ -332,7 +332,7 @@ class WorkerSupervisor:
 
     async def _give_up(self, kept: SupervisedWorker) -> None:
         await self._told.wait()
-        working = self._settings.grace + self._settings.stop_grace + LAST_WORDS
+        working = self._settings.shutdown_grace + self._settings.kill_grace + LAST_WORDS
         await self._clock.sleep(Duration(working if kept.ready.is_set() else NOT_YET))
         log.error("A worker process did not end within its grace time; it is killed", kind="worker_killed")
         kept.kill()

@@ -56,7 +56,9 @@ class WorkerLoops:
         self.worker_id = worker_id
         self._counted = RunNumbers(numbers)
         self.prefetch = Prefetch(engine, clock, execution.tasks, offer, numbers)
-        capacity = Capacity(places(settings), offer.resources, settings.reserved_for_high, settings.most_abandoned)
+        capacity = Capacity(
+            places(settings), offer.resources, settings.reserved_for_high, settings.max_abandoned_threads
+        )
         self.load = LoadMeter(clock, capacity)
         defaults = KnownDefaults(engine.notices, clock, settings.notify_rate)
         self.settling = Settling(engine, clock, worker_id, self.prefetch, self._counted, self.load, defaults, linger)
@@ -65,7 +67,7 @@ class WorkerLoops:
         patience = settings.storage_patience
         self.large_results = LargeResults(engine, storage, clock, self.spool, patience, self._settled)
         self._inline_cap = settings.inline_cap
-        self.reporting = Reporting(engine, storage, clock, worker_id, settings.log_cap, numbers)
+        self.reporting = Reporting(engine, storage, clock, worker_id, settings.max_log_bytes, numbers)
         self.attempts = Attempts(clock, worker_id, execution, capacity, self.reporting, storage, self, chance, tracing)
         self.worker = Worker(
             engine,

@@ -90,16 +90,16 @@ class WorkerProcess:
         find_secret = NoticeSecrets(engine.accounts, clock, source, settings.secret_roles)
         notifier = Notifier(engine, clock, settings, worker_id, numbers, find_secret)
         tasks = self._tasks = with_notify(tasks, notifier, settings)
-        self._threads = ThreadExecutor(settings.threads, settings.result_cap)
+        self._threads = ThreadExecutor(settings.threads, settings.max_result_bytes)
         self._processes = ProcessExecutor(settings, settings.processes)
         executors: dict[Isolation, Executor] = {
-            Isolation.LOOP: LoopExecutor(settings.result_cap),
+            Isolation.LOOP: LoopExecutor(settings.max_result_bytes),
             Isolation.THREAD: self._threads,
             Isolation.PROCESS: self._processes,
         }
         self._crew = WorkerLoops(
             *(engine, clock, settings, worker_id, _offer(tasks, settings)),
-            Execution(tasks, executors, Alone(self._processes), settings.stop_grace, source),
+            Execution(tasks, executors, Alone(self._processes), settings.kill_grace, source),
             chance=Random(),
             numbers=numbers,
             tracing=tracing,
@@ -169,7 +169,7 @@ class WorkerProcess:
 
     async def _register(self) -> None:
         now = self._clock.now()
-        name = self._settings.name or f"{socket.gethostname()}-{os.getpid()}"
+        name = self._settings.worker_name or f"{socket.gethostname()}-{os.getpid()}"
         offer = show_offer(_offer(self._tasks, self._settings))
         me = port.Worker(self._crew.worker_id, name, socket.gethostname(), self._settings.lease, now, now, info=offer)
         users = [task for task in self._tasks if task.name != NOTIFY]
@@ -202,10 +202,10 @@ class WorkerProcess:
         active, returned = len(crew.attempts), crew.settling.returned
         crew.worker.draining = True
         await self._idle_within(Duration(NEVER), unless=self._hurried)
-        await self._idle_within(self._settings.grace, unless=self._at_once)
+        await self._idle_within(self._settings.shutdown_grace, unless=self._at_once)
         for going in crew.attempts:
             crew.attempts.stop(going.run.run_id, Stop.DRAINING)
-        await self._idle_within(Duration(self._settings.stop_grace + LAST_CHANCE))
+        await self._idle_within(Duration(self._settings.kill_grace + LAST_CHANCE))
         left = tuple(crew.attempts.forget())
         crew.large_results.hurry()
         await self._idle_within(LAST_SETTLES)
@@ -257,8 +257,8 @@ def _offer(tasks: Tasks, settings: Settings) -> Offer:
         frozenset(queues_of(settings)),
         frozenset(settings.labels),
         Resources(
-            int(settings.cpu * 1_000) or machine.cpu_milli(),
-            settings.memory_mb or machine.memory_mb(),
+            int(settings.worker_cpu * 1_000) or machine.cpu_milli(),
+            settings.worker_memory_mb or machine.memory_mb(),
             has[Isolation.LOOP],
         ),
         {task.name: has[task.takes] for task in tasks if task.takes is not Isolation.LOOP},

@@ -34,7 +34,7 @@ def attack(stage: Stage) -> None:
     assert {run["status"] for run in stage.settled(stage.many(1, "drop_files")).values()} == {"succeeded"}
     assert (stage.fleet.folder / "queue.py").exists()
     stage.settled(stage.many(12, "end_the_template", max_retries=0))
-    worker = stage.fleet.start("worker", "--name", "another", "--queues", "nothing")
+    worker = stage.fleet.start("worker", "--worker-name", "another", "--queues", "nothing")
     until(lambda: len(stage.fleet.workers()) >= 2, "another worker can be started there", stage.fleet.tell)
     worker.send(signal.SIGTERM)
     assert worker.ended() == 0

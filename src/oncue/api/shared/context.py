@@ -48,13 +48,13 @@ class Api:
         self.engine = engine
         self.storage = open_storage(settings, clock, numbers)
         self.large = LargeValues(engine, self.storage, clock, settings.inline_cap)
-        self.largest_job = settings.payload_cap + LARGEST_BODY
+        self.largest_job = settings.max_payload_bytes + LARGEST_BODY
         self.numbers = numbers
         self.clock = clock
         self.keyring = Keyring(engine.accounts, clock)
         self.task_registry = TaskRegistry(engine.fleet, clock)
-        self.limits = Limits(payload=settings.payload_cap)
-        self._quota = Quota(settings.quota_jobs, settings.quota_payload)
+        self.limits = Limits(payload=settings.max_payload_bytes)
+        self._quota = Quota(settings.max_jobs_per_user, settings.max_payload_bytes_per_user)
         self._most_runs = settings.quota_runs
         self.secret_roles = frozenset(settings.secret_roles)
         self.plain_secrets = settings.plain_secrets

@@ -79,8 +79,8 @@ class Idempotency(Protocol):
         NEW: this request has the key, with `made` as given, or as a refused request with the key left it. REPEATED: the
         first request's answer, or, if there is none (yet), the id from which it creates: a request that creates the
         same with the same id creates nothing new. KEY_REUSED: the key came with another body. Keys are kept like those
-        of `Jobs.create`, equally exactly: for at least `Settings.repeat_for`. A repeat with the same `made` answers
-        NEW again.
+        of `Jobs.create`, equally exactly: for at least `Settings.idempotency_retention`. A repeat with the same `made`
+        answers NEW again.
         """
         ...
 

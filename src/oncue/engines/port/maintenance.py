@@ -57,8 +57,8 @@ class Maintenance(Protocol):
 
         Everything is done in bites: no transaction takes long, and no part blocks another. The first error is raised
         after all parts were tried. Idempotency keys are in two generations: once the current one is older than
-        `Settings.repeat_for`, the other one is emptied as a whole and becomes the current one. So a key lasts at least
-        that long, and at most twice as long. Of concurrent callers exactly one switches.
+        `Settings.idempotency_retention`, the other one is emptied as a whole and becomes the current one. So a key
+        lasts at least that long, and at most twice as long. Of concurrent callers exactly one switches.
 
         Series are kept by the minute for two days, then by the hour for a year (`engines.series`).
 

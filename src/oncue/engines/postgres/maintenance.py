@@ -73,7 +73,7 @@ class PostgresMaintenance:
             partial(self._forget_jobs, cutoff),
             partial(self._forget_versions, cutoff),
             partial(self._forget_tags, cutoff),
-            partial(idempotency.turn, self._store, now, self._settings.repeat_for, self._limit),
+            partial(idempotency.turn, self._store, now, self._settings.idempotency_retention, self._limit),
             partial(self._fetch, "forget_api_keys", Instant(now - self._settings.keep_keys)),
             self._forget_lanes,
             self._forget_quotas,
@@ -91,7 +91,7 @@ class PostgresMaintenance:
         return bool(self._settings.archive or await self._store.fetch(used, archive.TURN, now - archive.IN_USE))
 
     async def _make_room(self, now: Instant) -> None:
-        ahead = [Instant(now + step * self._settings.history_width) for step in range(3)]
+        ahead = [Instant(now + step * self._settings.partition_span) for step in range(3)]
         for table in TABLES:
             await self._pieces.ensure(table, ahead, self._limit)
 

@@ -62,7 +62,7 @@ def _space(path: Path) -> Diagnosis:
     if free < HARDLY_ANY_SPACE:
         return problem("disk space", seen, "Free disk space now: without it nothing can be stored.")
     if free < LITTLE_SPACE:
-        return warning("disk space", seen, "Free disk space, or keep less history (--keep-history).")
+        return warning("disk space", seen, "Free disk space, or keep less history (--retention).")
     return ok("disk space", seen)
 
 

@@ -64,7 +64,7 @@ class SqliteEngine:
     def __init__(self, store: Store, settings: Settings, clock: Clock) -> None:
         self._store = store
         self._signals = SqliteSignals(store.path, clock)
-        pieces = Partitions(settings.history_width)
+        pieces = Partitions(settings.partition_span)
         self.jobs: Jobs = SqliteJobs(store, pieces, settings.quota_classes)
         self.planning: Planning = SqlitePlanning(store, pieces)
         self.running: Running = SqliteRunning(store, pieces)

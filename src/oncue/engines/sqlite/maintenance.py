@@ -81,7 +81,7 @@ class SqliteMaintenance:
             partial(self._forget_jobs, cutoff),
             partial(self._walk, self._versions, (b"", 0), partial(_forget_versions, cutoff)),
             partial(self._forget_tags, cutoff),
-            partial(self._store.write, lambda db: idempotency.turn(db, now, settings.repeat_for)),
+            partial(self._store.write, lambda db: idempotency.turn(db, now, settings.idempotency_retention)),
             partial(self._forget, "run_logs", cutoff),
             partial(self._forget, "ledger", cutoff),
             partial(self._forget, "audit", Instant(now - settings.keep_audit)),
@@ -108,7 +108,7 @@ class SqliteMaintenance:
     async def _make_room(self, now: Instant) -> None:
         def make_room(db: Connection) -> None:
             for step in range(3):
-                self._pieces.ensure(db, now + step * self._settings.history_width)
+                self._pieces.ensure(db, now + step * self._settings.partition_span)
 
         await self._store.write(make_room)
 
