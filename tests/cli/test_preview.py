@@ -54,6 +54,15 @@ class TestWhatItShows:
             "skipped": [],
         }
 
+    def test_times_are_local_to_the_zone_or_counted_from_now(self) -> None:
+        berlin = ("--timezone", "Europe/Berlin")
+
+        assert instants("2027-07-31 09:00", *berlin) == ["2027-07-31T07:00:00.000Z"]
+        assert instants("in 10m") == ["2026-11-15T12:10:00.000Z"]
+        after = ("--after", "2027-07-31 00:00", "--count", "1")
+        assert instants("@daily", *berlin, *after) == ["2027-07-31T22:00:00.000Z"]
+        assert instants("every 1h", "--start-at", "30m ago", "--count", "1") == ["2026-11-15T12:30:00.000Z"]
+
     def test_ten_unless_told_otherwise(self) -> None:
         assert len(instants("@hourly")) == 10
         assert len(instants("@hourly", "--count", "1000")) == 1000
@@ -140,8 +149,8 @@ class TestRefusals:
             (["2027-02-30T00:00:00Z"], "SCHEDULE", "not a real instant"),
             (["@daily", "--timezone", "berlin"], "--timezone", 'did you mean "Europe/Berlin"?'),
             (["@daily", "--timezone", "../../etc/passwd"], "--timezone", "not an IANA time zone"),
-            (["@daily", "--after", "2027-01-01"], "--after", "like 2027-01-31T09:00:00Z"),
-            (["@daily", "--start-at", "soon"], "--start-at", "like 2027-01-31T09:00:00Z"),
+            (["@daily", "--after", "2027-01-01"], "--after", '"2027-01-31T09:00:00Z"'),
+            (["@daily", "--start-at", "soon"], "--start-at", '"2027-01-31T09:00:00Z"'),
             (["@daily", "--jitter", "-5s"], "--jitter", 'like "250ms"'),
         ],
     )

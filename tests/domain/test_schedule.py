@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oncue.domain.calendar import Calendar, to_cron
+from oncue.domain.cron import DstFold, DstGap
 from oncue.domain.errors import Invalid
 from oncue.domain.ids import JobId, RunId, occurrence_id
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant, parse_instant
@@ -47,6 +48,12 @@ def first(schedule: Schedule, n: int, after: Instant = NOW) -> list[Instant]:
         ("0 9 * * 1-5", Schedule(cron="0 9 * * 1-5")),
         ("*/10 * * * * *", Schedule(cron="*/10 * * * * *")),
         ("@daily", Schedule(cron="@daily")),
+        ("in 10m", Schedule(at=Instant(NOW + 10 * MINUTE))),
+        (Asked(at="2027-07-31 09:00", timezone="Europe/Berlin"),
+         Schedule(at=at("2027-07-31T07:00:00Z"), timezone="Europe/Berlin")),
+        (Asked(cron="0 9 * * *", timezone="Asia/Tokyo", start_at="2027-02-01 09:00", end_at="in 7d"),
+         Schedule(cron="0 9 * * *", timezone="Asia/Tokyo", start_at=at("2027-02-01T00:00:00Z"),
+                  end_at=Instant(NOW + 7 * DAY))),
         (Asked(), Schedule()),
         (Asked(every="1m", start_at="2027-03-01T00:00:00Z"),
          Schedule(every=MINUTE, anchor=at("2027-03-01T00:00:00Z"), start_at=at("2027-03-01T00:00:00Z"))),
@@ -70,6 +77,12 @@ def test_what_is_asked_for_is_understood(asked: Asked | str | None, schedule: Sc
         ("every month", "every"),
         ("2027-02-01", "at"),
         ("2027-02-01T00:00:00", "at"),
+        ("2027-02-01 09:00", "at"),
+        ("in 10", "at"),
+        ("in a while", "at"),
+        (Asked(at="2027-03-28 02:30", timezone="Europe/Berlin", dst_gap=DstGap.SKIP), "at"),
+        (Asked(at="2027-10-31 02:30", timezone="Europe/Berlin", dst_fold=DstFold.BOTH), "at"),
+        (Asked(cron="* * * * *", start_at="2027-02-01 09:00"), "start_at"),
         ("2040-02-01T00:00:00Z", "at"),
         ("0 9 * *", ""),
         ("61 * * * *", "cron"),

@@ -12,9 +12,11 @@ from oncue.cli.refusing import refusals
 from oncue.clock import Clock
 from oncue.domain.cron import DstFold, DstGap
 from oncue.domain.errors import inside
-from oncue.domain.instants import Instant, parse_instant
+from oncue.domain.instants import Instant
 from oncue.domain.preview import MOST_SHOWN, USUALLY_SHOWN, Preview, preview
-from oncue.domain.schedule import Asked, Kind, Schedule, parse_schedule
+from oncue.domain.schedule import Asked, Schedule, parse_schedule, shorthand
+from oncue.domain.time_input import parse_time
+from oncue.domain.zones import zone
 
 FIELDS = {
     **dict.fromkeys(("schedule", "schedule.at", "schedule.cron", "schedule.every"), "SCHEDULE"),
@@ -28,6 +30,8 @@ SCHEDULE is one of
   "@daily"                or @hourly, @weekly, @monthly, @yearly
   "every 30s"             an interval of a second or more: 30s, 5m, 2h, 7d
   "2027-01-31T09:00:00Z"  one instant
+  "2027-01-31 09:00"      one instant, in the time zone of --timezone
+  "in 10m"                ten minutes from now
   "now"
 
 \b
@@ -37,7 +41,8 @@ Examples:
   oncue preview "0 0 L * *" --end-at 2027-12-31T00:00:00Z
   oncue preview "every 90m" --start-at 2027-01-04T08:00:00Z --json
 
-INSTANT is RFC 3339 with an offset: 2027-01-31T09:00:00Z or 2027-01-31T10:00:00+01:00.
+INSTANT is 2027-01-31T09:00:00Z, 2027-01-31T10:00:00+01:00, "2027-01-31 09:00" (in the time zone of --timezone),
+"in 10m" or "10m ago".
 """
 
 
@@ -99,9 +104,9 @@ def command(
         end_at=end_at,
     )
     with refusals(FIELDS, as_json=as_json):
-        from_here = None if after is None else parse_instant(after, "after")
         with inside("schedule"):
             parsed = _parse(schedule, options, now)
+        from_here = None if after is None else parse_time(after, now, "after", zone=zone(timezone))
     shown = preview(parsed, count, from_here, now)
     if as_json:
         print_json(shown)
@@ -111,16 +116,9 @@ def command(
 
 def _parse(text: str, options: Asked, now: Instant) -> Schedule:
     """Combine the schedule's text with the other options."""
-    match parse_schedule(text, now).kind:
-        case Kind.NOW:
-            asked = options
-        case Kind.AT:
-            asked = msgspec.structs.replace(options, at=text)
-        case Kind.CRON:
-            asked = msgspec.structs.replace(options, cron=text)
-        case Kind.EVERY:
-            asked = msgspec.structs.replace(options, every=text.removeprefix("every ").strip())
-    return parse_schedule(asked, now)
+    asked = Asked() if text == "now" else shorthand(text)
+    kind = {name: getattr(asked, name) for name in ("at", "cron", "every")}
+    return parse_schedule(msgspec.structs.replace(options, **kind), now)
 
 
 def _print(shown: Preview, timezone: str) -> None:

@@ -22,11 +22,11 @@ from oncue.domain.instants import (
     Duration,
     Instant,
     parse_duration,
-    parse_instant,
     rfc3339,
     show_duration,
     whole_millisecond,
 )
+from oncue.domain.time_input import parse_time
 from oncue.domain.zones import PACKAGED, Rules, zone
 
 DENSEST = SECOND
@@ -77,7 +77,7 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cron: str | None = None
     every: str | None = None
     calendar: Calendar | None = None
-    timezone: str = "UTC"
+    timezone: str | None = None
     dst_gap: DstGap = DstGap.SHIFT
     dst_fold: DstFold = DstFold.FIRST
     start_at: str | None = None
@@ -87,7 +87,7 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def parse_schedule(asked: Asked | str | None, now: Instant) -> Schedule:
-    """Check a requested schedule; `now` anchors `every` and bounds `at`."""
+    """Check a requested schedule; `now` anchors `every`, bounds `at`, and is what `in 10m` counts from."""
     if asked is None or asked == "now":
         return Schedule()
     return _from_object(shorthand(asked) if isinstance(asked, str) else asked, now)
@@ -99,12 +99,12 @@ def shorthand(text: str) -> Asked:
         return Asked(every=text.removeprefix("every ").strip())
     if text[:1] == "@" or len(text.split()) in (5, 6):
         return Asked(cron=text)
-    if text[:4].isdigit() and "-" in text[:6]:
+    if text.startswith("in ") or (text[:4].isdigit() and "-" in text[:6]):
         return Asked(at=text)
     raise Invalid.of(
         "",
         "bad_schedule",
-        f'{text[:40]!r} is not a schedule; write "now", an instant like "2027-01-31T09:00:00Z",'
+        f'{text[:40]!r} is not a schedule; write "now", "in 10m", an instant like "2027-01-31T09:00:00Z",'
         ' a cron expression like "0 9 * * 1-5", or "every 30s"',
     )
 
@@ -116,11 +116,11 @@ def _from_object(asked: Asked, now: Instant) -> Schedule:
         raise Invalid.of(
             given[1], "bad_schedule", f"give only one of at, cron, every, calendar, not {' and '.join(given)}"
         )
-    window = _window(asked)
+    window = _window(asked, now)
     match given:
         case ["at"]:
             _only_recurring(asked)
-            return msgspec.structs.replace(window, at=_at(asked.at or "", now))
+            return msgspec.structs.replace(window, at=_at(asked, now))
         case ["every"]:
             return msgspec.structs.replace(
                 window,
@@ -153,8 +153,9 @@ def _only_recurring(asked: Asked) -> None:
             raise Invalid.of(field, "bad_schedule", f"{field} needs cron, every or calendar; this schedule runs once")
 
 
-def _at(text: str, now: Instant) -> Instant:
-    at = parse_instant(text, "at")
+def _at(asked: Asked, now: Instant) -> Instant:
+    here = None if asked.timezone is None else zone(asked.timezone)
+    at = parse_time(asked.at or "", now, "at", zone=here, gap=asked.dst_gap, fold=asked.dst_fold)
     if at > now + FURTHEST:
         raise Invalid.of(
             "at", "too_far", f"{rfc3339(at)} is more than {show_duration(FURTHEST)} ahead; choose an earlier time"
@@ -162,17 +163,17 @@ def _at(text: str, now: Instant) -> Instant:
     return at
 
 
-def _window(asked: Asked) -> Schedule:
+def _window(asked: Asked, now: Instant) -> Schedule:
     """Parse the fields that all recurring schedules share."""
-    start_at = None if asked.start_at is None else parse_instant(asked.start_at, "start_at")
-    end_at = None if asked.end_at is None else parse_instant(asked.end_at, "end_at")
+    here = None if asked.timezone is None else zone(asked.timezone, "timezone")
+    start_at = None if asked.start_at is None else parse_time(asked.start_at, now, "start_at", zone=here)
+    end_at = None if asked.end_at is None else parse_time(asked.end_at, now, "end_at", zone=here)
     if start_at is not None and end_at is not None and end_at <= start_at:
         raise Invalid.of("end_at", "bad_window", "end_at must be later than start_at")
     if asked.max_runs is not None and asked.max_runs < 1:
         raise Invalid.of("max_runs", "too_small", "max_runs must be at least 1; leave it out for no limit")
-    zone(asked.timezone, "timezone")
     return Schedule(
-        timezone=asked.timezone,
+        timezone="UTC" if asked.timezone is None else asked.timezone,
         dst_gap=asked.dst_gap,
         dst_fold=asked.dst_fold,
         start_at=start_at,
