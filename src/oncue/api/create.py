@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
-from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -25,19 +24,17 @@ from oncue.api.jobs import shown
 from oncue.api.shared.context import Api
 from oncue.api.shared.idempotency import HEADER, BodyHash, idempotency_key_of, idempotency_key_with, refuse_reused
 from oncue.api.shared.outcome import Changed, Interrupted, Outcome, Unlogged, outcome, unchanged
-from oncue.api.shared.secrets import plain_problems, reference_problems, warnings_of, with_access
-from oncue.api.shared.task_registry import defaults_of, payload_problems
+from oncue.api.shared.payloads import beside_others, payload_alone, problems_with
+from oncue.api.shared.secrets import warnings_of, with_access
+from oncue.api.shared.task_registry import defaults_of
 from oncue.domain import change
-from oncue.domain.addresses import check_url
-from oncue.domain.definition import MOST_PROBLEMS, define, define_payload
+from oncue.domain.definition import MOST_PROBLEMS, define
 from oncue.domain.errors import Invalid, NotFound, Problem, TooManyClasses
-from oncue.domain.headers import header_fault
 from oncue.domain.ids import ClassId, JobId, sequel
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.job import Job, Snapshot, Spec, WaitingRun
 from oncue.domain.notices import late_notices
 from oncue.domain.notify import refused
-from oncue.domain.plain_json import has_more_values
 from oncue.domain.plain_text import printable
 from oncue.domain.quota import exceeded
 from oncue.domain.reference import size_of
@@ -46,13 +43,10 @@ from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.port import Created, Creation, Hint, NewJob, Quota, Role, Task, Topic, Usage
 from oncue.metrics.table import ACCEPTED
 
-T = TypeVar("T")
-
 CREATE = "job.create"  # its name in the audit log
 FAR_OFF = Duration(10 * SECOND)  # schedulers and workers poll sooner than this, without a hint
 LARGEST_BATCH = 10_000  # jobs
 BATCH_BYTES = 64 * 1024 * 1024  # of a batch's body
-CHECKED_AT_ONCE = 5_000  # values of a payload
 TURN = Duration(5 * MILLISECOND)  # other requests wait at most this long for a large batch
 
 
@@ -224,11 +218,6 @@ async def checked(
     return with_access(api, spec, payload, caller, owner), await api.large.referred(payload, caller.uid)
 
 
-async def beside_others(payload: Any, check: Callable[[], T]) -> T:
-    """Check a payload. One with many values is checked in a thread: other requests need not wait for it."""
-    return await asyncio.to_thread(check) if has_more_values(payload, CHECKED_AT_ONCE) else check()
-
-
 def _defined(
     api: Api, raw: dict[str, Any], task: Task | None, caller: Caller, now: Instant
 ) -> tuple[Spec, bytes | None]:
@@ -243,7 +232,7 @@ def _defined(
         message = "is not registered; check the spelling, or start a worker that has this task"
         problems.append(Problem("task", "unknown_task", message))
     if task is not None and "payload" not in named:
-        problems += _payload_problems(api, task, raw.get("payload") or {})
+        problems += problems_with(api, task, raw.get("payload") or {})
     if problems:
         raise Invalid(*problems)
     return spec, payload
@@ -280,7 +269,7 @@ class Definitions:
         if self._before is not None and self._before[0] == rest:
             _, task, spec, class_id = self._before
             given = raw.get("payload")
-            payload = await beside_others(given, lambda: _payload_alone(self._api, task, given))
+            payload = await beside_others(given, lambda: payload_alone(self._api, task, given))
             spec = with_access(self._api, spec, payload, self._caller)
             return spec, class_id, await self._api.large.referred(payload, self._caller.uid)
         spec, payload = await checked(self._api, raw, self._caller, self._now)
@@ -296,35 +285,6 @@ def _encode(raw: dict[str, Any]) -> bytes:
         return msgspec.json.encode(raw)
     except UnicodeEncodeError:  # not storable text: its validation reports it
         return b""
-
-
-def _payload_alone(api: Api, task: Task, given: Any) -> bytes | None:
-    payload = define_payload(given, api.limits)
-    if problems := _payload_problems(api, task, given or {}):
-        raise Invalid(*problems)
-    return payload
-
-
-def _payload_problems(api: Api, task: Task, payload: dict[str, Any]) -> list[Problem]:
-    problems = reference_problems(task.name, payload) or payload_problems(task, payload)
-    if problems:
-        return problems
-    if task.name == "http":
-        problems += islice(_request_problems(api, payload), MOST_PROBLEMS)
-    return problems + plain_problems(api, task.name, payload)
-
-
-def _request_problems(api: Api, payload: dict[str, Any]) -> Iterator[Problem]:
-    """Return what the worker would refuse to send. A secret's value is checked before each call, its header now."""
-    if isinstance(payload["url"], str):
-        try:
-            check_url(payload["url"], api.reachable)
-        except Invalid as wrong:
-            yield from wrong.problems
-    headers = payload.get("headers")
-    for name, value in headers.items() if isinstance(headers, dict) else ():
-        if fault := header_fault(name, value if isinstance(value, str) else ""):
-            yield Problem(f"payload.headers.{printable(name)}", "bad_header", fault)
 
 
 def new_job(job: Job, class_id: ClassId, now: Instant, quota: Quota | None, defaults: KnownDefaults) -> NewJob:

@@ -14,21 +14,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api import views
-from oncue.api.http.answers import answer
+from oncue.api.http.answers import Refused, answer
 from oncue.api.http.auth import Caller
 from oncue.api.http.reading import as_uuid, read_job_id, read_object
 from oncue.api.listing import filled_page, instant, page, wanted_page, window
 from oncue.api.shared.context import Api
 from oncue.api.shared.idempotency import idempotent
 from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome, unchanged
+from oncue.api.shared.payloads import REPLACING, Replacement, read_replacement, replaced
 from oncue.domain.errors import Invalid, Problem, inside
 from oncue.domain.fields import Reader, choice, object_of, object_schema, read_fields, schema_of, takes, text
 from oncue.domain.ids import NOTICES, RunId, derived_id
 from oncue.domain.instants import Instant
-from oncue.domain.job import decode_spec
 from oncue.domain.placement import SYSTEM_QUEUE, ClassKey
-from oncue.domain.policy import expires_at
-from oncue.domain.run import NewRun, RunView, State, Trigger
+from oncue.domain.rerun import again, definition
+from oncue.domain.run import NewRun, RunView, State
 from oncue.engines.port import Page
 
 MOST_AT_ONCE = 1_000  # ids in one request
@@ -46,6 +46,7 @@ class Chosen(msgspec.Struct, frozen=True):
     run_ids: list[RunId] | None
     filter: dict[str, Any]
     fits: Fits
+    new: Replacement | None = None
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
@@ -57,22 +58,29 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
 
 
 async def requeue(api: Api, request: Request, caller: Caller) -> Outcome:
-    """Create a new run for each of these that is still a dead letter of the caller; skip the others."""
-    raw = await read_object(request)
-    chosen = _chosen(raw)
+    """Create a new run for each of these that is still a dead letter of the caller; skip the others.
+
+    With a payload, or a patch of each one's own: letters that it does not fit are listed, and stay.
+    """
+    raw = await read_object(request, api.largest_job)
+    chosen = _chosen(raw, api)
 
     async def make(made: UUID) -> Outcome:
         progress = Progress(chosen)
         with progress.told_if_cut():
             new = await _requeue(api, caller, chosen, made, progress)
-        return progress.outcome(answer({"count": len(new), "run_ids": sorted(new)}, HTTPStatus.ACCEPTED))
+        told = {"count": len(new), "run_ids": sorted(new), "refused": progress.refused[:MOST_AT_ONCE]}
+        return progress.outcome(answer(told, HTTPStatus.ACCEPTED))
 
     return await idempotent(api, request, caller, raw, make)
 
 
 async def discard(api: Api, request: Request, caller: Caller) -> Outcome:
     """Discard these dead letters; their runs stay in the history. Skip those that are not the caller's dead letters."""
-    chosen = _chosen(await read_object(request))
+    raw = await read_object(request)
+    if unknown := raw.keys() & REPLACING.keys():
+        raise Invalid.of(min(unknown), "unknown_field", "is not a field of this call; requeue takes it")
+    chosen = _chosen(raw, api)
     progress = Progress(chosen, Changed(caller.uid))
     with progress.told_if_cut():
         if chosen.run_ids is not None:
@@ -88,7 +96,7 @@ async def _requeue(api: Api, caller: Caller, chosen: Chosen, first: UUID, progre
     made: set[RunId] = set()
     async for letters in _passes(api, chosen, caller):
         now = api.clock.now()
-        new = [again(run, _follower(run, first), now) for run in letters]
+        new = await _followers(api, caller, chosen, letters, first, progress)
         made |= await api.engine.history.requeue(new, now, api.quota_of_runs(caller))
         progress.count = len(made)
         progress.changed |= dict.fromkeys(Changed(run.uid) for run in letters)
@@ -98,6 +106,20 @@ async def _requeue(api: Api, caller: Caller, chosen: Chosen, first: UUID, progre
     return made
 
 
+async def _followers(
+    api: Api, caller: Caller, chosen: Chosen, letters: list[RunView], first: UUID, progress: Progress
+) -> list[NewRun]:
+    """Build the new runs. A letter that its new payload does not fit is noted as refused."""
+    found: list[NewRun] = []
+    for run in letters:
+        try:
+            found.append(await followed(api, caller, run, _follower(run, first), chosen.new))
+        except (Invalid, Refused) as wrong:
+            problems = wrong.problems if isinstance(wrong, Invalid) else (Problem("payload", "forbidden", str(wrong)),)
+            progress.refused.append({"run_id": run.run_id, "errors": problems})
+    return found
+
+
 class Progress:
     """The progress of a call that changes many dead letters in several transactions, the next of which may fail."""
 
@@ -105,6 +127,7 @@ class Progress:
         self._which = {"filter": chosen.filter} if chosen.run_ids is None else {"run_ids": chosen.run_ids}
         self.changed = dict.fromkeys(changed)
         self.count = 0
+        self.refused: list[dict[str, Any]] = []
 
     @contextmanager
     def told_if_cut(self) -> Iterator[None]:
@@ -126,26 +149,13 @@ def _follower(run: RunView, first: UUID) -> RunId:
     return RunId(derived_id(first, run.run_id, run.ended_at))
 
 
-def again(run: RunView, run_id: RunId, now: Instant) -> NewRun:
-    """Build the run that retries a dead letter: same definition and payload, attempts of its own."""
-    assert run.spec is not None, "a dead letter keeps its definition"
-    spec = decode_spec(run.spec)
-    return NewRun(
-        run_id=run_id,
-        job_id=run.job_id,
-        uid=run.uid,
-        class_id=run.class_id,
-        wanted=now,
-        nominal=run.nominal,
-        job_version=run.job_version,
-        origin=run_id,
-        trigger=Trigger.REQUEUE,
-        lanes=spec.lanes(run.uid, run.job_id),
-        spec=run.spec,
-        payload=run.payload,
-        expires_at=expires_at(spec.start_within, now),
-        parent=run.run_id,
-    )
+async def followed(api: Api, caller: Caller, run: RunView, run_id: RunId, new: Replacement | None) -> NewRun:
+    """Build the run that follows an ended one. A payload of its own is checked and, if large, put into storage."""
+    own = None
+    if new is not None:
+        own = await replaced(api, caller, definition(run), run.payload, new, run.uid)
+        await api.large.save((run.job_id, run.uid, own[1]))
+    return again(run, run_id, api.clock.now(), own)
 
 
 async def _passes(api: Api, chosen: Chosen, caller: Caller) -> AsyncIterator[list[RunView]]:
@@ -178,16 +188,20 @@ async def _read(api: Api, run_ids: list[RunId], caller: Caller) -> list[RunView]
     return [run for run in found if run is not None]
 
 
-def _chosen(raw: dict[str, Any]) -> Chosen:
+def _chosen(raw: dict[str, Any], api: Api) -> Chosen:
     problems: list[Problem] = []
-    found = read_fields(raw, CHOICE, problems)
+    found = read_fields(raw, REQUEUED, problems)
+    new = read_replacement(api, found, problems)
+    if new is not None and new.payload is not None and len(found.get("run_ids", ())) != 1:
+        message = "is for one run: name it in run_ids. To change a part of many, send payload_patch"
+        problems.append(Problem("payload", "too_many", message))
     if ("run_ids" in raw) == ("filter" in raw):
         message = 'say which ones: either run_ids, a list, or a filter, like {"task": "hello"}; {} stands for all'
         problems.append(Problem("run_ids", "required", message))
     if problems:
         raise Invalid(*problems)
     fits: Fits = found.get("filter", _fitting({}))
-    return Chosen(found.get("run_ids"), raw.get("filter", {}), fits)
+    return Chosen(found.get("run_ids"), raw.get("filter", {}), fits, new)
 
 
 @takes(type="array", items={"type": "string", "format": "uuid"}, minItems=1, maxItems=MOST_AT_ONCE)
@@ -245,3 +259,4 @@ def _filter(raw: Any, path: str) -> Fits:
 
 
 CHOICE: Mapping[str, Reader] = {"run_ids": _ids, "filter": _filter}  # exactly one
+REQUEUED: Mapping[str, Reader] = {**CHOICE, **REPLACING}

@@ -22,6 +22,7 @@ from oncue.api.runs import CANCEL_POLL_INTERVAL, CANCEL_TIMEOUT
 from oncue.api.shared.context import Api
 from oncue.api.shared.idempotency import idempotent
 from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome, Unlogged, outcome
+from oncue.api.shared.payloads import OWN_PAYLOAD, Replacement, read_replacement, replaced
 from oncue.clock import Clock
 from oncue.domain import change
 from oncue.domain.change import JobChange
@@ -94,12 +95,17 @@ async def runs(api: Api, request: Request, caller: Caller) -> Response:
 
 
 async def run_now(api: Api, request: Request, caller: Caller) -> Outcome:
+    """Run a job now; with a `payload`, that of this run only."""
     asked_at = api.clock.now()
+    raw, problems = await read_optional_object(request, api.largest_job), list[Problem]()
+    own = read_replacement(api, read_fields(raw, OWN_PAYLOAD, problems), problems)
+    if problems:
+        raise Invalid(*problems)
 
     async def make(made: UUID) -> Outcome:
         run_id = RunId(made)
         try:
-            changed = await _change(api, request, caller, lambda snap, now: change.run_now(snap, run_id, now))
+            changed = await until_settled(api.clock, lambda: _run_now(api, request, caller, run_id, own))
         except Conflict:  # a repeated request whose first answer was lost may have been in time
             run = await api.engine.history.run(caller.sees, run_id)
             if run is None:
@@ -108,7 +114,21 @@ async def run_now(api: Api, request: Request, caller: Caller) -> Outcome:
         await api.hint_runs(asked_at)  # workers look from there on: no later than the run is due
         return outcome(answer({"run_id": run_id}, HTTPStatus.ACCEPTED), changed)
 
-    return await idempotent(api, request, caller, None, make)
+    return await idempotent(api, request, caller, raw or None, make)
+
+
+async def _run_now(
+    api: Api, request: Request, caller: Caller, run_id: RunId, own: Replacement | None
+) -> tuple[Changed, ...] | None:
+    """None: the job changed meanwhile."""
+    snap, now = await snapshot(api, request, caller), api.clock.now()
+    job = snap.job
+    carried = None if own is None else await replaced(api, caller, job.spec, job.payload, own, job.uid)
+    decided = change.run_now(snap, run_id, now, carried)
+    if carried is not None:
+        await api.large.save((job.job_id, job.uid, carried[1]))
+    applied = await api.engine.jobs.apply(decided, now, api.quota_of_runs(caller))
+    return (Changed(job.uid, job.job_id),) if applied else None
 
 
 async def pause(api: Api, request: Request, caller: Caller) -> Outcome:

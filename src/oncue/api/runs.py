@@ -11,23 +11,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api import views
-from oncue.api.dead_letters import again
+from oncue.api.dead_letters import followed
 from oncue.api.http.answers import Answer, WrongState, answer, stored_json
 from oncue.api.http.auth import Caller
 from oncue.api.http.ranges import wanted_range
-from oncue.api.http.reading import path_id
+from oncue.api.http.reading import path_id, read_optional_object
 from oncue.api.listing import read_query
 from oncue.api.shared.context import Api
 from oncue.api.shared.idempotency import idempotent
 from oncue.api.shared.outcome import Changed, Outcome, outcome
-from oncue.domain.errors import NotFound
+from oncue.api.shared.payloads import REPLACING, read_replacement
+from oncue.domain.errors import Invalid, NotFound, Problem
 from oncue.domain.explain import Explanation, Offered, explain, explain_job, telling
-from oncue.domain.fields import Reader, choice
+from oncue.domain.fields import Reader, choice, read_fields
 from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.placement import read_offer
 from oncue.domain.reference import size_of
-from oncue.domain.run import RunView, State, Status
+from oncue.domain.run import NewRun, RunView, State, Status
 from oncue.engines.port import Worker
 
 CANCEL_TIMEOUT = Duration(SECOND)  # how long a cancel waits for the run to end
@@ -94,19 +95,32 @@ async def cancel(api: Api, request: Request, caller: Caller) -> Outcome:
 
 
 async def retry(api: Api, request: Request, caller: Caller) -> Outcome:
+    """Run an ended run again, as a new run; with a payload of its own, or the same one patched."""
+    raw, problems = await read_optional_object(request, api.largest_job), list[Problem]()
+    new = read_replacement(api, read_fields(raw, REPLACING, problems), problems)
+    if problems:
+        raise Invalid(*problems)
+
     async def make(made: UUID) -> Outcome:
         run, now = await _run(api, request, caller), api.clock.now()
-        if run.state is not State.DEAD:
+        if not run.state.final:
             status = views.status(run, now)
-            raise WrongState(f"Only dead runs can be retried; this run is {status}.", status=status)
-        new = again(run, RunId(made), now)
-        requeued = await api.engine.history.requeue([new], now, api.quota_of_runs(caller))
-        if not requeued and await api.engine.history.run(caller.sees, new.run_id) is None:
-            raise WrongState("This run was already requeued or discarded.", status=Status.DEAD)
+            raise WrongState(f"Only a run that has ended can be retried; this run is {status}.", status=status)
+        following = await followed(api, caller, run, RunId(made), new)
+        if run.state is State.DEAD:
+            await _requeue(api, caller, following, now)
+        else:
+            await api.engine.history.rerun([following], now, api.quota_of_runs(caller))
         await api.hint_runs(now)
-        return outcome(answer({"run_id": new.run_id}, HTTPStatus.ACCEPTED), (Changed(run.uid),))
+        return outcome(answer({"run_id": following.run_id}, HTTPStatus.ACCEPTED), (Changed(run.uid),))
 
-    return await idempotent(api, request, caller, None, make)
+    return await idempotent(api, request, caller, raw or None, make)
+
+
+async def _requeue(api: Api, caller: Caller, new: NewRun, now: Instant) -> None:
+    requeued = await api.engine.history.requeue([new], now, api.quota_of_runs(caller))
+    if not requeued and await api.engine.history.run(caller.sees, new.run_id) is None:
+        raise WrongState("This run was already requeued or discarded.", status=Status.DEAD)
 
 
 async def _run(api: Api, request: Request, caller: Caller) -> RunView:

@@ -12,10 +12,11 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from oncue.api import create, dead_letters, editing, jobs, keys, notifications, occurrences, schedules
+from oncue.api.shared.payloads import OWN_PAYLOAD, REPLACING
 from oncue.domain import ledger, run
 from oncue.domain.definition import definition_schema
 from oncue.domain.explain import Reason
-from oncue.domain.fields import Schema, object_schema
+from oncue.domain.fields import Reader, Schema, object_schema
 from oncue.domain.job import JobStatus
 from oncue.domain.schedule_fields import SCHEDULE
 from oncue.domain.self_audit import Check
@@ -24,12 +25,22 @@ from oncue.shapes.accounts import AuditLine, ForgottenUser, Key, Me, NewKey
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobState, Occurrence, Preview, PreviewedOccurrence, Warned
 from oncue.shapes.notifications import Notifications, Target, WebhookSecret
-from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run, ValueLink
+from oncue.shapes.runs import (
+    Attempt,
+    DeadLetter,
+    FieldProblem,
+    LastRun,
+    Progress,
+    RefusedLetter,
+    Requeued,
+    Run,
+    ValueLink,
+)
 
 REFERENCE = "#/components/schemas/{name}"
 SHAPES = (
     *(Job, Warned, JobState, Occurrence, Explanation, Preview, PreviewedOccurrence),
-    *(Run, LastRun, Attempt, Progress, DeadLetter, Requeued, ValueLink),
+    *(Run, LastRun, Attempt, Progress, DeadLetter, Requeued, RefusedLetter, FieldProblem, ValueLink),
     *(Task, Worker, Queue, QueueScaling, Finding),
     *(Key, NewKey, Me, AuditLine, ForgottenUser),
     *(Target, Notifications, WebhookSecret),
@@ -71,14 +82,20 @@ def _bodies() -> dict[str, Schema]:
         "JobChange": {name: value for name, value in changed.items() if name != "required"},
         "Resuming": object_schema(jobs.RESUMING),
         "Stretch": object_schema(occurrences.STRETCH, required=tuple(occurrences.STRETCH)),
-        "Choice": object_schema(dead_letters.CHOICE)
-        | {"oneOf": [{"required": [name]} for name in dead_letters.CHOICE]},
+        "Choice": _either(dead_letters.CHOICE),
+        "Requeue": _either(dead_letters.REQUEUED),
+        "OwnPayload": object_schema(OWN_PAYLOAD),
+        "Replacing": object_schema(REPLACING),
         "PreviewOf": object_schema(schedules.ASKED, required=("schedule",), nothing=schedules.NULLABLE),
         "KeyOf": object_schema(keys.FIELDS, required=tuple(keys.FIELDS)),
         "NotificationsOf": object_schema(notifications.FIELDS, nothing=notifications.NULLABLE),
         "NotificationTest": object_schema(notifications.TEST, required=tuple(notifications.TEST)),
         "WebhookUrl": object_schema(notifications.URL, required=tuple(notifications.URL)),
     }
+
+
+def _either(fields: Mapping[str, Reader]) -> Schema:
+    return object_schema(fields) | {"oneOf": [{"required": [name]} for name in dead_letters.CHOICE]}
 
 
 def _answers() -> dict[str, Schema]:
@@ -94,7 +111,6 @@ def _answers() -> dict[str, Schema]:
             detail={"type": "string"},
             errors=_several("FieldProblem"),
         ),
-        "FieldProblem": _object(path={"type": "string"}, code={"type": "string"}, message={"type": "string"}),
         "AnyRun": {"anyOf": [ref("DeadLetter"), ref("Run")]},
         "JobIds": _object(job_ids={"type": "array", "items": _ID}, warnings=_several("Warned")),
         "RunId": _object(run_id=_ID),

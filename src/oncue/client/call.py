@@ -121,6 +121,11 @@ def _param(name: str, value: Any) -> str:
     return value.isoformat()
 
 
+def given(**fields: Any) -> dict[str, Any] | None:
+    """Build a body of the fields that are not None; None: of none."""
+    return {name: value for name, value in fields.items() if value is not None} or None
+
+
 # --------------------------------------------------------------------------------------------------- reading answers
 
 

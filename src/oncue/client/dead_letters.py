@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from oncue.client.call import Call, Page, change, field, get, make, model, page_of, path
+from oncue.client.call import Call, Page, change, field, get, given, make, model, page_of, path
 from oncue.shapes.runs import DeadLetter, Requeued
 
 
@@ -44,10 +44,17 @@ def requeue(
     run_ids: Iterable[str] | None = None,
     *,
     filter: Mapping[str, Any] | None = None,  # noqa: A002 - the field's name
+    payload: Mapping[str, Any] | None = None,
+    payload_patch: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> Call[Requeued]:
-    """Requeue these dead letters, or all that match the filter, each as a new run."""
-    return make(path("dead-letters", "requeue"), model(Requeued), _which(run_ids, filter), idempotency_key)
+    """Requeue these dead letters, or all that match the filter, each as a new run.
+
+    `payload` replaces that of a single one, `payload_patch` changes a part of each (RFC 7396: null removes). Letters
+    that it does not fit are listed as `refused`, and stay.
+    """
+    body = _which(run_ids, filter) | (given(payload=payload, payload_patch=payload_patch) or {})
+    return make(path("dead-letters", "requeue"), model(Requeued), body, idempotency_key)
 
 
 def discard(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Unpack
+from typing import Any, Unpack
 
-from oncue.client.call import Call, Page, Parse, change, field, get, make, model, nothing, page_of, path
+from oncue.client.call import Call, Page, Parse, change, field, get, given, make, model, nothing, page_of, path
 from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, When
 from oncue.shapes.runs import Run
 
@@ -106,9 +106,9 @@ def purge(job_id: str) -> Call[None]:
     return Call(method="DELETE", path=path("jobs", job_id), parse=nothing, params={"purge": "true"}, removes=True)
 
 
-def run_now(job_id: str, *, idempotency_key: str | None = None) -> Call[str]:
-    """Run a job now, in addition to its schedule. Returns the run's id."""
-    return make(path("jobs", job_id, "runNow"), field("run_id", str), idempotency_key=idempotency_key)
+def run_now(job_id: str, *, payload: Mapping[str, Any] | None = None, idempotency_key: str | None = None) -> Call[str]:
+    """Run a job now, in addition to its schedule; with a payload, that of this run only. Returns the run's id."""
+    return make(path("jobs", job_id, "runNow"), field("run_id", str), given(payload=payload), idempotency_key)
 
 
 def status(job_id: str) -> Call[JobState]:

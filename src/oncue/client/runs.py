@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from oncue.client.call import Call, Page, anything, change, field, get, make, model, page_of, path, text
+from oncue.client.call import Call, Page, anything, change, field, get, given, make, model, page_of, path, text
 from oncue.shapes.jobs import Explanation
 from oncue.shapes.runs import Run, ValueLink
 
@@ -76,9 +77,19 @@ def cancel(run_id: str) -> Call[Run]:
     return change("POST", path("runs", run_id, "cancel"), model(Run))
 
 
-def retry(run_id: str, *, idempotency_key: str | None = None) -> Call[str]:
-    """Retry a dead run as a new run. Returns the id of the new run."""
-    return make(path("runs", run_id, "retry"), field("run_id", str), idempotency_key=idempotency_key)
+def retry(
+    run_id: str,
+    *,
+    payload: Mapping[str, Any] | None = None,
+    payload_patch: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
+) -> Call[str]:
+    """Retry an ended run as a new run, with its payload, another one, or its own patched (RFC 7396: null removes).
+
+    Returns the id of the new run. A dead run leaves the dead letters.
+    """
+    body = given(payload=payload, payload_patch=payload_patch)
+    return make(path("runs", run_id, "retry"), field("run_id", str), body, idempotency_key)
 
 
 def explain(run_id: str) -> Call[Explanation]:

@@ -277,14 +277,20 @@ def _make_up(
     return kept, ledger + _passed_over(job, cursor.floor, now, "paused", but=kept)
 
 
-def run_now(snap: Snapshot, run_id: RunId, now: Instant) -> JobChange:
-    """Add a run that is due now. It neither moves the cursor nor counts towards `max_runs`, but obeys the lane."""
+def run_now(snap: Snapshot, run_id: RunId, now: Instant, own: tuple[Spec, bytes | None] | None = None) -> JobChange:
+    """Add a run that is due now. It neither moves the cursor nor counts towards `max_runs`, but obeys the lane.
+
+    `own`: a definition and a payload for this run alone, which it carries.
+    """
     if snap.job.status is JobStatus.CANCELLED:
         raise Conflict("This job is cancelled.")
     _understood(snap.job)
     if snap.going and snap.job.spec.overlap is Overlap.SKIP:
         raise Conflict("A run of this job is active, and its overlap policy is skip. Wait until that run has ended.")
-    return _unguarded_by_cursor(snap, (_extra_run(snap, run_id, run_id, None, now, Trigger.RUN_NOW),))
+    run = _extra_run(snap, run_id, run_id, None, now, Trigger.RUN_NOW)
+    if own is not None:
+        run = msgspec.structs.replace(run, spec=encode_spec(own[0]), payload=own[1])
+    return _unguarded_by_cursor(snap, (run,))
 
 
 def backfill(snap: Snapshot, origin: UUID, after: Instant, until: Instant, now: Instant) -> JobChange:

@@ -98,8 +98,25 @@ class ValueLink(msgspec.Struct, frozen=True, kw_only=True):
     """of the bytes, to compare them with"""
 
 
+class FieldProblem(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wrong with one field."""
+
+    path: str
+    code: str
+    message: str
+
+
+class RefusedLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """A dead letter that its new payload does not fit. It stays a dead letter."""
+
+    run_id: str
+    errors: tuple[FieldProblem, ...] = ()
+
+
 class Requeued(msgspec.Struct, frozen=True, kw_only=True):
     """How many dead letters were requeued, and the ids of their new runs."""
 
     count: int
     run_ids: tuple[str, ...] = ()
+    refused: tuple[RefusedLetter, ...] = ()
+    """those that the new payload does not fit, up to 1,000"""

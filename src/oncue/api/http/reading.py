@@ -31,21 +31,24 @@ _LONGEST_INTEGER = len(str(SMALLEST_INTEGER))
 async def read_object(request: Request, largest: int = LARGEST_BODY) -> dict[str, Any]:
     """Parse the body, which must be one JSON object."""
     expect_json(request)
+    return await _parsed(request, await read_body(request, largest))
+
+
+async def read_optional_object(request: Request, largest: int = LARGEST_BODY) -> dict[str, Any]:
+    """The same for an optional body: without one, an empty object."""
     body = await read_body(request, largest)
+    if not body:
+        return {}
+    expect_json(request)
+    return await _parsed(request, body)
+
+
+async def _parsed(request: Request, body: bytes) -> dict[str, Any]:
     if len(body) <= LARGE:
         return as_object(body)
     if len(body) > LARGEST_BODY:  # of many small values, which take much more memory than text
         _hold(request, min(max(len(body), BYTES_OF_A_VALUE * body.count(b",")), BYTES_OF_ONE))
     return await asyncio.to_thread(as_object, body)  # other requests need not wait
-
-
-async def read_optional_object(request: Request) -> dict[str, Any]:
-    """The same for an optional body: without one, an empty object."""
-    body = await read_body(request)
-    if not body:
-        return {}
-    expect_json(request)
-    return as_object(body)
 
 
 def expect_json(request: Request) -> None:

@@ -47,6 +47,14 @@ class History(Protocol):
         """
         ...
 
+    async def rerun(self, runs: Sequence[NewRun], now: Instant, quota: Quota | None = None) -> frozenset[RunId]:
+        """Add each run unless one with its id exists, in any state; return those that were added.
+
+        For runs that follow an ended run which is no dead letter. A repeat adds nothing, also at the same moment and
+        also after the first one's run has ended. QuotaExceeded as in `requeue`.
+        """
+        ...
+
     async def discard(self, uid: UserNumber | None, run_ids: Sequence[RunId]) -> frozenset[RunId]:
         """Remove runs from the dead letters. Their history stays."""
         ...

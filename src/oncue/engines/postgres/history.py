@@ -40,6 +40,7 @@ from oncue.engines.unreadable import name_of
 from oncue.settings import Settings
 
 _SQL = statements("oncue.engines.postgres")
+LOCKED = 2**63 - 1  # bits of an id that an advisory lock takes
 COUNTED = frozenset[str](Count)
 Fetch = Callable[..., Awaitable[Sequence[Record]]]
 
@@ -69,12 +70,21 @@ class PostgresHistory:
                 await grow(connection, uid, Usage(runs=n), quota)
             letters = {row["run_id"]: (row["uid"], row["class_id"], Count.REQUEUED) for row in taken}
             await count(connection, Tally(letters[run.parent] for run in fresh if run.parent), now)
-            touched = lanes.TouchedLanes(now)
-            await insert_runs(connection, [(run, name_of(run.spec)) for run in fresh], touched)
-            await lanes.tend(connection, touched)
-            return frozenset(run.run_id for run in fresh)
+            return await _insert(connection, fresh, now)
 
         return await self._store.write(requeue)
+
+    async def rerun(self, runs: Sequence[NewRun], now: Instant, quota: Quota | None = None) -> frozenset[RunId]:
+        async def rerun(connection: Connection) -> frozenset[RunId]:
+            run_ids = sorted(run.run_id for run in runs)
+            await connection.execute(_SQL["lock_ids"], [run_id.int & LOCKED for run_id in run_ids])
+            there = {row["run_id"] for row in await connection.fetch(_SQL["existing_runs"], run_ids)}
+            fresh = list({run.run_id: run for run in runs if run.run_id not in there}.values())
+            for uid, n in sorted(Tally(run.uid for run in fresh).items()):
+                await grow(connection, uid, Usage(runs=n), quota)
+            return await _insert(connection, fresh, now)
+
+        return await self._store.write(rerun)
 
     async def discard(self, uid: UserNumber | None, run_ids: Sequence[RunId]) -> frozenset[RunId]:
         return frozenset(row["run_id"] for row in await self._store.fetch(_SQL["discard"], run_ids, uid))
@@ -120,6 +130,13 @@ class PostgresHistory:
         whose = EVERYBODY if uid is None else uid
         given = (whose, [NO_CLASS] if classes is None else classes, what, since - since % step, until, step)
         return points(what, map(tuple, await self._store.fetch(_SQL["series"], *given)))
+
+
+async def _insert(connection: Connection, runs: Sequence[NewRun], now: Instant) -> frozenset[RunId]:
+    touched = lanes.TouchedLanes(now)
+    await insert_runs(connection, [(run, name_of(run.spec)) for run in runs], touched)
+    await lanes.tend(connection, touched)
+    return frozenset(run.run_id for run in runs)
 
 
 async def _find(fetch: Fetch, uid: UserNumber | None, run_id: RunId) -> RunView | None:

@@ -35,7 +35,7 @@ from oncue.engines.sqlite.counting import count
 from oncue.engines.sqlite.gauges import read_gauges
 from oncue.engines.sqlite.inserting import insert_runs
 from oncue.engines.sqlite.lanes import tend
-from oncue.engines.sqlite.partitions import find_ended
+from oncue.engines.sqlite.partitions import existing, find_ended
 from oncue.engines.sqlite.quotas import grow
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
 from oncue.engines.touched import TouchedLanes
@@ -78,14 +78,17 @@ class SqliteHistory:
             letters = [run.parent and _take_off(db, run.uid, run.parent) for run in runs]
             fresh = [run for run, letter in zip(runs, letters, strict=True) if letter]
             count(db, Tally((*letter, Count.REQUEUED) for letter in letters if letter), now)
-            for uid, n in sorted(Tally(run.uid for run in fresh).items()):
-                grow(db, uid, Usage(runs=n), quota)
-            touched = TouchedLanes(now)
-            insert_runs(db, [(run, name_of(run.spec)) for run in fresh], touched)
-            tend(db, touched)
-            return frozenset(run.run_id for run in fresh)
+            return _insert(db, fresh, now, quota)
 
         return await self._store.write(requeue)
+
+    async def rerun(self, runs: Sequence[NewRun], now: Instant, quota: Quota | None = None) -> frozenset[RunId]:
+        def rerun(db: Connection) -> frozenset[RunId]:
+            there = existing(db, [run.run_id.bytes for run in runs])
+            fresh = {run.run_id: run for run in runs if run.run_id.bytes not in there}
+            return _insert(db, list(fresh.values()), now, quota)
+
+        return await self._store.write(rerun)
 
     async def discard(self, uid: UserNumber | None, run_ids: Sequence[RunId]) -> frozenset[RunId]:
         def discard(db: Connection) -> frozenset[RunId]:
@@ -142,6 +145,15 @@ class SqliteHistory:
         of = apsw.carray(array("q", [NO_CLASS] if classes is None else classes))
         given = (whose, of, what, since - since % step, until, step)
         return points(what, await self._store.read(lambda db: fetch(db, _SQL["series"], given)))
+
+
+def _insert(db: Connection, runs: Sequence[NewRun], now: Instant, quota: Quota | None) -> frozenset[RunId]:
+    for uid, n in sorted(Tally(run.uid for run in runs).items()):
+        grow(db, uid, Usage(runs=n), quota)
+    touched = TouchedLanes(now)
+    insert_runs(db, [(run, name_of(run.spec)) for run in runs], touched)
+    tend(db, touched)
+    return frozenset(run.run_id for run in runs)
 
 
 def _find(db: Connection, uid: UserNumber | None, run_id: RunId) -> RunView | None:
