@@ -7,6 +7,7 @@ import os
 import signal
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import asyncpg
 import pytest
@@ -15,7 +16,7 @@ from tests.processes.fleet import Fleet, Member, read_proc, until
 pytestmark = pytest.mark.kills
 
 VALUE = "planted-7b1e-not-to-be-found"
-OTHER = "planted-9c2d-of-the-environment"
+OTHER = f"planted-{uuid4().hex}-of-the-environment"  # not the one of the same test on another engine, beside it
 NAMED = {"secret": "token"}
 AGAIN: dict[str, Any] = {"max_retries": 1, "retry": {"backoff": "100ms"}}
 TASKS = Path(__file__).with_name("named_secret_tasks.py")
