@@ -385,6 +385,39 @@ async def test_the_end_of_a_log_is_kept_although_nothing_is_written_for_a_while_
     assert " 299 y" in log
 
 
+async def test_the_end_of_a_log_is_kept_although_a_part_is_being_stored_when_its_run_ends(
+    store: Store, stage: Stage, tmp_path: Path, reader: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches asking only whether text waits to be stored: none does while a part is on its way."""
+    put, on_its_way, arrives = ObjectStorage.put, asyncio.Event(), asyncio.Event()
+
+    async def slow(*given: Any) -> None:
+        on_its_way.set()
+        await arrives.wait()
+        await put(*given)
+
+    monkeypatch.setattr(ObjectStorage, "put", slow)
+    crew = await crew_on(store, stage, **settings(tmp_path, log_cap=1_000_000))
+    run_id = await store.one_shot(task="talk", payload=b'{"words": 300, "length": 5000, "wait": true}')
+    await work(crew)
+    async with asyncio.timeout(60):
+        while not on_its_way.is_set():
+            await crew.reporting.run_once()
+            await store.clock.advance(Duration(6 * SECOND))
+            await asyncio.sleep(0.01)
+
+    stage.go.set()
+    async with asyncio.timeout(60):
+        while list(crew.attempts):  # its end waits for storage, but not for long
+            await store.clock.advance(SECOND)
+            await asyncio.sleep(0.001)
+    arrives.set()
+
+    await ended(store, crew, run_id)
+    await stored(crew)
+    assert " 299 y" in (await reader.get(f"/v1/runs/{run_id}/logs")).text
+
+
 async def test_a_log_that_storage_does_not_take_follows_later(
     store: Store, stage: Stage, tmp_path: Path, reader: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
