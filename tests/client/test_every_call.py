@@ -134,6 +134,7 @@ def test_a_key_is_made_listed_and_revoked(either: Either, oncue: Up) -> None:
 
 def test_stats_and_audit_are_told(either: Either) -> None:
     assert isinstance(either(either.client.stats()), dict)
+    assert [one.what for one in either(either.client.series("created,lag")).series] == ["created", "lag"]
     assert isinstance(either.all(either.client.audit(limit=1_000)), list)
     assert either.all(either.client.findings()) == []  # nothing is wrong
     assert [one.workers for one in either(either.client.scaling()) if one.queue == "default"] == [1]

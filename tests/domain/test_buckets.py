@@ -2,7 +2,7 @@
 
 import pytest
 
-from oncue.domain.buckets import CALL, LAG, RUN, bucket
+from oncue.domain.buckets import CALL, LAG, RUN, bucket, quantile
 
 
 @pytest.mark.parametrize("edges", [LAG, RUN, CALL])
@@ -13,3 +13,21 @@ def test_an_edge_belongs_to_its_own_bucket(edges: tuple[float, ...]) -> None:
 
 def test_what_is_early_is_in_the_first() -> None:
     assert bucket(LAG, -1.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("counts", "share", "expected"),
+    [
+        ((0, 0, 0, 0), 0.5, None),
+        ((10, 0, 0, 0), 0.5, 0.5),
+        ((10, 0, 0, 0), 1.0, 1.0),
+        ((5, 0, 5, 0), 0.5, 1.0),
+        ((5, 0, 5, 0), 0.75, 3.0),
+        ((0, 4, 0, 0), 0.25, 1.25),
+        ((1, 0, 0, 99), 0.5, 4.0),
+    ],
+)
+def test_a_quantile_is_estimated_within_its_bucket(
+    counts: tuple[int, ...], share: float, expected: float | None
+) -> None:
+    assert quantile((1.0, 2.0, 4.0), counts, share) == expected

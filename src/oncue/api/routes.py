@@ -29,6 +29,7 @@ from oncue.api import (
     runs,
     scaling,
     schedules,
+    series,
     users,
 )
 from oncue.api.http.auth import Caller
@@ -195,6 +196,8 @@ ROUTES = (
     Read("GET", "/findings", findings.show, "List what the self-audit found, open findings first", admin=True,
          query=PAGING, gives={200: "FindingPage"}),
     Read("GET", "/stats", fleet.stats, "Get run counts by status, task and queue", gives={200: "Stats"}),
+    Read("GET", "/stats/series", series.show, "Get counts, start lags or run times over time",
+         query=series.PARAMETERS, gives={200: "SeriesAnswer"}, refuses=(403,)),
 )  # fmt: skip
 
 TEXT_ROUTES = (

@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from oncue.api import create, dead_letters, editing, jobs, keys, notifications, occurrences, schedules
+from oncue.api import create, dead_letters, editing, jobs, keys, notifications, occurrences, schedules, series
 from oncue.api.shared.payloads import OWN_PAYLOAD, REPLACING
 from oncue.domain import ledger, run
 from oncue.domain.definition import definition_schema
@@ -25,6 +25,7 @@ from oncue.shapes.accounts import AuditLine, ForgottenUser, Key, Me, NewKey
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobState, Occurrence, Preview, PreviewedOccurrence, Warned
 from oncue.shapes.notifications import Notifications, Target, WebhookSecret
+from oncue.shapes.overview import Series, SeriesAnswer, SeriesPoint
 from oncue.shapes.runs import (
     Attempt,
     DeadLetter,
@@ -44,6 +45,7 @@ SHAPES = (
     *(Task, Worker, Queue, QueueScaling, Finding),
     *(Key, NewKey, Me, AuditLine, ForgottenUser),
     *(Target, Notifications, WebhookSecret),
+    *(Series, SeriesAnswer, SeriesPoint),
 )
 IDS = frozenset({"job_id", "run_id", "key_id", "worker_id", "executor_id", "holder", "object_id"})
 MADE_OUTCOMES = ("started", "late", "waiting")  # occurrences with a run; the others are in the occurrence history
@@ -55,6 +57,7 @@ VALUES: dict[tuple[str, str], Iterable[str]] = {
     ("Occurrence", "outcome"): (*MADE_OUTCOMES, *ledger.Outcome),
     ("Explanation", "reason"): Reason,
     ("Finding", "check"): Check,
+    ("Series", "what"): series.KINDS,
 }
 
 

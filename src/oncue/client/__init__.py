@@ -32,6 +32,7 @@ from oncue.shapes.accounts import ForgottenUser, Key, Me, NewKey
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, Preview, PreviewedOccurrence
 from oncue.shapes.notifications import Notifications, Target, WebhookSecret
+from oncue.shapes.overview import Series, SeriesAnswer, SeriesPoint
 from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run, ValueLink
 
 __all__ = [
@@ -69,6 +70,9 @@ __all__ = [
     "QueueScaling",
     "Requeued",
     "Run",
+    "Series",
+    "SeriesAnswer",
+    "SeriesPoint",
     "ServerUnreachable",
     "Stale",
     "Target",

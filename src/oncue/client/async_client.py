@@ -9,7 +9,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import httpx2
 
-from oncue.client import dead_letters, fleet, jobs, keys, notifications, runs, schedules, users
+from oncue.client import dead_letters, fleet, jobs, keys, notifications, overview, runs, schedules, users
 from oncue.client.address import find_address
 from oncue.client.asking import (
     LOG_POLL_INTERVAL,
@@ -175,6 +175,7 @@ class AsyncClient(Resource):
 
     me = Method(keys.mine)
     stats = Method(fleet.stats)
+    series = Method(overview.series)
     audit = PagedMethod(fleet.audit_page)
     findings = PagedMethod(fleet.findings_page)
     scaling = Method(fleet.scaling)

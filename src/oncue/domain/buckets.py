@@ -5,6 +5,7 @@ LAG has the goals for a start as edges (5, 50 and 250 ms, and 2 s).
 """
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Final
 
 LAG: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0, 300.0, 3600.0)
@@ -18,3 +19,17 @@ CALL: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.0, 10.0)
 def bucket(edges: tuple[float, ...], seconds: float) -> int:
     """The place of the first edge that is not exceeded; one more than there are edges for what exceeds them all."""
     return bisect_left(edges, seconds)
+
+
+def quantile(edges: tuple[float, ...], counts: Sequence[int], share: float) -> float | None:
+    """Estimate below how many seconds this share of what was counted lies, evenly within its bucket. None: nothing was.
+
+    What exceeds the last edge counts as that edge: it was at least that.
+    """
+    reached, wanted = 0, share * sum(counts)
+    for place, n in enumerate(counts[: len(edges)]):
+        if n and reached + n >= wanted:
+            below = edges[place - 1] if place else 0.0
+            return below + (edges[place] - below) * max(0.0, wanted - reached) / n
+        reached += n
+    return edges[-1] if sum(counts) else None

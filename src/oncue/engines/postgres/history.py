@@ -131,6 +131,23 @@ class PostgresHistory:
         given = (whose, [NO_CLASS] if classes is None else classes, what, since - since % step, until, step)
         return points(what, map(tuple, await self._store.fetch(_SQL["series"], *given)))
 
+    async def series_by(
+        self,
+        what: Count | Measure,
+        since: Instant,
+        until: Instant,
+        step: Duration,
+        groups: Sequence[Sequence[ClassId]],
+    ) -> list[list[Point]]:
+        check_range(what, since, until, step, None)
+        of = [(class_id, number) for number, classes in enumerate(groups) for class_id in classes]
+        ids, numbers = [class_id for class_id, _ in of], [number for _, number in of]
+        given = (ids, numbers, what, since - since % step, until, step)
+        rows_of: list[list[tuple[int, ...]]] = [[] for _ in groups]
+        for number, *row in await self._store.fetch(_SQL["series_by"], *given):
+            rows_of[number].append(tuple(row))
+        return [points(what, found) for found in rows_of]
+
 
 async def _insert(connection: Connection, runs: Sequence[NewRun], now: Instant) -> frozenset[RunId]:
     touched = lanes.TouchedLanes(now)

@@ -141,10 +141,36 @@ class SqliteHistory:
         uid: UserNumber | None = None,
     ) -> list[Point]:
         check_range(what, since, until, step, uid)
-        whose = EVERYBODY if uid is None else uid
-        of = apsw.carray(array("q", [NO_CLASS] if classes is None else classes))
-        given = (whose, of, what, since - since % step, until, step)
-        return points(what, await self._store.read(lambda db: fetch(db, _SQL["series"], given)))
+        whose, of = EVERYBODY if uid is None else uid, [NO_CLASS] if classes is None else classes
+        return await self._store.read(lambda db: _series(db, whose, of, what, since, until, step))
+
+    async def series_by(
+        self,
+        what: Count | Measure,
+        since: Instant,
+        until: Instant,
+        step: Duration,
+        groups: Sequence[Sequence[ClassId]],
+    ) -> list[list[Point]]:
+        check_range(what, since, until, step, None)
+
+        def read(db: Connection) -> list[list[Point]]:
+            return [_series(db, EVERYBODY, classes, what, since, until, step) for classes in groups]
+
+        return await self._store.read(read)
+
+
+def _series(
+    db: Connection,
+    uid: UserNumber,
+    classes: Sequence[ClassId],
+    what: Count | Measure,
+    since: Instant,
+    until: Instant,
+    step: Duration,
+) -> list[Point]:
+    given = (uid, apsw.carray(array("q", classes)), what, since - since % step, until, step)
+    return points(what, fetch(db, _SQL["series"], given)) if classes else []
 
 
 def _insert(db: Connection, runs: Sequence[NewRun], now: Instant, quota: Quota | None) -> frozenset[RunId]:

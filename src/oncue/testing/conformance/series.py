@@ -63,6 +63,12 @@ async def test_counts_are_told_by_the_minute(store: Store) -> None:
     assert await told(store, Count.CREATED, uid=store.uid, step=HOUR) == [at(began, HOUR, 3)]
     assert await told(store, Count.CREATED, uid=store.stranger, step=HOUR) == [at(began, HOUR, 1)]
     assert await told(store, Count.SUCCEEDED) == []
+    hour = (store.at(-HOUR), Instant(store.now + 1))
+    for step in (MINUTE, HOUR):
+        groups: list[list[ClassId]] = [[b], [], [a, b], [a]]
+        one_by_one = [await told(store, Count.CREATED, classes=group, step=step) for group in groups]
+        assert await store.history.series_by(Count.CREATED, *hour, Duration(step), groups) == one_by_one
+    assert await store.history.series_by(Count.CREATED, *hour, MINUTE, []) == []
 
 
 async def test_attempts_are_measured_however_they_end(store: Store) -> None:
@@ -95,6 +101,9 @@ async def test_attempts_are_measured_however_they_end(store: Store) -> None:
     lengths = histogram(RUN, 0.005, 7200, 0.3, 0.3, 0, 0)
     assert await told(store, Measure.LAG) == [at(store.now, MINUTE, *lags)]
     assert await told(store, Measure.RUN) == [at(store.now, MINUTE, *lengths)]
+    window = (store.at(-HOUR), Instant(store.now + 1), MINUTE)
+    by_class = await store.history.series_by(Measure.LAG, *window, [[grouped.class_id]])
+    assert by_class == [[at(store.now, MINUTE, *lags)]]
     assert await told(store, Count.SUCCEEDED, uid=store.uid, step=HOUR) == [at(store.now, HOUR, 4)]
     counts = await store.counts()
     assert (counts[Count.LOST], counts[Count.RETRIED], counts[Count.DEAD]) == (2, 1, 1)
@@ -102,7 +111,9 @@ async def test_attempts_are_measured_however_they_end(store: Store) -> None:
 
 async def test_minutes_become_hours_and_hours_go(store: Store) -> None:
     began = store.now
-    await store.one_shot(600 * DAY)
+    new = await store.new_one_shot(600 * DAY)
+    await store.create(new)
+    kind = new.class_id
     store.advance(MINUTE)
     await store.one_shots(2, due=600 * DAY)
     for days in (1, 3):
@@ -111,6 +122,8 @@ async def test_minutes_become_hours_and_hours_go(store: Store) -> None:
         await store.maintenance.maintain(store.now, KEEP)
         found = await store.history.series(Count.CREATED, began, store.at(-1), Duration(10 * MINUTE))
         assert [sum(point.counts) for point in found] == [3]
+        [by_class] = await store.history.series_by(Count.CREATED, began, store.at(-1), Duration(10 * MINUTE), [[kind]])
+        assert by_class == found
         by_minute = await store.history.series(Count.CREATED, began, Instant(began + HOUR), Duration(MINUTE))
         assert [point.counts for point in by_minute] == ([(1,), (2,)] if days == 1 else [(3,)])
     store.advance(began + 2 * MINUTE - store.now)
@@ -141,5 +154,8 @@ async def test_too_fine_or_too_long_a_series_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=r"multiple|up to"):
         await store.history.series(Count.CREATED, store.now, store.at(length), Duration(step), uid=uid)
+    if uid is None:
+        with pytest.raises(ValueError, match=r"multiple|up to"):
+            await store.history.series_by(Count.CREATED, store.now, store.at(length), Duration(step), [])
     with pytest.raises(ValueError, match="counts only"):
         await store.history.series(Measure.LAG, store.now, store.at(DAY), Duration(HOUR), uid=store.uid)

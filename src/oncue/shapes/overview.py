@@ -1,0 +1,48 @@
+"""Counts and measures over time, problems, and what is to come."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+
+class SeriesPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """What was counted or measured from `at` on, for one step."""
+
+    at: datetime
+    n: int = 0
+    """how many"""
+    buckets: tuple[int, ...] | None = None
+    """of `lag` and `run_time`: how many of these are in each bucket; one more than there are `edges`"""
+    p50_ms: float | None = None
+    """estimated from the buckets, as are the next two"""
+    p95_ms: float | None = None
+    p99_ms: float | None = None
+
+
+class Series(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a chart."""
+
+    what: str
+    name: str | None = None
+    """the task or queue; `other`: all that have no line of their own; null: everything"""
+    total: int = 0
+    """the sum of its points"""
+    points: tuple[SeriesPoint, ...] = ()
+    """without those at which nothing happened"""
+
+
+class SeriesAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts or measures over time."""
+
+    start_time: datetime
+    """of the first step"""
+    end_time: datetime
+    step: str
+    by: str | None = None
+    edges: dict[str, tuple[float, ...]] = {}
+    """for `lag` and `run_time`: the upper edge of each bucket in seconds; what is beyond the last is in one more"""
+    minutes_from: datetime | None = None
+    """before this only hours are kept, and smaller steps have everything at the beginning of the hour"""
+    series: tuple[Series, ...] = ()
