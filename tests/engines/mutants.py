@@ -316,6 +316,15 @@ MUTANTS = [
         having={"reserving": True},
     ),
     Mutant(
+        "a job's key is not looked for in the generation before",
+        "test_a_key_lasts_a_day_and_is_new_after_the_second_turn",
+        statements=(
+            Statement("sqlite.idempotency", "find_repeat", "from repeats_1", "from repeats_0"),
+            Statement("postgres.inserting", "create_keyed", "is null order", "is distinct from g.run_id order"),
+        ),
+        having={"reserving": False},
+    ),
+    Mutant(
         "the last answer is kept instead of the first",
         "test_the_first_answer_is_kept_for_those_who_repeat",
         statements=(

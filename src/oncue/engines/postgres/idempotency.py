@@ -1,8 +1,9 @@
 """Idempotency keys, in two generations that take turns: each is emptied as a whole when its time is over.
 
-Transactions that take keys share a lock, and read under it which generation is current. The transaction that switches
-holds that lock exclusively: so no key goes into one generation while another transaction puts it into the other. The
-switch waits only briefly and retries with the next maintenance: transactions behind it would wait as long.
+The statements that take keys use both tables, and PostgreSQL locks all tables of a statement before the statement reads
+which generation is current. The transaction that switches empties a table, alone: so no key goes into one generation
+while another transaction puts it into the other. The switch waits only briefly and retries with the next maintenance:
+transactions behind it would wait as long.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.sql import statements
 
 _SQL = statements("oncue.engines.postgres")
-LOCK = 0x72657065617473  # "repeats"
+LOCK = 0x72657065617473  # "repeats": of whoever switches; earlier releases share it to take keys
 KEYS_LOCK_TIMEOUT = 250  # milliseconds that a switch waits for transactions that take keys, and they for it
 
 
@@ -96,8 +97,6 @@ async def _take(
     """Take keys; return the holder of each. Sorted, so that two batches never deadlock."""
     uids, idempotency, made = (list(column) for column in zip(*wanted, strict=True))
     keys, bodies = [one.key_hash for one in idempotency], [one.body_hash for one in idempotency]
-    # a separate statement: the next one sees a switch that happened while this one waited
-    await connection.execute("select pg_advisory_xact_lock_shared($1)", LOCK)
     await connection.execute(_SQL["take_repeats"], uids, keys, bodies, made)
     return await _find(connection, uids, keys)
 

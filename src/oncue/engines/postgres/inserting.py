@@ -6,12 +6,12 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from oncue.domain.ids import ClassId, RunId, UserNumber, created_at
+from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, created_at
 from oncue.domain.instants import Instant
 from oncue.domain.lane import FREE
 from oncue.domain.ledger import Entry
 from oncue.domain.run import NewRun
-from oncue.engines.port import AuditEntry, Count, NewJob
+from oncue.engines.port import AuditEntry, Count, IdempotencyKey, NewJob
 from oncue.engines.postgres import rows
 from oncue.engines.postgres.counting import Counted, count
 from oncue.engines.postgres.lanes import TouchedLanes
@@ -21,6 +21,8 @@ from oncue.engines.sql import statements
 
 _SQL = statements("oncue.engines.postgres")
 AUDIT = "at uid key_id action object_id detail address".split()
+NO_KEY = (None, None)
+NO_ENTRY = (None,) * len(AUDIT)
 NO_TOKENS: Mapping[RunId, int] = {}
 LEDGER = "job_id first_at last_at n outcome reason run_id at".split()
 
@@ -86,15 +88,17 @@ def is_plain(new: NewJob) -> bool:
     return new.run is not None and new.run.lanes is FREE and not new.job.spec.tags and not new.notices
 
 
-def is_free_of_claims(new: NewJob) -> bool:
-    """Return whether the job takes nothing that others could have taken: no key, no part of a quota."""
-    return new.idempotency_key is None and new.quota is None and new.job.spec.key is None
+def is_uncontended(new: NewJob) -> bool:
+    """Return whether the job takes nothing but an idempotency key that others could have taken: no stable key, no part
+    of a quota.
+    """
+    return new.quota is None and new.job.spec.key is None
 
 
-async def create_plain(fetch: Fetch, new: Sequence[NewJob], now: Instant, *, look: bool) -> bool:
-    """Store all of these, with their audit entries, by one statement.
+async def create_plain(fetch: Fetch, new: Sequence[NewJob], now: Instant, *, look: bool) -> set[JobId]:
+    """Store all of these, with their audit entries, by one statement; return the stored ones.
 
-    False: with `look`, one of them exists already, and nothing was stored.
+    With `look`, nothing is stored if one of them exists already.
     """
     runs = [_run_row(job.run, job.job.spec.name) for job in new if job.run is not None]
     audit_entries = [audit_row(job.audit_entry) for job in new if job.audit_entry is not None]
@@ -103,7 +107,30 @@ async def create_plain(fetch: Fetch, new: Sequence[NewJob], now: Instant, *, loo
     looked_for = [job.job.job_id for job in new] if look else []
     given = (*zip(*runs, strict=True), since, *told, looked_for, minute_of(now))
     [(stored,)] = await fetch(_SQL["create_plain"], *given)
-    return bool(stored)
+    return {job.job.job_id for job in new} if stored else set()
+
+
+async def create_keyed(fetch: Fetch, new: Sequence[NewJob], now: Instant) -> set[JobId]:
+    """Store each of these, some with idempotency keys, unless its key is taken or it exists; return the stored ones.
+
+    One statement. For a job that it does not return, only a later one sees who was first.
+    """
+    rows = [
+        (*_run_row(job.run, job.job.spec.name), *_key_row(job.idempotency_key), *_entry_row(job.audit_entry))
+        for job in new
+        if job.run is not None
+    ]
+    since = min(created_at(job.job.job_id) for job in new)
+    found = await fetch(_SQL["create_keyed"], *zip(*rows, strict=True), since, minute_of(now))
+    return {row["run_id"] for row in found}
+
+
+def _key_row(key: IdempotencyKey | None) -> tuple[Any, ...]:
+    return NO_KEY if key is None else (key.key_hash, key.body_hash)
+
+
+def _entry_row(audit_entry: AuditEntry | None) -> tuple[Any, ...]:
+    return NO_ENTRY if audit_entry is None else audit_row(audit_entry)
 
 
 def _run_row(run: NewRun, name: str | None) -> tuple[Any, ...]:

@@ -27,10 +27,11 @@ from oncue.engines.postgres.classes import classes_for, read_classes
 from oncue.engines.postgres.following import Note
 from oncue.engines.postgres.inserting import (
     copy,
+    create_keyed,
     create_plain,
     insert_runs,
-    is_free_of_claims,
     is_plain,
+    is_uncontended,
     write_audit,
     write_ledger,
 )
@@ -52,6 +53,7 @@ class PostgresJobs:
         self._store = store
         self._pieces = pieces
         self._most_classes = most_classes
+        self._hot = partial(store.fetch, hot=True)
 
     async def intern(self, keys: Sequence[ClassKey]) -> list[ClassId]:
         numbers = await self._store.write(lambda c: classes_for(c, dict.fromkeys(keys), 0))
@@ -61,20 +63,30 @@ class PostgresJobs:
         return await read_classes(self._store, after, limit)
 
     async def create(self, new: Sequence[NewJob], now: Instant, *, whole: bool = False) -> list[Creation]:
-        create = partial(_create, new=new, now=now, whole=whole, most_classes=self._most_classes)
-        told_at = {job.audit_entry.at for job in new if job.audit_entry is not None}
+        at_once = all(is_plain(job) and is_uncontended(job) and job.class_id for job in new)
+        keyed = any(job.idempotency_key for job in new)
+        if not new or not at_once or (keyed and whole):
+            return await self._create_closely(new, now, whole)
+        create = create_keyed if keyed else partial(create_plain, look=True)
         try:
-            at_once = new and all(is_plain(job) and is_free_of_claims(job) and job.class_id for job in new)
-            fetch = partial(self._store.fetch, hot=True)
-            if at_once and await self._pieces.fitting(
-                "audit", told_at, lambda: create_plain(fetch, new, now, look=True)
-            ):
-                return [Creation(Created.NEW, job.job.job_id) for job in new]
-            return await self._pieces.write("audit", told_at, create)
+            stored = await self._pieces.fitting("audit", _told_at(new), lambda: create(self._hot, new, now))
+        except asyncpg.UniqueViolationError:  # another caller creates one of these jobs just now
+            stored = set()
+        left = [job for job in new if job.job.job_id not in stored]
+        others = iter(await self._create_closely(left, now, whole) if left else ())
+        ids = (job.job.job_id for job in new)
+        return [Creation(Created.NEW, job_id) if job_id in stored else next(others) for job_id in ids]
+
+    async def _create_closely(self, new: Sequence[NewJob], now: Instant, whole: bool) -> list[Creation]:
+        """Create by a transaction that looks at all that others may have taken."""
+        create = partial(_create, new=new, now=now, whole=whole, most_classes=self._most_classes)
+        try:
+            try:
+                return await self._pieces.write("audit", _told_at(new), create)
+            except asyncpg.UniqueViolationError:  # two callers created the same job at once: now the winner is visible
+                return await self._pieces.write("audit", _told_at(new), create)
         except _Undo as refused:
             return refused.answers
-        except asyncpg.UniqueViolationError:  # two callers created the same job at once: now the winner is visible
-            return await self._pieces.write("audit", told_at, create)
 
     async def keyed(self, uid: UserNumber, key: str) -> KeyHolder | None:
         find = "select job_id, definition from job_keys where uid = $1 and key = $2"
@@ -188,6 +200,11 @@ async def _create(
     await write_audit(connection, [job.audit_entry for job in fresh if job.audit_entry is not None])
     await lanes.tend(connection, touched)
     return answers
+
+
+def _told_at(new: Sequence[NewJob]) -> set[Instant]:
+    """Return the instants at which the audit log gets entries."""
+    return {job.audit_entry.at for job in new if job.audit_entry is not None}
 
 
 async def _existing(connection: Connection, job_ids: Sequence[JobId]) -> set[UUID]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 
 import asyncpg
 import msgspec
@@ -15,12 +14,14 @@ from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.engines.hints import Pending, reader
 from oncue.engines.port import Hint, Topic
-from oncue.engines.postgres.store import CONNECTION_ERRORS, Connection, Store
+from oncue.engines.postgres.store import CONNECTION_ERRORS, Store
 
 CHANNEL = "oncue"
 GATHER_TIME = Duration(5 * MILLISECOND)  # to collect hints before they are sent together
 RECONNECT_DELAY = Duration(SECOND)
 CLOSE_TIMEOUT = 3.0  # seconds that closing waits for hints being sent and for listeners to disconnect
+# In a transaction of its own, by one statement: the setting is local, and counts when it commits.
+NOTIFY = "select set_config('synchronous_commit', 'off', true), pg_notify($1, text) from unnest($2::text[]) text"
 LONGEST_NOTIFICATION = 7_900  # bytes of one notification; PostgreSQL refuses 8,000
 
 _encode = msgspec.json.Encoder().encode
@@ -79,7 +80,7 @@ class PostgresSignals:
             await happens_within(self._store.clock, self._closing, GATHER_TIME)
             hints = self._pending.take()
             try:
-                await self._store.write(partial(_notify, texts=list(_packed(hints))))
+                await self._store.fetch(NOTIFY, CHANNEL, list(_packed(hints)))
             except (StoreUnavailable, asyncpg.PostgresError):
                 self.failed += len(hints)
                 return  # hints may be lost: their receivers poll
@@ -116,11 +117,6 @@ def _understand(text: object, heard: asyncio.Queue[Hint | None]) -> None:
     with suppress(msgspec.MsgspecError):  # another program may use the same channel
         for hint in _decode(str(text).encode()):
             heard.put_nowait(hint)
-
-
-async def _notify(connection: Connection, texts: list[str]) -> None:
-    await connection.execute("set local synchronous_commit = off")
-    await connection.execute("select pg_notify($1, text) from unnest($2::text[]) text", CHANNEL, texts)
 
 
 def _packed(hints: Iterable[Hint]) -> Iterator[str]:

@@ -1,5 +1,5 @@
--- Only under the lock that keeps the generations from switching: the older one gets no keys meanwhile. Each key is looked up by
--- itself ("not exists" becomes a join, which reads a whole index if the table was empty when it was last analysed).
+-- It uses both tables, so the generations do not switch meanwhile (idempotency.py says why). Each key is looked up by itself
+-- ("not exists" becomes a join, which reads a whole index if the table was empty when it was last analysed).
 with given as (select * from unnest($1::int[], $2::bytea[], $3::bytea[], $4::uuid[]) t(uid, key_hash, body_hash, made)),
 zero as (
   insert into repeats_0 (uid, key_hash, body_hash, made)
