@@ -9,10 +9,10 @@ from pathlib import Path
 ONCUE = Path(sys.executable).parent / "oncue"
 
 
-def on_a_terminal(*arguments: str, typed: str = "", ends: int = 0) -> str:
+def on_a_terminal(*arguments: str, typed: str = "", ends: int = 0, columns: int = 150, **environment: str) -> str:
     """What it shows there, with this typed, until it ends like this."""
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "150"}
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns), **environment}
     process = subprocess.Popen([ONCUE, *arguments], stdout=theirs, stderr=theirs, stdin=theirs, env=environment)
     os.close(theirs)
     os.write(ours, typed.encode())

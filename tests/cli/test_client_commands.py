@@ -40,10 +40,9 @@ RUN = {
     "error_message": "it\nbroke \x1b[31mbadly",
 }
 LISTED = f"""\
-2 jobs
-job_id                                status  task   next run              last run  name
-{J1}  active  hello  2026-11-16 08:00:00Z  dead      greeting
-{J2}  active  hello  2026-11-16 08:00:00Z  dead      greeting
+id\tname\tstatus\tschedule\tnext\tlast\tran\ttask\tqueue\tkey\ttags\towner
+{J1}\tgreeting\tactive\tnow\t2026-11-16T08:00:00.000Z\tdead\t\thello\tdefault\t\t\t
+{J2}\tgreeting\tactive\tnow\t2026-11-16T08:00:00.000Z\tdead\t\thello\tdefault\t\t\t
 """
 
 
@@ -78,8 +77,8 @@ class TestLists:
         result = command("jobs", "list", "--limit", "2")
 
         assert [request.query["limit"] for request in server.requests] == ["2", "1"]
-        assert result.stdout.endswith("more items exist; raise --limit, or continue with --page-token t2\n")
-        assert command("jobs", "list", "--limit", "1", "--page-token", "t1").stdout.startswith("1 job\n")
+        assert result.stderr == "More jobs exist; raise --limit, or continue with --page-token t2\n"
+        assert command("jobs", "list", "--limit", "1", "--page-token", "t1", "-q").stdout == f"{J1}\n"
         assert server.requests[-1].query == {"limit": "1", "page_token": "t1"}
 
     def test_filters_are_those_of_the_api(self, stand_in: StandIn) -> None:
@@ -102,7 +101,7 @@ class TestLists:
     def test_what_would_disturb_a_terminal_is_left_out_of_tables(self, stand_in: StandIn) -> None:
         stand_in(pages_of("runs", ([RUN], None)))
 
-        assert command("runs", "list").stdout.splitlines()[-1].endswith("2        it broke  [31mbadly")
+        assert "\tit broke  [31mbadly\t" in command("runs", "list").stdout
 
     def test_on_a_terminal_tables_have_colours(self, stand_in: StandIn) -> None:
         stand_in(pages_of("runs", ([RUN], None)))

@@ -26,7 +26,7 @@ def test_a_job_is_made_run_and_read(oncue: Oncue) -> None:
     assert (run["status"], run["result"], run["job_id"]) == ("succeeded", "Hello, you!", job["job_id"])
     shown = oncue("runs", "show", run["run_id"]).stdout
     assert "\nstatus:         succeeded\n" in shown
-    assert "\nattempts\nnumber  outcome    started" in shown
+    assert "\nattempts\nnumber\toutcome\tstarted\t" in shown
     assert "greeting you" in oncue("runs", "logs", run["run_id"]).stdout
     assert "greeting you" in oncue("runs", "logs", run["run_id"], "--follow").stdout
     assert "greeting you" in told(oncue, "runs", "logs", run["run_id"])["log"]

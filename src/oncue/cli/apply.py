@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from oncue.cli.asking import SERVER, asking
-from oncue.cli.printing import print_json, print_table, text
+from oncue.cli.asking import SERVER, asking, tell_data
+from oncue.cli.output import Output
+from oncue.cli.printing import print_table, text
 from oncue.cli.refusing import refusals
 from oncue.cli.roles import options
 from oncue.clock import Clock
@@ -67,12 +68,12 @@ class Done(msgspec.Struct, frozen=True):
 @options(SERVER)
 @click.pass_obj
 def command(
-    clock: Clock, /, url: str | None, as_json: bool, file: Path, dry_run: bool, prune: bool, take_over: bool
+    clock: Clock, /, url: str | None, output: Output, file: Path, dry_run: bool, prune: bool, take_over: bool
 ) -> None:
     """Create the jobs of FILE and change those that differ from it."""
     from oncue.cli.job_file import read_job_file
 
-    with refusals({}, as_json=as_json), asking(url, as_json=as_json) as client:
+    with refusals({}, as_json=output.as_json), asking(url, as_json=output.as_json) as client:
         wanted = read_job_file(file)
         if prune and not wanted.named:
             raise Invalid.of("set", "required", "--prune needs the name of the set in the file, like set: shop")
@@ -80,8 +81,8 @@ def command(
         done = _refused(planned, dry_run=dry_run) if not take_over else ()
         if not done:
             done = [Done(step, step.job_id) for step in planned] if dry_run else list(_done(client, planned))
-        if as_json:
-            print_json(_shown(wanted, done, dry_run=dry_run))
+        if output.as_data:
+            tell_data(_shown(wanted, done, dry_run=dry_run), output)
         else:
             _print(done, dry_run=dry_run)
     sys.exit(1 if any(one.error for one in done) else 0)

@@ -9,9 +9,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
+import msgspec
 
-from oncue.cli.printing import print_json, print_table
+from oncue.cli.output import MANY, ONE, Form, Output
+from oncue.cli.printing import print_json, print_yaml, say
 from oncue.cli.refusing import REFUSED, UNREACHABLE, refuse
+from oncue.cli.tables import Table, lines_of, print_lines
+from oncue.cli.watching import watch
 
 if TYPE_CHECKING:  # importing the client takes 0.2 s, which would slow down `--help`
     from oncue.client import Client, OncueApiError, ServerUnreachable
@@ -26,8 +30,8 @@ LARGEST_PAGE = 1_000
 URL = click.option(
     "--url", envvar="ONCUE_URL", metavar="URL", help="The server's address. [default: http://127.0.0.1:8470]"
 )
-JSON = click.option("--json", "as_json", is_flag=True, help="Print the API's answer as JSON.")
-SERVER = (URL, JSON)
+SERVER = (URL, *ONE)  # for a command that prints one object: `url` and `output`
+LISTS = (URL, *MANY)  # for a command that prints a list, the same with --columns and --watch
 PAGES = (
     click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Show at most N items."),
     click.option("--page-token", metavar="TOKEN", help="Continue where an earlier list ended."),
@@ -58,43 +62,78 @@ def asking(
         raise click.UsageError(str(wrong)) from None
 
 
-def tell(client: Client, call: Call[T], show: Callable[[T], None], *, as_json: bool) -> None:
-    """Send a call and print the answer: formatted, or as the API's JSON."""
-    if as_json:
-        print_json(client.ask(call.plain()))
+def tell(client: Client, call: Call[T], show: Callable[[T, Output], None], output: Output) -> None:
+    """Send a call and print the answer: by `show`, or as -o says."""
+    if output.as_data:
+        tell_data(client.ask(call.plain()), output)
     else:
-        show(client.ask(call))
+        show(client.ask(call), output)
 
 
-def tell_list(
-    client: Client,
-    call: Call[Page[T]],
-    name: str,
-    limit: int,
-    columns: Sequence[str],
-    row: Callable[[T], Sequence[str]],
-    *,
-    as_json: bool,
-) -> None:
+def tell_data(answer: Any, output: Output) -> None:
+    """Print an answer of the API as JSON or YAML, or the ids in it."""
+    match output.form:
+        case Form.YAML:
+            print_yaml(msgspec.to_builtins(answer))
+        case Form.IDS:
+            for one in ids_in(answer):
+                say(one)
+        case _:
+            print_json(answer)
+
+
+def ids_in(answer: Any) -> Sequence[str]:
+    """Return the ids of the objects that an answer is about."""
+    if not isinstance(answer, dict):
+        return ()
+    for name in ("run_ids", "job_ids"):
+        if name in answer:
+            return tuple(answer[name])
+    return next(((answer[name],) for name in ("run_id", "job_id", "worker_id", "key_id", "name") if name in answer), ())
+
+
+def tell_list(client: Client, call: Call[Page[T]], table: Table[T], limit: int, output: Output) -> None:
     """Fetch pages until there are `limit` items, and print them; as JSON they form one page like the API's."""
-    found, token = _gathered(client, call, name, limit)
-    if as_json:
-        print_json({name: [one for one, _ in found], "next_page_token": token})
+    if output.every is not None:
+        watch(
+            lambda: lines_of(table, [item for _, item in _gathered(client, call, table.name, limit)[0]], output), output
+        )
         return
-    below = [] if token is None else [f"more items exist; raise --limit, or continue with --page-token {token}"]
-    words = name.replace("_", " ")
-    print_table(
-        f"{len(found)} {words.removesuffix('s') if len(found) == 1 else words}",
-        columns,
-        [row(item) for _, item in found],
-        below,
-    )
+    found, token = _gathered(client, call, table.name, limit)
+    if output.form in (Form.JSON, Form.YAML):
+        tell_data({table.name: [one for one, _ in found], "next_page_token": token}, output)
+        return
+    _print_items(table, [item for _, item in found], output)
+    if token is not None:
+        say(f"More {table.title} exist; raise --limit, or continue with --page-token {token}", err=True)
+
+
+def tell_whole_list(client: Client, call: Call[tuple[T, ...]], table: Table[T], output: Output) -> None:
+    """Fetch and print a list that has no pages."""
+
+    def items() -> tuple[T, ...]:
+        return client.ask(call)
+
+    if output.every is not None:
+        watch(lambda: lines_of(table, items(), output), output)
+    elif output.as_data and output.form is not Form.IDS:
+        tell_data(client.ask(call.plain()), output)
+    else:
+        _print_items(table, items(), output)
+
+
+def _print_items(table: Table[T], items: Sequence[T], output: Output) -> None:
+    if output.form is Form.IDS:
+        for item in items:
+            say(table.id_of(item))
+    elif output.for_people and not items:
+        say(f"No {table.title}.", err=True)
+    else:
+        print_lines(lines_of(table, items, output))
 
 
 def _gathered(client: Client, call: Call[Page[T]], name: str, limit: int) -> tuple[list[tuple[Any, T]], str | None]:
     """Fetch items, each as JSON and as a value. A filtered page may be short or empty although more pages follow."""
-    import msgspec
-
     found: list[tuple[Any, T]] = []
     while True:
         size = {"limit": str(min(limit - len(found), LARGEST_PAGE))}
@@ -107,8 +146,6 @@ def _gathered(client: Client, call: Call[Page[T]], name: str, limit: int) -> tup
 
 
 def _both_ways(call: Call[Page[T]], name: str) -> Callable[[Any], Page[tuple[Any, T]]]:
-    import msgspec
-
     from oncue.client.call import Page
 
     def parse(answer: Any) -> Page[tuple[Any, T]]:

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oncue.cli.asking import PAGES, SERVER, asking, tell, tell_list
-from oncue.cli.printing import print_json, say, text, time
+from oncue.cli.asking import LISTS, PAGES, SERVER, asking, tell, tell_data, tell_list
+from oncue.cli.output import Output
+from oncue.cli.printing import say
 from oncue.cli.refusing import refuse
 from oncue.cli.roles import options
-from oncue.cli.showing import show_run
+from oncue.cli.showing import DEAD, show_run
 
 if TYPE_CHECKING:
-    from oncue.client import DeadLetter, Requeued
+    from oncue.client import Requeued
 
 EXAMPLES = """\b
 Examples:
@@ -24,7 +25,6 @@ Examples:
   oncue dead requeue --all --task hello
   oncue dead discard --all --until 2027-01-01T00:00:00Z --yes
 """
-COLUMNS = ("run_id", "task", "ended", "attempts", "error type", "error")
 WHICH = (
     click.argument("run_ids", nargs=-1, metavar="[RUN_ID]..."),
     click.option("--all", "everything", is_flag=True, help="All that match the filters, instead of ids."),
@@ -55,37 +55,33 @@ Examples:
 @click.option("--job", "job_id", metavar="JOB_ID")
 @click.option("--from", "start_time", metavar="INSTANT", help="Runs scheduled for this time or later.")
 @click.option("--until", "end_time", metavar="INSTANT", help="Runs scheduled for before this.")
-@options(PAGES, SERVER)
-def list_(url: str | None, as_json: bool, limit: int, **filters: Any) -> None:
+@options(PAGES, LISTS)
+def list_(url: str | None, output: Output, limit: int, **filters: Any) -> None:
     """List dead letters, newest first."""
     from oncue.client import dead_letters
 
-    def row(one: DeadLetter) -> tuple[str, ...]:
-        error = text(one.error_message)
-        return one.run_id, text(one.task), time(one.end_time), str(one.attempt_number), text(one.error_type), error
-
-    with asking(url, as_json=as_json) as client:
+    with asking(url, as_json=output.as_json) as client:
         call = dead_letters.page(**filters)
-        tell_list(client, call, "dead_letters", limit, COLUMNS, row, as_json=as_json)
+        tell_list(client, call, DEAD, limit, output)
 
 
 @command.command("show", epilog="\b\nExamples:\n  oncue dead show RUN_ID --json | jq .payload")
 @click.argument("run_id")
 @options(SERVER)
-def show(url: str | None, as_json: bool, run_id: str) -> None:
+def show(url: str | None, output: Output, run_id: str) -> None:
     """Show a dead letter with its payload and attempts."""
     import msgspec
 
     from oncue.client import DeadLetter, dead_letters
 
-    with asking(url, as_json=as_json) as client:
+    with asking(url, as_json=output.as_json) as client:
         found = client.ask(dead_letters.show(run_id).plain())
         if found["status"] != "dead":
-            refuse(f"Run {run_id} is not a dead letter; see `oncue runs show {run_id}`.", as_json=as_json)
-        if as_json:
-            print_json(found)
+            refuse(f"Run {run_id} is not a dead letter; see `oncue runs show {run_id}`.", as_json=output.as_json)
+        if output.as_data:
+            tell_data(found, output)
         else:
-            show_run(msgspec.convert(found, DeadLetter))
+            show_run(msgspec.convert(found, DeadLetter), output)
 
 
 REQUEUE = """\b
@@ -97,14 +93,14 @@ Examples:
 
 @command.command("requeue", epilog=REQUEUE)
 @options(WHICH, SERVER)
-def requeue(url: str | None, as_json: bool, **which: Any) -> None:
+def requeue(url: str | None, output: Output, **which: Any) -> None:
     """Requeue dead letters, each as a new run."""
     from oncue.client import dead_letters
 
-    def show_requeued(made: Requeued) -> None:
+    def show_requeued(made: Requeued, _: Output) -> None:
         say("\n".join([f"requeued {made.count}", *made.run_ids]))
 
-    _on_selected(url, as_json, which, "requeue", dead_letters.requeue, show_requeued)
+    _on_selected(url, output, which, "requeue", dead_letters.requeue, show_requeued)
 
 
 DISCARD = """\b
@@ -116,23 +112,23 @@ Examples:
 
 @command.command("discard", epilog=DISCARD)
 @options(WHICH, SERVER)
-def discard(url: str | None, as_json: bool, **which: Any) -> None:
+def discard(url: str | None, output: Output, **which: Any) -> None:
     """Discard dead letters; their runs stay in the history."""
     from oncue.client import dead_letters
 
-    def show_discarded(count: int) -> None:
+    def show_discarded(count: int, _: Output) -> None:
         say(f"discarded {count}")
 
-    _on_selected(url, as_json, which, "discard", dead_letters.discard, show_discarded)
+    _on_selected(url, output, which, "discard", dead_letters.discard, show_discarded)
 
 
 def _on_selected(
     url: str | None,
-    as_json: bool,
+    output: Output,
     which: dict[str, Any],
     doing: str,
     build: Callable[..., Any],
-    show_it: Callable[[Any], None],
+    show_it: Callable[[Any, Output], None],
 ) -> None:
     run_ids, everything, yes = which.pop("run_ids"), which.pop("everything"), which.pop("yes")
     fitting = {name: value for name, value in which.items() if value is not None}
@@ -142,5 +138,5 @@ def _on_selected(
         what = ", ".join(f"{name} {value}" for name, value in fitting.items()) or "no filter"
         click.confirm(f"{doing.capitalize()} all your dead letters ({what})?", abort=True, err=True)
     call = build(run_ids) if run_ids else build(filter=fitting)
-    with asking(url, as_json=as_json) as client:
-        tell(client, call, show_it, as_json=as_json)
+    with asking(url, as_json=output.as_json) as client:
+        tell(client, call, show_it, output)

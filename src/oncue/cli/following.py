@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oncue.cli.printing import print_json, say
+from oncue.cli.asking import tell_data
+from oncue.cli.output import Output
+from oncue.cli.printing import say
 from oncue.cli.refusing import refuse
 from oncue.cli.showing import show_run
 from oncue.domain.errors import Invalid
@@ -27,18 +29,18 @@ def seconds(_: click.Context, __: click.Parameter, value: str | None) -> float |
         raise click.BadParameter(wrong.problems[0].message) from None
 
 
-def follow(client: Client, run_id: str, timeout: float | None, *, as_json: bool) -> bool:
+def follow(client: Client, run_id: str, timeout: float | None, output: Output) -> bool:
     """Wait for a run and print its outcome. Returns whether it succeeded."""
     from oncue.client import WaitTimeout, runs
 
     try:
         run = _watched(client, run_id, timeout)
     except WaitTimeout as late:
-        refuse(str(late), as_json=as_json, title="Not In Time")
-    if as_json:
-        print_json(client.ask(runs.show(run_id).plain()))
+        refuse(str(late), as_json=output.as_json, title="Not In Time")
+    if output.as_data:
+        tell_data(client.ask(runs.show(run_id).plain()), output)
     else:
-        show_run(run)
+        show_run(run, output)
     return run.status == "succeeded"
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from oncue.cli.asking import JSON, PAGES, SERVER, URL, asking, tell, tell_list
+from oncue.cli.asking import LISTS, PAGES, SERVER, asking, tell, tell_list
 from oncue.cli.following import END_WITH_THE_RUN, follow, seconds
 from oncue.cli.job_options import JOB, NAMES, job_fields
 from oncue.cli.naming import job_argument, job_id_of
-from oncue.cli.printing import say, text, time
+from oncue.cli.output import Output
+from oncue.cli.printing import say
 from oncue.cli.roles import options
-from oncue.cli.showing import JOB_COLUMNS, job_row, show_explanation, show_job, show_run_id
-from oncue.shapes.jobs import Occurrence
+from oncue.cli.showing import JOBS, OCCURRENCES, show_explanation, show_job, show_run_id
 
 EXAMPLES = """\b
 Examples:
@@ -49,15 +49,15 @@ Examples:
 @options(JOB)
 @click.option("--idempotency-key", metavar="TEXT", help="Create one job even if this command is repeated.")
 @options(SERVER)
-def create(url: str | None, as_json: bool, idempotency_key: str | None, **given: Any) -> None:
+def create(url: str | None, output: Output, idempotency_key: str | None, **given: Any) -> None:
     """Create a job; without --schedule it runs now."""
     from oncue.client import jobs
 
     fields = job_fields(given)
     if "task" not in fields:
         raise click.UsageError("--task is required, like --task hello")
-    with asking(url, as_json=as_json, names=NAMES) as client:
-        tell(client, jobs.create(idempotency_key=idempotency_key, **fields), show_job, as_json=as_json)
+    with asking(url, as_json=output.as_json, names=NAMES) as client:
+        tell(client, jobs.create(idempotency_key=idempotency_key, **fields), show_job, output)
 
 
 LIST = """\b
@@ -81,24 +81,24 @@ INSTANT is RFC 3339 with an offset: 2027-01-31T09:00:00Z.
 @click.option("--from", "start_time", metavar="INSTANT", help="Jobs whose next run is at this time or later.")
 @click.option("--until", "end_time", metavar="INSTANT", help="Jobs whose next run is before this.")
 @click.option("--user", "user_id", help="Jobs of this user (admin).")
-@options(PAGES, SERVER)
-def list_(url: str | None, as_json: bool, limit: int, **filters: Any) -> None:
+@options(PAGES, LISTS)
+def list_(url: str | None, output: Output, limit: int, **filters: Any) -> None:
     """List jobs, newest first."""
     from oncue.client import jobs
 
-    with asking(url, as_json=as_json) as client:
-        tell_list(client, jobs.page(**filters), "jobs", limit, JOB_COLUMNS, job_row, as_json=as_json)
+    with asking(url, as_json=output.as_json) as client:
+        tell_list(client, jobs.page(**filters), JOBS, limit, output)
 
 
 @command.command("show", epilog="\b\nExamples:\n  oncue jobs show JOB\n  oncue jobs show JOB --json | jq .schedule")
 @job_argument
 @options(SERVER)
-def show(url: str | None, as_json: bool, job: str) -> None:
+def show(url: str | None, output: Output, job: str) -> None:
     """Show a job's definition and status."""
     from oncue.client import jobs
 
-    with asking(url, as_json=as_json) as client:
-        tell(client, jobs.show(job_id_of(client, job)), show_job, as_json=as_json)
+    with asking(url, as_json=output.as_json) as client:
+        tell(client, jobs.show(job_id_of(client, job)), show_job, output)
 
 
 EDIT = """\b
@@ -116,27 +116,27 @@ Fields without an option keep their values. Runs that have started do not change
 @options(JOB)
 @click.option("--if-match", metavar="VERSION", help="Edit only if this is still the job's version; see `show`.")
 @options(SERVER)
-def edit(url: str | None, as_json: bool, job: str, if_match: str | None, **given: Any) -> None:
+def edit(url: str | None, output: Output, job: str, if_match: str | None, **given: Any) -> None:
     """Change fields of a job."""
     from oncue.client import jobs
 
     fields = job_fields(given, changing=True)
     if not fields:
         raise click.UsageError("no field to change; give at least one option, like --priority high")
-    with asking(url, as_json=as_json, names=NAMES) as client:
+    with asking(url, as_json=output.as_json, names=NAMES) as client:
         call = jobs.edit(job_id_of(client, job), if_match=if_match, **fields)
-        tell(client, call, show_job, as_json=as_json)
+        tell(client, call, show_job, output)
 
 
 @command.command("pause", epilog="\b\nExamples:\n  oncue jobs pause JOB")
 @job_argument
 @options(SERVER)
-def pause(url: str | None, as_json: bool, job: str) -> None:
+def pause(url: str | None, output: Output, job: str) -> None:
     """Pause a job."""
     from oncue.client import jobs
 
-    with asking(url, as_json=as_json) as client:
-        tell(client, jobs.pause(job_id_of(client, job)), show_job, as_json=as_json)
+    with asking(url, as_json=output.as_json) as client:
+        tell(client, jobs.pause(job_id_of(client, job)), show_job, output)
 
 
 @command.command("resume", epilog="\b\nExamples:\n  oncue jobs resume JOB\n  oncue jobs resume JOB --missed all")
@@ -147,12 +147,12 @@ def pause(url: str | None, as_json: bool, job: str) -> None:
     help="Missed occurrences to run: none, the last one, or all. [default: skip]",
 )
 @options(SERVER)
-def resume(url: str | None, as_json: bool, job: str, missed: str | None) -> None:
+def resume(url: str | None, output: Output, job: str, missed: str | None) -> None:
     """Resume a paused job."""
     from oncue.client import jobs
 
-    with asking(url, as_json=as_json) as client:
-        tell(client, jobs.resume(job_id_of(client, job), missed=missed), show_job, as_json=as_json)
+    with asking(url, as_json=output.as_json) as client:
+        tell(client, jobs.resume(job_id_of(client, job), missed=missed), show_job, output)
 
 
 @command.command("cancel", epilog="\b\nExamples:\n  oncue jobs cancel JOB\n  oncue jobs cancel JOB --purge --yes")
@@ -160,18 +160,18 @@ def resume(url: str | None, as_json: bool, job: str, missed: str | None) -> None
 @click.option("--purge", is_flag=True, help="Also delete the job with its runs, results and logs (admin).")
 @click.option("--yes", is_flag=True, help="Purge without asking. Only terminals are asked.")
 @options(SERVER)
-def cancel(url: str | None, as_json: bool, job: str, purge: bool, yes: bool) -> None:
+def cancel(url: str | None, output: Output, job: str, purge: bool, yes: bool) -> None:
     """Cancel a job and stop its running runs."""
     from oncue.client import jobs
 
-    with asking(url, as_json=as_json) as client:
+    with asking(url, as_json=output.as_json) as client:
         job_id = job_id_of(client, job)
         if not purge:
-            tell(client, jobs.cancel(job_id), show_job, as_json=as_json)
+            tell(client, jobs.cancel(job_id), show_job, output)
             return
         if not yes and sys.stdin.isatty():
             click.confirm(f"Delete job {job_id} and all its runs, results and logs?", abort=True, err=True)
-        tell(client, jobs.purge(job_id), lambda _: say(f"purged {job_id}"), as_json=as_json)
+        tell(client, jobs.purge(job_id), lambda *_: say(f"purged {job_id}"), output)
 
 
 RUN = """\b
@@ -186,45 +186,40 @@ Examples:
 @job_argument
 @click.option("--wait", is_flag=True, help="Wait for the run to end; exit code 0 only if it succeeded.")
 @click.option("--timeout", metavar="TIME", callback=seconds, help="Wait at most this long: 30s, 5m.")
-@options((URL, JSON))
-def run(url: str | None, as_json: bool, job: str, wait: bool, timeout: float | None) -> None:
+@options(SERVER)
+def run(url: str | None, output: Output, job: str, wait: bool, timeout: float | None) -> None:
     """Run a job now, in addition to its schedule."""
     from oncue.client import jobs
 
-    with asking(url, as_json=as_json) as client:
+    with asking(url, as_json=output.as_json) as client:
         if not wait:
-            tell(client, jobs.run_now(job_id_of(client, job)), show_run_id, as_json=as_json)
+            tell(client, jobs.run_now(job_id_of(client, job)), show_run_id, output)
             return
-        ended = follow(client, client.jobs.run_now(job_id_of(client, job)), timeout, as_json=as_json)
+        ended = follow(client, client.jobs.run_now(job_id_of(client, job)), timeout, output)
     raise SystemExit(END_WITH_THE_RUN[ended])
 
 
 @command.command("explain", epilog="\b\nExamples:\n  oncue jobs explain JOB")
 @job_argument
 @options(SERVER)
-def explain(url: str | None, as_json: bool, job: str) -> None:
+def explain(url: str | None, output: Output, job: str) -> None:
     """Explain why a job has or has not run."""
     from oncue.client import jobs
 
-    with asking(url, as_json=as_json) as client:
-        tell(client, jobs.explain(job_id_of(client, job)), show_explanation, as_json=as_json)
+    with asking(url, as_json=output.as_json) as client:
+        tell(client, jobs.explain(job_id_of(client, job)), show_explanation, output)
 
 
 @command.command("occurrences", epilog="\b\nExamples:\n  oncue jobs occurrences JOB --limit 20")
 @job_argument
-@options(PAGES, SERVER)
-def occurrences(url: str | None, as_json: bool, job: str, limit: int, page_token: str | None) -> None:
+@options(PAGES, LISTS)
+def occurrences(url: str | None, output: Output, job: str, limit: int, page_token: str | None) -> None:
     """List a job's occurrences with their outcomes."""
     from oncue.client import jobs
 
-    def row(one: Occurrence) -> tuple[str, ...]:
-        late = "" if one.lag_ms is None else f"{one.lag_ms} ms"
-        return time(one.scheduled_for), one.outcome, text(one.reason), late, time(one.until), str(one.count)
-
-    columns = ("scheduled for", "outcome", "reason", "late by", "until", "count")
-    with asking(url, as_json=as_json) as client:
+    with asking(url, as_json=output.as_json) as client:
         call = jobs.occurrences_page(job_id_of(client, job), page_token=page_token)
-        tell_list(client, call, "occurrences", limit, columns, row, as_json=as_json)
+        tell_list(client, call, OCCURRENCES, limit, output)
 
 
 BACKFILL = """\b
@@ -238,13 +233,13 @@ Examples:
 @click.option("--from", "start", required=True, metavar="INSTANT", help="First time of the range.")
 @click.option("--to", "end", required=True, metavar="INSTANT", help="Last time of the range.")
 @options(SERVER)
-def backfill(url: str | None, as_json: bool, job: str, start: str, end: str) -> None:
+def backfill(url: str | None, output: Output, job: str, start: str, end: str) -> None:
     """Run all occurrences of a time range now."""
     from oncue.client import jobs
 
-    with asking(url, as_json=as_json, names={"from": "--from", "to": "--to"}) as client:
-        tell(client, jobs.backfill(job_id_of(client, job), start, end), _show_created, as_json=as_json)
+    with asking(url, as_json=output.as_json, names={"from": "--from", "to": "--to"}) as client:
+        tell(client, jobs.backfill(job_id_of(client, job), start, end), _show_created, output)
 
 
-def _show_created(run_ids: tuple[str, ...]) -> None:
+def _show_created(run_ids: tuple[str, ...], _: Output) -> None:
     say(f"created {len(run_ids)} runs")

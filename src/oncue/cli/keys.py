@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oncue.cli.asking import SERVER, URL, asking, tell
-from oncue.cli.printing import print_json, print_table, say, time
+from oncue.cli.asking import LISTS, SERVER, asking, tell, tell_data, tell_whole_list
+from oncue.cli.output import Output
+from oncue.cli.printing import say
 from oncue.cli.roles import options, storing
 from oncue.cli.settings_options import WHERE, options_named
+from oncue.cli.tables import Column, Kind, Table
+from oncue.shapes.accounts import Key
 
 if TYPE_CHECKING:
-    from oncue.client import Key, NewKey
+    from oncue.client import NewKey
 
 EXAMPLES = """\b
 Examples:
@@ -37,36 +40,48 @@ def command() -> None:
     """Create, list and revoke API keys."""
 
 
+KEYS: Table[Key] = Table(
+    "keys",
+    lambda key: key.key_id,
+    (
+        Column("id", 8, lambda key: key.key_id, kind=Kind.ID),
+        Column("user", 20, lambda key: key.user_id),
+        Column("role", 6, lambda key: key.role),
+        Column("created", 9, lambda key: key.created_at),
+        Column("revoked", 9, lambda key: key.revoked_at),
+    ),
+)
+
+
 @command.command("create", epilog=CREATE)
-@options(options_named(WHERE), (URL,))
+@options(options_named(WHERE), SERVER)
 @click.option("--user", default="admin", show_default=True, help="Owner of the key; a new user is created.")
 @click.option("--role", type=click.Choice(["admin", "member", "viewer"]), default="admin", show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print the key as an object.")
-def create(user: str, role: str, url: str | None, as_json: bool, **given: Any) -> None:
+def create(user: str, role: str, url: str | None, output: Output, **given: Any) -> None:
     """Create an API key; it is shown only once."""
     if url is not None and not given["engine"]:
-        _ask_for(url, user, role, as_json=as_json)
+        _ask_for(url, user, role, output)
     else:
-        _store(user, role, given, as_json=as_json)
+        _store(user, role, given, output)
 
 
-def _ask_for(url: str, user: str, role: str, *, as_json: bool) -> None:
+def _ask_for(url: str, user: str, role: str, output: Output) -> None:
     from oncue.client import keys
 
-    def show(made: NewKey) -> None:
+    def show(made: NewKey, _: Output) -> None:
         _show(made.user_id, made.role, made.key)
 
-    with asking(url, as_json=as_json, names={"user_id": "--user", "role": "--role"}) as client:
-        tell(client, keys.create(user, role), show, as_json=as_json)
+    with asking(url, as_json=output.as_json, names={"user_id": "--user", "role": "--role"}) as client:
+        tell(client, keys.create(user, role), show, output)
 
 
-def _store(user: str, role: str, given: dict[str, Any], *, as_json: bool) -> None:
+def _store(user: str, role: str, given: dict[str, Any], output: Output) -> None:
     from oncue.app import add_key
     from oncue.engines.port import Role
 
-    text, key = storing(lambda settings: add_key(settings, user, Role(role)), given, as_json=as_json)
-    if as_json:
-        print_json({"key_id": key.key_id, "user_id": key.user_id, "role": key.role, "key": text})
+    text, key = storing(lambda settings: add_key(settings, user, Role(role)), given, as_json=output.as_json)
+    if output.as_data:
+        tell_data({"key_id": str(key.key_id), "user_id": key.user_id, "role": key.role.value, "key": text}, output)
     else:
         _show(user, role, text)
 
@@ -76,29 +91,23 @@ def _show(user: str, role: str, text: str) -> None:
 
 
 @command.command("list", epilog="\b\nExamples:\n  oncue keys list\n  oncue keys list --json | jq '.keys[].user_id'")
-@options(SERVER)
-def list_(url: str | None, as_json: bool) -> None:
+@options(LISTS)
+def list_(url: str | None, output: Output) -> None:
     """List API keys without their secrets (admin)."""
     from oncue.client import keys
 
-    def show(found: tuple[Key, ...]) -> None:
-        rows = [(one.key_id, one.user_id, one.role, time(one.created_at), time(one.revoked_at)) for one in found]
-        print_table(
-            "1 key" if len(found) == 1 else f"{len(found)} keys", ("key_id", "user", "role", "created", "revoked"), rows
-        )
-
-    with asking(url, as_json=as_json) as client:
-        tell(client, keys.listed(), show, as_json=as_json)
+    with asking(url, as_json=output.as_json) as client:
+        tell_whole_list(client, keys.listed(), KEYS, output)
 
 
 @command.command("revoke", epilog="\b\nExamples:\n  oncue keys revoke KEY_ID")
 @click.argument("key_id")
 @options(SERVER)
-def revoke(url: str | None, as_json: bool, key_id: str) -> None:
+def revoke(url: str | None, output: Output, key_id: str) -> None:
     """Revoke an API key (admin)."""
-    with asking(url, as_json=as_json) as client:
+    with asking(url, as_json=output.as_json) as client:
         client.keys.revoke(key_id)
-        if as_json:
-            print_json({"key_id": key_id, "revoked": True})
+        if output.as_data:
+            tell_data({"key_id": key_id, "revoked": True}, output)
         else:
             say(f"revoked {key_id}")

@@ -30,6 +30,21 @@ def say(words: str, *, nl: bool = True, err: bool = False) -> None:
     click.echo(showable(words), nl=nl, err=err)
 
 
+def print_yaml(value: object, *, indent: int = 2) -> None:
+    """Print JSON's values as YAML. Text with control characters is in double quotes, where `say` may escape them."""
+    import yaml  # type: ignore[import-untyped]  # it comes without types
+
+    class Dumper(yaml.SafeDumper):  # type: ignore[misc]  # of a class without types
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    def quoted(dumper: Any, words: str) -> Any:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", words, style='"' if showable(words) != words else None)
+
+    Dumper.add_representer(str, quoted)
+    say(yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, indent=indent, width=120), nl=False)
+
+
 def print_json(value: object, *, err: bool = False, indent: int = 2) -> None:
     say(msgspec.json.format(msgspec.json.encode(value), indent=indent).decode(), err=err)
 
@@ -43,8 +58,11 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 
 
 def print_fields(title: str, fields: Sequence[tuple[str, str]]) -> None:
-    """Print a title and one line for each field that is not empty."""
-    print_table(title, (), [(f"{name}:", value) for name, value in fields if value])
+    """Print a title and each field that is not empty. Nothing is cut; further lines of a value are indented."""
+    filled = [(f"{name}:", value) for name, value in fields if value]
+    widest = max((len(name) for name, _ in filled), default=0)
+    below = "\n" + " " * (widest + 2)
+    say("\n".join([title, *(f"{name:<{widest}}  {value.replace(chr(10), below)}" for name, value in filled)]))
 
 
 def time(at: datetime | None) -> str:
@@ -52,13 +70,13 @@ def time(at: datetime | None) -> str:
     return "" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
 
 
-def text(value: Any) -> str:
+def text(value: Any, longest: int | None = LONGEST_CELL) -> str:
     """Format any value on one printable line: text as it is, other values as JSON, empty values as ''."""
     if value is None or value == () or value == {} or value == []:
         return ""
     shown = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     line = "".join(letter if letter.isprintable() else " " for letter in shown)
-    return line if len(line) <= LONGEST_CELL else f"{line[: LONGEST_CELL - 1]}…"
+    return line if longest is None or len(line) <= longest else f"{line[: longest - 1]}…"
 
 
 def _print_plain(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], below: Sequence[str]) -> None:

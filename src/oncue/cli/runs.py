@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
-from oncue.cli.asking import PAGES, SERVER, URL, asking, tell, tell_list
+from oncue.cli.asking import LISTS, PAGES, SERVER, URL, asking, tell, tell_list
 from oncue.cli.following import END_WITH_THE_RUN, follow, follow_log, seconds
+from oncue.cli.output import Output
 from oncue.cli.printing import print_json, say
 from oncue.cli.roles import options
-from oncue.cli.showing import RUN_COLUMNS, run_row, show_explanation, show_run, show_run_id
+from oncue.cli.showing import RUNS, show_explanation, show_run, show_run_id
 
 EXAMPLES = """\b
 Examples:
@@ -47,24 +48,24 @@ Examples:
 @click.option("--queue")
 @click.option("--from", "start_time", metavar="INSTANT", help="Runs scheduled for this time or later.")
 @click.option("--until", "end_time", metavar="INSTANT", help="Runs scheduled for before this.")
-@options(PAGES, SERVER)
-def list_(url: str | None, as_json: bool, limit: int, **filters: Any) -> None:
+@options(PAGES, LISTS)
+def list_(url: str | None, output: Output, limit: int, **filters: Any) -> None:
     """List runs, newest first."""
     from oncue.client import runs
 
-    with asking(url, as_json=as_json) as client:
-        tell_list(client, runs.page(**filters), "runs", limit, RUN_COLUMNS, run_row, as_json=as_json)
+    with asking(url, as_json=output.as_json) as client:
+        tell_list(client, runs.page(**filters), RUNS, limit, output)
 
 
 @command.command("show", epilog="\b\nExamples:\n  oncue runs show RUN_ID\n  oncue runs show RUN_ID --json | jq .result")
 @_run_id
 @options(SERVER)
-def show(url: str | None, as_json: bool, run_id: str) -> None:
+def show(url: str | None, output: Output, run_id: str) -> None:
     """Show a run with all its attempts."""
     from oncue.client import runs
 
-    with asking(url, as_json=as_json) as client:
-        tell(client, runs.show(run_id), show_run, as_json=as_json)
+    with asking(url, as_json=output.as_json) as client:
+        tell(client, runs.show(run_id), show_run, output)
 
 
 LOGS = """\b
@@ -96,41 +97,41 @@ def logs(url: str | None, as_json: bool, run_id: str, following: bool, tail: int
 @_run_id
 @click.option("--timeout", metavar="TIME", callback=seconds, help="Wait at most this long: 30s, 5m.")
 @options(SERVER)
-def wait(url: str | None, as_json: bool, run_id: str, timeout: float | None) -> None:
+def wait(url: str | None, output: Output, run_id: str, timeout: float | None) -> None:
     """Wait for a run to end; exit code 0 only if it succeeded."""
-    with asking(url, as_json=as_json) as client:
-        ended = follow(client, run_id, timeout, as_json=as_json)
+    with asking(url, as_json=output.as_json) as client:
+        ended = follow(client, run_id, timeout, output)
     raise SystemExit(END_WITH_THE_RUN[ended])
 
 
 @command.command("cancel", epilog="\b\nExamples:\n  oncue runs cancel RUN_ID")
 @_run_id
 @options(SERVER)
-def cancel(url: str | None, as_json: bool, run_id: str) -> None:
+def cancel(url: str | None, output: Output, run_id: str) -> None:
     """Cancel a run: `cancelling` until its worker has stopped it."""
     from oncue.client import runs
 
-    with asking(url, as_json=as_json) as client:
-        tell(client, runs.cancel(run_id), show_run, as_json=as_json)
+    with asking(url, as_json=output.as_json) as client:
+        tell(client, runs.cancel(run_id), show_run, output)
 
 
 @command.command("retry", epilog="\b\nExamples:\n  oncue runs retry RUN_ID")
 @_run_id
 @options(SERVER)
-def retry(url: str | None, as_json: bool, run_id: str) -> None:
+def retry(url: str | None, output: Output, run_id: str) -> None:
     """Retry a dead run as a new run."""
     from oncue.client import runs
 
-    with asking(url, as_json=as_json) as client:
-        tell(client, runs.retry(run_id), show_run_id, as_json=as_json)
+    with asking(url, as_json=output.as_json) as client:
+        tell(client, runs.retry(run_id), show_run_id, output)
 
 
 @command.command("explain", epilog="\b\nExamples:\n  oncue runs explain RUN_ID")
 @_run_id
 @options(SERVER)
-def explain(url: str | None, as_json: bool, run_id: str) -> None:
+def explain(url: str | None, output: Output, run_id: str) -> None:
     """Explain why a run has or has not started."""
     from oncue.client import runs
 
-    with asking(url, as_json=as_json) as client:
-        tell(client, runs.explain(run_id), show_explanation, as_json=as_json)
+    with asking(url, as_json=output.as_json) as client:
+        tell(client, runs.explain(run_id), show_explanation, output)

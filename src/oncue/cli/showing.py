@@ -1,32 +1,125 @@
-"""Print jobs, runs and explanations as tables."""
+"""The tables of jobs and runs, and how one of them is shown. tables.py explains tables."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
-from oncue.cli.printing import print_fields, print_table, say, text, time
-from oncue.shapes.jobs import Explanation, Job, JobFields
-from oncue.shapes.runs import Attempt, Run
-
-JOB_COLUMNS = ("job_id", "status", "task", "next run", "last run", "name")
-RUN_COLUMNS = ("run_id", "status", "task", "scheduled for", "attempt", "error")
+from oncue.cli import times
+from oncue.cli.output import Output
+from oncue.cli.printing import print_fields, say, text
+from oncue.cli.tables import Column, Kind, Table, lines_of, print_lines
+from oncue.shapes.jobs import Explanation, Job, JobFields, Occurrence
+from oncue.shapes.runs import Attempt, DeadLetter, Run
 
 _FIRST = ("name", "task", "schedule", "payload")  # fields of a job that stand above how it goes
 ONLY_IN_JSON = ("retry", "catch_up_window", "resources", "preemptible")
 _REST = tuple(name for name in JobFields.__annotations__ if name not in (*_FIRST, *ONLY_IN_JSON))
 
 
-def job_row(job: Job) -> tuple[str, ...]:
-    last = "" if job.last_run is None else job.last_run.status
-    return job.job_id, job.status, job.task, time(job.next_run_at), last, text(job.name)
+def _last_at(job: Job) -> datetime | None:
+    last = job.last_run
+    return None if last is None else last.end_time or last.start_time or last.scheduled_for
 
 
-def run_row(run: Run) -> tuple[str, ...]:
-    error = text(run.error_message) if run.status != "succeeded" else ""
-    return run.run_id, run.status, text(run.task), time(run.scheduled_for), str(run.attempt_number), error
+def _duration(run: Run | Attempt) -> timedelta | None:
+    if run.start_time is None or run.end_time is None:
+        return None
+    return run.end_time - run.start_time
 
 
-def show_job(job: Job) -> None:
+def _error(run: Run) -> str | None:
+    return None if run.status == "succeeded" else run.error_message
+
+
+JOBS: Table[Job] = Table(
+    "jobs",
+    lambda job: job.job_id,
+    (
+        Column("id", 8, lambda job: job.job_id, kind=Kind.ID),
+        Column("name", 20, lambda job: job.name or job.key or job.task, pipes=lambda job: job.name),
+        Column("status", 9, lambda job: job.status, kind=Kind.STATUS),
+        Column("schedule", 16, lambda job: schedule_in_brief(job.schedule), pipes=lambda job: schedule(job.schedule)),
+        Column("next", 9, lambda job: job.next_run_at),
+        Column("last", 8, lambda job: job.last_run and job.last_run.status, kind=Kind.STATUS),
+        Column("ran", 8, _last_at, at=120),
+        Column("task", 20, lambda job: job.task, at=120),
+        Column("queue", 12, lambda job: job.queue, at=120),
+        Column("key", 20, lambda job: job.key, at=200),
+        Column("tags", 20, lambda job: ",".join(job.tags), at=200),
+        Column("owner", 12, lambda job: job.user_id, at=200),
+    ),
+)
+
+RUNS: Table[Run] = Table(
+    "runs",
+    lambda run: run.run_id,
+    (
+        Column("id", 8, lambda run: run.run_id, kind=Kind.ID),
+        Column("job", 18, lambda run: run.job_id, kind=Kind.ID),
+        Column("status", 10, lambda run: run.status, kind=Kind.STATUS),
+        Column("started", 8, lambda run: run.start_time),
+        Column("took", 7, _duration),
+        Column("try", 3, lambda run: run.attempt_number),
+        Column("worker", 12, lambda run: run.executor_id, kind=Kind.ID),
+        Column("task", 20, lambda run: run.task, at=120),
+        Column("error", 24, _error, at=120),
+        Column("scheduled", 9, lambda run: run.scheduled_for, at=200),
+        Column("late", 7, lambda run: None if run.lag_ms is None else timedelta(milliseconds=run.lag_ms), at=200),
+    ),
+)
+
+DEAD: Table[DeadLetter] = Table(
+    "dead_letters",
+    lambda run: run.run_id,
+    (
+        Column("id", 8, lambda run: run.run_id, kind=Kind.ID),
+        Column("job", 18, lambda run: run.job_id, kind=Kind.ID),
+        Column("ended", 8, lambda run: run.end_time),
+        Column("tries", 5, lambda run: run.attempt_number),
+        Column("error", 33, lambda run: run.error_message),
+        Column("task", 20, lambda run: run.task, at=120),
+        Column("type", 20, lambda run: run.error_type, at=120),
+        Column("payload", 40, lambda run: run.payload, at=200),
+    ),
+)
+
+OCCURRENCES: Table[Occurrence] = Table(
+    "occurrences",
+    lambda one: one.run_id or "",
+    (
+        Column("scheduled", 12, lambda one: one.scheduled_for),
+        Column("outcome", 9, lambda one: one.outcome, kind=Kind.STATUS),
+        Column("reason", 20, lambda one: one.reason),
+        Column("late", 7, lambda one: None if one.lag_ms is None else timedelta(milliseconds=one.lag_ms)),
+        Column("until", 12, lambda one: one.until),
+        Column("count", 6, lambda one: one.count),
+        Column("run", 8, lambda one: one.run_id, kind=Kind.ID),
+    ),
+)
+
+ATTEMPTS: Table[Attempt] = Table(
+    "attempts",
+    lambda one: str(one.number),
+    (
+        Column("number", 6, lambda one: one.number),
+        Column("outcome", 9, lambda one: one.outcome, kind=Kind.STATUS),
+        Column("started", 8, lambda one: one.start_time),
+        Column("took", 7, _duration),
+        Column("worker", 8, lambda one: one.executor_id, kind=Kind.ID),
+        Column("error", 30, lambda one: one.error_message),
+    ),
+)
+
+
+def time(at: datetime | None, output: Output) -> str:
+    """Format for one object: with the time zone for people, RFC 3339 in pipes."""
+    if at is None:
+        return ""
+    return times.exact(at, utc=output.utc) if output.for_people else times.plain(at)
+
+
+def show_job(job: Job, output: Output) -> None:
     last = job.last_run
     print_fields(
         f"job {job.job_id}",
@@ -36,17 +129,17 @@ def show_job(job: Job) -> None:
             ("task", text(job.task)),
             ("schedule", schedule(job.schedule)),
             ("payload", text(job.payload)),
-            ("next run", time(job.next_run_at)),
+            ("next run", time(job.next_run_at, output)),
             (
                 "last run",
-                "" if last is None else f"{last.status} {time(last.end_time or last.start_time)} {last.run_id}",
+                "" if last is None else f"{last.status} {time(last.end_time or last.start_time, output)} {last.run_id}",
             ),
             ("last error", "" if last is None else text(last.error_message)),
             *((name.replace("_", " "), text(getattr(job, name))) for name in _REST),
             ("user", text(job.user_id)),
             ("version", text(job.version)),
-            ("created", time(job.created_at)),
-            ("changed", time(job.updated_at)),
+            ("created", time(job.created_at, output)),
+            ("changed", time(job.updated_at, output)),
             ("warnings", ", ".join(f"{text(one.path)} ({text(one.code)})" for one in job.warnings)),
         ],
     )
@@ -59,16 +152,25 @@ def schedule(found: dict[str, Any]) -> str:
     return ", ".join(said) or "now"
 
 
-def show_run(run: Run) -> None:
+def schedule_in_brief(found: dict[str, Any]) -> str:
+    """Format for a list: `0 9 * * 1-5`, `every 10m`, `once`."""
+    if "cron" in found:
+        return str(found["cron"])
+    return f"every {found['every']}" if "every" in found else "calendar" if "calendar" in found else "once"
+
+
+def show_run(run: Run, output: Output) -> None:
+    length = _duration(run)
     print_fields(
         f"run {run.run_id}",
         [
             ("status", run.status),
             ("task", text(run.task)),
             ("job", run.job_id),
-            ("scheduled for", time(run.scheduled_for)),
-            ("started", time(run.start_time)),
-            ("ended", time(run.end_time)),
+            ("scheduled for", time(run.scheduled_for, output)),
+            ("started", time(run.start_time, output)),
+            ("ended", time(run.end_time, output)),
+            ("took", "" if length is None else times.took(length)),
             ("late by", "" if run.lag_ms is None else f"{run.lag_ms} ms"),
             ("progress", "" if run.progress is None else f"{text(run.progress.done)} of {text(run.progress.total)}"),
             ("worker", text(run.executor_id)),
@@ -77,25 +179,20 @@ def show_run(run: Run) -> None:
             ("in storage", ", ".join(f"{name}: {size} bytes" for name, size in run.large.items())),
             ("degraded", "the result could not be kept" if "result" in run.degraded else ""),
             ("error type", text(run.error_type)),
-            ("error", text(run.error_message)),
+            ("error", run.error_message or ""),
         ],
     )
     if run.attempts:
-        columns = ("number", "outcome", "started", "ended", "worker", "error")
-        print_table("attempts", columns, [_attempt(one) for one in run.attempts])
+        say("\nattempts")
+        print_lines(lines_of(ATTEMPTS, run.attempts, output))
 
 
-def _attempt(one: Attempt) -> tuple[str, ...]:
-    times = time(one.start_time), time(one.end_time)
-    return str(one.number), text(one.outcome), *times, text(one.executor_id), text(one.error_message)
-
-
-def show_explanation(found: Explanation) -> None:
+def show_explanation(found: Explanation, _: Output) -> None:
     print_fields(
         f"{found.reason}: {found.detail}",
         [("state", found.state), ("blocked by", text(found.holder)), ("position", text(found.position))],
     )
 
 
-def show_run_id(run_id: str) -> None:
+def show_run_id(run_id: str, _: Output) -> None:
     say(f"run {run_id}")

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oncue.cli.asking import SERVER, asking
+from oncue.cli.asking import SERVER, asking, tell_data
 from oncue.cli.numbers import FiniteRange
-from oncue.cli.printing import print_json, print_table, rich_table, text, time
+from oncue.cli.output import Output
+from oncue.cli.printing import print_table, rich_table, text, time
 from oncue.cli.roles import options
 
 if TYPE_CHECKING:
@@ -37,11 +38,11 @@ Section = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 )
 @click.option("--once", is_flag=True, help="Print once and exit.")
 @options(SERVER)
-def command(url: str | None, as_json: bool, every: float, once: bool) -> None:
+def command(url: str | None, output: Output, every: float, once: bool) -> None:
     """Watch queues, workers and running runs."""
-    with asking(url, as_json=as_json) as client:
-        if as_json:
-            print_json(_plain(client))
+    with asking(url, as_json=output.as_json) as client:
+        if output.as_data:
+            tell_data(_plain(client), output)
         elif once or not sys.stdout.isatty():
             for title, columns, rows in _sections(client):
                 print_table(title, columns, rows)
