@@ -269,7 +269,10 @@ async def _work(start: Start, channel: Channel) -> int:
             try:  # the database may become available again: better to wait than to exit
                 async with store(pooled(settings, WORKER_POOL), clock, numbers) as engine:
                     who = start.worker_id, tasks, channel, start.known_for_it
-                    code = await WorkerProcess(engine, clock, settings, *who, numbers, spans, start.secrets).run()
+                    process = WorkerProcess(
+                        engine, clock, settings, *who, numbers, spans, start.secrets, drain_at=start.drain_at
+                    )
+                    code = await process.run()
                     await channel.close()
                     return code
             except StoreUnavailable as away:

@@ -10,7 +10,8 @@ from tests.client.both import Awaiting, Blocking, Either
 from tests.client.server import key_of
 from tests.examples.server import PATIENCE, Up
 
-from oncue.client import Invalid, Stale, Unauthorized
+from oncue import __version__
+from oncue.client import Invalid, Stale, Unauthorized, WaitTimeout
 
 HOURLY = {"every": "1h", "start_at": "2026-01-01T00:00:00Z"}
 
@@ -88,6 +89,24 @@ def test_the_past_is_run_again(either: Either) -> None:
     assert len(made) in (3, 4)
     assert {either(client.runs.wait(one, timeout=PATIENCE)).status for one in made} == {"succeeded"}
     either(client.jobs.cancel(job.job_id))
+
+
+def test_a_drained_worker_starts_nothing_until_it_is_resumed(either: Either) -> None:
+    client = either.client
+    [worker] = either(client.workers.list())
+
+    drained = either(client.workers.drain(worker.worker_id))
+    try:
+        job = either(client.jobs.create(task="hello"))
+        assert (drained.status, drained.draining, drained.version) == ("draining", True, __version__)
+        with pytest.raises(WaitTimeout):
+            either(client.runs.wait(job.job_id, timeout=0.5))
+        assert either.all(client.workers.runs(worker.worker_id)) == []
+    finally:
+        resumed = either(client.workers.resume(worker.worker_id))
+    assert (resumed.status, resumed.drain_requested_at) == ("active", None)
+    assert either(client.runs.wait(job.job_id, timeout=PATIENCE)).executor_id == worker.worker_id
+    assert either(client.workers.get(worker.worker_id)).status == "active"
 
 
 def test_runs_are_listed_by_what_they_are(either: Either) -> None:

@@ -19,7 +19,7 @@ from oncue.domain.ids import UserNumber, WorkerId, uuid7
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.load import Load
 from oncue.engines.port import Beat
-from oncue.services.channel import Alive, Drain, Known, Ready, Unusable, Worn
+from oncue.services.channel import Alive, Beaten, Drain, Known, Ready, Unusable, Worn
 from oncue.services.supervised_worker import SupervisedWorker
 from oncue.services.supervisor import FIRST_PAUSE, KNOWN_FOR, REPLACE_AGAIN, WorkerSupervisor
 from oncue.settings import Settings
@@ -39,6 +39,7 @@ class Fleet:
         self.how = "well"
         self.asked: list[float] = []
         self.loads: list[bytes | None] = []
+        self.drain_at: Instant | None = None
 
     async def beat(self, *_: Any, load: bytes | None = None, **__: Any) -> Beat | None:
         self.loads.append(load)
@@ -50,7 +51,7 @@ class Fleet:
                 await asyncio.Event().wait()
             case "has buried it":
                 return None
-        return Beat(0, 1)
+        return Beat(0, 1, self.drain_at)
 
 
 class World:
@@ -229,15 +230,20 @@ class Workers:
         self.kept: list[SupervisedWorker] = []
         self.tried: list[Instant] = []  # when one was to be started
         self.known: list[tuple[Known, ...]] = []
+        self.drained: list[Instant | None] = []  # what each was started with
+        self.row: Any = None  # of the worker that leaves
         engine: Any = SimpleNamespace(fleet=self.fleet)
         self.fleet.leave = self._leave  # type: ignore[attr-defined]
         self.supervisor = WorkerSupervisor(engine, self.clock, Settings(lease=LEASE))
         monkeypatch.setattr(SupervisedWorker, "start", self._start)
 
-    async def _leave(self, worker_id: WorkerId) -> None:
+    async def _leave(self, worker_id: WorkerId) -> Any:
         self.left.append(worker_id)
+        return self.row
 
-    async def _start(self, clock: FakeClock, _: Settings, known: tuple[Known, ...] = ()) -> SupervisedWorker:
+    async def _start(
+        self, clock: FakeClock, _: Settings, known: tuple[Known, ...] = (), drain_at: Instant | None = None
+    ) -> SupervisedWorker:
         self.tried.append(clock.monotonic())
         if self.fails:
             raise self.fails.pop(0)
@@ -247,6 +253,7 @@ class Workers:
         made.kill = process.ended.set  # type: ignore[method-assign]
         self.kept.append(made)
         self.known.append(known)
+        self.drained.append(drain_at)
         return made
 
     async def some(self, count: int) -> SupervisedWorker:
@@ -346,6 +353,28 @@ async def test_a_worn_one_goes_on_when_no_other_can_take_its_place(workers: Work
     assert workers.supervisor.problem is None
     await workers.worn(old)
     await workers.some(3)
+
+
+async def test_a_drained_worker_hears_of_it_by_a_heartbeat_and_so_does_the_one_that_replaces_it(
+    workers: Workers,
+) -> None:
+    first = await workers.some(1)
+    await workers.says(first, Ready(()))
+    workers.fleet.drain_at = Instant(7)
+    await workers.clock.advance(Duration(EVERY))
+    await workers.says(first, Alive())
+    assert [said.drained for said in workers.talk(first).heard if isinstance(said, Beaten)] == [True]
+    await workers.ends(first)
+    second = await workers.some(2)
+
+    workers.row = SimpleNamespace(drain_at=None)  # resumed since its last heartbeat
+    await workers.ends(second)
+    third = await workers.some(3)
+    workers.row = SimpleNamespace(drain_at=Instant(8))  # drained since its last heartbeat
+    await workers.ends(third)
+    await workers.some(4)
+
+    assert workers.drained == [None, 7, None, 8]
 
 
 async def test_when_it_is_told_to_stop_every_worker_is(workers: Workers) -> None:

@@ -28,10 +28,6 @@ async def tasks(api: Api, request: Request, caller: Caller) -> Response:
     return answer({"tasks": [views.task(task) for task in sorted(found, key=lambda task: task.name)]})
 
 
-async def workers(api: Api, request: Request, caller: Caller) -> Response:
-    return answer({"workers": [views.worker(worker) for worker in await api.engine.fleet.workers()]})
-
-
 async def queues(api: Api, request: Request, caller: Caller) -> Response:
     """List queues that workers take from and queues the caller has had runs in; for an administrator, all queues."""
     return answer({"queues": await _queues(api, caller)})

@@ -31,6 +31,7 @@ from oncue.api import (
     schedules,
     series,
     users,
+    workers,
 )
 from oncue.api.http.auth import Caller
 from oncue.api.listing import PAGING
@@ -166,7 +167,14 @@ ROUTES = (
     Read("GET", "/events", events.stream, "Stream changes of runs and jobs",
          headers=("Last-Event-ID",), gives={200: "text/event-stream"}),
     Read("GET", "/tasks", fleet.tasks, "List registered tasks", gives={200: "Tasks"}),
-    Read("GET", "/workers", fleet.workers, "List workers", gives={200: "Workers"}),
+    Read("GET", "/workers", workers.listed, "List workers", gives={200: "Workers"}),
+    Read("GET", "/workers/{id}", workers.show, "Get a worker", gives={200: "Worker"}),
+    Read("GET", "/workers/{id}/runs", workers.runs, "List the runs that a worker holds now",
+         query=PAGING, gives={200: "RunPage"}),
+    Change("POST", "/workers/{id}/drain", workers.drain, "Drain a worker: it takes no new runs", "worker.drain",
+           admin=True, gives={200: "Worker"}, refuses=(409,)),
+    Change("POST", "/workers/{id}/resume", workers.resume, "Resume a drained worker", "worker.resume", admin=True,
+           gives={200: "Worker"}),
     Read("GET", "/queues", fleet.queues, "List queues", gives={200: "Queues"}),
     Change("POST", "/queues/{queue}/pause", fleet.pause, "Pause a queue", "queue.pause", admin=True,
            gives={200: "Queue"}),

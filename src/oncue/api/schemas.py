@@ -20,7 +20,7 @@ from oncue.domain.fields import Reader, Schema, object_schema
 from oncue.domain.job import JobStatus
 from oncue.domain.schedule_fields import SCHEDULE
 from oncue.domain.self_audit import Check
-from oncue.engines.port import Count, Role
+from oncue.engines.port import Count, Role, WorkerStatus
 from oncue.shapes.accounts import AuditLine, ForgottenUser, Key, Me, NewKey
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobState, Occurrence, Preview, PreviewedOccurrence, Warned
@@ -58,6 +58,7 @@ VALUES: dict[tuple[str, str], Iterable[str]] = {
     ("Explanation", "reason"): Reason,
     ("Finding", "check"): Check,
     ("Series", "what"): series.KINDS,
+    ("Worker", "status"): WorkerStatus,
 }
 
 

@@ -13,6 +13,7 @@ from oncue.domain.ids import ClassId, created_at
 from oncue.domain.instants import MILLISECOND, NEVER, Duration, Instant, show_duration
 from oncue.domain.job import Job, JobStatus, Rate, Snapshot, Spec
 from oncue.domain.ledger import Entry as LedgerEntry
+from oncue.domain.load import free_slots, read_load
 from oncue.domain.notify import Entry, show_entries
 from oncue.domain.placement import ClassKey, Offer, Priority, Resources, read_offer
 from oncue.domain.planning import GRACE
@@ -166,7 +167,8 @@ def task(found: Task) -> dict[str, Any]:
     }
 
 
-def worker(found: Worker) -> dict[str, Any]:
+def worker(found: Worker, now: Instant) -> dict[str, Any]:
+    offer, load = read_offer(found.info), read_load(found.load)
     return {
         "worker_id": found.worker_id,
         "name": found.name,
@@ -174,8 +176,18 @@ def worker(found: Worker) -> dict[str, Any]:
         "started_at": time_or_none(found.started_at),
         "seen_at": time_or_none(found.beat_at),
         "lease": show_duration(found.lease),
+        "status": found.status(now),
         "draining": found.draining,
-        "offer": _offer(read_offer(found.info)),
+        "drain_requested_at": time_or_none(found.drain_at),
+        "version": (offer.version if offer is not None else None) or None,
+        "running": None if load is None else load.running,
+        "slots": {} if load is None else load.slots,
+        "free_slots": {} if load is None else free_slots(load),
+        "resources_used": None if load is None else {"cpu": load.cpu_milli / 1_000, "memory_mb": load.memory_mb},
+        "tasks": sorted(offer.tasks) if offer is not None else [],
+        "queues": sorted(offer.queues) if offer is not None else [],
+        "labels": sorted(offer.labels) if offer is not None else [],
+        "offer": _offer(offer),
     }
 
 

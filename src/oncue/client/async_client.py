@@ -146,6 +146,10 @@ class Queues(Resource):
 
 class Workers(Resource):
     list = Method(fleet.workers)
+    get = Method(fleet.worker)
+    runs = PagedMethod(fleet.worker_runs_page)
+    drain = Method(fleet.drain_worker)
+    resume = Method(fleet.resume_worker)
 
 
 class Keys(Resource):

@@ -6,6 +6,7 @@ from typing import Any
 
 from oncue.client.call import Call, Page, anything, change, field, get, model, page_of, path
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
+from oncue.shapes.runs import Run
 
 
 def tasks() -> Call[tuple[Task, ...]]:
@@ -16,6 +17,26 @@ def tasks() -> Call[tuple[Task, ...]]:
 def workers() -> Call[tuple[Worker, ...]]:
     """List the registered workers."""
     return get(path("workers"), field("workers", tuple[Worker, ...]))
+
+
+def worker(worker_id: str) -> Call[Worker]:
+    """Get one worker."""
+    return get(path("workers", worker_id), model(Worker))
+
+
+def worker_runs_page(worker_id: str, *, limit: int | None = None, page_token: str | None = None) -> Call[Page[Run]]:
+    """List the runs that a worker holds now; administrators see all users' runs."""
+    return get(path("workers", worker_id, "runs"), page_of("runs", Run), limit=limit, page_token=page_token)
+
+
+def drain_worker(worker_id: str) -> Call[Worker]:
+    """Drain a worker: it takes no new runs until it is resumed, and finishes its own. For administrators."""
+    return change("POST", path("workers", worker_id, "drain"), model(Worker))
+
+
+def resume_worker(worker_id: str) -> Call[Worker]:
+    """Resume a drained worker. For administrators."""
+    return change("POST", path("workers", worker_id, "resume"), model(Worker))
 
 
 def queues() -> Call[tuple[Queue, ...]]:

@@ -17,6 +17,13 @@ class Load(msgspec.Struct, frozen=True, omit_defaults=True):
     used: Mapping[str, int] = {}  # of these
     busy: float = 0.0  # share of the time that its event loop was busy, lately
     mean: Mapping[ClassId, Duration] = {}  # of a run, by class: over about the last minute in which one ended
+    cpu_milli: int = 0  # that its runs asked for
+    memory_mb: int = 0
+    running: int | None = None  # its active runs; None: it does not say
+
+
+def free_slots(load: Load) -> dict[str, int]:
+    return {kind: max(0, slots - load.used.get(kind, 0)) for kind, slots in load.slots.items()}
 
 
 show_load = msgspec.json.Encoder().encode

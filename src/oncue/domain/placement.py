@@ -82,6 +82,7 @@ class Offer(msgspec.Struct, frozen=True):
     labels: frozenset[str] = frozenset()
     resources: Resources = Resources()
     slots: Mapping[str, int] = {}  # by task, where it differs from the resources' slots
+    version: str = ""  # of oncue; empty: one that cannot be drained on request
 
     def room_for(self, task: str) -> Resources:
         """Return the most that a run of this task can get on this worker."""

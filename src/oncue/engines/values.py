@@ -202,6 +202,12 @@ class Expired(msgspec.Struct, frozen=True):
     wanted: Instant
 
 
+class WorkerStatus(StrEnum):
+    ACTIVE = "active"
+    DRAINING = "draining"  # it takes no new runs
+    NO_HEARTBEAT = "no_heartbeat"  # for longer than its lease: its runs soon start elsewhere
+
+
 class Worker(msgspec.Struct, frozen=True):
     """A process that runs tasks. Its id is random per start: a restart under the same name is another worker."""
 
@@ -211,10 +217,16 @@ class Worker(msgspec.Struct, frozen=True):
     lease: Duration
     started_at: Instant
     beat_at: Instant
-    draining: bool = False
+    draining: bool = False  # takes no new runs: it stops, was replaced, or is drained on request
     classes: tuple[ClassId, ...] = ()
     info: bytes | None = None  # what it offers: `domain.placement.read_offer`
     load: bytes | None = None  # how busy it was at its last heartbeat: `domain.load.read_load`
+    drain_at: Instant | None = None  # since when it is drained on request; then it is draining, too
+
+    def status(self, now: Instant) -> WorkerStatus:
+        if self.beat_at + self.lease < now:
+            return WorkerStatus.NO_HEARTBEAT
+        return WorkerStatus.DRAINING if self.draining else WorkerStatus.ACTIVE
 
 
 class OpenLetters(msgspec.Struct, frozen=True):
@@ -281,6 +293,7 @@ class Beat(msgspec.Struct, frozen=True):
 
     place: int
     peers: int
+    drain_at: Instant | None = None  # since when the worker is drained on request: it takes no new runs
 
 
 class Task(msgspec.Struct, frozen=True):

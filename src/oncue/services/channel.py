@@ -28,15 +28,20 @@ class Start(msgspec.Struct, tag="start", frozen=True):
     worker_id: WorkerId
     settings: Settings
     known_for_it: tuple[Known, ...] = ()  # users who wore out earlier workers
+    drain_at: Instant | None = None  # since when the worker that it replaces was drained on request
     secrets: dict[str, str] = {}  # variables of our environment that tasks must not find in theirs
 
 
 class Beaten(msgspec.Struct, tag="beaten", frozen=True):
-    """To the worker: the heartbeat sent at this instant (monotonic) has arrived; and its position among its peers."""
+    """To the worker: the heartbeat sent at this instant (monotonic) has arrived; and its position among its peers.
+
+    `drained`: an administrator has drained the worker. It takes no new runs until a heartbeat says otherwise.
+    """
 
     asked_at: Instant
     place: int = 0
     peers: int = 1
+    drained: bool = False
 
 
 class Drain(msgspec.Struct, tag="drain", frozen=True):

@@ -37,17 +37,21 @@ class LoadMeter:
                 sums[0] += 1
                 sums[1] += settled.ended_at - settled.started_at
 
-    def read(self) -> Load:
+    def read(self, running: int | None = None) -> Load:
         """Return the load since the last reading. Call it in the event loop's own thread."""
         now, worked = self._clock.monotonic(), self._worked()
         passed = now - self._read_at
         busy = min(1.0, (worked - self._worked_before) / passed) if passed > 0 else 0.0
         self._read_at, self._worked_before = now, worked
         self._fold(now)
+        cpu_milli, memory_mb = self._capacity.requested
         return Load(
             slots={kind.value: many for kind, many in self._capacity.size.items()},
             used={kind.value: many for kind, many in self._capacity.used.items()},
             busy=round(busy, 3),
+            cpu_milli=cpu_milli,
+            memory_mb=memory_mb,
+            running=running,
             mean={class_id: Duration(round(mean)) for class_id, (mean, _) in self._means.items()},
         )
 

@@ -49,7 +49,13 @@ class SupervisedWorker:
         self.why = "exit"  # another replaces it, as a label of a metric
 
     @classmethod
-    async def start(cls, clock: Clock, settings: Settings, known_for_it: tuple[Known, ...] = ()) -> SupervisedWorker:
+    async def start(
+        cls,
+        clock: Clock,
+        settings: Settings,
+        known_for_it: tuple[Known, ...] = (),
+        drain_at: Instant | None = None,
+    ) -> SupervisedWorker:
         """OSError: it cannot be started now, and nothing is left of the attempt."""
         worker_id = WorkerId(uuid7(clock.now(), secrets.token_bytes(8)))
         ours, theirs = socket.socketpair()
@@ -67,7 +73,7 @@ class SupervisedWorker:
             except BaseException:
                 await channel.close()
                 raise
-        channel.send(Start(worker_id, settings, known_for_it, only_secrets(os.environ)))
+        channel.send(Start(worker_id, settings, known_for_it, drain_at, only_secrets(os.environ)))
         return cls(worker_id, process, channel, clock.monotonic())
 
     def kill(self) -> None:

@@ -74,6 +74,7 @@ class WorkerSupervisor:
         self._kept: dict[SupervisedWorker, asyncio.Task[None]] = {}  # and the task that watches each, to its end
         self._known_for_it: dict[Left, Instant] = {}  # users who have worn out workers, and until when we remember them
         self._replace_at = Instant(0)
+        self._drain_at: Instant | None = None  # since when our worker is drained on request, and so its replacement
         self._stops = 0
         self._told = asyncio.Event()  # to stop
         self.working = asyncio.Event()  # a worker has registered its tasks and begins to take runs
@@ -147,7 +148,9 @@ class WorkerSupervisor:
         pause = Duration(0)
         while not self._told.is_set():
             try:
-                kept = self._first or await SupervisedWorker.start(self._clock, self._settings, self._remembered())
+                kept = self._first or await SupervisedWorker.start(
+                    self._clock, self._settings, self._remembered(), self._drain_at
+                )
             except Exception as error:  # no files, memory or processes left: there may be some in a moment
                 if not pause:
                     log.error("No worker process can start; retrying", kind="worker_not_started", why=str(error))
@@ -328,7 +331,9 @@ class WorkerSupervisor:
             kept.buried = True
         elif asked_at >= kept.beaten_at:
             kept.beaten_at, kept.stored_classes = asked_at, classes
-            kept.channel.send(Beaten(asked_at, beat.place, beat.peers))
+            kept.channel.send(Beaten(asked_at, beat.place, beat.peers, drained=beat.drain_at is not None))
+            if not kept.replaced:
+                self._drain_at = beat.drain_at
 
     async def _give_up(self, kept: SupervisedWorker) -> None:
         await self._told.wait()
@@ -343,7 +348,9 @@ class WorkerSupervisor:
         try:
             if kept.unstopped:
                 await self._engine.running.hand_back(kept.worker_id, kept.unstopped, self._clock.now())
-            await self._engine.fleet.leave(kept.worker_id)
+            left = await self._engine.fleet.leave(kept.worker_id)
+            if left is not None and not kept.replaced:
+                self._drain_at = left.drain_at
         except StoreUnavailable:
             pass  # its missing heartbeats say the same, a little later
         except Exception:

@@ -11,7 +11,7 @@ from random import Random
 import msgspec
 import structlog
 
-from oncue import collecting, logs
+from oncue import __version__, collecting, logs
 from oncue.clock import SystemClock
 from oncue.domain.ids import ClassId, WorkerId
 from oncue.domain.instants import MILLISECOND, NEVER, SECOND, Duration, Instant
@@ -80,12 +80,13 @@ class WorkerProcess:
         numbers: Numbers = SILENT,
         tracing: Tracing | None = None,
         secrets: Mapping[str, str] | None = None,
+        drain_at: Instant | None = None,
     ) -> None:
         self._engine = engine
         self._clock = clock
         self._settings = settings
         self._channel = channel
-        self._known_for_it = known_for_it
+        self._known_for_it, self._drain_at = known_for_it, drain_at
         source = SecretSource(settings.secrets_dir, secrets or {})
         find_secret = NoticeSecrets(engine.accounts, clock, source, settings.secret_roles)
         notifier = Notifier(engine, clock, settings, worker_id, numbers, find_secret)
@@ -158,7 +159,7 @@ class WorkerProcess:
         if now < self._load_at:
             return Alive(active)
         self._load_at = Instant(now + LOAD_INTERVAL)
-        return Alive(active, self._crew.load.read())
+        return Alive(active, self._crew.load.read(active))
 
     def _tell_of_wear(self) -> None:
         """Report that this worker is worn, until another has replaced it; meanwhile it continues."""
@@ -171,19 +172,22 @@ class WorkerProcess:
         now = self._clock.now()
         name = self._settings.worker_name or f"{socket.gethostname()}-{os.getpid()}"
         offer = show_offer(_offer(self._tasks, self._settings))
-        me = port.Worker(self._crew.worker_id, name, socket.gethostname(), self._settings.lease, now, now, info=offer)
+        who = (self._crew.worker_id, name, socket.gethostname(), self._settings.lease)
+        me = port.Worker(*who, now, now, info=offer, drain_at=self._drain_at)
         users = [task for task in self._tasks if task.name != NOTIFY]
         await self._engine.fleet.announce([_announced(task) for task in users], now)
         await self._engine.fleet.register(me, now)
+        self._crew.worker.draining = self._drain_at is not None
         self._beaten_at = self._clock.monotonic()
 
     async def _receive(self) -> None:
         while (said := await self._channel.receive()) is not None:
             match said:
-                case Beaten(asked_at, place, count):
+                case Beaten(asked_at, place, count, drained):
                     self._beaten_at = max(self._beaten_at, asked_at)
                     peers = self._crew.prefetch.peers
                     peers.place, peers.count = place, max(1, count)
+                    self._take_runs(not drained and not self._told.is_set())
                 case Drain(at_once, replaced):
                     self._told.set()
                     if not replaced:
@@ -195,6 +199,15 @@ class WorkerProcess:
         logs.end(AGAIN)  # the supervisor is gone: no process sends our heartbeats any more
 
     # --------------------------------------------------------------------------------------------------------- draining
+
+    def _take_runs(self, take: bool) -> None:
+        worker = self._crew.worker
+        if worker.draining != take:
+            return
+        worker.draining = not take
+        self._crew.loops[worker.name].wake()
+        said = "Resumed: the worker takes runs again" if take else "Drained on request: the worker takes no new runs"
+        log.info(said, kind="resumed" if take else "draining")
 
     async def _drain(self) -> None:
         """Take nothing new; let runs finish; stop the rest and return it to the queue; write all outcomes."""
@@ -262,4 +275,5 @@ def _offer(tasks: Tasks, settings: Settings) -> Offer:
             has[Isolation.LOOP],
         ),
         {task.name: has[task.takes] for task in tasks if task.takes is not Isolation.LOOP},
+        __version__,
     )

@@ -36,9 +36,28 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     host: str | None = None
     started_at: datetime | None = None
     seen_at: datetime | None = None
+    """its last heartbeat"""
     lease: str | None = None
+    status: str | None = None
+    """`active`, `draining` (takes no new runs) or `no_heartbeat` (for longer than its lease)"""
     draining: bool = False
+    drain_requested_at: datetime | None = None
+    """when an administrator drained it; null: it takes runs, or drains because its process stops"""
+    version: str | None = None
+    """of oncue; null: too old to say"""
+    running: int | None = None
+    """runs that it executes, as of its last heartbeat; null: it has not said"""
+    slots: dict[str, int] = {}
+    """how many runs of each kind it takes at a time: `loop`, `thread`, `process`"""
+    free_slots: dict[str, int] = {}
+    """of these, not in use"""
+    resources_used: dict[str, float] | None = None
+    """`cpu` and `memory_mb` that its runs asked for"""
+    tasks: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     offer: dict[str, Any] | None = None
+    """what it can run, with `resources` and `slots` by task"""
 
 
 class QueueScaling(msgspec.Struct, frozen=True, kw_only=True):

@@ -102,6 +102,7 @@ from oncue.engines.values import (
     Task,
     Topic,
     Worker,
+    WorkerStatus,
 )
 
 __all__ = [
@@ -185,6 +186,7 @@ __all__ = [
     "Unexpired",
     "Usage",
     "Worker",
+    "WorkerStatus",
 ]
 
 

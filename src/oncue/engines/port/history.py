@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from oncue.domain.explain import RunDiagnosis
-from oncue.domain.ids import ClassId, JobId, RunId, UserNumber
+from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.ledger import Entry
 from oncue.domain.quota import Quota
@@ -142,6 +142,15 @@ class Lists(Protocol):
         then because an attempt failed or was lost. Up to `limit` of each. Without payloads.
 
         A run that changes state meanwhile may come twice, the second time in its later state.
+        """
+        ...
+
+    async def held(
+        self, worker_id: WorkerId, uid: UserNumber | None, limit: int = 100, after: str | None = None
+    ) -> Page[RunView]:
+        """Return the runs that a worker holds now, in the order of their ids; of one user, or of all. Without payloads.
+
+        Bounded like `jobs`: it looks at 10,000 running runs at most.
         """
         ...
 

@@ -237,10 +237,10 @@ class Running(Protocol):
         """Make these runs this worker's own: the worker may start only the returned ones.
 
         Left out: a run that is not waiting, not due, held, expired, in a paused queue, or being claimed or cancelled by
-        another caller at this moment; and all of them if the worker was declared dead. Raises the token of each.
-        `free_at` says when a lane, a rate, a pause or another worker let go of the run last, if that kept it waiting
-        after the verb that stored it. A
-        repeat returns nothing for runs that the first call claimed: `held_by` finds them.
+        another caller at this moment; and all of them if the worker was declared dead, or is drained. Raises the token
+        of each. `free_at` says when a lane, a rate, a pause or another worker let go of the run last, if that kept it
+        waiting after the verb that stored it. A repeat returns nothing for runs that the first call claimed: `held_by`
+        finds them.
         """
         ...
 
@@ -266,8 +266,8 @@ class Running(Protocol):
     async def gather(self, worker_id: WorkerId, run: Claimed, limit: int, now: Instant) -> list[Claimed]:
         """Claim other due runs that only this run's rate holds, earliest first: they share its start.
 
-        Nothing if the worker does not hold the run any more, or was declared dead. A repeat returns nothing for runs
-        that the first call claimed: `held_by` finds them.
+        Nothing if the worker does not hold the run any more, was declared dead, or is drained. A repeat returns
+        nothing for runs that the first call claimed: `held_by` finds them.
         """
         ...
 
@@ -307,7 +307,7 @@ class Fleet(Protocol):
     """Workers and the tasks that they can run."""
 
     async def register(self, worker: Worker, now: Instant) -> None:
-        """Register a worker. A repeat refreshes it."""
+        """Register a worker. A repeat refreshes it, and leaves it drained if it was."""
         ...
 
     async def beat(
@@ -324,7 +324,8 @@ class Fleet(Protocol):
 
         `Worker.beat_at` changes with every heartbeat, whichever way the clock was set meanwhile: other processes
         recognise a heartbeat by that change.
-        `classes` and `load` (`domain.load`), if given, replace what the worker said before.
+        `classes` and `load` (`domain.load`), if given, replace what the worker said before. Workers that take no new
+        runs have no place among their peers.
         """
         ...
 
@@ -340,8 +341,18 @@ class Fleet(Protocol):
         """
         ...
 
-    async def leave(self, worker_id: WorkerId) -> None:
-        """Remove a worker that stops. The runs it still holds are recovered at once."""
+    async def leave(self, worker_id: WorkerId) -> Worker | None:
+        """Remove a worker that stops. The runs it still holds are recovered at once. None: it was removed before."""
+        ...
+
+    async def drain(self, worker_id: WorkerId, now: Instant) -> bool:
+        """Drain a worker until `undrain`: it claims nothing from now on, and keeps the runs it has. Its heartbeats tell
+        it. False: no such worker. A repeat changes nothing.
+        """
+        ...
+
+    async def undrain(self, worker_id: WorkerId) -> bool:
+        """Let a drained worker claim again. False: no such worker. A repeat changes nothing."""
         ...
 
     async def workers(self) -> list[Worker]: ...

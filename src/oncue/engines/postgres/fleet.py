@@ -31,6 +31,7 @@ class PostgresFleet:
             worker.draining,
             worker.classes,
             worker.info,
+            worker.drain_at,
             hot=True,
         )
 
@@ -44,7 +45,7 @@ class PostgresFleet:
         load: bytes | None = None,
     ) -> Beat | None:
         found = await self._store.fetch(_SQL["beat"], worker_id, now, draining, classes, load, hot=True)
-        return Beat(found[0]["place"], found[0]["peers"]) if found else None
+        return Beat(*found[0]) if found else None
 
     async def cancel_requests(self, worker_id: WorkerId) -> tuple[CancelRequest, ...]:
         return tuple(
@@ -56,8 +57,15 @@ class PostgresFleet:
         found = await self._store.fetch(_SQL["expire_workers"], list(silent), list(silent.values()))
         return [row["worker_id"] for row in found]
 
-    async def leave(self, worker_id: WorkerId) -> None:
-        await self._store.fetch("delete from workers where worker_id = $1", worker_id)
+    async def leave(self, worker_id: WorkerId) -> Worker | None:
+        gone = await self._store.fetch("delete from workers where worker_id = $1 returning *", worker_id)
+        return worker_of(gone[0]) if gone else None
+
+    async def drain(self, worker_id: WorkerId, now: Instant) -> bool:
+        return bool(await self._store.fetch(_SQL["drain"], worker_id, now))
+
+    async def undrain(self, worker_id: WorkerId) -> bool:
+        return bool(await self._store.fetch(_SQL["undrain"], worker_id))
 
     async def workers(self) -> list[Worker]:
         return [
@@ -90,8 +98,9 @@ def worker_of(row: Record) -> Worker:
         lease=row["lease"],
         started_at=row["started_at"],
         beat_at=row["beat_at"],
-        draining=row["draining"],
+        draining=row["draining"] or row["drain_at"] is not None,
         classes=tuple(row["classes"]),
         info=row["info"],
         load=row["load"],
+        drain_at=row["drain_at"],
     )

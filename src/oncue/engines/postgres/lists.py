@@ -10,12 +10,13 @@ from uuid import UUID
 from asyncpg import Record
 from msgspec.structs import replace
 
-from oncue.domain.ids import ClassId, JobId, UserNumber
+from oncue.domain.ids import ClassId, JobId, UserNumber, WorkerId
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import JobStatus
 from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry
 from oncue.domain.run import RunView, State
+from oncue.engines.holding import HELD_SCAN, held_after, held_page
 from oncue.engines.marks import mark, page, unmark
 from oncue.engines.port import JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
 from oncue.engines.postgres import rows
@@ -60,6 +61,14 @@ class PostgresLists:
         recent = await list_recent(self._store, uid, since, limit)
         retried = await self._store.fetch(_SQL["retried_since"], uid, since, limit)
         return [*recent, *map(rows.view, retried)]
+
+    async def held(
+        self, worker_id: WorkerId, uid: UserNumber | None, limit: int = 100, after: str | None = None
+    ) -> Page[RunView]:
+        given = (worker_id, uid, held_after(after), limit + 1, HELD_SCAN)
+        found = await self._store.fetch(_SQL["list_held"], *given)
+        seen = ((rows.view({name: row[name] for name in RunView.__struct_fields__}), row["stopped"]) for row in found)
+        return held_page(seen, worker_id, uid, limit)
 
     async def last_and_next(self, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
         return {row["near"]: rows.last_and_next(row) for row in await self._store.fetch(_SQL["last_and_next"], job_ids)}

@@ -32,6 +32,7 @@ class SqliteFleet:
             worker.draining,
             _json(worker.classes),
             worker.info,
+            worker.drain_at,
         )
         await self._store.write(lambda db: fetch(db, _SQL["register"], row))
 
@@ -50,7 +51,7 @@ class SqliteFleet:
             if known is None:
                 return None
             [(place, peers)] = fetch(db, _SQL["place"], (worker_id.bytes,))
-            return Beat(place, peers)
+            return Beat(place, peers, known[0])
 
         return await self._store.write(beat)
 
@@ -66,9 +67,16 @@ class SqliteFleet:
 
         return await self._store.write(expire_workers)
 
-    async def leave(self, worker_id: WorkerId) -> None:
-        forget = "delete from workers where worker_id = ?"
-        await self._store.write(lambda db: fetch(db, forget, (worker_id.bytes,)))
+    async def leave(self, worker_id: WorkerId) -> Worker | None:
+        gone = await self._store.write(lambda db: first(db, _SQL["leave"], (worker_id.bytes,)))
+        return None if gone is None else worker_of(gone)
+
+    async def drain(self, worker_id: WorkerId, now: Instant) -> bool:
+        given = (worker_id.bytes, now)
+        return await self._store.write(lambda db: first(db, _SQL["drain"], given)) is not None
+
+    async def undrain(self, worker_id: WorkerId) -> bool:
+        return await self._store.write(lambda db: first(db, _SQL["undrain"], (worker_id.bytes,))) is not None
 
     async def workers(self) -> list[Worker]:
         return [worker_of(row) for row in await self._store.read(lambda db: fetch(db, _SQL["workers"]))]
@@ -104,7 +112,7 @@ def _json(values: Sequence[object]) -> str:
 
 
 def worker_of(row: rows.Row) -> Worker:
-    worker_id, name, host, lease, started_at, beat_at, draining, classes, info, load = row
+    worker_id, name, host, lease, started_at, beat_at, draining, classes, info, load, drain_at = row
     return Worker(
         worker_id=WorkerId(UUID(bytes=worker_id)),
         name=name,
@@ -112,8 +120,9 @@ def worker_of(row: rows.Row) -> Worker:
         lease=lease,
         started_at=started_at,
         beat_at=beat_at,
-        draining=bool(draining),
+        draining=bool(draining) or drain_at is not None,
         classes=msgspec.json.decode(classes, type=tuple[ClassId, ...]),
         info=info,
         load=load,
+        drain_at=drain_at,
     )

@@ -11,11 +11,12 @@ from itertools import chain, islice, takewhile
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
-from oncue.domain.ids import JobId, UserNumber
+from oncue.domain.ids import JobId, UserNumber, WorkerId
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import MOST_READ, JobStatus, decode_spec
 from oncue.domain.ledger import Entry
 from oncue.domain.run import RunView, State
+from oncue.engines.holding import HELD_SCAN, held_after, held_page
 from oncue.engines.marks import mark, page, unmark
 from oncue.engines.port import JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
 from oncue.engines.sql import statements
@@ -55,6 +56,13 @@ class SqliteLists:
             return [*list_recent(db, uid, since, limit), *map(rows.view, retried)]
 
         return await self._store.read(look)
+
+    async def held(
+        self, worker_id: WorkerId, uid: UserNumber | None, limit: int = 100, after: str | None = None
+    ) -> Page[RunView]:
+        given = (worker_id.bytes, uid, held_after(after).bytes, limit + 1, HELD_SCAN)
+        found = await self._store.read(lambda db: fetch(db, _SQL["list_held"], given))
+        return held_page(((rows.view(row[:-1]), bool(row[-1])) for row in found), worker_id, uid, limit)
 
     async def last_and_next(self, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
         return await self._store.read(lambda db: last_and_next(db, job_ids))

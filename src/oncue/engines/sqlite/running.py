@@ -301,7 +301,7 @@ def _from_user_to_user(
 
 
 def _claim(db: Connection, worker_id: bytes, run_ids: list[bytes], now: Instant) -> list[rows.Row]:
-    if not run_ids or not _is_known(db, worker_id):
+    if not run_ids or first(db, _SQL["may_claim"], (worker_id,)) is None:
         return []
     found = fetch(db, _SQL["claim"], (rows.blobs(run_ids), now))
     by_token: dict[int, list[bytes]] = defaultdict(list)

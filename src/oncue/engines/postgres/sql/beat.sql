@@ -2,5 +2,5 @@
 -- place among live workers, each takes its share of a burst without talking to the others.
 with me as (
   update workers set beat_at = $2::bigint + (beat_at = $2::bigint)::int, draining = $3, classes = coalesce($4, classes), load = coalesce($5, load) where worker_id = $1
-  returning worker_id)
-select (select count(*) from workers where not draining and worker_id < $1) as place, (select count(*) from workers where not draining) as peers from me
+  returning worker_id, drain_at)
+select (select count(*) from workers where not draining and drain_at is null and worker_id < $1) as place, (select count(*) from workers where not draining and drain_at is null) as peers, drain_at from me

@@ -1,5 +1,5 @@
 -- Like a claim, of runs that only the rate of this one holds: they go with it.
-with me as (select from workers where worker_id = $2 for key share),
+with me as (select from workers where worker_id = $2 and drain_at is null for key share),
 taken as (
   delete from waiting where exists (select from me) and ctid = any(array(
     select ctid from waiting

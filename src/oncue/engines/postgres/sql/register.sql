@@ -1,4 +1,5 @@
-insert into workers (worker_id, name, host, lease, started_at, beat_at, draining, classes, info)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+insert into workers (worker_id, name, host, lease, started_at, beat_at, draining, classes, info, drain_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 on conflict (worker_id) do update set name = excluded.name, host = excluded.host, lease = excluded.lease, beat_at = excluded.beat_at,
-  draining = excluded.draining, classes = excluded.classes, info = excluded.info
+  draining = excluded.draining, classes = excluded.classes, info = excluded.info,
+  drain_at = coalesce(workers.drain_at, excluded.drain_at)
