@@ -18,7 +18,7 @@ async def pages(desk: Desk, path: str, key: str = "ada") -> list[list[Any]]:
     token, join = None, "&" if "?" in path else "?"
     while token is not None or not found:
         one = await desk.get(path if token is None else f"{path}{join}page_token={token}", key=key)
-        [name] = set(one) - {"next_page_token"}
+        [name] = set(one) - {"next_page_token", "looked_back_to"}
         found.append(one[name])
         token = one["next_page_token"]
         assert len(found) < 100

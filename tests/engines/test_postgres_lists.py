@@ -64,9 +64,9 @@ QUERIES: list[dict[str, Any]] = [
     {"next_from": 0, "task": "rare"},
     {"next_from": 0, "name": "n"},
     {"next_from": 0, "tag": "t"},
-    *({"status": status} for status in JobStatus),
-    *({"status": status, "task": "rare"} for status in JobStatus),
-    {"status": JobStatus.ACTIVE, "tag": "t"},
+    *({"statuses": frozenset({status})} for status in JobStatus),
+    *({"statuses": frozenset({status}), "task": "rare"} for status in JobStatus),
+    {"statuses": frozenset({JobStatus.ACTIVE}), "tag": "t"},
 ]
 
 

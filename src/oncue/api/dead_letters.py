@@ -52,7 +52,9 @@ class Chosen(msgspec.Struct, frozen=True):
 async def show(api: Api, request: Request, caller: Caller) -> Response:
     wanted = wanted_page(request, caller, LISTED)
     fits = _fitting(wanted.filters)
-    found = await filled_page(lambda limit, after: _letters(api, caller, limit, after), wanted, fits)
+    found = await filled_page(
+        lambda limit, after: _letters(api, caller, limit, after), wanted, fits, lambda letter: letter[0].ended_at
+    )
     classes, now = await api.classes_of(*(run for run, _ in found.items)), api.clock.now()
     return answer(page("dead_letters", found, lambda letter: views.dead_letter(letter[0], classes, now), wanted))
 

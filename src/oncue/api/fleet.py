@@ -58,6 +58,10 @@ async def _shown(api: Api, queue: str, caller: Caller) -> Response:
     return answer(found.get(queue) or _queue(queue, None, {}, {}, ()))
 
 
+async def queue_names(api: Api, caller: Caller) -> list[str]:
+    return [one["name"] for one in await _queues(api, caller)]
+
+
 async def _queues(api: Api, caller: Caller) -> list[dict[str, Any]]:
     classes, counters = await api.classes(), await api.engine.history.counters(caller.sees)
     workers, paused = await api.engine.fleet.workers(), await api.engine.fleet.paused_queues()

@@ -25,7 +25,7 @@ from oncue.api.shared.context import Api
 from oncue.domain.errors import Invalid, Problem
 from oncue.domain.fields import Reader, choice, read_fields, takes, text
 from oncue.domain.ids import NOTICES, ClassId, RunId, UserNumber
-from oncue.domain.instants import NEVER, Instant, parse_instant
+from oncue.domain.instants import NEVER, Instant, parse_instant, rfc3339
 from oncue.domain.job import Cursor, JobStatus, Snapshot, WaitingRun
 from oncue.domain.plain_text import printable
 from oncue.domain.run import RunView, State, Status
@@ -34,6 +34,7 @@ from oncue.engines.port import JobQuery, JobRow, LastAndNext, Page, RunQuery
 LARGEST_PAGE = 1_000  # items
 USUAL_PAGE = 100  # items, if the request has no limit
 LOOKED_AT_ONCE, MOST_LOOKED_AT = 100, 200  # rows read for one page, where a filter skips some
+MOST_RUNS_LOOKED_AT = 1_000  # the same of runs, which come without payloads
 NO_FILTERS: Mapping[str, Reader] = MappingProxyType({})
 _SEAL = 9  # bytes
 
@@ -75,6 +76,21 @@ def _parameters(request: Request) -> tuple[dict[str, str], list[Problem]]:
     return dict(pairs), [Problem(printable(name), "given_twice", "is given more than once") for name in sorted(twice)]
 
 
+def several(values: Mapping[str, T]) -> Reader:
+    """Read one or more words, separated by commas."""
+    word = "|".join(map(re.escape, values))
+
+    @takes(type="string", pattern=f"^({word})(,({word}))*$")
+    def read(raw: str, path: str) -> frozenset[T]:
+        words = raw.split(",")
+        if not values.keys() >= set(words):
+            message = f"must be one or more of {', '.join(values)}, separated by commas"
+            raise Invalid.of(path, "unknown_value", message)
+        return frozenset(values[one] for one in words)
+
+    return read
+
+
 @takes(type="string", format="date-time")
 def instant(raw: Any, path: str) -> Instant:
     """Read a filter by time. The plus sign of an offset arrives as a space, unless the query has it as %2B."""
@@ -90,13 +106,20 @@ def window(filters: Mapping[str, Any]) -> tuple[Instant | None, Instant | None]:
 
 
 async def filled_page(
-    read: Callable[[int, str | None], Awaitable[Page[T]]], wanted: Wanted, keep: Callable[[T], bool] | None = None
+    read: Callable[[int, str | None], Awaitable[Page[T]]],
+    wanted: Wanted,
+    keep: Callable[[T], bool] | None = None,
+    time_of: Callable[[T], Instant | None] = lambda _: None,
+    most: int = MOST_LOOKED_AT,
 ) -> Page[T]:
-    """Return a page of the matching items. It reads a bounded number of rows: it may be short although more follow."""
+    """Return a page of the matching items. It reads a bounded number of rows: it may be short although more follow.
+
+    Such a page has `looked_to`: `time_of` the last item that was read, unless the engine says itself how far it looked.
+    """
     if keep is None:
         return await read(wanted.limit, wanted.after)
     items, after, looked_at = list[T](), wanted.after, 0
-    while looked_at < MOST_LOOKED_AT:
+    while looked_at < most:
         room = wanted.limit - len(items)
         asked = max(room, LOOKED_AT_ONCE) if looked_at else room  # nearly always all of the first rows match
         found = await read(asked, after)
@@ -106,15 +129,25 @@ async def filled_page(
             found = await read(fitting[room - 1], after)
         items += filter(keep, found.items)
         after = found.next
-        if after is None or len(items) >= wanted.limit or len(found.items) < asked:
+        if after is None or len(items) >= wanted.limit:
+            return Page(tuple(items), after)
+        if len(found.items) < asked:
             break
-    return Page(tuple(items), after)
+    last = found.items[-1] if found.items else None
+    return Page(tuple(items), after, found.looked_to or (None if last is None else time_of(last)))
 
 
 def page(name: str, found: Page[T], shown: Callable[[T], Any], wanted: Wanted) -> dict[str, Any]:
-    """Build the answer: the items under `name`, and the token of the next page, null on the last one."""
+    """Build the answer: the items under `name`, and the token of the next page, null on the last one.
+
+    `looked_back_to`: a filter left the page short although more may follow; null: it is as long as it can be.
+    """
     items: Sequence[Any] = [shown(item) for item in found.items]
-    return {name: items, "next_page_token": None if found.next is None else _seal(found.next, wanted.scope)}
+    return {
+        name: items,
+        "next_page_token": None if found.next is None else _seal(found.next, wanted.scope),
+        "looked_back_to": None if found.looked_to is None else rfc3339(found.looked_to),
+    }
 
 
 @takes(type="integer", minimum=1, maximum=LARGEST_PAGE, default=USUAL_PAGE)
@@ -154,18 +187,19 @@ def _digest(mark: str, scope: str) -> bytes:
 
 LONGEST = 200  # characters of a filter: every name is shorter
 NOBODY = UserNumber(0)
+OPEN = frozenset({JobStatus.ACTIVE, JobStatus.PAUSED})
 NOT_TRIED = frozenset({Status.SCHEDULED, Status.QUEUED})
 Listed = tuple[Snapshot, RunView | None]
 _TEXT = text(LONGEST)
 _WINDOW: dict[str, Reader] = {"start_time": instant, "end_time": instant}
 JOB_FILTERS: dict[str, Reader] = {
-    "status": choice({one.value: one for one in JobStatus}),
-    "last_status": choice({one.value: one for one in Status if one not in NOT_TRIED}),
-    **dict.fromkeys(("task", "name", "tag", "queue", "user_id"), _TEXT),
+    "status": several({one.value: one for one in JobStatus}),
+    "last_status": several({one.value: one for one in Status if one not in NOT_TRIED}),
+    **dict.fromkeys(("task", "name", "name_prefix", "tag", "queue", "user_id"), _TEXT),
     **_WINDOW,
 }
 RUN_FILTERS: dict[str, Reader] = {
-    "status": choice({one.value: one for one in Status}),
+    "status": several({one.value: one for one in Status}),
     "job_id": read_job_id,
     **dict.fromkeys(("task", "queue"), _TEXT),
     **_WINDOW,
@@ -184,7 +218,8 @@ async def jobs(api: Api, request: Request, caller: Caller) -> Response:
         raise forbidden("The filter user_id needs an admin key. Leave it out to list your own jobs.")
     wanted = wanted_page(request, caller, JOB_FILTERS)
     query = await _job_query(api, caller, wanted.filters)
-    status, last_status, now = wanted.filters.get("status"), wanted.filters.get("last_status"), api.clock.now()
+    statuses, last_statuses, now = wanted.filters.get("status"), wanted.filters.get("last_status"), api.clock.now()
+    prefix = wanted.filters.get("name_prefix", "")
 
     async def read(limit: int, after: str | None) -> Page[Listed]:
         found = await api.engine.lists.jobs(replace(query, limit=limit, after=after))
@@ -197,13 +232,14 @@ async def jobs(api: Api, request: Request, caller: Caller) -> Response:
         """Whether a job matches as it is shown. The store may lack a part: what was planned meanwhile, for instance."""
         snap, last = found
         return (
-            status in (None, snap.job.status)
-            and last_status in (None, None if last is None else views.status(last, now))
+            (statuses is None or snap.job.status in statuses)
+            and (last_statuses is None or (last is not None and views.status(last, now) in last_statuses))
+            and (snap.job.spec.name or "").startswith(prefix)
             and _is_in_window(query, snap)
         )
 
-    narrowed = {"status", "last_status", *_WINDOW} & wanted.filters.keys()
-    found = await filled_page(read, wanted, keep if narrowed else None)
+    narrowed = {"status", "last_status", "name_prefix", *_WINDOW} & wanted.filters.keys()
+    found = await filled_page(read, wanted, keep if narrowed else None, lambda one: _position(query, *one))
     classes = await api.classes_of(*(last for _, last in found.items if last is not None))
     owners = {uid: await api.owner_of(uid, caller) for uid in {snap.job.uid for snap, _ in found.items}}
 
@@ -220,8 +256,20 @@ async def _job_query(api: Api, caller: Caller, filters: dict[str, Any]) -> JobQu
         numbers = {key.user_id: key.uid for key in await api.engine.accounts.keys()}
         uid = numbers.get(filters["user_id"], NOBODY)  # every owner had a key once
     next_from, next_until = window(filters)
-    asked = {name: filters[name] for name in ("status", "task", "name", "tag", "queue") if name in filters}
-    return JobQuery(uid, next_from=next_from, next_until=next_until, **asked)
+    asked = {name: filters[name] for name in ("task", "name", "tag", "queue") if name in filters}
+    query = JobQuery(uid, filters.get("status"), next_from=next_from, next_until=next_until, **asked)
+    if {"name", "tag", *_WINDOW} & filters.keys():
+        return query  # its order, whatever the names begin with
+    return replace(query, name_prefix=filters.get("name_prefix"))
+
+
+def _position(query: JobQuery, snap: Snapshot, last: RunView | None) -> Instant | None:
+    """The time by which the list is ordered where this job is; None: it is ordered by name."""
+    if query.next_from is not None or query.next_until is not None:
+        return views.next_run_at(snap)
+    if snap.job.status not in OPEN and last is not None and not snap.job.spec.schedule.recurring:
+        return last.ended_at
+    return None if query.name_prefix is not None else snap.job.created_at
 
 
 def _is_in_window(query: JobQuery, snap: Snapshot) -> bool:
@@ -243,19 +291,19 @@ def _as_read(row: JobRow, near: LastAndNext) -> Listed:
 async def runs(api: Api, request: Request, caller: Caller) -> Response:
     """List runs that have not ended, then ended ones, newest end first; a window filters by the wanted time."""
     wanted = wanted_page(request, caller, RUN_FILTERS)
-    status, now = wanted.filters.get("status"), api.clock.now()
+    statuses, now = wanted.filters.get("status"), api.clock.now()
     wanted_from, wanted_until = window(wanted.filters)
     asked = {name: wanted.filters[name] for name in ("job_id", "task", "queue") if name in wanted.filters}
-    states = None if status is None else frozenset({_STATES[status]})
+    states = None if statuses is None else frozenset(_STATES[status] for status in statuses)
     query = RunQuery(caller.sees, states=states, wanted_from=wanted_from, wanted_until=wanted_until, **asked)
 
     async def read(limit: int, after: str | None) -> Page[RunView]:
         return await api.engine.lists.runs(replace(query, limit=limit, after=after))
 
     def keep(run: RunView) -> bool:
-        return (run.job_id != NOTICES or system) and status in (None, views.status(run, now))
+        return (run.job_id != NOTICES or system) and (statuses is None or views.status(run, now) in statuses)
 
     system = wanted.filters.get("system", False)
-    found = await filled_page(read, wanted, keep)
+    found = await filled_page(read, wanted, keep, lambda run: run.ended_at or run.wanted, MOST_RUNS_LOOKED_AT)
     classes = await api.classes_of(*found.items)
     return answer(page("runs", found, lambda run: views.run(run, classes, now), wanted))

@@ -22,6 +22,7 @@ from oncue.api import (
     jobs,
     keys,
     listing,
+    lookup,
     metrics,
     notifications,
     occurrences,
@@ -190,6 +191,8 @@ ROUTES = (
          query=notifications.URL, gives={200: "WebhookSecret"}, private=True),  # it could forge messages
     Change("POST", "/notifications/secret/rotate", notifications.rotate, "Replace the secret of a webhook",
            "notifications.rotate", body="WebhookUrl", gives={200: "WebhookSecret"}),
+    Read("GET", "/lookup", lookup.show, "Find jobs, runs, workers and names by what people type",
+         query=lookup.PARAMETERS, gives={200: "Lookup"}),
     Read("GET", "/me", keys.mine, "Get the caller's user and role", gives={200: "Me"}),
     Change("POST", "/keys", keys.create, "Create an API key; the secret is shown only once", "key.create", admin=True,
            body="KeyOf", headers=REPEATABLE, gives={201: "NewKey"}, refuses=(409,)),

@@ -18,12 +18,14 @@ from oncue.domain.definition import definition_schema
 from oncue.domain.explain import Reason
 from oncue.domain.fields import Reader, Schema, object_schema
 from oncue.domain.job import JobStatus
+from oncue.domain.naming import Match
 from oncue.domain.schedule_fields import SCHEDULE
 from oncue.domain.self_audit import Check
 from oncue.engines.port import Count, Role, WorkerStatus
 from oncue.shapes.accounts import AuditLine, ForgottenUser, Key, Me, NewKey
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobState, Occurrence, Preview, PreviewedOccurrence, Warned
+from oncue.shapes.lookup import FoundJob, FoundName, FoundRun, FoundWorker, Lookup
 from oncue.shapes.notifications import Notifications, Target, WebhookSecret
 from oncue.shapes.overview import Series, SeriesAnswer, SeriesPoint
 from oncue.shapes.runs import (
@@ -43,6 +45,7 @@ SHAPES = (
     *(Job, Warned, JobState, Occurrence, Explanation, Preview, PreviewedOccurrence),
     *(Run, LastRun, Attempt, Progress, DeadLetter, Requeued, RefusedLetter, FieldProblem, ValueLink),
     *(Task, Worker, Queue, QueueScaling, Finding),
+    *(Lookup, FoundJob, FoundRun, FoundWorker, FoundName),
     *(Key, NewKey, Me, AuditLine, ForgottenUser),
     *(Target, Notifications, WebhookSecret),
     *(Series, SeriesAnswer, SeriesPoint),
@@ -50,8 +53,9 @@ SHAPES = (
 IDS = frozenset({"job_id", "run_id", "key_id", "worker_id", "executor_id", "holder", "object_id"})
 MADE_OUTCOMES = ("started", "late", "waiting")  # occurrences with a run; the others are in the occurrence history
 VALUES: dict[tuple[str, str], Iterable[str]] = {
-    ("Job", "status"): JobStatus,
-    **{(name, "status"): run.Status for name in ("Run", "LastRun", "DeadLetter")},
+    **{(name, "status"): JobStatus for name in ("Job", "FoundJob")},
+    **{(name, "match"): Match for name in ("FoundJob", "FoundRun", "FoundWorker", "FoundName")},
+    **{(name, "status"): run.Status for name in ("Run", "LastRun", "DeadLetter", "FoundRun")},
     **{(name, "role"): Role for name in ("Key", "NewKey", "Me")},
     ("Attempt", "outcome"): run.OUTCOMES,
     ("Occurrence", "outcome"): (*MADE_OUTCOMES, *ledger.Outcome),
@@ -163,7 +167,9 @@ def _several(of: str) -> Schema:
 
 def _page(name: str, of: str) -> Schema:
     token = _or_null({"type": "string", "description": "where to go on; null on the last page"})
-    return _object(**{name: _several(of)}, next_page_token=token)
+    looked = "how far a filter looked that left this page short; null: the page is as long as it can be"
+    looked_to = _or_null({"type": "string", "format": "date-time", "description": looked})
+    return _object(**{name: _several(of)}, next_page_token=token, looked_back_to=looked_to)
 
 
 def _or_null(schema: Schema) -> Schema:
@@ -190,7 +196,7 @@ def _sharper(model: str, field: str, kind: Any, shape: Schema) -> Schema:
         return _with(shape, format="date-time")
     if field in IDS:
         return _with(shape, format="uuid")
-    if field in ("run_ids", "workers") and "items" in shape:
+    if field in ("run_ids", "workers") and shape.get("items", {}).get("type") == "string":
         return {**shape, "items": _with(shape["items"], format="uuid")}
     return shape
 

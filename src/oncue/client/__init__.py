@@ -31,6 +31,7 @@ from oncue.client.events import Event
 from oncue.shapes.accounts import ForgottenUser, Key, Me, NewKey
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, Preview, PreviewedOccurrence
+from oncue.shapes.lookup import FoundJob, FoundName, FoundRun, FoundWorker, Lookup
 from oncue.shapes.notifications import Notifications, Target, WebhookSecret
 from oncue.shapes.overview import Series, SeriesAnswer, SeriesPoint
 from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run, ValueLink
@@ -49,12 +50,17 @@ __all__ = [
     "Finding",
     "Forbidden",
     "ForgottenUser",
+    "FoundJob",
+    "FoundName",
+    "FoundRun",
+    "FoundWorker",
     "Invalid",
     "Job",
     "JobFields",
     "JobState",
     "Key",
     "LastRun",
+    "Lookup",
     "Me",
     "NewKey",
     "NotFound",

@@ -74,6 +74,8 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
 
     items: tuple[T, ...]
     next_page_token: str | None = None
+    looked_back_to: datetime | None = None
+    """how far a filter looked that left this page short"""
 
 
 def following(call: Call[Page[T]], token: str) -> Call[Page[T]]:
@@ -144,7 +146,8 @@ def page_of(name: str, kind: type[T]) -> Parse[Page[T]]:
 
     def parse(answer: Answer) -> Page[T]:
         found = _object(answer)
-        return Page(msgspec.convert(_member(found, name), items), found.get("next_page_token"))
+        looked_to = msgspec.convert(found.get("looked_back_to"), datetime | None)
+        return Page(msgspec.convert(_member(found, name), items), found.get("next_page_token"), looked_to)
 
     return parse
 

@@ -180,6 +180,7 @@ class Client(Resource):
     me = Method(keys.mine)
     stats = Method(fleet.stats)
     series = Method(overview.series)
+    lookup = Method(fleet.lookup)
     audit = PagedMethod(fleet.audit_page)
     findings = PagedMethod(fleet.findings_page)
     scaling = Method(fleet.scaling)

@@ -6,6 +6,7 @@ from typing import Any
 
 from oncue.client.call import Call, Page, anything, change, field, get, model, page_of, path
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
+from oncue.shapes.lookup import Lookup
 from oncue.shapes.runs import Run
 
 
@@ -57,6 +58,14 @@ def resume_queue(queue: str) -> Call[Queue]:
 def stats() -> Call[dict[str, Any]]:
     """Get run counts by status, task and queue."""
     return get(path("stats"), anything)
+
+
+def lookup(q: str, *, kind: str | None = None) -> Call[Lookup]:
+    """Find jobs, runs, workers, tasks, queues and tags by an id, the end of one, a key, or the beginning of a name.
+
+    `kind`: only these, separated by commas, like "job,run".
+    """
+    return get(path("lookup"), model(Lookup), q=q, kind=kind)
 
 
 def scaling() -> Call[tuple[QueueScaling, ...]]:

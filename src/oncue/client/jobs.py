@@ -50,6 +50,7 @@ def page(
     last_status: str | None = None,
     task: str | None = None,
     name: str | None = None,
+    name_prefix: str | None = None,
     tag: str | None = None,
     queue: str | None = None,
     start_time: datetime | str | None = None,
@@ -58,8 +59,8 @@ def page(
     limit: int | None = None,
     page_token: str | None = None,
 ) -> Call[Page[Job]]:
-    """List jobs that match all filters. `start_time` and `end_time` bound the next run; `limit` is the size of a page;
-    `user_id` is for administrators."""
+    """List jobs that match all filters. `status` and `last_status` take one or more, like "active,paused"; `start_time`
+    and `end_time` bound the next run; `limit` is the size of a page; `user_id` is for administrators."""
     return get(
         path("jobs"),
         page_of("jobs", Job),
@@ -67,6 +68,7 @@ def page(
         last_status=last_status,
         task=task,
         name=name,
+        name_prefix=name_prefix,
         tag=tag,
         queue=queue,
         start_time=start_time,

@@ -22,7 +22,8 @@ def page(
     limit: int | None = None,
     page_token: str | None = None,
 ) -> Call[Page[Run]]:
-    """List runs that match all filters; `limit` is the size of a page."""
+    """List runs that match all filters; `status` takes one or more, like "running,queued"; `limit` is the size of a
+    page."""
     return get(
         path("runs"),
         page_of("runs", Run),

@@ -28,6 +28,7 @@ from oncue.engines.port import (
     Objects,
     Planning,
     Running,
+    Search,
     Signals,
 )
 from oncue.metrics.metric import OTHER, Labels
@@ -59,6 +60,7 @@ class CountedEngine:
         self.fleet: Fleet = self._counted(engine.fleet)
         self.history: History = self._counted(engine.history)
         self.lists: Lists = self._counted(engine.lists)
+        self.search: Search = self._counted(engine.search)
         self.accounts: Accounts = self._counted(engine.accounts)
         self.audit: Audit = self._counted(engine.audit)
         self.idempotency: Idempotency = self._counted(engine.idempotency)

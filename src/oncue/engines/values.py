@@ -37,10 +37,15 @@ class EngineState(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
-    """Some rows and where to continue. A filtered page may be short, even empty, while `next` says there is more."""
+    """Some rows and where to continue. A filtered page may be short, even empty, while `next` says there is more.
+
+    Such a page has read as many rows as one page may. `looked_to`: the time of the last of them, by which the list is
+    ordered; of a live job or run in the order of creation, when it was created. None: there is no such order.
+    """
 
     items: tuple[T, ...]
     next: str | None = None
+    looked_to: Instant | None = None
 
 
 class IdempotencyKey(msgspec.Struct, frozen=True):
@@ -115,12 +120,16 @@ class Reserved(msgspec.Struct, frozen=True):
 
 
 class JobQuery(msgspec.Struct, frozen=True):
-    """A filter. `uid` None: all users (administrators). Newest first; with [next_from, next_until) by next run."""
+    """A filter. `uid` None: all users (administrators). Newest first; with [next_from, next_until) by next run.
+
+    With `name_prefix`, by name as long as jobs have not ended; not together with a name, a tag or a window.
+    """
 
     uid: UserNumber | None = None
-    status: JobStatus | None = None
+    statuses: frozenset[JobStatus] | None = None
     task: str | None = None
     name: str | None = None
+    name_prefix: str | None = None
     tag: str | None = None
     queue: str | None = None
     next_from: Instant | None = None

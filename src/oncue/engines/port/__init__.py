@@ -27,10 +27,11 @@ held run.
 
 **Hints** are only hints: any may be lost, doubled or late, and everything still works by polling.
 
-`state.py` has the verbs that change state, the largest part. `history.py` (one run, and lists), `accounts.py`
-(users and keys, the audit log, idempotency keys), `members.py` (which processes run), `objects.py` (what is in object
-storage), `auditing.py` (what the self-audit reads and records), `notices.py` (whom users want told), `archiving.py`
-(what goes into the archive), `forgetting.py` (users) and `maintenance.py` are separate: none of them decides what runs.
+`state.py` has the verbs that change state, the largest part. `history.py` (one run, and lists), `searching.py` (what
+people name by a part of it), `accounts.py` (users and keys, the audit log, idempotency keys), `members.py` (which
+processes run), `objects.py` (what is in object storage), `auditing.py` (what the self-audit reads and records),
+`notices.py` (whom users want told), `archiving.py` (what goes into the archive), `forgetting.py` (users) and
+`maintenance.py` are separate: none of them decides what runs.
 
 **References.** A payload, a result or a part of a log that begins with the byte 1 is a reference to an object in
 storage (`domain.reference`). Engines store it like any other bytes; only `Objects.look` and sums of sizes read it.
@@ -55,6 +56,7 @@ from oncue.engines.port.maintenance import MEMBERS_STAY, ROLLED_UP_AT_ONCE, Main
 from oncue.engines.port.members import Members
 from oncue.engines.port.notices import Notices
 from oncue.engines.port.objects import LOOKED_AT_ONCE, SELDOM, UNUSED_FOR, Objects
+from oncue.engines.port.searching import Search
 from oncue.engines.port.signals import Signals
 from oncue.engines.port.state import Fleet, Jobs, Planning, Running
 from oncue.engines.values import (
@@ -176,6 +178,7 @@ __all__ = [
     "RunDiagnosis",
     "RunQuery",
     "Running",
+    "Search",
     "Signals",
     "StoredObject",
     "Sums",
@@ -206,6 +209,7 @@ class Engine(Protocol):
     signals: Signals
     history: History
     lists: Lists
+    search: Search
     accounts: Accounts
     audit: Audit
     auditing: Auditing

@@ -26,6 +26,7 @@ from oncue.engines.port import (
     Objects,
     Planning,
     Running,
+    Search,
     Signals,
 )
 from oncue.engines.postgres.accounts import PostgresAccounts
@@ -47,6 +48,7 @@ from oncue.engines.postgres.objects import PostgresObjects
 from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.planning import PostgresPlanning
 from oncue.engines.postgres.running import PostgresRunning
+from oncue.engines.postgres.searching import PostgresSearch
 from oncue.engines.postgres.signals import PostgresSignals
 from oncue.engines.postgres.store import Store, as_unavailable
 from oncue.engines.schema import Pending, log_migration
@@ -75,6 +77,7 @@ class PostgresEngine:
         self.signals: Signals = self._signals
         self.history: History = PostgresHistory(store, self._pieces, settings)
         self.lists: Lists = PostgresLists(store, self.jobs)
+        self.search: Search = PostgresSearch(store)
         self.accounts: Accounts = PostgresAccounts(store)
         self.audit: Audit = PostgresAudit(store, self._pieces)
         self.auditing: Auditing = PostgresAuditing(store)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -10,7 +10,7 @@ from uuid import UUID
 from asyncpg import Record
 from msgspec.structs import replace
 
-from oncue.domain.ids import ClassId, JobId, UserNumber, WorkerId
+from oncue.domain.ids import ClassId, JobId, UserNumber, WorkerId, created_at
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import JobStatus
 from oncue.domain.lane import Held
@@ -21,11 +21,13 @@ from oncue.engines.marks import mark, page, unmark
 from oncue.engines.port import JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
 from oncue.engines.postgres import rows
 from oncue.engines.postgres.store import Store
+from oncue.engines.prefixes import range_of
 from oncue.engines.sql import statements
 from oncue.engines.stored import STATUS_NUMBER
 
 _SQL = statements("oncue.engines.postgres")
 SCAN = 2_000  # most rows of an index that one page reads
+BEGINS = "and name >= $8 and name < $9"
 LOOKUP_SCAN = 1_000  # the same where each row has to be looked up by its id
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 ENDED_FROM = (NEVER, LAST)
@@ -34,13 +36,20 @@ ALWAYS = (Instant(-(2**62)), Instant(2**62 + 1))
 
 
 # Which active or paused one-shots a status stands for: parts of the statement, never the user's text.
-ONE_SHOTS: dict[JobStatus | None, dict[str, str]] = {
-    None: {"held": "true", "running": "true"},
-    JobStatus.ACTIVE: {"held": f"held & {Held.PAUSED:d} = 0", "running": "cancel_at is null"},
-    JobStatus.PAUSED: {"held": f"held & {Held.PAUSED:d} > 0", "running": "false"},
-    JobStatus.FINISHED: {"held": "false", "running": "false"},
-    JobStatus.CANCELLED: {"held": "false", "running": "cancel_at is not null"},
-}
+_WAITING = {JobStatus.ACTIVE: f"held & {Held.PAUSED:d} = 0", JobStatus.PAUSED: f"held & {Held.PAUSED:d} > 0"}
+_RUNNING = {JobStatus.ACTIVE: "cancel_at is null", JobStatus.CANCELLED: "cancel_at is not null"}
+ENDED = frozenset({JobStatus.FINISHED, JobStatus.CANCELLED})
+
+
+def one_shots(statuses: Collection[JobStatus]) -> dict[str, str]:
+    return {"held": _any_of(_WAITING, statuses), "running": _any_of(_RUNNING, statuses)}
+
+
+def _any_of(conditions: dict[JobStatus, str], statuses: Collection[JobStatus]) -> str:
+    """Both conditions together are always true, and "true" lets the planner take any index."""
+    chosen = [condition for status, condition in conditions.items() if status in statuses]
+    return "true" if len(chosen) == len(conditions) else chosen[0] if chosen else "false"
+
 
 # The planner would read all jobs with the tag for an `exists`.
 TAGGED = "and (select true from job_tags t where t.uid = w.uid and t.tag = $10 and t.job_id = w.job_id)"
@@ -98,13 +107,11 @@ async def list_jobs(store: Store, query: JobQuery) -> Page[JobRow]:
         return await _jobs_in_window(look)
     if query.tag is not None:
         return await _tagged_jobs(look)
-    part, at, last = (
-        unmark(query.after, tuple[Literal["live", "ended"], int, UUID]) if query.after else ("live", 0, LAST)
-    )
-    if part == "ended":
+    part, at, last = unmark(query.after, tuple[JobPart, int | str, UUID]) if query.after else ("live", 0, LAST)
+    if part == "ended" and isinstance(at, int):
         return await _ended_jobs(look, at, last)
-    live = await _live_jobs(look, last)
-    if live.next is not None or query.status in (JobStatus.ACTIVE, JobStatus.PAUSED):
+    live = await (_live_jobs(look, last) if query.name_prefix is None else _jobs_by_name(look, at, last))
+    if live.next is not None or not look.statuses & ENDED:
         return live
     if len(live.items) == query.limit:
         return Page(live.items, THE_ENDED)
@@ -120,30 +127,56 @@ class _Look(NamedTuple):
     query: JobQuery
     chosen: list[ClassId] | None
 
-    async def walk(self, statement: str, scan: int, place: Callable[[Record], object], *args: Any) -> Page[JobRow]:
+    @property
+    def statuses(self) -> frozenset[JobStatus]:
+        return frozenset(JobStatus) if self.query.statuses is None else self.query.statuses
+
+    async def walk(self, statement: str, scan: int, place: Callable[[Record], Any], *args: Any) -> Page[JobRow]:
         """Return the matches among up to `scan` entries, and where to continue. Reads one more, to know if there is."""
         query = self.query
         uids = None if query.uid is None else [query.uid]
-        statuses = [number for status, number in STATUS_NUMBER.items() if query.status in (None, status)]
+        statuses = [STATUS_NUMBER[status] for status in self.statuses]
         found = await self.store.fetch(statement, uids, self.chosen, statuses, scan, query.limit + 1, *args)
         items: list[JobRow] = []
         for number, row in enumerate(found, 1):
             if row["fits"]:
                 items.append(rows.listed(row))
-            if row["ends"] or (len(items) == query.limit and number < len(found)):
+            if len(items) == query.limit and (row["ends"] or number < len(found)):
                 return Page(tuple(items), mark(place(row)))
+            if row["ends"]:
+                return Page(tuple(items), mark(place(row)), _time_of(place(row)))
         return Page(tuple(items))
+
+
+def _time_of(place: UUID | tuple[int, UUID] | tuple[str, int | str, UUID]) -> Instant | None:
+    if isinstance(place, UUID):
+        return created_at(place)
+    at, last = place[-2:]
+    if isinstance(at, str):
+        return None
+    return Instant(at) if at else created_at(last)
 
 
 async def _live_jobs(look: _Look, last: UUID) -> Page[JobRow]:
     name = [] if look.query.name is None else [look.query.name]
-    statement = _SQL["list_live_named" if name else "list_live"].format_map(ONE_SHOTS[look.query.status])
+    statement = _SQL["list_live_named" if name else "list_live"].format_map(one_shots(look.statuses))
     return await look.walk(statement, SCAN, lambda row: ("live", 0, row["job_id"]), last, *name)
 
 
+async def _jobs_by_name(look: _Look, at: int | str, last: UUID) -> Page[JobRow]:
+    begin, end = range_of(look.query.name_prefix or "")
+    after = (at, last) if isinstance(at, str) else (begin, FIRST)
+    statement = _SQL["list_by_name"].format_map(one_shots(look.statuses))
+    return await look.walk(statement, SCAN, lambda row: ("live", row["name"], row["job_id"]), *after, begin, end)
+
+
 async def _ended_jobs(look: _Look, at: int, last: UUID) -> Page[JobRow]:
-    narrowed, name = ("", []) if look.query.name is None else ("and name = $8", [look.query.name])
-    statement = _SQL["list_ended"].format(name=narrowed)
+    narrowed, name, begins = "", list[str](), ""
+    if look.query.name is not None:
+        narrowed, name = "and name = $8", [look.query.name]
+    if look.query.name_prefix is not None:
+        begins, name = BEGINS, [*range_of(look.query.name_prefix)]
+    statement = _SQL["list_ended"].format(name=narrowed, begins=begins)
     return await look.walk(statement, SCAN, lambda row: ("ended", row["ended_at"], row["job_id"]), at, last, *name)
 
 
@@ -192,7 +225,8 @@ async def list_runs(store: Store, query: RunQuery) -> Page[RunView]:
             if _run_matches(query, run, chosen):
                 items.append(run)
         if len(found) == scan:
-            return Page(tuple(items), mark((current, at, last)))
+            place = (current, at, last)
+            return Page(tuple(items), mark(place), None if len(items) == query.limit else _time_of(place))
     return Page(tuple(items))
 
 
@@ -203,6 +237,7 @@ async def list_recent(store: Store, uid: UserNumber | None, since: Instant, limi
 
 
 Part = Literal["running", "waiting", "ended"]
+JobPart = Literal["live", "ended"]
 _PARTS: tuple[Part, ...] = ("running", "waiting", "ended")
 _START: dict[Part, tuple[int, UUID]] = {"running": (0, FIRST), "waiting": (ALWAYS[0], FIRST), "ended": (NEVER, LAST)}
 

@@ -26,6 +26,7 @@ from oncue.engines.port import (
     Objects,
     Planning,
     Running,
+    Search,
     Signals,
 )
 from oncue.engines.schema import Pending, log_migration
@@ -49,6 +50,7 @@ from oncue.engines.sqlite.objects import SqliteObjects
 from oncue.engines.sqlite.partitions import Partitions
 from oncue.engines.sqlite.planning import SqlitePlanning
 from oncue.engines.sqlite.running import SqliteRunning
+from oncue.engines.sqlite.searching import SqliteSearch
 from oncue.engines.sqlite.signals import SqliteSignals
 from oncue.engines.sqlite.store import Store, path_of
 from oncue.settings import Settings
@@ -75,6 +77,7 @@ class SqliteEngine:
         self.signals: Signals = self._signals
         self.history: History = SqliteHistory(store, settings)
         self.lists: Lists = SqliteLists(store, self.jobs)
+        self.search: Search = SqliteSearch(store)
         self.accounts: Accounts = SqliteAccounts(store)
         self.audit: Audit = SqliteAudit(store)
         self.auditing: Auditing = SqliteAuditing(store)

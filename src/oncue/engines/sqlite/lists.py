@@ -11,7 +11,9 @@ from itertools import chain, islice, takewhile
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
-from oncue.domain.ids import JobId, UserNumber, WorkerId
+from msgspec.structs import replace
+
+from oncue.domain.ids import JobId, UserNumber, WorkerId, created_at
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import MOST_READ, JobStatus, decode_spec
 from oncue.domain.ledger import Entry
@@ -19,6 +21,7 @@ from oncue.domain.run import RunView, State
 from oncue.engines.holding import HELD_SCAN, held_after, held_page
 from oncue.engines.marks import mark, page, unmark
 from oncue.engines.port import JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
+from oncue.engines.prefixes import range_of
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.classes import all_busy
@@ -31,11 +34,12 @@ SCAN = 2_000  # most rows of an index that one page reads
 SORTED_AT_ONCE = 5_000  # runs of one user: up to this many are read and sorted in a few milliseconds
 FIRST, LAST = bytes(16), b"\xff" * 16
 BEGINNING = -NEVER
+ENDED = frozenset({JobStatus.FINISHED, JobStatus.CANCELLED})
 BEING_STOPPED = "job_id in (select run_id from running where cancel_at is not null) and "
 NO_JOB: rows.Row = (None,) * 11  # matches no query: its job is gone
 
 T = TypeVar("T")
-Place = tuple[str, int, bytes]
+Place = tuple[str, int | str, bytes]
 Walk = Iterator[tuple[Place, rows.Row]]
 
 
@@ -107,11 +111,18 @@ def _page(walk: Walk, limit: int, matches: Callable[[rows.Row], bool], made_of: 
     last: Place | None = None
     for seen, (place, row) in enumerate(walk):
         if last is not None and (len(items) == limit or seen == SCAN):
-            return Page(tuple(items), mark(last))
+            return Page(tuple(items), mark(last), None if len(items) == limit else _time_of(last))
         last = place
         if matches(row):
             items.append(made_of(row))
     return Page(tuple(items))
+
+
+def _time_of(place: Place) -> Instant | None:
+    _, at, found = place
+    if isinstance(at, str):
+        return None
+    return Instant(at) if at else created_at(UUID(bytes=found))
 
 
 def _chosen(db: Connection, task: str | None, queue: str | None) -> Collection[int] | None:
@@ -137,10 +148,11 @@ def _jobs(db: Connection, query: JobQuery) -> Walk:
     if query.tag is not None:
         _, _, last = _after(query, tuple[Literal["tagged"], int, bytes], ("tagged", 0, LAST))
         return _tagged_jobs(db, query, last)
-    part, at, last = _after(query, tuple[Literal["live", "ended"], int, bytes], ("live", 0, LAST))
-    if part == "ended":
-        return _ended_jobs(db, query, at, last)
-    return chain(_live_jobs(db, query, last), _ended_jobs(db, query, NEVER, LAST))
+    part, place, last = _after(query, tuple[Literal["live", "ended"], int | str, bytes], ("live", 0, LAST))
+    if part == "ended" and isinstance(place, int):
+        return _ended_jobs(db, query, place, last)
+    live = _live_jobs(db, query, last) if query.name_prefix is None else _jobs_by_name(db, query, place, last)
+    return chain(live, _ended_jobs(db, query, NEVER, LAST))
 
 
 def _after(query: JobQuery | RunQuery, shape: type[T], start: T) -> T:
@@ -149,19 +161,37 @@ def _after(query: JobQuery | RunQuery, shape: type[T], start: T) -> T:
 
 def _live_jobs(db: Connection, query: JobQuery, last: bytes) -> Walk:
     """Walk through recurring jobs in any state, and one-shots that have not ended; newest first."""
+    if query.uid is None and query.name is not None:
+        by_user = [_live_jobs(db, replace(query, uid=UserNumber(uid)), last) for uid in _uids(db, None)]
+        yield from merge(*by_user, key=lambda one: one[0], reverse=True)
+        return
     given = {"uid": query.uid, "name": query.name, "last": last}
     who = "" if query.uid is None else "uid = :uid and " if query.name is None else "uid = :uid and name = :name and "
     streams = [stream(db, _SQL["list_recurring"].format(who=who), given)]
-    if query.status is not JobStatus.FINISHED:
-        which = BEING_STOPPED if query.status is JobStatus.CANCELLED else ""
+    statuses = frozenset(JobStatus) if query.statuses is None else query.statuses
+    if statuses - {JobStatus.FINISHED}:
+        which = BEING_STOPPED if statuses <= ENDED else ""
         streams.append(stream(db, _SQL["list_one_shots"].format(who=who + which), given))
     for row in merge(*streams, key=lambda row: row[0], reverse=True):
         yield ("live", 0, row[0]), row
 
 
+def _jobs_by_name(db: Connection, query: JobQuery, at: int | str, last: bytes) -> Walk:
+    """Walk through the same in the order of their names."""
+    begin, end = range_of(query.name_prefix or "")
+    after = (at, last) if isinstance(at, str) else (begin, FIRST)
+    streams = [
+        stream(db, _SQL["list_by_name"].format(jobs=jobs), (uid, begin, end, *after))
+        for uid in _uids(db, query.uid)
+        for jobs in ("recurring_jobs", "live_one_shots")
+    ]
+    for row in merge(*streams, key=lambda row: (row[5], row[0])):
+        yield ("live", row[5], row[0]), row
+
+
 def _ended_jobs(db: Connection, query: JobQuery, at: int, last: bytes) -> Walk:
     """Walk through one-shots that ended, newest end first."""
-    if query.status in (JobStatus.ACTIVE, JobStatus.PAUSED):
+    if query.statuses is not None and not query.statuses & ENDED:
         return
     narrowed = "" if query.name is None else "and name = :name "
     for piece in pieces(db):
@@ -225,9 +255,10 @@ def _job_matches(query: JobQuery, chosen: Collection[int] | None, row: rows.Row)
     return (
         spec is not None
         and query.uid in (None, uid)
-        and query.status in (None, STATUSES[status])
+        and (query.statuses is None or STATUSES[status] in query.statuses)
         and (chosen is None or class_id in chosen)
         and query.name in (None, name)
+        and (query.name_prefix is None or (name or "").startswith(query.name_prefix))
         and (query.tag is None or query.tag in decode_spec(spec).tags)
     )
 
@@ -289,7 +320,7 @@ _WALKS: dict[Part, Callable[[Connection, RunQuery, int, bytes], Walk]] = {
 def list_recent(db: Connection, uid: UserNumber | None, since: Instant, limit: int) -> list[RunView]:
     query = RunQuery(uid)
     running = (row for _, row in _running(db, query, *_START["running"]) if uid in (None, row[2]))
-    ended = (row for _, row in takewhile(lambda one: one[0][1] >= since, _ended(db, query, *_START["ended"])))
+    ended = (row for _, row in takewhile(lambda one: one[1][15] >= since, _ended(db, query, *_START["ended"])))
     return [rows.view(row) for row in chain(islice(running, limit), islice(ended, limit))]
 
 

@@ -14,6 +14,8 @@ from oncue.domain.run import State
 from oncue.engines.port import JobQuery, JobRow
 from oncue.testing.conformance.store import Store, everything, job_of, only
 
+ACTIVE, FINISHED = frozenset({JobStatus.ACTIVE}), frozenset({JobStatus.FINISHED})
+
 
 async def listed(store: Store, **query: Any) -> list[JobRow]:
     return await everything(lambda after: store.lists.jobs(JobQuery(after=after, **query)))
@@ -51,7 +53,7 @@ async def test_the_newest_come_first(store: Store) -> None:
 
 @pytest.mark.parametrize("limit", [1, 4, 100])
 @pytest.mark.parametrize(
-    "query", [{}, {"name": "n"}, {"tag": "t"}, {"task": "noop"}, {"queue": "default"}, {"status": JobStatus.ACTIVE}]
+    "query", [{}, {"name": "n"}, {"tag": "t"}, {"task": "noop"}, {"queue": "default"}, {"statuses": ACTIVE}]
 )
 async def test_pages_cover_all_jobs_once(store: Store, query: dict[str, Any], limit: int) -> None:
     created = {await store.recurring(name="n", tags=("t", "u")) for _ in range(6)}
@@ -107,10 +109,35 @@ async def test_jobs_are_found_by_status(store: Store, limit: int) -> None:
         (JobStatus.CANCELLED, cancelled),
         (JobStatus.FINISHED, finished),
     ):
-        rows = await listed(store, status=status, limit=limit)
+        rows = await listed(store, statuses=frozenset({status}), limit=limit)
         assert {row.job.status for row in rows} == {status}
         assert {row.job.job_id for row in rows} == jobs
+    several = frozenset({JobStatus.PAUSED, JobStatus.CANCELLED})
+    assert await found(store, statuses=several, limit=limit) == paused | cancelled
+    assert await found(store, statuses=ACTIVE | {JobStatus.PAUSED}, limit=limit) == active | paused
     assert await found(store, limit=limit) == active | paused | cancelled | finished
+
+
+@pytest.mark.parametrize("limit", [1, 100])
+async def test_jobs_are_found_by_the_beginning_of_their_names_in_their_order(store: Store, limit: int) -> None:
+    """By code points, whatever order the database has for texts: capitals first, and a hyphen counts."""
+    ended = [await store.one_shot(name="a-ended"), await store.one_shot(name="b-ended")]
+    for run_id in ended:
+        await store.end(run_id, State.SUCCEEDED)
+    names = ["a", "a b", "a-b", "aB", "ab", "ab", "a\U0010ffff", "aé"]
+    mine = {name: set[JobId]() for name in names}
+    for number, name in enumerate(store.chance.sample(names, len(names))):
+        made = await (store.recurring(name=name) if number % 2 else store.one_shot(HOUR, name=name))
+        mine[name].add(JobId(made))
+    await store.recurring(name="A"), await store.one_shot(HOUR, name="b"), await store.recurring()
+    theirs = await store.recurring(uid=store.stranger, name="ac")
+
+    for uid, also in ((store.uid, []), (None, ["ac"])):
+        rows = await listed(store, uid=uid, name_prefix="a", limit=limit)
+        assert [row.job.spec.name for row in rows] == [*sorted([*names, *also]), "a-ended"]
+        assert {row.job.job_id for row in rows} - {theirs} == set.union(*mine.values()) | {job_of(ended[0])}
+    assert await found(store, uid=store.uid, name_prefix="a\U0010ffff", limit=limit) == mine["a\U0010ffff"]
+    assert await found(store, uid=store.uid, name_prefix="ab", statuses=FINISHED, limit=limit) == set()
 
 
 async def test_finished_one_shots_follow_the_live_jobs_newest_end_first(store: Store) -> None:
@@ -185,4 +212,4 @@ async def test_a_mark_of_another_list_is_refused_or_harmless(store: Store) -> No
             assert {row.job.uid for row in page.items} <= {store.uid}
 
 
-LISTS: list[dict[str, Any]] = [{}, {"tag": "t"}, {"next_until": HOUR << 20}, {"status": JobStatus.FINISHED}]
+LISTS: list[dict[str, Any]] = [{}, {"tag": "t"}, {"next_until": HOUR << 20}, {"statuses": FINISHED}]

@@ -62,7 +62,7 @@ class Store:
         self.accounts, self.audit, self.idempotency = engine.accounts, engine.audit, engine.idempotency
         self.maintenance, self.auditing, self.members = engine.maintenance, engine.auditing, engine.members
         self.objects, self.archiving, self.forgetting = engine.objects, engine.archiving, engine.forgetting
-        self.notices = engine.notices
+        self.notices, self.search = engine.notices, engine.search
         self.uid = self.stranger = UserNumber(0)
         self._open_another = open_another
         self._others: list[Store] = []

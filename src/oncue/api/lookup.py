@@ -1,0 +1,145 @@
+"""Find what a text may mean: the end of an id, a key, a name, the beginning of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+from uuid import UUID
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from oncue.api import fleet, views
+from oncue.api.http.answers import answer
+from oncue.api.http.auth import Caller
+from oncue.api.listing import LONGEST, OPEN, read_query, several
+from oncue.api.shared.context import Api
+from oncue.domain.errors import Invalid
+from oncue.domain.fields import Reader, text
+from oncue.domain.ids import NOTICES, JobId, RunId
+from oncue.domain.instants import Instant
+from oncue.domain.job import JobStatus
+from oncue.domain.naming import Digits, Match, match_name, read_digits
+from oncue.domain.tried import time_or_none
+from oncue.engines.port import JobQuery, JobRow
+
+MOST = 5  # of each kind
+NAMES_LOOKED_AT = 50  # jobs whose names begin alike: of those with one name the first is shown
+KINDS = ("job", "run", "worker", "task", "queue", "tag")
+ENDED = frozenset(JobStatus) - OPEN
+PARAMETERS: Mapping[str, Reader] = {"q": text(LONGEST), "kind": several({kind: kind for kind in KINDS})}
+
+T = TypeVar("T")
+
+
+async def show(api: Api, request: Request, caller: Caller) -> Response:
+    """Look up a text among the caller's objects; an administrator's look-up finds everybody's."""
+    asked = read_query(request, PARAMETERS)
+    if "q" not in asked:
+        raise Invalid.of("q", "required", "is required: an id or its end, a key, or a name")
+    q, kinds = asked["q"].strip(), asked.get("kind", frozenset(KINDS))
+    digits = read_digits(q)
+    ids = {} if digits is None or not kinds & {"job", "run"} else await _ids(api, caller, digits)
+    jobs, looked_to = await _jobs(api, caller, q, ids) if "job" in kinds else ([], None)
+    return answer(
+        {
+            "jobs": jobs,
+            "runs": await _runs(api, caller, ids) if "run" in kinds else [],
+            "workers": await _workers(api, q, digits) if "worker" in kinds else [],
+            "tasks": _named(q, [one.name for one in await api.engine.fleet.tasks()] if "task" in kinds else ()),
+            "queues": _named(q, await fleet.queue_names(api, caller) if "queue" in kinds else ()),
+            "tags": _named(q, await api.engine.search.tags(caller.sees, q, MOST) if "tag" in kinds else ()),
+            "looked_back_to": time_or_none(looked_to),
+        }
+    )
+
+
+async def _ids(api: Api, caller: Caller, digits: Digits) -> dict[UUID, Match]:
+    """The ids of jobs and runs that these digits may stand for, each with the stronger of its matches."""
+    search, found = api.engine.search, list[UUID]()
+    if digits.can_end:
+        found += await search.endings(caller.sees, digits.text, 2 * MOST)
+    if digits.whole or digits.can_begin:
+        found += await search.ids(caller.sees, digits.first, digits.last, MOST)
+    return {one: match for one in found if (match := digits.match(one)) is not None}
+
+
+async def _jobs(
+    api: Api, caller: Caller, q: str, ids: Mapping[UUID, Match]
+) -> tuple[list[dict[str, Any]], Instant | None]:
+    matches = {JobId(one): match for one, match in ids.items()}
+    for key, job_id in await api.engine.search.keys(caller.sees, q, MOST):
+        matches.setdefault(job_id, Match.KEY if key == q else Match.PREFIX)
+    rows = await api.engine.search.jobs_by_id(caller.sees, sorted(matches)) if matches else {}
+    named, looked_to = await _by_name(api, caller, q)
+    for row, match in named:
+        rows.setdefault(row.job.job_id, row)
+        matches[row.job.job_id] = min(match, matches.get(row.job.job_id, match), key=_strength)
+    strongest = sorted(rows.values(), key=lambda row: (_strength(matches[row.job.job_id]), row.job.status not in OPEN))
+    return [_shown(row, matches[row.job.job_id]) for row in strongest[:MOST]], looked_to
+
+
+async def _by_name(api: Api, caller: Caller, q: str) -> tuple[list[tuple[JobRow, Match]], Instant | None]:
+    """Jobs with this name, without active and paused ones the one that ended last; then names that begin with it."""
+    lists, exactly = api.engine.lists, JobQuery(caller.sees, OPEN, name=q, limit=MOST)
+    found = [(row, Match.NAME) for row in (await lists.jobs(exactly)).items]
+    if not found:
+        ended = await lists.jobs(JobQuery(caller.sees, ENDED, name=q, limit=MOST))
+        found = [(max(ended.items, key=lambda row: row.job.updated_at), Match.ENDED_NAME)] if ended.items else []
+    alike = await lists.jobs(JobQuery(caller.sees, name_prefix=q, limit=NAMES_LOOKED_AT))
+    names = {row.job.spec.name: row for row in reversed(alike.items) if row.job.spec.name != q}
+    return [*found, *((row, Match.PREFIX) for row in reversed(names.values()))], alike.looked_to
+
+
+async def _runs(api: Api, caller: Caller, ids: Mapping[UUID, Match]) -> list[dict[str, Any]]:
+    found = await api.engine.search.runs_by_id(caller.sees, [RunId(one) for one in sorted(ids)]) if ids else {}
+    runs = [run for run in found.values() if run.job_id != NOTICES or ids[run.run_id] is Match.ID]
+    best = sorted(sorted(runs, key=lambda run: run.run_id, reverse=True), key=lambda run: _strength(ids[run.run_id]))
+    best, now = best[:MOST], api.clock.now()
+    classes = await api.classes_of(*best)
+    jobs = await api.engine.search.jobs_by_id(None, sorted({run.job_id for run in best})) if best else {}
+    return [
+        {
+            "run_id": run.run_id,
+            "job_id": run.job_id,
+            "job_name": jobs[run.job_id].job.spec.name if run.job_id in jobs else None,
+            "task": classes[run.class_id].task,
+            "status": views.status(run, now),
+            "match": ids[run.run_id],
+        }
+        for run in best
+    ]
+
+
+async def _workers(api: Api, q: str, digits: Digits | None) -> list[dict[str, Any]]:
+    workers = await api.engine.fleet.workers()
+    found = _best(workers, lambda one: (digits and digits.match(one.worker_id)) or match_name(q, one.name))
+    return [{"worker_id": one.worker_id, "name": one.name, "match": match} for one, match in found]
+
+
+def _named(q: str, names: Iterable[str]) -> list[dict[str, Any]]:
+    return [{"name": name, "match": match} for name, match in _best(sorted(names), lambda one: match_name(q, one))]
+
+
+def _best(some: Iterable[T], matching: Callable[[T], Match | None]) -> list[tuple[T, Match]]:
+    found = [(one, match) for one in some if (match := matching(one)) is not None]
+    return sorted(found, key=lambda pair: _strength(pair[1]))[:MOST]
+
+
+def _shown(row: JobRow, match: Match) -> dict[str, Any]:
+    spec = row.job.spec
+    return {
+        "job_id": row.job.job_id,
+        "name": spec.name,
+        "key": spec.key,
+        "task": spec.task,
+        "status": row.job.status,
+        "match": match,
+    }
+
+
+_ORDER = {match: place for place, match in enumerate(Match)}
+
+
+def _strength(match: Match) -> int:
+    return _ORDER[match]

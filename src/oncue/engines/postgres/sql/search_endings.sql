@@ -1,0 +1,9 @@
+-- Everybody's, in the order of ids: that is the order of creation.
+select distinct id from (
+  (select job_id as id from jobs order by job_id desc limit (select $2::int))
+  union all (select run_id from waiting order by run_id desc limit (select $2::int))
+  union all (select run_id from waiting order by run_id limit (select $2::int))
+  union all (select run_id from running order by run_id desc limit (select $2::int))
+  union all (select run_id from dead order by run_id desc limit (select $2::int))
+  union all (select run_id from history order by run_id desc limit (select $2::int))) a
+where right(encode(uuid_send(id), 'hex'), length($1::text)) = $1 order by id desc limit $3

@@ -1,0 +1,1 @@
+select {key} from (select {key} from {table} {who} order by {order} limit :scan) where substr(hex({key}), :length) = :ending
