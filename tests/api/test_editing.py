@@ -82,32 +82,29 @@ AS_USUAL = {"timezone": "UTC", "dst_gap": "shift", "dst_fold": "first"}
     ("named", "after"),
     [
         ("0 10 * * *", {**AT_NINE, "cron": "0 10 * * *"}),
-        ({"cron": "0 10 * * *"}, {**AT_NINE, "cron": "0 10 * * *"}),
-        ({"timezone": "Asia/Tokyo"}, {**AT_NINE, "timezone": "Asia/Tokyo"}),
-        ({"cron": "0 10 * * *", "timezone": "UTC"}, {**AT_NINE, "cron": "0 10 * * *", "timezone": "UTC"}),
-        ({"timezone": None, "dst_gap": None, "dst_fold": None}, {**AT_NINE, **AS_USUAL}),
-        ({"max_runs": None, "jitter": None}, {"cron": "0 9 * * *", **ZONED, **dict(list(WINDOW.items())[:2])}),
-        ({"calendar": {"hour": 9}}, {"calendar": {"hour": 9}, **AT_NINE}),
-        # Another kind: what means nothing to it goes.
-        ("every 2h", {"every": "2h", **AS_USUAL, **WINDOW}),
-        ("2030-01-01T05:00:00.000Z", {"at": "2030-01-01T05:00:00.000Z", "jitter": "5s"}),
-        ("now", {}),
+        ("every 2h", {"every": "2h", **ZONED, **WINDOW}),
+        ("2030-01-01T05:00:00.000Z", {"at": "2030-01-01T05:00:00.000Z", "jitter": "5s", **ZONED}),
+        ("2030-01-01 06:00", {"at": "2030-01-01T05:00:00.000Z", "jitter": "5s", **ZONED}),
+        ("now", {"jitter": "5s", **ZONED}),
+        # An object replaces all of it.
+        ({"cron": "0 10 * * *"}, {"cron": "0 10 * * *", **AS_USUAL}),
+        ({"cron": "0 9 * * *", "timezone": "Asia/Tokyo"}, {"cron": "0 9 * * *", **AS_USUAL, "timezone": "Asia/Tokyo"}),
+        ({"calendar": {"hour": 9}}, {"calendar": {"hour": 9}, "cron": "0 9 * * *", **AS_USUAL}),
+        ({}, {}),
     ],
     ids=str,
 )
-async def test_what_a_schedule_does_not_name_stays(desk: Desk, named: Any, after: Any) -> None:
+async def test_a_text_changes_when_and_an_object_replaces_the_schedule(desk: Desk, named: Any, after: Any) -> None:
     job = await made(desk, schedule=AT_NINE)
 
     assert (await edited(desk, job["job_id"], {"schedule": named}))["schedule"] == after
 
 
-async def test_a_calendar_stays_one_unless_another_kind_is_named(desk: Desk) -> None:
-    job = await made(desk, schedule={"calendar": {"hour": 9}, "timezone": "Europe/Berlin"})
+async def test_a_calendar_goes_when_a_text_says_when(desk: Desk) -> None:
+    job = await made(desk, schedule={"calendar": {"hour": 9}, **ZONED})
 
-    there = (await edited(desk, job["job_id"], {"schedule": {"dst_gap": "skip"}}))["schedule"]
-    assert there == {"calendar": {"hour": 9}, "cron": "0 9 * * *", **ZONED, "dst_fold": "first"}
-    there = (await edited(desk, job["job_id"], {"schedule": {"cron": "30 9 * * *"}}))["schedule"]
-    assert there == {"cron": "30 9 * * *", **ZONED, "dst_fold": "first"}
+    there = (await edited(desk, job["job_id"], {"schedule": "30 9 * * *"}))["schedule"]
+    assert there == {"cron": "30 9 * * *", **ZONED}
 
 
 @pytest.mark.parametrize("wrong", [{"cron": "0 9 * * *", "every": "1h"}, {"cron": "61 * * * *"}, "soon", 7, {"x": 1}])

@@ -25,7 +25,7 @@ from oncue.domain.errors import Invalid, ObjectLost, Problem, Stale
 from oncue.domain.ids import ClassId, JobId, created_at
 from oncue.domain.instants import Instant
 from oncue.domain.job import Job, JobStatus, Snapshot, Spec, definition_of
-from oncue.domain.schedule_fields import merged
+from oncue.domain.schedule_fields import rescheduled
 from oncue.engines.port import Created, Hint, Topic
 from oncue.metrics.table import ACCEPTED
 from oncue.shapes.jobs import READ_ONLY
@@ -127,7 +127,7 @@ async def _edited(
         message = "cannot be changed; create another job with PUT /v1/jobs/by-key/{key}"
         problems.append(Problem("key", "read_only", message))
     if "schedule" in given:
-        given["schedule"] = merged(there["schedule"], given["schedule"])
+        given["schedule"] = rescheduled(there["schedule"], given["schedule"])
     try:
         owner = None if job.uid == caller.uid else there["user_id"]
         spec, payload = await checked(api, _own_fields(there, there)[0] | given, caller, now, owner)

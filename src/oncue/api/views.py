@@ -95,6 +95,9 @@ def _rate(found: Rate) -> dict[str, Any]:
     return shown if found.key is None else {**shown, "key": found.key}
 
 
+NO_SCHEDULE = Schedule()
+
+
 def schedule(found: Schedule) -> dict[str, Any]:
     """Show a schedule, always as an object, without omitted fields; a calendar with its cron expression."""
     said = {
@@ -108,9 +111,10 @@ def schedule(found: Schedule) -> dict[str, Any]:
         "max_runs": found.max_runs,
     }
     given = {name: value for name, value in said.items() if value is not None}
-    if not found.recurring:
-        return given
-    return {**given, "timezone": found.timezone, "dst_gap": found.dst_gap, "dst_fold": found.dst_fold}
+    zoned = {name: getattr(found, name) for name in ("timezone", "dst_gap", "dst_fold")}
+    if found.recurring:
+        return given | zoned
+    return given | {name: value for name, value in zoned.items() if value != getattr(NO_SCHEDULE, name)}
 
 
 def run(found: RunView, classes: Classes, now: Instant) -> dict[str, Any]:

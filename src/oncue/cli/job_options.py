@@ -8,6 +8,8 @@ from typing import Any
 import click
 import msgspec
 
+from oncue.domain.schedule_fields import rescheduled
+
 JOB = (
     click.option("--task", help="The task to run."),
     click.option(
@@ -56,17 +58,15 @@ _AS_THEY_ARE = ("task", "name", "key", "queue", "priority", "max_retries", "time
 def job_fields(given: Mapping[str, Any], *, changing: bool = False) -> dict[str, Any]:
     """Collect the fields given by the options; fields without an option are left out.
 
-    With `changing`, --timezone may be given alone: it keeps the rest of the schedule.
+    With `changing`, --timezone may be given alone, and is left to `in_zone`: it keeps the rest of the schedule.
     """
     fields = {} if given["file"] is None else _object(_text(given["file"]), "--file")
     fields |= {name: given[name] for name in _AS_THEY_ARE if given[name] is not None}
     fields |= {name: list(given[name]) for name in ("tags", "labels") if given[name]}
     if given["schedule"] is not None:
-        fields["schedule"] = _schedule(given["schedule"], given["timezone"])
-    elif given["timezone"] is not None and changing:
-        fields["schedule"] = {"timezone": given["timezone"]}
-    elif given["timezone"] is not None:
-        raise click.UsageError("--timezone needs a cron expression in --schedule")
+        fields["schedule"] = _schedule(given["schedule"], None if changing else given["timezone"])
+    elif given["timezone"] is not None and not changing:
+        raise click.UsageError("--timezone needs a cron expression or a local time in --schedule")
     if given["payload"] is not None:
         text = given["payload"]
         fields["payload"] = _object(_text(text[1:]) if text.startswith("@") else text.encode(), "--payload")
@@ -82,7 +82,15 @@ def _schedule(text: str, timezone: str | None) -> Any:
     if text.startswith("{"):
         schedule = _object(text.encode(), "--schedule")
         return schedule if timezone is None else {**schedule, "timezone": timezone}
-    return text if timezone is None else {"cron": text, "timezone": timezone}
+    return text if timezone is None else in_zone({}, text, timezone)
+
+
+def in_zone(there: Mapping[str, Any], text: Any, timezone: str) -> dict[str, Any]:
+    """Return a schedule in this time zone, with the other fields of the one that is there; None: only another zone."""
+    when = there if text is None else rescheduled(dict(there), text)
+    if not isinstance(when, dict):
+        raise click.UsageError(f"--schedule {text!r} is not a schedule; see `oncue preview --help`")
+    return {**when, "timezone": timezone}
 
 
 def _text(file: str) -> bytes:

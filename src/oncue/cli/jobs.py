@@ -9,7 +9,7 @@ import click
 
 from oncue.cli.asking import LISTS, PAGES, SERVER, asking, tell, tell_list
 from oncue.cli.following import END_WITH_THE_RUN, follow, seconds
-from oncue.cli.job_options import JOB, NAMES, job_fields
+from oncue.cli.job_options import JOB, NAMES, in_zone, job_fields
 from oncue.cli.naming import job_argument, job_id_of
 from oncue.cli.output import Output
 from oncue.cli.printing import say
@@ -121,11 +121,14 @@ def edit(url: str | None, output: Output, job: str, if_match: str | None, **give
     from oncue.client import jobs
 
     fields = job_fields(given, changing=True)
-    if not fields:
+    if not fields and given["timezone"] is None:
         raise click.UsageError("no field to change; give at least one option, like --priority high")
     with asking(url, as_json=output.as_json, names=NAMES) as client:
-        call = jobs.edit(job_id_of(client, job), if_match=if_match, **fields)
-        tell(client, call, show_job, output)
+        job_id = job_id_of(client, job)
+        if given["timezone"] is not None:
+            there = client.ask(jobs.show(job_id).plain())["schedule"]
+            fields["schedule"] = in_zone(there, fields.get("schedule"), given["timezone"])
+        tell(client, jobs.edit(job_id, if_match=if_match, **fields), show_job, output)
 
 
 @command.command("pause", epilog="\b\nExamples:\n  oncue jobs pause JOB")

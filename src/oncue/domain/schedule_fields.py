@@ -75,37 +75,22 @@ def read_schedule(raw: Any, path: str = "schedule") -> Asked | str:
 
 
 _KINDS = ("at", "cron", "every", "calendar")
-_ANY_SERIES = frozenset({"start_at", "end_at", "jitter", "max_runs"})
-_APPLIES = {
-    "at": frozenset({"jitter"}),
-    "every": _ANY_SERIES,
-    "cron": _ANY_SERIES | {"timezone", "dst_gap", "dst_fold"},
-    "calendar": _ANY_SERIES | {"timezone", "dst_gap", "dst_fold"},
-}
+_OF_A_SERIES = ("start_at", "end_at", "max_runs")
 
 
-def merged(there: dict[str, Any], given: Any) -> Any:
-    """Merge an edit into a schedule; `there` is the schedule as the API shows it. The caller checks the result.
+def rescheduled(there: dict[str, Any], given: Any) -> Any:
+    """Return the schedule after an edit; `there` is the schedule as the API shows it. The caller checks the result.
 
-    Fields that the edit leaves out stay; null removes a field. A new kind replaces the old one, together with the
-    fields that do not apply to the new kind. "now", and a value that is not a schedule, are returned unchanged.
+    A text changes when: time zone, daylight-saving policies, window and jitter stay; a one-shot has no window. An
+    object replaces the schedule whole, and a value that is no schedule is returned unchanged.
     """
-    if isinstance(given, str) and given != "now":
-        try:
-            asked = shorthand(given)
-        except Invalid:
-            return given
-        given = {kind: said for kind in _KINDS if (said := getattr(asked, kind)) is not None}
-    if not isinstance(given, dict):
+    if not isinstance(given, str):
         return given
-    kind, named = _kind_of(there), _kind_of(given)
-    kept = there
-    if named is not None:
-        stays = there.keys() - {*_KINDS} if named == kind else _APPLIES[named]
-        kept = {name: value for name, value in there.items() if name in stays}
-    return {name: value for name, value in (kept | given).items() if value is not None}
-
-
-def _kind_of(schedule: dict[str, Any]) -> str | None:
-    """Return the kind. The API shows a calendar together with its cron expression; it counts as a calendar."""
-    return next((kind for kind in reversed(_KINDS) if schedule.get(kind) is not None), None)
+    try:
+        asked = Asked() if given == "now" else shorthand(given)
+    except Invalid:
+        return given
+    when = {kind: said for kind in _KINDS if (said := getattr(asked, kind)) is not None}
+    recurs = when.keys() & {"cron", "every"}
+    goes = _KINDS if recurs else (*_KINDS, *_OF_A_SERIES)
+    return {name: value for name, value in there.items() if name not in goes} | when
