@@ -50,11 +50,16 @@ def test_an_edit_needs_the_version_that_was_read(either: Either) -> None:
 def test_a_job_is_put_by_its_key(either: Either) -> None:
     client, key = either.client, f"a/b {uuid4()}"
 
+    tried = either(client.jobs.put(key, dry_run=True, task="hello", schedule=HOURLY, name="one"))
     first = either(client.jobs.put(key, task="hello", schedule=HOURLY, name="one"))
     second = either(client.jobs.put(key, task="hello", schedule=HOURLY))
 
     assert (first.job_id, first.key, first.name) == (second.job_id, key, "one")
     assert second.name is None
+    assert (tried.key, tried.next_run_at) == (key, first.next_run_at)
+    with pytest.raises(Invalid):
+        either(client.jobs.create(dry_run=True, task="nothing"))
+    assert either(client.jobs.create_many([{"task": "hello"}], dry_run=True)) == ()
     either(client.jobs.cancel(first.job_id))
 
 

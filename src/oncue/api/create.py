@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from http import HTTPStatus
 from typing import Any
 
@@ -21,6 +21,7 @@ from oncue.api.http.items import read_item, read_items
 from oncue.api.http.reading import read_object
 from oncue.api.http.tracing import trace_of
 from oncue.api.jobs import shown
+from oncue.api.listing import read_query
 from oncue.api.shared.context import Api
 from oncue.api.shared.idempotency import HEADER, BodyHash, idempotency_key_of, idempotency_key_with, refuse_reused
 from oncue.api.shared.outcome import Changed, Interrupted, Outcome, Unlogged, outcome, unchanged
@@ -30,6 +31,7 @@ from oncue.api.shared.task_registry import defaults_of
 from oncue.domain import change
 from oncue.domain.definition import MOST_PROBLEMS, define
 from oncue.domain.errors import Invalid, NotFound, Problem, TooManyClasses
+from oncue.domain.fields import Reader, choice
 from oncue.domain.ids import ClassId, JobId, sequel
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
 from oncue.domain.job import Job, Snapshot, Spec, WaitingRun
@@ -43,6 +45,7 @@ from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.port import Created, Creation, Hint, NewJob, Quota, Role, Task, Topic, Usage
 from oncue.metrics.table import ACCEPTED
 
+DRY_RUN: Mapping[str, Reader] = {"dry_run": choice({"true": True, "false": False})}
 CREATE = "job.create"  # its name in the audit log
 FAR_OFF = Duration(10 * SECOND)  # schedulers and workers poll sooner than this, without a hint
 LARGEST_BATCH = 10_000  # jobs
@@ -52,12 +55,17 @@ TURN = Duration(5 * MILLISECOND)  # other requests wait at most this long for a 
 
 async def create(api: Api, request: Request, caller: Caller) -> Outcome:
     """Store a job and its line in the audit log in one transaction."""
+    dry = is_dry_run(request)
     raw, now = await read_object(request, api.largest_job), api.clock.now()
     await api.defaults.refresh()
     idempotency_key, job_id = idempotency_key_of(request, raw), JobId(api.new_id(now))
     spec, payload = await checked(api, raw, caller, now)
     spec = in_trace(spec, trace_of(request))
     new = _made_of((spec, api.class_id(spec.class_key), payload), job_id, api, caller, now)
+    warnings = warnings_of(api, spec.task, raw.get("payload"))
+    if dry:
+        await rehearse(api, [new])
+        return unchanged(answer(views.job(as_stored(new), caller.user_id, None, warnings)))
     new = replace(new, idempotency_key=idempotency_key, audit_entry=audit_entry(CREATE, request, caller, job_id, now))
     await api.large.save((job_id, caller.uid, payload))
     try:
@@ -74,9 +82,21 @@ async def create(api: Api, request: Request, caller: Caller) -> Outcome:
     if (hint := hint_of(new)).due is None or hint.due < now + FAR_OFF:
         await api.engine.signals.send([hint])
     headers = {"Location": f"/v1/jobs/{new.job.job_id}", "ETag": views.etag(new.job)}
-    warnings = warnings_of(api, spec.task, raw.get("payload"))
     shown = answer(views.job(as_stored(new), caller.user_id, None, warnings), HTTPStatus.CREATED, headers)
     return Outcome(shown, (Changed(caller.uid, job_id),), Unlogged.STORED)
+
+
+def is_dry_run(request: Request) -> bool:
+    """Whether to check the request without storing anything."""
+    return bool(request.scope["query_string"]) and bool(read_query(request, DRY_RUN).get("dry_run"))
+
+
+async def rehearse(api: Api, news: Sequence[NewJob]) -> None:
+    """Raise what storing these jobs would: a key is taken, or a quota used up."""
+    with naming_jobs(news) if len(news) > 1 else nullcontext():
+        answers = await api.engine.declaring.rehearse(news)
+    refuse_reused(*answers)
+    refuse_over_quota(news, answers)
 
 
 async def _made_before(api: Api, job_id: JobId, caller: Caller) -> Response:
@@ -91,11 +111,14 @@ async def batch(api: Api, request: Request, caller: Caller) -> Outcome:
 
     The key is stored with the first job, and the ids of the others derive from that job's id.
     """
-    now = api.clock.now()
+    dry, now = is_dry_run(request), api.clock.now()
     await api.defaults.refresh()
     hashing = BodyHash("jobs") if HEADER in request.headers else None
     definitions = Definitions(api, caller, now, trace_of(request))
     news = await _checked_jobs(api, definitions, await _wanted(request), caller, now, hashing)
+    if dry:
+        await rehearse(api, news)
+        return unchanged(answer({"job_ids": [], "warnings": definitions.warnings}))
     if hashing is not None:
         news[0] = replace(news[0], idempotency_key=idempotency_key_with(request, hashing.digest()))
     await api.large.save(*((new.job.job_id, caller.uid, new.job.payload) for new in news))

@@ -11,7 +11,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api import views
-from oncue.api.create import as_stored, checked, hint_of, in_trace, new_job, refuse_over_quota
+from oncue.api.create import (
+    as_stored,
+    checked,
+    hint_of,
+    in_trace,
+    is_dry_run,
+    new_job,
+    refuse_over_quota,
+    rehearse,
+)
 from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller
 from oncue.api.http.reading import read_object
@@ -21,6 +30,7 @@ from oncue.api.shared.context import Api
 from oncue.api.shared.outcome import Changed, Outcome, outcome, unchanged
 from oncue.api.shared.secrets import Warnings, warnings_of
 from oncue.domain import change
+from oncue.domain.edited import edited
 from oncue.domain.errors import Invalid, ObjectLost, Problem, Stale
 from oncue.domain.ids import ClassId, JobId, created_at
 from oncue.domain.instants import Instant
@@ -61,14 +71,14 @@ async def put(api: Api, request: Request, caller: Caller) -> Outcome:
     A cancelled job is created again. A finished job is created again only if the definition differs: sending the same
     definition again runs nothing twice.
     """
-    key = path_key(api, request)
+    key, dry = path_key(api, request), is_dry_run(request)
     raw = {"key": key} | await read_object(request, api.largest_job)
     if raw["key"] != key:
         raise Invalid.of("key", "not_the_key", "differs from the key in the path; leave it out, or send the same key")
-    return await until_settled(api.clock, lambda: _put(api, request, raw, caller))
+    return await until_settled(api.clock, lambda: _put(api, request, raw, caller, dry=dry))
 
 
-async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller) -> Outcome | None:
+async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller, *, dry: bool) -> Outcome | None:
     """None: the job changed meanwhile, or another request created it first."""
     now = api.clock.now()
     holder = await api.engine.jobs.keyed(caller.uid, raw["key"])
@@ -83,8 +93,10 @@ async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller) 
     kept = spec if snap is None else _in_step(snap.job.spec, spec)
     if snap is None or _is_over(snap.job, kept, payload):
         job = Job(JobId(api.new_id(now)), caller.uid, spec, payload, now, now)
-        return await _made(api, job, caller, now, warnings)
+        return await _made(api, job, caller, now, warnings, dry=dry)
     stored = await _is_stored(api, snap.job, kept, payload)
+    if dry and not stored:
+        return unchanged(await _tried(api, snap, (kept, payload), caller, now, warnings))
     changed = () if stored else await _stored(api, snap, (kept, payload), caller, now)
     if changed is None:
         return None
@@ -198,9 +210,7 @@ async def _stored(
     Conflict: the job has ended, or runs once and has started.
     """
     spec, payload = wanted
-    same = spec.class_key == snap.job.spec.class_key
-    class_id = snap.class_id if same else api.class_id(spec.class_key)
-    decided = change.edit(snap, spec, payload, class_id, now)
+    decided = decide(api, snap, wanted, now)
     if await _is_stored(api, snap.job, spec, payload):
         return ()
     await api.large.save((snap.job.job_id, snap.job.uid, payload))
@@ -208,6 +218,27 @@ async def _stored(
         return None
     await api.engine.signals.send([Hint(Topic.RUNS), Hint(Topic.JOBS)])
     return (Changed(snap.job.uid, snap.job.job_id),)
+
+
+def decide(api: Api, snap: Snapshot, wanted: tuple[Spec, bytes | None], now: Instant) -> change.JobChange:
+    """Return the change to this definition. Conflict: the job has ended, or runs once and has started."""
+    spec, payload = wanted
+    same = spec.class_key == snap.job.spec.class_key
+    return change.edit(snap, spec, payload, snap.class_id if same else api.class_id(spec.class_key), now)
+
+
+async def _tried(
+    api: Api,
+    snap: Snapshot,
+    wanted: tuple[Spec, bytes | None],
+    caller: Caller,
+    now: Instant,
+    warnings: Warnings,
+) -> Response:
+    """Return the job as it would be with this definition."""
+    decided = decide(api, snap, wanted, now)
+    await api.engine.declaring.rehearse([], [decided], api.quota_of(caller))
+    return await shown(api, edited(snap, decided, *wanted, now), caller, warnings)
 
 
 def _is_so(job: Job, spec: Spec, payload: bytes | None) -> bool:
@@ -238,11 +269,14 @@ def _forgotten(job_id: JobId, spec: Spec, payload: bytes | None, caller: Caller)
     return answer(shown, headers={"ETag": views.etag(job)})
 
 
-async def _made(api: Api, job: Job, caller: Caller, now: Instant, warnings: Warnings) -> Outcome | None:
+async def _made(api: Api, job: Job, caller: Caller, now: Instant, warnings: Warnings, *, dry: bool) -> Outcome | None:
     """None: another request created a job with this key first."""
     await api.defaults.refresh()
     made = new_job(job, api.class_id(job.spec.class_key), now, api.quota_of(caller), api.defaults)
     new = replace(made, applied=True)
+    if dry:
+        await rehearse(api, [new])
+        return unchanged(answer(views.job(as_stored(new), caller.user_id, None, warnings)))
     await api.large.save((job.job_id, job.uid, job.payload))
     created = await api.commits.store(new)
     api.learn(job.spec.class_key, created)

@@ -112,9 +112,10 @@ MADE_OR_VERSIONED = ("If-Match", "If-None-Match")
 
 ROUTES = (
     Change("POST", "/jobs", create.create, "Create a job", create.CREATE,
-           body="NewJob", headers=REPEATABLE, gives={201: "Job", 200: "Job"}, refuses=(404, 409)),
+           query=create.DRY_RUN, body="NewJob", headers=REPEATABLE, gives={201: "Job", 200: "Job"}, refuses=(404, 409)),
     Change("POST", "/jobs/batch", create.batch, "Create many jobs in one transaction", "job.create_many",
-           body="NewJobs", headers=REPEATABLE, gives={201: "JobIds", 200: "JobIds"}, refuses=(409,)),
+           query=create.DRY_RUN, body="NewJobs", headers=REPEATABLE,
+           gives={201: "JobIds", 200: "JobIds"}, refuses=(409,)),
     Read("GET", "/jobs", listing.jobs, "List jobs, newest first",
          query={**listing.JOB_FILTERS, **PAGING}, gives={200: "JobPage"}, refuses=(403,)),
     Read("GET", "/jobs/by-key/{key}", jobs.show_by_key, "The caller's job with this key",
@@ -125,7 +126,8 @@ ROUTES = (
     Change("PUT", "/jobs/{id}", editing.edit, "Change some fields of a job, like PATCH", "job.edit",
            body="JobChange", headers=VERSIONED, gives={200: "Job"}, refuses=(409,)),
     Change("PUT", "/jobs/by-key/{key}", editing.put, "Create or replace the job with this key", "job.put",
-           body="KeyedJob", headers=MADE_OR_VERSIONED, gives={201: "Job", 200: "Job"}, refuses=(409,)),
+           query=create.DRY_RUN, body="KeyedJob", headers=MADE_OR_VERSIONED,
+           gives={201: "Job", 200: "Job"}, refuses=(409,)),
     Change("DELETE", "/jobs/{id}", jobs.end, "Cancel a job and stop its running runs", "job.cancel",
            query=jobs.PARAMETERS, gives={200: "Job", 202: "Job"}, refuses=(409,)),
     Read("GET", "/jobs/{id}/status", jobs.status, "Get the latest run of a job", gives={200: "JobState"}),

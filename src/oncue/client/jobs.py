@@ -4,34 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
+
+import msgspec
 
 from oncue.client.call import Call, Page, Parse, change, field, get, given, make, model, nothing, page_of, path
 from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, When
 from oncue.shapes.runs import Run
+
+T = TypeVar("T")
 
 _job: Parse[Job] = model(Job)
 _ids: Parse[tuple[str, ...]] = field("job_ids", tuple[str, ...])
 _run_ids: Parse[tuple[str, ...]] = field("run_ids", tuple[str, ...])
 
 
-def create(*, idempotency_key: str | None = None, **fields: Unpack[JobFields]) -> Call[Job]:
-    """Create a job. Only `task` is required; without a schedule it runs now.
+def create(*, idempotency_key: str | None = None, dry_run: bool = False, **fields: Unpack[JobFields]) -> Call[Job]:
+    """Create a job. Only `task` is required; without a schedule it runs now. With `dry_run` nothing is created: the
+    answer is the job as it would be, or what is wrong with it.
 
     Automatic retries create one job only. With an `idempotency_key` of your own, this also holds when you repeat the
     call yourself, for instance after a crash.
     """
-    return make(path("jobs"), _job, fields, idempotency_key)
+    return _dry(make(path("jobs"), _job, fields, idempotency_key), dry_run)
 
 
-def create_many(jobs: Iterable[JobFields], *, idempotency_key: str | None = None) -> Call[tuple[str, ...]]:
-    """Create up to 10,000 jobs in one transaction. Returns their ids in this order."""
-    return make(path("jobs", "batch"), _ids, {"jobs": list(jobs)}, idempotency_key)
+def create_many(
+    jobs: Iterable[JobFields], *, idempotency_key: str | None = None, dry_run: bool = False
+) -> Call[tuple[str, ...]]:
+    """Create up to 10,000 jobs in one transaction. Returns their ids in this order; with `dry_run`, which only checks
+    them, none."""
+    return _dry(make(path("jobs", "batch"), _ids, {"jobs": list(jobs)}, idempotency_key), dry_run)
 
 
-def put(key: str, /, **fields: Unpack[JobFields]) -> Call[Job]:
-    """Create or replace the job with this key."""
-    return change("PUT", path("jobs", "by-key", key), _job, fields)
+def put(key: str, /, *, dry_run: bool = False, **fields: Unpack[JobFields]) -> Call[Job]:
+    """Create or replace the job with this key; with `dry_run`, return only what it would be."""
+    return _dry(change("PUT", path("jobs", "by-key", key), _job, fields), dry_run)
+
+
+def _dry(call: Call[T], dry_run: bool) -> Call[T]:
+    return msgspec.structs.replace(call, params={"dry_run": "true"}) if dry_run else call
 
 
 def show(job_id: str) -> Call[Job]:

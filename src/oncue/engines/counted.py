@@ -14,6 +14,7 @@ from oncue.engines.port import (
     Archiving,
     Audit,
     Auditing,
+    Declaring,
     Engine,
     Fleet,
     Forgetting,
@@ -42,7 +43,7 @@ Verb = Callable[Given, Coroutine[Any, Any, T]]
 
 
 # Parts whose verbs are called seldom: each verb with a label of its own would be ten series more.
-SELDOM_CALLED = ("objects", "notices", "archiving", "forgetting")
+SELDOM_CALLED = ("declaring", "objects", "notices", "archiving", "forgetting")
 
 
 class CountedEngine:
@@ -66,6 +67,7 @@ class CountedEngine:
         self.idempotency: Idempotency = self._counted(engine.idempotency)
         self.maintenance: Maintenance = self._counted(engine.maintenance)
         self.members: Members = self._counted(engine.members)
+        self.declaring: Declaring = self._counted(engine.declaring, "declaring")
         self.objects: Objects = self._counted(engine.objects, "objects")
         self.notices: Notices = self._counted(engine.notices, "notices")
         self.auditing: Auditing = self._counted(engine.auditing)

@@ -104,6 +104,20 @@ class KeyHolder(msgspec.Struct, frozen=True):
     definition: bytes | None = None
 
 
+class KeyedJob(msgspec.Struct, frozen=True):
+    """A `KeyHolder`, and the job itself if it is a recurring one that is not forgotten."""
+
+    holder: KeyHolder
+    job: Job | None = None
+
+
+class SetStamp(msgspec.Struct, frozen=True):
+    """Which declaration of a set was applied: a number that later ones do not fall below, and a digest of its jobs."""
+
+    stamp: int
+    digest: bytes
+
+
 class Creation(msgspec.Struct, frozen=True):
     outcome: Created
     job_id: JobId

@@ -28,10 +28,10 @@ held run.
 **Hints** are only hints: any may be lost, doubled or late, and everything still works by polling.
 
 `state.py` has the verbs that change state, the largest part. `history.py` (one run, and lists), `searching.py` (what
-people name by a part of it), `accounts.py` (users and keys, the audit log, idempotency keys), `members.py` (which
-processes run), `objects.py` (what is in object storage), `auditing.py` (what the self-audit reads and records),
-`notices.py` (whom users want told), `archiving.py` (what goes into the archive), `forgetting.py` (users) and
-`maintenance.py` are separate: none of them decides what runs.
+people name by a part of it), `accounts.py` (users and keys, the audit log, idempotency keys), `declaring.py` (sets of
+declared jobs), `members.py` (which processes run), `objects.py` (what is in object storage), `auditing.py` (what the
+self-audit reads and records), `notices.py` (whom users want told), `archiving.py` (what goes into the archive),
+`forgetting.py` (users) and `maintenance.py` are separate: none of them decides what runs.
 
 **References.** A payload, a result or a part of a log that begins with the byte 1 is a reference to an object in
 storage (`domain.reference`). Engines store it like any other bytes; only `Objects.look` and sums of sizes read it.
@@ -50,6 +50,7 @@ from oncue.engines.gauges import ClassGauge, Gauges, QueueGauge, Turn
 from oncue.engines.port.accounts import Accounts, Audit, Idempotency
 from oncue.engines.port.archiving import Archiving
 from oncue.engines.port.auditing import Auditing
+from oncue.engines.port.declaring import MOST_KEYS, MOST_SETS, Declaring
 from oncue.engines.port.forgetting import Forgetting
 from oncue.engines.port.history import History, Lists
 from oncue.engines.port.maintenance import MEMBERS_STAY, ROLLED_UP_AT_ONCE, Maintenance
@@ -82,6 +83,7 @@ from oncue.engines.values import (
     JobQuery,
     JobRow,
     Key,
+    KeyedJob,
     KeyHolder,
     KnownObject,
     LastAndNext,
@@ -99,6 +101,7 @@ from oncue.engines.values import (
     Revoked,
     Role,
     RunQuery,
+    SetStamp,
     StoredObject,
     Target,
     Task,
@@ -111,6 +114,8 @@ __all__ = [
     "EVERYBODY",
     "LOOKED_AT_ONCE",
     "MEMBERS_STAY",
+    "MOST_KEYS",
+    "MOST_SETS",
     "ROLLED_UP_AT_ONCE",
     "SELDOM",
     "UNUSED_FOR",
@@ -130,6 +135,7 @@ __all__ = [
     "Counter",
     "Created",
     "Creation",
+    "Declaring",
     "Dropped",
     "Engine",
     "EngineState",
@@ -150,6 +156,7 @@ __all__ = [
     "Jobs",
     "Key",
     "KeyHolder",
+    "KeyedJob",
     "KnownObject",
     "LastAndNext",
     "Lists",
@@ -179,6 +186,7 @@ __all__ = [
     "RunQuery",
     "Running",
     "Search",
+    "SetStamp",
     "Signals",
     "StoredObject",
     "Sums",
@@ -204,6 +212,7 @@ class Engine(Protocol):
     running: Running
     fleet: Fleet
     members: Members
+    declaring: Declaring
     objects: Objects
     notices: Notices
     signals: Signals

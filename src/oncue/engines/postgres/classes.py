@@ -49,6 +49,15 @@ async def classes_for(
     return numbers
 
 
+async def refuse_classes(connection: Connection, wanted: Mapping[ClassKey, UserNumber | None], most: int) -> None:
+    """Raise TooManyClasses if `classes_for` would."""
+    if not wanted:
+        return
+    found = await _find(connection, list(wanted))
+    missing = {key: uid for key, uid in wanted.items() if key not in found}
+    refuse_too_many(missing, await _made(connection, missing.values()), most)
+
+
 async def let_go(connection: Connection, after: ClassId, now: Instant) -> ClassId | None:
     """Check the next AT_A_TIME classes after this one; return the last of them, or None when there are no more."""
     await connection.execute("select pg_advisory_xact_lock($1)", _LOCK)

@@ -13,6 +13,7 @@ from oncue.engines.port import (
     Audit,
     Auditing,
     Capabilities,
+    Declaring,
     EngineState,
     Fleet,
     Forgetting,
@@ -33,6 +34,7 @@ from oncue.engines.postgres.accounts import PostgresAccounts
 from oncue.engines.postgres.archiving import PostgresArchiving
 from oncue.engines.postgres.audit import PostgresAudit
 from oncue.engines.postgres.auditing import PostgresAuditing
+from oncue.engines.postgres.declaring import PostgresDeclaring
 from oncue.engines.postgres.diagnosing import check_rights, diagnose_server
 from oncue.engines.postgres.fleet import PostgresFleet
 from oncue.engines.postgres.forgetting import PostgresForgetting
@@ -72,6 +74,7 @@ class PostgresEngine:
         self.running: Running = PostgresRunning(store, self._pieces)
         self.fleet: Fleet = PostgresFleet(store)
         self.members: Members = PostgresMembers(store)
+        self.declaring: Declaring = PostgresDeclaring(store, settings.quota_classes)
         self.objects: Objects = PostgresObjects(store)
         self.notices: Notices = PostgresNotices(store)
         self.signals: Signals = self._signals

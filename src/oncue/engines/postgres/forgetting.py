@@ -19,7 +19,7 @@ from oncue.engines.sql import statements
 _SQL = statements("oncue.engines.postgres")
 _LEFT = (
     *("job_keys", "job_tags", "repeats_0", "repeats_1"),
-    *("notify_defaults", "notify_targets", "notices_dropped", "webhook_secrets"),
+    *("notify_defaults", "notify_targets", "notices_dropped", "webhook_secrets", "sets"),
 )
 BEFORE_ALL = -(2**63)
 

@@ -35,7 +35,7 @@ async def admit_counted(
 ) -> Admission:
     """Admit like `admit`, but refuse no user by a bound alone. Raises bounds, or lowers them to what was counted."""
     admission = admit(new, answers, holders, bounds)
-    counted = {uid: await _count(connection, uid, quotas[uid], bounds[uid]) for uid in sorted(admission.over_quota)}
+    counted = {uid: await count(connection, uid, quotas[uid], bounds[uid]) for uid in sorted(admission.over_quota)}
     if counted:
         admission = admit(new, answers, holders, bounds | counted)
     lowered = bounds | {uid: bound_after(bounds[uid], found, quotas[uid]) for uid, found in counted.items()}
@@ -51,14 +51,14 @@ async def grow(connection: Connection, uid: UserNumber, more: Usage, quota: Quot
     bound = (await lock_bounds(connection, {uid: quota}))[uid]
     lowered = bound
     if quota.refuses(bound, more):
-        counted = await _count(connection, uid, quota, bound)
+        counted = await count(connection, uid, quota, bound)
         if quota.refuses(counted, more):
             raise exceeded(quota, counted, more)
         lowered = bound_after(bound, counted, quota)
     await _put(connection, {uid: lowered.plus(more)})
 
 
-async def _count(connection: Connection, uid: UserNumber, quota: Quota, bound: Usage) -> Usage:
+async def count(connection: Connection, uid: UserNumber, quota: Quota, bound: Usage) -> Usage:
     """Count by a separate statement after the lock: it sees everything stored under earlier locks."""
     jobs, payload, runs = bound.jobs, bound.payload, bound.runs
     if quota.jobs:

@@ -46,6 +46,13 @@ def classes_for(db: Connection, wanted: Mapping[ClassKey, UserNumber | None], mo
     return {key: ClassId(class_id) for key, (class_id, _) in found.items()}
 
 
+def refuse_classes(db: Connection, wanted: Mapping[ClassKey, UserNumber | None], most: int) -> None:
+    """Raise TooManyClasses if `classes_for` would."""
+    found = _find(db, wanted)
+    missing = {key: uid for key, uid in wanted.items() if key not in found}
+    refuse_too_many(missing, _made(db, missing.values()), most)
+
+
 def let_go(db: Connection, after: ClassId, now: Instant) -> ClassId | None:
     """Check the next AT_A_TIME classes after this one; return the last of them, or None when there are no more."""
     [(kept_from,)] = fetch(db, "select min(from_at) from pieces")

@@ -13,6 +13,7 @@ from oncue.engines.port import (
     Audit,
     Auditing,
     Capabilities,
+    Declaring,
     EngineState,
     Fleet,
     Forgetting,
@@ -35,6 +36,7 @@ from oncue.engines.sqlite.accounts import SqliteAccounts
 from oncue.engines.sqlite.archiving import SqliteArchiving
 from oncue.engines.sqlite.audit import SqliteAudit
 from oncue.engines.sqlite.auditing import SqliteAuditing
+from oncue.engines.sqlite.declaring import SqliteDeclaring
 from oncue.engines.sqlite.diagnosing import diagnose_file
 from oncue.engines.sqlite.fleet import SqliteFleet
 from oncue.engines.sqlite.forgetting import SqliteForgetting
@@ -72,6 +74,7 @@ class SqliteEngine:
         self.running: Running = SqliteRunning(store, pieces)
         self.fleet: Fleet = SqliteFleet(store)
         self.members: Members = SqliteMembers(store)
+        self.declaring: Declaring = SqliteDeclaring(store, settings.quota_classes)
         self.objects: Objects = SqliteObjects(store)
         self.notices: Notices = SqliteNotices(store)
         self.signals: Signals = self._signals

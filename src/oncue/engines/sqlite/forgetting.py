@@ -27,6 +27,7 @@ _LEFT = {
     "notify_targets": "uid, target",
     "notices_dropped": "uid",
     "webhook_secrets": "uid, url_hash",
+    "sets": "uid, name",
 }
 BEFORE_ALL = -(2**63)
 

@@ -21,9 +21,9 @@ def admit_counted(
 ) -> tuple[Admission, Bounds]:
     """Admit like `admit`, but refuse no user by a bound alone; also return the bounds as they are after that."""
     quotas = quotas_of(new)
-    bounds = {uid: _bound(db, uid) for uid in quotas}
+    bounds = {uid: read_bound(db, uid) for uid in quotas}
     admission = admit(new, answers, holders, bounds)
-    counted = {uid: _count(db, uid, quotas[uid], bounds[uid]) for uid in sorted(admission.over_quota)}
+    counted = {uid: count(db, uid, quotas[uid], bounds[uid]) for uid in sorted(admission.over_quota)}
     if counted:
         admission = admit(new, answers, holders, bounds | counted)
     lowered = bounds | {uid: bound_after(bounds[uid], found, quotas[uid]) for uid, found in counted.items()}
@@ -39,21 +39,21 @@ def grow(db: Connection, uid: UserNumber, more: Usage, quota: Quota | None) -> N
     """Raise the bound. QuotaExceeded: no capacity for the larger payload, or for more runs."""
     if quota is None or more == Usage():
         return
-    bound = _bound(db, uid)
+    bound = read_bound(db, uid)
     if quota.refuses(bound, more):
-        counted = _count(db, uid, quota, bound)
+        counted = count(db, uid, quota, bound)
         if quota.refuses(counted, more):
             raise exceeded(quota, counted, more)
         bound = bound_after(bound, counted, quota)
     put_bounds(db, {uid: bound.plus(more)})
 
 
-def _bound(db: Connection, uid: UserNumber) -> Usage:
+def read_bound(db: Connection, uid: UserNumber) -> Usage:
     row = first(db, "select jobs, payload, runs from quotas where uid = ?", (uid,))
     return UNKNOWN if row is None else Usage(*row)
 
 
-def _count(db: Connection, uid: UserNumber, quota: Quota, bound: Usage) -> Usage:
+def count(db: Connection, uid: UserNumber, quota: Quota, bound: Usage) -> Usage:
     jobs, payload, runs = bound.jobs, bound.payload, bound.runs
     if quota.jobs:
         [(jobs,)] = fetch(db, _SQL["count_open_jobs"], (uid, quota.jobs + 1))
