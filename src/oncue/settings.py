@@ -210,7 +210,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     archive: str = setting(
         "",
         "Where history goes before it is dropped: `s3://bucket/prefix`, `file:///folder`, …; empty: nowhere.",
-        SCHEDULER,
+        API | SCHEDULER,
         metavar="URL",
     )
     keep_job_keys: Duration = setting(

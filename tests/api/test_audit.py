@@ -184,3 +184,45 @@ async def test_an_address_is_the_one_that_the_request_came_from(desk: Desk) -> N
         await client.post(f"{url}/v1/jobs", json={"task": "mark"})
 
     assert [audit_entry["address"] for audit_entry in await audit_entries(desk)] == ["127.0.0.1"]
+
+
+async def test_entries_are_found_by_object_action_user_and_time(desk: Desk) -> None:
+    jobs = [await desk.create(schedule="every 1h") for _ in range(2)]
+    job_id = jobs[0]["job_id"]
+    desk.store.advance(SECOND)
+    began = rfc3339(desk.store.now)
+    await desk.call("POST", f"/v1/jobs/{job_id}/pause", key="root")
+    desk.store.advance(SECOND)
+    await desk.call("POST", f"/v1/jobs/{job_id}/resume", {})
+
+    async def found(query: str, key: str = "root") -> list[str]:
+        return [one["action"] for one in (await desk.get(f"/audit?{query}", key))["audit"]]
+
+    assert await found(f"object_id={job_id}") == ["job.resume", "job.pause", "job.create"]
+    assert await found(f"object_id={job_id}", "ada") == ["job.resume", "job.create"], "only what they did"
+    assert await found(f"object_id={job_id}", "bob") == []
+    assert await found("action=job.create") == ["job.create"] * 2
+    assert await found("user_id=root") == ["job.pause"]
+    assert await found("user_id=ada&action=job.resume") == ["job.resume"]
+    assert await found("user_id=nobody") == []
+    assert await found(f"start_time={began}") == ["job.resume", "job.pause"]
+    assert await found(f"end_time={began}") == ["job.create"] * 2
+    assert await found(f"start_time={began}&object_id={jobs[1]['job_id']}") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "wrong"),
+    [
+        ("object_id=x", 422, ["object_id"]),
+        ("start_time=yesterday&end_time=x", 422, ["start_time", "end_time"]),
+        ("start_time=2030-01-02T00:00:00Z&end_time=2030-01-01T00:00:00Z", 422, ["end_time"]),
+        ("action=%00", 422, ["action"]),
+        ("from=2030-01-02T00:00:00Z", 422, ["from"]),
+        ("user_id=ada", 403, []),
+    ],
+)
+async def test_a_wrong_filter_is_refused_by_its_name(desk: Desk, query: str, status: int, wrong: list[str]) -> None:
+    answer = await desk.call("GET", f"/v1/audit?{query}")
+
+    assert answer.status_code == status, answer.text
+    assert [one["path"] for one in answer.json()["errors"]] == wrong

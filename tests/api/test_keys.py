@@ -37,6 +37,21 @@ async def test_a_key_that_was_made_works_with_its_role(desk: Desk, role: str) ->
     assert (await desk.call("GET", "/v1/keys", key=made["key"])).status_code == (200 if role == "admin" else 403)
 
 
+async def test_a_key_with_a_note_works_until_it_expires(desk: Desk) -> None:
+    asked = {"user_id": "eve", "role": "member", "note": "CI – Größe 7", "expires_in": "1h"}
+
+    made = (await desk.call("POST", "/v1/keys", asked, key="root")).json()
+
+    assert (made["note"], made["expires_at"]) == (asked["note"], rfc3339(desk.store.at(HOUR)))
+    assert (made["last_used_on"], made["revoked_at"]) == (None, None)
+    shown = [key for key in (await desk.get("/keys", key="root"))["keys"] if key["key_id"] == made["key_id"]]
+    assert shown == [{name: value for name, value in made.items() if name != "key"}]
+    desk.store.advance(HOUR - 1)
+    assert (await desk.call("GET", "/v1/me", key=made["key"])).status_code == 200
+    desk.store.advance(1)
+    assert (await desk.call("GET", "/v1/me", key=made["key"])).status_code == 401
+
+
 async def test_a_second_key_of_a_user_sees_what_the_first_made(desk: Desk) -> None:
     job = await desk.create(schedule="every 1h")
 
@@ -115,6 +130,9 @@ async def test_a_key_that_there_is_not_is_404(desk: Desk, unknown: str) -> None:
         ({"user_id": "e" * 201, "role": "admin"}, ["user_id"]),
         ({"user_id": 7, "role": []}, ["user_id", "role"]),
         ({"user_id": "eve", "role": "admin", "expires": 1}, ["expires"]),
+        ({"user_id": "eve", "role": "admin", "note": "a\nb", "expires_in": "soon"}, ["note", "expires_in"]),
+        ({"user_id": "eve", "role": "admin", "note": "n" * 201, "expires_in": 7}, ["note", "expires_in"]),
+        ({"user_id": "eve", "role": "admin", "expires_in": "0s"}, ["expires_in"]),
     ],
 )
 async def test_what_is_wrong_with_a_key_is_told_by_field_and_nothing_is_stored(

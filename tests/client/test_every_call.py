@@ -144,7 +144,9 @@ def test_a_schedule_is_previewed(either: Either) -> None:
 def test_a_key_is_made_listed_and_revoked(either: Either, oncue: Up) -> None:
     client, user = either.client, f"user-{uuid4()}"
 
-    key = either(client.keys.create(user, "member"))
+    key = either(client.keys.create(user, "member", note="for a test", expires_in="1h"))
+    assert (key.note, key.expires_at - key.created_at) == ("for a test", timedelta(hours=1))
+    assert (user, 1) in [(one.user_id, one.keys) for one in either.all(client.users.list(limit=2))]
     theirs = type(either)(None, url=oncue.address, key=key.key)
     assert theirs(theirs.client.tasks.list())
     assert (key.key_id, user) in [(one.key_id, one.user_id) for one in either(client.keys.list())]
@@ -160,6 +162,9 @@ def test_stats_and_audit_are_told(either: Either) -> None:
     assert isinstance(either(either.client.stats()), dict)
     assert [one.what for one in either(either.client.series("created,lag")).series] == ["created", "lag"]
     assert isinstance(either.all(either.client.audit(limit=1_000)), list)
+    since = either(either.client.server()).time
+    assert either.all(either.client.audit(object_id=str(uuid4()), action="job.create", start_time=since)) == []
+    assert ("up", True) in [(one.role, one.alive) for one in either(either.client.processes())]
     assert either.all(either.client.findings()) == []  # nothing is wrong
     assert [one.workers for one in either(either.client.scaling()) if one.queue == "default"] == [1]
 

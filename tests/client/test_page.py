@@ -53,7 +53,18 @@ def test_the_page_lists_every_call() -> None:
         parts = {f"client.{name}": part for name, part in vars(made).items() if isinstance(part, client.Resource)}
     del parts["client._client"]
     there_are = {name: {call for call in vars(type(part)) if call[0] != "_"} for name, part in parts.items()}
-    there_are["client"] = {"me", "stats", "series", "lookup", "audit", "findings", "scaling", "events"}
+    there_are["client"] = {
+        "me",
+        "server",
+        "processes",
+        "stats",
+        "series",
+        "lookup",
+        "audit",
+        "findings",
+        "scaling",
+        "events",
+    }
 
     listed = {part: set(re.findall(r"`(\w+)`", f"`{calls}`")) for part, calls in table(PAGE, "part", "calls")}
 

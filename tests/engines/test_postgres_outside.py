@@ -172,6 +172,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
     key = Key(KeyId(new_id()), new_id().bytes, uid, "ada", Role.ADMIN, now)
     new, idempotency_key = await store.new_one_shot(), IdempotencyKey(b"key", b"body")
     member = Member(new_id(), "api", "1.0", 1, "host", now, now)
+    session = port.Session(new_id().bytes, key.key_id, now, now)
     finding = Finding("check", "object", "words", now, now)
     piece = Piece(Table.HISTORY, "history", now, now)
     return {
@@ -241,6 +242,11 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Accounts.add_first_key": lambda: store.accounts.add_first_key(key),
         "Accounts.key": lambda: store.accounts.key(key.key_hash),
         "Accounts.keys": store.accounts.keys,
+        "Accounts.users": lambda: store.accounts.users(now),
+        "Sessions.open": lambda: store.sessions.open(session, 10),
+        "Sessions.find": lambda: store.sessions.find(session.session_hash),
+        "Sessions.end": lambda: store.sessions.end(session.session_hash),
+        "Sessions.used": lambda: store.sessions.used({key.key_id: 1}, {session.session_hash: now}),
         "Accounts.find": lambda: store.accounts.find("ada"),
         "Accounts.names": lambda: store.accounts.names([uid]),
         "Archiving.next_piece": lambda: store.archiving.next_piece(dict.fromkeys(Table, now)),
@@ -313,6 +319,7 @@ async def test_every_verb_of_the_port_is_among_the_calls(place: Place) -> None:
         port.History,
         port.Lists,
         port.Accounts,
+        port.Sessions,
         port.Archiving,
         port.Forgetting,
         port.Audit,

@@ -34,6 +34,7 @@ MAY_WALK = {
     "search_endings_of_user": {"running"},
     "count_open_jobs": {"running"},  # only for who is at a quota; an index by user would cost every claim
     "sum_open_payloads": {"running"},
+    "users": {"running"},  # once for a page, which administrators ask for
     "empty_lanes": {"running", "waiting"},  # these belong to tending, once in a while
     "forget_empty_lanes": {"running", "waiting"},
     "forget_versions": {"job_versions"},

@@ -14,24 +14,38 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api.http.answers import answer
-from oncue.api.http.auth import Caller
-from oncue.api.listing import page, wanted_page
+from oncue.api.http.auth import Caller, forbidden
+from oncue.api.http.reading import read_id
+from oncue.api.listing import LONGEST, NOBODY, instant, page, wanted_page, window
 from oncue.api.shared.context import Api
 from oncue.clock import Clock
+from oncue.domain.fields import Reader, text
 from oncue.domain.instants import Instant, rfc3339
-from oncue.engines.port import Audit, AuditEntry
+from oncue.engines.port import Audit, AuditEntry, AuditFilter
 from oncue.engines.refusals import Refusal, apart
 
 log = structlog.get_logger()
 
+FILTERS: Mapping[str, Reader] = {
+    "object_id": read_id,
+    **dict.fromkeys(("action", "user_id"), text(LONGEST)),
+    **dict.fromkeys(("start_time", "end_time"), instant),
+}
 NO_DETAIL: Mapping[str, Any] = MappingProxyType({})
 WRITTEN_WITHIN = 1.0  # seconds that an answer waits for its line
 WRITTEN_AFTER_A_FAILURE = 0.1  # seconds; the caller has already waited for the database
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
-    wanted = wanted_page(request, caller)
-    found = await api.engine.audit.entries(caller.sees, wanted.limit, wanted.after)
+    if "user_id" in request.query_params and caller.sees is not None:
+        raise forbidden("The filter user_id needs an admin key. Leave it out to list your own entries.")
+    wanted = wanted_page(request, caller, FILTERS)
+    since, until = window(wanted.filters)
+    only = AuditFilter(wanted.filters.get("object_id"), wanted.filters.get("action"), since, until)
+    uid = caller.sees
+    if (named := wanted.filters.get("user_id")) is not None:
+        uid = await api.engine.accounts.find(named) or NOBODY
+    found = await api.engine.audit.entries(uid, wanted.limit, wanted.after, only)
     uids = {audit_entry.uid for audit_entry in found.items}
     users = {uid: None if uid is None else await api.owner_of(uid, caller) for uid in uids}
     return answer(page("audit", found, lambda audit_entry: _shown(audit_entry, users[audit_entry.uid]), wanted))

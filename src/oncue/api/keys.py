@@ -20,25 +20,34 @@ from oncue.api.shared.idempotency import idempotent
 from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome, unchanged
 from oncue.domain.definition import USUAL
 from oncue.domain.errors import Conflict, Invalid, NotFound, Problem, StoreUnavailable
-from oncue.domain.fields import Reader, choice, read_fields, text
+from oncue.domain.fields import Reader, choice, duration, read_fields, text
 from oncue.domain.ids import KeyId
-from oncue.domain.instants import rfc3339
+from oncue.domain.instants import SECOND, date_of, rfc3339
 from oncue.engines.new_keys import new_key
 from oncue.engines.port import Key, Revoked, Role
 
 log = structlog.get_logger()
 
 ROLES = {role.value: role for role in Role}
-FIELDS: Mapping[str, Reader] = {"user_id": text(USUAL.name), "role": choice(ROLES)}
+LONGEST_NOTE = 200  # characters
+REQUIRED = ("user_id", "role")
+NULLABLE = frozenset({"note", "expires_in"})
+FIELDS: Mapping[str, Reader] = {
+    "user_id": text(USUAL.name),
+    "role": choice(ROLES),
+    "note": text(LONGEST_NOTE),
+    "expires_in": duration(SECOND),
+}
 
 
 async def create(api: Api, request: Request, caller: Caller) -> Outcome:
     """Create a key of a user, and the user if it is new. The secret is shown only once."""
     raw = await read_object(request)
-    user_id, role = _asked(raw)
+    asked = _asked(raw)
+    user_id, role = asked["user_id"], asked["role"]
 
     async def make(made: UUID) -> Outcome:
-        secret, key = await new_key(api.engine, api.clock, user_id, role)
+        secret, key = await new_key(api.engine, api.clock, user_id, role, asked.get("note"), asked.get("expires_in"))
         key = replace(key, key_id=KeyId(made))
         await api.engine.accounts.add_key(key)
         if await api.engine.accounts.key(key.key_hash) is None:
@@ -82,16 +91,16 @@ async def revoke(api: Api, request: Request, caller: Caller) -> Outcome:
     return Outcome(shown, (Changed(caller.uid),), line)
 
 
-def _asked(raw: dict[str, Any]) -> tuple[str, Role]:
+def _asked(raw: dict[str, Any]) -> dict[str, Any]:
     problems: list[Problem] = []
-    found = read_fields(raw, FIELDS, problems)
+    found = read_fields(raw, FIELDS, problems, nothing=NULLABLE)
     if "user_id" not in raw:
         problems.append(Problem("user_id", "required", "name the user of the key; a new user is created"))
     if "role" not in raw:
         problems.append(Problem("role", "required", f"choose one of {', '.join(ROLES)}"))
     if problems:
         raise Invalid(*problems)
-    return found["user_id"], found["role"]
+    return found
 
 
 def _shown(key: Key) -> dict[str, Any]:
@@ -102,4 +111,6 @@ def _shown(key: Key) -> dict[str, Any]:
         "created_at": rfc3339(key.created_at),
         "expires_at": None if key.expires_at is None else rfc3339(key.expires_at),
         "revoked_at": None if key.revoked_at is None else rfc3339(key.revoked_at),
+        "note": key.note,
+        "last_used_on": None if key.last_used_on is None else date_of(key.last_used_on),
     }

@@ -22,7 +22,7 @@ from oncue.domain.naming import Match
 from oncue.domain.schedule_fields import SCHEDULE
 from oncue.domain.self_audit import Check
 from oncue.engines.port import Count, Role, WorkerStatus
-from oncue.shapes.accounts import AuditLine, ForgottenUser, Key, Me, NewKey
+from oncue.shapes.accounts import AuditLine, ForgottenUser, Key, Me, NewKey, User
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobState, Occurrence, Preview, PreviewedOccurrence, Warned
 from oncue.shapes.lookup import FoundJob, FoundName, FoundRun, FoundWorker, Lookup
@@ -39,6 +39,7 @@ from oncue.shapes.runs import (
     Run,
     ValueLink,
 )
+from oncue.shapes.server import Process, Server
 
 REFERENCE = "#/components/schemas/{name}"
 SHAPES = (
@@ -46,11 +47,12 @@ SHAPES = (
     *(Run, LastRun, Attempt, Progress, DeadLetter, Requeued, RefusedLetter, FieldProblem, ValueLink),
     *(Task, Worker, Queue, QueueScaling, Finding),
     *(Lookup, FoundJob, FoundRun, FoundWorker, FoundName),
-    *(Key, NewKey, Me, AuditLine, ForgottenUser),
+    *(Key, NewKey, Me, AuditLine, ForgottenUser, User),
+    *(Server, Process),
     *(Target, Notifications, WebhookSecret),
     *(Series, SeriesAnswer, SeriesPoint),
 )
-IDS = frozenset({"job_id", "run_id", "key_id", "worker_id", "executor_id", "holder", "object_id"})
+IDS = frozenset({"process_id", "job_id", "run_id", "key_id", "worker_id", "executor_id", "holder", "object_id"})
 MADE_OUTCOMES = ("started", "late", "waiting")  # occurrences with a run; the others are in the occurrence history
 VALUES: dict[tuple[str, str], Iterable[str]] = {
     **{(name, "status"): JobStatus for name in ("Job", "FoundJob")},
@@ -95,7 +97,7 @@ def _bodies() -> dict[str, Schema]:
         "OwnPayload": object_schema(OWN_PAYLOAD),
         "Replacing": object_schema(REPLACING),
         "PreviewOf": object_schema(schedules.ASKED, required=("schedule",), nothing=schedules.NULLABLE),
-        "KeyOf": object_schema(keys.FIELDS, required=tuple(keys.FIELDS)),
+        "KeyOf": object_schema(keys.FIELDS, required=keys.REQUIRED, nothing=keys.NULLABLE),
         "NotificationsOf": object_schema(notifications.FIELDS, nothing=notifications.NULLABLE),
         "NotificationTest": object_schema(notifications.TEST, required=tuple(notifications.TEST)),
         "WebhookUrl": object_schema(notifications.URL, required=tuple(notifications.URL)),
@@ -151,6 +153,8 @@ def _lists() -> dict[str, Schema]:
         "Queues": _object(queues=_several("Queue")),
         "Scaling": {"anyOf": [ref("QueueScaling"), _object(queues=_several("QueueScaling"))]},
         "Keys": _object(keys=_several("Key")),
+        "UserPage": _page("users", "User"),
+        "Processes": _object(processes=_several("Process")),
     }
 
 

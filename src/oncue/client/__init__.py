@@ -28,13 +28,14 @@ from oncue.client.errors import (
     WaitTimeout,
 )
 from oncue.client.events import Event
-from oncue.shapes.accounts import ForgottenUser, Key, Me, NewKey
+from oncue.shapes.accounts import ForgottenUser, Key, Me, NewKey, User
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, Preview, PreviewedOccurrence
 from oncue.shapes.lookup import FoundJob, FoundName, FoundRun, FoundWorker, Lookup
 from oncue.shapes.notifications import Notifications, Target, WebhookSecret
 from oncue.shapes.overview import Series, SeriesAnswer, SeriesPoint
 from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run, ValueLink
+from oncue.shapes.server import Process, Server
 
 __all__ = [
     "AsyncClient",
@@ -71,6 +72,7 @@ __all__ = [
     "Page",
     "Preview",
     "PreviewedOccurrence",
+    "Process",
     "Progress",
     "Queue",
     "QueueScaling",
@@ -79,6 +81,7 @@ __all__ = [
     "Series",
     "SeriesAnswer",
     "SeriesPoint",
+    "Server",
     "ServerUnreachable",
     "Stale",
     "Target",
@@ -87,6 +90,7 @@ __all__ = [
     "TooManyRequests",
     "Unauthorized",
     "Unavailable",
+    "User",
     "ValueLink",
     "WaitTimeout",
     "WebhookSecret",

@@ -9,7 +9,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import httpx2
 
-from oncue.client import dead_letters, fleet, jobs, keys, notifications, overview, runs, schedules, users
+from oncue.client import about, dead_letters, fleet, jobs, keys, notifications, overview, runs, schedules, users
 from oncue.client.address import find_address
 from oncue.client.asking import (
     LOG_POLL_INTERVAL,
@@ -167,6 +167,8 @@ class Notifications(Resource):
 
 
 class Users(Resource):
+    list = PagedMethod(users.page)
+    page = Method(users.page)
     forget = Method(users.forget)
 
 
@@ -178,6 +180,8 @@ class AsyncClient(Resource):
     """
 
     me = Method(keys.mine)
+    server = Method(about.server)
+    processes = Method(about.processes)
     stats = Method(fleet.stats)
     series = Method(overview.series)
     lookup = Method(fleet.lookup)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from oncue.client.call import Call, Page, anything, change, field, get, model, page_of, path
@@ -73,9 +74,28 @@ def scaling() -> Call[tuple[QueueScaling, ...]]:
     return get(path("scaling"), field("queues", tuple[QueueScaling, ...]))
 
 
-def audit_page(*, limit: int | None = None, page_token: str | None = None) -> Call[Page[dict[str, Any]]]:
-    """List the audit log, newest first."""
-    return get(path("audit"), page_of("audit", dict[str, Any]), limit=limit, page_token=page_token)
+def audit_page(
+    *,
+    object_id: str | None = None,
+    action: str | None = None,
+    user_id: str | None = None,
+    start_time: datetime | str | None = None,
+    end_time: datetime | str | None = None,
+    limit: int | None = None,
+    page_token: str | None = None,
+) -> Call[Page[dict[str, Any]]]:
+    """List the audit log, newest first: of one object, action, user (for administrators) or time range."""
+    return get(
+        path("audit"),
+        page_of("audit", dict[str, Any]),
+        object_id=object_id,
+        action=action,
+        user_id=user_id,
+        start_time=start_time,
+        end_time=end_time,
+        limit=limit,
+        page_token=page_token,
+    )
 
 
 def findings_page(*, limit: int | None = None, page_token: str | None = None) -> Call[Page[Finding]]:

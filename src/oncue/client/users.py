@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from oncue.client.call import Call, model, path
-from oncue.shapes.accounts import ForgottenUser
+from oncue.client.call import Call, Page, get, model, page_of, path
+from oncue.shapes.accounts import ForgottenUser, User
+
+
+def page(*, limit: int | None = None, page_token: str | None = None) -> Call[Page[User]]:
+    """List users with their keys, open jobs and quotas."""
+    return get(path("users"), page_of("users", User), limit=limit, page_token=page_token)
 
 
 def forget(user_id: str) -> Call[ForgottenUser]:

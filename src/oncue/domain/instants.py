@@ -50,6 +50,16 @@ def rfc3339(at: Instant) -> str:
     return moment(at).isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
 
 
+def day_of(at: Instant) -> int:
+    """Return the day in UTC, counted from 1970-01-01."""
+    return at // DAY
+
+
+def date_of(day: int) -> str:
+    """Format a day as the API does, like 2027-01-31."""
+    return (EPOCH + timedelta(days=day)).date().isoformat()
+
+
 def whole_millisecond(at: Instant) -> Instant:
     """Round up to a millisecond, which is what the API prints: never early."""
     return Instant(-(-at // MILLISECOND) * MILLISECOND)

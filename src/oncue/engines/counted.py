@@ -30,6 +30,7 @@ from oncue.engines.port import (
     Planning,
     Running,
     Search,
+    Sessions,
     Signals,
 )
 from oncue.metrics.metric import OTHER, Labels
@@ -43,7 +44,7 @@ Verb = Callable[Given, Coroutine[Any, Any, T]]
 
 
 # Parts whose verbs are called seldom: each verb with a label of its own would be ten series more.
-SELDOM_CALLED = ("declaring", "objects", "notices", "archiving", "forgetting")
+SELDOM_CALLED = ("declaring", "objects", "notices", "archiving", "forgetting", "sessions")
 
 
 class CountedEngine:
@@ -63,6 +64,7 @@ class CountedEngine:
         self.lists: Lists = self._counted(engine.lists)
         self.search: Search = self._counted(engine.search)
         self.accounts: Accounts = self._counted(engine.accounts)
+        self.sessions: Sessions = self._counted(engine.sessions, "sessions")
         self.audit: Audit = self._counted(engine.audit)
         self.idempotency: Idempotency = self._counted(engine.idempotency)
         self.maintenance: Maintenance = self._counted(engine.maintenance)

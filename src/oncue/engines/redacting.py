@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from oncue.domain.keys import number_name
-from oncue.engines.values import Forgotten
+from oncue.engines.account_values import Forgotten
 
 Redacted = tuple[bytes | None, str | None]
 

@@ -352,40 +352,6 @@ class Generation(msgspec.Struct, frozen=True):
     rotated_at: Instant | None = None
 
 
-class Role(StrEnum):
-    ADMIN = "admin"
-    MEMBER = "member"
-    VIEWER = "viewer"
-
-
-class Key(msgspec.Struct, frozen=True):
-    """An API key. Only the hash of the secret is stored."""
-
-    key_id: KeyId
-    key_hash: bytes
-    uid: UserNumber
-    user_id: str
-    role: Role
-    created_at: Instant
-    expires_at: Instant | None = None
-    revoked_at: Instant | None = None
-
-
-class Revoked(Enum):
-    DONE = "revoked, now or before"
-    UNKNOWN = "there is no such key"
-    LAST_ADMIN = "the last valid admin key: nothing changed"
-
-
-class Forgotten(msgspec.Struct, frozen=True):
-    """A user who is being forgotten, with the name it had. `place`: how far the audit log was gone through."""
-
-    uid: UserNumber
-    user_id: str
-    asked_at: Instant
-    place: str | None = None
-
-
 class Count(StrEnum):
     """What is counted. Open runs are CREATED minus all that ended or were withdrawn.
 

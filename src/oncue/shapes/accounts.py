@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 import msgspec
@@ -19,6 +19,10 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     """null: the key does not expire"""
     revoked_at: datetime | None = None
     """null: the key is not revoked"""
+    note: str | None = None
+    """what it is for, in up to 200 characters"""
+    last_used_on: date | None = None
+    """the day, in UTC, on which it was used last; null: it was not used since this is recorded"""
 
 
 class Me(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +40,28 @@ class NewKey(Key, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:  # what is printed ends up in logs
         return f"NewKey(key_id={self.key_id!r}, user_id={self.user_id!r}, role={self.role!r}, key=…)"
+
+
+class User(msgspec.Struct, frozen=True, kw_only=True):
+    """A user, with keys, open jobs and quotas."""
+
+    user_id: str
+    """of a user who was forgotten, a number"""
+    number: int
+    """what the audit log has after the user was forgotten"""
+    created_at: datetime | None = None
+    keys: int = 0
+    """valid ones, of the first 100"""
+    open_jobs: int = 0
+    """active and paused jobs, counted up to 1,000"""
+    more_jobs: bool = False
+    """whether there may be more"""
+    max_jobs: int | None = None
+    """the quota of a member; null: no limit"""
+    payload_bytes: int | None = None
+    """bytes of payload of open jobs, at most; null: unknown, as long as no quota needs it"""
+    max_payload_bytes: int | None = None
+    """the quota of a member; null: no limit"""
 
 
 class ForgottenUser(msgspec.Struct, frozen=True, kw_only=True):

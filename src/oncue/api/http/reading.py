@@ -186,6 +186,14 @@ def path_id(request: Request) -> UUID:
 
 
 @takes(type="string", format="uuid")
+def read_id(raw: Any, path: str) -> UUID:
+    found = as_uuid(raw) if isinstance(raw, str) else None
+    if found is None:
+        raise Invalid.of(path, "bad_id", "is an id, like 0190c2a5-7c00-7000-8000-000000000000")
+    return found
+
+
+@takes(type="string", format="uuid")
 def read_job_id(raw: Any, path: str) -> JobId:
     found = as_uuid(raw) if isinstance(raw, str) else None
     if found is None:

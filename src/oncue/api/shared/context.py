@@ -47,6 +47,7 @@ class Api:
 
     def __init__(self, engine: Engine, clock: Clock, settings: Settings, numbers: Numbers = SILENT) -> None:
         self.engine = engine
+        self.settings = settings
         self.storage = open_storage(settings, clock, numbers)
         self.large = LargeValues(engine, self.storage, clock, settings.inline_cap)
         self.largest_job = settings.max_payload_bytes + LARGEST_BODY

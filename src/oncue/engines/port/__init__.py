@@ -28,10 +28,10 @@ held run.
 **Hints** are only hints: any may be lost, doubled or late, and everything still works by polling.
 
 `state.py` has the verbs that change state, the largest part. `history.py` (one run, and lists), `searching.py` (what
-people name by a part of it), `accounts.py` (users and keys, the audit log, idempotency keys), `declaring.py` (sets of
-declared jobs), `members.py` (which processes run), `objects.py` (what is in object storage), `auditing.py` (what the
-self-audit reads and records), `notices.py` (whom users want told), `archiving.py` (what goes into the archive),
-`forgetting.py` (users) and `maintenance.py` are separate: none of them decides what runs.
+people name by a part of it), `accounts.py` (users, keys and sessions, the audit log, idempotency keys), `declaring.py`
+(sets of declared jobs), `members.py` (which processes run), `objects.py` (what is in object storage), `auditing.py`
+(what the self-audit reads and records), `notices.py` (whom users want told), `archiving.py` (what goes into the
+archive), `forgetting.py` (users) and `maintenance.py` are separate: none of them decides what runs.
 
 **References.** A payload, a result or a part of a log that begins with the byte 1 is a reference to an object in
 storage (`domain.reference`). Engines store it like any other bytes; only `Objects.look` and sums of sizes read it.
@@ -45,9 +45,19 @@ from oncue.domain.diagnosis import Diagnosis
 from oncue.domain.explain import RunDiagnosis
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.quota import Quota, Usage
+from oncue.engines.account_values import AuditFilter, Forgotten, Key, Revoked, Role, Session, User
 from oncue.engines.audited import AuditedCursor, Finding, LongHeld, Orphan, Sums, Unexpired
 from oncue.engines.gauges import ClassGauge, Gauges, QueueGauge, Turn
-from oncue.engines.port.accounts import Accounts, Audit, Idempotency
+from oncue.engines.port.accounts import (
+    AUDIT_LOOKED_AT,
+    EVERY_ENTRY,
+    JOBS_COUNTED,
+    KEYS_COUNTED,
+    Accounts,
+    Audit,
+    Idempotency,
+    Sessions,
+)
 from oncue.engines.port.archiving import Archiving
 from oncue.engines.port.auditing import Auditing
 from oncue.engines.port.declaring import MOST_KEYS, MOST_SETS, Declaring
@@ -76,13 +86,11 @@ from oncue.engines.values import (
     EngineState,
     Expired,
     FairRuns,
-    Forgotten,
     Generation,
     Hint,
     IdempotencyKey,
     JobQuery,
     JobRow,
-    Key,
     KeyedJob,
     KeyHolder,
     KnownObject,
@@ -98,8 +106,6 @@ from oncue.engines.values import (
     Planned,
     Point,
     Reserved,
-    Revoked,
-    Role,
     RunQuery,
     SetStamp,
     StoredObject,
@@ -111,7 +117,11 @@ from oncue.engines.values import (
 )
 
 __all__ = [
+    "AUDIT_LOOKED_AT",
     "EVERYBODY",
+    "EVERY_ENTRY",
+    "JOBS_COUNTED",
+    "KEYS_COUNTED",
     "LOOKED_AT_ONCE",
     "MEMBERS_STAY",
     "MOST_KEYS",
@@ -124,6 +134,7 @@ __all__ = [
     "Archiving",
     "Audit",
     "AuditEntry",
+    "AuditFilter",
     "AuditedCursor",
     "Auditing",
     "Beat",
@@ -186,6 +197,8 @@ __all__ = [
     "RunQuery",
     "Running",
     "Search",
+    "Session",
+    "Sessions",
     "SetStamp",
     "Signals",
     "StoredObject",
@@ -196,6 +209,7 @@ __all__ = [
     "Turn",
     "Unexpired",
     "Usage",
+    "User",
     "Worker",
     "WorkerStatus",
 ]
@@ -220,6 +234,7 @@ class Engine(Protocol):
     lists: Lists
     search: Search
     accounts: Accounts
+    sessions: Sessions
     audit: Audit
     auditing: Auditing
     archiving: Archiving

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
 from oncue.domain.ids import KeyId, UserNumber
 from oncue.domain.instants import Instant
-from oncue.engines.values import (
-    AuditEntry,
-    IdempotencyKey,
-    Key,
-    Page,
-    Reserved,
-    Revoked,
-)
+from oncue.engines.account_values import AuditFilter, Key, Revoked, Session, User
+from oncue.engines.values import AuditEntry, IdempotencyKey, Page, Reserved
+
+AUDIT_LOOKED_AT = 2_000  # entries read for one page, where a filter skips some
+EVERY_ENTRY = AuditFilter()
+KEYS_COUNTED, JOBS_COUNTED = 100, 1_000  # of one user in a list
 
 
 class Accounts(Protocol):
@@ -55,6 +53,34 @@ class Accounts(Protocol):
         """
         ...
 
+    async def users(self, now: Instant, limit: int = 100, after: str | None = None) -> Page[User]:
+        """Return a page of users in the order of their numbers, with their keys that are valid at `now` and open jobs.
+
+        At most `KEYS_COUNTED` keys, revoked ones included, and `JOBS_COUNTED` jobs of each are counted; jobs that are
+        running are counted on top.
+        """
+        ...
+
+
+class Sessions(Protocol):
+    """Browsers that are signed in, and when keys and sessions were used last."""
+
+    async def open(self, session: Session, most: int) -> None:
+        """Store a session. If its key then has more than `most`, those that would expire first end."""
+        ...
+
+    async def find(self, session_hash: bytes) -> tuple[Session, Key] | None:
+        """Return the session with this hash and its key, whether they are still valid or not."""
+        ...
+
+    async def end(self, session_hash: bytes) -> None:
+        """Remove a session. `maintain` removes those that have expired."""
+        ...
+
+    async def used(self, keys: Mapping[KeyId, int], sessions: Mapping[bytes, Instant]) -> None:
+        """Store the day of the last use of these keys, and until when these sessions last. Both only rise."""
+        ...
+
 
 class Audit(Protocol):
     """The audit log: which user did what."""
@@ -64,9 +90,17 @@ class Audit(Protocol):
         ...
 
     async def entries(
-        self, uid: UserNumber | None = None, limit: int = 100, after: str | None = None
+        self,
+        uid: UserNumber | None = None,
+        limit: int = 100,
+        after: str | None = None,
+        only: AuditFilter = EVERY_ENTRY,
     ) -> Page[AuditEntry]:
-        """Return a page of entries, newest first."""
+        """Return a page of entries, newest first: of one user, or with None of all.
+
+        User, object and window are found by an index. Where the action, or the user of an object's entries, skips some,
+        at most `AUDIT_LOOKED_AT` are read: the page may be short, or empty, although more follow.
+        """
         ...
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from oncue.domain.ids import UserNumber
 from oncue.domain.instants import Instant
-from oncue.engines.values import Forgotten, Revoked
+from oncue.engines.account_values import Forgotten, Revoked
 
 ERASED_AT_ONCE = 1_000  # rows
 

@@ -8,7 +8,9 @@ from asyncpg import Record
 
 from oncue.domain.ids import KeyId, UserNumber
 from oncue.domain.instants import Instant
-from oncue.engines.port import Key, Revoked, Role
+from oncue.engines.admitting import UNKNOWN
+from oncue.engines.marks import page, unmark
+from oncue.engines.port import JOBS_COUNTED, KEYS_COUNTED, Key, Page, Revoked, Role, User
 from oncue.engines.postgres.store import Connection, Store
 from oncue.engines.sql import statements
 
@@ -55,10 +57,10 @@ class PostgresAccounts:
 
     async def key(self, key_hash: bytes) -> Key | None:
         found = await self._store.fetch(_SQL["find_key"], key_hash)
-        return _key(found[0]) if found else None
+        return as_key(found[0]) if found else None
 
     async def keys(self) -> list[Key]:
-        return [_key(row) for row in await self._store.fetch(_SQL["list_keys"])]
+        return [as_key(row) for row in await self._store.fetch(_SQL["list_keys"])]
 
     async def revoke(self, key_id: KeyId, now: Instant) -> Revoked:
         async def revoke(connection: Connection) -> Revoked:
@@ -68,6 +70,16 @@ class PostgresAccounts:
             return Revoked.DONE if await connection.fetch(_SQL["revoke"], key_id, now) else Revoked.UNKNOWN
 
         return await self._store.write(revoke)
+
+    async def users(self, now: Instant, limit: int = 100, after: str | None = None) -> Page[User]:
+        given = (unmark(after, int) if after else 0, limit + 1, now, KEYS_COUNTED, JOBS_COUNTED)
+        found = await self._store.fetch(_SQL["users"], *given)
+        return page(found, limit, _user, lambda row: row["uid"])
+
+
+def _user(row: Record) -> User:
+    uid, user_id, created_at, keys, open_jobs, bound = row
+    return User(uid, user_id, created_at, keys, open_jobs, None if bound == UNKNOWN.payload else bound)
 
 
 async def _add_key(connection: Connection, key: Key) -> None:
@@ -80,10 +92,11 @@ async def _add_key(connection: Connection, key: Key) -> None:
         key.created_at,
         key.expires_at,
         key.revoked_at,
+        key.note,
     )
 
 
-def _key(row: Record) -> Key:
+def as_key(row: Record) -> Key:
     return Key(
         key_id=row["key_id"],
         key_hash=row["key_hash"],
@@ -93,4 +106,6 @@ def _key(row: Record) -> Key:
         created_at=row["created_at"],
         expires_at=row["expires_at"],
         revoked_at=row["revoked_at"],
+        note=row["note"],
+        last_used_on=row["last_used_on"],
     )

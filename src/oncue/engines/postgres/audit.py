@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from asyncpg import Record
 
 from oncue.domain.ids import UserNumber
-from oncue.engines.marks import page, unmark
-from oncue.engines.port import AuditEntry, Page
+from oncue.engines.audit_pages import BEFORE_ALL, audit_page, audit_place, rows_to_read
+from oncue.engines.port import EVERY_ENTRY, AuditEntry, AuditFilter, Page
 from oncue.engines.postgres.inserting import AUDIT, write_audit
 from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.store import Store
@@ -28,12 +28,21 @@ class PostgresAudit:
         )
 
     async def entries(
-        self, uid: UserNumber | None = None, limit: int = 100, after: str | None = None
+        self,
+        uid: UserNumber | None = None,
+        limit: int = 100,
+        after: str | None = None,
+        only: AuditFilter = EVERY_ENTRY,
     ) -> Page[AuditEntry]:
-        at, deed_id = unmark(after, tuple[int, int]) if after else (2**63 - 1, 0)
-        which, who = ("audit", []) if uid is None else ("audit_of_user", [uid])
-        found = await self._store.fetch(_SQL[which], at, deed_id, limit + 1, *who)
-        return page(found, limit, audit_entry, lambda row: (row["at"], row["deed_id"]))
+        which, whose = "audit", list[object]()
+        if only.object_id is not None:
+            which, whose = "audit_of_object", [only.object_id]
+        elif uid is not None:
+            which, whose = "audit_of_user", [uid]
+        place, read = audit_place(after, only), rows_to_read(uid, limit, only)
+        since = BEFORE_ALL if only.since is None else only.since
+        found = await self._store.fetch(_SQL[which], *place, read, since, *whose)
+        return audit_page(found, uid, limit, only, audit_entry, lambda row: (row["at"], row["deed_id"]))
 
 
 def audit_entry(row: Record) -> AuditEntry:

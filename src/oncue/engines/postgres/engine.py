@@ -28,6 +28,7 @@ from oncue.engines.port import (
     Planning,
     Running,
     Search,
+    Sessions,
     Signals,
 )
 from oncue.engines.postgres.accounts import PostgresAccounts
@@ -51,6 +52,7 @@ from oncue.engines.postgres.partitions import Partitions
 from oncue.engines.postgres.planning import PostgresPlanning
 from oncue.engines.postgres.running import PostgresRunning
 from oncue.engines.postgres.searching import PostgresSearch
+from oncue.engines.postgres.sessions import PostgresSessions
 from oncue.engines.postgres.signals import PostgresSignals
 from oncue.engines.postgres.store import Store, as_unavailable
 from oncue.engines.schema import Pending, log_migration
@@ -82,6 +84,7 @@ class PostgresEngine:
         self.lists: Lists = PostgresLists(store, self.jobs)
         self.search: Search = PostgresSearch(store)
         self.accounts: Accounts = PostgresAccounts(store)
+        self.sessions: Sessions = PostgresSessions(store)
         self.audit: Audit = PostgresAudit(store, self._pieces)
         self.auditing: Auditing = PostgresAuditing(store)
         self.archiving: Archiving = PostgresArchiving(store, settings.history_timeout)

@@ -11,7 +11,9 @@ import apsw
 
 from oncue.domain.ids import KeyId, UserNumber
 from oncue.domain.instants import Instant
-from oncue.engines.port import Key, Revoked, Role
+from oncue.engines.admitting import UNKNOWN
+from oncue.engines.marks import page, unmark
+from oncue.engines.port import JOBS_COUNTED, KEYS_COUNTED, Key, Page, Revoked, Role, User
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.store import Connection, Store, fetch, first
@@ -54,10 +56,10 @@ class SqliteAccounts:
 
     async def key(self, key_hash: bytes) -> Key | None:
         found = await self._store.read(lambda db: fetch(db, _SQL["find_key"], (key_hash,)), hot=True)
-        return _key(found[0]) if found else None
+        return as_key(found[0]) if found else None
 
     async def keys(self) -> list[Key]:
-        return [_key(row) for row in await self._store.read(lambda db: fetch(db, _SQL["keys"]))]
+        return [as_key(row) for row in await self._store.read(lambda db: fetch(db, _SQL["keys"]))]
 
     async def revoke(self, key_id: KeyId, now: Instant) -> Revoked:
         def revoke(db: Connection) -> Revoked:
@@ -66,6 +68,22 @@ class SqliteAccounts:
             return Revoked.DONE if fetch(db, _SQL["revoke"], (now, key_id.bytes)) else Revoked.UNKNOWN
 
         return await self._store.write(revoke)
+
+    async def users(self, now: Instant, limit: int = 100, after: str | None = None) -> Page[User]:
+        given = {
+            "now": now,
+            "after": unmark(after, int) if after else 0,
+            "limit": limit + 1,
+            "keys": KEYS_COUNTED,
+            "jobs": JOBS_COUNTED,
+        }
+        found = await self._store.read(lambda db: fetch(db, _SQL["users"], given))
+        return page(found, limit, _user, lambda row: row[0])
+
+
+def _user(row: rows.Row) -> User:
+    uid, user_id, created_at, keys, open_jobs, bound = row
+    return User(uid, user_id, created_at, keys, open_jobs, None if bound == UNKNOWN.payload else bound)
 
 
 def _key_row(key: Key) -> tuple[Any, ...]:
@@ -77,9 +95,10 @@ def _key_row(key: Key) -> tuple[Any, ...]:
         key.created_at,
         key.expires_at,
         key.revoked_at,
+        key.note,
     )
 
 
-def _key(row: rows.Row) -> Key:
-    key_id, key_hash, uid, user_id, role, created_at, expires_at, revoked_at = row
-    return Key(KeyId(UUID(bytes=key_id)), key_hash, uid, user_id, Role(role), created_at, expires_at, revoked_at)
+def as_key(row: rows.Row) -> Key:
+    key_id, key_hash, uid, user_id, role, *rest = row
+    return Key(KeyId(UUID(bytes=key_id)), key_hash, uid, user_id, Role(role), *rest)

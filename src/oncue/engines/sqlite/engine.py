@@ -28,6 +28,7 @@ from oncue.engines.port import (
     Planning,
     Running,
     Search,
+    Sessions,
     Signals,
 )
 from oncue.engines.schema import Pending, log_migration
@@ -53,6 +54,7 @@ from oncue.engines.sqlite.partitions import Partitions
 from oncue.engines.sqlite.planning import SqlitePlanning
 from oncue.engines.sqlite.running import SqliteRunning
 from oncue.engines.sqlite.searching import SqliteSearch
+from oncue.engines.sqlite.sessions import SqliteSessions
 from oncue.engines.sqlite.signals import SqliteSignals
 from oncue.engines.sqlite.store import Store, path_of
 from oncue.settings import Settings
@@ -82,6 +84,7 @@ class SqliteEngine:
         self.lists: Lists = SqliteLists(store, self.jobs)
         self.search: Search = SqliteSearch(store)
         self.accounts: Accounts = SqliteAccounts(store)
+        self.sessions: Sessions = SqliteSessions(store)
         self.audit: Audit = SqliteAudit(store)
         self.auditing: Auditing = SqliteAuditing(store)
         self.archiving: Archiving = SqliteArchiving(store, settings.history_timeout)

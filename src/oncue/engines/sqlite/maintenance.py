@@ -86,6 +86,7 @@ class SqliteMaintenance:
             partial(self._forget, "ledger", cutoff),
             partial(self._forget, "audit", Instant(now - settings.keep_audit)),
             partial(self._forget_api_keys, Instant(now - settings.keep_keys)),
+            partial(self._forget_sessions, now),
             partial(self._walk, self._lanes, BEFORE_ALL, _forget_lanes),
             partial(self._walk, self._quotas, BEFORE_ALL, _forget_quotas),
             partial(self._walk, self._meters, BEFORE_ALL, partial(meters.forget_empty, now)),
@@ -118,6 +119,13 @@ class SqliteMaintenance:
 
     async def _forget_api_keys(self, before: Instant) -> None:
         await self._store.write(lambda db: fetch(db, _SQL["forget_api_keys"], (before,)))
+
+    async def _forget_sessions(self, now: Instant) -> None:
+        def forget(db: Connection) -> int:
+            db.execute(_SQL["forget_sessions"], (now, BITE))
+            return db.changes()
+
+        await in_bites(lambda: self._store.write(forget))
 
     async def _forget(self, table: str, before: Instant) -> None:
         """Delete old rows; with an archive, of the tables that it has, only those that are in it."""

@@ -60,6 +60,7 @@ class Store:
         self.jobs, self.planning, self.running = engine.jobs, engine.planning, engine.running
         self.fleet, self.signals, self.history, self.lists = engine.fleet, engine.signals, engine.history, engine.lists
         self.accounts, self.audit, self.idempotency = engine.accounts, engine.audit, engine.idempotency
+        self.sessions = engine.sessions
         self.maintenance, self.auditing, self.members = engine.maintenance, engine.auditing, engine.members
         self.objects, self.archiving, self.forgetting = engine.objects, engine.archiving, engine.forgetting
         self.notices, self.search = engine.notices, engine.search

@@ -1,0 +1,9 @@
+select u.uid, u.user_id, u.created_at,
+  (select count(*) from (select revoked_at, expires_at from keys where uid = u.uid limit :keys)
+    where revoked_at is null and (expires_at is null or expires_at > :now)) as keys,
+  (select count(*) from (
+    select 1 from jobs where uid = u.uid and status < 2  -- status: 2 finished
+    union all select 1 from runs where uid = u.uid and run_id = job_id
+    limit :jobs)) as open_jobs,
+  (select payload from quotas where uid = u.uid) as payload_bound
+from users u where u.uid > :after order by u.uid limit :limit

@@ -1,0 +1,147 @@
+"""Sessions of browsers, the last use of keys, the list of users, and what the audit log is filtered by."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import UUID
+
+from msgspec.structs import replace
+
+from oncue.domain.ids import KeyId, UserNumber
+from oncue.domain.instants import DAY, HOUR, SECOND, Duration
+from oncue.engines.port import (
+    AUDIT_LOOKED_AT,
+    JOBS_COUNTED,
+    AuditEntry,
+    AuditFilter,
+    Key,
+    Quota,
+    Revoked,
+    Role,
+    Session,
+)
+from oncue.testing.conformance.people import new_key
+from oncue.testing.conformance.store import Store, everything
+
+FOREVER = Duration(365 * DAY)
+
+
+def new_session(store: Store, key: Key, *, lasts: int = HOUR) -> Session:
+    return Session(store.chance.randbytes(32), key.key_id, store.now, store.at(lasts))
+
+
+async def stored_key(store: Store, uid: UserNumber | None = None, **how: object) -> Key:
+    key = replace(new_key(store, uid or store.uid), **how)
+    await store.accounts.add_key(key)
+    return key
+
+
+async def test_a_session_is_found_with_its_key_until_it_ends(store: Store) -> None:
+    key = await stored_key(store, note="laptop – Größe 7 👩‍💻")
+    session, other = new_session(store, key), new_session(store, key)
+    for one in (session, session, other):  # a repeat changes nothing
+        await store.sessions.open(one, most=10)
+
+    assert await store.sessions.find(session.session_hash) == (session, key)
+    assert await store.sessions.find(b"?" * 32) is None
+    assert await store.accounts.revoke(key.key_id, store.now) is Revoked.DONE
+    assert await store.sessions.find(session.session_hash) == (session, replace(key, revoked_at=store.now))
+
+    for _ in range(2):
+        await store.sessions.end(session.session_hash)
+    assert await store.sessions.find(session.session_hash) is None
+    assert await store.sessions.find(other.session_hash) is not None
+
+
+async def test_beyond_the_most_sessions_of_a_key_those_end_that_would_expire_first(store: Store) -> None:
+    one, another = await stored_key(store), await stored_key(store)
+    second = await store.second()
+    sessions = [new_session(store, one, lasts=HOUR + n * SECOND) for n in range(12)]
+    theirs = new_session(store, another, lasts=SECOND)
+    await store.sessions.open(theirs, most=5)
+
+    await asyncio.gather(*((store, second)[n % 2].sessions.open(session, most=5) for n, session in enumerate(sessions)))
+
+    left = [session for session in sessions if await store.sessions.find(session.session_hash)]
+    assert left == sessions[7:]
+    assert await store.sessions.find(theirs.session_hash) is not None
+
+
+async def test_the_last_use_only_rises_and_expired_sessions_are_removed(store: Store) -> None:
+    key, unused = await stored_key(store), await stored_key(store)
+    session, short = new_session(store, key), new_session(store, key)
+    for one in (session, short):
+        await store.sessions.open(one, most=10)
+
+    await store.sessions.used({key.key_id: 20_000}, {session.session_hash: store.at(2 * HOUR)})
+    await store.sessions.used(
+        {key.key_id: 19_999, KeyId(store.new_id()): 1}, {session.session_hash: store.at(HOUR), b"?" * 32: store.now}
+    )
+
+    extended = replace(session, expires_at=store.at(2 * HOUR))
+    assert await store.sessions.find(session.session_hash) == (extended, replace(key, last_used_on=20_000))
+    assert await store.accounts.key(unused.key_hash) == unused
+    store.advance(HOUR)
+    await store.maintenance.maintain(store.now, FOREVER)
+    assert await store.sessions.find(short.session_hash) is not None, "it ends at this instant"
+    store.advance(1)
+    await store.maintenance.maintain(store.now, FOREVER)
+    assert await store.sessions.find(short.session_hash) is None
+    assert await store.sessions.find(session.session_hash) is not None
+
+
+async def test_users_are_listed_with_their_valid_keys_and_open_jobs(store: Store) -> None:
+    uids = [store.uid, store.stranger, *[await store.accounts.user(name, store.now) for name in ("eve", "zoë")]]
+    await stored_key(store, expires_at=None)
+    await stored_key(store, role=Role.ADMIN)  # for an hour
+    await store.accounts.revoke((await stored_key(store)).key_id, store.now)
+    quota = Quota(jobs=JOBS_COUNTED, payload=1_000)
+    await store.create(replace(await store.new_one_shot(payload=b"x" * 7, uid=store.stranger), quota=quota))
+    await store.one_shots(2)
+    await store.recurring()
+    worker = await store.worker()
+    await store.claim_due(worker, 1)
+
+    found = await everything(lambda after: store.accounts.users(store.now, 1, after))
+    later = (await store.accounts.users(store.at(HOUR))).items
+
+    assert [(one.uid, one.user_id) for one in found] == list(zip(uids, ("ada", "bob", "eve", "zoë"), strict=True))
+    assert [one.keys for one in found] == [2, 0, 0, 0]
+    assert [one.keys for one in later] == [1, 0, 0, 0]
+    assert [one.open_jobs for one in found] == [3, 1, 0, 0], "waiting, running and recurring ones"
+    assert [one.payload_bound for one in found] == [None, 7, None, None]
+
+
+async def test_entries_of_an_object_and_of_a_window_are_found_page_by_page(store: Store) -> None:
+    mine, other = UUID(int=1), UUID(int=2)
+    entries = [
+        AuditEntry(store.at(n * SECOND), (store.uid, store.stranger)[n % 2], None, f"job.{n % 3}", (mine, other)[n % 2])
+        for n in range(12)
+    ]
+    shared = AuditEntry(store.at(12 * SECOND), store.stranger, None, "job.0", mine)
+    await store.audit.record([*entries, shared, AuditEntry(store.at(13 * SECOND), store.uid, None, "job.0")])
+
+    async def found(uid: UserNumber | None, **only: object) -> list[AuditEntry]:
+        chosen = AuditFilter(**only)  # type: ignore[arg-type]  # the fields of a filter, of any type
+        return (await everything(lambda after: store.audit.entries(uid, 2, after, chosen)))[::-1]
+
+    assert await found(None, object_id=mine) == [*entries[::2], shared]
+    assert await found(store.uid, object_id=mine) == entries[::2]
+    assert await found(store.uid, object_id=other) == []
+    assert await found(None, since=store.at(3 * SECOND), until=store.at(6 * SECOND)) == entries[3:6]
+    assert await found(store.uid, since=store.at(3 * SECOND), until=store.at(7 * SECOND)) == [entries[4], entries[6]]
+    assert await found(None, action="job.1") == entries[1::3]
+    assert await found(store.stranger, action="job.1", until=store.at(7 * SECOND)) == [entries[1]]
+    assert await found(None, object_id=mine, action="job.0", since=store.at(SECOND)) == [entries[6], shared]
+
+
+async def test_a_page_that_skips_entries_reads_a_bounded_number(store: Store) -> None:
+    first = AuditEntry(store.now, store.uid, None, "rare")
+    many = [AuditEntry(store.at(n + 1), store.uid, None, "usual") for n in range(AUDIT_LOOKED_AT)]
+    await store.audit.record([first, *many])
+    rare = AuditFilter(action="rare")
+
+    page = await store.audit.entries(store.uid, 10, None, rare)
+
+    assert (page.items, page.next is not None) == ((), True)
+    assert (await store.audit.entries(store.uid, 10, page.next, rare)).items == (first,)
