@@ -3,36 +3,39 @@
     python -m bench.api                             # both engines: single creates, batches, pages of 100,000 jobs
     python -m bench.api --only postgres --jobs 5000000 --json api.json
 
-Single creates come from 64 connections, one request at a time on each; batches of 1,000 from two connections. The pages
-are of a store that holds `--jobs` jobs of one user, put there without the API: half of them one-shots, half recurring.
-Commits are durable on both engines. With `--servers 2` the connections are shared out among two processes of the API.
+Single creates come from 64 connections, one request at a time on each, with an Idempotency-Key as our clients send it
+and without; then from one connection, and from our own client; batches of 1,000 from two connections. The pages are of
+a store that holds `--jobs` jobs of one user, put there without the API: half of them one-shots, half recurring. Commits
+are durable on both engines. With `--servers 2` the connections are shared out among two processes of the API.
+
 Machines differ, and one machine from minute to minute: each round begins with a bare server (bench/bare.py), which
 checks requests of the same size and stores nothing, and what is created one by one is also told as a part of that.
+Processor time of the API and of the database, in microseconds a job, depends less on what else the machine does. To
+compare two versions, `--beside ../before/src` measures the API of another source tree in turn with this one:
+
+    python -m bench.api --only postgres --jobs 0 --batched 0 --beside ../before/src
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import random
-import subprocess
-import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
 
 import asyncpg
 import uvloop
+from bench.creating import Row, Served, creating, figures, serving, warm_up
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from bench import bare
-from oncue.bench.http_load import CONNECTIONS, Load, load, request
+from oncue.bench.http_load import load, request
 from oncue.clock import SystemClock
 from oncue.domain.change import first_cursor, only_run
 from oncue.domain.ids import JobId, uuid7
@@ -44,59 +47,12 @@ from oncue.engines.port import Engine, NewJob, Task
 from oncue.settings import Settings
 from oncue.testing.postgres import PrivatePostgres
 
-BATCH = 1_000
 PAGES = 1_000  # of each filter
+WIDE = 140  # columns of a table that is written to a file
 SCHEMA = b'{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false}'
 
 Step = Callable[[str, int, int], None]
-
-
-@contextmanager
-def serving(engine_url: str, folder: str, servers: int) -> Iterator[tuple[list[str], str]]:
-    """The addresses of so many `oncue api`, and the key of an administrator, which the first of them makes."""
-    command = [sys.executable, "-m", "oncue", "api", "--json", "--port", "0", "--data-dir", folder]
-    started, told = list[subprocess.Popen[str]](), list[dict[str, str]]()
-    try:
-        for _ in range(servers):
-            started.append(subprocess.Popen([*command, "--engine", engine_url], stdout=subprocess.PIPE, text=True))
-            door = started[-1].stdout
-            assert door is not None
-            told.append(json.loads(door.readline()))
-        yield [one["address"] for one in told], told[0]["admin_key"]
-    finally:
-        for process in started:
-            process.terminate()
-        for process in started:
-            process.wait(30)
-
-
-async def shared(
-    addresses: list[str], connections: int, requests: Callable[[str], Callable[[], Iterator[bytes]]]
-) -> Load:
-    """The connections shared out among the servers, each with as many requests."""
-    loads = (load(one, max(1, connections // len(addresses)), requests(one)) for one in addresses)
-    found = await asyncio.gather(*loads)
-    return Load(
-        sum((one.statuses for one in found), Counter()),
-        [took for one in found for took in one.took],
-        max(one.seconds for one in found),
-    )
-
-
-def singles(address: str, key: str, count: int) -> Callable[[], Iterator[bytes]]:
-    """Due tomorrow: nothing but their creation is measured."""
-    due = rfc3339(Instant(SystemClock().now() + DAY))
-
-    jobs = ({"task": "mark", "schedule": due, "payload": {"n": n}} for n in range(count))
-    written = [request(address, key, "POST", "/v1/jobs", json.dumps(job).encode()) for job in jobs]
-    return lambda: iter(written)
-
-
-def batches(address: str, key: str, count: int) -> Callable[[], Iterator[bytes]]:
-    due = rfc3339(Instant(SystemClock().now() + DAY))
-    jobs = [{"task": "mark", "schedule": due, "payload": {"n": n}} for n in range(BATCH)]
-    body = json.dumps({"jobs": jobs}).encode()
-    return lambda: (request(address, key, "POST", "/v1/jobs/batch", body) for _ in range(count // BATCH))
+Place = Callable[[str], tuple[str, str, int | None]]
 
 
 async def fill(engine: Engine, count: int, step: Step) -> None:
@@ -160,7 +116,7 @@ def filters(now: Instant) -> dict[str, str]:
     }
 
 
-async def pages(address: str, key: str, step: Step) -> list[dict[str, object]]:
+async def pages(address: str, key: str, step: Step) -> list[Row]:
     rows = []
     asked = filters(SystemClock().now())
     for done, (name, query) in enumerate(asked.items(), 1):
@@ -171,62 +127,43 @@ async def pages(address: str, key: str, step: Step) -> list[dict[str, object]]:
     return rows
 
 
-def figures(found: Load) -> dict[str, object]:
-    assert all(status < 300 for status in found.statuses), found.statuses
-    return {
-        "per_second": round(found.rate),
-        "p50_ms": round(found.percentile(0.5), 1),
-        "p99_ms": round(found.percentile(0.99), 1),
-    }
-
-
-async def creating(
-    addresses: list[str], key: str, reference: str, options: argparse.Namespace
-) -> list[dict[str, object]]:
-    """One round."""
-    each = options.singles // len(addresses), options.batched // len(addresses)
-    bare_rate = await bare.measure(reference)
-    found = await shared(addresses, CONNECTIONS, lambda one: singles(one, key, each[0]))
-    batched = await shared(addresses, 2, lambda one: batches(one, key, each[1]))
-    return [
-        {"what": "a bare server", "per_second": round(bare_rate)},
-        {"what": "create, one by one", **figures(found), "of_bare": round(found.rate / bare_rate, 2)},
-        {
-            "what": f"create, batches of {BATCH:,}",
-            **figures(batched),
-            "per_second": round(batched.rate * BATCH),
-        },
-    ]
-
-
-async def measure(engine_url: str, folder: str, options: argparse.Namespace, step: Step) -> list[dict[str, object]]:
-    engine = await open_engine(Settings(engine=engine_url, store_timeout=Duration(60 * SECOND)))
-    rows: list[dict[str, object]] = []
-    try:
-        with serving(engine_url, folder, options.servers) as (addresses, key), bare.serving() as reference:
-            await engine.fleet.announce([Task("mark", SCHEMA)], SystemClock().now())
-            await bare.measure(reference)
-            await shared(addresses, CONNECTIONS, lambda one: singles(one, key, 2_000))  # everything is warm after this
-            for turn in range(options.rounds):
-                rows += await creating(addresses, key, reference, options)
-                step("creating", turn + 1, options.rounds)
-            if options.jobs:
-                await fill(engine, options.jobs, step)
-                await engine.history.fold()
-                await at_rest(engine_url)
-                rows += await pages(addresses[0], key, step)
-    finally:
-        await engine.close()
+async def measure(place: Place, options: argparse.Namespace, step: Step) -> list[Row]:
+    sources = [None, *options.beside]
+    stores = [place(f"api{number}") for number in range(len(sources))]
+    async with AsyncExitStack() as stack:
+        reference, served, engines = stack.enter_context(bare.serving()), list[Served](), list[Engine]()
+        for (url, folder, pid), source in zip(stores, sources, strict=True):
+            served.append(stack.enter_context(serving(url, folder, options.servers, source, pid)))
+            engines.append(await open_engine(Settings(engine=url, store_timeout=Duration(60 * SECOND))))
+            stack.push_async_callback(engines[-1].close)
+            await engines[-1].fleet.announce([Task("mark", SCHEMA)], SystemClock().now())
+            await warm_up(served[-1])
+        await bare.measure(reference)
+        rows: list[Row] = []
+        for turn in range(options.rounds):
+            rows += await creating(served, reference, options)
+            step("creating", turn + 1, options.rounds)
+        if options.jobs:
+            await fill(engines[0], options.jobs, step)
+            await engines[0].history.fold()
+            await at_rest(stores[0][0])
+            rows += await pages(served[0].addresses[0], served[0].key, step)
     return rows
 
 
 @contextmanager
-def store(name: str, folder: str) -> Iterator[str]:
-    if name == "sqlite":
-        yield f"sqlite:///{folder}/bench.db"
-    else:
-        with PrivatePostgres() as server:
-            yield server.create_database("api")
+def place_of(name: str) -> Iterator[Place]:
+    """Where stores are: the URL of each, a folder, and the process id of its server."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        server = stack.enter_context(PrivatePostgres()) if name == "postgres" else None
+
+        def place(store: str) -> tuple[str, str, int | None]:
+            data = f"{folder}/{store}"
+            if server is None:
+                return f"sqlite:///{folder}/{store}.db", data, None
+            return server.create_database(store), data, server.pid if server.ours else None
+
+        yield place
 
 
 def main() -> None:
@@ -237,9 +174,12 @@ def main() -> None:
     parser.add_argument("--singles", type=int, default=20_000, help="created one by one in a round (default: 20,000)")
     parser.add_argument("--batched", type=int, default=100_000, help="created by batches in a round (default: 100,000)")
     parser.add_argument("--jobs", type=int, default=100_000, help="in the store when pages are read (default: 100,000)")
+    parser.add_argument("--beside", action="append", default=[], metavar="SRC", help="the src of another version")
     parser.add_argument("--json", type=Path, help="write the figures here as well")
     options = parser.parse_args()
-    console, rows = Console(), list[dict[str, object]]()
+    console, rows = Console(), list[Row]()
+    if not console.is_terminal:
+        console.width = WIDE
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
         bar = progress.add_task("starting")
@@ -248,11 +188,12 @@ def main() -> None:
             def step(what: str, done: int, of: int, name: str = name) -> None:
                 progress.update(bar, description=f"{name}: {what}", completed=done, total=of)
 
-            with tempfile.TemporaryDirectory() as folder, store(name, folder) as url:
-                rows += [{"engine": name, **row} for row in uvloop.run(measure(url, folder, options, step))]
-    table = Table("engine", "what", "a second", "p50 ms", "p99 ms", "of a bare server", title="The API")
+            with place_of(name) as place:
+                rows += [{"engine": name, **row} for row in uvloop.run(measure(place, options, step))]
+    columns_of = ("engine", "what", "per_second", "p50_ms", "p99_ms", "of_bare", "api_us", "store_us")
+    heads = ("engine", "what", "a second", "p50 ms", "p99 ms", "of bare", "µs of API", "of store")
+    table = Table(*heads, title="The API")
     for row in rows:
-        columns_of = ("engine", "what", "per_second", "p50_ms", "p99_ms", "of_bare")
         table.add_row(*(str(row.get(name, "")) for name in columns_of))
     console.print(table)
     if options.json:

@@ -69,10 +69,10 @@ def _listens(port: int) -> bool:
     return True
 
 
-async def measure(address: str, count: int = COUNT) -> float:
+async def measure(address: str, count: int = COUNT, connections: int = CONNECTIONS) -> float:
     """Requests a second."""
-    one = request(address, "key", "POST", "/v1/jobs", BODY)
-    return (await load(address, CONNECTIONS, lambda: iter([one] * count))).rate
+    one = request(address, "key", "POST", "/v1/jobs", BODY, "00000000-0000-4000-8000-000000000000")
+    return (await load(address, connections, lambda: iter([one] * count))).rate
 
 
 async def warm_and_measure(address: str) -> float:

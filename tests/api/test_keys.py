@@ -1,13 +1,14 @@
 """Keys over REST: made, listed and revoked by administrators."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from tests.api.conftest import Desk, add_key
 from tests.test_docs import ROOT, table
 
-from oncue.domain.instants import HOUR, SECOND, rfc3339
+from oncue.domain.instants import HOUR, SECOND, Duration, rfc3339
 from oncue.domain.keys import key_hash
 from oncue.engines.port import Role
 
@@ -165,3 +166,38 @@ async def test_of_administrators_who_revoke_each_other_one_is_left(desk: Desk) -
     assert (done, refused in (401, 409)) == (200, True)  # 401: the other was done before this one's key was looked at
     working = [key for key in await desk.store.accounts.keys() if key.role is Role.ADMIN and key.revoked_at is None]
     assert len(working) == 1
+
+
+async def eventually(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():
+            await asyncio.sleep(0)
+
+
+async def test_one_of_many_requests_looks_a_known_key_up_again_and_the_others_do_not_wait(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Catches a look-up for each request of that moment, and a key that is trusted for longer than half a second."""
+    accounts, found, asked = desk.store.engine.accounts, asyncio.Event(), list[bytes]()
+    look_up = accounts.key
+    await desk.call("GET", "/v1/tasks")
+
+    async def slowly(hashed: bytes) -> Any:
+        asked.append(hashed)
+        await found.wait()
+        return await look_up(hashed)
+
+    monkeypatch.setattr(accounts, "key", slowly)
+    assert (await desk.call("GET", "/v1/tasks")).status_code == 200
+    assert not asked
+    await desk.store.clock.advance(Duration(SECOND // 4))
+    renewing = asyncio.create_task(desk.call("GET", "/v1/tasks"))
+    await eventually(lambda: len(asked) == 1)
+    others = [await desk.call("GET", "/v1/tasks") for _ in range(3)]
+    assert ([one.status_code for one in others], len(asked)) == ([200] * 3, 1)
+
+    await desk.store.clock.advance(Duration(SECOND // 4))
+    late = asyncio.create_task(desk.call("GET", "/v1/tasks"))
+    await eventually(lambda: len(asked) == 2)
+    found.set()
+    assert [(await one).status_code for one in (renewing, late)] == [200, 200]

@@ -16,10 +16,9 @@ WARM_UP = 1_000
 async def create(stand: Stand, options: Options, step: Step) -> list[Row]:
     """Create jobs for tomorrow, so that only their creation is measured."""
     tomorrow = Instant(stand.clock.now() + DAY)
-    one = single(stand, tomorrow)
     step("creating one by one", 0, None)
-    await stand.send([one] * WARM_UP, CONNECTIONS)
-    singles = await stand.send([one] * options.singles, CONNECTIONS)
+    await stand.send([single(stand, tomorrow) for _ in range(WARM_UP)], CONNECTIONS)
+    singles = await stand.send([single(stand, tomorrow) for _ in range(options.singles)], CONNECTIONS)
     step("creating in batches", 0, None)
     batched = await stand.send(batches(stand, options.batched, rfc3339(tomorrow)), BATCH_CONNECTIONS)
     stand.later += WARM_UP + options.singles + options.batched

@@ -42,10 +42,11 @@ class Load:
         return sorted(self.took)[int(len(self.took) * part)]
 
 
-def request(url: str, key: str, method: str, path: str, body: bytes = b"") -> bytes:
+def request(url: str, key: str, method: str, path: str, body: bytes = b"", idempotency_key: str = "") -> bytes:
     host = urlsplit(url).netloc
     kind = "Content-Type: application/json\r\n" if body else ""
-    head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {key}\r\n{kind}"
+    once = f"Idempotency-Key: {idempotency_key}\r\n" if idempotency_key else ""
+    head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {key}\r\n{kind}{once}"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 

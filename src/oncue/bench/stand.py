@@ -51,8 +51,8 @@ class Stand:
         self.fresh_memory: float | None = None
         self._notes = Notes(folder)
 
-    def request(self, method: str, path: str, body: bytes = b"") -> bytes:
-        return http_load.request(self._address, self._key, method, f"/v1/{path}", body)
+    def request(self, method: str, path: str, body: bytes = b"", idempotency_key: str = "") -> bytes:
+        return http_load.request(self._address, self._key, method, f"/v1/{path}", body, idempotency_key)
 
     async def send(self, requests: list[bytes], connections: int) -> Load:
         """Send all requests, as fast as they are answered."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from uuid import uuid4
 
 from oncue.bench.measuring_tasks import TASK
 from oncue.bench.stand import Stand
@@ -14,7 +15,8 @@ BATCHES = 10  # a second, of a steady load
 
 
 def single(stand: Stand, due: Instant) -> bytes:
-    return stand.request("POST", "jobs", _job(rfc3339(due)))
+    """Return a request for one job, with an idempotency key, as our clients send it."""
+    return stand.request("POST", "jobs", _job(rfc3339(due)), str(uuid4()))
 
 
 def batch(stand: Stand, jobs: Sequence[bytes]) -> bytes:

@@ -246,11 +246,13 @@ def late_notices(
     run: NewRun, spec: Spec, default: NotifyDefault = NO_DEFAULT, rate: int = PER_MINUTE
 ) -> tuple[NewRun, ...]:
     """Return notices to plan with a run: each looks, once the run should have started, and tells if it has not."""
+    late = [(place, entry) for place, entry in enumerate(entries_of(spec, default)) if Event.LATE in entry.on]
+    if not late:
+        return ()
     told = _of_late(run.job_id, run.run_id, spec, run.wanted if run.nominal is None else run.nominal)
     return tuple(
         _run(run.uid, replace(told, entry=entry), _LATE, place, Instant(run.wanted + entry.late_after), rate)
-        for place, entry in enumerate(entries_of(spec, default))
-        if Event.LATE in entry.on
+        for place, entry in late
     )
 
 

@@ -22,6 +22,7 @@ from oncue.engines.port import Accounts, Key, Role
 log = structlog.get_logger()
 
 TRUSTED_FOR = Duration(SECOND // 2)  # how long a key lookup is cached, and a revoked key may still be accepted
+RENEWED_AFTER = Duration(TRUSTED_FOR // 2)  # then one request looks a cached key up again, beside the others
 PATIENCE = 0.25  # seconds to wait for the database about a key that counts without it
 MOST_KEYS = 10_000  # in the cache
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="oncue"'}
@@ -56,6 +57,7 @@ class Keyring:
         self._accounts = accounts
         self._clock = clock
         self._seen: dict[bytes, tuple[Key, Instant]] = {}
+        self._renewing: set[bytes] = set()
         self._owners: dict[UserNumber, str] = {}
 
     async def admit(self, request: Request, trusted_for: Duration = TRUSTED_FOR) -> Caller:
@@ -85,8 +87,19 @@ class Keyring:
     async def _look_up(self, text: str, trusted_for: Duration) -> Key | None:
         asked_at, hashed = self._clock.monotonic(), key_hash(text)
         remembered = self._seen.get(hashed)
-        if remembered is not None and asked_at - remembered[1] < TRUSTED_FOR:
-            return remembered[0]
+        if remembered is not None:
+            good_for = TRUSTED_FOR if hashed in self._renewing else RENEWED_AFTER
+            if asked_at - remembered[1] < good_for:
+                return remembered[0]
+        self._renewing.add(hashed)
+        try:
+            return await self._ask(text, hashed, asked_at, remembered, trusted_for)
+        finally:
+            self._renewing.discard(hashed)
+
+    async def _ask(
+        self, text: str, hashed: bytes, asked_at: Instant, remembered: tuple[Key, Instant] | None, trusted_for: Duration
+    ) -> Key | None:
         trusted = remembered if remembered is not None and asked_at - remembered[1] <= trusted_for else None
         try:
             async with asyncio.timeout(None if trusted is None else PATIENCE):  # a database that hangs is unavailable

@@ -35,6 +35,7 @@ class StoreWatchdog:
         self.new: set[asyncio.Task[Any]] = set()  # came after the last tick
         self.old: set[asyncio.Task[Any]] = set()
         self.given_up: set[asyncio.Task[Any]] = set()
+        self.loop: asyncio.AbstractEventLoop | None = None  # cached: asking for it takes a system call
         self._ticking = False
         self._asking: asyncio.Task[None] | None = None
 
@@ -81,13 +82,15 @@ class StoreWatchdog:
 
 
 class WatchedCall:
-    """One watched wait. It asks only once for the current task, which takes a system call."""
+    """One watched wait."""
 
     __slots__ = ("_task", "_watchdog")
 
     def __init__(self, watchdog: StoreWatchdog) -> None:
         self._watchdog = watchdog
-        task = asyncio.current_task()
+        if watchdog.loop is None:
+            watchdog.loop = asyncio.get_running_loop()
+        task = asyncio.current_task(watchdog.loop)
         assert task is not None
         self._task = task
 

@@ -36,7 +36,7 @@ def idempotency_key_with(request: Request, body_hash: bytes) -> IdempotencyKey:
     if not 0 < len(key) <= LONGEST_KEY or not key.isascii() or not key.isprintable():
         message = f"is 1 to {LONGEST_KEY} printable ASCII characters, such as a random UUID"
         raise Invalid.of(HEADER, "bad_header", message)
-    scope = f"{request.method} {request.url.path} {key}"
+    scope = f"{request.method} {request.scope['path']} {key}"
     return IdempotencyKey(_hash(scope.encode()), body_hash)
 
 
