@@ -7,7 +7,7 @@ from tests.api.conftest import Desk
 from tests.api.test_explain import offering
 from tests.test_docs import ROOT, table
 
-from oncue.domain.instants import MINUTE, rfc3339
+from oncue.domain.instants import MINUTE, SECOND, rfc3339
 from oncue.domain.placement import Offer
 from oncue.engines.port import Hint, Topic
 
@@ -25,7 +25,7 @@ async def test_a_queue_shows_its_depth_by_class_and_its_workers(desk: Desk) -> N
     await desk.create("http", queue="q", payload={"url": "http://example.org"})
     await desk.create()
     worker = await offering(desk, Offer(frozenset({"mark"}), frozenset({"q", "idle"})))
-    await offering(desk, Offer(frozenset({"mark"}), frozenset({"q"})), draining=True)
+    draining = await offering(desk, Offer(frozenset({"mark"}), frozenset({"q"})), draining=True)
     run = (await store.claim_due(worker))[0]
     await store.succeed(worker, run)
 
@@ -44,6 +44,72 @@ async def test_a_queue_shows_its_depth_by_class_and_its_workers(desk: Desk) -> N
         "idle": [str(worker)],
         "q": [str(worker)],
     }
+    assert {name: queue["draining_workers"] for name, queue in found.items() if queue["draining_workers"]} == {
+        "q": [str(draining)]
+    }
+
+
+async def test_a_queue_shows_what_is_due_how_late_and_how_fast_it_is(desk: Desk) -> None:
+    """Members count their own; what is measured of all users' runs is for administrators."""
+    store = desk.store
+    store.advance(-store.now % MINUTE)
+    worker = await store.worker()
+    for _ in range(4):
+        await desk.create(queue="q")
+    await desk.create(queue="q", key="bob")
+    store.advance(SECOND)
+    done = (await store.claim_due(worker))[:3]
+    await store.succeed(worker, *done)
+    for key in ("ada", "bob", "bob"):
+        await desk.create(queue="q", key=key)
+    store.advance(29 * SECOND)
+    await store.maintenance.roll_up()
+
+    def told(queue: dict[str, Any]) -> list[Any]:
+        names = "due running more oldest_due_seconds rate_per_minute drain_seconds"
+        return [queue[name] for name in names.split()]
+
+    whole = await desk.get("/queues/q", "root")
+    assert whole == (await queues(desk, "root"))["q"]
+    assert told(whole) == [3, 2, False, 29.0, 0.667, 270.0]
+    assert 500 < whole["lag_p50_ms"] <= whole["lag_p99_ms"] <= 1_000
+    mine, bobs = await desk.get("/queues/q"), await desk.get("/queues/q", "bob")
+    assert mine["due"] + bobs["due"] == 3
+    assert mine["running"] + bobs["running"] == 2
+    assert (told(mine)[2:], mine["lag_p50_ms"], mine["lag_p99_ms"]) == ([False, 29.0, None, None], None, None)
+
+    await desk.call("POST", "/v1/queues/q/pause", key="root")
+    assert (await desk.get("/queues/q", "root"))["drain_seconds"] is None
+    store.advance(6 * MINUTE)
+    await desk.call("POST", "/v1/queues/q/resume", key="root")
+    later = await desk.get("/queues/q", "root")
+    assert [later[name] for name in ("lag_p50_ms", "rate_per_minute", "drain_seconds")] == [None, 0, None]
+    await store.claim_due(worker)
+    assert (await desk.get("/queues/q", "root"))["drain_seconds"] == 0.0
+
+
+async def test_who_paused_a_queue_is_for_administrators(desk: Desk) -> None:
+    await desk.create(queue="q")
+    await desk.call("POST", "/v1/queues/q/pause", key="root")
+
+    assert (await desk.get("/queues/q", "root"))["paused_by"] == "root"
+    assert (await desk.get("/queues/q"))["paused_by"] is None
+    assert (await desk.get("/queues/q"))["paused_since"] is not None
+
+
+async def test_a_queue_of_others_looks_like_one_that_is_missing(desk: Desk) -> None:
+    await desk.create(queue="secret", key="bob")
+    await desk.store.fleet.pause_queue("paused", desk.store.now)
+
+    async def shown(name: str, key: str) -> tuple[int, str]:
+        answer = await desk.call("GET", f"/v1/queues/{name}", key=key)
+        return answer.status_code, answer.json().get("detail", "")
+
+    missing = await shown("nobody", "root")
+    assert missing[0] == 404
+    for name in ("secret", "paused", "oncue", "nobody"):
+        assert await shown(name, "ada") == missing
+    assert {(await shown(name, "root"))[0] for name in ("secret", "paused")} == {200}
 
 
 async def test_depth_counts_what_is_still_open_and_nothing_else(desk: Desk) -> None:
@@ -91,7 +157,7 @@ async def test_an_administrator_pauses_and_resumes_a_queue(desk: Desk, monkeypat
     assert await store.claim_due(worker) == []
     store.advance(MINUTE)
     again = await desk.call("POST", "/v1/queues/default/pause", key="root")
-    assert again.json() == paused.json()
+    assert again.json() == paused.json() | {"oldest_due_seconds": 60.0}
     assert (await queues(desk))["default"]["paused_since"] == rfc3339(since)
 
     resumed = await desk.call("POST", "/v1/queues/default/resume", key="root")
@@ -128,6 +194,7 @@ async def test_a_name_with_slashes_is_as_good_as_any(desk: Desk, name: str, path
     assert list(await desk.store.fleet.paused_queues()) == [name]
     await desk.call("POST", f"/v1/queues/{path}/resume", key="root")
     assert await desk.store.fleet.paused_queues() == {}
+    assert (await desk.get(f"/queues/{path}"))["name"] == name
 
 
 @pytest.mark.parametrize("name", ["%20", "a%00b", "x" * 101])

@@ -26,6 +26,7 @@ MAY_WALK = {
     "sums": {"running", "waiting"},  # all of them, up to so many: once an hour
     "audited_orphans": {"running"},
     "cluster_state": {"running"},  # the same
+    "count_running": {"running"},  # the same, of what runs
     "orphans": {"running"},  # whose worker is gone: there is nothing to find them by
     "list_live, cancelled": {"running"},  # those that are being stopped, by an index that has no others
     "list_live_named, cancelled": {"running"},

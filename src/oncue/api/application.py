@@ -94,12 +94,18 @@ class Application:
             self._count(route, response, began)
 
     def _by_pattern(self, scope: Scope) -> tuple[str, dict[str, Serve]]:
-        """Find the routes whose pattern matches this path. Empty: nothing exists at this path."""
+        """Find the routes whose pattern matches this path, rather with this method: a queue may be called `a/pause`.
+
+        Empty: nothing exists at this path.
+        """
+        other: tuple[str, dict[str, Serve]] = (OTHER, {})
         for pattern, path, serves in self._patterns:
             if found := pattern.fullmatch(scope["path"]):
-                scope["path_params"] = found.groupdict()
-                return path, serves
-        return OTHER, {}
+                if scope["method"] in serves:
+                    scope["path_params"] = found.groupdict()
+                    return path, serves
+                other = (path, serves) if other[0] == OTHER else other
+        return other
 
     def _count(self, route: str, response: Response, began: Instant) -> None:
         """Count an answer. How long an event stream was open says nothing about the API."""

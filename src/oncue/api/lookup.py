@@ -9,7 +9,7 @@ from uuid import UUID
 from starlette.requests import Request
 from starlette.responses import Response
 
-from oncue.api import fleet, views
+from oncue.api import queues, views
 from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller
 from oncue.api.listing import LONGEST, OPEN, read_query, several
@@ -47,7 +47,7 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
             "runs": await _runs(api, caller, ids) if "run" in kinds else [],
             "workers": await _workers(api, q, digits) if "worker" in kinds else [],
             "tasks": _named(q, [one.name for one in await api.engine.fleet.tasks()] if "task" in kinds else ()),
-            "queues": _named(q, await fleet.queue_names(api, caller) if "queue" in kinds else ()),
+            "queues": _named(q, await queues.queue_names(api, caller) if "queue" in kinds else ()),
             "tags": _named(q, await api.engine.search.tags(caller.sees, q, MOST) if "tag" in kinds else ()),
             "looked_back_to": time_or_none(looked_to),
         }

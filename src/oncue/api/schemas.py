@@ -200,7 +200,8 @@ def _sharper(model: str, field: str, kind: Any, shape: Schema) -> Schema:
         return _with(shape, format="date-time")
     if field in IDS:
         return _with(shape, format="uuid")
-    if field in ("run_ids", "workers") and shape.get("items", {}).get("type") == "string":
+    several = shape.get("items", {}).get("type") == "string"
+    if field in ("run_ids", "workers", "draining_workers") and several:
         return {**shape, "items": _with(shape["items"], format="uuid")}
     return shape
 

@@ -140,6 +140,7 @@ class Tasks(Resource):
 
 class Queues(Resource):
     list = Method(fleet.queues)
+    get = Method(fleet.queue)
     pause = Method(fleet.pause_queue)
     resume = Method(fleet.resume_queue)
 

@@ -46,6 +46,11 @@ def queues() -> Call[tuple[Queue, ...]]:
     return get(path("queues"), field("queues", tuple[Queue, ...]))
 
 
+def queue(name: str) -> Call[Queue]:
+    """Get one queue."""
+    return get(path("queues", name), model(Queue))
+
+
 def pause_queue(queue: str) -> Call[Queue]:
     """Pause a queue; active runs continue. For administrators."""
     return change("POST", path("queues", queue, "pause"), model(Queue))

@@ -29,6 +29,18 @@ class ClassGauge(msgspec.Struct, frozen=True):
     oldest_due: Instant | None = None  # when the first of them was due
 
 
+class Backlog(msgspec.Struct, frozen=True):
+    """The runs of a class that could start now, and those that run."""
+
+    due: int = 0
+    more: bool = False  # there may be more due than were counted
+    oldest_due: Instant | None = None
+    running: int = 0
+
+
+DueRuns = tuple[int, Instant | None]  # how many, and when the first of them was due
+
+
 class QueueGauge(msgspec.Struct, frozen=True):
     """A queue with open runs, or a paused one."""
 
@@ -144,6 +156,18 @@ class Gauges(msgspec.Struct, frozen=True):
 
 def _since(at: Instant | None, now: Instant) -> Duration:
     return Duration(0 if at is None else max(0, now - at))
+
+
+def backlogs(
+    classes: Iterable[ClassId], due: Mapping[ClassId, DueRuns], running: Mapping[ClassId, int], *, full: bool
+) -> dict[ClassId, Backlog]:
+    """Put together what was counted; classes without anything are left out. `full`: counting stopped at its limit."""
+    found = {}
+    for class_id in classes:
+        n, oldest = due.get(class_id, (0, None))
+        if n or full or class_id in running:
+            found[class_id] = Backlog(n, full, oldest, running.get(class_id, 0))
+    return found
 
 
 def by_oldest(classes: Iterable[ClassGauge], oldest: Mapping[ClassId, Instant]) -> list[ClassId]:

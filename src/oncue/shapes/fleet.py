@@ -22,12 +22,32 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     paused_since: datetime | None = None
     """null: the queue is not paused"""
+    paused_by: str | None = None
+    """the user who paused it; for administrators, and null if it is not known"""
     depth: int = 0
     """scheduled, waiting and running runs"""
+    due: int = 0
+    """runs that could start now: due, and held by nothing; counted up to 10,000 over all queues"""
+    more: bool = False
+    """whether more may be due than were counted"""
+    running: int = 0
+    """runs that workers execute now"""
+    oldest_due_seconds: float | None = None
+    """how long the first of the due runs has been due; null: none is"""
+    lag_p50_ms: float | None = None
+    """how late half of the attempts started that ended in the last five minutes; null: unknown"""
+    lag_p99_ms: float | None = None
+    """the same for 99 of 100"""
+    rate_per_minute: float | None = None
+    """attempts that ended a minute, over the last five minutes; null: unknown"""
+    drain_seconds: float | None = None
+    """until all due runs have started at this rate; null: unknown, or never"""
     classes: tuple[dict[str, Any], ...] = ()
     """the classes of its runs: `task`, `priority`, `labels`, `resources`, and the `depth` of each"""
     workers: tuple[str, ...] = ()
     """ids of the live workers that take runs from it, without draining ones"""
+    draining_workers: tuple[str, ...] = ()
+    """ids of the live workers that would take runs from it, and are draining"""
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):

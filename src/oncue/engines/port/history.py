@@ -11,7 +11,7 @@ from oncue.domain.instants import Duration, Instant
 from oncue.domain.ledger import Entry
 from oncue.domain.quota import Quota
 from oncue.domain.run import NewRun, RunView
-from oncue.engines.gauges import DUE_COUNTED, MOST_CLASSES, Gauges
+from oncue.engines.gauges import DUE_COUNTED, MOST_CLASSES, Backlog, Gauges
 from oncue.engines.values import (
     Count,
     Counter,
@@ -110,6 +110,16 @@ class History(Protocol):
         groups: Sequence[Sequence[ClassId]],
     ) -> list[list[Point]]:
         """Return a series for each group of classes, in this order: what `series` returns for each, by one read."""
+        ...
+
+    async def backlog(
+        self, uid: UserNumber | None, classes: Sequence[ClassId], now: Instant, limit: int = DUE_COUNTED
+    ) -> dict[ClassId, Backlog]:
+        """Return how many runs of these classes are due and held by nothing, since when, and how many run.
+
+        Of one user, or of all; classes without any are left out. It looks at `limit` waiting runs of all these classes
+        together, those due longest first, and at `limit` running ones. Where that was not enough, `more` says so.
+        """
         ...
 
     async def gauges(self, now: Instant, most: int = MOST_CLASSES, most_due: int = DUE_COUNTED) -> Gauges:

@@ -363,8 +363,8 @@ class Fleet(Protocol):
 
     async def tasks(self) -> list[Task]: ...
 
-    async def pause_queue(self, queue: str, now: Instant) -> None:
-        """Stop claims of this queue's runs until it is resumed."""
+    async def pause_queue(self, queue: str, now: Instant, by: UserNumber | None = None) -> None:
+        """Stop claims of this queue's runs until it is resumed. A repeat changes nothing, nor by whom it was paused."""
         ...
 
     async def resume_queue(self, queue: str, now: Instant) -> None:
@@ -372,3 +372,7 @@ class Fleet(Protocol):
         ...
 
     async def paused_queues(self) -> dict[str, Instant]: ...
+
+    async def paused_by(self) -> dict[str, UserNumber]:
+        """Return who paused each paused queue, as far as that was said."""
+        ...

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from asyncpg import Record
 
-from oncue.domain.ids import ClassId, WorkerId
+from oncue.domain.ids import ClassId, UserNumber, WorkerId
 from oncue.domain.instants import Instant
 from oncue.engines.port import Beat, CancelRequest, Task, Worker
 from oncue.engines.postgres.store import Store
@@ -80,14 +80,17 @@ class PostgresFleet:
         found = await self._store.fetch("select * from tasks order by task")
         return [Task(r["task"], r["schema"], r["defaults"], tuple(r["roles"]), r["announced_at"]) for r in found]
 
-    async def pause_queue(self, queue: str, now: Instant) -> None:
-        await self._store.fetch("insert into queues values ($1, $2) on conflict do nothing", queue, now)
+    async def pause_queue(self, queue: str, now: Instant, by: UserNumber | None = None) -> None:
+        await self._store.fetch(_SQL["pause_queue"], queue, now, by)
 
     async def resume_queue(self, queue: str, now: Instant) -> None:
         await self._store.fetch(_SQL["resume_queue"], queue, now)
 
     async def paused_queues(self) -> dict[str, Instant]:
         return {row["queue"]: row["paused_at"] for row in await self._store.fetch("select * from queues")}
+
+    async def paused_by(self) -> dict[str, UserNumber]:
+        return {row["queue"]: row["uid"] for row in await self._store.fetch(_SQL["paused_by"])}
 
 
 def worker_of(row: Record) -> Worker:

@@ -12,7 +12,7 @@ from oncue.domain.ids import NO_CLASS, ClassId, RunId, UserNumber
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.lane import Held
 from oncue.domain.run import NewRun, RunView, State
-from oncue.engines.gauges import DUE_COUNTED, MOST_CLASSES
+from oncue.engines.gauges import DUE_COUNTED, MOST_CLASSES, Backlog
 from oncue.engines.port import (
     EVERYBODY,
     Count,
@@ -28,6 +28,7 @@ from oncue.engines.port import (
 )
 from oncue.engines.port.history import LOG_INLINE
 from oncue.engines.postgres import lanes, rows
+from oncue.engines.postgres.backlog import read_backlog
 from oncue.engines.postgres.counting import count
 from oncue.engines.postgres.gauges import TABLES, read_gauges
 from oncue.engines.postgres.inserting import insert_runs
@@ -109,6 +110,11 @@ class PostgresHistory:
         [(oldest,)] = await self._store.fetch("select min(ended_at) from dead")
         found = await self._store.fetch(_SQL["open_letters"], least)
         return OpenLetters(oldest, {row["uid"]: row["n"] for row in found})
+
+    async def backlog(
+        self, uid: UserNumber | None, classes: Sequence[ClassId], now: Instant, limit: int = DUE_COUNTED
+    ) -> dict[ClassId, Backlog]:
+        return await self._store.read(lambda c: read_backlog(c, uid, classes, now, limit))
 
     async def gauges(self, now: Instant, most: int = MOST_CLASSES, most_due: int = DUE_COUNTED) -> Gauges:
         return await self._store.read(lambda c: read_gauges(c, now, most, most_due))

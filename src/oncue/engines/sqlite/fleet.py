@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from oncue.domain.ids import ClassId, RunId, WorkerId
+from oncue.domain.ids import ClassId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Instant
 from oncue.engines.port import Beat, CancelRequest, Task, Worker
 from oncue.engines.sql import statements
@@ -92,9 +92,15 @@ class SqliteFleet:
             for name, schema, defaults, roles, at in found
         ]
 
-    async def pause_queue(self, queue: str, now: Instant) -> None:
-        pause = "insert into queues (queue, paused_at) values (?, ?) on conflict do nothing"
-        await self._store.write(lambda db: fetch(db, pause, (queue, now)))
+    async def pause_queue(self, queue: str, now: Instant, by: UserNumber | None = None) -> None:
+        def pause(db: Connection) -> None:
+            paused = "insert into queues (queue, paused_at) values (?, ?) on conflict do nothing returning queue"
+            if first(db, paused, (queue, now)) is not None and by is not None:
+                db.execute(
+                    "insert or replace into paused_by (queue, paused_at, uid) values (?, ?, ?)", (queue, now, by)
+                )
+
+        await self._store.write(pause)
 
     async def resume_queue(self, queue: str, now: Instant) -> None:
         def resume(db: Connection) -> None:
@@ -105,6 +111,9 @@ class SqliteFleet:
 
     async def paused_queues(self) -> dict[str, Instant]:
         return dict(await self._store.read(lambda db: fetch(db, "select queue, paused_at from queues")))
+
+    async def paused_by(self) -> dict[str, UserNumber]:
+        return dict(await self._store.read(lambda db: fetch(db, _SQL["paused_by"])))
 
 
 def _json(values: Sequence[object]) -> str:
