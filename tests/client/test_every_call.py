@@ -161,6 +161,7 @@ def test_a_key_is_made_listed_and_revoked(either: Either, oncue: Up) -> None:
 def test_stats_and_audit_are_told(either: Either) -> None:
     assert isinstance(either(either.client.stats()), dict)
     assert [one.what for one in either(either.client.series("created,lag")).series] == ["created", "lag"]
+    assert {one.kind for one in either(either.client.problems())} <= {"dead_letters", "failing_job", "workers_full"}
     assert isinstance(either.all(either.client.audit(limit=1_000)), list)
     since = either(either.client.server()).time
     assert either.all(either.client.audit(object_id=str(uuid4()), action="job.create", start_time=since)) == []

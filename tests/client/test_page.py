@@ -59,6 +59,7 @@ def test_the_page_lists_every_call() -> None:
         "processes",
         "stats",
         "series",
+        "problems",
         "lookup",
         "audit",
         "findings",

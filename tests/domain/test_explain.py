@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.test_docs import ROOT, table
 
-from oncue.domain.explain import Explanation, Offered, Reason, RunDiagnosis, explain, explain_job, telling
+from oncue.domain.explain import Explanation, Reason, RunDiagnosis, explain, explain_job, telling
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import DAY, HOUR, MILLISECOND, MINUTE, NEVER, SECOND, Duration, Instant, parse_instant
 from oncue.domain.job import Cursor, Job, JobStatus, Rate, Snapshot, Spec, WaitingRun, encode_spec
 from oncue.domain.lane import Concurrency, Held
+from oncue.domain.missing_workers import Offered
 from oncue.domain.placement import ClassKey, Offer, Resources
 from oncue.domain.policy import OnLost
 from oncue.domain.run import Attempt, RunView, State, Trigger, with_attempt

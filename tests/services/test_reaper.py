@@ -35,7 +35,7 @@ async def recover_runs(store: Store, one: Reaper | None = None) -> Duration:
     return await one.run_once()
 
 
-async def test_a_silent_workers_run_comes_back_and_workers_are_told(store: Store, hints: list[Hint]) -> None:
+async def test_a_worker_without_heartbeats_run_comes_back_and_workers_are_told(store: Store, hints: list[Hint]) -> None:
     run_id = await store.one_shot(max_retries=0)
     await silent(store, run_id)
 

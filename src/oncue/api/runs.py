@@ -22,10 +22,11 @@ from oncue.api.shared.idempotency import idempotent
 from oncue.api.shared.outcome import Changed, Outcome, outcome
 from oncue.api.shared.payloads import REPLACING, read_replacement
 from oncue.domain.errors import Invalid, NotFound, Problem
-from oncue.domain.explain import Explanation, Offered, explain, explain_job, telling
+from oncue.domain.explain import Explanation, explain, explain_job, telling
 from oncue.domain.fields import Reader, choice, read_fields
 from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
+from oncue.domain.missing_workers import Offered
 from oncue.domain.placement import read_offer
 from oncue.domain.reference import size_of
 from oncue.domain.run import NewRun, RunView, State, Status

@@ -15,6 +15,7 @@ from oncue.api import create, dead_letters, editing, jobs, keys, notifications, 
 from oncue.api.shared.payloads import OWN_PAYLOAD, REPLACING
 from oncue.domain import ledger, run
 from oncue.domain.definition import definition_schema
+from oncue.domain.diagnosis import State
 from oncue.domain.explain import Reason
 from oncue.domain.fields import Reader, Schema, object_schema
 from oncue.domain.job import JobStatus
@@ -27,7 +28,7 @@ from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobState, Occurrence, Preview, PreviewedOccurrence, Warned
 from oncue.shapes.lookup import FoundJob, FoundName, FoundRun, FoundWorker, Lookup
 from oncue.shapes.notifications import Notifications, Target, WebhookSecret
-from oncue.shapes.overview import Series, SeriesAnswer, SeriesPoint
+from oncue.shapes.overview import KnownProblem, Series, SeriesAnswer, SeriesPoint
 from oncue.shapes.runs import (
     Attempt,
     DeadLetter,
@@ -50,7 +51,7 @@ SHAPES = (
     *(Key, NewKey, Me, AuditLine, ForgottenUser, User),
     *(Server, Process),
     *(Target, Notifications, WebhookSecret),
-    *(Series, SeriesAnswer, SeriesPoint),
+    *(KnownProblem, Series, SeriesAnswer, SeriesPoint),
 )
 IDS = frozenset({"process_id", "job_id", "run_id", "key_id", "worker_id", "executor_id", "holder", "object_id"})
 MADE_OUTCOMES = ("started", "late", "waiting")  # occurrences with a run; the others are in the occurrence history
@@ -63,6 +64,7 @@ VALUES: dict[tuple[str, str], Iterable[str]] = {
     ("Occurrence", "outcome"): (*MADE_OUTCOMES, *ledger.Outcome),
     ("Explanation", "reason"): Reason,
     ("Finding", "check"): Check,
+    ("KnownProblem", "severity"): (State.PROBLEM, State.WARNING),
     ("Series", "what"): series.KINDS,
     ("Worker", "status"): WorkerStatus,
 }
@@ -152,6 +154,7 @@ def _lists() -> dict[str, Schema]:
         "Workers": _object(workers=_several("Worker")),
         "Queues": _object(queues=_several("Queue")),
         "Scaling": {"anyOf": [ref("QueueScaling"), _object(queues=_several("QueueScaling"))]},
+        "Problems": _object(problems=_several("KnownProblem"), more={"type": "boolean"}),
         "Keys": _object(keys=_several("Key")),
         "UserPage": _page("users", "User"),
         "Processes": _object(processes=_several("Process")),

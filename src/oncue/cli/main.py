@@ -19,6 +19,8 @@ COMMANDS = (
     "dead",
     "apply",
     "top",
+    "problems",
+    "stats",
     "preview",
     "keys",
     "api",

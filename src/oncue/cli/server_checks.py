@@ -29,7 +29,8 @@ from oncue.client.call import Answer, Call, field, get
 from oncue.clock import Clock
 from oncue.domain.diagnosis import Diagnosis, ok, problem, warning
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, instant
-from oncue.services.cluster_checks import LATE_START, findings, named
+from oncue.engines.conditions import LATE_START
+from oncue.services.cluster_checks import findings, named
 
 T = TypeVar("T")
 

@@ -33,7 +33,7 @@ from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, Preview, PreviewedOccurrence
 from oncue.shapes.lookup import FoundJob, FoundName, FoundRun, FoundWorker, Lookup
 from oncue.shapes.notifications import Notifications, Target, WebhookSecret
-from oncue.shapes.overview import Series, SeriesAnswer, SeriesPoint
+from oncue.shapes.overview import KnownProblem, Series, SeriesAnswer, SeriesPoint
 from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run, ValueLink
 from oncue.shapes.server import Process, Server
 
@@ -60,6 +60,7 @@ __all__ = [
     "JobFields",
     "JobState",
     "Key",
+    "KnownProblem",
     "LastRun",
     "Lookup",
     "Me",

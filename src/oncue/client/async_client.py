@@ -186,6 +186,7 @@ class AsyncClient(Resource):
     stats = Method(fleet.stats)
     series = Method(overview.series)
     lookup = Method(fleet.lookup)
+    problems = Method(overview.problems)
     audit = PagedMethod(fleet.audit_page)
     findings = PagedMethod(fleet.findings_page)
     scaling = Method(fleet.scaling)

@@ -1,11 +1,11 @@
-"""Calls for an overview: counts and measures over time."""
+"""Calls for an overview: counts and measures over time, problems."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from oncue.client.call import Call, get, model, path
-from oncue.shapes.overview import SeriesAnswer
+from oncue.client.call import Call, field, get, model, path
+from oncue.shapes.overview import KnownProblem, SeriesAnswer
 
 
 def series(
@@ -23,3 +23,8 @@ def series(
     """
     window = {"from": start_time, "to": end_time}
     return get(path("stats", "series"), model(SeriesAnswer), what=what, by=by, step=step, **window)
+
+
+def problems() -> Call[tuple[KnownProblem, ...]]:
+    """List what needs attention, the most severe first; without an admin key, what concerns your own runs."""
+    return get(path("problems"), field("problems", tuple[KnownProblem, ...]))

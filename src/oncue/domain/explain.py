@@ -5,13 +5,12 @@ When several reasons hold, the first in the order of `Reason` is given: those th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
-from typing import assert_never
 
 import msgspec
 
-from oncue.domain.ids import ClassId, RunId
+from oncue.domain.ids import RunId
 from oncue.domain.instants import (
     DAY,
     HOUR,
@@ -26,7 +25,8 @@ from oncue.domain.instants import (
 )
 from oncue.domain.job import JobStatus, Snapshot, Spec, decode_spec
 from oncue.domain.lane import Held
-from oncue.domain.placement import ClassKey, Mismatch, Offer, Resources, mismatch
+from oncue.domain.missing_workers import Offered, no_worker_for
+from oncue.domain.placement import ClassKey, Mismatch
 from oncue.domain.policy import OnLost
 from oncue.domain.run import RunView, State, Status, read_attempts, shown
 
@@ -52,6 +52,14 @@ class Reason(StrEnum):
     NO_CAPACITY = "no_capacity"
 
 
+_REASONS = {
+    Mismatch.NO_TASK: Reason.NO_WORKER,
+    Mismatch.NO_QUEUE: Reason.NO_WORKER,
+    Mismatch.NO_LABELS: Reason.NO_LABELS,
+    Mismatch.TOO_BIG: Reason.TOO_BIG,
+}
+
+
 class Explanation(msgspec.Struct, frozen=True):
     """One reason in words. `position` is the place in line, 1 for the next; `holder` is the run that blocks it."""
 
@@ -60,15 +68,6 @@ class Explanation(msgspec.Struct, frozen=True):
     detail: str
     holder: RunId | None = None
     position: int | None = None
-
-
-class Offered(msgspec.Struct, frozen=True):
-    """A registered worker, as far as explaining needs it."""
-
-    classes: tuple[ClassId, ...]  # those it takes now
-    live_until: Instant  # when its lease ends without another heartbeat
-    draining: bool = False
-    offer: Offer | None = None  # None: unknown, so its classes decide
 
 
 class RunDiagnosis(msgspec.Struct, frozen=True):
@@ -139,15 +138,20 @@ def _running(standing: RunDiagnosis, state: Status, now: Instant) -> Explanation
     if beat_at is None or lease is None:
         detail = f"Worker {run.worker_id} is gone. Within seconds {_after_loss(run)}."
         return Explanation(state, Reason.WORKER_LOST, detail)
-    if now - beat_at > lease // 3:
+    if is_silent(beat_at, lease, now):
         detail = (
-            f"Worker {run.worker_id} has sent no heartbeat for {_length(now - beat_at)}. "
+            f"Worker {run.worker_id} has sent no heartbeat for {rough_length(now - beat_at)}. "
             f"Without a heartbeat by {_time(Instant(beat_at + lease))}, {_after_loss(run)}."
         )
         return Explanation(state, Reason.WORKER_LOST, detail)
-    since = "" if run.started_at is None else f" for {_length(now - run.started_at)}"
-    stopping = "" if run.cancel_at is None else f"; cancelled {_length(now - run.cancel_at)} ago, and stopping"
+    since = "" if run.started_at is None else f" for {rough_length(now - run.started_at)}"
+    stopping = "" if run.cancel_at is None else f"; cancelled {rough_length(now - run.cancel_at)} ago, and stopping"
     return Explanation(state, Reason.RUNNING, f"Running on worker {run.worker_id}{since}{stopping}.")
+
+
+def is_silent(beat_at: Instant, lease: Duration, now: Instant) -> bool:
+    """Whether a worker's heartbeat is overdue, though its lease may not have ended."""
+    return now - beat_at > lease // 3
 
 
 def _after_loss(run: RunView) -> str:
@@ -159,7 +163,7 @@ def _after_loss(run: RunView) -> str:
 
 def _to_come(run: RunView, spec: Spec | None, state: Status, now: Instant) -> Explanation:
     """Explain a run that is not due: a retry waits for its backoff, another run for the start its rate limit gave."""
-    when = f"{_time(run.due)}, in {_length(run.due - now)}"
+    when = f"{_time(run.due)}, in {rough_length(run.due - now)}"
     rated = bool(run.held & Held.RATE)
     if run.failures + run.losses:
         later = f", or later: it then waits for {_rate(spec)}" if rated else ""
@@ -201,7 +205,7 @@ def _rule(run: RunView, spec: Spec | None) -> tuple[Reason, str]:
 def _doing(holder: RunView, paused_queues: Collection[str], now: Instant) -> str:
     match holder.state:
         case State.RUNNING if holder.started_at is not None:
-            return f", which has been running for {_length(now - holder.started_at)}"
+            return f", which has been running for {rough_length(now - holder.started_at)}"
         case State.RUNNING:
             return ", which is running"
         case State.WAITING:
@@ -234,29 +238,13 @@ def _waiting(holder: RunView, paused_queues: Collection[str], now: Instant) -> s
 def _unclaimed(
     standing: RunDiagnosis, key: ClassKey, workers: Sequence[Offered], state: Status, now: Instant
 ) -> Explanation:
-    """Explain a run that is due and not held, so only workers can be missing. The closest worker decides."""
-    live = [worker for worker in workers if not worker.draining and worker.live_until >= now]
-    if any(worker.offer is None and standing.run.class_id in worker.classes for worker in live):
+    """Explain a run that is due and not held, so only workers can be missing."""
+    spec = _spec(standing.run)
+    missing = no_worker_for(standing.run.class_id, key, workers, now, None if spec is None else spec.resources)
+    if missing is None:
         return _in_line(standing, state)
-    offers = [worker.offer for worker in live if worker.offer is not None]
-    payload_problems = [mismatch(key, offer) for offer in offers]
-    if None in payload_problems:
-        return _in_line(standing, state)
-    closest = max((lack for lack in payload_problems if lack is not None), default=Mismatch.NO_TASK)
-    nearly = [offer for offer, lack in zip(offers, payload_problems, strict=True) if lack is closest]
-    match closest:
-        case Mismatch.NO_TASK:
-            detail = f"No live worker has the task {key.task!r}. Start a worker that has it, with --tasks."
-            return Explanation(state, Reason.NO_WORKER, detail)
-        case Mismatch.NO_QUEUE:
-            detail = f"No live worker with the task {key.task!r} takes runs from the queue {key.queue!r}."
-            return Explanation(state, Reason.NO_WORKER, f"{detail} Start a worker with --queues {key.queue}.")
-        case Mismatch.NO_LABELS:
-            return Explanation(state, Reason.NO_LABELS, _missing_labels(key, nearly))
-        case Mismatch.TOO_BIG:
-            return Explanation(state, Reason.TOO_BIG, _too_big(standing.run, key, nearly))
-        case _:
-            assert_never(closest)
+    lacking, detail = missing
+    return Explanation(state, _REASONS[lacking], detail)
 
 
 def _in_line(standing: RunDiagnosis, state: Status) -> Explanation:
@@ -283,38 +271,6 @@ def _preempted(run: RunView) -> str:
     if not tried or tried[-1].outcome != "preempted":
         return ""
     return f"Preempted by a high-priority run at {_time(tried[-1].ended_at)}. "
-
-
-def _too_big(run: RunView, key: ClassKey, offers: Iterable[Offer]) -> str:
-    """Compare with the worker that lacks the least."""
-    spec = _spec(run)
-    asks = key.size if spec is None else spec.resources
-    closest = max((offer.room_for(key.task) for offer in offers), key=lambda has: _closeness(key.size, has))
-    return (
-        f"The run requests {_amounts(asks, asks)}; the closest live worker with its task, queue and labels has "
-        f"{_amounts(closest, asks)} in total. Request less, or start a larger worker."
-    )
-
-
-def _closeness(size: Resources, has: Resources) -> tuple[int, int, int, int]:
-    enough = (size.cpu_milli <= has.cpu_milli, size.memory_mb <= has.memory_mb, size.slots <= has.slots)
-    return sum(enough), has.cpu_milli, has.memory_mb, has.slots
-
-
-def _amounts(of: Resources, asked: Resources) -> str:
-    """Format the amounts of the resources in `asked`."""
-    cpu = [f"{of.cpu_milli / 1_000:g} cpu"] if asked.cpu_milli else []
-    memory = [f"{of.memory_mb} MB"] if asked.memory_mb else []
-    slots = f"{of.slots} slot{'s' * (of.slots != 1)}"
-    return f"{', '.join(cpu + memory)} and {slots}" if cpu or memory else slots
-
-
-def _missing_labels(key: ClassKey, offers: Iterable[Offer]) -> str:
-    fewest = min((sorted(set(key.labels) - offer.labels) for offer in offers), key=len)
-    return (
-        f"No live worker with the task {key.task!r} and the queue {key.queue!r} has all required labels; "
-        f"the closest lacks {', '.join(fewest)}. Start a worker with --labels {','.join(key.labels)}."
-    )
 
 
 # --------------------------------------------------------------------------------------------------------------- a job
@@ -352,7 +308,7 @@ def _next(next_at: Instant, now: Instant) -> str:
         return "The schedule has no more occurrences."
     if next_at <= now:
         return f"The occurrence of {_time(next_at)} is not planned yet. If this lasts, check that a scheduler runs."
-    return f"The next occurrence is at {_time(next_at)}, in {_length(next_at - now)}."
+    return f"The next occurrence is at {_time(next_at)}, in {rough_length(next_at - now)}."
 
 
 # --------------------------------------------------------------------------------------------------------------- words
@@ -381,7 +337,7 @@ def _time(at: Instant) -> str:
         return "a time beyond the calendar"
 
 
-def _length(length: int) -> str:
+def rough_length(length: int) -> str:
     """Format a length of time roughly, in the largest unit of which there are at least two."""
     for unit, name in ((DAY, "days"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s")):
         if length >= 2 * unit:

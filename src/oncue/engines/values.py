@@ -259,6 +259,15 @@ class OpenLetters(msgspec.Struct, frozen=True):
     users: dict[UserNumber, int]
 
 
+class DeadRuns(msgspec.Struct, frozen=True):
+    """Open dead letters of one job, of those that were looked at."""
+
+    job_id: JobId
+    n: int
+    first: Instant  # when these died
+    last: Instant
+
+
 class Member(msgspec.Struct, frozen=True):
     """A process of oncue, of any role: api, scheduler, up, or worker (its supervisor). Its id is random per start."""
 

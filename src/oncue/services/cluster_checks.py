@@ -7,23 +7,28 @@ from collections.abc import Iterable, Iterator, Mapping
 from shlex import quote
 from typing import assert_never
 
-from oncue.domain.audit_progress import TURN
 from oncue.domain.diagnosis import Diagnosis, ok, problem, warning
-from oncue.domain.ids import ClassId
-from oncue.domain.instants import MINUTE, SECOND, Duration
-from oncue.domain.load import Load, read_load
-from oncue.domain.placement import Mismatch, Offer, mismatch, read_offer
+from oncue.domain.instants import SECOND, Duration
+from oncue.domain.load import read_load
+from oncue.domain.missing_workers import closest_worker
+from oncue.domain.placement import Mismatch
 from oncue.domain.plain_text import printable
+from oncue.engines.conditions import (
+    LATE_START,
+    audit_stopped_for,
+    fully_used,
+    has_mixed_versions,
+    is_planning_late,
+    late_queues,
+    offered,
+    paused_with_due_runs,
+    running_schedulers,
+    silent_members,
+)
 from oncue.engines.gauges import MEMBER_LEASE
-from oncue.engines.port import ClassGauge, Gauges, Member
+from oncue.engines.port import ClassGauge, Gauges
 
-LATE_PLANNING = Duration(5 * SECOND)
-LATE_START = Duration(60 * SECOND)
-STANDING_STILL = Duration(MINUTE)  # a turn that no process has taken for this long
-BUSY_LOOP = 0.9
 MOST_NAMED = 5
-
-SCHEDULERS = ("up", "scheduler")  # roles
 
 
 def diagnose_cluster(gauges: Gauges) -> list[Diagnosis]:
@@ -55,12 +60,11 @@ def seconds(length: Duration) -> str:
 def processes(gauges: Gauges) -> Iterator[Diagnosis]:
     running = gauges.processes
     seen = named(f"{n} {role} of version {version}" for (role, version), n in sorted(running.items()))
-    if len({version for _, version in running}) > 1:
+    if has_mixed_versions(gauges):
         yield warning("processes", seen, "Complete the upgrade: replace the processes of the older version.")
     elif running:
         yield ok("processes", seen)
-    lost = [one for one in gauges.members if not _alive(gauges, one)]
-    if lost:
+    if lost := silent_members(gauges):
         yield warning(
             "heartbeats",
             f"no heartbeat for {seconds(MEMBER_LEASE)} or longer: "
@@ -69,12 +73,8 @@ def processes(gauges: Gauges) -> Iterator[Diagnosis]:
         )
 
 
-def _alive(gauges: Gauges, member: Member) -> bool:
-    return abs(gauges.at - member.beat_at) <= MEMBER_LEASE
-
-
 def schedulers(gauges: Gauges) -> Iterator[Diagnosis]:
-    running = sum(n for (role, _), n in gauges.processes.items() if role in SCHEDULERS)
+    running = running_schedulers(gauges)
     if not running:
         yield problem(
             "scheduler",
@@ -82,7 +82,7 @@ def schedulers(gauges: Gauges) -> Iterator[Diagnosis]:
             "Start `oncue scheduler` or `oncue up`.",
         )
         return
-    if gauges.planner_lag > LATE_PLANNING:
+    if is_planning_late(gauges):
         yield problem(
             "scheduler",
             f"planning is {seconds(gauges.planner_lag)} late",
@@ -90,11 +90,10 @@ def schedulers(gauges: Gauges) -> Iterator[Diagnosis]:
         )
     else:
         yield ok("scheduler", f"{running} running, planning is on time")
-    turn = gauges.turns.get(TURN)
-    if turn is not None and gauges.at - turn.next_at > STANDING_STILL:
+    if (stopped := audit_stopped_for(gauges)) is not None:
         yield problem(
             "self-audit",
-            f"no step for {seconds(Duration(gauges.at - turn.next_at))}, though a scheduler runs",
+            f"no step for {seconds(stopped)}, though a scheduler runs",
             "Read the log of the schedulers for errors of `self-audit`.",
         )
 
@@ -122,12 +121,13 @@ def workers(gauges: Gauges) -> Iterator[Diagnosis]:
 
 def placement(gauges: Gauges) -> Iterator[Diagnosis]:
     """Check that each class with open runs fits a live worker that has its task."""
-    live, elsewhere = gauges.live_workers, set(gauges.tasks_without_worker)  # another diagnosis names those
-    offers = [(read_offer(one.info), frozenset(one.classes)) for one in live]
+    workers, elsewhere = offered(gauges), set(gauges.tasks_without_worker)  # another diagnosis names those
     misfits = [
-        f"{one.key.task} ({lacking})"
+        f"{one.key.task} ({_lacking(one, found[0])})"
         for one in gauges.classes
-        if live and one.key.task not in elsewhere and (lacking := _lacking(one, offers))
+        if workers
+        and one.key.task not in elsewhere
+        and (found := closest_worker(one.class_id, one.key, workers, gauges.at)) is not None
     ]
     if misfits:
         yield problem(
@@ -137,14 +137,7 @@ def placement(gauges: Gauges) -> Iterator[Diagnosis]:
         )
 
 
-def _lacking(one: ClassGauge, offers: Iterable[tuple[Offer | None, frozenset[ClassId]]]) -> str:
-    """Return what the closest worker lacks for this class; empty: one can take it."""
-    closest = Mismatch.NO_TASK
-    for offer, classes in offers:
-        found = mismatch(one.key, offer) if offer is not None else None
-        if found is None and (offer is not None or one.class_id in classes):  # an offer of another version
-            return ""
-        closest = max(closest, found or Mismatch.NO_TASK)
+def _lacking(one: ClassGauge, closest: Mismatch) -> str:
     match closest:
         case Mismatch.NO_TASK | Mismatch.NO_QUEUE:
             return f"queue {one.key.queue}"
@@ -156,28 +149,18 @@ def _lacking(one: ClassGauge, offers: Iterable[tuple[Offer | None, frozenset[Cla
             assert_never(closest)
 
 
-def fully_used(load: Load | None) -> str:
-    """Return what a worker has no more of; empty: it has everything, or has not said."""
-    if load is None:
-        return ""
-    full = [kind for kind, slots in sorted(load.slots.items()) if slots and load.used.get(kind, 0) >= slots]
-    lacking = [f"all {load.slots[kind]} {kind} slots used" for kind in full]
-    return ", ".join(lacking + ([f"event loop {load.busy:.0%} busy"] if load.busy >= BUSY_LOOP else []))
-
-
 # --------------------------------------------------------------------------------------------------------------- runs
 
 
 def queues(gauges: Gauges) -> Iterator[Diagnosis]:
-    paused = [one for one in gauges.queues if one.paused and one.due]
-    late = [one for one in gauges.queues if not one.paused and one.oldest_due > LATE_START]
+    paused, late = paused_with_due_runs(gauges), late_queues(gauges)
     if paused:
         yield warning(
             "paused queues",
             "due runs wait in " + named(f"{one.queue} ({one.due:,}{'+' * one.more})" for one in paused),
             "Resume each queue when its runs may start: `POST /v1/queues/QUEUE/resume`.",
         )
-    for one in sorted(late, key=lambda one: -one.oldest_due)[:MOST_NAMED]:
+    for one in late[:MOST_NAMED]:
         queue = printable(one.queue)
         yield problem(
             "late runs",

@@ -46,3 +46,28 @@ class SeriesAnswer(msgspec.Struct, frozen=True, kw_only=True):
     minutes_from: datetime | None = None
     """before this only hours are kept, and smaller steps have everything at the beginning of the hour"""
     series: tuple[Series, ...] = ()
+
+
+class KnownProblem(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that needs attention, in words."""
+
+    kind: str
+    """`no_scheduler`, `planning_late`, `no_workers`, `no_worker`, `late_runs`, `worker_without_heartbeat`, \
+`process_without_heartbeat`, `workers_full`, `mixed_versions`, `paused_queue`, `failing_job`, `dead_letters`, \
+`missed`, `findings` or `audit_stopped`"""
+    severity: str
+    """`problem`: something does not work; `warning`: it works, but needs attention"""
+    title: str
+    """a few words"""
+    detail: str = ""
+    """what is known, in a sentence or two"""
+    count: int = 0
+    """of runs, dead letters, occurrences, workers or processes; what it counts follows from the kind"""
+    since: datetime | None = None
+    """null: unknown"""
+    link: str = ""
+    """the path of the call that tells more"""
+    remedy: str = ""
+    """what to do"""
+    command: str = ""
+    """a command for a terminal, to look closer or to mend it"""

@@ -12,6 +12,7 @@ from oncue.api.http.reading import LARGEST_BODY
 from oncue.api.http.store_watchdog import StoreWatchdog
 from oncue.api.shared.class_totals import ClassTotals
 from oncue.api.shared.group_commit import GroupCommit
+from oncue.api.shared.known_gauges import KnownGauges
 from oncue.api.shared.large_values import LargeValues
 from oncue.api.shared.outcome import Changes
 from oncue.api.shared.previews import Previews
@@ -70,6 +71,7 @@ class Api:
         self.readiness = Readiness(engine, clock)
         self.awaited: asyncio.Event | None = None  # not ready to serve before this is set
         self._classes = KnownClasses(engine.jobs, clock)
+        self.gauges = KnownGauges(engine.history, clock)
         self.class_totals = ClassTotals(engine.history, clock)
         self._numbers: dict[ClassKey, tuple[ClassId, Instant]] = {}  # each with the time of its last lookup
         self.serves_metrics = not settings.metrics_port

@@ -15,6 +15,7 @@ from oncue.engines.gauges import DUE_COUNTED, MOST_CLASSES, Backlog, Gauges
 from oncue.engines.values import (
     Count,
     Counter,
+    DeadRuns,
     JobQuery,
     JobRow,
     LastAndNext,
@@ -179,4 +180,8 @@ class Lists(Protocol):
 
     async def dead_letters(self, uid: UserNumber | None, limit: int = 100, after: str | None = None) -> Page[RunView]:
         """Return dead runs that no user has requeued or discarded, newest first, with payload and every attempt."""
+        ...
+
+    async def dead_by_job(self, uid: UserNumber | None, most: int) -> list[DeadRuns]:
+        """Return the jobs with several runs that the newest `most` open dead letters belong to, the newest first."""
         ...

@@ -18,7 +18,7 @@ from oncue.domain.ledger import Entry
 from oncue.domain.run import RunView, State
 from oncue.engines.holding import HELD_SCAN, held_after, held_page
 from oncue.engines.marks import mark, page, unmark
-from oncue.engines.port import JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
+from oncue.engines.port import DeadRuns, JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
 from oncue.engines.postgres import rows
 from oncue.engines.postgres.store import Store
 from oncue.engines.prefixes import range_of
@@ -96,6 +96,10 @@ class PostgresLists:
         which, who = ("list_dead", []) if uid is None else ("list_dead_of_user", [uid])
         found = await self._store.fetch(_SQL[which], at, last, limit + 1, *who)
         return page(found, limit, rows.view, lambda row: (row["ended_at"], row["run_id"]))
+
+    async def dead_by_job(self, uid: UserNumber | None, most: int) -> list[DeadRuns]:
+        which, who = ("dead_by_job", [NEVER]) if uid is None else ("dead_by_job_of_user", [uid])
+        return [DeadRuns(*row) for row in await self._store.fetch(_SQL[which], most, *who)]
 
 
 async def list_jobs(store: Store, query: JobQuery) -> Page[JobRow]:

@@ -175,8 +175,10 @@ def _series(
     until: Instant,
     step: Duration,
 ) -> list[Point]:
+    if not classes:
+        return []  # an empty array has no address that carray takes
     given = (uid, apsw.carray(array("q", classes)), what, since - since % step, until, step)
-    return points(what, fetch(db, _SQL["series"], given)) if classes else []
+    return points(what, fetch(db, _SQL["series"], given))
 
 
 def _insert(db: Connection, runs: Sequence[NewRun], now: Instant, quota: Quota | None) -> frozenset[RunId]:

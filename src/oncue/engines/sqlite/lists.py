@@ -20,7 +20,7 @@ from oncue.domain.ledger import Entry
 from oncue.domain.run import RunView, State
 from oncue.engines.holding import HELD_SCAN, held_after, held_page
 from oncue.engines.marks import mark, page, unmark
-from oncue.engines.port import JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
+from oncue.engines.port import DeadRuns, JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
 from oncue.engines.prefixes import range_of
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
@@ -87,6 +87,11 @@ class SqliteLists:
         given = {"uid": uid, "at": at, "last": last, "limit": limit + 1}
         found = await self._store.read(lambda db: fetch(db, statement, given))
         return page(found, limit, rows.view, lambda row: (row[15], row[0]))
+
+    async def dead_by_job(self, uid: UserNumber | None, most: int) -> list[DeadRuns]:
+        statement = _SQL["dead_by_job"].format(who="" if uid is None else "where uid = :uid")
+        found = await self._store.read(lambda db: fetch(db, statement, {"uid": uid, "most": most}))
+        return [DeadRuns(JobId(UUID(bytes=job_id)), *row) for job_id, *row in found]
 
 
 def list_jobs(db: Connection, query: JobQuery) -> Page[JobRow]:

@@ -12,7 +12,8 @@ from oncue.domain.ids import RunId, UserNumber
 from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
 from oncue.domain.job import decode_spec
 from oncue.domain.run import NewRun, RunView, State, Trigger, read_attempts
-from oncue.engines.port import OpenLetters
+from oncue.domain.schedule import Schedule
+from oncue.engines.port import DeadRuns, OpenLetters
 from oncue.testing.conformance.store import Store, everything, ids, job_of, only
 
 
@@ -198,3 +199,33 @@ async def test_who_has_many_open_dead_letters_is_known_and_when_the_oldest_died(
     await store.maintenance.roll_up()
     assert await store.history.open_letters(2) == OpenLetters(Instant(first + 2 * MINUTE), {})
     assert (await store.history.open_letters(1)).users == {store.uid: 1, store.stranger: 1}
+
+
+async def test_dead_letters_are_told_by_job(store: Store) -> None:
+    """Those of the newest that were looked at, of jobs that have several runs."""
+    worker = await store.worker()
+    died: dict[str, list[Instant]] = {"a": [], "b": []}
+    jobs = {
+        "a": await store.recurring(Schedule(every=MINUTE, anchor=store.now), task="a"),
+        "b": await store.recurring(Schedule(every=MINUTE, anchor=store.now), task="b", uid=store.stranger),
+    }
+    for failing in ("ab", "b", "b"):
+        store.advance(MINUTE)
+        await store.beat(worker)
+        await store.plan()
+        for run in await store.claim_due(worker):
+            store.advance(SECOND)
+            task = decode_spec(run.spec).task
+            if task in failing:
+                await store.fail(worker, run, retry=False)
+                died[task].append(store.now)
+            else:
+                await store.succeed(worker, run)
+
+    by_job = {name: DeadRuns(jobs[name], len(at), at[0], at[-1]) for name, at in died.items()}
+    assert await store.lists.dead_by_job(None, 100) == [by_job["b"], by_job["a"]]
+    assert await store.lists.dead_by_job(store.uid, 100) == [by_job["a"]]
+    assert await store.lists.dead_by_job(store.stranger, 2) == [DeadRuns(jobs["b"], 2, *died["b"][1:])]
+    store.advance(SECOND)
+    await dead(store)
+    assert await store.lists.dead_by_job(None, 1) == []  # a one-shot

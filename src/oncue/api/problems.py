@@ -1,0 +1,129 @@
+"""What needs attention: the cluster, jobs that fail, dead letters, missed occurrences. In words for people."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import AsyncIterator, Iterable
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from oncue.api.cluster_problems import of_cluster, plural, time_of
+from oncue.api.fleet import ENDS
+from oncue.api.http.answers import answer
+from oncue.api.http.auth import Caller
+from oncue.api.shared.context import Api
+from oncue.domain.diagnosis import State
+from oncue.domain.ids import ClassId
+from oncue.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant
+from oncue.domain.plain_text import printable
+from oncue.domain.run import State as RunState
+from oncue.engines.port import Count, Counter, DeadRuns
+from oncue.shapes.overview import KnownProblem
+
+MOST_SHOWN = 50
+LETTERS_LOOKED_AT = 200  # the newest: whose jobs may be failing
+MOST_FAILING = 5  # jobs that are named
+USUAL_FOR = Duration(24 * HOUR)  # what is usual is counted for this long
+RISING, FEWEST_RISING = 3, 5  # times as many as usual, and at least so many
+ORDER = {State.PROBLEM.value: 0, State.WARNING.value: 1}
+
+
+async def show(api: Api, request: Request, caller: Caller) -> Response:
+    """List problems, the most severe first; of others than administrators only those that concern their runs."""
+    gauges, now = await api.gauges.read(), api.clock.now()
+    if caller.sees is None:
+        own, letters = None, sum(gauges.dead_letters.values())
+    else:
+        counters = await api.engine.history.counters(caller.sees)
+        own, letters = _open_runs(counters), _open_letters(counters)
+    found = list(of_cluster(gauges, own))
+    for more in (_failing(api, caller), _dead(api, caller, letters, now), _missed(api, caller, now)):
+        found += [problem async for problem in more]
+    found.sort(key=lambda one: ORDER[one.severity])
+    return answer({"problems": found[:MOST_SHOWN], "more": len(found) > MOST_SHOWN})
+
+
+def _open_runs(counters: Iterable[Counter]) -> dict[ClassId, int]:
+    runs: Tally[ClassId] = Tally()
+    for one in counters:
+        runs[one.class_id] += one.n if one.what is Count.CREATED else -one.n if one.what in ENDS else 0
+    return dict(runs)
+
+
+def _open_letters(counters: Iterable[Counter]) -> int:
+    gone = (Count.REQUEUED, Count.DISCARDED)
+    return sum(one.n if one.what is Count.DEAD else -one.n for one in counters if one.what in (Count.DEAD, *gone))
+
+
+async def _failing(api: Api, caller: Caller) -> AsyncIterator[KnownProblem]:
+    """Yield the jobs whose last run is dead, of those that the newest dead letters belong to."""
+    letters = await api.engine.lists.dead_by_job(caller.sees, LETTERS_LOOKED_AT)
+    if not letters:
+        return
+    last = await api.engine.lists.last_and_next([one.job_id for one in letters])
+    failing = [one for one in letters if (run := last[one.job_id].last) is not None and run.state is RunState.DEAD]
+    for one in failing[:MOST_FAILING]:
+        snap = await api.engine.jobs.read(caller.sees, one.job_id)
+        run = last[one.job_id].last
+        if snap is not None and run is not None:
+            name = printable(snap.job.spec.name or snap.job.spec.key or snap.job.spec.task)
+            yield _failing_job(one, name, printable(run.error_type or "an error"))
+
+
+def _failing_job(one: DeadRuns, name: str, error: str) -> KnownProblem:
+    return KnownProblem(
+        kind="failing_job",
+        severity=State.WARNING,
+        title=f"The job {name} is failing",
+        detail=f"Its last run ended with {error}; {plural(one.n, 'dead letter')} of it are among the newest.",
+        count=one.n,
+        since=time_of(one.first),
+        link=f"/v1/dead-letters?job_id={one.job_id}",
+        remedy="Read the error, correct the job or its task, then requeue its dead letters.",
+        command=f"oncue dead list --job {one.job_id}",
+    )
+
+
+async def _dead(api: Api, caller: Caller, letters: int, now: Instant) -> AsyncIterator[KnownProblem]:
+    """Yield the open dead letters, and whether there are more lately than usual."""
+    if letters <= 0:
+        return
+    until, since = Instant(now + SECOND), Instant(now - now % HOUR - HOUR)  # this hour and the one before
+    points = await api.engine.history.series(Count.DEAD, Instant(since - USUAL_FOR), until, HOUR, uid=caller.sees)
+    lately = sum(sum(one.counts) for one in points if one.at >= since)
+    usual = 2 * sum(sum(one.counts) for one in points if one.at < since) * HOUR / USUAL_FOR
+    rising = lately >= FEWEST_RISING and lately > RISING * usual
+    rise = f" {lately:,} died since {time_of(since):%H:%M} UTC; in as long there are usually {usual:.0f}."
+    yield KnownProblem(
+        kind="dead_letters",
+        severity=State.PROBLEM if rising else State.WARNING,
+        title=f"{plural(letters, 'dead letter')}{', more than usual' if rising else ''}",
+        detail=f"Runs that failed permanently, neither requeued nor discarded.{rise if rising else ''}",
+        count=letters,
+        since=time_of(since) if rising else None,
+        link="/v1/dead-letters",
+        remedy="Read the errors, then requeue or discard them.",
+        command="oncue dead list",
+    )
+
+
+async def _missed(api: Api, caller: Caller, now: Instant) -> AsyncIterator[KnownProblem]:
+    """Yield how many occurrences were missed in the last hour; of one user, in this hour and the one before."""
+    step = MINUTE if caller.sees is None else HOUR
+    since = Instant(now - now % step - HOUR)
+    points = await api.engine.history.series(Count.MISSED, since, Instant(now + SECOND), step, uid=caller.sees)
+    missed = sum(sum(one.counts) for one in points)
+    if missed:
+        yield KnownProblem(
+            kind="missed",
+            severity=State.WARNING,
+            title=f"{plural(missed, 'occurrence')} {'was' if missed == 1 else 'were'} missed lately",
+            detail="Their schedules asked for runs that were not planned in time, or did not start in time.",
+            count=missed,
+            since=time_of(points[0].at),
+            link="/v1/stats/series?what=missed",
+            remedy="See whether a scheduler was stopped; `oncue jobs occurrences` tells of one job, and catch_up and "
+            "catch_up_window decide what is caught up with.",
+            command="oncue stats",
+        )

@@ -1,0 +1,85 @@
+"""`oncue problems` and `oncue stats`: what they ask and print."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.cli.conftest import StandIn, command
+from tests.cli.standin import Request, Said
+from tests.cli.terminal import on_a_terminal
+
+from oncue.cli.stats import spark
+
+PROBLEM = {
+    "kind": "late_runs",
+    "severity": "problem",
+    "title": "Runs of the queue \x1b[31mmail start late",
+    "detail": "The oldest has been due for 90 s.",
+    "count": 4,
+    "since": "2026-11-16T08:00:00.000Z",
+    "link": "/v1/runs?status=queued&queue=mail",
+    "remedy": "Start more workers.",
+    "command": "oncue runs list --status queued --queue mail",
+}
+
+
+def series(request: Request, role: str) -> Said:
+    if request.parts == ["me"]:
+        return 200, {"user_id": "ada", "role": role, "key_id": "k"}
+    hour = "2026-11-16T{}:00:00.000Z"
+    names: list[str | None] = ["mail", "other"] if "by" in request.query else [None]
+    points = [{"at": hour.format("00"), "n": 1}, {"at": hour.format("02"), "n": 8}]
+    return 200, {
+        "start_time": hour.format("00"),
+        "end_time": "2026-11-16T03:30:00.000Z",
+        "step": request.query["step"],
+        "by": request.query.get("by"),
+        "series": [
+            {"what": what, "name": name, "total": 9, "points": points}
+            for what in request.query["what"].split(",")
+            for name in names
+        ],
+    }
+
+
+def test_problems_are_a_table_and_the_answer_as_json(stand_in: StandIn) -> None:
+    standin = stand_in(lambda request: (200, {"problems": [PROBLEM], "more": False}))
+
+    plain, whole = command("problems"), command("problems", "--json")
+    shown = on_a_terminal("problems", columns=120, ONCUE_URL=standin.url, ONCUE_API_KEY="oc_1")
+
+    assert standin.lines == ["GET /v1/problems"] * 3
+    head, line = plain.stdout.splitlines()
+    row: dict[str, str] = dict(zip(head.split("\t"), line.split("\t"), strict=True))
+    assert (row["severity"], row["count"], row["command"]) == ("problem", "4", PROBLEM["command"])
+    assert json.loads(whole.stdout)["problems"] == [PROBLEM]
+    assert "Start more workers." in shown
+    assert "\x1b[31mmail" not in plain.stdout + shown
+
+
+def test_no_problem_is_said_on_terminals_only(stand_in: StandIn) -> None:
+    standin = stand_in(lambda request: (200, {"problems": [], "more": False}))
+
+    assert "No problems." in on_a_terminal("problems", ONCUE_URL=standin.url, ONCUE_API_KEY="oc_1")
+    assert command("problems", "-q").stdout == ""
+
+
+@pytest.mark.parametrize(("role", "names"), [("admin", ["mail", "other"]), ("member", ["all runs"])])
+def test_todays_counts_by_task_or_in_all(stand_in: StandIn, role: str, names: list[str]) -> None:
+    standin = stand_in(lambda request: series(request, role))
+
+    found = command("stats", "--utc")
+    whole: Any = json.loads(command("stats", "--utc", "--json").stdout)
+
+    lines = [line.split("\t") for line in found.stdout.splitlines()]
+    assert lines[0] == ["name", "created", "succeeded", "dead", "retried", "by hour"]
+    assert lines[1:] == [[name, "9", "9", "9", "9", "1,0,8,0"] for name in names]
+    assert {one["what"] for one in whole["series"]} == {"created", "succeeded", "dead", "retried"}
+    [asked, *_] = [request.query for request in standin.requests if "what" in request.query]
+    assert (asked["from"][10:], asked.get("by")) == ("T00:00:00+00:00", "task" if role == "admin" else None)
+    assert command("stats", "-q").stdout.split("\n")[:-1] == names
+
+
+@pytest.mark.parametrize(("numbers", "bars"), [((), ""), ((0, 0), ""), ((1, 0, 8, 0), "▁ █"), ((5, 5), "██")])
+def test_bars_are_relative_to_the_largest(numbers: tuple[int, ...], bars: str) -> None:
+    assert spark(numbers) == bars
