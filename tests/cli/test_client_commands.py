@@ -21,17 +21,20 @@ from oncue.cli.showing import ONLY_IN_JSON
 
 J1 = "01990000-0000-7000-8000-000000000001"
 J2 = "01990000-0000-7000-8000-000000000002"
+R1 = "01990000-0000-7000-8000-0000000000a1"
+R2 = "01990000-0000-7000-8000-0000000000a2"
+T1, T2 = "2027-01-01T00:00:00.000Z", "2027-01-02T00:00:00.000Z"
 JOB = {
     "job_id": J1,
     "task": "hello",
     "status": "active",
     "name": "greeting",
     "next_run_at": "2026-11-16T08:00:00.000Z",
-    "last_run": {"run_id": "r1", "status": "dead"},
+    "last_run": {"run_id": R1, "status": "dead"},
     "new_in_the_next_version": True,
 }
 RUN = {
-    "run_id": "r1",
+    "run_id": R1,
     "job_id": J1,
     "task": "hello",
     "status": "dead",
@@ -85,12 +88,12 @@ class TestLists:
         server = stand_in(lambda request: (200, {"jobs": [], "runs": [], "next_page_token": None}))
 
         command("jobs", "list", "--status", "paused", "--last-status", "dead", "--task", "t", "--name", "n",
-                "--tag", "x", "--queue", "q", "--from", "a", "--until", "b", "--user", "ada")  # fmt: skip
-        command("runs", "list", "--status", "dead", "--job", J1, "--task", "t", "--queue", "q", "--from", "a",
-                "--until", "b")  # fmt: skip
-        command("dead", "list", "--job", J1, "--task", "t", "--queue", "q", "--from", "a", "--until", "b")
+                "--tag", "x", "--queue", "q", "--from", T1, "--until", T2, "--user", "ada")  # fmt: skip
+        command("runs", "list", "--status", "dead", "--job", J1, "--task", "t", "--queue", "q", "--from", T1,
+                "--until", T2)  # fmt: skip
+        command("dead", "list", "--job", J1, "--task", "t", "--queue", "q", "--from", T1, "--until", T2)
 
-        both = {"task": "t", "queue": "q", "start_time": "a", "end_time": "b", "limit": "50"}
+        both = {"task": "t", "queue": "q", "start_time": T1, "end_time": T2, "limit": "50"}
         jobs = {"status": "paused", "last_status": "dead", "name": "n", "tag": "x", "user_id": "ada"}
         assert [request.query for request in server.requests] == [
             both | jobs,
@@ -120,7 +123,7 @@ class TestWhatIsAsked:
                          "--schedule", '{"every": "5m"}', "--json")  # fmt: skip
 
         assert json.loads(result.stdout) == JOB
-        [request] = server.requests
+        _, request = server.requests  # it was read before
         assert (request.line, request.headers["If-Match"]) == (f"PATCH /v1/jobs/{J1}", '"3"')
         assert request.body == {"priority": "high", "start_within": None, "schedule": {"every": "5m"}}
 
@@ -129,14 +132,16 @@ class TestWhatIsAsked:
         whole = whole_job()
         typed = [word for name, value in whole.items() for word in ("--field", f"{name}={json.dumps(value)}")]
 
-        as_json, for_people = command("jobs", "create", *typed, "--json"), command("jobs", "create", *typed)
+        as_json = command("jobs", "create", *typed, "--json")
+        server.answer = lambda _: (200, JOB | whole)
+        for_people = command("jobs", "show", J1)
 
-        assert [request.body for request in server.requests] == [whole, whole]
+        assert server.requests[0].body == whole
         assert json.loads(as_json.stdout) == JOB | whole
         shown = {line.partition(":")[0] for line in for_people.stdout.splitlines()}
         assert {name.replace("_", " ") for name in whole if name not in ONLY_IN_JSON} <= shown
 
-    @pytest.mark.parametrize(("typed", "ends", "asked"), [("n\n", 1, []), ("y\n", 0, [{"purge": "true"}])])
+    @pytest.mark.parametrize(("typed", "ends", "asked"), [("n\n", 1, [{}]), ("y\n", 0, [{}, {"purge": "true"}])])
     def test_on_a_terminal_it_is_asked_before_a_purge(
         self, stand_in: StandIn, typed: str, ends: int, asked: list[Any]
     ) -> None:
@@ -144,14 +149,14 @@ class TestWhatIsAsked:
 
         shown = on_a_terminal("jobs", "cancel", J1, "--purge", typed=typed, ends=ends)
 
-        assert f"Delete job {J1} and all its runs, results and logs? [y/N]" in shown
+        assert 'Delete job 00000001 "greeting" and all its runs, results and logs? [y/N]' in shown
         assert [request.query for request in server.requests] == asked
 
     def test_a_purge_that_need_not_be_asked_about(self, stand_in: StandIn) -> None:
         server = stand_in(lambda _: (200, JOB))
 
-        assert f"purged {J1}" in on_a_terminal("jobs", "cancel", J1, "--purge", "--yes")
-        assert command("jobs", "cancel", J1, "--purge").stdout == f"purged {J1}\n"
+        assert "Purged job 00000001." in on_a_terminal("jobs", "cancel", J1, "--purge", "--yes")
+        assert command("jobs", "cancel", J1, "--purge").stdout == f"Purged job {J1}.\n"
         assert command("jobs", "cancel", J1).exit_code == 0
 
         assert server.lines == [f"DELETE /v1/jobs/{J1}"] * 3
@@ -174,30 +179,31 @@ class TestWhatIsAsked:
     def test_backfill(self, stand_in: StandIn) -> None:
         server = stand_in(lambda _: (202, {"run_ids": ["r1", "r2"]}))
 
-        assert command("jobs", "backfill", J1, "--from", "a", "--to", "b").stdout == "created 2 runs\n"
-        assert server.requests[0].body == {"from": "a", "to": "b"}
+        assert command("jobs", "backfill", J1, "--from", T1, "--to", T2).stdout == "Created 2 runs: r1, r2.\n"
+        assert server.requests[0].body == {"from": T1, "to": T2}
 
     def test_dead_letters_by_id_or_all_that_fit(self, stand_in: StandIn) -> None:
         server = stand_in(lambda _: (200, {"count": 2, "run_ids": ["r3", "r4"]}))
 
-        assert command("dead", "discard", "r1", "r2").stdout == "discarded 2\n"
-        assert command("dead", "requeue", "--all", "--task", "t", "--yes").stdout == "requeued 2\nr3\nr4\n"
-        assert [request.body for request in server.requests] == [{"run_ids": ["r1", "r2"]}, {"filter": {"task": "t"}}]
+        assert command("dead", "discard", R1, R2).stdout == "Discarded 2 dead letters.\n"
+        said = command("dead", "requeue", "--all", "--task", "t", "--yes").stdout
+        assert said == "Requeued 2 dead letters as run r3, r4.\n"
+        assert [request.body for request in server.requests] == [{"run_ids": [R1, R2]}, {"filter": {"task": "t"}}]
 
     def test_one_dead_letter_is_asked_for_alone(self, stand_in: StandIn) -> None:
         server = stand_in(lambda _: (200, {**RUN, "payload": {"a": 1}}))
 
-        assert '{"a":1}' in command("dead", "show", "r1").stdout
-        assert json.loads(command("dead", "show", "r1", "--json").stdout) == {**RUN, "payload": {"a": 1}}
-        assert server.lines == ["GET /v1/runs/r1"] * 2
+        assert '{"a":1}' in command("dead", "show", R1).stdout
+        assert json.loads(command("dead", "show", R1, "--json").stdout) == {**RUN, "payload": {"a": 1}}
+        assert server.lines == [f"GET /v1/runs/{R1}"] * 2
 
     def test_what_is_not_dead_is_no_dead_letter(self, stand_in: StandIn) -> None:
         stand_in(lambda _: (200, {**RUN, "status": "running"}))
 
-        result = command("dead", "show", "r1")
+        result = command("dead", "show", R1)
 
         assert (result.exit_code, result.stdout) == (1, "")
-        assert result.stderr == "Run r1 is not a dead letter; see `oncue runs show r1`.\n"
+        assert result.stderr == f"Run {R1} is not a dead letter; see `oncue runs show {R1}`.\n"
 
     def test_all_of_them_only_after_a_yes(self, stand_in: StandIn) -> None:
         server = stand_in(lambda _: (200, {"count": 2}))
@@ -296,24 +302,30 @@ class TestFollowing:
 
         stand_in(answer)
 
-        assert command("runs", "logs", "r1", "--follow", "--tail", "1").stdout == "one\ntwo\nthree\n"
+        assert command("runs", "logs", R1, "--follow", "--tail", "1").stdout == "one\ntwo\nthree\n"
         assert asked == [{"after": "0"}, {"after": "9"}, {"after": "13"}]
 
     def test_waiting_has_an_end_and_the_exit_code_says_how(self, stand_in: StandIn) -> None:
         stand_in(
-            lambda request: (202, {"run_id": "r1"}) if request.method == "POST" else (200, {**RUN, "status": "running"})
+            lambda request: (
+                (202, {"run_id": R1})
+                if request.method == "POST"
+                else (200, "")
+                if "logs" in request.path
+                else (200, {**RUN, "status": "running"})
+            )
         )
 
         result = command("jobs", "run", J1, "--wait", "--timeout", "100ms")
 
-        assert (result.exit_code, result.stdout) == (1, "")
-        assert result.stderr == "Run r1 is still running after 0.1 s and continues. Wait again or cancel it.\n"
+        assert (result.exit_code, result.stdout) == (4, "")
+        assert result.stderr == f"Run {R1} is still running after 0.1 s and continues. Wait again or cancel it.\n"
 
     def test_a_bar_while_one_waits_at_a_terminal(self, stand_in: StandIn) -> None:
         states = iter(["running", "running", "succeeded"])
         stand_in(lambda _: (200, {**RUN, "status": next(states), "progress": {"done": 3, "total": 4}}))
 
-        assert "75%" in on_a_terminal("runs", "wait", "r1")
+        assert "75%" in on_a_terminal("runs", "wait", R1)
 
 
 class TestNoServer:
@@ -325,7 +337,7 @@ class TestNoServer:
         return url
 
     @pytest.mark.parametrize(
-        "arguments", [("jobs", "list"), ("runs", "show", "r1"), ("dead", "requeue", "r1"), ("top",), ("keys", "list")]
+        "arguments", [("jobs", "list"), ("runs", "show", R1), ("dead", "requeue", "r1"), ("top",), ("keys", "list")]
     )
     def test_exit_code_three_and_what_to_do(self, nobody: str, arguments: tuple[str, ...]) -> None:
         result = command(*arguments)
@@ -371,11 +383,10 @@ class TestNoServer:
         (("jobs", "create", "--task", "t", "--field", "x"), "has no '='"),
         (("jobs", "create", "--task", "t", "--timezone", "UTC"), "needs a cron expression"),
         (("jobs", "run", J1, "--wait", "--timeout", "soon"), "is not a duration"),
-        (("dead", "discard"), "give either RUN_IDs or --all"),
-        (("dead", "discard", "r1", "--all"), "give either RUN_IDs or --all"),
-        (("dead", "discard", "r1", "--task", "t"), "give either RUN_IDs or --all"),
+        (("dead", "discard"), "give either RUNs or --all"),
+        (("dead", "discard", "r1", "--all"), "give either RUNs or --all"),
+        (("dead", "discard", "r1", "--task", "t"), "give either RUNs or --all"),
         (("jobs", "list", "--url", "localhost:8470"), "is not the address of a server"),
-        (("runs", "show", ".."), "is not a valid id or name"),
     ],
 )
 def test_a_command_line_that_makes_no_sense_is_exit_code_two(arguments: tuple[str, ...], said: str) -> None:

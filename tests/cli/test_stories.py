@@ -50,7 +50,7 @@ def test_an_edit_of_its_cron_leaves_its_time_zone(oncue: Oncue) -> None:
 def test_a_job_is_paused_explained_resumed_and_cancelled(oncue: Oncue) -> None:
     job_id = told(oncue, "jobs", "create", "--task", "hello", "--schedule", "every 1h")["job_id"]
 
-    assert "paused" in oncue("jobs", "pause", job_id).stdout
+    assert oncue("jobs", "pause", job_id).stdout == f"Paused job {job_id} of task hello.\n"
     assert oncue("jobs", "explain", job_id).stdout.startswith("paused: ")
     assert told(oncue, "jobs", "resume", job_id, "--missed", "all")["status"] == "active"
     assert told(oncue, "jobs", "occurrences", job_id) == {"occurrences": [], "next_page_token": None}
@@ -63,7 +63,7 @@ def test_a_job_is_purged(oncue: Oncue) -> None:
     ]
     assert oncue("jobs", "run", job_id, "--wait").exit_code == 0
 
-    assert oncue("jobs", "cancel", job_id, "--purge").stdout == f"purged {job_id}\n"
+    assert oncue("jobs", "cancel", job_id, "--purge").stdout == f"Purged job {job_id}.\n"
     assert told(oncue, "jobs", "cancel", other, "--purge", "--yes")["status"] == "cancelled"
 
     gone = oncue("jobs", "show", job_id)
@@ -80,14 +80,17 @@ def test_a_job_can_be_named_instead_of_its_id(oncue: Oncue) -> None:
     several = oncue("jobs", "pause", "called so").stderr
     told(oncue, "jobs", "cancel", made[0])
     paused = told(oncue, "jobs", "pause", "called so")
-    resumed = told(oncue, "jobs", "resume", "called so")
+    resumed = told(oncue, "jobs", "resume", made[1][-8:])
     told(oncue, "jobs", "cancel", "called so")
-    none = oncue("jobs", "show", "called so").stderr
+    ended = oncue("jobs", "show", "called so", "-q")
+    none = oncue("jobs", "show", "called")
 
-    assert "Several jobs are named 'called so'" in several
-    assert all(job_id in several for job_id in made)
+    assert several.startswith("Several jobs match 'called so'. Use the id of one of them:\nID")
+    assert all(job_id[-8:] in several for job_id in made)
     assert (paused["job_id"], paused["status"], resumed["status"]) == (made[1], "paused", "active")
-    assert none.startswith("No active or paused job matches 'called so'.")
+    assert (ended.stdout, ended.stderr) == (f"{made[1]}\n", f'Job {made[1][-8:]} "called so" has ended: cancelled.\n')
+    assert none.exit_code == 1
+    assert none.stderr.startswith("No job matches 'called'. Did you mean 'called so'? Use an id, the last 6")
 
 
 def test_a_definition_from_a_file_and_from_standard_input(oncue: Oncue) -> None:
@@ -114,7 +117,7 @@ def test_a_run_that_failed_is_a_dead_letter_that_can_be_requeued(oncue: Oncue) -
     again = told(oncue, "dead", "requeue", made["job_id"])
     assert again["count"] == 1
     assert oncue("runs", "wait", again["run_ids"][0]).exit_code == 1
-    assert oncue("runs", "retry", again["run_ids"][0]).stdout.startswith("run ")
+    assert oncue("runs", "retry", again["run_ids"][0]).stdout.startswith("Created run ")
 
 
 class TestRefusals:

@@ -129,7 +129,8 @@ class TestTimes:
     @pytest.mark.parametrize(
         ("away", "said"),
         [
-            ({}, "now"), ({"seconds": 59.9}, "in 59s"), ({"minutes": 4}, "in 4m"), ({"hours": 23.9}, "in 23h"),
+            ({}, "now"), ({"seconds": 59.9}, "in 1m"), ({"minutes": 4}, "in 4m"),
+            ({"hours": 23.4}, "in 23h"), ({"seconds": 599.9}, "in 10m"), ({"seconds": -59.9}, "59s ago"),
             ({"minutes": -2}, "2m ago"), ({"seconds": -1}, "1s ago"), ({"days": 1}, "Jan 02 01:00"),
             ({"days": 30, "hours": 9}, "Jan 31 10:00"), ({"days": -400}, "2028-11-27"),
         ],

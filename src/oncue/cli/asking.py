@@ -13,12 +13,12 @@ import msgspec
 
 from oncue.cli.output import MANY, ONE, Form, Output
 from oncue.cli.printing import print_json, print_yaml, say
-from oncue.cli.refusing import REFUSED, UNREACHABLE, refuse
+from oncue.cli.refusing import REFUSED, UNREACHABLE, refuse, say_problem
 from oncue.cli.tables import Table, lines_of, print_lines
 from oncue.cli.watching import watch
 
 if TYPE_CHECKING:  # importing the client takes 0.2 s, which would slow down `--help`
-    from oncue.client import Client, OncueApiError, ServerUnreachable
+    from oncue.client import Client, ClientError, ServerUnreachable
     from oncue.client.call import Call, Page
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ def asking(
     url: str | None, *, as_json: bool = False, names: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[Client]:
     """Open a client for this block; its errors end the command. `names` maps a field to the option the user typed."""
-    from oncue.client import Client, ClientError, OncueApiError, ServerUnreachable
+    from oncue.client import Client, ClientError, ServerUnreachable
 
     try:
         client = Client(url, timeout=TIMEOUT, retries=RETRIES)
@@ -52,12 +52,11 @@ def asking(
     try:
         with client:
             yield client
-    except OncueApiError as no:
-        _refused(no, names, as_json=as_json)
     except ServerUnreachable as away:
         _unreachable(away, as_json=as_json)
-    except ClientError as error:
-        refuse(str(error), as_json=as_json)
+    except ClientError as no:
+        say_refusal(no, names, as_json=as_json)
+        sys.exit(REFUSED)
     except ValueError as wrong:
         raise click.UsageError(str(wrong)) from None
 
@@ -74,6 +73,7 @@ def tell_data(answer: Any, output: Output) -> None:
     """Print an answer of the API as JSON or YAML, or the ids in it."""
     match output.form:
         case Form.YAML:
+            say("---")
             print_yaml(msgspec.to_builtins(answer))
         case Form.IDS:
             for one in ids_in(answer):
@@ -155,15 +155,22 @@ def _both_ways(call: Call[Page[T]], name: str) -> Callable[[Any], Page[tuple[Any
     return parse
 
 
-def _refused(no: OncueApiError, names: Mapping[str, str], *, as_json: bool) -> NoReturn:
-    if as_json:
+def say_refusal(no: ClientError, names: Mapping[str, str], *, as_json: bool, about: str = "") -> None:
+    """Print why something was refused; `about` is the argument that it belongs to, if there are several."""
+    from oncue.client import OncueApiError
+
+    before = f"{about}: " if about else ""
+    if not isinstance(no, OncueApiError):
+        say_problem(f"{before}{no}", as_json=as_json)
+    elif as_json:
         problem = {"type": no.type, "title": no.title, "status": no.status, "detail": no.detail, "errors": no.errors}
-        print_json({**problem, **no.members}, err=True)
-        sys.exit(REFUSED)
-    lines = [f"{names.get(one.path, one.path)}: {one.message}" if one.path else one.message for one in no.errors]
-    if no.status == 401:
-        lines.append("Set the key in ONCUE_API_KEY; a server on this machine keeps one in its data directory.")
-    refuse(*([] if no.errors else [no.detail or no.title]), *lines)
+        print_json({**problem, **no.members, **({"argument": about} if about else {})}, err=True)
+    else:
+        lines = [f"{names.get(one.path, one.path)}: {one.message}" if one.path else one.message for one in no.errors]
+        for line in lines or [no.detail or no.title]:
+            say(f"{before}{line}", err=True)
+        if no.status == 401:
+            say("Set the key in ONCUE_API_KEY; a server on this machine keeps one in its data directory.", err=True)
 
 
 def _unreachable(away: ServerUnreachable, *, as_json: bool) -> NoReturn:

@@ -1,8 +1,9 @@
-"""Wait for a run to end, with a progress bar on terminals, or print its log meanwhile."""
+"""Wait for a run to end: with its log as it grows, or with a progress bar."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,8 +11,8 @@ import click
 from oncue.cli.asking import tell_data
 from oncue.cli.output import Output
 from oncue.cli.printing import say
-from oncue.cli.refusing import refuse
-from oncue.cli.showing import show_run
+from oncue.cli.refusing import NOT_IN_TIME, refuse
+from oncue.cli.sentences import ended, id_shown
 from oncue.domain.errors import Invalid
 from oncue.domain.instants import SECOND, parse_duration
 
@@ -29,24 +30,39 @@ def seconds(_: click.Context, __: click.Parameter, value: str | None) -> float |
         raise click.BadParameter(wrong.problems[0].message) from None
 
 
+WAIT = (
+    click.option("--wait", is_flag=True, help="Follow the log until the run ends; exit code 0 only if it succeeded."),
+    click.option(
+        "--timeout",
+        "wait_timeout",
+        metavar="TIME",
+        callback=seconds,
+        help="With --wait: at most this long, like 5m; then exit code 4.",
+    ),
+)
+
+
+def check_wait(wait: bool, timeout: float | None, option: str = "--timeout") -> None:
+    if timeout is not None and not wait:
+        raise click.UsageError(f"{option} needs --wait: it limits how long the command waits.")
+
+
 def follow(client: Client, run_id: str, timeout: float | None, output: Output) -> bool:
-    """Wait for a run and print its outcome. Returns whether it succeeded."""
-    from oncue.client import WaitTimeout, runs
+    """Print the log of a run as it grows, then its outcome. Returns whether it succeeded."""
+    from oncue.client.asking import LogFollowing
 
-    try:
-        run = _watched(client, run_id, timeout)
-    except WaitTimeout as late:
-        refuse(str(late), as_json=output.as_json, title="Not In Time")
-    if output.as_data:
-        tell_data(client.ask(runs.show(run_id).plain()), output)
-    else:
-        show_run(run, output)
-    return run.status == "succeeded"
+    log = LogFollowing(run_id, None)
+
+    def seen(_: Run) -> None:
+        say(log.read(client.ask(log.more())), nl=False)
+
+    return _waited(client, run_id, timeout, output, None if output.as_data else seen)
 
 
-def _watched(client: Client, run_id: str, timeout: float | None) -> Run:
+def wait_for(client: Client, run_id: str, timeout: float | None, output: Output) -> bool:
+    """Wait for a run, with a progress bar on terminals, and print its outcome. Returns whether it succeeded."""
     if not sys.stderr.isatty():
-        return client.runs.wait(run_id, timeout)
+        return _waited(client, run_id, timeout, output, None)
     from rich.console import Console
     from rich.progress import Progress
 
@@ -58,8 +74,30 @@ def _watched(client: Client, run_id: str, timeout: float | None) -> Run:
             bar.update(shown, description=run.status)
             if told is not None and told.total:
                 bar.update(shown, completed=told.done or 0, total=told.total)
+            if run.final:
+                bar.stop()
 
-        return client.runs.wait(run_id, timeout, seen=show)
+        return _waited(client, run_id, timeout, output, show)
+
+
+def _waited(
+    client: Client, run_id: str, timeout: float | None, output: Output, seen: Callable[[Run], None] | None
+) -> bool:
+    from oncue.client import WaitTimeout, runs
+
+    try:
+        run = client.runs.wait(run_id, timeout, seen=seen)
+    except WaitTimeout as late:
+        refuse(str(late), as_json=output.as_json, title="Not In Time", code=NOT_IN_TIME)
+    except KeyboardInterrupt:
+        shown = id_shown(run_id, output)
+        say(f"Run {shown} continues. Wait for it with `oncue runs wait {shown}`.", err=True)
+        raise
+    if output.as_data:
+        tell_data(client.ask(runs.show(run_id).plain()), output)
+    else:
+        say(ended(run, output))
+    return run.status == "succeeded"
 
 
 def follow_log(client: Client, run_id: str, tail: int | None = None) -> None:

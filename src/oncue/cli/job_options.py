@@ -8,20 +8,21 @@ from typing import Any
 import click
 import msgspec
 
+from oncue.cli.completing import queue_names, task_names
+from oncue.cli.printing import say
+from oncue.cli.time_option import is_local, local_zone
 from oncue.domain.schedule_fields import rescheduled
 
 JOB = (
-    click.option("--task", help="The task to run."),
+    click.option("--task", shell_complete=task_names, help="The task to run."),
     click.option(
-        "--schedule", metavar="WHEN", help='"now", an instant, a cron expression, "every 30s", or a JSON object.'
+        "--schedule", metavar="WHEN", help='"now", "in 10m", a time, a cron expression, "every 30s", or an object.'
     ),
-    click.option(
-        "--timezone", metavar="ZONE", help="Time zone of a cron expression: an IANA name, like Europe/Berlin."
-    ),
+    click.option("--timezone", metavar="ZONE", help="Time zone of the schedule: an IANA name, like Europe/Berlin."),
     click.option("--payload", metavar="JSON|@FILE", help="The task's arguments as an object; @- reads standard input."),
     click.option("--name", help="A name to show on screens."),
     click.option("--key", help="Your own stable key, unique among your jobs."),
-    click.option("--queue", help="The queue of its runs."),
+    click.option("--queue", shell_complete=queue_names, help="The queue of its runs."),
     click.option("--priority", type=click.Choice(["high", "normal", "low"])),
     click.option("--tag", "tags", multiple=True, help="A tag; repeatable."),
     click.option("--label", "labels", multiple=True, help="Run only on workers with this label; repeatable."),
@@ -68,8 +69,7 @@ def job_fields(given: Mapping[str, Any], *, changing: bool = False) -> dict[str,
     elif given["timezone"] is not None and not changing:
         raise click.UsageError("--timezone needs a cron expression or a local time in --schedule")
     if given["payload"] is not None:
-        text = given["payload"]
-        fields["payload"] = _object(_text(text[1:]) if text.startswith("@") else text.encode(), "--payload")
+        fields["payload"] = payload_of(given["payload"])
     for one in given["fields"]:
         name, equals, value = one.partition("=")
         if not equals:
@@ -78,19 +78,40 @@ def job_fields(given: Mapping[str, Any], *, changing: bool = False) -> dict[str,
     return fields
 
 
+def payload_of(text: str) -> dict[str, Any]:
+    """Parse --payload: an object, or @ and the name of a file that has one."""
+    return _object(_text(text[1:]) if text.startswith("@") else text.encode(), "--payload")
+
+
 def _schedule(text: str, timezone: str | None) -> Any:
     if text.startswith("{"):
         schedule = _object(text.encode(), "--schedule")
         return schedule if timezone is None else {**schedule, "timezone": timezone}
-    return text if timezone is None else in_zone({}, text, timezone)
+    if timezone is not None:
+        return in_zone({}, text, timezone)
+    if not is_local(text):
+        return text
+    zone = local_zone().key
+    say(f"--schedule is in the time zone {zone}", err=True)
+    return in_zone({}, text, zone)
 
 
 def in_zone(there: Mapping[str, Any], text: Any, timezone: str) -> dict[str, Any]:
     """Return a schedule in this time zone, with the other fields of the one that is there; None: only another zone."""
-    when = there if text is None else rescheduled(dict(there), text)
+    return {**(there if text is None else _rescheduled(there, text)), "timezone": timezone}
+
+
+def runs_once(fields: Mapping[str, Any]) -> bool:
+    """Whether a job with these fields has exactly one run."""
+    schedule = fields.get("schedule")
+    return schedule is None or not {"cron", "every", "calendar"} & set(_rescheduled({}, schedule))
+
+
+def _rescheduled(there: Mapping[str, Any], given: Any) -> dict[str, Any]:
+    when = rescheduled(dict(there), given)
     if not isinstance(when, dict):
-        raise click.UsageError(f"--schedule {text!r} is not a schedule; see `oncue preview --help`")
-    return {**when, "timezone": timezone}
+        raise click.UsageError(f"--schedule {given!r} is not a schedule; see `oncue preview --help`")
+    return when
 
 
 def _text(file: str) -> bytes:

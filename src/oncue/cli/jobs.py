@@ -7,29 +7,36 @@ from typing import Any
 
 import click
 
+from oncue.cli import naming, time_option
 from oncue.cli.asking import LISTS, PAGES, SERVER, asking, tell, tell_list
-from oncue.cli.following import END_WITH_THE_RUN, follow, seconds
-from oncue.cli.job_options import JOB, NAMES, in_zone, job_fields
-from oncue.cli.naming import job_argument, job_id_of
+from oncue.cli.completing import queue_names, task_names
+from oncue.cli.each import on_each
+from oncue.cli.following import END_WITH_THE_RUN, WAIT, check_wait, follow, seconds
+from oncue.cli.groups import Group
+from oncue.cli.job_editing import edit_job
+from oncue.cli.job_options import JOB, NAMES, job_fields, payload_of, runs_once
+from oncue.cli.naming import HELP, job_id_of
 from oncue.cli.output import Output
 from oncue.cli.printing import say
 from oncue.cli.roles import options
-from oncue.cli.showing import JOBS, OCCURRENCES, show_explanation, show_job, show_run_id
+from oncue.cli.sentences import changed, created, id_shown, job_shown, runs_shown
+from oncue.cli.showing import JOBS, OCCURRENCES, show_explanation, show_job
+from oncue.cli.time_option import TIME
 
-EXAMPLES = """\b
+EXAMPLES = f"""\b
 Examples:
-  oncue jobs create --task hello --payload '{"name": "you"}'
+  oncue jobs create --task hello --payload '{{"name": "you"}}' --name greeting
   oncue jobs list --status active --task hello
-  oncue jobs show JOB
-  oncue jobs edit JOB --schedule "every 10m"
-  oncue jobs run JOB --wait
-  oncue jobs explain JOB
+  oncue jobs show greeting
+  oncue jobs edit greeting --schedule "every 10m"
+  oncue jobs run greeting --wait
+  oncue jobs explain 84359e35
 
-JOB is the id of a job, or its name if only one active or paused job has that name.
+{HELP}
 """
 
 
-@click.group("jobs", epilog=EXAMPLES)
+@click.group("jobs", cls=Group, epilog=EXAMPLES)
 def command() -> None:
     """Create, inspect, change and cancel jobs."""
 
@@ -38,183 +45,249 @@ CREATE = """\b
 Examples:
   oncue jobs create --task hello
   oncue jobs create --task hello --schedule "0 9 * * 1-5" --timezone Europe/Berlin --name greeting
+  oncue jobs create --task hello --schedule "in 10m"
   oncue jobs create --task http --payload '{"url": "https://example.org"}' --schedule "every 5m" --tag web
   oncue jobs create --task report --payload @report.json --field start_within=10m --field 'retry={"factor": 3}'
   oncue jobs create --file examples/website_check.json --name "my site"
-  oncue jobs create --task hello --json | jq -r .job_id
+  oncue jobs create --task hello --wait
+  oncue jobs create --task hello -q
 """
 
 
 @command.command("create", epilog=CREATE)
 @options(JOB)
 @click.option("--idempotency-key", metavar="TEXT", help="Create one job even if this command is repeated.")
+@click.option("--wait", is_flag=True, help="Follow the log until the run ends; exit code 0 only if it succeeded.")
+@click.option(
+    "--wait-timeout", metavar="TIME", callback=seconds, help="With --wait: at most this long, then exit code 4."
+)
 @options(SERVER)
-def create(url: str | None, output: Output, idempotency_key: str | None, **given: Any) -> None:
+def create(
+    url: str | None, output: Output, idempotency_key: str | None, wait: bool, wait_timeout: float | None, **given: Any
+) -> None:
     """Create a job; without --schedule it runs now."""
     from oncue.client import jobs
 
+    check_wait(wait, wait_timeout, "--wait-timeout")
     fields = job_fields(given)
     if "task" not in fields:
         raise click.UsageError("--task is required, like --task hello")
+    if wait and not runs_once(fields):
+        raise click.UsageError("--wait needs a job that runs once; create it, then use `oncue jobs run JOB --wait`.")
     with asking(url, as_json=output.as_json, names=NAMES) as client:
-        tell(client, jobs.create(idempotency_key=idempotency_key, **fields), show_job, output)
+        call = jobs.create(idempotency_key=idempotency_key, **fields)
+        if not wait:
+            tell(client, call, lambda job, output: say(created(job, output)), output)
+            return
+        job = client.ask(call)
+        say(created(job, output), err=True)
+        ended = follow(client, job.job_id, wait_timeout, output)  # the run of a one-shot has the job's id
+    raise SystemExit(END_WITH_THE_RUN[ended])
 
 
-LIST = """\b
+LIST = f"""\b
 Examples:
   oncue jobs list
   oncue jobs list --status paused
   oncue jobs list --last-status dead --tag nightly --limit 500
-  oncue jobs list --until 2027-01-01T00:00:00Z --json | jq -r '.jobs[].job_id'
+  oncue jobs list --until "in 1h" --columns id,name,next
+  oncue jobs list --watch
+  oncue jobs list --tag nightly -q | oncue jobs pause -
 
-INSTANT is RFC 3339 with an offset: 2027-01-31T09:00:00Z.
+{time_option.HELP}
 """
 
 
 @command.command("list", epilog=LIST)
-@click.option("--status", type=click.Choice(["active", "paused", "finished", "cancelled"]))
+@click.option("--status", metavar="STATUS", help="active, paused, finished, cancelled; several with commas.")
 @click.option("--last-status", metavar="STATUS", help="Jobs whose last run ended like this: succeeded, dead, …")
-@click.option("--task")
-@click.option("--name")
-@click.option("--tag")
-@click.option("--queue")
-@click.option("--from", "start_time", metavar="INSTANT", help="Jobs whose next run is at this time or later.")
-@click.option("--until", "end_time", metavar="INSTANT", help="Jobs whose next run is before this.")
+@click.option("--task", shell_complete=task_names, help="Jobs of this task.")
+@click.option("--name", help="Jobs with exactly this name.")
+@click.option("--prefix", "name_prefix", metavar="TEXT", help="Jobs whose name begins with this.")
+@click.option("--tag", help="Jobs with this tag.")
+@click.option("--queue", shell_complete=queue_names, help="Jobs of this queue.")
+@click.option("--from", "start_time", type=TIME, help="Jobs whose next run is at this time or later.")
+@click.option("--until", "end_time", type=TIME, help="Jobs whose next run is before this.")
 @click.option("--user", "user_id", help="Jobs of this user (admin).")
 @options(PAGES, LISTS)
 def list_(url: str | None, output: Output, limit: int, **filters: Any) -> None:
     """List jobs, newest first."""
     from oncue.client import jobs
 
-    with asking(url, as_json=output.as_json) as client:
+    with asking(url, as_json=output.as_json, names=FILTERS) as client:
         tell_list(client, jobs.page(**filters), JOBS, limit, output)
 
 
-@command.command("show", epilog="\b\nExamples:\n  oncue jobs show JOB\n  oncue jobs show JOB --json | jq .schedule")
-@job_argument
+FILTERS = {
+    **{"status": "--status", "last_status": "--last-status", "name_prefix": "--prefix", "user_id": "--user"},
+    **{"start_time": "--from", "end_time": "--until"},
+    **{name: f"--{name}" for name in ("task", "name", "tag", "queue", "limit")},
+}
+
+
+@command.command(
+    "show", epilog="\b\nExamples:\n  oncue jobs show greeting\n  oncue jobs show 84359e35 --json | jq .schedule"
+)
+@naming.JOBS
 @options(SERVER)
-def show(url: str | None, output: Output, job: str) -> None:
+def show(url: str | None, output: Output, given_jobs: tuple[str, ...]) -> None:
     """Show a job's definition and status."""
     from oncue.client import jobs
 
     with asking(url, as_json=output.as_json) as client:
-        tell(client, jobs.show(job_id_of(client, job)), show_job, output)
+        on_each(given_jobs, lambda job: tell(client, jobs.show(job_id_of(client, job)), show_job, output), output)
 
 
 EDIT = """\b
 Examples:
-  oncue jobs edit JOB --schedule "0 7 * * *" --timezone Europe/Berlin
-  oncue jobs edit JOB --priority high --field start_within=null
-  oncue jobs edit JOB --if-match 3 --payload @new.json
+  oncue jobs edit greeting --schedule "0 7 * * *" --timezone Europe/Berlin
+  oncue jobs edit greeting --priority high --field start_within=null
+  oncue jobs edit 84359e35 --if-match 3 --payload @new.json
 
-Fields without an option keep their values. Runs that have started do not change.
+Fields without an option keep their values: --schedule keeps the time zone, --timezone the rest of the schedule. The
+changed fields are printed, old → new. Runs that have started do not change.
 """
 
 
 @command.command("edit", epilog=EDIT)
-@job_argument
+@naming.JOBS
 @options(JOB)
 @click.option("--if-match", metavar="VERSION", help="Edit only if this is still the job's version; see `show`.")
 @options(SERVER)
-def edit(url: str | None, output: Output, job: str, if_match: str | None, **given: Any) -> None:
+def edit(url: str | None, output: Output, given_jobs: tuple[str, ...], if_match: str | None, **given: Any) -> None:
     """Change fields of a job."""
-    from oncue.client import jobs
-
     fields = job_fields(given, changing=True)
     if not fields and given["timezone"] is None:
         raise click.UsageError("no field to change; give at least one option, like --priority high")
     with asking(url, as_json=output.as_json, names=NAMES) as client:
-        job_id = job_id_of(client, job)
-        if given["timezone"] is not None:
-            there = client.ask(jobs.show(job_id).plain())["schedule"]
-            fields["schedule"] = in_zone(there, fields.get("schedule"), given["timezone"])
-        tell(client, jobs.edit(job_id, if_match=if_match, **fields), show_job, output)
+        on_each(
+            given_jobs,
+            lambda job: edit_job(client, job_id_of(client, job), fields, given["timezone"], if_match, output),
+            output,
+            NAMES,
+        )
 
 
-@command.command("pause", epilog="\b\nExamples:\n  oncue jobs pause JOB")
-@job_argument
+@command.command("pause", epilog="\b\nExamples:\n  oncue jobs pause greeting\n  oncue jobs pause 84359e35 1b9d6bcd")
+@naming.JOBS
 @options(SERVER)
-def pause(url: str | None, output: Output, job: str) -> None:
+def pause(url: str | None, output: Output, given_jobs: tuple[str, ...]) -> None:
     """Pause a job."""
     from oncue.client import jobs
 
     with asking(url, as_json=output.as_json) as client:
-        tell(client, jobs.pause(job_id_of(client, job)), show_job, output)
+        on_each(
+            given_jobs,
+            lambda job: tell(client, jobs.pause(job_id_of(client, job)), _say_changed("Paused"), output),
+            output,
+        )
 
 
-@command.command("resume", epilog="\b\nExamples:\n  oncue jobs resume JOB\n  oncue jobs resume JOB --missed all")
-@job_argument
+@command.command(
+    "resume", epilog="\b\nExamples:\n  oncue jobs resume greeting\n  oncue jobs resume greeting --missed all"
+)
+@naming.JOBS
 @click.option(
     "--missed",
     type=click.Choice(["skip", "last", "all"]),
     help="Missed occurrences to run: none, the last one, or all. [default: skip]",
 )
 @options(SERVER)
-def resume(url: str | None, output: Output, job: str, missed: str | None) -> None:
+def resume(url: str | None, output: Output, given_jobs: tuple[str, ...], missed: str | None) -> None:
     """Resume a paused job."""
     from oncue.client import jobs
 
+    def act(job: str) -> None:
+        tell(client, jobs.resume(job_id_of(client, job), missed=missed), _say_changed("Resumed"), output)
+
     with asking(url, as_json=output.as_json) as client:
-        tell(client, jobs.resume(job_id_of(client, job), missed=missed), show_job, output)
+        on_each(given_jobs, act, output)
 
 
-@command.command("cancel", epilog="\b\nExamples:\n  oncue jobs cancel JOB\n  oncue jobs cancel JOB --purge --yes")
-@job_argument
+@command.command(
+    "cancel", epilog="\b\nExamples:\n  oncue jobs cancel greeting\n  oncue jobs cancel 84359e35 --purge --yes"
+)
+@naming.JOBS
 @click.option("--purge", is_flag=True, help="Also delete the job with its runs, results and logs (admin).")
-@click.option("--yes", is_flag=True, help="Purge without asking. Only terminals are asked.")
+@click.option("-y", "--yes", is_flag=True, help="Purge without asking. Only terminals are asked.")
 @options(SERVER)
-def cancel(url: str | None, output: Output, job: str, purge: bool, yes: bool) -> None:
+def cancel(url: str | None, output: Output, given_jobs: tuple[str, ...], purge: bool, yes: bool) -> None:
     """Cancel a job and stop its running runs."""
     from oncue.client import jobs
 
-    with asking(url, as_json=output.as_json) as client:
+    def act(job: str) -> None:
         job_id = job_id_of(client, job)
         if not purge:
-            tell(client, jobs.cancel(job_id), show_job, output)
+            tell(client, jobs.cancel(job_id), _say_changed("Cancelled"), output)
             return
         if not yes and sys.stdin.isatty():
-            click.confirm(f"Delete job {job_id} and all its runs, results and logs?", abort=True, err=True)
-        tell(client, jobs.purge(job_id), lambda *_: say(f"purged {job_id}"), output)
+            there = client.jobs.get(job_id)
+            click.confirm(
+                f"Delete {job_shown(there, output)} and all its runs, results and logs?", abort=True, err=True
+            )
+        tell(client, jobs.purge(job_id), lambda _, output: say(f"Purged job {id_shown(job_id, output)}."), output)
+
+    with asking(url, as_json=output.as_json) as client:
+        on_each(given_jobs, act, output)
 
 
 RUN = """\b
 Examples:
-  oncue jobs run JOB
-  oncue jobs run JOB --wait
-  oncue jobs run JOB --wait --timeout 10m && echo "succeeded"
+  oncue jobs run greeting
+  oncue jobs run greeting --wait
+  oncue jobs run greeting --payload '{"name": "them"}'
+  oncue jobs run greeting --wait --timeout 10m && echo "succeeded"
 """
 
 
 @command.command("run", epilog=RUN)
-@job_argument
-@click.option("--wait", is_flag=True, help="Wait for the run to end; exit code 0 only if it succeeded.")
-@click.option("--timeout", metavar="TIME", callback=seconds, help="Wait at most this long: 30s, 5m.")
-@options(SERVER)
-def run(url: str | None, output: Output, job: str, wait: bool, timeout: float | None) -> None:
+@naming.JOBS
+@click.option("--payload", metavar="JSON|@FILE", help="Another payload, for this run only; @- reads standard input.")
+@options(WAIT, SERVER)
+def run(
+    url: str | None,
+    output: Output,
+    given_jobs: tuple[str, ...],
+    payload: str | None,
+    wait: bool,
+    wait_timeout: float | None,
+) -> None:
     """Run a job now, in addition to its schedule."""
     from oncue.client import jobs
 
-    with asking(url, as_json=output.as_json) as client:
-        if not wait:
-            tell(client, jobs.run_now(job_id_of(client, job)), show_run_id, output)
-            return
-        ended = follow(client, client.jobs.run_now(job_id_of(client, job)), timeout, output)
-    raise SystemExit(END_WITH_THE_RUN[ended])
+    check_wait(wait, wait_timeout)
+    other = None if payload is None else payload_of(payload)
+    succeeded: list[bool] = []
+
+    def act(job: str) -> None:
+        call = jobs.run_now(job_id_of(client, job), payload=other)
+        if wait:
+            succeeded.append(follow(client, client.ask(call), wait_timeout, output))
+        else:
+            tell(client, call, lambda run_id, output: say(f"Created run {id_shown(run_id, output)}."), output)
+
+    with asking(url, as_json=output.as_json, names={"payload": "--payload"}) as client:
+        on_each(given_jobs, act, output)
+    raise SystemExit(END_WITH_THE_RUN[all(succeeded)])
 
 
-@command.command("explain", epilog="\b\nExamples:\n  oncue jobs explain JOB")
-@job_argument
+@command.command("explain", epilog="\b\nExamples:\n  oncue jobs explain greeting\n  oncue jobs explain 84359e35")
+@naming.JOBS
 @options(SERVER)
-def explain(url: str | None, output: Output, job: str) -> None:
+def explain(url: str | None, output: Output, given_jobs: tuple[str, ...]) -> None:
     """Explain why a job has or has not run."""
     from oncue.client import jobs
 
     with asking(url, as_json=output.as_json) as client:
-        tell(client, jobs.explain(job_id_of(client, job)), show_explanation, output)
+        on_each(
+            given_jobs,
+            lambda job: tell(client, jobs.explain(job_id_of(client, job)), show_explanation, output),
+            output,
+        )
 
 
-@command.command("occurrences", epilog="\b\nExamples:\n  oncue jobs occurrences JOB --limit 20")
-@job_argument
+@command.command("occurrences", epilog="\b\nExamples:\n  oncue jobs occurrences greeting --limit 20")
+@naming.JOB
 @options(PAGES, LISTS)
 def occurrences(url: str | None, output: Output, job: str, limit: int, page_token: str | None) -> None:
     """List a job's occurrences with their outcomes."""
@@ -225,24 +298,38 @@ def occurrences(url: str | None, output: Output, job: str, limit: int, page_toke
         tell_list(client, call, OCCURRENCES, limit, output)
 
 
-BACKFILL = """\b
+BACKFILL = f"""\b
 Examples:
-  oncue jobs backfill JOB --from 2027-01-01T00:00:00Z --to 2027-01-08T00:00:00Z
+  oncue jobs backfill greeting --from 2027-01-01T00:00:00Z --to 2027-01-08T00:00:00Z
+  oncue jobs backfill greeting --from "7d ago" --to now
+
+{time_option.HELP}
 """
 
 
 @command.command("backfill", epilog=BACKFILL)
-@job_argument
-@click.option("--from", "start", required=True, metavar="INSTANT", help="First time of the range.")
-@click.option("--to", "end", required=True, metavar="INSTANT", help="Last time of the range.")
+@naming.JOBS
+@click.option("--from", "start", required=True, type=TIME, help="First time of the range.")
+@click.option("--to", "end", required=True, type=TIME, help="Last time of the range.")
 @options(SERVER)
-def backfill(url: str | None, output: Output, job: str, start: str, end: str) -> None:
+def backfill(url: str | None, output: Output, given_jobs: tuple[str, ...], start: str, end: str) -> None:
     """Run all occurrences of a time range now."""
     from oncue.client import jobs
 
-    with asking(url, as_json=output.as_json, names={"from": "--from", "to": "--to"}) as client:
-        tell(client, jobs.backfill(job_id_of(client, job), start, end), _show_created, output)
+    names = {"from": "--from", "to": "--to"}
+
+    def show(run_ids: tuple[str, ...], output: Output) -> None:
+        some = f": {runs_shown(run_ids, output)}" if run_ids else ""
+        say(f"Created {len(run_ids)} run{'' if len(run_ids) == 1 else 's'}{some}.")
+
+    with asking(url, as_json=output.as_json, names=names) as client:
+        on_each(
+            given_jobs,
+            lambda job: tell(client, jobs.backfill(job_id_of(client, job), start, end), show, output),
+            output,
+            names,
+        )
 
 
-def _show_created(run_ids: tuple[str, ...], _: Output) -> None:
-    say(f"created {len(run_ids)} runs")
+def _say_changed(verb: str) -> Any:
+    return lambda job, output: say(changed(verb, job, output))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -10,32 +13,66 @@ import click
 
 from oncue import __version__
 from oncue.__main__ import INTERRUPTED
+from oncue.cli.groups import Group
+from oncue.domain.plain_text import showable
 
 # Each is a file in this folder that holds a `command`, in the order of the help page.
 COMMANDS = (
     "up",
+    "api",
+    "scheduler",
+    "worker",
+    "enqueue",
     "jobs",
     "runs",
     "dead",
     "apply",
+    "preview",
     "top",
     "problems",
     "stats",
-    "preview",
+    "doctor",
     "keys",
-    "api",
-    "scheduler",
-    "worker",
+    "config",
     "migrate",
     "storage",
     "archive",
-    "doctor",
-    "config",
+    "completion",
     "bench",
 )
 
 
-class Commands(click.Group):
+class _OneLine(click.UsageError):
+    """An error of the command line, in one line that says what to type."""
+
+    def __init__(self, wrong: click.UsageError) -> None:
+        super().__init__(_message(wrong), wrong.ctx)
+
+    def show(self, file: Any = None) -> None:
+        said = self.message.rstrip()
+        end = "" if said.endswith((".", "?", "!")) else "."
+        where = "oncue" if self.ctx is None else self.ctx.command_path
+        click.echo(f"Error: {showable(said)}{end} See `{where} --help`.", file=file, err=file is None)
+
+
+def _message(wrong: click.UsageError) -> str:
+    if not isinstance(wrong, click.NoSuchOption):
+        return wrong.format_message()
+    near = get_close_matches(wrong.option_name, wrong.possibilities or (), n=1)
+    return f"No option {wrong.option_name!r}" + (f"; did you mean {near[0]}?" if near else "")
+
+
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except (click.exceptions.NoArgsIsHelpError, _OneLine):
+        raise
+    except click.UsageError as wrong:
+        raise _OneLine(wrong) from None
+
+
+class Commands(Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -45,10 +82,15 @@ class Commands(click.Group):
         command: click.Command = import_module(f"oncue.cli.{cmd_name}").command
         return command
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _in_one_line():
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; Ctrl-C ends it without a word."""
         try:
-            return super().invoke(ctx)
+            with _in_one_line():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
 
@@ -56,8 +98,10 @@ class Commands(click.Group):
 EXAMPLES = """\b
 Examples:
   oncue up --tasks tasks.py
-  oncue jobs create --task hello --schedule "every 30s"
-  oncue runs list --status dead
+  oncue enqueue hello name=you --wait
+  oncue jobs create --task hello --schedule "every 30s" --name greeting
+  oncue jobs run greeting --wait
+  oncue runs list --status dead --from "1h ago"
   oncue preview "0 9 * * 1-5" --timezone Europe/Berlin
   oncue COMMAND --help
 
@@ -67,6 +111,7 @@ Exit codes:
   1  refused or failed; standard error names the wrong field and a valid value
   2  the command line has an error
   3  no server answered
+  4  the run did not end within --timeout; it continues
   130  interrupted by Ctrl-C
 
 \b
@@ -76,7 +121,7 @@ Environment:
 """
 
 
-@click.group(cls=Commands, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("oncue", cls=Commands, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="oncue", message="%(prog)s %(version)s")
 @click.pass_context
 def main(ctx: click.Context) -> None:

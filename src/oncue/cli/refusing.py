@@ -13,6 +13,7 @@ from oncue.domain.errors import Invalid
 REFUSED = 1
 WRONG_USAGE = 2
 UNREACHABLE = 3
+NOT_IN_TIME = 4
 
 
 @contextmanager
@@ -45,16 +46,19 @@ def _problem(wrong: Invalid) -> dict[str, object]:
 
 def refuse(*lines: str, as_json: bool = False, title: str = "Refused", code: int = REFUSED) -> NoReturn:
     """End the command with these lines; as JSON they are the `detail` of a problem with status null."""
-    if as_json:
-        problem: dict[str, object] = {
-            "type": "about:blank",
-            "title": title,
-            "status": None,
-            "detail": "\n".join(lines),
-            "errors": [],
-        }
-        print_json(problem, err=True, indent=-1)
-    else:
-        for line in lines:
-            say(line, err=True)
+    say_problem(*lines, as_json=as_json, title=title)
     sys.exit(code)
+
+
+def say_problem(*lines: str, as_json: bool = False, title: str = "Refused") -> None:
+    if not as_json:
+        say("\n".join(lines), err=True)
+        return
+    problem: dict[str, object] = {
+        "type": "about:blank",
+        "title": title,
+        "status": None,
+        "detail": "\n".join(lines),
+        "errors": [],
+    }
+    print_json(problem, err=True, indent=-1)

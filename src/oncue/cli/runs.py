@@ -6,83 +6,103 @@ from typing import Any
 
 import click
 
+from oncue.cli import naming, time_option
 from oncue.cli.asking import LISTS, PAGES, SERVER, URL, asking, tell, tell_list
-from oncue.cli.following import END_WITH_THE_RUN, follow, follow_log, seconds
-from oncue.cli.output import Output
+from oncue.cli.completing import queue_names, task_names
+from oncue.cli.each import on_each
+from oncue.cli.following import END_WITH_THE_RUN, follow_log, seconds, wait_for
+from oncue.cli.groups import Group
+from oncue.cli.job_options import payload_of
+from oncue.cli.naming import RUN_HELP, job_id_of, run_id_of
+from oncue.cli.output import Form, Output
 from oncue.cli.printing import print_json, say
 from oncue.cli.roles import options
-from oncue.cli.showing import RUNS, show_explanation, show_run, show_run_id
+from oncue.cli.sentences import id_shown
+from oncue.cli.showing import RUNS, show_explanation, show_run
+from oncue.cli.time_option import TIME
+from oncue.shapes.runs import Run
 
-EXAMPLES = """\b
+EXAMPLES = f"""\b
 Examples:
   oncue runs list --status running
-  oncue runs show RUN_ID
-  oncue runs logs RUN_ID --follow
-  oncue runs cancel RUN_ID
-  oncue runs retry RUN_ID
+  oncue runs list --status dead --from "1h ago"
+  oncue runs show 84359e35
+  oncue runs logs greeting --follow
+  oncue runs cancel 84359e35
+  oncue runs list --status dead -q | oncue runs retry -
+
+{RUN_HELP}
 """
-STATUSES = ("scheduled", "queued", "running", "retrying", "cancelling", "succeeded", "dead", "cancelled", "expired")
 
 
-def _run_id(function: Any) -> Any:
-    return click.argument("run_id")(function)
-
-
-@click.group("runs", epilog=EXAMPLES)
+@click.group("runs", cls=Group, epilog=EXAMPLES)
 def command() -> None:
     """Inspect runs, read their logs, cancel and retry them."""
 
 
-LIST = """\b
+LIST = f"""\b
 Examples:
   oncue runs list
-  oncue runs list --job JOB_ID --limit 10
-  oncue runs list --status dead --task hello --from 2027-01-01T00:00:00Z --json | jq -r '.runs[].error_message'
+  oncue runs list --job greeting --limit 10
+  oncue runs list --status running,retrying --watch
+  oncue runs list --status dead --from "1h ago" --columns id,job,error
+  oncue runs list --task hello --from 2027-01-01T00:00:00Z --json | jq -r '.runs[].error_message'
+
+{time_option.HELP}
 """
+FILTERS = {
+    **{"start_time": "--from", "end_time": "--until", "job_id": "--job"},
+    **{name: f"--{name}" for name in ("status", "task", "queue", "limit")},
+}
 
 
 @command.command("list", epilog=LIST)
-@click.option("--status", type=click.Choice(STATUSES))
-@click.option("--job", "job_id", metavar="JOB_ID")
-@click.option("--task")
-@click.option("--queue")
-@click.option("--from", "start_time", metavar="INSTANT", help="Runs scheduled for this time or later.")
-@click.option("--until", "end_time", metavar="INSTANT", help="Runs scheduled for before this.")
+@click.option("--status", metavar="STATUS", help="queued, running, retrying, succeeded, dead, …; several with commas.")
+@naming.job_option("Runs of this job: an id, the end of one, a key or a name.")
+@click.option("--task", shell_complete=task_names, help="Runs of this task.")
+@click.option("--queue", shell_complete=queue_names, help="Runs in this queue.")
+@click.option("--from", "start_time", type=TIME, help="Runs scheduled for this time or later.")
+@click.option("--until", "end_time", type=TIME, help="Runs scheduled for before this.")
 @options(PAGES, LISTS)
-def list_(url: str | None, output: Output, limit: int, **filters: Any) -> None:
+def list_(url: str | None, output: Output, limit: int, job_id: str | None, **filters: Any) -> None:
     """List runs, newest first."""
     from oncue.client import runs
 
-    with asking(url, as_json=output.as_json) as client:
-        tell_list(client, runs.page(**filters), RUNS, limit, output)
+    with asking(url, as_json=output.as_json, names=FILTERS) as client:
+        job = None if job_id is None else job_id_of(client, job_id)
+        tell_list(client, runs.page(job_id=job, **filters), RUNS, limit, output)
 
 
-@command.command("show", epilog="\b\nExamples:\n  oncue runs show RUN_ID\n  oncue runs show RUN_ID --json | jq .result")
-@_run_id
+@command.command(
+    "show", epilog="\b\nExamples:\n  oncue runs show 84359e35\n  oncue runs show greeting --json | jq .result"
+)
+@naming.RUNS
 @options(SERVER)
-def show(url: str | None, output: Output, run_id: str) -> None:
+def show(url: str | None, output: Output, given_runs: tuple[str, ...]) -> None:
     """Show a run with all its attempts."""
     from oncue.client import runs
 
     with asking(url, as_json=output.as_json) as client:
-        tell(client, runs.show(run_id), show_run, output)
+        on_each(given_runs, lambda run: tell(client, runs.show(run_id_of(client, run)), show_run, output), output)
 
 
 LOGS = """\b
 Examples:
-  oncue runs logs RUN_ID
-  oncue runs logs RUN_ID --follow --tail 20
+  oncue runs logs 84359e35
+  oncue runs logs greeting --follow --tail 20
 """
 
 
 @command.command("logs", epilog=LOGS)
-@_run_id
+@naming.RUNS
 @click.option("--follow", "-f", "following", is_flag=True, help="Print new lines until the run ends.")
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="Begin with the last N lines.")
 @options((URL, click.option("--json", "as_json", is_flag=True, help="Print the complete log as one object.")))
-def logs(url: str | None, as_json: bool, run_id: str, following: bool, tail: int | None) -> None:
+def logs(url: str | None, as_json: bool, given_runs: tuple[str, ...], following: bool, tail: int | None) -> None:
     """Print a run's log."""
-    with asking(url, as_json=as_json) as client:
+
+    def act(run: str) -> None:
+        run_id = run_id_of(client, run)
         if as_json:
             if following:
                 client.runs.wait(run_id)
@@ -92,46 +112,90 @@ def logs(url: str | None, as_json: bool, run_id: str, following: bool, tail: int
         else:
             say(client.runs.logs(run_id, tail=tail), nl=False)
 
+    with asking(url, as_json=as_json) as client:
+        on_each(given_runs, act, Output(form=Form.JSON if as_json else None))
 
-@command.command("wait", epilog="\b\nExamples:\n  oncue runs wait RUN_ID --timeout 10m && echo succeeded")
-@_run_id
-@click.option("--timeout", metavar="TIME", callback=seconds, help="Wait at most this long: 30s, 5m.")
+
+WAIT = """\b
+Examples:
+  oncue runs wait 84359e35
+  oncue runs wait greeting --timeout 10m && echo succeeded
+"""
+
+
+@command.command("wait", epilog=WAIT)
+@naming.RUNS
+@click.option("--timeout", metavar="TIME", callback=seconds, help="Wait at most this long: 30s, 5m; then exit code 4.")
 @options(SERVER)
-def wait(url: str | None, output: Output, run_id: str, timeout: float | None) -> None:
-    """Wait for a run to end; exit code 0 only if it succeeded."""
+def wait(url: str | None, output: Output, given_runs: tuple[str, ...], timeout: float | None) -> None:
+    """Wait for a run; exit code 0 means success."""
+    succeeded = []
     with asking(url, as_json=output.as_json) as client:
-        ended = follow(client, run_id, timeout, output)
-    raise SystemExit(END_WITH_THE_RUN[ended])
+        on_each(
+            given_runs,
+            lambda run: succeeded.append(wait_for(client, run_id_of(client, run), timeout, output)),
+            output,
+        )
+    raise SystemExit(END_WITH_THE_RUN[all(succeeded)])
 
 
-@command.command("cancel", epilog="\b\nExamples:\n  oncue runs cancel RUN_ID")
-@_run_id
+@command.command("cancel", epilog="\b\nExamples:\n  oncue runs cancel 84359e35\n  oncue runs cancel greeting")
+@naming.RUNS
 @options(SERVER)
-def cancel(url: str | None, output: Output, run_id: str) -> None:
-    """Cancel a run: `cancelling` until its worker has stopped it."""
+def cancel(url: str | None, output: Output, given_runs: tuple[str, ...]) -> None:
+    """Cancel a run."""
     from oncue.client import runs
 
     with asking(url, as_json=output.as_json) as client:
-        tell(client, runs.cancel(run_id), show_run, output)
+        on_each(given_runs, lambda run: tell(client, runs.cancel(run_id_of(client, run)), _cancelled, output), output)
 
 
-@command.command("retry", epilog="\b\nExamples:\n  oncue runs retry RUN_ID")
-@_run_id
+def _cancelled(run: Run, output: Output) -> None:
+    shown = id_shown(run.run_id, output)
+    if run.status == "cancelling":
+        say(f"Run {shown} is cancelling: its worker stops it.")
+    else:
+        say(f"Run {shown} is {run.status}.")
+
+
+RETRY = """\b
+Examples:
+  oncue runs retry 84359e35
+  oncue runs retry 84359e35 --payload '{"name": "them"}'
+  oncue runs list --status dead --task hello -q | oncue runs retry -
+"""
+
+
+@command.command("retry", epilog=RETRY)
+@naming.RUNS
+@click.option("--payload", metavar="JSON|@FILE", help="Another payload for the new run; @- reads standard input.")
 @options(SERVER)
-def retry(url: str | None, output: Output, run_id: str) -> None:
-    """Retry a dead run as a new run."""
+def retry(url: str | None, output: Output, given_runs: tuple[str, ...], payload: str | None) -> None:
+    """Retry an ended run as a new run."""
     from oncue.client import runs
 
-    with asking(url, as_json=output.as_json) as client:
-        tell(client, runs.retry(run_id), show_run_id, output)
+    other = None if payload is None else payload_of(payload)
+
+    def act(run: str) -> None:
+        old = run_id_of(client, run)
+
+        def show_new(run_id: str, output: Output) -> None:
+            say(f"Created run {id_shown(run_id, output)}, a retry of {id_shown(old, output)}.")
+
+        tell(client, runs.retry(old, payload=other), show_new, output)
+
+    with asking(url, as_json=output.as_json, names={"payload": "--payload"}) as client:
+        on_each(given_runs, act, output)
 
 
-@command.command("explain", epilog="\b\nExamples:\n  oncue runs explain RUN_ID")
-@_run_id
+@command.command("explain", epilog="\b\nExamples:\n  oncue runs explain 84359e35")
+@naming.RUNS
 @options(SERVER)
-def explain(url: str | None, output: Output, run_id: str) -> None:
+def explain(url: str | None, output: Output, given_runs: tuple[str, ...]) -> None:
     """Explain why a run has or has not started."""
     from oncue.client import runs
 
     with asking(url, as_json=output.as_json) as client:
-        tell(client, runs.explain(run_id), show_explanation, output)
+        on_each(
+            given_runs, lambda run: tell(client, runs.explain(run_id_of(client, run)), show_explanation, output), output
+        )

@@ -22,7 +22,7 @@ def _last_at(job: Job) -> datetime | None:
     return None if last is None else last.end_time or last.start_time or last.scheduled_for
 
 
-def _duration(run: Run | Attempt) -> timedelta | None:
+def duration(run: Run | Attempt) -> timedelta | None:
     if run.start_time is None or run.end_time is None:
         return None
     return run.end_time - run.start_time
@@ -59,7 +59,7 @@ RUNS: Table[Run] = Table(
         Column("job", 18, lambda run: run.job_id, kind=Kind.ID),
         Column("status", 10, lambda run: run.status, kind=Kind.STATUS),
         Column("started", 8, lambda run: run.start_time),
-        Column("took", 7, _duration),
+        Column("took", 7, duration),
         Column("try", 3, lambda run: run.attempt_number),
         Column("worker", 12, lambda run: run.executor_id, kind=Kind.ID),
         Column("task", 20, lambda run: run.task, at=120),
@@ -105,7 +105,7 @@ ATTEMPTS: Table[Attempt] = Table(
         Column("number", 6, lambda one: one.number),
         Column("outcome", 9, lambda one: one.outcome, kind=Kind.STATUS),
         Column("started", 8, lambda one: one.start_time),
-        Column("took", 7, _duration),
+        Column("took", 7, duration),
         Column("worker", 8, lambda one: one.executor_id, kind=Kind.ID),
         Column("error", 30, lambda one: one.error_message),
     ),
@@ -160,7 +160,7 @@ def schedule_in_brief(found: dict[str, Any]) -> str:
 
 
 def show_run(run: Run, output: Output) -> None:
-    length = _duration(run)
+    length = duration(run)
     print_fields(
         f"run {run.run_id}",
         [

@@ -13,8 +13,7 @@ def near(at: datetime, now: Instant, *, utc: bool = False) -> str:
     """Format for a list: `2m ago` or `in 4m` within a day, else `Jan 31 10:00`, in another year `2028-01-31`."""
     away = instant(at) - now
     if abs(away) < DAY:
-        length = _length(abs(away))
-        return "now" if abs(away) < SECOND else f"in {length}" if away > 0 else f"{length} ago"
+        return "now" if abs(away) < SECOND else f"in {_length(away, up=True)}" if away > 0 else f"{_length(-away)} ago"
     there = _there(at, utc=utc)
     return f"{there:%b %d %H:%M}" if abs(away) < HALF_A_YEAR else f"{there:%Y-%m-%d}"
 
@@ -52,12 +51,13 @@ def took(length: timedelta) -> str:
     return f"{hours}h {minutes}m" if hours < 24 else f"{hours // 24}d {hours % 24}h"
 
 
-def _length(away: int) -> str:
-    """Format in the largest unit that fits, rounded down: a deadline is never said to be later than it is."""
-    for unit, name in ((HOUR, "h"), (MINUTE, "m")):
-        if away >= unit:
-            return f"{away // unit}{name}"
-    return f"{away // SECOND}s"
+def _length(away: int, *, up: bool = False) -> str:
+    """Format in the largest unit that fits, rounded down; with `up` to the nearest, so that 9m 59s are `10m`."""
+    for larger, unit, name in ((MINUTE, SECOND, "s"), (HOUR, MINUTE, "m")):
+        count = (away + unit // 2 if up else away) // unit
+        if count < larger // unit:
+            return f"{count}{name}"
+    return f"{(away + HOUR // 2 if up else away) // HOUR}h"
 
 
 def _there(at: datetime, *, utc: bool) -> datetime:

@@ -1,0 +1,95 @@
+"""`oncue enqueue`: run a task once, now or later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import msgspec
+
+from oncue.cli import time_option
+from oncue.cli.asking import SERVER, asking, tell
+from oncue.cli.completing import queue_names, task_names
+from oncue.cli.following import END_WITH_THE_RUN, WAIT, check_wait, follow
+from oncue.cli.output import Output
+from oncue.cli.printing import say
+from oncue.cli.roles import options
+from oncue.cli.sentences import created
+from oncue.cli.time_option import TIME
+
+EXAMPLES = f"""\b
+Examples:
+  oncue enqueue hello
+  oncue enqueue hello name=you
+  oncue enqueue resize width:=200 'tags:=["a", "b"]'
+  oncue enqueue hello --in 10m
+  oncue enqueue hello --at "2027-01-31 09:00"
+  oncue enqueue hello name=you --wait
+
+NAME=TEXT passes text, NAME:=JSON any other value. {time_option.HELP}
+"""
+NAMES = {"task": "TASK", "schedule": "--in", "schedule.at": "--at", "queue": "--queue", "priority": "--priority"}
+
+
+@click.command("enqueue", epilog=EXAMPLES)
+@click.argument("task", shell_complete=task_names)
+@click.argument("parameters", nargs=-1, metavar="[NAME=TEXT|NAME:=JSON]...")
+@click.option("--in", "delay", metavar="TIME", help="Start after this time: 30s, 10m, 2h.")
+@click.option("--at", type=TIME, help="Start at this time.")
+@click.option("--name", help="A name to show on screens.")
+@click.option("--queue", shell_complete=queue_names, help="The queue of the run.")
+@click.option("--priority", type=click.Choice(["high", "normal", "low"]))
+@click.option("--tag", "tags", multiple=True, help="A tag; repeatable.")
+@options(WAIT, SERVER)
+def command(
+    url: str | None,
+    output: Output,
+    task: str,
+    parameters: tuple[str, ...],
+    delay: str | None,
+    at: str | None,
+    wait: bool,
+    wait_timeout: float | None,
+    **given: Any,
+) -> None:
+    """Run a task once, now or later."""
+    from oncue.client import jobs
+
+    check_wait(wait, wait_timeout)
+    if delay is not None and at is not None:
+        raise click.UsageError("Give one of --in and --at.")
+    fields: dict[str, Any] = {name: value for name, value in given.items() if value}
+    payload = payload_from(parameters)
+    if at or delay:
+        fields["schedule"] = at or f"in {delay}"
+    with asking(url, as_json=output.as_json, names=_names(payload, delay)) as client:
+        call = jobs.create(task=task, payload=payload, **fields)
+        if not wait:
+            tell(client, call, lambda job, output: say(created(job, output)), output)
+            return
+        ended = follow(client, client.ask(call).job_id, wait_timeout, output)
+    raise SystemExit(END_WITH_THE_RUN[ended])
+
+
+def payload_from(parameters: tuple[str, ...]) -> dict[str, Any]:
+    """Turn `name=text` and `name:=json` into a payload."""
+    payload: dict[str, Any] = {}
+    for one in parameters:
+        name, equals, value = one.partition("=")
+        as_json = name.endswith(":")
+        name = name.removesuffix(":")
+        if not equals or not name:
+            raise click.UsageError(f"{one!r} is not a parameter; write name=text, or name:=json like width:=200")
+        if name in payload:
+            raise click.UsageError(f"Parameter {name!r} is given twice.")
+        try:
+            payload[name] = msgspec.json.decode(value) if as_json else value
+        except msgspec.DecodeError as wrong:
+            raise click.UsageError(f"{one!r}: what follows := is not JSON: {wrong}") from None
+    return payload
+
+
+def _names(payload: dict[str, Any], delay: str | None) -> dict[str, str]:
+    """Map fields to what was typed."""
+    when = "--at" if delay is None else "--in"
+    return {**NAMES, "schedule": when, "schedule.at": when, **{f"payload.{name}": name for name in payload}}

@@ -1,0 +1,58 @@
+"""Options that are a time: RFC 3339, `2027-01-31 09:00` in the local time zone, `in 10m`, `10m ago`, `now`."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import click
+
+from oncue.cli.printing import say
+from oncue.cli.times import exact
+from oncue.clock import Clock, SystemClock
+from oncue.domain.errors import Invalid
+from oncue.domain.instants import moment, rfc3339
+from oncue.domain.time_input import parse_time
+
+LOCALTIME = Path("/etc/localtime")
+_LOCAL = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?\Z")
+HELP = 'TIME is 2027-01-31T09:00:00Z, "2027-01-31 09:00" in your time zone, "in 10m" or "10m ago".'
+
+
+class Time(click.ParamType[str]):
+    """Converts to RFC 3339. A time without an offset is local, and printed with its zone."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        clock: Clock = (ctx.obj if ctx is not None else None) or SystemClock()
+        try:
+            at = parse_time(value, clock.now(), zone=local_zone())
+        except Invalid as wrong:
+            self.fail(wrong.problems[0].message, param, ctx)
+        if is_local(value):
+            option = param.opts[0] if param is not None else "time"
+            say(f"{option} is {exact(moment(at))}", err=True)
+        return rfc3339(at)
+
+
+def is_local(text: str) -> bool:
+    """Whether this is a time without an offset."""
+    return _LOCAL.match(text.strip()) is not None
+
+
+def local_zone() -> ZoneInfo:
+    """Return the time zone of this machine: of TZ, else of /etc/localtime, else UTC."""
+    named = os.environ.get("TZ", "").lstrip(":")
+    if not named:
+        _, _, named = str(LOCALTIME.resolve()).partition("zoneinfo/")
+    try:
+        return ZoneInfo(named.removeprefix("posix/"))
+    except (ValueError, OSError, KeyError):  # KeyError: no such zone
+        return ZoneInfo("UTC")
+
+
+TIME = Time()

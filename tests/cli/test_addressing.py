@@ -1,0 +1,274 @@
+"""Jobs and runs by the end of their id, by key or name; several at once; what was typed wrong."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.cli.conftest import StandIn, command
+from tests.cli.standin import Request, Said
+
+J1 = "01990000-0000-7000-8000-00000000aaa1"
+J2 = "01990000-0000-7000-8000-00000000bbb2"
+R1 = "01990000-0000-7000-8000-00000000ccc3"
+
+
+def job(job_id: str, **more: Any) -> dict[str, Any]:
+    return {"job_id": job_id, "task": "hello", "status": "active", "name": "greeting", "version": 3, **more}
+
+
+def run(run_id: str, **more: Any) -> dict[str, Any]:
+    return {"run_id": run_id, "job_id": J1, "task": "hello", "status": "running", **more}
+
+
+class Known:
+    """A server that knows what look-ups find, and answers everything else with the object that the path names."""
+
+    def __init__(self, **found: dict[str, list[dict[str, Any]]]) -> None:
+        self.found = found
+        self.jobs = {J1: job(J1), J2: job(J2)}
+
+    def __call__(self, request: Request) -> Said:
+        match request.method, request.parts:
+            case "GET", ["lookup"]:
+                return 200, self.found.get(request.query["q"], {})
+            case "GET", ["runs"]:
+                return 200, {"runs": [run(R1)], "next_page_token": None}
+            case _, ["jobs", job_id, *_] if job_id in self.jobs:
+                if request.method == "PATCH":
+                    self.jobs[job_id] |= {**request.body, "version": self.jobs[job_id]["version"] + 1}
+                return 200, self.jobs[job_id]
+            case _, ["runs", run_id, *_] if run_id == R1:
+                return 200, run(R1)
+        return 404, {"title": "Not Found", "status": 404, "detail": "Not found. Check the id."}
+
+
+def by(match: str, *ids: str) -> dict[str, list[dict[str, Any]]]:
+    return {"jobs": [{**job(one), "match": match} for one in ids]}
+
+
+class TestAddressing:
+    def test_a_full_id_is_not_looked_up(self, stand_in: StandIn) -> None:
+        server = stand_in(Known())
+
+        assert command("jobs", "pause", J1).stdout == f'Paused job {J1} "greeting".\n'
+        assert server.lines == [f"POST /v1/jobs/{J1}/pause"]
+
+    @pytest.mark.parametrize("match", ["ending", "beginning", "key", "name"])
+    def test_the_strongest_match_is_meant(self, stand_in: StandIn, match: str) -> None:
+        found = {"jobs": [*by(match, J1)["jobs"], *by("prefix", J2)["jobs"]]}
+        server = stand_in(Known(x1=found))
+
+        assert command("jobs", "pause", "x1", "-q").stdout == f"{J1}\n"
+        assert server.requests[0].query == {"q": "x1", "kind": "job"}
+
+    def test_several_that_match_alike_are_shown_and_none_is_touched(self, stand_in: StandIn) -> None:
+        server = stand_in(Known(greeting=by("name", J1, J2)))
+
+        result = command("jobs", "cancel", "greeting")
+
+        assert (result.exit_code, result.stdout) == (1, "")
+        first, head, *rows = result.stderr.splitlines()
+        assert first == "Several jobs match 'greeting'. Use the id of one of them:"
+        assert (head.split(), [row.split()[0] for row in rows]) == (
+            ["ID", "NAME", "KEY", "STATUS", "TASK"],
+            ["0000aaa1", "0000bbb2"],
+        )
+        assert server.lines == ["GET /v1/lookup"]
+
+    def test_what_only_begins_so_is_suggested_and_not_touched(self, stand_in: StandIn) -> None:
+        server = stand_in(Known(greet=by("prefix", J1)))
+
+        result = command("jobs", "cancel", "greet")
+
+        assert result.exit_code == 1
+        assert result.stderr.startswith(
+            "No job matches 'greet'. Did you mean 'greeting'? Use an id, the last 6 or more"
+        )
+        assert server.lines == ["GET /v1/lookup"]
+
+    def test_an_ended_job_is_found_by_name_with_a_note(self, stand_in: StandIn) -> None:
+        stand_in(Known(greeting={"jobs": [{**job(J1), "match": "ended_name", "status": "finished"}]}))
+
+        result = command("jobs", "show", "greeting", "-q")
+
+        assert (result.stdout, result.stderr) == (f"{J1}\n", 'Job 0000aaa1 "greeting" has ended: finished.\n')
+
+    def test_a_run_by_the_name_of_its_job_is_the_newest(self, stand_in: StandIn) -> None:
+        server = stand_in(Known(greeting=by("name", J1)))
+
+        result = command("runs", "cancel", "greeting", "-q")
+
+        assert result.stdout == f"{R1}\n"
+        assert result.stderr == 'Run 0000ccc3 is the newest of job 0000aaa1 "greeting".\n'
+        assert server.requests[1].query == {"job_id": J1, "limit": "1"}
+        command("dead", "show", "greeting")
+        assert server.requests[4].query == {"job_id": J1, "status": "dead", "limit": "1"}
+
+    def test_filters_take_names_too(self, stand_in: StandIn) -> None:
+        server = stand_in(Known(greeting=by("name", J1)))
+
+        command("runs", "list", "--job", "greeting", "--from", "2027-01-01T00:00:00Z")
+
+        assert server.requests[1].query["job_id"] == J1
+
+
+class TestSeveral:
+    def test_one_that_fails_does_not_stop_the_others(self, stand_in: StandIn) -> None:
+        server = stand_in(Known(x1=by("ending", J1)))
+
+        result = command("jobs", "pause", "x1", "nowhere", J2)
+
+        assert (result.exit_code, result.stdout.count("Paused job")) == (1, 2)
+        assert result.stderr.startswith("nowhere: No job matches 'nowhere'.")
+        assert [line for line in server.lines if "pause" in line] == [
+            f"POST /v1/jobs/{J1}/pause", f"POST /v1/jobs/{J2}/pause"]  # fmt: skip
+
+    def test_as_json_there_is_one_object_after_the_other(self, stand_in: StandIn) -> None:
+        stand_in(Known())
+        missing = J1.replace("a", "d")
+
+        result = command("jobs", "show", J1, J2, missing, "--json")
+
+        first, end = json.JSONDecoder().raw_decode(result.stdout)
+        second = json.loads(result.stdout[end:])
+        assert (result.exit_code, first["job_id"], second["job_id"]) == (1, J1, J2)
+        assert (json.loads(result.stderr)["argument"], json.loads(result.stderr)["status"]) == (missing, 404)
+
+    def test_a_dash_reads_them_from_standard_input(self, stand_in: StandIn) -> None:
+        server = stand_in(Known())
+
+        result = command("jobs", "pause", "-", "-q", stdin=f"{J1}\n\n {J2} \n{J1}\n")
+        empty = command("dead", "requeue", "-", stdin="")
+
+        assert (result.exit_code, result.stdout) == (0, f"{J1}\n{J2}\n")
+        assert len(server.requests) == 2
+        assert (empty.exit_code, empty.stderr) == (0, "Standard input is empty; nothing to do.\n")
+
+    def test_dead_letters_that_are_found_are_requeued_although_one_is_not(self, stand_in: StandIn) -> None:
+        server = stand_in(Known())
+        known = server.answer
+        server.answer = lambda request: (
+            (200, {"count": 1, "run_ids": [J2]}) if "requeue" in request.path else known(request)
+        )
+
+        result = command("dead", "requeue", "nowhere", R1)
+
+        assert (result.exit_code, result.stdout) == (1, f"Requeued 1 dead letter as run {J2}.\n")
+        assert server.requests[-1].body == {"run_ids": [R1]}
+
+
+class TestEdit:
+    def test_what_changed_is_printed_old_and_new_and_the_rest_is_kept(self, stand_in: StandIn) -> None:
+        known = Known()
+        known.jobs[J1] |= {
+            "schedule": {"cron": "0 9 * * *", "timezone": "Europe/Berlin", "jitter": "5s"},
+            "priority": "low",
+        }
+        server = stand_in(known)
+
+        result = command("jobs", "edit", J1, "--timezone", "Asia/Tokyo", "--priority", "low", "--name", "日\x1b[2J")
+
+        assert server.requests[1].body["schedule"] == {"cron": "0 9 * * *", "timezone": "Asia/Tokyo", "jitter": "5s"}
+        assert server.requests[1].headers["If-Match"] == '"3"'
+        assert result.stdout.splitlines()[1:] == [
+            "  name: greeting → 日\\u001b[2J",
+            "  schedule.timezone: Europe/Berlin → Asia/Tokyo",
+        ]
+        same = command("jobs", "edit", J1, "--priority", "low").stdout
+        assert same.startswith("Nothing changed in job")
+
+    def test_a_job_that_changed_meanwhile_is_read_again(self, stand_in: StandIn) -> None:
+        known, refused = Known(), [1]
+
+        def answer(request: Request) -> Said:
+            if request.method == "PATCH" and refused:
+                refused.pop()
+                known.jobs[J1] |= {"version": 4, "priority": "high"}
+                return 412, {"title": "Stale", "status": 412}
+            return known(request)
+
+        server = stand_in(answer)
+
+        result = command("jobs", "edit", J1, "--priority", "low")
+
+        assert "priority: high → low" in result.stdout
+        assert [request.headers.get("If-Match") for request in server.requests] == [None, '"3"', None, '"4"']
+
+
+class TestEnqueue:
+    def test_parameters_are_text_or_json(self, stand_in: StandIn) -> None:
+        server = stand_in(lambda _: (201, job(J1, name=None, next_run_at="2027-01-01T00:00:00Z")))
+
+        result = command("enqueue", "hello", "name=a=b", "n:=2", 'tags:=["x"]', "url=http://x:80", "--in", "10m",
+                         "--queue", "mail", "--tag", "t")  # fmt: skip
+
+        assert result.stdout == f"Created job {J1} of task hello. Runs now.\n"
+        assert server.requests[0].body == {
+            "task": "hello", "payload": {"name": "a=b", "n": 2, "tags": ["x"], "url": "http://x:80"},
+            "schedule": "in 10m", "queue": "mail", "tags": ["t"],
+        }  # fmt: skip
+
+    def test_errors_name_what_was_typed(self, stand_in: StandIn) -> None:
+        stand_in(
+            lambda _: (422, {"title": "No", "status": 422, "errors": [
+                {"path": "payload.nmae", "code": "unknown", "message": "is not a parameter of task 'hello'"},
+                {"path": "schedule.at", "code": "bad", "message": "is not a time"}]})
+        )  # fmt: skip
+
+        result = command("enqueue", "hello", "nmae=you", "--in", "soon")
+
+        assert (result.exit_code, result.stderr) == (
+            1, "nmae: is not a parameter of task 'hello'\n--in: is not a time\n")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("job list", "Error: No command 'job'; did you mean `oncue jobs`? See `oncue --help`.\n"),
+        ("jobs lst", "Error: No command 'lst'; did you mean `oncue jobs list`? See `oncue jobs --help`.\n"),
+        ("dead bury",
+         "Error: No command 'bury'; `oncue dead` has list, show, requeue, discard. See `oncue dead --help`.\n"),
+        ("runs list --stauts x", "Error: No option '--stauts'; did you mean --status? See `oncue runs list --help`.\n"),
+        ("--verison", "Error: No option '--verison'; did you mean --version? See `oncue --help`.\n"),
+        ("jobs pause", "Error: Missing argument 'JOB...'. See `oncue jobs pause --help`.\n"),
+        ("enqueue hello name", "Error: 'name' is not a parameter; write name=text, or name:=json like width:=200."
+         " See `oncue enqueue --help`.\n"),
+        ("enqueue hello n:=x",
+         "Error: 'n:=x': what follows := is not JSON: JSON is malformed: invalid character (byte 0)."
+         " See `oncue enqueue --help`.\n"),
+        ("enqueue hello a=1 a=2", "Error: Parameter 'a' is given twice. See `oncue enqueue --help`.\n"),
+        ("enqueue hello --in 1m --at now", "Error: Give one of --in and --at. See `oncue enqueue --help`.\n"),
+        ("jobs run x --timeout 1m",
+         "Error: --timeout needs --wait: it limits how long the command waits. See `oncue jobs run --help`.\n"),
+        ("jobs create --task t --wait --schedule @daily",
+         "Error: --wait needs a job that runs once; create it, then use `oncue jobs run JOB --wait`."
+         " See `oncue jobs create --help`.\n"),
+        ("runs list --from yesterday",
+         "Error: Invalid value for '--from': 'yesterday' is not a time; write \"2027-01-31T09:00:00Z\", "
+         '"2027-01-31 09:00" with a time zone, "in 10m" or "10m ago". See `oncue runs list --help`.\n'),
+    ],
+)  # fmt: skip
+def test_one_line_says_what_to_type(arguments: str, said: str) -> None:
+    result = command(*arguments.split())
+
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", said)
+
+
+def test_a_group_without_a_command_lists_its_commands_in_order() -> None:
+    said = command("dead").output
+
+    assert [said.index(f"\n  {verb} ") for verb in ("list", "show", "requeue", "discard")] == sorted(
+        said.index(f"\n  {verb} ") for verb in ("list", "show", "requeue", "discard")
+    )
+
+
+def test_local_times_are_shown_with_their_zone(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    server = stand_in(lambda _: (200, {"runs": [], "next_page_token": None}))
+
+    result = command("runs", "list", "--from", "2027-01-31 09:00", "--until", "2027-02-01T00:00:00Z")
+
+    assert server.requests[0].query["start_time"] == "2027-01-31T08:00:00.000Z"
+    assert result.stderr.startswith("--from is 2027-01-31 ")
+    command("jobs", "create", "--task", "hello", "--schedule", "2027-01-31 09:00")
+    assert server.requests[1].body["schedule"] == {"at": "2027-01-31 09:00", "timezone": "Europe/Berlin"}
