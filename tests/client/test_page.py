@@ -63,6 +63,7 @@ def test_the_page_lists_every_call() -> None:
         "lookup",
         "audit",
         "findings",
+        "errors",
         "scaling",
         "events",
     }

@@ -141,7 +141,8 @@ def of_others(plans: dict[str, dict[str, Any]], leading: dict[str, str]) -> dict
     """The indexes by which lists of a user's things would walk past those of others, in tables that are ever large."""
     lists_of_user = [
         name for name in plans if name.startswith(("list_live", "list_by", "list_tagged", "list_window", "list_ended"))
-        or name in ("list_waiting", "list_history", "list_dead_of_user", "audit_of_user", "search_endings_of_user")
+        or name in ("list_waiting", "list_history", "list_dead_of_user", "list_dead_of_group", "audit_of_user")
+        or name == "search_endings_of_user"
     ]  # fmt: skip
     assert len(lists_of_user) > 10
     found = {

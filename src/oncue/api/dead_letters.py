@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api import views
+from oncue.api.errors import fingerprint
 from oncue.api.http.answers import Refused, answer
 from oncue.api.http.auth import Caller
 from oncue.api.http.reading import as_uuid, read_job_id, read_object
@@ -47,16 +48,23 @@ class Chosen(msgspec.Struct, frozen=True):
     filter: dict[str, Any]
     fits: Fits
     new: Replacement | None = None
+    fingerprint: int | None = None
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
     wanted = wanted_page(request, caller, LISTED)
-    fits = _fitting(wanted.filters)
+    fits, kind = _fitting(wanted.filters), wanted.filters.get("fingerprint")
     found = await filled_page(
-        lambda limit, after: _letters(api, caller, limit, after), wanted, fits, lambda letter: letter[0].ended_at
+        lambda limit, after: _letters(api, caller, limit, after, kind), wanted, fits, lambda letter: letter[0].ended_at
     )
-    classes, now = await api.classes_of(*(run for run, _ in found.items)), api.clock.now()
-    return answer(page("dead_letters", found, lambda letter: views.dead_letter(letter[0], classes, now), wanted))
+    runs = [run for run, _ in found.items]
+    classes, now = await api.classes_of(*runs), api.clock.now()
+    kinds = await api.engine.errors.fingerprints([run.run_id for run in runs])
+
+    def shown(letter: Letter) -> dict[str, Any]:
+        return views.dead_letter(letter[0], classes, now, kinds.get(letter[0].run_id))
+
+    return answer(page("dead_letters", found, shown, wanted))
 
 
 async def requeue(api: Api, request: Request, caller: Caller) -> Outcome:
@@ -169,15 +177,15 @@ async def _passes(api: Api, chosen: Chosen, caller: Caller) -> AsyncIterator[lis
         return
     after, more = None, True
     while more:
-        found = await _letters(api, caller, ONE_PASS, after)
+        found = await _letters(api, caller, ONE_PASS, after, chosen.fingerprint)
         fitting = [letter[0] for letter in found.items if chosen.fits(letter)]
         if fitting:
             yield fitting
         after, more = found.next, found.next is not None
 
 
-async def _letters(api: Api, caller: Caller, limit: int, after: str | None) -> Page[Letter]:
-    found = await api.engine.lists.dead_letters(caller.sees, limit, after)
+async def _letters(api: Api, caller: Caller, limit: int, after: str | None, kind: int | None = None) -> Page[Letter]:
+    found = await api.engine.lists.dead_letters(caller.sees, limit, after, fingerprint=kind)
     classes = await api.classes_of(*found.items)
     return Page(tuple((run, classes[run.class_id]) for run in found.items), found.next)
 
@@ -202,8 +210,8 @@ def _chosen(raw: dict[str, Any], api: Api) -> Chosen:
         problems.append(Problem("run_ids", "required", message))
     if problems:
         raise Invalid(*problems)
-    fits: Fits = found.get("filter", _fitting({}))
-    return Chosen(found.get("run_ids"), raw.get("filter", {}), fits, new)
+    fits, kind = found.get("filter", (_fitting({}), None))
+    return Chosen(found.get("run_ids"), raw.get("filter", {}), fits, new, kind)
 
 
 @takes(type="array", items={"type": "string", "format": "uuid"}, minItems=1, maxItems=MOST_AT_ONCE)
@@ -247,6 +255,7 @@ FILTERS: Mapping[str, Reader] = {
     "queue": text(LONGEST),
     "start_time": _instant,
     "end_time": _instant,
+    "fingerprint": fingerprint,
 }
 
 
@@ -254,10 +263,10 @@ LISTED: Mapping[str, Reader] = {**FILTERS, "system": choice({"true": True, "fals
 
 
 @takes(**object_schema(FILTERS))
-def _filter(raw: Any, path: str) -> Fits:
+def _filter(raw: Any, path: str) -> tuple[Fits, int | None]:
     found = object_of(raw, path, FILTERS)
     with inside(path):
-        return _fitting(found)
+        return _fitting(found), found.get("fingerprint")
 
 
 CHOICE: Mapping[str, Reader] = {"run_ids": _ids, "filter": _filter}  # exactly one

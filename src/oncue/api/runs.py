@@ -42,7 +42,9 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
     run = await _run(api, request, caller)
     if run.state is not State.DEAD:
         return await _shown(api, run)
-    return answer(views.dead_letter(run, await api.classes_of(run), api.clock.now()))
+    kinds = await api.engine.errors.fingerprints([run.run_id])
+    shown = views.dead_letter(run, await api.classes_of(run), api.clock.now(), kinds.get(run.run_id))
+    return answer(shown)
 
 
 async def result(api: Api, request: Request, caller: Caller) -> Response:

@@ -24,6 +24,7 @@ from oncue.domain.schedule_fields import SCHEDULE
 from oncue.domain.self_audit import Check
 from oncue.engines.port import Count, Role, WorkerStatus
 from oncue.shapes.accounts import AuditLine, ForgottenUser, Key, Me, NewKey, User
+from oncue.shapes.errors import ErrorGroup
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobState, Occurrence, Preview, PreviewedOccurrence, Warned
 from oncue.shapes.lookup import FoundJob, FoundName, FoundRun, FoundWorker, Lookup
@@ -46,6 +47,7 @@ REFERENCE = "#/components/schemas/{name}"
 SHAPES = (
     *(Job, Warned, JobState, Occurrence, Explanation, Preview, PreviewedOccurrence),
     *(Run, LastRun, Attempt, Progress, DeadLetter, Requeued, RefusedLetter, FieldProblem, ValueLink),
+    ErrorGroup,
     *(Task, Worker, Queue, QueueScaling, Finding),
     *(Lookup, FoundJob, FoundRun, FoundWorker, FoundName),
     *(Key, NewKey, Me, AuditLine, ForgottenUser, User),
@@ -148,6 +150,7 @@ def _lists() -> dict[str, Schema]:
         "RunPage": _page("runs", "Run"),
         "OccurrencePage": _page("occurrences", "Occurrence"),
         "DeadLetterPage": _page("dead_letters", "DeadLetter"),
+        "ErrorPage": _page("errors", "ErrorGroup"),
         "AuditPage": _page("audit", "AuditLine"),
         "FindingPage": _page("findings", "Finding"),
         "Tasks": _object(tasks=_several("Task")),

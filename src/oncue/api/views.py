@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from oncue.domain.definition import STORED_AS
+from oncue.domain.fingerprint import show_fingerprint
 from oncue.domain.ids import ClassId, created_at
 from oncue.domain.instants import MILLISECOND, NEVER, Duration, Instant, show_duration
 from oncue.domain.job import Job, JobStatus, Rate, Snapshot, Spec
@@ -145,9 +146,15 @@ def run(found: RunView, classes: Classes, now: Instant) -> dict[str, Any]:
     }
 
 
-def dead_letter(found: RunView, classes: Classes, now: Instant) -> dict[str, Any]:
+def dead_letter(found: RunView, classes: Classes, now: Instant, kind: int | None = None) -> dict[str, Any]:
     large = _large(payload=found.payload, result=found.result)
-    return {**run(found, classes, now), "payload": _json(found.payload), "large": large}
+    fingerprint = None if kind is None else show_fingerprint(kind)
+    return {
+        **run(found, classes, now),
+        "payload": _json(found.payload),
+        "large": large,
+        "fingerprint": fingerprint,
+    }
 
 
 def status(found: RunView, now: Instant) -> Status:

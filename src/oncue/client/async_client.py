@@ -9,7 +9,19 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import httpx2
 
-from oncue.client import about, dead_letters, fleet, jobs, keys, notifications, overview, runs, schedules, users
+from oncue.client import (
+    about,
+    dead_letters,
+    error_groups,
+    fleet,
+    jobs,
+    keys,
+    notifications,
+    overview,
+    runs,
+    schedules,
+    users,
+)
 from oncue.client.address import find_address
 from oncue.client.asking import (
     LOG_POLL_INTERVAL,
@@ -189,6 +201,7 @@ class AsyncClient(Resource):
     problems = Method(overview.problems)
     audit = PagedMethod(fleet.audit_page)
     findings = PagedMethod(fleet.findings_page)
+    errors = PagedMethod(error_groups.page)
     scaling = Method(fleet.scaling)
 
     def __init__(

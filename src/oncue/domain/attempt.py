@@ -8,7 +8,8 @@ import msgspec
 from msgspec.structs import replace
 
 from oncue.domain.errors import NoRetry
-from oncue.domain.ids import WorkerId
+from oncue.domain.fingerprint import Fault, fault
+from oncue.domain.ids import NOTICES, WorkerId
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.job import Spec, decode_spec
 from oncue.domain.plain_text import plain, printable
@@ -28,6 +29,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Literal["failed", "timed_out"] = "failed"
     retry: bool = True
     after: Duration | None = None
+    frame: str | None = None  # where in the task the error rose
 
 
 def succeeded(run: Claimed, started_at: Instant, now: Instant, result: bytes | None) -> Settlement:
@@ -55,7 +57,8 @@ def failed(
     )
     kind, error = printable(failure.error_type), plain(failure.error, LONGEST_ERROR)
     tried = Attempt(run.attempt, worker, started_at, now, failure.outcome, kind, error)
-    return _unsuccessful(run, decision, tried, failures=failures, losses=run.losses)
+    counted = _fault(run, spec.task, tried, failure.frame)
+    return _unsuccessful(run, decision, tried, counted, failures=failures, losses=run.losses)
 
 
 def preempted(run: Claimed, worker: WorkerId, started_at: Instant, now: Instant) -> Claimed:
@@ -96,13 +99,10 @@ def cancelled(run: Claimed, worker: WorkerId, started_at: Instant, now: Instant)
 def lost(run: Claimed, worker: WorkerId, claimed_at: Instant, now: Instant, error: str = NO_HEARTBEAT) -> Settlement:
     """Settle a loss: its worker sent no heartbeat, or its own process died as `error` says. Uses up no retry."""
     losses = run.losses + 1
-    return _unsuccessful(
-        run,
-        _after_loss(run.spec, losses, now),
-        Attempt(run.attempt, worker, claimed_at, now, "lost", "WorkerLost", plain(error, LONGEST_ERROR)),
-        failures=run.failures,
-        losses=losses,
-    )
+    tried = Attempt(run.attempt, worker, claimed_at, now, "lost", "WorkerLost", plain(error, LONGEST_ERROR))
+    counted = _fault(run, _task_of(run.spec), tried)
+    decision = _after_loss(run.spec, losses, now)
+    return _unsuccessful(run, decision, tried, counted, failures=run.failures, losses=losses)
 
 
 def given_up(run: Claimed, started_at: Instant, now: Instant, why: str) -> Settlement:
@@ -136,7 +136,21 @@ def _after_loss(spec: bytes, losses: int, now: Instant) -> Again | Dead:
     return after_loss(found.on_lost, losses, now)
 
 
-def _unsuccessful(run: Claimed, decision: Again | Dead, attempt: Attempt, *, failures: int, losses: int) -> Settlement:
+def _fault(run: Claimed, task: str, tried: Attempt, frame: str | None = None) -> Fault | None:
+    """None: for notices, which are no jobs of their user."""
+    return None if run.job_id == NOTICES else fault(task, tried.error_type or "", tried.error or "", frame)
+
+
+def _task_of(spec: bytes) -> str:
+    try:
+        return decode_spec(spec).task
+    except ValueError:  # damaged
+        return ""
+
+
+def _unsuccessful(
+    run: Claimed, decision: Again | Dead, attempt: Attempt, counted: Fault | None, *, failures: int, losses: int
+) -> Settlement:
     again = isinstance(decision, Again)
     return Settlement(
         run=run,
@@ -149,4 +163,5 @@ def _unsuccessful(run: Claimed, decision: Again | Dead, attempt: Attempt, *, fai
         error_type=attempt.error_type,
         error=attempt.error if isinstance(decision, Again) else f"{attempt.error} ({decision.reason})",
         attempts=with_attempt(run.attempts, attempt),
+        fault=counted,
     )

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import msgspec
 
+from oncue.domain.fingerprint import Fault
 from oncue.domain.ids import SCHEDULE, ClassId, JobId, LaneKey, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.lane import FREE, Held, Lanes
@@ -238,6 +239,7 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     result: bytes | None = None
     attempts: bytes | None = None
     notices: Notices | None = None  # None: nobody asked to be told
+    fault: Fault | None = None  # of an attempt that failed or was lost: what it is counted with
 
 
 class Settled(msgspec.Struct, frozen=True):

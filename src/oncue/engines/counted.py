@@ -16,6 +16,7 @@ from oncue.engines.port import (
     Auditing,
     Declaring,
     Engine,
+    Errors,
     Fleet,
     Forgetting,
     Hint,
@@ -44,7 +45,7 @@ Verb = Callable[Given, Coroutine[Any, Any, T]]
 
 
 # Parts whose verbs are called seldom: each verb with a label of its own would be ten series more.
-SELDOM_CALLED = ("declaring", "objects", "notices", "archiving", "forgetting", "sessions")
+SELDOM_CALLED = ("declaring", "objects", "notices", "archiving", "forgetting", "sessions", "errors")
 
 
 class CountedEngine:
@@ -74,6 +75,7 @@ class CountedEngine:
         self.notices: Notices = self._counted(engine.notices, "notices")
         self.auditing: Auditing = self._counted(engine.auditing)
         self.archiving: Archiving = self._counted(engine.archiving, "archiving")
+        self.errors: Errors = self._counted(engine.errors, "errors")
         self.forgetting: Forgetting = self._counted(engine.forgetting, "forgetting")
         self.signals: Signals = CountedSignals(engine.signals, numbers)
         self.now = self._timed("now", engine.now)

@@ -16,6 +16,7 @@ from oncue.context import RunInfo
 from oncue.domain import attempt
 from oncue.domain.attempt import Failure
 from oncue.domain.errors import ObjectLost, StorageRefused, StorageUnavailable
+from oncue.domain.fingerprint import top_frame
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, show_duration
 from oncue.domain.job import Spec, understand_spec
@@ -409,7 +410,8 @@ class Attempts:
         if isinstance(failed, ProcessLost) and must_run_alone(active.run.losses):
             return attempt.lost(active.run, self._worker_id, active.started_at, self._clock.now(), said)
         active.reports.write(failed.trace)
-        failure = Failure(error_type=failed.kind, error=said or failed.kind, retry=failed.retry, after=failed.after)
+        kind, place = failed.kind, top_frame(failed.trace)
+        failure = Failure(error_type=kind, error=said or kind, retry=failed.retry, after=failed.after, frame=place)
         return self._failure(active, failure)
 
     def _failure(self, active: ActiveAttempt, failure: Failure) -> Settlement:

@@ -6,7 +6,7 @@ import structlog
 
 from oncue.clock import Clock
 from oncue.domain.instants import DAY, MINUTE, SECOND, Duration, Instant, rfc3339, show_duration
-from oncue.engines.port import ROLLED_UP_AT_ONCE, Engine
+from oncue.engines.port import FOLDED_AT_ONCE, ROLLED_UP_AT_ONCE, Engine
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import PIECES_DROPPED
 from oncue.settings import Settings
@@ -42,7 +42,9 @@ class CounterRollup:
 
     async def run_once(self) -> Duration:
         folded = await self._engine.maintenance.roll_up(ROLLED_UP_AT_ONCE)
-        return Duration(0) if folded == ROLLED_UP_AT_ONCE else ROLL_UP_INTERVAL
+        failures = await self._engine.errors.roll_up(FOLDED_AT_ONCE)
+        more = folded == ROLLED_UP_AT_ONCE or failures == FOLDED_AT_ONCE
+        return Duration(0) if more else ROLL_UP_INTERVAL
 
 
 class Retention:

@@ -86,6 +86,8 @@ class DeadLetter(Run, frozen=True, kw_only=True):
     """A run that failed permanently, with its payload."""
 
     payload: Any = None
+    fingerprint: str | None = None
+    """the [group of errors](#error-groups) that its last error belongs to, while it is an open dead letter"""
 
 
 class ValueLink(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,7 +31,8 @@ held run.
 people name by a part of it), `accounts.py` (users, keys and sessions, the audit log, idempotency keys), `declaring.py`
 (sets of declared jobs), `members.py` (which processes run), `objects.py` (what is in object storage), `auditing.py`
 (what the self-audit reads and records), `notices.py` (whom users want told), `archiving.py` (what goes into the
-archive), `forgetting.py` (users) and `maintenance.py` are separate: none of them decides what runs.
+archive), `errors.py` (failures of one kind), `forgetting.py` (users) and `maintenance.py` are separate: none of them
+decides what runs.
 
 **References.** A payload, a result or a part of a log that begins with the byte 1 is a reference to an object in
 storage (`domain.reference`). Engines store it like any other bytes; only `Objects.look` and sums of sizes read it.
@@ -61,6 +62,7 @@ from oncue.engines.port.accounts import (
 from oncue.engines.port.archiving import Archiving
 from oncue.engines.port.auditing import Auditing
 from oncue.engines.port.declaring import MOST_KEYS, MOST_SETS, Declaring
+from oncue.engines.port.errors import FOLDED_AT_ONCE, LETTERS_COUNTED, Errors
 from oncue.engines.port.forgetting import Forgetting
 from oncue.engines.port.history import History, Lists
 from oncue.engines.port.maintenance import MEMBERS_STAY, ROLLED_UP_AT_ONCE, Maintenance
@@ -121,8 +123,10 @@ __all__ = [
     "AUDIT_LOOKED_AT",
     "EVERYBODY",
     "EVERY_ENTRY",
+    "FOLDED_AT_ONCE",
     "JOBS_COUNTED",
     "KEYS_COUNTED",
+    "LETTERS_COUNTED",
     "LOOKED_AT_ONCE",
     "MEMBERS_STAY",
     "MOST_KEYS",
@@ -152,6 +156,7 @@ __all__ = [
     "Dropped",
     "Engine",
     "EngineState",
+    "Errors",
     "Expired",
     "FairRuns",
     "Finding",
@@ -240,6 +245,7 @@ class Engine(Protocol):
     audit: Audit
     auditing: Auditing
     archiving: Archiving
+    errors: Errors
     forgetting: Forgetting
     idempotency: Idempotency
     maintenance: Maintenance

@@ -178,8 +178,13 @@ class Lists(Protocol):
         """Return the occurrences that became no run, newest first."""
         ...
 
-    async def dead_letters(self, uid: UserNumber | None, limit: int = 100, after: str | None = None) -> Page[RunView]:
-        """Return dead runs that no user has requeued or discarded, newest first, with payload and every attempt."""
+    async def dead_letters(
+        self, uid: UserNumber | None, limit: int = 100, after: str | None = None, *, fingerprint: int | None = None
+    ) -> Page[RunView]:
+        """Return dead runs that no user has requeued or discarded, newest first, with payload and every attempt.
+
+        With a `fingerprint`, only those of that group of errors; this reads no others.
+        """
         ...
 
     async def dead_by_job(self, uid: UserNumber | None, most: int) -> list[DeadRuns]:

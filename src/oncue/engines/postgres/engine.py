@@ -15,6 +15,7 @@ from oncue.engines.port import (
     Capabilities,
     Declaring,
     EngineState,
+    Errors,
     Fleet,
     Forgetting,
     History,
@@ -37,6 +38,7 @@ from oncue.engines.postgres.audit import PostgresAudit
 from oncue.engines.postgres.auditing import PostgresAuditing
 from oncue.engines.postgres.declaring import PostgresDeclaring
 from oncue.engines.postgres.diagnosing import check_rights, diagnose_server
+from oncue.engines.postgres.errors import PostgresErrors
 from oncue.engines.postgres.fleet import PostgresFleet
 from oncue.engines.postgres.forgetting import PostgresForgetting
 from oncue.engines.postgres.history import PostgresHistory
@@ -88,6 +90,7 @@ class PostgresEngine:
         self.audit: Audit = PostgresAudit(store, self._pieces)
         self.auditing: Auditing = PostgresAuditing(store)
         self.archiving: Archiving = PostgresArchiving(store, settings.history_timeout)
+        self.errors: Errors = PostgresErrors(store)
         self.forgetting: Forgetting = PostgresForgetting(store)
         self.idempotency: Idempotency = PostgresIdempotency(store)
         self.maintenance: Maintenance = PostgresMaintenance(store, self._pieces, settings)

@@ -91,9 +91,14 @@ class PostgresLists:
         found = await self._store.fetch(_SQL["list_ledger"], job_id, at, entry_id, limit + 1)
         return page(found, limit, rows.entry, lambda row: (row["last_at"], row["entry_id"]))
 
-    async def dead_letters(self, uid: UserNumber | None, limit: int = 100, after: str | None = None) -> Page[RunView]:
+    async def dead_letters(
+        self, uid: UserNumber | None, limit: int = 100, after: str | None = None, *, fingerprint: int | None = None
+    ) -> Page[RunView]:
         at, last = unmark(after, tuple[int, UUID]) if after else (NEVER, LAST)
+        who: list[int]
         which, who = ("list_dead", []) if uid is None else ("list_dead_of_user", [uid])
+        if fingerprint is not None:
+            which, who = ("list_dead_of_kind" if uid is None else "list_dead_of_group"), [*who, fingerprint]
         found = await self._store.fetch(_SQL[which], at, last, limit + 1, *who)
         return page(found, limit, rows.view, lambda row: (row["ended_at"], row["run_id"]))
 

@@ -12,6 +12,7 @@ from uuid import UUID
 from asyncpg import Record
 
 from oncue.domain import archive
+from oncue.domain.error_groups import KEPT
 from oncue.domain.ids import NO_CLASS, UserNumber, uuid7
 from oncue.domain.instants import HOUR, Duration, Instant
 from oncue.domain.job import JobStatus, decode_spec, definition_of
@@ -82,6 +83,7 @@ class PostgresMaintenance:
             partial(self._forget_classes, now),
             partial(self._forget_members, now),
             partial(self._thin_series, now),
+            partial(self._drop_errors, now),
         )
         await all_of(parts)
         return self._dropped
@@ -112,6 +114,12 @@ class PostgresMaintenance:
         before = Instant(now - self._settings.keep_dead_letters)
         await in_bites(lambda: self._pieces.write("audit", [now], partial(_drop_old, before, now)))
         await self._dead.go(UserNumber(0), partial(self._drop_too_many, now))
+
+    async def _drop_errors(self, now: Instant) -> None:
+        await in_bites(lambda: self._drop_some_errors(Instant(now - KEPT)))
+
+    async def _drop_some_errors(self, before: Instant) -> int:
+        return len(await self._fetch("drop_errors", before, BITE))
 
     async def _drop_too_many(self, now: Instant, after: UserNumber) -> UserNumber | None:
         most = self._settings.most_dead_letters

@@ -26,6 +26,7 @@ HISTORY = (
     "run_id job_id uid class_id state wanted nominal origin trigger job_version token failures losses parent"
     " started_at ended_at worker_id error_type error result attempts name spec payload"
 ).split()
+DEAD = [*HISTORY, "fingerprint"]
 JOBS = "job_id uid version status class_id name spec payload created_at updated_at".split()
 AGENDA = "job_id uid next_at floor planned rules".split()
 
@@ -140,6 +141,7 @@ def dead(settled: Settlement, worker_id: WorkerId) -> tuple[Any, ...]:
         name_of(run.spec),
         run.spec,
         run.payload,
+        None if settled.fault is None else settled.fault.fingerprint,
     )
 
 

@@ -13,11 +13,13 @@ import msgspec
 from asyncpg import Record
 
 from oncue.domain.attempt import handed_back
+from oncue.domain.error_groups import failures_of
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import JobStatus
 from oncue.domain.lane import Held
 from oncue.domain.run import Claimed, Peeked, Settled, Settlement, State
+from oncue.engines.error_rows import APPENDED, appended
 from oncue.engines.port import Cancelled, Count, FairRuns
 from oncue.engines.postgres import lanes, rows
 from oncue.engines.postgres.counting import count, count_attempts
@@ -217,7 +219,11 @@ async def _write(
             touched.free(run.lane, run.gate)
         if settled.state is State.DEAD and run.run_id not in cancelled:
             dead.append(rows.dead(settled, worker_id))
-    await copy(connection, "dead", rows.HISTORY, dead)
+    await copy(connection, "dead", rows.DEAD, dead)
+    if again or dead:
+        gone = lost | cancelled
+        failures = failures_of(settled for settled in settlements if settled.run.run_id not in gone)
+        await copy(connection, "error_counts", APPENDED, list(map(appended, failures)))
     if again_counts_as is not None:
         attempts = [settled for settled in again if settled.run.run_id in back]
         if again_counts_as is Count.LOST:  # when it began is not known

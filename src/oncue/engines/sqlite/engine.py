@@ -15,6 +15,7 @@ from oncue.engines.port import (
     Capabilities,
     Declaring,
     EngineState,
+    Errors,
     Fleet,
     Forgetting,
     History,
@@ -39,6 +40,7 @@ from oncue.engines.sqlite.audit import SqliteAudit
 from oncue.engines.sqlite.auditing import SqliteAuditing
 from oncue.engines.sqlite.declaring import SqliteDeclaring
 from oncue.engines.sqlite.diagnosing import diagnose_file
+from oncue.engines.sqlite.errors import SqliteErrors
 from oncue.engines.sqlite.fleet import SqliteFleet
 from oncue.engines.sqlite.forgetting import SqliteForgetting
 from oncue.engines.sqlite.history import SqliteHistory
@@ -88,6 +90,7 @@ class SqliteEngine:
         self.audit: Audit = SqliteAudit(store)
         self.auditing: Auditing = SqliteAuditing(store)
         self.archiving: Archiving = SqliteArchiving(store, settings.history_timeout)
+        self.errors: Errors = SqliteErrors(store)
         self.forgetting: Forgetting = SqliteForgetting(store)
         self.idempotency: Idempotency = SqliteIdempotency(store)
         self.maintenance: Maintenance = SqliteMaintenance(store, pieces, settings)

@@ -28,6 +28,8 @@ _LEFT = {
     "notices_dropped": "uid",
     "webhook_secrets": "uid, url_hash",
     "sets": "uid, name",
+    "errors": "uid, fingerprint",
+    "error_counts": "rowid",
 }
 BEFORE_ALL = -(2**63)
 

@@ -81,10 +81,13 @@ class SqliteLists:
         found = await self._store.read(lambda db: fetch(db, _SQL["list_ledger"], given))
         return page(found, limit, lambda row: rows.entry(row[:7]), lambda row: (row[2], row[7]))
 
-    async def dead_letters(self, uid: UserNumber | None, limit: int = 100, after: str | None = None) -> Page[RunView]:
+    async def dead_letters(
+        self, uid: UserNumber | None, limit: int = 100, after: str | None = None, *, fingerprint: int | None = None
+    ) -> Page[RunView]:
         at, last = unmark(after, tuple[int, bytes]) if after else (NEVER, LAST)
-        statement = _SQL["list_dead"].format(who="" if uid is None else "uid = :uid and ")
-        given = {"uid": uid, "at": at, "last": last, "limit": limit + 1}
+        who = ("" if uid is None else "uid = :uid and ") + ("" if fingerprint is None else "fingerprint = :kind and ")
+        statement = _SQL["list_dead"].format(who=who)
+        given = {"uid": uid, "at": at, "last": last, "limit": limit + 1, "kind": fingerprint}
         found = await self._store.read(lambda db: fetch(db, statement, given))
         return page(found, limit, rows.view, lambda row: (row[15], row[0]))
 

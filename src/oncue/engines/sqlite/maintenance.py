@@ -14,6 +14,7 @@ from typing import TypeVar
 import apsw
 
 from oncue.domain import archive
+from oncue.domain.error_groups import KEPT
 from oncue.domain.ids import NO_CLASS, UserNumber, uuid7
 from oncue.domain.instants import HOUR, Duration, Instant
 from oncue.domain.job import JobStatus, decode_spec, definition_of
@@ -93,6 +94,7 @@ class SqliteMaintenance:
             partial(self._forget_classes, now),
             partial(self._forget_members, now),
             partial(self._thin_series, now),
+            partial(self._drop_errors, now),
         )
         await all_of(parts)
         return self._dropped
@@ -142,6 +144,10 @@ class SqliteMaintenance:
         before = Instant(now - self._settings.keep_dead_letters)
         await in_bites(lambda: self._store.write(partial(_drop_old, before, now)))
         await self._dead.go(0, partial(self._drop_too_many, now))
+
+    async def _drop_errors(self, now: Instant) -> None:
+        before = Instant(now - KEPT)
+        await in_bites(lambda: self._store.write(lambda db: len(fetch(db, _SQL["drop_errors"], (before, BITE)))))
 
     async def _drop_too_many(self, now: Instant, after: int) -> int | None:
         most = self._settings.most_dead_letters

@@ -32,6 +32,7 @@ HISTORY = (
     "run_id job_id uid class_id state wanted nominal trigger job_version token failures losses parent"
     " started_at ended_at worker_id error_type error result attempts name spec payload"
 ).split()
+DEAD = [*HISTORY, "fingerprint"]
 JOBS = "job_id uid version status class_id name created_at updated_at spec payload".split()
 AGENDA = "job_id uid next_at floor planned rules".split()
 AUDIT = "at uid key_id action object_id detail address".split()
@@ -148,6 +149,13 @@ def ended(settlements: Iterable[Settlement], worker_id: bytes, *, whole: bool = 
         for run_id in (run.run_id.bytes,)
         for spec in (run.spec if whole or run.inline else None,)
     ]
+
+
+def dead(settlements: Sequence[Settlement], worker_id: bytes) -> list[tuple[Any, ...]]:
+    """Return dead letters: the rows of history, always with their definition."""
+    faults = (settled.fault for settled in settlements)
+    numbers = [None if fault is None else fault.fingerprint for fault in faults]
+    return [(*row, number) for row, number in zip(ended(settlements, worker_id, whole=True), numbers, strict=True)]
 
 
 def job_row(job: Job, class_id: int) -> tuple[Any, ...]:

@@ -16,11 +16,13 @@ import apsw
 import msgspec
 
 from oncue.domain.attempt import handed_back
+from oncue.domain.error_groups import failures_of
 from oncue.domain.ids import ClassId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Instant
 from oncue.domain.job import JobStatus
 from oncue.domain.lane import Held
 from oncue.domain.run import Claimed, Peeked, Settled, Settlement, State
+from oncue.engines.error_rows import APPENDED, appended
 from oncue.engines.port import Cancelled, Count, FairRuns
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
@@ -151,7 +153,8 @@ class SqliteRunning:
         _pass_fence(db, outcome)
         delete_many(db, "runs", [row[0] for row in outcome.ended])
         self._pieces.insert(db, outcome.ended)
-        insert_many(db, "dead", rows.HISTORY, outcome.dead)
+        insert_many(db, "dead", rows.DEAD, outcome.dead)
+        insert_many(db, "error_counts", APPENDED, outcome.failures)
         count(db, outcome.tally(), outcome.now)
         append(db, outcome.measured, outcome.now)
         if told := telling(outcome.settlements):
@@ -183,7 +186,8 @@ class _Outcome:
         self.ended = rows.ended([settled for settled in settlements if settled.state is not waiting], worker_id)
         rate = Held.NO if again_counts_as is None else Held.RATE  # a run returned to the queue keeps its granted start
         self.again = [_again(settled, rate) for settled in settlements if settled.state is waiting]
-        self.dead = rows.ended([settled for settled in settlements if settled.state is dead], worker_id, whole=True)
+        self.dead = rows.dead([settled for settled in settlements if settled.state is dead], worker_id)
+        self.failures = list(map(appended, failures_of(settlements))) if self.again or self.dead else []
         # of attempts that were lost it is not known when they began
         self.measured = measured(settlements) if again_counts_as is Count.RETRIED else []
 

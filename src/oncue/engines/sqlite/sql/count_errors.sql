@@ -1,0 +1,1 @@
+select count(*) from (select 1 from errors where uid = ? limit ?)
