@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeVar
 
 import msgspec
 
-from oncue.domain.instants import DAY, MINUTE, SECOND, Duration
+from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, Duration
 
 T = TypeVar("T")
 
@@ -181,6 +181,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         "Combinations of task, queue, priority, labels and size per user; 0: no limit. Unused ones are deleted.",
         API,
         least=0,
+    )
+
+    session_idle: Duration = setting(
+        Duration(12 * HOUR), "Time without a request after which a browser has to sign in again.", API, rare=True
+    )
+    session_lifetime: Duration = setting(
+        Duration(7 * DAY), "Time after which a browser has to sign in again, however much it is used.", API, rare=True
     )
 
     # ----------------------------------------------------------------------------------------------------- what is kept

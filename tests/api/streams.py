@@ -59,9 +59,13 @@ class Stream:
 
 
 @asynccontextmanager
-async def streaming(desk: Desk, key: str = "ada", last: str | None = None) -> AsyncIterator[Stream]:
+async def streaming(
+    desk: Desk, key: str = "ada", last: str | None = None, cookie: str | None = None
+) -> AsyncIterator[Stream]:
     """A stream that has begun: what changes from here on is in it."""
     headers = [(b"authorization", f"Bearer {desk.keys[key]}".encode())]
+    if cookie is not None:
+        headers = [(b"cookie", cookie.encode())]
     if last is not None:
         headers.append((b"last-event-id", last.encode()))
     stream, gone = Stream(), asyncio.Event()

@@ -26,8 +26,9 @@ async def test_no_or_a_bad_key_is_401(desk: Desk, sent: str) -> None:
 async def test_every_call_of_the_table_asks_for_a_key(desk: Desk) -> None:
     unknown = make_key(bytes(32))
 
-    for method, path in CALLS:
-        answer = await desk.call(method, path.format(id=uuid4(), queue="q", key="k", user_id="u"), key=unknown)
+    for (method, path), route in CALLS.items():
+        body = {"key": unknown} if route.signs_in else None
+        answer = await desk.call(method, path.format(id=uuid4(), queue="q", key="k", user_id="u"), body, key=unknown)
         assert answer.status_code == 401, (method, path)
 
 
@@ -59,11 +60,16 @@ async def test_a_viewer_reads_and_changes_nothing_not_even_what_does_not_exist(d
         route = CALLS[method, path]
         for thing in (job["job_id"], str(uuid4())):
             answer = await desk.call(method, path.format(id=thing, queue="q", key="k", user_id="u"), key="viewer")
-            assert (answer.status_code == 403) == (route.action is not None or route.admin or route.private), (
-                method,
-                path,
-            )
+            expected = (route.action is not None and not route.for_viewers) or route.admin or route.private
+            assert (answer.status_code == 403) == expected, (method, path)
     assert (await desk.get(f"/jobs/{job['job_id']}"))["status"] == "active"
+
+
+def test_viewers_change_nothing_but_their_own_sessions() -> None:
+    assert {call for call, route in CALLS.items() if route.for_viewers} == {
+        ("POST", "/v1/session"),
+        ("DELETE", "/v1/session"),
+    }
 
 
 def test_what_changes_something_says_what_the_audit_log_calls_it() -> None:

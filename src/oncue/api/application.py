@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from oncue.api import sessions
 from oncue.api.audit import WRITTEN_AFTER_A_FAILURE, WRITTEN_WITHIN, AuditLog, audit_entry
 from oncue.api.cluster_metrics import ClusterMetrics
 from oncue.api.http.access_log import KEY_ID, ROUTE
@@ -21,12 +22,12 @@ from oncue.api.http.answers import Answer, Refused, problem, problem_of
 from oncue.api.http.auth import Caller, check_role
 from oncue.api.http.connection import known
 from oncue.api.http.limits import ApiRequest, RateLimit, Share, Shares
-from oncue.api.http.reading import as_uuid, refuse_parameters, refuse_undecodable
+from oncue.api.http.reading import as_uuid, expect_json, refuse_parameters, refuse_undecodable
 from oncue.api.http.store_watchdog import WatchedCall
 from oncue.api.http.tracing import Serve, traced
 from oncue.api.metrics import Metrics, MetricsAccess
 from oncue.api.openapi import ITSELF
-from oncue.api.routes import OPEN_ROUTES, ROUTES, Change, OpenCall, Route
+from oncue.api.routes import OPEN_ROUTES, ROUTES, Change, OpenCall, Route, is_for_viewers
 from oncue.api.shared.context import Api
 from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome
 from oncue.clock import Clock
@@ -158,18 +159,30 @@ class Guard:
         return serve
 
     async def _admit(self, route: Route, request: Request) -> Caller:
-        try:
-            caller = await self._api.keyring.admit(request)
-        except Refused as refused:
-            self._api.failed_keys.note(request, str(refused))
-            raise
+        caller = await self._authenticate(route, request)
         known(request.scope)
         request.scope[KEY_ID] = caller.key_id
         self._rate.admit(caller)
-        check_role(caller, changes=route.action is not None or route.private, admin=route.admin)
+        check_role(caller, changes=not is_for_viewers(route), admin=route.admin)
+        self._api.last_uses.note(caller)
         refuse_undecodable(request)
         if not route.query:
             refuse_parameters(request)
+        return caller
+
+    async def _authenticate(self, route: Route, request: Request) -> Caller:
+        try:
+            if route.signs_in:
+                return await sessions.admit(self._api, request)
+            caller = await self._api.keyring.admit(request)
+        except Refused as refused:
+            if refused.status is HTTPStatus.UNAUTHORIZED:
+                self._api.failed_keys.note(request, str(refused))
+            raise
+        if caller.session is not None:
+            self._api.browsers.check(request)
+            if "content-type" in request.headers:  # what a form sends has another one
+                expect_json(request)
         return caller
 
     async def _write_down(self, action: str, request: Request, caller: Caller, done: Outcome) -> None:

@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from oncue.api.http.answers import Answer
 from oncue.api.http.auth import Keyring, bearer, check_role
+from oncue.api.http.browsers import Browsers
 from oncue.api.http.connection import known
 from oncue.api.http.store_watchdog import StoreWatchdog, WatchedCall
 from oncue.clock import Clock
@@ -84,7 +85,8 @@ class Metrics:
 
 def metrics_access(engine: Engine, clock: Clock, settings: Settings) -> MetricsAccess:
     """Return who may read the metrics that have a port of their own."""
-    keyring, watchdog = Keyring(engine.accounts, clock), StoreWatchdog(engine.ping, clock)
+    keyring = Keyring(engine, clock, Browsers(settings.public_url))
+    watchdog = StoreWatchdog(engine.ping, clock)
     return MetricsAccess(keyring, watchdog, read_token(settings), is_open=settings.metrics_open)
 
 

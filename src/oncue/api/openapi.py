@@ -16,6 +16,7 @@ from starlette.responses import Response
 import oncue
 from oncue.api.http.answers import stored_json
 from oncue.api.http.auth import Caller
+from oncue.api.http.browsers import COOKIE
 from oncue.api.routes import OPEN_ROUTES, ROUTES, TEXT_ROUTES, OpenRoute, Read, Route, TextRoute
 from oncue.api.schemas import components
 from oncue.api.shared.context import Api
@@ -87,11 +88,14 @@ def document(metrics: bool = True) -> bytes:
                 "description": "A distributed job scheduler.",
                 "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
             },
-            "security": [{"key": []}],
+            "security": [{"key": []}, {"session": []}],
             "tags": [{"name": name} for name in dict.fromkeys(map(_tag, paths))],
             "paths": paths,
             "components": {
-                "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+                "securitySchemes": {
+                    "key": {"type": "http", "scheme": "bearer"},
+                    "session": {"type": "apiKey", "in": "cookie", "name": COOKIE},
+                },
                 "schemas": components(),
             },
         }
@@ -109,6 +113,8 @@ def _operation(path: str, route: Route) -> dict[str, Any]:
             **{str(status): _refusal(status) for status in sorted(refusals(route))},
         },
     }
+    if route.signs_in:
+        found["security"] = []
     if route.body is not None:
         content = {"application/json": {"schema": _ref(route.body)}}
         found["requestBody"] = {"required": not route.body_optional, "content": content}

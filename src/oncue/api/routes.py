@@ -35,6 +35,7 @@ from oncue.api import (
     schedules,
     series,
     server,
+    sessions,
     users,
     workers,
 )
@@ -56,10 +57,13 @@ class _Told(msgspec.Struct, frozen=True, kw_only=True):
     `query` are its parameters by the readers that it uses; `body` and `gives`, for each success status, are names in
     schemas.py (one with a slash is a media type); `headers` are names in openapi.py. `refuses` are the error statuses
     that do not follow from the rest: see `refusals` in openapi.py. `private`: not for viewers, although it only reads.
+    `for_viewers`: for them, although it changes something. `signs_in`: the caller's key is in the body.
     """
 
     admin: bool = False
     private: bool = False
+    for_viewers: bool = False
+    signs_in: bool = False
     query: Mapping[str, Reader] = NO_PARAMETERS
     body: str | None = None
     body_optional: bool = False
@@ -89,6 +93,10 @@ class Change(_Told, frozen=True):
 
 
 Route = Read | Change
+
+
+def is_for_viewers(route: Route) -> bool:
+    return route.for_viewers or (route.action is None and not route.private and not route.admin)
 
 
 class OpenRoute(msgspec.Struct, frozen=True):
@@ -203,6 +211,11 @@ ROUTES = (
     Read("GET", "/lookup", lookup.show, "Find jobs, runs, workers and names by what people type",
          query=lookup.PARAMETERS, gives={200: "Lookup"}),
     Read("GET", "/me", keys.mine, "Get the caller's user and role", gives={200: "Me"}),
+    Change("POST", "/session", sessions.create, "Sign a browser in with an API key", "session.create", signs_in=True,
+           for_viewers=True, body="SessionOf", gives={201: "Session"}),
+    Read("GET", "/session", sessions.show, "Get the caller and when its session ends", gives={200: "Session"}),
+    Change("DELETE", "/session", sessions.end, "Sign a browser out", "session.delete", for_viewers=True,
+           gives={200: "Session"}, refuses=(409,)),
     Change("POST", "/keys", keys.create, "Create an API key; the secret is shown only once", "key.create", admin=True,
            body="KeyOf", headers=REPEATABLE, gives={201: "NewKey"}, refuses=(409,)),
     Read("GET", "/keys", keys.show, "List API keys without their secrets", admin=True, gives={200: "Keys"}),

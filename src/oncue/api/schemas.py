@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from oncue.api import create, dead_letters, editing, jobs, keys, notifications, occurrences, schedules, series
+from oncue.api import create, dead_letters, editing, jobs, keys, notifications, occurrences, schedules, series, sessions
 from oncue.api.shared.payloads import OWN_PAYLOAD, REPLACING
 from oncue.domain import ledger, run
 from oncue.domain.definition import definition_schema
@@ -23,7 +23,7 @@ from oncue.domain.naming import Match
 from oncue.domain.schedule_fields import SCHEDULE
 from oncue.domain.self_audit import Check
 from oncue.engines.port import Count, Role, WorkerStatus
-from oncue.shapes.accounts import AuditLine, ForgottenUser, Key, Me, NewKey, User
+from oncue.shapes.accounts import AuditLine, ForgottenUser, Key, Me, NewKey, Session, User
 from oncue.shapes.errors import ErrorGroup
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobState, Occurrence, Preview, PreviewedOccurrence, Warned
@@ -50,7 +50,7 @@ SHAPES = (
     ErrorGroup,
     *(Task, Worker, Queue, QueueScaling, Finding),
     *(Lookup, FoundJob, FoundRun, FoundWorker, FoundName),
-    *(Key, NewKey, Me, AuditLine, ForgottenUser, User),
+    *(Key, NewKey, Me, Session, AuditLine, ForgottenUser, User),
     *(Server, Process),
     *(Target, Notifications, WebhookSecret),
     *(KnownProblem, Series, SeriesAnswer, SeriesPoint),
@@ -61,7 +61,7 @@ VALUES: dict[tuple[str, str], Iterable[str]] = {
     **{(name, "status"): JobStatus for name in ("Job", "FoundJob")},
     **{(name, "match"): Match for name in ("FoundJob", "FoundRun", "FoundWorker", "FoundName")},
     **{(name, "status"): run.Status for name in ("Run", "LastRun", "DeadLetter", "FoundRun")},
-    **{(name, "role"): Role for name in ("Key", "NewKey", "Me")},
+    **{(name, "role"): Role for name in ("Key", "NewKey", "Me", "Session")},
     ("Attempt", "outcome"): run.OUTCOMES,
     ("Occurrence", "outcome"): (*MADE_OUTCOMES, *ledger.Outcome),
     ("Explanation", "reason"): Reason,
@@ -102,6 +102,7 @@ def _bodies() -> dict[str, Schema]:
         "Replacing": object_schema(REPLACING),
         "PreviewOf": object_schema(schedules.ASKED, required=("schedule",), nothing=schedules.NULLABLE),
         "KeyOf": object_schema(keys.FIELDS, required=keys.REQUIRED, nothing=keys.NULLABLE),
+        "SessionOf": object_schema(sessions.FIELDS, required=tuple(sessions.FIELDS)),
         "NotificationsOf": object_schema(notifications.FIELDS, nothing=notifications.NULLABLE),
         "NotificationTest": object_schema(notifications.TEST, required=tuple(notifications.TEST)),
         "WebhookUrl": object_schema(notifications.URL, required=tuple(notifications.URL)),

@@ -33,6 +33,19 @@ class Me(msgspec.Struct, frozen=True, kw_only=True):
     key_id: str
 
 
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """The caller, and how long a browser stays signed in."""
+
+    user_id: str
+    role: str
+    key_id: str
+    """the key that was used to sign in; the session ends with the key"""
+    created_at: datetime | None = None
+    """when the browser signed in; null: the request came with a key"""
+    expires_at: datetime | None = None
+    """when the session ends unless it is used, or the key; null: the key does not expire"""
+
+
 class NewKey(Key, frozen=True, kw_only=True):
     """A new key with its secret, which is shown only once."""
 

@@ -11,15 +11,18 @@ from starlette.requests import Request
 
 from oncue import logs
 from oncue.api.http.answers import Refused
+from oncue.api.http.browsers import Browsers
 from oncue.clock import Clock
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import KeyId, UserNumber
 from oncue.domain.instants import SECOND, Duration, Instant
-from oncue.domain.keys import key_hash, well_formed
+from oncue.domain.keys import KEY, SESSION, key_hash, well_formed
 from oncue.domain.plain_text import printable
-from oncue.engines.port import Accounts, Key, Role
+from oncue.engines.port import Engine, Key, Role, Session
 
 log = structlog.get_logger()
+
+Known = tuple[Key, Session | None]
 
 TRUSTED_FOR = Duration(SECOND // 2)  # how long a key lookup is cached, and a revoked key may still be accepted
 RENEWED_AFTER = Duration(TRUSTED_FOR // 2)  # then one request looks a cached key up again, beside the others
@@ -43,6 +46,10 @@ class Caller(msgspec.Struct, frozen=True):
     user_id: str
     role: Role
     key_id: KeyId
+    session: Session | None = None
+    """Of a browser that was signed in; None: the request has the key itself."""
+    expires_at: Instant | None = None
+    """When the key or the session ends."""
 
     @property
     def sees(self) -> UserNumber | None:
@@ -53,28 +60,50 @@ class Caller(msgspec.Struct, frozen=True):
 class Keyring:
     """Caches keys of the database, briefly enough that a revocation takes effect within a second."""
 
-    def __init__(self, accounts: Accounts, clock: Clock) -> None:
-        self._accounts = accounts
+    def __init__(self, engine: Engine, clock: Clock, browsers: Browsers) -> None:
+        self._accounts = engine.accounts
+        self._sessions = engine.sessions
         self._clock = clock
-        self._seen: dict[bytes, tuple[Key, Instant]] = {}
+        self._browsers = browsers
+        self._seen: dict[bytes, tuple[Known, Instant]] = {}
         self._renewing: set[bytes] = set()
         self._owners: dict[UserNumber, str] = {}
 
     async def admit(self, request: Request, trusted_for: Duration = TRUSTED_FOR) -> Caller:
         """Return the caller if the key is valid. Without the database, what was known within `trusted_for` counts."""
         text = bearer(request)
-        if text is None:
-            raise _unknown("API key missing. Send the header Authorization: Bearer <key>.")
-        key = await self._look_up(text, trusted_for)
-        if key is None:
+        if text is not None:
+            return await self.admit_key(text, trusted_for)
+        if "authorization" not in request.headers and (token := self._browsers.token(request)) is not None:
+            return await self._admit_session(token, trusted_for)
+        raise _unknown("API key missing. Send the header Authorization: Bearer <key>.")
+
+    async def admit_key(self, text: str, trusted_for: Duration = TRUSTED_FOR) -> Caller:
+        found = await self._look_up(text, trusted_for)
+        if found is None or found[1] is not None:
             raise _unknown("Invalid API key. Check that it was copied completely.")
+        return self._caller(*found)
+
+    async def _admit_session(self, token: str, trusted_for: Duration) -> Caller:
+        found = await self._look_up(token, trusted_for, SESSION)
+        if found is None or found[1] is None or found[1].expires_at <= self._clock.now():
+            raise _unknown("The session has ended. Sign in again.")
+        return self._caller(*found)
+
+    def _caller(self, key: Key, session: Session | None) -> Caller:
         if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= self._clock.now()):
             raise _unknown("This API key was revoked or has expired. Ask an administrator for a new one.")
-        return Caller(key.uid, key.user_id, key.role, key.key_id)
+        end = key.expires_at
+        if session is not None:
+            end = session.expires_at if end is None else min(end, session.expires_at)
+        return Caller(key.uid, key.user_id, key.role, key.key_id, session, end)
 
     def forget(self, key: Key) -> None:
-        """Drop a revoked key from the cache: its next use looks it up again."""
-        self._seen.pop(key.key_hash, None)
+        """Drop a revoked key and its sessions from the cache: their next use looks them up again."""
+        self._seen = {at: seen for at, seen in self._seen.items() if seen[0][0].key_id != key.key_id}
+
+    def forget_session(self, session: Session) -> None:
+        self._seen.pop(session.session_hash, None)
 
     async def owner(self, uid: UserNumber) -> str | None:
         """Return a user's name."""
@@ -84,7 +113,7 @@ class Keyring:
             self._owners |= await self._accounts.names([uid])
         return self._owners.get(uid)
 
-    async def _look_up(self, text: str, trusted_for: Duration) -> Key | None:
+    async def _look_up(self, text: str, trusted_for: Duration, kind: str = KEY) -> Known | None:
         asked_at, hashed = self._clock.monotonic(), key_hash(text)
         remembered = self._seen.get(hashed)
         if remembered is not None:
@@ -93,26 +122,34 @@ class Keyring:
                 return remembered[0]
         self._renewing.add(hashed)
         try:
-            return await self._ask(text, hashed, asked_at, remembered, trusted_for)
+            return await self._ask(text, kind, asked_at, remembered, trusted_for)
         finally:
             self._renewing.discard(hashed)
 
     async def _ask(
-        self, text: str, hashed: bytes, asked_at: Instant, remembered: tuple[Key, Instant] | None, trusted_for: Duration
-    ) -> Key | None:
+        self, text: str, kind: str, asked_at: Instant, remembered: tuple[Known, Instant] | None, trusted_for: Duration
+    ) -> Known | None:
+        hashed = key_hash(text)
         trusted = remembered if remembered is not None and asked_at - remembered[1] <= trusted_for else None
         try:
             async with asyncio.timeout(None if trusted is None else PATIENCE):  # a database that hangs is unavailable
-                key = await self._accounts.key(hashed) if well_formed(text) else None
+                found = await self._find(hashed, kind) if well_formed(text, kind) else None
         except (StoreUnavailable, TimeoutError):
             if trusted is None:
                 raise
             return trusted[0]
         if len(self._seen) >= MOST_KEYS:
             self._seen.clear()
-        if key is not None:
-            self._seen[hashed] = (key, asked_at)
-        return key
+        if found is not None:
+            self._seen[hashed] = (found, asked_at)
+        return found
+
+    async def _find(self, hashed: bytes, kind: str) -> Known | None:
+        if kind == SESSION:
+            found = await self._sessions.find(hashed)
+            return None if found is None else (found[1], found[0])
+        key = await self._accounts.key(hashed)
+        return None if key is None else (key, None)
 
 
 def check_role(caller: Caller, *, changes: bool, admin: bool) -> None:

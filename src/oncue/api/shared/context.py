@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from oncue.api.http.auth import Caller, FailedKeys, Keyring
+from oncue.api.http.browsers import Browsers
 from oncue.api.http.reading import LARGEST_BODY
 from oncue.api.http.store_watchdog import StoreWatchdog
 from oncue.api.shared.class_totals import ClassTotals
 from oncue.api.shared.group_commit import GroupCommit
 from oncue.api.shared.known_gauges import KnownGauges
 from oncue.api.shared.large_values import LargeValues
+from oncue.api.shared.last_uses import LastUses
 from oncue.api.shared.outcome import Changes
 from oncue.api.shared.previews import Previews
 from oncue.api.shared.readiness import Readiness
@@ -54,7 +56,9 @@ class Api:
         self.largest_job = settings.max_payload_bytes + LARGEST_BODY
         self.numbers = numbers
         self.clock = clock
-        self.keyring = Keyring(engine.accounts, clock)
+        self.browsers = Browsers(settings.public_url)
+        self.keyring = Keyring(engine, clock, self.browsers)
+        self.last_uses = LastUses(engine.sessions, clock, settings)
         self.task_registry = TaskRegistry(engine.fleet, clock)
         self.limits = Limits(payload=settings.max_payload_bytes)
         self._quota = Quota(settings.max_jobs_per_user, settings.max_payload_bytes_per_user)
