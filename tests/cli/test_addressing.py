@@ -1,11 +1,18 @@
 """Jobs and runs by the end of their id, by key or name; several at once; what was typed wrong."""
 
+import asyncio
+import itertools
 import json
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.cli.conftest import StandIn, command
 from tests.cli.standin import Request, Said
+
+from oncue.cli.main import main
+from oncue.domain.instants import SECOND
+from oncue.testing.clock import FakeClock
 
 J1 = "01990000-0000-7000-8000-00000000aaa1"
 J2 = "01990000-0000-7000-8000-00000000bbb2"
@@ -155,6 +162,25 @@ class TestSeveral:
 
         assert (result.exit_code, result.stdout) == (1, f"Requeued 1 dead letter as run {J2}.\n")
         assert server.requests[-1].body == {"run_ids": [R1]}
+
+
+class TestLongSearches:
+    async def test_a_filter_that_matches_little_ends_after_some_seconds_and_says_how_far(
+        self, stand_in: StandIn
+    ) -> None:
+        clock, pages = FakeClock(), itertools.count(1)
+
+        def answer(_: Request) -> Said:
+            asyncio.run(clock.advance(SECOND))
+            return 200, {"runs": [], "next_page_token": f"t{next(pages)}", "looked_back_to": "2027-01-01T00:00:00Z"}
+
+        stand_in(answer)
+
+        result = await asyncio.to_thread(
+            CliRunner().invoke, main, ["runs", "list", "--task", "rare", "--utc"], obj=clock
+        )
+
+        assert result.stderr == "Searched back to 2027-01-01 00:00:00Z; continue with --page-token t5\n"
 
 
 class TestEdit:

@@ -72,7 +72,7 @@ class TestLists:
 
         result = command("jobs", "list", "--json")
 
-        assert json.loads(result.stdout) == {"jobs": [JOB, JOB], "next_page_token": None}
+        assert json.loads(result.stdout) == {"jobs": [JOB, JOB], "next_page_token": None, "looked_back_to": None}
 
     def test_no_more_than_the_limit_and_how_to_go_on(self, stand_in: StandIn) -> None:
         server = stand_in(pages_of("jobs", ([JOB], "t1"), ([JOB], "t2")))
@@ -410,6 +410,20 @@ def test_every_command_teaches_by_example(path: tuple[str, ...]) -> None:
 
     assert result.exit_code == 0
     assert f"oncue {' '.join(path)}" in result.stdout.partition("Examples:")[2]
+
+
+@pytest.mark.parametrize("path", [*all_commands(), *((name,) for name in COMMANDS)], ids=" ".join)
+def test_summaries_have_eight_words_at_most_and_fit_80_columns(path: tuple[str, ...]) -> None:
+    found: click.Command | None = main
+    for name in path:
+        assert isinstance(found, click.Group)
+        found = found.get_command(click.Context(found), name)
+    assert found is not None
+
+    summary = (found.help or "").strip().split("\n")[0]
+
+    assert len(summary.split()) <= 8
+    assert len(summary) <= 65
 
 
 ROLES = {"up", "api", "scheduler", "worker"}  # these run until they are told to stop

@@ -53,7 +53,11 @@ def test_a_job_is_paused_explained_resumed_and_cancelled(oncue: Oncue) -> None:
     assert oncue("jobs", "pause", job_id).stdout == f"Paused job {job_id} of task hello.\n"
     assert oncue("jobs", "explain", job_id).stdout.startswith("paused: ")
     assert told(oncue, "jobs", "resume", job_id, "--missed", "all")["status"] == "active"
-    assert told(oncue, "jobs", "occurrences", job_id) == {"occurrences": [], "next_page_token": None}
+    assert told(oncue, "jobs", "occurrences", job_id) == {
+        "occurrences": [],
+        "next_page_token": None,
+        "looked_back_to": None,
+    }
     assert told(oncue, "jobs", "cancel", job_id)["status"] == "cancelled"
 
 

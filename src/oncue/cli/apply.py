@@ -70,7 +70,7 @@ class Done(msgspec.Struct, frozen=True):
 def command(
     clock: Clock, /, url: str | None, output: Output, file: Path, dry_run: bool, prune: bool, take_over: bool
 ) -> None:
-    """Create the jobs of FILE and change those that differ from it."""
+    """Create and change jobs to match FILE."""
     from oncue.cli.job_file import read_job_file
 
     with refusals({}, as_json=output.as_json), asking(url, as_json=output.as_json) as client:

@@ -53,14 +53,14 @@ def where(function: F) -> F:
 
 @click.group("archive", epilog=EXAMPLES)
 def command() -> None:
-    """List, verify and read archived history, or do without."""
+    """List, verify and read archived history."""
 
 
 @command.command("list", epilog="\b\nExamples:\n  oncue archive list --archive s3://bucket/oncue --json")
 @where
 @AS_JSON
 def list_(as_json: bool, **given: Any) -> None:
-    """List what was archived, newest first, and what was skipped."""
+    """List archived and skipped partitions, newest first."""
     found = _run(_list, given, as_json=as_json)
     if as_json:
         print_json(found)
@@ -78,7 +78,10 @@ def list_(as_json: bool, **given: Any) -> None:
 @where
 @AS_JSON
 def verify_(as_json: bool, **given: Any) -> None:
-    """Read everything back, compare sizes, lines and SHA-256, and name each file that has changed."""
+    """Check that no archived file has changed.
+
+    Reads everything back, compares sizes, lines and SHA-256, and names each file that has changed.
+    """
     from oncue.services.archive_reading import verify
 
     async def check(engine: Engine, storage: Storage) -> Any:
@@ -109,7 +112,7 @@ Examples:
 @AS_JSON
 @click.option("--parquet", metavar="FILE", help="Print the statement that copies the table to a Parquet file.")
 def sql(table: str, parquet: str | None, as_json: bool, **given: Any) -> None:
-    """Print the DuckDB statement that reads a table of the archive."""
+    """Print DuckDB SQL that reads the archive."""
     from oncue.services.archive_reading import sql_of
 
     async def show(settings: Settings) -> str:
@@ -141,8 +144,10 @@ Examples:
 @click.option("--to", type=click.File("wb"), default="-", help="The file to write. [default: standard output]")
 @click.option("--large", metavar="FOLDER", help="Also write large payloads and results, named by their SHA-256.")
 def export(table: str, user: str | None, to: BinaryIO, large: str | None, as_json: bool, **given: Any) -> None:
-    """Write rows as JSON lines, oldest partition first, each file checked before it is written."""
+    """Write archived rows as JSON lines.
 
+    The oldest partition comes first; each file is checked before it is written.
+    """
     folder = None if large is None else _made(large)
 
     async def write(engine: Engine, storage: Storage) -> None:
@@ -171,7 +176,10 @@ any other, when its time has come. This is for when the disk fills while the arc
 @AS_JSON
 @click.option("--yes", is_flag=True, help="Do not ask: for scripts.")
 def skip_(piece: str, yes: bool, as_json: bool, **given: Any) -> None:
-    """Let a partition be dropped although it is not archived. Its rows are lost."""
+    """Drop a partition without archiving it.
+
+    Its rows are lost when retention drops it.
+    """
     from oncue.services.archive_skipping import find, skip
 
     async def decide(settings: Settings) -> Skipped:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import click
 import msgspec
@@ -15,7 +16,9 @@ from oncue.cli.output import MANY, ONE, Form, Output
 from oncue.cli.printing import print_json, print_yaml, say
 from oncue.cli.refusing import REFUSED, UNREACHABLE, refuse, say_problem
 from oncue.cli.tables import Table, lines_of, print_lines
+from oncue.cli.times import exact
 from oncue.cli.watching import watch
+from oncue.domain.instants import SECOND
 
 if TYPE_CHECKING:  # importing the client takes 0.2 s, which would slow down `--help`
     from oncue.client import Client, ClientError, ServerUnreachable
@@ -26,6 +29,7 @@ T = TypeVar("T")
 RETRIES = 2  # few: a person is waiting,
 TIMEOUT = 30.0  # seconds; and can press Ctrl-C when an answer takes too long
 LARGEST_PAGE = 1_000
+LONGEST_SEARCH = 5 * SECOND  # for what a filter leaves: the server looks at a bounded number of rows for each page
 
 URL = click.option(
     "--url", envvar="ONCUE_URL", metavar="URL", help="The server's address. [default: http://127.0.0.1:8470]"
@@ -94,18 +98,24 @@ def ids_in(answer: Any) -> Sequence[str]:
 
 def tell_list(client: Client, call: Call[Page[T]], table: Table[T], limit: int, output: Output) -> None:
     """Fetch pages until there are `limit` items, and print them; as JSON they form one page like the API's."""
+
+    def gathered() -> _Gathered[T]:
+        return _gathered(client, call, table.name, limit, output)
+
     if output.every is not None:
-        watch(
-            lambda: lines_of(table, [item for _, item in _gathered(client, call, table.name, limit)[0]], output), output
-        )
+        watch(lambda: lines_of(table, gathered().items, output), output)
         return
-    found, token = _gathered(client, call, table.name, limit)
+    found = gathered()
     if output.form in (Form.JSON, Form.YAML):
-        tell_data({table.name: [one for one, _ in found], "next_page_token": token}, output)
+        page = {table.name: found.plain, "next_page_token": found.token, "looked_back_to": found.looked_back_to}
+        tell_data(page, output)
         return
-    _print_items(table, [item for _, item in found], output)
-    if token is not None:
-        say(f"More {table.title} exist; raise --limit, or continue with --page-token {token}", err=True)
+    _print_items(table, found.items, output)
+    if found.token is not None and found.looked_back_to is not None:
+        back_to = exact(found.looked_back_to, utc=output.utc)
+        say(f"Searched back to {back_to}; continue with --page-token {found.token}", err=True)
+    elif found.token is not None:
+        say(f"More {table.title} exist; raise --limit, or continue with --page-token {found.token}", err=True)
 
 
 def tell_whole_list(client: Client, call: Call[tuple[T, ...]], table: Table[T], output: Output) -> None:
@@ -132,17 +142,38 @@ def _print_items(table: Table[T], items: Sequence[T], output: Output) -> None:
         print_lines(lines_of(table, items, output))
 
 
-def _gathered(client: Client, call: Call[Page[T]], name: str, limit: int) -> tuple[list[tuple[Any, T]], str | None]:
-    """Fetch items, each as JSON and as a value. A filtered page may be short or empty although more pages follow."""
-    found: list[tuple[Any, T]] = []
+def _following(call: Call[Page[T]], token: str) -> Call[Page[T]]:
+    from oncue.client.call import following
+
+    return following(call, token)
+
+
+class _Gathered(msgspec.Struct, Generic[T]):
+    """Items of one or more pages, as values and as the API's JSON."""
+
+    items: list[T] = []
+    plain: list[Any] = []
+    token: str | None = None
+    looked_back_to: datetime | None = None
+    """Set if the search ended before `limit` items were found."""
+
+
+def _gathered(client: Client, call: Call[Page[T]], name: str, limit: int, output: Output) -> _Gathered[T]:
+    """Fetch up to `limit` items. A filter that matches little is followed over many pages, for some seconds."""
+    found, until = _Gathered[T](), output.clock.monotonic() + LONGEST_SEARCH
     while True:
-        size = {"limit": str(min(limit - len(found), LARGEST_PAGE))}
+        size = {"limit": str(min(limit - len(found.items), LARGEST_PAGE))}
         asked = msgspec.structs.replace(call, params={**call.params, **size}, parse=_both_ways(call, name))
         page: Page[Any] = client.ask(asked)
-        found += page.items
-        if page.next_page_token is None or len(found) >= limit:
-            return found, page.next_page_token
-        call = msgspec.structs.replace(call, params={**call.params, "page_token": page.next_page_token})
+        found.plain += [one for one, _ in page.items]
+        found.items += [item for _, item in page.items]
+        found.token = page.next_page_token
+        if page.next_page_token is None or len(found.items) >= limit:
+            return found
+        if output.clock.monotonic() >= until:
+            found.looked_back_to = page.looked_back_to
+            return found
+        call = _following(call, page.next_page_token)
 
 
 def _both_ways(call: Call[Page[T]], name: str) -> Callable[[Any], Page[tuple[Any, T]]]:
@@ -150,7 +181,8 @@ def _both_ways(call: Call[Page[T]], name: str) -> Callable[[Any], Page[tuple[Any
 
     def parse(answer: Any) -> Page[tuple[Any, T]]:
         page = call.parse(answer)
-        return Page(tuple(zip(msgspec.json.decode(answer.body)[name], page.items, strict=True)), page.next_page_token)
+        both = tuple(zip(msgspec.json.decode(answer.body)[name], page.items, strict=True))
+        return Page(both, page.next_page_token, page.looked_back_to)
 
     return parse
 

@@ -55,7 +55,7 @@ def command() -> None:
 @options(options_of(ALL))
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects.")
 def show(as_json: bool, **given: Any) -> None:
-    """Show each setting, where it was set, and its default."""
+    """Show each setting, its source and default."""
     settings = _settings(given, as_json=as_json)
     found = [
         {
@@ -77,7 +77,7 @@ def show(as_json: bool, **given: Any) -> None:
 @options(options_of(ALL))
 @click.option("--json", "as_json", is_flag=True, help="Print an object.")
 def check(as_json: bool, **given: Any) -> None:
-    """Check the settings of the file and the environment."""
+    """Check settings of file and environment."""
     _settings(given, as_json=as_json)
     file = click.get_current_context().meta.get(FILE)
     changed = [name for name in DECLARED if _source(name) != "default"]

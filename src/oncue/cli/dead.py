@@ -90,7 +90,7 @@ def list_(url: str | None, output: Output, limit: int, job_id: str | None, **fil
 @naming.RUNS
 @options(SERVER)
 def show(url: str | None, output: Output, given_runs: tuple[str, ...]) -> None:
-    """Show a dead letter with its payload and attempts."""
+    """Show a dead letter with payload and attempts."""
     with asking(url, as_json=output.as_json) as client:
         on_each(given_runs, lambda run: _show(client, run_id_of(client, run, dead=True), output), output)
 

@@ -252,7 +252,7 @@ def run(
     wait: bool,
     wait_timeout: float | None,
 ) -> None:
-    """Run a job now, in addition to its schedule."""
+    """Run a job now."""
     from oncue.client import jobs
 
     check_wait(wait, wait_timeout)
@@ -275,7 +275,7 @@ def run(
 @naming.JOBS
 @options(SERVER)
 def explain(url: str | None, output: Output, given_jobs: tuple[str, ...]) -> None:
-    """Explain why a job has or has not run."""
+    """Explain why a job has not run."""
     from oncue.client import jobs
 
     with asking(url, as_json=output.as_json) as client:

@@ -58,7 +58,7 @@ KEYS: Table[Key] = Table(
 @click.option("--user", default="admin", show_default=True, help="Owner of the key; a new user is created.")
 @click.option("--role", type=click.Choice(["admin", "member", "viewer"]), default="admin", show_default=True)
 def create(user: str, role: str, url: str | None, output: Output, **given: Any) -> None:
-    """Create an API key; it is shown only once."""
+    """Create an API key, shown only once."""
     if url is not None and not given["engine"]:
         _ask_for(url, user, role, output)
     else:

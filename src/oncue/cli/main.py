@@ -17,29 +17,14 @@ from oncue.cli.groups import Group
 from oncue.domain.plain_text import showable
 
 # Each is a file in this folder that holds a `command`, in the order of the help page.
-COMMANDS = (
-    "up",
-    "api",
-    "scheduler",
-    "worker",
-    "enqueue",
-    "jobs",
-    "runs",
-    "dead",
-    "apply",
-    "preview",
-    "top",
-    "problems",
-    "stats",
-    "doctor",
-    "keys",
-    "config",
-    "migrate",
-    "storage",
-    "archive",
-    "completion",
-    "bench",
-)
+SECTIONS = {
+    "Run oncue": ("up", "api", "scheduler", "worker"),
+    "Work": ("enqueue", "jobs", "runs", "dead"),
+    "Jobs as code": ("apply", "preview"),
+    "Look": ("top", "problems", "stats", "doctor"),
+    "Administer": ("keys", "config", "migrate", "storage", "archive", "completion", "bench"),
+}
+COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 
 
 class _OneLine(click.UsageError):
@@ -81,6 +66,15 @@ class Commands(Group):
             return None
         command: click.Command = import_module(f"oncue.cli.{cmd_name}").command
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands by section; all sections have columns of the same width."""
+        widest = max(map(len, COMMANDS))
+        for title, names in SECTIONS.items():
+            found = {name: self.get_command(ctx, name) for name in names}
+            rows = [(name.ljust(widest), one.get_short_help_str(70)) for name, one in found.items() if one is not None]
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         with _in_one_line():

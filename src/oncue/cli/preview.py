@@ -90,9 +90,10 @@ def command(
     end_at: str | None,
     as_json: bool,
 ) -> None:
-    """Show when SCHEDULE fires next, in UTC and in its time zone.
+    """Show when a schedule fires.
 
-    Works without a server and stores nothing. A note marks each time that daylight saving moves or repeats.
+    In UTC and in its time zone. Works without a server and stores nothing. A note marks each time that daylight saving
+    moves or repeats.
     """
     now = clock.now()
     options = Asked(

@@ -37,7 +37,7 @@ Examples:
 
 @click.group("runs", cls=Group, epilog=EXAMPLES)
 def command() -> None:
-    """Inspect runs, read their logs, cancel and retry them."""
+    """Inspect, cancel and retry runs; read logs."""
 
 
 LIST = f"""\b
@@ -128,7 +128,7 @@ Examples:
 @click.option("--timeout", metavar="TIME", callback=seconds, help="Wait at most this long: 30s, 5m; then exit code 4.")
 @options(SERVER)
 def wait(url: str | None, output: Output, given_runs: tuple[str, ...], timeout: float | None) -> None:
-    """Wait for a run; exit code 0 means success."""
+    """Wait until a run has ended."""
     succeeded = []
     with asking(url, as_json=output.as_json) as client:
         on_each(
@@ -192,7 +192,7 @@ def retry(url: str | None, output: Output, given_runs: tuple[str, ...], payload:
 @naming.RUNS
 @options(SERVER)
 def explain(url: str | None, output: Output, given_runs: tuple[str, ...]) -> None:
-    """Explain why a run has or has not started."""
+    """Explain why a run has not started."""
     from oncue.client import runs
 
     with asking(url, as_json=output.as_json) as client:

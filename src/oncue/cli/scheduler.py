@@ -22,7 +22,10 @@ Any number of schedulers may share one engine. There is no leader; when one dies
 @click.command("scheduler", epilog=EXAMPLES)
 @options(options_of(Roles.SCHEDULER), SAYING)
 def command(as_json: bool, **given: Any) -> None:
-    """Run a scheduler: plan runs, detect dead workers, drop old history."""
+    """Run a scheduler only.
+
+    It plans runs, detects dead workers and drops old history.
+    """
     from oncue.app import scheduler
 
     run("scheduler", scheduler, given, as_json=as_json)

@@ -48,7 +48,7 @@ def command() -> None:
 @options(options_named((*WHERE, *STORAGE_PLACE)))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check(as_json: bool, **given: Any) -> None:
-    """List object storage and compare it with what the database knows."""
+    """Compare object storage with the database."""
     with _progress() as tell:
 
         async def work(settings: Settings) -> Checked:

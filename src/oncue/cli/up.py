@@ -28,7 +28,7 @@ On Ctrl-C running runs finish within --shutdown-grace and the rest return to the
 @click.command("up", epilog=EXAMPLES)
 @options(options_of(ALL), WHO_SENDS, SAYING)
 def command(as_json: bool, **given: Any) -> None:
-    """Run the API, a scheduler and a worker together."""
+    """Run API, scheduler and worker together."""
     from oncue.app import up
 
     run("up", up, given, as_json=as_json)

@@ -24,7 +24,10 @@ once.
 @click.command("worker", epilog=EXAMPLES)
 @options(options_of(Roles.WORKER), WHO_SENDS, SAYING)
 def command(as_json: bool, **given: Any) -> None:
-    """Run a worker, which executes runs when they are due."""
+    """Run a worker only.
+
+    It executes runs when they are due.
+    """
     from oncue.app import worker
 
     run("worker", worker, given, as_json=as_json)
