@@ -191,6 +191,7 @@ async def test_a_dead_run_is_shown_with_its_payload_also_when_it_was_dealt_with(
     [letter] = (await desk.get("/dead-letters"))["dead_letters"]
 
     assert await desk.get(f"/runs/{run_id}") == letter
-    assert "payload" not in await desk.get(f"/runs/{later['job_id']}")
+    assert (await desk.get(f"/runs/{later['job_id']}"))["payload"] == {"a": 2}
+    assert {"payload"} & set((await desk.get("/runs"))["runs"][0]) == set()
     await desk.call("POST", "/v1/dead-letters/discard", {"run_ids": [str(run_id)]})
     assert (await desk.get(f"/runs/{run_id}"))["payload"] == {"a": 1}

@@ -171,7 +171,9 @@ async def test_runs_are_found_by_each_filter(desk: Desk) -> None:
     assert set(await runs(desk)) == {*by_status.values(), scheduled}
     assert set(await runs(desk, key="root")) == {*by_status.values(), scheduled, theirs}
     [listed] = (await desk.get(f"/runs?job_id={dead}"))["runs"]
-    assert listed | {"payload": None} == await desk.get(f"/runs/{dead}")
+    alone = await desk.get(f"/runs/{dead}")
+    assert {name: alone[name] for name in listed} == listed
+    assert set(alone) - set(listed) == {"payload", "fingerprint"}
 
 
 @pytest.mark.parametrize(("path", "filters"), [("jobs", "tag=a"), ("runs", "queue=default")])

@@ -7,8 +7,10 @@ import pytest
 from tests.api.conftest import Desk
 
 from oncue.api.runs import CANCEL_TIMEOUT
+from oncue.api.views import LARGEST_SHOWN
 from oncue.domain import attempt
 from oncue.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, Duration, rfc3339
+from oncue.domain.job import decode_spec
 from oncue.domain.run import State
 from oncue.engines.port import Hint, Topic
 
@@ -294,3 +296,68 @@ async def test_hints_follow_what_was_stored(desk: Desk, monkeypatch: pytest.Monk
         (Hint(Topic.CANCELS, target=str(worker)), 5),
         (Hint(Topic.CANCELS, target=str(worker)), 5),
     ]
+
+
+async def test_a_run_says_what_people_call_its_job_and_its_worker(desk: Desk) -> None:
+    store, body = (
+        desk.store,
+        {"task": "mark", "name": "often", "schedule": "every 1m", "queue": "q", "priority": "high"},
+    )
+    job_id = (await desk.call("PUT", "/v1/jobs/by-key/k", body)).json()["job_id"]
+    await store.plan_all(ahead=MINUTE)
+    store.advance(MINUTE)
+    worker = await store.worker(name="w-7")
+    [run] = await store.claim_due(worker)
+    started = store.now
+    store.advance(250 * MILLISECOND)
+    await store.settle(worker, attempt.succeeded(run, started, store.now, None))
+    await store.fleet.leave(worker)
+
+    [listed] = (await desk.get(f"/runs?job_id={job_id}"))["runs"]
+    alone = await desk.get(f"/runs/{run.run_id}")
+
+    told = {
+        "job_name": "often", "job_key": "k", "queue": "q", "priority": "high", "trigger": "schedule", "parent": None,
+        "duration_ms": 250, "executor_id": str(worker), "executor_name": "w-7",
+    }  # fmt: skip
+    assert {name: listed[name] for name in told} == told
+    assert {name: alone[name] for name in listed} == listed
+    again = (await desk.call("POST", f"/v1/runs/{run.run_id}/retry")).json()["run_id"]
+    new = await desk.get(f"/runs/{again}")
+    assert (new["trigger"], new["parent"], new["job_name"], new["duration_ms"]) == (
+        "requeue",
+        str(run.run_id),
+        "often",
+        None,
+    )
+
+
+async def test_a_run_has_its_payload_up_to_a_size(desk: Desk) -> None:
+    """Above that its size, and the value where values are."""
+    for size in (10, LARGEST_SHOWN - 20, LARGEST_SHOWN):
+        payload = {"a": "x" * size}
+        run_id = (await desk.create(payload=payload))["job_id"]
+        shown = await desk.get(f"/runs/{run_id}")
+        fits = size < LARGEST_SHOWN
+        assert (shown["payload"], shown["large"]) == ((payload, {}) if fits else (None, {"payload": size + 8}))
+        assert (await desk.get(f"/runs/{run_id}/payload")) == payload
+
+
+async def test_tracebacks_are_shown_with_a_single_run_only(desk: Desk) -> None:
+    store = desk.store
+    await desk.create()
+    worker = await store.worker()
+    [run] = await store.claim_due(worker)
+    broke = attempt.Failure(
+        error_type="Boom", error="it broke", error_class="a.Boom", traceback="Traceback\n\x1b[1m", retry=False
+    )
+    end = attempt.failed(run, decode_spec(run.spec), worker, store.now, store.now, broke, 0.0)
+    await store.settle(worker, end)
+
+    [letter] = (await desk.get("/dead-letters"))["dead_letters"]
+    [listed] = (await desk.get("/runs"))["runs"]
+    alone = await desk.get(f"/runs/{run.run_id}")
+
+    told = [[one["attempts"][0][name] for name in ("error_class", "traceback")] for one in (letter, listed, alone)]
+    shown = ["a.Boom", "Traceback\n\\u001b[1m"]
+    assert told == [shown, ["a.Boom", None], shown]

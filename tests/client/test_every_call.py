@@ -119,7 +119,8 @@ def test_runs_are_listed_by_what_they_are(either: Either) -> None:
     job = either(client.jobs.create(task="hello"))
     run = either(client.runs.wait(job.job_id, timeout=PATIENCE))
 
-    assert either.all(client.runs.list(job_id=job.job_id, status="succeeded")) == [run]
+    [listed] = either.all(client.runs.list(job_id=job.job_id, status="succeeded"))
+    assert (listed.run_id, listed.status, listed.attempts) == (run.run_id, "succeeded", run.attempts)
     assert either.all(client.runs.list(job_id=job.job_id, status="dead")) == []
 
 

@@ -6,12 +6,22 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from oncue.domain.attempt import LONGEST_ERROR, Failure, cancelled, failed, handed_back, lost, preempted, succeeded
+from oncue.domain.attempt import (
+    LONGEST_ERROR,
+    LONGEST_TRACEBACK,
+    Failure,
+    cancelled,
+    failed,
+    handed_back,
+    lost,
+    preempted,
+    succeeded,
+)
 from oncue.domain.ids import SCHEDULE, ClassId, JobId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
 from oncue.domain.job import Spec, encode_spec
 from oncue.domain.policy import OnLost
-from oncue.domain.run import Claimed, Settlement, State, Trigger, next_number, read_attempts
+from oncue.domain.run import TRACEBACKS_KEPT, Claimed, Settlement, State, Trigger, next_number, read_attempts
 
 NOW = Instant(10**15)
 BEGAN = Instant(NOW - SECOND)
@@ -197,3 +207,19 @@ def test_numbers_go_on_when_the_first_attempts_are_no_longer_kept() -> None:
     kept = read_attempts(run.attempts)
 
     assert (len(kept), kept[-1].number, next_number(kept, 0)) == (50, 60, 61)
+
+
+def test_the_newest_attempts_keep_the_end_of_their_tracebacks() -> None:
+    """All other fields of the older ones stay, also those that a newer oncue stored."""
+    spec = Spec("t", max_retries=10)
+    attempts = b'[{"number":1,"worker_id":null,"started_at":1,"ended_at":2,"outcome":"failed","traceback":"t","new":1}]'
+    for number in range(1, TRACEBACKS_KEPT + 2):
+        run = claimed(spec, failures=number, attempts=attempts)
+        long = "begins\n" + "x" * LONGEST_TRACEBACK + f"\nends {number}"
+        attempts = fail(run, spec, error_class="a.Boom", traceback=long).attempts or b""
+
+    tried = read_attempts(attempts)
+    assert [one.traceback for one in tried[-TRACEBACKS_KEPT:]] == [f"ends {n}" for n in (2, 3, 4)]
+    assert {one.traceback for one in tried[:-TRACEBACKS_KEPT]} == {None}
+    assert {one.error_class for one in tried[1:]} == {"a.Boom"}
+    assert msgspec.json.decode(attempts)[0]["new"] == 1

@@ -12,7 +12,7 @@ from oncue.clock import SystemClock
 from oncue.domain.errors import Invalid
 from oncue.domain.instants import SECOND
 from oncue.domain.plain_json import DEEPEST, encoded, too_deep
-from oncue.domain.plain_text import kind_of, message_of, plain
+from oncue.domain.plain_text import class_path_of, end_of, kind_of, message_of, plain
 
 anything = st.text(st.characters(exclude_categories=()))  # surrogates, too
 
@@ -48,6 +48,34 @@ def test_an_error_that_cannot_say_anything_is_said_to() -> None:
 
     assert message_of(Mute(), 100) == "(no message: __str__ raised SystemExit)"
     assert kind_of(Mute()) == "Mute"
+
+
+def test_a_class_has_a_path_whatever_it_says_of_itself() -> None:
+    class Odd(Exception):
+        __module__ = 7  # type: ignore[assignment]
+
+    class Hidden(Exception):
+        __module__ = "a\0b\n\ud800"
+
+    assert class_path_of(ValueError()) == "builtins.ValueError"
+    assert class_path_of(Odd()).endswith("Odd")
+    class_path_of(Hidden()).encode()
+    assert class_path_of(Hidden()).isprintable()
+
+
+@given(anything, st.integers(1, 50))
+def test_the_end_of_a_text_can_be_stored_and_printed(text: str, longest: int) -> None:
+    found = end_of(text, longest)
+
+    assert len(found.encode()) <= longest
+    assert not set(found) & {"\0", "\x1b", "\ud800"}
+
+
+def test_the_end_of_a_text_begins_with_a_line() -> None:
+    assert end_of("first line\nsecond\nthird\n", 13) == "third\n"
+    assert end_of("first\nsecond", 100) == "first\nsecond"
+    assert end_of("x" * 100, 10) == "x" * 10
+    assert end_of("\x1b[31m\0", 100) == "\\u001b[31m\\x00"
 
 
 json_values = st.recursive(

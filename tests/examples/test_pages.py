@@ -35,7 +35,7 @@ from oncue.settings import ALL, DECLARED, Declaration, Roles, Settings
 from oncue.shapes.accounts import AuditLine, Key
 from oncue.shapes.fleet import Queue
 from oncue.shapes.jobs import JobFields, Occurrence
-from oncue.shapes.runs import LastRun, Run
+from oncue.shapes.runs import LastRun, Run, WholeRun
 from oncue.tasks import Isolation, Task, Tasks
 
 API = ROOT / "docs" / "api.md"
@@ -196,7 +196,7 @@ class TestApi:
     @pytest.mark.parametrize(
         ("what", "shapes"),
         [
-            ("a run", (LastRun, Run)),
+            ("a run", (LastRun, Run, WholeRun)),
             ("an occurrence", (Occurrence,)),
             ("a queue", (Queue,)),
             ("a key", (Key,)),

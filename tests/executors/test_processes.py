@@ -170,6 +170,10 @@ class TestWhatTravels:
     async def test_a_failure_tells_where_in_the_users_code(self, processes: ProcessExecutor) -> None:
         with pytest.raises(TaskFailed, match=r'^no such thing\n\nTraceback[^\n]*\n  File "[^"]*process_tasks.py'):
             await run(processes, "fail", {"how": "plain"})
+        with pytest.raises(TaskFailed) as failed:
+            await run(processes, "fail", {"how": "plain"})
+        assert "process_tasks.py" in failed.value.traceback
+        assert failed.value.path == f"builtins.{failed.value.kind}"
 
     async def test_a_payload_that_does_not_fit_fails_for_good(self, processes: ProcessExecutor) -> None:
         with pytest.raises(TaskFailed) as failed:

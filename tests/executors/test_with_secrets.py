@@ -104,7 +104,8 @@ async def test_its_error_is_masked_also_where_it_is_cut(runner: Runner, task: Ta
     assert failed.kind == "ValueError"
     assert "•••" in str(failed)
     for part in (VALUE[:8], VALUE[-8:]):
-        assert part not in str(failed) + failed.trace + runner.reports.text
+        assert part not in str(failed) + failed.trace + failed.traceback + runner.reports.text
+    assert (failed.path, "•••" in failed.traceback) == ("builtins.ValueError", True)
 
 
 async def test_a_checkpoint_with_a_secret_is_refused(runner: Runner, task: Task) -> None:

@@ -16,6 +16,7 @@ from tests.services.hostile import ERRORS, FORGED, NUMBERS, VALUES, WORDS
 
 from oncue import Context, Tasks
 from oncue.api import views
+from oncue.domain.attempt import LONGEST_TRACEBACK
 from oncue.domain.ids import RunId
 from oncue.domain.instants import MINUTE, Duration
 from oncue.domain.placement import Offer, Resources
@@ -108,7 +109,7 @@ def check_neighbours(found: dict[RunId, RunView], neighbours: list[RunId]) -> No
 
 async def check_shown(store: Store, view: RunView) -> Any:
     """As the API answers: JSON that everybody can read, of a decent size. Returned: the run as it is shown."""
-    shown = msgspec.json.encode(views.run(view, await store.jobs.classes(), store.now))
+    shown = msgspec.json.encode(views.whole_run(view, views.Known(await store.jobs.classes()), store.now))
     (await store.log(view.run_id)).decode()
     assert len(shown) < 1_000_000
     run = json.loads(shown)
@@ -116,6 +117,11 @@ async def check_shown(store: Store, view: RunView) -> Any:
         assert "\0" not in text
     assert len(run["error_type"] or "") <= 101
     assert len(run["error_message"] or "") < 4_200
+    for attempt in run["attempts"]:
+        trace, path = attempt["traceback"] or "", attempt["error_class"] or ""
+        assert len(trace.encode()) <= LONGEST_TRACEBACK
+        assert not set(trace + path) & {"\0", "\x1b", "\r"}
+        assert len(path) <= 201
     return run
 
 

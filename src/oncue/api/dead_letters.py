@@ -58,11 +58,11 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
         lambda limit, after: _letters(api, caller, limit, after, kind), wanted, fits, lambda letter: letter[0].ended_at
     )
     runs = [run for run, _ in found.items]
-    classes, now = await api.classes_of(*runs), api.clock.now()
+    known, now = await api.known_of(*runs), api.clock.now()
     kinds = await api.engine.errors.fingerprints([run.run_id for run in runs])
 
     def shown(letter: Letter) -> dict[str, Any]:
-        return views.dead_letter(letter[0], classes, now, kinds.get(letter[0].run_id))
+        return views.dead_letter(letter[0], known, now, kinds.get(letter[0].run_id))
 
     return answer(page("dead_letters", found, shown, wanted))
 

@@ -90,8 +90,8 @@ async def runs(api: Api, request: Request, caller: Caller) -> Response:
     snap = await snapshot(api, request, caller)
     query = RunQuery(caller.sees, snap.job.job_id, limit=wanted.limit, after=wanted.after)
     found = await api.engine.lists.runs(query)
-    classes, now = await api.classes_of(*found.items), api.clock.now()
-    return answer(page("runs", found, lambda run: views.run(run, classes, now), wanted))
+    known, now = await api.known_of(*found.items), api.clock.now()
+    return answer(page("runs", found, lambda run: views.run(run, known, now), wanted))
 
 
 async def run_now(api: Api, request: Request, caller: Caller) -> Outcome:
@@ -222,7 +222,7 @@ async def _latest(api: Api, snap: Snapshot) -> dict[str, Any] | None:
 
 
 async def _run(api: Api, found: RunView) -> dict[str, Any]:
-    return views.run(found, await api.classes_of(found), api.clock.now())
+    return views.run(found, await api.known_of(found), api.clock.now())
 
 
 async def end(api: Api, request: Request, caller: Caller) -> Outcome:

@@ -240,12 +240,12 @@ async def jobs(api: Api, request: Request, caller: Caller) -> Response:
 
     narrowed = {"status", "last_status", "name_prefix", *_WINDOW} & wanted.filters.keys()
     found = await filled_page(read, wanted, keep if narrowed else None, lambda one: _position(query, *one))
-    classes = await api.classes_of(*(last for _, last in found.items if last is not None))
+    known = views.Known(await api.classes_of(*(last for _, last in found.items if last is not None)))
     owners = {uid: await api.owner_of(uid, caller) for uid in {snap.job.uid for snap, _ in found.items}}
 
     def shown(found: Listed) -> dict[str, Any]:
         snap, last = found
-        return views.job(snap, owners[snap.job.uid], None if last is None else views.run(last, classes, now))
+        return views.job(snap, owners[snap.job.uid], None if last is None else views.run(last, known, now))
 
     return answer(page("jobs", found, shown, wanted))
 
@@ -305,5 +305,5 @@ async def runs(api: Api, request: Request, caller: Caller) -> Response:
 
     system = wanted.filters.get("system", False)
     found = await filled_page(read, wanted, keep, lambda run: run.ended_at or run.wanted, MOST_RUNS_LOOKED_AT)
-    classes = await api.classes_of(*found.items)
-    return answer(page("runs", found, lambda run: views.run(run, classes, now), wanted))
+    known = await api.known_of(*found.items)
+    return answer(page("runs", found, lambda run: views.run(run, known, now), wanted))

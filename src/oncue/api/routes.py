@@ -160,7 +160,7 @@ ROUTES = (
     Read("GET", "/runs", listing.runs, "List runs, active ones first",
          query={**listing.RUN_FILTERS, **PAGING}, gives={200: "RunPage"}),
     Read("GET", "/runs/{id}", runs.show, "Get a run with its attempts",
-         gives={200: "AnyRun"}),
+         gives={200: "WholeRun"}),
     Read("GET", "/runs/{id}/logs", run_logs.show, "Get a run's log, or follow it until the run ends",
          query=run_logs.PARAMETERS, gives={200: "text/plain"}),
     Read("GET", "/runs/{id}/result", runs.result, "Get a run's result, or a link to it",

@@ -38,13 +38,10 @@ VALUE_PARAMETERS: Mapping[str, Reader] = {"link": choice({"true": True, "false":
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
-    """Show a run; a dead one with its payload, for the user who requeues or discards it."""
+    """Show a run with its payload and the tracebacks of its attempts."""
     run = await _run(api, request, caller)
-    if run.state is not State.DEAD:
-        return await _shown(api, run)
-    kinds = await api.engine.errors.fingerprints([run.run_id])
-    shown = views.dead_letter(run, await api.classes_of(run), api.clock.now(), kinds.get(run.run_id))
-    return answer(shown)
+    kinds = await api.engine.errors.fingerprints([run.run_id]) if run.state is State.DEAD else {}
+    return answer(views.whole_run(run, await api.known_of(run), api.clock.now(), kinds.get(run.run_id)))
 
 
 async def result(api: Api, request: Request, caller: Caller) -> Response:
@@ -134,7 +131,7 @@ async def _run(api: Api, request: Request, caller: Caller) -> RunView:
 
 
 async def _shown(api: Api, run: RunView) -> Response:
-    return answer(views.run(run, await api.classes_of(run), api.clock.now()))
+    return answer(views.run(run, await api.known_of(run), api.clock.now()))
 
 
 async def explanation(api: Api, request: Request, caller: Caller) -> Response:

@@ -40,13 +40,14 @@ from oncue.shapes.runs import (
     Requeued,
     Run,
     ValueLink,
+    WholeRun,
 )
 from oncue.shapes.server import Process, Server
 
 REFERENCE = "#/components/schemas/{name}"
 SHAPES = (
     *(Job, Warned, JobState, Occurrence, Explanation, Preview, PreviewedOccurrence),
-    *(Run, LastRun, Attempt, Progress, DeadLetter, Requeued, RefusedLetter, FieldProblem, ValueLink),
+    *(Run, WholeRun, LastRun, Attempt, Progress, DeadLetter, Requeued, RefusedLetter, FieldProblem, ValueLink),
     ErrorGroup,
     *(Task, Worker, Queue, QueueScaling, Finding),
     *(Lookup, FoundJob, FoundRun, FoundWorker, FoundName),
@@ -55,12 +56,14 @@ SHAPES = (
     *(Target, Notifications, WebhookSecret),
     *(KnownProblem, Series, SeriesAnswer, SeriesPoint),
 )
-IDS = frozenset({"process_id", "job_id", "run_id", "key_id", "worker_id", "executor_id", "holder", "object_id"})
+IDS = frozenset(
+    {"process_id", "job_id", "run_id", "parent", "key_id", "worker_id", "executor_id", "holder", "object_id"}
+)
 MADE_OUTCOMES = ("started", "late", "waiting")  # occurrences with a run; the others are in the occurrence history
 VALUES: dict[tuple[str, str], Iterable[str]] = {
     **{(name, "status"): JobStatus for name in ("Job", "FoundJob")},
     **{(name, "match"): Match for name in ("FoundJob", "FoundRun", "FoundWorker", "FoundName")},
-    **{(name, "status"): run.Status for name in ("Run", "LastRun", "DeadLetter", "FoundRun")},
+    **{(name, "status"): run.Status for name in ("Run", "LastRun", "WholeRun", "DeadLetter", "FoundRun")},
     **{(name, "role"): Role for name in ("Key", "NewKey", "Me", "Session")},
     ("Attempt", "outcome"): run.OUTCOMES,
     ("Occurrence", "outcome"): (*MADE_OUTCOMES, *ledger.Outcome),
@@ -126,7 +129,6 @@ def _answers() -> dict[str, Schema]:
             detail={"type": "string"},
             errors=_several("FieldProblem"),
         ),
-        "AnyRun": {"anyOf": [ref("DeadLetter"), ref("Run")]},
         "JobIds": _object(job_ids={"type": "array", "items": _ID}, warnings=_several("Warned")),
         "RunId": _object(run_id=_ID),
         "RunIds": _object(run_ids={"type": "array", "items": _ID}),

@@ -10,7 +10,7 @@ import msgspec
 
 from oncue.domain.definition import STORED_AS
 from oncue.domain.fingerprint import show_fingerprint
-from oncue.domain.ids import ClassId, created_at
+from oncue.domain.ids import ClassId, RunId, WorkerId, created_at
 from oncue.domain.instants import MILLISECOND, NEVER, Duration, Instant, show_duration
 from oncue.domain.job import Job, JobStatus, Rate, Snapshot, Spec
 from oncue.domain.ledger import Entry as LedgerEntry
@@ -23,13 +23,15 @@ from oncue.domain.reference import MARK, read_reference
 from oncue.domain.run import Attempt, RunView, State, Status, Trigger, shown
 from oncue.domain.schedule import Schedule
 from oncue.domain.tried import attempt_number, attempts_of, lag_ms, last_failure, show_attempt, time_or_none
-from oncue.engines.port import Task, Worker
+from oncue.engines.port import JobName, Task, Worker
 from oncue.shapes.jobs import JobFields
 from oncue.shapes.runs import LastRun
 
 Classes = Mapping[ClassId, ClassKey]
 
 NOTHING = msgspec.Raw(b"null")
+UNNAMED = JobName()
+LARGEST_SHOWN = 64 * 1024  # bytes of a payload that is shown with its run, unless the run is dead
 
 
 def job(
@@ -118,22 +120,38 @@ def schedule(found: Schedule) -> dict[str, Any]:
     return given | {name: value for name, value in zoned.items() if value != getattr(NO_SCHEDULE, name)}
 
 
-def run(found: RunView, classes: Classes, now: Instant) -> dict[str, Any]:
-    """Show a run with all attempts."""
-    tried = attempts_of(found)
+class Known(msgspec.Struct, frozen=True):
+    """What is shown of runs beside themselves: their classes, what their jobs and their workers are called."""
+
+    classes: Classes
+    names: Mapping[RunId, JobName] = {}
+    workers: Mapping[WorkerId, str] = {}
+
+
+def run(found: RunView, known: Known, now: Instant, *, whole: bool = False) -> dict[str, Any]:
+    """Show a run with all attempts; `whole`: with their tracebacks."""
+    tried, class_, named = attempts_of(found), known.classes[found.class_id], known.names.get(found.run_id, UNNAMED)
     last = tried[-1] if tried else None
     failed = last_failure(tried)
     return {
         "run_id": found.run_id,
         "job_id": found.job_id,
-        "task": classes[found.class_id].task,
+        "job_name": named.name,
+        "job_key": named.key,
+        "task": class_.task,
+        "queue": class_.queue,
+        "priority": _priority(class_.priority),
         "status": status(found, now),
+        "trigger": found.trigger.name.lower(),
+        "parent": found.parent,
         "scheduled_for": time_or_none(found.wanted if found.nominal is None else found.nominal),
         "start_time": time_or_none(found.started_at),
         "end_time": time_or_none(found.ended_at),
+        "duration_ms": _duration_ms(found),
         "modified_time": time_or_none(_modified_at(found, last, now)),
         "attempt_number": attempt_number(found, tried),
         "executor_id": found.worker_id,
+        "executor_name": None if found.worker_id is None else known.workers.get(found.worker_id),
         "error_type": found.error_type or (failed and failed.error_type),
         "error_message": found.error or (failed and failed.error),
         "lag_ms": lag_ms(found, tried),
@@ -142,19 +160,31 @@ def run(found: RunView, classes: Classes, now: Instant) -> dict[str, Any]:
         "result": _json(found.result),
         "large": _large(result=found.result),
         "degraded": ["result"] if (kept := read_reference(found.result)) and not kept.key else [],
-        "attempts": [show_attempt(one) for one in tried],
+        "attempts": [show_attempt(one, whole=whole) for one in tried],
     }
 
 
-def dead_letter(found: RunView, classes: Classes, now: Instant, kind: int | None = None) -> dict[str, Any]:
-    large = _large(payload=found.payload, result=found.result)
-    fingerprint = None if kind is None else show_fingerprint(kind)
+def dead_letter(found: RunView, known: Known, now: Instant, kind: int | None = None) -> dict[str, Any]:
     return {
-        **run(found, classes, now),
+        **run(found, known, now, whole=True),
         "payload": _json(found.payload),
-        "large": large,
-        "fingerprint": fingerprint,
+        "large": _large(payload=found.payload, result=found.result),
+        "fingerprint": None if kind is None else show_fingerprint(kind),
     }
+
+
+def whole_run(found: RunView, known: Known, now: Instant, kind: int | None = None) -> dict[str, Any]:
+    """Show a run with its payload, and with the tracebacks of its attempts."""
+    shown, size = dead_letter(found, known, now, kind), len(found.payload or b"")
+    if found.state is State.DEAD or size <= LARGEST_SHOWN or "payload" in shown["large"]:
+        return shown
+    return {**shown, "payload": NOTHING, "large": {"payload": size, **shown["large"]}}
+
+
+def _duration_ms(found: RunView) -> int | None:
+    if found.started_at is None or found.ended_at is None:
+        return None
+    return (found.ended_at - found.started_at) // MILLISECOND
 
 
 def status(found: RunView, now: Instant) -> Status:

@@ -32,8 +32,8 @@ async def runs(api: Api, request: Request, caller: Caller) -> Response:
     wanted = wanted_page(request, caller)
     worker = await _worker(api, request)
     found = await api.engine.lists.held(worker.worker_id, caller.sees, wanted.limit, wanted.after)
-    classes, now = await api.classes_of(*found.items), api.clock.now()
-    return answer(page("runs", found, lambda run: views.run(run, classes, now), wanted))
+    known, now = await api.known_of(*found.items), api.clock.now()
+    return answer(page("runs", found, lambda run: views.run(run, known, now), wanted))
 
 
 async def drain(api: Api, request: Request, caller: Caller) -> Outcome:

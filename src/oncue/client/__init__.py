@@ -34,7 +34,7 @@ from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence,
 from oncue.shapes.lookup import FoundJob, FoundName, FoundRun, FoundWorker, Lookup
 from oncue.shapes.notifications import Notifications, Target, WebhookSecret
 from oncue.shapes.overview import KnownProblem, Series, SeriesAnswer, SeriesPoint
-from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run, ValueLink
+from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run, ValueLink, WholeRun
 from oncue.shapes.server import Process, Server
 
 __all__ = [
@@ -95,5 +95,6 @@ __all__ = [
     "ValueLink",
     "WaitTimeout",
     "WebhookSecret",
+    "WholeRun",
     "Worker",
 ]

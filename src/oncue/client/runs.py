@@ -8,7 +8,7 @@ from typing import Any
 
 from oncue.client.call import Call, Page, anything, change, field, get, given, make, model, page_of, path, text
 from oncue.shapes.jobs import Explanation
-from oncue.shapes.runs import Run, ValueLink
+from oncue.shapes.runs import Run, ValueLink, WholeRun
 
 
 def page(
@@ -38,9 +38,9 @@ def page(
     )
 
 
-def show(run_id: str) -> Call[Run]:
-    """Get a run with all its attempts."""
-    return get(path("runs", run_id), model(Run))
+def show(run_id: str) -> Call[WholeRun]:
+    """Get a run with its payload and all its attempts."""
+    return get(path("runs", run_id), model(WholeRun))
 
 
 def logs(run_id: str, *, tail: int | None = None) -> Call[str]:

@@ -12,11 +12,12 @@ from oncue.domain.fingerprint import Fault, fault
 from oncue.domain.ids import NOTICES, WorkerId
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.job import Spec, decode_spec
-from oncue.domain.plain_text import plain, printable
+from oncue.domain.plain_text import end_of, plain, printable
 from oncue.domain.policy import Again, Dead, after_failure, after_loss
 from oncue.domain.run import Attempt, Claimed, Settlement, State, with_attempt
 
 LONGEST_ERROR = 4_000
+LONGEST_TRACEBACK = 4 * 1024  # bytes
 NO_RETRY = NoRetry.__name__
 NO_HEARTBEAT = "the worker that ran it sent no heartbeat"
 
@@ -30,6 +31,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     retry: bool = True
     after: Duration | None = None
     frame: str | None = None  # where in the task the error rose
+    error_class: str | None = None
+    traceback: str = ""
 
 
 def succeeded(run: Claimed, started_at: Instant, now: Instant, result: bytes | None) -> Settlement:
@@ -56,7 +59,9 @@ def failed(
         else Dead("the task raised NoRetry" if failure.error_type == NO_RETRY else "not retried")
     )
     kind, error = printable(failure.error_type), plain(failure.error, LONGEST_ERROR)
-    tried = Attempt(run.attempt, worker, started_at, now, failure.outcome, kind, error)
+    path = None if failure.error_class is None else printable(failure.error_class)
+    trace = end_of(failure.traceback, LONGEST_TRACEBACK) or None
+    tried = Attempt(run.attempt, worker, started_at, now, failure.outcome, kind, error, path, trace)
     counted = _fault(run, spec.task, tried, failure.frame)
     return _unsuccessful(run, decision, tried, counted, failures=failures, losses=run.losses)
 

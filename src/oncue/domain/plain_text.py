@@ -15,6 +15,8 @@ UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 _name_of_class: Any = type.__dict__["__name__"].__get__  # bypasses metaclasses
+_path_of_class: Any = type.__dict__["__qualname__"].__get__
+_module_of_class: Any = type.__dict__["__module__"].__get__
 
 
 def plain(text: str, longest: int) -> str:
@@ -39,6 +41,26 @@ def printable(name: str) -> str:
 def kind_of(value: object) -> str:
     """Return the name of a value's class, on one line."""
     return printable(plain(_name_of_class(type(value)), 2 * LONGEST_SHOWN))
+
+
+def class_path_of(value: object) -> str:
+    """Return the dotted path of a value's class, on one line."""
+    kind = type(value)
+    try:
+        module = str(_module_of_class(kind))
+    except BaseException:  # a class may have anything as its module, or nothing
+        module = "?"
+    return printable(plain(f"{module}.{_path_of_class(kind)}", 2 * LONGEST_SHOWN))
+
+
+def end_of(text: str, longest: int) -> str:
+    """Return the last bytes of a text, on whole lines if it has any, escaped so that it can be stored and printed."""
+    end = str.__getitem__(text, slice(-longest, None))
+    shown = showable(plain(end, 8 * longest)).encode()  # escaping makes it up to six times as long
+    if len(shown) <= longest and len(end) == len(text):
+        return shown.decode()
+    cut = shown[-longest:].decode(errors="ignore")
+    return cut.partition("\n")[2] or cut
 
 
 def message_of(error: BaseException, longest: int) -> str:

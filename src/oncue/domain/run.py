@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum, StrEnum
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -92,6 +93,7 @@ class Trigger(IntEnum):
     CATCH_UP = 4
 
 
+TRACEBACKS_KEPT = 3  # of the newest attempts of a run
 OUTCOMES = ("failed", "timed_out", "lost", "cancelled", "preempted", "succeeded")
 
 
@@ -105,6 +107,8 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     outcome: str  # one of OUTCOMES, or a value of a newer oncue
     error_type: str | None = None
     error: str | None = None
+    error_class: str | None = None  # the dotted path of the exception's class
+    traceback: str | None = None  # the end of it
 
 
 class NewRun(msgspec.Struct, frozen=True, gc=False):
@@ -292,6 +296,17 @@ def read_attempts(stored: bytes | None) -> tuple[Attempt, ...]:
 
 
 def with_attempt(stored: bytes | None, attempt: Attempt, keep: int = 50) -> bytes:
-    """Append an attempt to the stored ones; only the newest `keep` stay, to bound the size of the row."""
-    before = () if stored is None else _as_stored.decode(stored)
+    """Append an attempt to the stored ones; only the newest `keep` stay, to bound the size of the row.
+
+    For the same reason only the newest few keep their tracebacks.
+    """
+    before = list[Any](() if stored is None else _as_stored.decode(stored))
+    if len(before) >= TRACEBACKS_KEPT:
+        before[-TRACEBACKS_KEPT] = _without_traceback(before[-TRACEBACKS_KEPT])
     return _encode.encode((*before, attempt)[-keep:])
+
+
+def _without_traceback(stored: msgspec.Raw) -> Any:
+    if b'"traceback"' not in bytes(stored):
+        return stored
+    return {name: value for name, value in msgspec.json.decode(stored).items() if name != "traceback"}

@@ -42,7 +42,8 @@ def lag_ms(found: RunView, tried: tuple[Attempt, ...]) -> int | None:
     return None if start is None else (start - found.wanted) // MILLISECOND
 
 
-def show_attempt(one: Attempt) -> dict[str, Any]:
+def show_attempt(one: Attempt, *, whole: bool = False) -> dict[str, Any]:
+    """`whole`: with its traceback, which would make a page of runs large."""
     return {
         "number": one.number,
         "executor_id": one.worker_id,
@@ -50,7 +51,9 @@ def show_attempt(one: Attempt) -> dict[str, Any]:
         "end_time": time_or_none(one.ended_at),
         "outcome": one.outcome,
         "error_type": one.error_type,
+        "error_class": one.error_class,
         "error_message": one.error,
+        "traceback": one.traceback if whole else None,
     }
 
 

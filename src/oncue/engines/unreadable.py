@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 from uuid import UUID
 
+import msgspec
 import structlog
 
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
@@ -44,6 +45,23 @@ def put_off(job_id: UUID, next_at: Instant, now: Instant) -> Instant | None:
         job_id=str(job_id),
     )
     return Instant(now + MINUTE)
+
+
+class _Keyed(msgspec.Struct):
+    key: str | None = None
+
+
+_read_key = msgspec.json.Decoder(_Keyed)
+
+
+def key_of(spec: bytes | None) -> str | None:
+    """Return the stable key in an encoded definition, decoding it only if there may be one."""
+    if spec is None or b'"key":' not in spec:
+        return None
+    try:
+        return _read_key.decode(spec).key
+    except msgspec.MsgspecError:
+        return None
 
 
 def name_of(spec: bytes | None) -> str | None:

@@ -157,6 +157,13 @@ class JobRow(msgspec.Struct, frozen=True):
     next_at: Instant | None
 
 
+class JobName(msgspec.Struct, frozen=True):
+    """What people call a job: its name, and its stable key."""
+
+    name: str | None = None
+    key: str | None = None
+
+
 class LastAndNext(msgspec.Struct, frozen=True):
     """A job's last run that was tried or has ended, and when its first waiting run is wanted.
 

@@ -9,10 +9,11 @@ from traceback import TracebackException
 from types import TracebackType
 from typing import Any
 
-from oncue.domain.attempt import LONGEST_ERROR
+from oncue.domain.attempt import LONGEST_ERROR, Failure
 from oncue.domain.errors import Invalid, NoRetry, RetryAfter
+from oncue.domain.fingerprint import top_frame
 from oncue.domain.instants import parse_duration
-from oncue.domain.plain_text import kind_of, message_of, plain
+from oncue.domain.plain_text import class_path_of, kind_of, message_of, plain
 from oncue.executors.port import TaskFailed
 from oncue.tasks import Task
 
@@ -50,13 +51,27 @@ def as_failure(error: BaseException) -> TaskFailed:
     if issubclass(kind, TaskFailed):
         return error  # type: ignore[return-value]  # just checked
     name, said = kind_of(error), message_of(error, LONGEST_ERROR)
+    path = class_path_of(error)
     if issubclass(kind, NoRetry):
-        return TaskFailed(name, said, retry=False)
+        return TaskFailed(name, said, retry=False, path=path, traceback=trace_of(error))
     if issubclass(kind, RetryAfter):
         return _again_later(error, name, said)
     if not issubclass(kind, Exception):  # it would end a thread or a loop, or look like a cancellation
         said = f"the task raised {name}({said})"
-    return TaskFailed(name, said, trace=trace_of(error))
+    return TaskFailed(name, said, trace=trace_of(error), path=path)
+
+
+def failure_of(failed: TaskFailed, said: str) -> Failure:
+    """Return what is decided about and stored; `said` is its message."""
+    return Failure(
+        error_type=failed.kind,
+        error=said or failed.kind,
+        retry=failed.retry,
+        after=failed.after,
+        frame=top_frame(failed.traceback),
+        error_class=failed.path,
+        traceback=failed.traceback,
+    )
 
 
 def _again_later(error: BaseException, name: str, said: str) -> TaskFailed:
@@ -64,7 +79,7 @@ def _again_later(error: BaseException, name: str, said: str) -> TaskFailed:
         delay = error.delay  # type: ignore[attr-defined]  # it is a RetryAfter
         if not isinstance(delay, str):
             return TaskFailed(name, f'{said}; its delay must be a text like "30s", not a {kind_of(delay)}')
-        return TaskFailed(name, said, after=parse_duration(delay))
+        return TaskFailed(name, said, after=parse_duration(delay), path=class_path_of(error))
     except BaseException as wrong:
         return TaskFailed(name, f"{said}; its delay is invalid: {message_of(wrong, LONGEST_ERROR)}")
 

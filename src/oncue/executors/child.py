@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import msgspec
 
 from oncue.context import Context, Done, current
-from oncue.domain.attempt import LONGEST_ERROR
+from oncue.domain.attempt import LONGEST_ERROR, LONGEST_TRACEBACK
 from oncue.domain.errors import Conflict, Invalid
 from oncue.domain.masking import Masking
-from oncue.domain.plain_text import message_of, printable
+from oncue.domain.plain_text import end_of, message_of, printable
 from oncue.executors import words
 from oncue.executors.calling import arguments_of, as_failure, not_awaitable
 from oncue.executors.forking import end_copies_by_signals
@@ -193,7 +193,9 @@ def failure(error: BaseException, masking: Masking) -> words.Failed:
     failed = as_failure(error)
     said, trace = masking.excerpt(message_of(failed, LONGEST_ERROR)), masking.excerpt(failed.trace)
     message = f"{said}\n\n{trace[-TRACEBACK_END:]}".strip() if trace else said
-    return words.Failed(printable(failed.kind), message, failed.retry, failed.after)
+    path = None if failed.path is None else masking.excerpt(failed.path)
+    kept = end_of(masking.excerpt(failed.traceback), LONGEST_TRACEBACK)
+    return words.Failed(printable(failed.kind), message, failed.retry, failed.after, path, kept)
 
 
 def serve(line: int, output: int, settings: Settings, tasks: Tasks | Invalid) -> NoReturn:

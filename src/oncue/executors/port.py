@@ -37,16 +37,29 @@ class Work(msgspec.Struct, frozen=True):
 
 
 class TaskFailed(Exception):
-    """A failure in words, the only form that leaves an executor. `kind` is shown as its type, `trace` is logged."""
+    """A failure in words, the only form that leaves an executor. `kind` is shown as its type, `trace` is logged.
+
+    `path` is the dotted path of the exception's class; `traceback` is kept with the attempt, by default the `trace`.
+    """
 
     def __init__(
-        self, kind: str, message: str, *, retry: bool = True, after: Duration | None = None, trace: str = ""
+        self,
+        kind: str,
+        message: str,
+        *,
+        retry: bool = True,
+        after: Duration | None = None,
+        trace: str = "",
+        path: str | None = None,
+        traceback: str = "",
     ) -> None:
         super().__init__(message)
         self.kind = kind
         self.retry = retry
         self.after = after
         self.trace = trace
+        self.path = path
+        self.traceback = traceback or trace
 
 
 class ProcessLost(TaskFailed):

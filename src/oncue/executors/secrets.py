@@ -160,6 +160,8 @@ def masked(failed: TaskFailed, masking: Masking) -> TaskFailed:
         retry=failed.retry,
         after=failed.after,
         trace=masking.excerpt(failed.trace),
+        path=None if failed.path is None else masking.excerpt(failed.path),
+        traceback=masking.excerpt(failed.traceback),
     )
 
 

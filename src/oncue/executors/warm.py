@@ -61,8 +61,8 @@ class WarmProcess:
         match answer:
             case words.Done(result):
                 return result
-            case words.Failed(kind, message, retry, after):
-                raise TaskFailed(kind, message, retry=retry, after=after)
+            case words.Failed(kind, message, retry, after, path, trace):
+                raise TaskFailed(kind, message, retry=retry, after=after, path=path, traceback=trace)
 
     async def stop(self) -> None:
         """Send TERM, wait for the grace, send KILL; then nothing of it is left, here or there."""

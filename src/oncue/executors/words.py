@@ -52,6 +52,8 @@ class Failed(msgspec.Struct, tag="failed", frozen=True):
     message: str
     retry: bool = True
     after: Duration | None = None
+    path: str | None = None
+    traceback: str = ""
 
 
 ToProcess = Run | Saved

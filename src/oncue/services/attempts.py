@@ -16,7 +16,6 @@ from oncue.context import RunInfo
 from oncue.domain import attempt
 from oncue.domain.attempt import Failure
 from oncue.domain.errors import ObjectLost, StorageRefused, StorageUnavailable
-from oncue.domain.fingerprint import top_frame
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, show_duration
 from oncue.domain.job import Spec, understand_spec
@@ -27,7 +26,7 @@ from oncue.domain.preemption import choose_preempted, may_preempt
 from oncue.domain.reference import MARK, read_reference
 from oncue.domain.run import Claimed, Settlement
 from oncue.domain.trace import Trace, passed_on_unsampled
-from oncue.executors.calling import as_failure
+from oncue.executors.calling import as_failure, failure_of
 from oncue.executors.port import Executor, LeftBehind, ProcessLost, TaskFailed, Work
 from oncue.executors.secrets import NO_SECRETS, SecretSource, WithSecrets
 from oncue.services.capacity import Capacity
@@ -410,9 +409,7 @@ class Attempts:
         if isinstance(failed, ProcessLost) and must_run_alone(active.run.losses):
             return attempt.lost(active.run, self._worker_id, active.started_at, self._clock.now(), said)
         active.reports.write(failed.trace)
-        kind, place = failed.kind, top_frame(failed.trace)
-        failure = Failure(error_type=kind, error=said or kind, retry=failed.retry, after=failed.after, frame=place)
-        return self._failure(active, failure)
+        return self._failure(active, failure_of(failed, said))
 
     def _failure(self, active: ActiveAttempt, failure: Failure) -> Settlement:
         now, luck = self._clock.now(), self._chance.random()

@@ -19,7 +19,11 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     end_time: datetime | None = None
     outcome: str | None = None
     error_type: str | None = None
+    error_class: str | None = None
+    """the dotted path of the exception's class"""
     error_message: str | None = None
+    traceback: str | None = None
+    """the end of it; only where a single run or a dead letter is shown"""
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +55,19 @@ class Run(LastRun, frozen=True, kw_only=True):
     """One execution of a job."""
 
     job_id: str
+    job_name: str | None = None
+    """the name of its job"""
+    job_key: str | None = None
+    """the stable key of its job"""
     task: str | None = None
+    queue: str | None = None
+    priority: str | None = None
+    trigger: str | None = None
+    """what created it: `schedule`, `run_now`, `backfill`, `requeue` (also a retry), `catch_up`"""
+    parent: str | None = None
+    """the run that it runs again"""
+    duration_ms: int | None = None
+    """how long the last attempt took; null until the run is final"""
     modified_time: datetime | None = None
     """the time of the last change"""
     attempt_number: int = 0
@@ -59,6 +75,8 @@ class Run(LastRun, frozen=True, kw_only=True):
 stopped does not"""
     executor_id: str | None = None
     """the worker"""
+    executor_name: str | None = None
+    """the worker's name; null when the worker is gone for longer than the history is kept"""
     lag_ms: int | None = None
     """how late the first attempt started"""
     progress: Progress | None = None
@@ -68,13 +86,14 @@ stopped does not"""
     result: Any = None
     """the task's return value"""
     large: dict[str, int] = {}
-    """values in object storage and their sizes in bytes, like `{"result": 20000000}`: they are null in this answer; \
-`GET /v1/runs/{id}/result` and `/payload` return them"""
+    """values that are too large for this answer, where they are null, and their sizes in bytes, like \
+`{"result": 20000000}`; `GET /v1/runs/{id}/result` and `/payload` return them"""
     degraded: tuple[str, ...] = ()
     """`["result"]` if the run succeeded but its result could not be kept"""
     attempts: tuple[Attempt, ...] = ()
     """the last 50 ended attempts, each with `number`, `executor_id`, `start_time`, `end_time`, `outcome` \
-(`failed`, `timed_out`, `lost`, `preempted`, `cancelled`, `succeeded`), `error_type`, `error_message`"""
+(`failed`, `timed_out`, `lost`, `preempted`, `cancelled`, `succeeded`), `error_type`, `error_class`, `error_message`, \
+`traceback`"""
 
     @property
     def final(self) -> bool:
@@ -82,12 +101,17 @@ stopped does not"""
         return self.status in FINAL
 
 
-class DeadLetter(Run, frozen=True, kw_only=True):
-    """A run that failed permanently, with its payload."""
+class WholeRun(Run, frozen=True, kw_only=True):
+    """A run with its payload, and with the tracebacks of its attempts."""
 
     payload: Any = None
+    """null above 64 KiB, unless the run is dead: `large` has its size then"""
     fingerprint: str | None = None
     """the [group of errors](#error-groups) that its last error belongs to, while it is an open dead letter"""
+
+
+class DeadLetter(WholeRun, frozen=True, kw_only=True):
+    """A run that failed permanently, with its payload."""
 
 
 class ValueLink(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from uuid import UUID
 
 from oncue.api.http.auth import Caller, FailedKeys, Keyring
@@ -22,10 +22,11 @@ from oncue.api.shared.readiness import Readiness
 from oncue.api.shared.task_registry import TaskRegistry
 from oncue.api.shared.tests_allowed import TestsAllowed
 from oncue.api.shared.watching import Watching
+from oncue.api.views import Known
 from oncue.clock import Clock
 from oncue.domain.addresses import parse_networks
 from oncue.domain.definition import Limits
-from oncue.domain.ids import NO_CLASS, ClassId, UserNumber, uuid7
+from oncue.domain.ids import NO_CLASS, ClassId, UserNumber, WorkerId, uuid7
 from oncue.domain.instants import Instant
 from oncue.domain.notify import Policy
 from oncue.domain.placement import GONE, ClassKey
@@ -42,6 +43,7 @@ from oncue.settings import Settings
 from oncue.storage.open import open_storage
 
 MOST_CLASSES = 100_000  # in the cache
+MOST_WORKERS = 10_000  # the same
 LOST = ClassKey(task="", queue=GONE)  # a class that was deleted although a run has it, which should never happen
 
 
@@ -69,7 +71,8 @@ class Api:
         self.watchdog = StoreWatchdog(engine.ping, clock)
         self.commits = GroupCommit(engine, clock, self.watchdog, numbers)
         self.changes = Changes(engine.signals.send)
-        self.watching = Watching(engine, clock, self.watchdog, self.classes_of)
+        self._worker_names: dict[WorkerId, str] = {}
+        self.watching = Watching(engine, clock, self.watchdog, self.known_of)
         self.failed_keys = FailedKeys()
         self.previews = Previews(clock)
         self.readiness = Readiness(engine, clock)
@@ -117,6 +120,21 @@ class Api:
         known = await self.classes()
         lost = {run.class_id: LOST for run in runs if run.class_id not in known}
         return known | lost if lost else known
+
+    async def known_of(self, *runs: RunView) -> Known:
+        """Return what is shown of these runs beside themselves: a page takes one call for names, and few for others."""
+        names = await self.engine.lists.job_names(runs) if runs else {}
+        return Known(await self.classes_of(*runs), names, await self._workers_of(runs))
+
+    async def _workers_of(self, runs: Sequence[RunView]) -> Mapping[WorkerId, str]:
+        """Return names of workers. A worker never changes its name."""
+        asked = {run.worker_id for run in runs if run.worker_id is not None}
+        if unknown := asked - self._worker_names.keys():
+            if len(self._worker_names) >= MOST_WORKERS:
+                self._worker_names.clear()
+                unknown = asked
+            self._worker_names |= await self.engine.fleet.worker_names(sorted(unknown))
+        return self._worker_names
 
     def class_id(self, key: ClassKey) -> ClassId:
         """The number of a class, if it is cached; 0: the database finds or creates the class with the job.

@@ -23,10 +23,9 @@ from oncue.api.http.store_watchdog import StoreWatchdog, WatchedCall
 from oncue.api.shared.outcome import Changed, read_changed
 from oncue.clock import Clock
 from oncue.domain.errors import StoreUnavailable
-from oncue.domain.ids import NOTICES, ClassId, JobId, RunId, UserNumber
+from oncue.domain.ids import NOTICES, JobId, RunId, UserNumber
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant, rfc3339
 from oncue.domain.job import Snapshot
-from oncue.domain.placement import ClassKey
 from oncue.domain.run import RunView, State
 from oncue.engines.port import Engine, Hint, Topic
 from oncue.supervised import Supervised
@@ -42,14 +41,14 @@ KEPT_BYTES = 4 * 1024 * 1024  # the same, in bytes
 AT_ONCE = 64 * 1024  # bytes sent to a reader before it takes the next; also of one event
 KEPT_FOR = Duration(MINUTE)  # after the last reader has left
 
-ClassesOf = Callable[..., Awaitable[dict[ClassId, ClassKey]]]
+KnownOf = Callable[..., Awaitable[views.Known]]
 
 log = structlog.get_logger()
 
 _encode = msgspec.json.Encoder().encode
 _RUN = (
-    "run_id job_id task status scheduled_for start_time end_time modified_time attempt_number executor_id"
-    " error_type error_message lag_ms progress"
+    "run_id job_id job_name job_key task queue status trigger scheduled_for start_time end_time duration_ms"
+    " modified_time attempt_number executor_id executor_name error_type error_message lag_ms progress"
 ).split()
 
 
@@ -115,11 +114,11 @@ class Channel:
 class Watching:
     """Runs while there are streams, and a moment longer."""
 
-    def __init__(self, engine: Engine, clock: Clock, watchdog: StoreWatchdog, classes_of: ClassesOf) -> None:
+    def __init__(self, engine: Engine, clock: Clock, watchdog: StoreWatchdog, known_of: KnownOf) -> None:
         self._engine = engine
         self._clock = clock
         self._watchdog = watchdog
-        self._classes_of = classes_of
+        self._known_of = known_of
         self._channels: dict[UserNumber | None, Channel] = {}
         self.streams: Counter[UserNumber] = Counter()  # of each user
         self._jobs: dict[JobId, None] = {}  # to be reported, in this order
@@ -255,9 +254,9 @@ class Watching:
         return [run for run in found if run is not None]
 
     async def _tell(self, channel: Channel, runs: Sequence[RunView], now: Instant) -> None:
-        classes = await self._classes_of(*runs)
+        known = await self._known_of(*runs)
         for run in runs:
-            shown = views.run(run, classes, now)
+            shown = views.run(run, known, now)
             channel.tell("run", {name: shown[name] for name in _RUN})
 
 

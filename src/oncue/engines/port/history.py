@@ -16,6 +16,7 @@ from oncue.engines.values import (
     Count,
     Counter,
     DeadRuns,
+    JobName,
     JobQuery,
     JobRow,
     LastAndNext,
@@ -163,6 +164,10 @@ class Lists(Protocol):
 
         Bounded like `jobs`: it looks at 10,000 running runs at most.
         """
+        ...
+
+    async def job_names(self, runs: Sequence[RunView]) -> dict[RunId, JobName]:
+        """Return what the jobs of these runs are called: one call for a page of runs. A job that is gone has none."""
         ...
 
     async def last_and_next(self, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:

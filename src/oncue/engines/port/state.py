@@ -355,6 +355,10 @@ class Fleet(Protocol):
         """Let a drained worker claim again. False: no such worker. A repeat changes nothing."""
         ...
 
+    async def worker_names(self, worker_ids: Sequence[WorkerId]) -> dict[WorkerId, str]:
+        """Return the names of these workers, also of those that are gone, as long as history refers to them."""
+        ...
+
     async def workers(self) -> list[Worker]: ...
 
     async def announce(self, tasks: Sequence[Task], now: Instant) -> None:

@@ -72,6 +72,10 @@ class PostgresFleet:
             worker_of(row) for row in await self._store.fetch("select * from workers order by started_at, worker_id")
         ]
 
+    async def worker_names(self, worker_ids: Sequence[WorkerId]) -> dict[WorkerId, str]:
+        found = await self._store.fetch(_SQL["worker_names"], sorted(worker_ids))
+        return {row["worker_id"]: row["name"] for row in found}
+
     async def announce(self, tasks: Sequence[Task], now: Instant) -> None:
         announced = sorted((task.name, task.schema, task.defaults, list(task.roles), now) for task in tasks)
         await self._store.write(lambda c: c.executemany(_SQL["announce"], announced))

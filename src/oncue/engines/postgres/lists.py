@@ -10,7 +10,7 @@ from uuid import UUID
 from asyncpg import Record
 from msgspec.structs import replace
 
-from oncue.domain.ids import ClassId, JobId, UserNumber, WorkerId, created_at
+from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, WorkerId, created_at
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import JobStatus
 from oncue.domain.lane import Held
@@ -18,12 +18,13 @@ from oncue.domain.ledger import Entry
 from oncue.domain.run import RunView, State
 from oncue.engines.holding import HELD_SCAN, held_after, held_page
 from oncue.engines.marks import mark, page, unmark
-from oncue.engines.port import DeadRuns, JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
+from oncue.engines.port import DeadRuns, JobName, JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
 from oncue.engines.postgres import rows
 from oncue.engines.postgres.store import Store
 from oncue.engines.prefixes import range_of
 from oncue.engines.sql import statements
 from oncue.engines.stored import STATUS_NUMBER
+from oncue.engines.unreadable import key_of
 
 _SQL = statements("oncue.engines.postgres")
 SCAN = 2_000  # most rows of an index that one page reads
@@ -78,6 +79,11 @@ class PostgresLists:
         found = await self._store.fetch(_SQL["list_held"], *given)
         seen = ((rows.view({name: row[name] for name in RunView.__struct_fields__}), row["stopped"]) for row in found)
         return held_page(seen, worker_id, uid, limit)
+
+    async def job_names(self, runs: Sequence[RunView]) -> dict[RunId, JobName]:
+        asked = [(run.run_id, run.job_id, run.ended_at) for run in runs]
+        found = await self._store.fetch(_SQL["job_names"], *zip(*asked, strict=True)) if asked else []
+        return {row["run_id"]: JobName(row["name"], key_of(row["spec"])) for row in found}
 
     async def last_and_next(self, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
         return {row["near"]: rows.last_and_next(row) for row in await self._store.fetch(_SQL["last_and_next"], job_ids)}

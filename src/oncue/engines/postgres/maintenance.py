@@ -82,6 +82,7 @@ class PostgresMaintenance:
             partial(self._forget_meters, now),
             partial(self._forget_classes, now),
             partial(self._forget_members, now),
+            partial(self._fetch, "forget_worker_names", now, cutoff, BITE),
             partial(self._thin_series, now),
             partial(self._drop_errors, now),
         )

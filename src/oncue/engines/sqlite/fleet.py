@@ -34,7 +34,12 @@ class SqliteFleet:
             worker.info,
             worker.drain_at,
         )
-        await self._store.write(lambda db: fetch(db, _SQL["register"], row))
+
+        def register(db: Connection) -> None:
+            fetch(db, _SQL["register"], row)
+            fetch(db, _SQL["name_worker"], (worker.worker_id.bytes, worker.name, now))
+
+        await self._store.write(register)
 
     async def beat(
         self,
@@ -80,6 +85,14 @@ class SqliteFleet:
 
     async def workers(self) -> list[Worker]:
         return [worker_of(row) for row in await self._store.read(lambda db: fetch(db, _SQL["workers"]))]
+
+    async def worker_names(self, worker_ids: Sequence[WorkerId]) -> dict[WorkerId, str]:
+        def look(db: Connection) -> dict[WorkerId, str]:
+            asked = "select name from worker_names where worker_id = ?"
+            found = {worker_id: first(db, asked, (worker_id.bytes,)) for worker_id in worker_ids}
+            return {worker_id: row[0] for worker_id, row in found.items() if row is not None}
+
+        return await self._store.read(look)
 
     async def announce(self, tasks: Sequence[Task], now: Instant) -> None:
         announced = [(task.name, task.schema, task.defaults, _json(task.roles), now) for task in tasks]

@@ -13,14 +13,14 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from oncue.domain.ids import JobId, UserNumber, WorkerId, created_at
+from oncue.domain.ids import JobId, RunId, UserNumber, WorkerId, created_at
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import MOST_READ, JobStatus, decode_spec
 from oncue.domain.ledger import Entry
 from oncue.domain.run import RunView, State
 from oncue.engines.holding import HELD_SCAN, held_after, held_page
 from oncue.engines.marks import mark, page, unmark
-from oncue.engines.port import DeadRuns, JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
+from oncue.engines.port import DeadRuns, JobName, JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
 from oncue.engines.prefixes import range_of
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
@@ -28,6 +28,7 @@ from oncue.engines.sqlite.classes import all_busy
 from oncue.engines.sqlite.partitions import Piece, find_ended, pieces
 from oncue.engines.sqlite.store import Connection, Store, fetch, first, stream
 from oncue.engines.stored import STATUSES
+from oncue.engines.unreadable import key_of
 
 _SQL = statements("oncue.engines.sqlite")
 SCAN = 2_000  # most rows of an index that one page reads
@@ -67,6 +68,9 @@ class SqliteLists:
         given = (worker_id.bytes, uid, held_after(after).bytes, limit + 1, HELD_SCAN)
         found = await self._store.read(lambda db: fetch(db, _SQL["list_held"], given))
         return held_page(((rows.view(row[:-1]), bool(row[-1])) for row in found), worker_id, uid, limit)
+
+    async def job_names(self, runs: Sequence[RunView]) -> dict[RunId, JobName]:
+        return await self._store.read(lambda db: job_names(db, runs))
 
     async def last_and_next(self, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
         return await self._store.read(lambda db: last_and_next(db, job_ids))
@@ -330,6 +334,27 @@ def list_recent(db: Connection, uid: UserNumber | None, since: Instant, limit: i
     running = (row for _, row in _running(db, query, *_START["running"]) if uid in (None, row[2]))
     ended = (row for _, row in takewhile(lambda one: one[1][15] >= since, _ended(db, query, *_START["ended"])))
     return [rows.view(row) for row in chain(islice(running, limit), islice(ended, limit))]
+
+
+def job_names(db: Connection, runs: Sequence[RunView]) -> dict[RunId, JobName]:
+    of_jobs, found = dict[JobId, JobName | None](), dict[RunId, JobName]()
+    for run in runs:
+        if run.job_id not in of_jobs:
+            row = first(db, "select name, spec from jobs where job_id = ?", (run.job_id.bytes,))
+            of_jobs[run.job_id] = None if row is None else JobName(row[0], key_of(row[1]))
+        if (name := of_jobs[run.job_id] or _name_in_run(db, run)) is not None:
+            found[run.run_id] = name
+    return found
+
+
+def _name_in_run(db: Connection, run: RunView) -> JobName | None:
+    """The name in a run that carries its definition; else that of the one-shot whose further run it is."""
+    for run_id in (run.run_id, run.job_id):
+        row = first(db, _SQL["name_in_run"].format(table="runs"), (run_id.bytes,))
+        row = row or find_ended(db, run_id, _SQL["name_in_run"])
+        if row is not None:
+            return JobName(row[0], key_of(row[1]))
+    return None
 
 
 def runs_of(db: Connection, job_id: JobId) -> list[rows.Row]:

@@ -93,6 +93,7 @@ class SqliteMaintenance:
             partial(self._walk, self._meters, BEFORE_ALL, partial(meters.forget_empty, now)),
             partial(self._forget_classes, now),
             partial(self._forget_members, now),
+            partial(self._store.write, partial(_forget_worker_names, now, cutoff)),
             partial(self._thin_series, now),
             partial(self._drop_errors, now),
         )
@@ -281,6 +282,13 @@ def _forget_job(db: Connection, job_id: bytes, uid: int, status: JobStatus) -> N
         db.execute("delete from job_keys where uid = ? and key = ? and job_id = ?", (uid, spec.key, job_id))
     else:
         db.execute(_SQL["redefine_key"], (definition_of(spec, payload), uid, spec.key, job_id))
+
+
+def _forget_worker_names(now: Instant, cutoff: Instant, db: Connection) -> None:
+    """Workers that are registered stay, also those that an older process registered."""
+    for worker_id, name in fetch(db, "select worker_id, name from workers"):
+        fetch(db, _SQL["name_worker"], (worker_id, name, now))
+    fetch(db, _SQL["forget_worker_names"], (cutoff, BITE))
 
 
 def _forget_versions(cutoff: Instant, after: tuple[bytes, int], db: Connection) -> tuple[bytes, int] | None:

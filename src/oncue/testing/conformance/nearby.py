@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from oncue.domain import change
-from oncue.domain.ids import JobId, RunId
-from oncue.domain.instants import HOUR, MINUTE, SECOND, Instant
+from oncue.domain.ids import JobId, RunId, WorkerId
+from oncue.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant
 from oncue.domain.policy import Overlap
 from oncue.domain.run import State
-from oncue.engines.port import LastAndNext
+from oncue.engines.port import JobName, LastAndNext, RunQuery
+from oncue.testing.conformance.run_lists import one_of_each
 from oncue.testing.conformance.store import Store, job_of, only
 
 
@@ -96,3 +97,44 @@ async def test_what_was_asked_for_by_hand_or_was_tried_is_not_the_next(store: St
     assert (await near(store, job_id)).next_at is None
     await store.plan_all(ahead=HOUR)
     assert (await near(store, job_id)).next_at == Instant(due + HOUR)
+
+
+async def test_runs_are_told_with_what_their_jobs_are_called(store: Store) -> None:
+    """In every state; also those of a recurring job, the further runs of a one-shot, and dead letters."""
+    job_id = await store.recurring(every=MINUTE, name="often", key="k")
+    await store.plan(ahead=3 * MINUTE)
+    plain = [*(await one_of_each(store)).values()]
+    named = RunId(await store.one_shot(HOUR, name="once", key="o"))
+    ended = await store.one_shot(name="ended", key="e")
+    dead = await store.one_shot(name="dead", key="d")
+    worker = await store.worker()
+    await store.succeed(worker, await store.claim_one(worker, ended))
+    await store.fail(worker, await store.claim_one(worker, dead), retry=False)
+    further = change.run_now(await store.snapshot(job_of(named)), RunId(store.new_id()), store.now)
+    assert await store.jobs.apply(further, store.now)
+    listed = (await store.lists.runs(RunQuery(store.uid, limit=100))).items
+
+    names = await store.lists.job_names(listed)
+
+    often = [run.run_id for run in listed if run.job_id == job_id]
+    assert len(often) == 3
+    assert {run_id: names[run_id] for run_id in often} == dict.fromkeys(often, JobName("often", "k"))
+    assert {names[run.run_id] for run in listed if run.job_id == named} == {JobName("once", "o")}
+    assert (names[ended], names[dead]) == (JobName("ended", "e"), JobName("dead", "d"))
+    assert {names[run_id] for run_id in plain} == {JobName()}
+    assert await store.lists.job_names([]) == {}
+
+
+async def test_the_name_of_a_worker_outlives_it_as_long_as_history_is_kept(store: Store) -> None:
+    keep = Duration(24 * HOUR)
+    gone, stays = await store.worker(name="gone"), await store.worker(name="stays")
+    await store.fleet.leave(gone)
+    for _ in range(2):
+        assert await store.fleet.worker_names([gone, stays, WorkerId(store.new_id())]) == {gone: "gone", stays: "stays"}
+        store.advance(20 * HOUR)
+        await store.maintenance.maintain(store.now, keep)
+    assert await store.fleet.worker_names([gone, stays]) == {stays: "stays"}
+    await store.fleet.leave(stays)
+    await store.maintenance.maintain(store.now, keep)
+    assert await store.fleet.worker_names([stays]) == {stays: "stays"}
+    assert await store.fleet.worker_names([]) == {}
