@@ -22,6 +22,7 @@ from oncue.metrics import table
 from oncue.metrics.exposed import Exposed
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.services.archiving import Archiving
+from oncue.services.bulk_work import BulkWork
 from oncue.services.finishing import Finishing
 from oncue.services.forgetting import Forgetting
 from oncue.services.listening import Listening
@@ -154,6 +155,7 @@ async def scheduling(
     rollup = Loop(CounterRollup(engine), clock, numbers)
     retention = Loop(Retention(engine, clock, settings, numbers), clock, numbers)
     finishing = Loop(Finishing(engine, clock), clock, numbers)
+    bulk = Loop(BulkWork(engine, clock), clock, numbers)
     self_audit = Loop(SelfAudit(engine, clock, settings.lease), clock, numbers)
     cleaning = Loop(StorageCleaning(engine, open_storage(settings, clock, numbers), clock), clock, numbers)
 
@@ -164,7 +166,7 @@ async def scheduling(
     concerns: dict[Topic, Callable[[Hint], None]] = {Topic.JOBS: jobs_changed, Topic.RUNS: runs_changed}
     listening = Supervised("listening", Listening(engine.signals, concerns).run, clock)
     try:
-        loops = (planning, overlap, rate_limiter, reaper, finishing, rollup, retention, self_audit, cleaning)
+        loops = (planning, overlap, rate_limiter, reaper, finishing, bulk, rollup, retention, self_audit, cleaning)
         async with (
             looping(clock, *loops, *_keeping(engine, clock, settings, numbers)),
             timekeeping(engine, clock, exposed),

@@ -11,7 +11,19 @@ from oncue.client import async_client as asynchronous
 from oncue.client import client as synchronous
 
 SERVER_PARTS = {"starlette", "uvicorn", "apsw", "asyncpg", "click", "rich", "structlog", "jsonschema_rs", "uvloop"}
-PARTS = ["Jobs", "Runs", "DeadLetters", "Schedules", "Tasks", "Queues", "Workers", "Keys", "Users", "Notifications"]
+PARTS = [
+    "Jobs",
+    "Runs",
+    "DeadLetters",
+    "Bulk",
+    "Schedules",
+    "Tasks",
+    "Queues",
+    "Workers",
+    "Keys",
+    "Users",
+    "Notifications",
+]
 
 
 def test_importing_the_client_imports_nothing_of_the_server() -> None:

@@ -245,7 +245,7 @@ def _fitting(filters: Mapping[str, Any]) -> Fits:
 
 
 @takes(**schema_of(instant))
-def _instant(raw: Any, path: str) -> Instant:
+def instant_in_body(raw: Any, path: str) -> Instant:
     return instant(text(LONGEST)(raw, path), path)
 
 
@@ -253,8 +253,8 @@ FILTERS: Mapping[str, Reader] = {
     "job_id": read_job_id,
     "task": text(LONGEST),
     "queue": text(LONGEST),
-    "start_time": _instant,
-    "end_time": _instant,
+    "start_time": instant_in_body,
+    "end_time": instant_in_body,
     "fingerprint": fingerprint,
 }
 

@@ -205,7 +205,7 @@ RUN_FILTERS: dict[str, Reader] = {
     **_WINDOW,
     "system": choice({"true": True, "false": False}),
 }
-_STATES = {
+STATES = {
     **dict.fromkeys((Status.SCHEDULED, Status.QUEUED, Status.RETRYING), State.WAITING),
     **dict.fromkeys((Status.RUNNING, Status.CANCELLING), State.RUNNING),
     **{Status[state.name]: state for state in State if state.final},
@@ -217,7 +217,7 @@ async def jobs(api: Api, request: Request, caller: Caller) -> Response:
     if "user_id" in request.query_params and caller.sees is not None:
         raise forbidden("The filter user_id needs an admin key. Leave it out to list your own jobs.")
     wanted = wanted_page(request, caller, JOB_FILTERS)
-    query = await _job_query(api, caller, wanted.filters)
+    query = await job_query(api, caller, wanted.filters)
     statuses, last_statuses, now = wanted.filters.get("status"), wanted.filters.get("last_status"), api.clock.now()
     prefix = wanted.filters.get("name_prefix", "")
 
@@ -250,7 +250,7 @@ async def jobs(api: Api, request: Request, caller: Caller) -> Response:
     return answer(page("jobs", found, shown, wanted))
 
 
-async def _job_query(api: Api, caller: Caller, filters: dict[str, Any]) -> JobQuery:
+async def job_query(api: Api, caller: Caller, filters: dict[str, Any]) -> JobQuery:
     uid = caller.sees
     if "user_id" in filters:
         numbers = {key.user_id: key.uid for key in await api.engine.accounts.keys()}
@@ -294,7 +294,7 @@ async def runs(api: Api, request: Request, caller: Caller) -> Response:
     statuses, now = wanted.filters.get("status"), api.clock.now()
     wanted_from, wanted_until = window(wanted.filters)
     asked = {name: wanted.filters[name] for name in ("job_id", "task", "queue") if name in wanted.filters}
-    states = None if statuses is None else frozenset(_STATES[status] for status in statuses)
+    states = None if statuses is None else frozenset(STATES[status] for status in statuses)
     query = RunQuery(caller.sees, states=states, wanted_from=wanted_from, wanted_until=wanted_until, **asked)
 
     async def read(limit: int, after: str | None) -> Page[RunView]:

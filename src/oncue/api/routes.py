@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from oncue.api import (
     audit,
+    bulk,
     create,
     dead_letters,
     editing,
@@ -177,6 +178,11 @@ ROUTES = (
            body="Requeue", headers=REPEATABLE, gives={202: "Requeued"}),
     Change("POST", "/dead-letters/discard", dead_letters.discard, "Discard dead letters", "dead_letters.discard",
            body="Choice", gives={200: "Discarded"}),
+    Change("POST", "/bulk", bulk.start, "Do something with many jobs, runs or dead letters", "bulk.start",
+           body="BulkOf", headers=REPEATABLE, gives={202: "Bulk", 200: "BulkPreview"}, refuses=(409,)),
+    Read("GET", "/bulk", bulk.recent, "List bulks, newest first", query=PAGING, gives={200: "BulkPage"}),
+    Read("GET", "/bulk/{id}", bulk.show, "Get a bulk and how far it is", gives={200: "Bulk"}),
+    Change("DELETE", "/bulk/{id}", bulk.stop, "Stop a bulk", "bulk.stop", gives={200: "Bulk"}),
     Read("GET", "/errors", errors.show, "List groups of errors, those with the newest failure first",
          query=PAGING, gives={200: "ErrorPage"}),
     Read("POST", "/schedules/preview", schedules.show_ahead, "Preview when a schedule fires",

@@ -11,7 +11,19 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from oncue.api import create, dead_letters, editing, jobs, keys, notifications, occurrences, schedules, series, sessions
+from oncue.api import (
+    bulk,
+    create,
+    dead_letters,
+    editing,
+    jobs,
+    keys,
+    notifications,
+    occurrences,
+    schedules,
+    series,
+    sessions,
+)
 from oncue.api.shared.payloads import OWN_PAYLOAD, REPLACING
 from oncue.domain import ledger, run
 from oncue.domain.definition import definition_schema
@@ -24,6 +36,7 @@ from oncue.domain.schedule_fields import SCHEDULE
 from oncue.domain.self_audit import Check
 from oncue.engines.port import Count, Role, WorkerStatus
 from oncue.shapes.accounts import AuditLine, ForgottenUser, Key, Me, NewKey, Session, User
+from oncue.shapes.bulk import Bulk, BulkPreview, BulkRefusal, BulkSample
 from oncue.shapes.errors import ErrorGroup
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobState, Occurrence, Preview, PreviewedOccurrence, Warned
@@ -48,7 +61,7 @@ REFERENCE = "#/components/schemas/{name}"
 SHAPES = (
     *(Job, Warned, JobState, Occurrence, Explanation, Preview, PreviewedOccurrence),
     *(Run, WholeRun, LastRun, Attempt, Progress, DeadLetter, Requeued, RefusedLetter, FieldProblem, ValueLink),
-    ErrorGroup,
+    *(ErrorGroup, Bulk, BulkPreview, BulkSample, BulkRefusal),
     *(Task, Worker, Queue, QueueScaling, Finding),
     *(Lookup, FoundJob, FoundRun, FoundWorker, FoundName),
     *(Key, NewKey, Me, Session, AuditLine, ForgottenUser, User),
@@ -57,7 +70,7 @@ SHAPES = (
     *(KnownProblem, Series, SeriesAnswer, SeriesPoint),
 )
 IDS = frozenset(
-    {"process_id", "job_id", "run_id", "parent", "key_id", "worker_id", "executor_id", "holder", "object_id"}
+    {"process_id", "job_id", "run_id", "parent", "key_id", "worker_id", "executor_id", "holder", "object_id", "bulk_id"}
 )
 MADE_OUTCOMES = ("started", "late", "waiting")  # occurrences with a run; the others are in the occurrence history
 VALUES: dict[tuple[str, str], Iterable[str]] = {
@@ -101,6 +114,7 @@ def _bodies() -> dict[str, Schema]:
         "Stretch": object_schema(occurrences.STRETCH, required=tuple(occurrences.STRETCH)),
         "Choice": _either(dead_letters.CHOICE),
         "Requeue": _either(dead_letters.REQUEUED),
+        "BulkOf": bulk.body_schema(),
         "OwnPayload": object_schema(OWN_PAYLOAD),
         "Replacing": object_schema(REPLACING),
         "PreviewOf": object_schema(schedules.ASKED, required=("schedule",), nothing=schedules.NULLABLE),
@@ -153,6 +167,7 @@ def _lists() -> dict[str, Schema]:
         "RunPage": _page("runs", "Run"),
         "OccurrencePage": _page("occurrences", "Occurrence"),
         "DeadLetterPage": _page("dead_letters", "DeadLetter"),
+        "BulkPage": _page("bulks", "Bulk"),
         "ErrorPage": _page("errors", "ErrorGroup"),
         "AuditPage": _page("audit", "AuditLine"),
         "FindingPage": _page("findings", "Finding"),

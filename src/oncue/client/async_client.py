@@ -11,6 +11,7 @@ import httpx2
 
 from oncue.client import (
     about,
+    bulk,
     dead_letters,
     error_groups,
     fleet,
@@ -142,6 +143,15 @@ class DeadLetters(Resource):
     discard = Method(dead_letters.discard)
 
 
+class Bulk(Resource):
+    start = Method(bulk.start)
+    preview = Method(bulk.preview)
+    get = Method(bulk.show)
+    list = PagedMethod(bulk.page)
+    page = Method(bulk.page)
+    stop = Method(bulk.stop)
+
+
 class Schedules(Resource):
     preview = Method(schedules.preview)
 
@@ -222,6 +232,7 @@ class AsyncClient(Resource):
         self.jobs = Jobs(self)
         self.runs = Runs(self)
         self.dead_letters = DeadLetters(self)
+        self.bulk = Bulk(self)
         self.schedules = Schedules(self)
         self.tasks = Tasks(self)
         self.queues = Queues(self)

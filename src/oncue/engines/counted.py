@@ -14,6 +14,7 @@ from oncue.engines.port import (
     Archiving,
     Audit,
     Auditing,
+    Bulks,
     Declaring,
     Engine,
     Errors,
@@ -45,7 +46,7 @@ Verb = Callable[Given, Coroutine[Any, Any, T]]
 
 
 # Parts whose verbs are called seldom: each verb with a label of its own would be ten series more.
-SELDOM_CALLED = ("declaring", "objects", "notices", "archiving", "forgetting", "sessions", "errors")
+SELDOM_CALLED = ("declaring", "objects", "notices", "archiving", "forgetting", "sessions", "errors", "bulks")
 
 
 class CountedEngine:
@@ -75,6 +76,7 @@ class CountedEngine:
         self.notices: Notices = self._counted(engine.notices, "notices")
         self.auditing: Auditing = self._counted(engine.auditing)
         self.archiving: Archiving = self._counted(engine.archiving, "archiving")
+        self.bulks: Bulks = self._counted(engine.bulks, "bulks")
         self.errors: Errors = self._counted(engine.errors, "errors")
         self.forgetting: Forgetting = self._counted(engine.forgetting, "forgetting")
         self.signals: Signals = CountedSignals(engine.signals, numbers)

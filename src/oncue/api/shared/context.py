@@ -31,6 +31,7 @@ from oncue.domain.instants import Instant
 from oncue.domain.notify import Policy
 from oncue.domain.placement import GONE, ClassKey
 from oncue.domain.run import RunView
+from oncue.engines.bulk_walk import BulkWalk
 from oncue.engines.classing import GOOD_FOR
 from oncue.engines.derived_secrets import DerivedSecrets
 from oncue.engines.hints import after_stopping
@@ -80,6 +81,7 @@ class Api:
         self._classes = KnownClasses(engine.jobs, clock)
         self.gauges = KnownGauges(engine.history, clock)
         self.class_totals = ClassTotals(engine.history, clock)
+        self.bulk_walk = BulkWalk(engine, clock, self._classes)
         self._numbers: dict[ClassKey, tuple[ClassId, Instant]] = {}  # each with the time of its last lookup
         self.serves_metrics = not settings.metrics_port
         self.notify_policy = Policy(

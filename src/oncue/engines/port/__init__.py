@@ -31,8 +31,8 @@ held run.
 people name by a part of it), `accounts.py` (users, keys and sessions, the audit log, idempotency keys), `declaring.py`
 (sets of declared jobs), `members.py` (which processes run), `objects.py` (what is in object storage), `auditing.py`
 (what the self-audit reads and records), `notices.py` (whom users want told), `archiving.py` (what goes into the
-archive), `errors.py` (failures of one kind), `forgetting.py` (users) and `maintenance.py` are separate: none of them
-decides what runs.
+archive), `errors.py` (failures of one kind), `bulks.py` (acts on many objects), `forgetting.py` (users) and
+`maintenance.py` are separate: none of them decides what runs.
 
 **References.** A payload, a result or a part of a log that begins with the byte 1 is a reference to an object in
 storage (`domain.reference`). Engines store it like any other bytes; only `Objects.look` and sums of sizes read it.
@@ -61,6 +61,7 @@ from oncue.engines.port.accounts import (
 )
 from oncue.engines.port.archiving import Archiving
 from oncue.engines.port.auditing import Auditing
+from oncue.engines.port.bulks import BULKS_STAY, Bulks
 from oncue.engines.port.declaring import MOST_KEYS, MOST_SETS, Declaring
 from oncue.engines.port.errors import FOLDED_AT_ONCE, LETTERS_COUNTED, Errors
 from oncue.engines.port.forgetting import Forgetting
@@ -122,6 +123,7 @@ from oncue.engines.values import (
 
 __all__ = [
     "AUDIT_LOOKED_AT",
+    "BULKS_STAY",
     "EVERYBODY",
     "EVERY_ENTRY",
     "FOLDED_AT_ONCE",
@@ -144,6 +146,7 @@ __all__ = [
     "AuditedCursor",
     "Auditing",
     "Beat",
+    "Bulks",
     "CancelRequest",
     "Cancelled",
     "Capabilities",
@@ -248,6 +251,7 @@ class Engine(Protocol):
     auditing: Auditing
     archiving: Archiving
     errors: Errors
+    bulks: Bulks
     forgetting: Forgetting
     idempotency: Idempotency
     maintenance: Maintenance

@@ -12,6 +12,7 @@ from oncue.engines.port import (
     Archiving,
     Audit,
     Auditing,
+    Bulks,
     Capabilities,
     Declaring,
     EngineState,
@@ -36,6 +37,7 @@ from oncue.engines.postgres.accounts import PostgresAccounts
 from oncue.engines.postgres.archiving import PostgresArchiving
 from oncue.engines.postgres.audit import PostgresAudit
 from oncue.engines.postgres.auditing import PostgresAuditing
+from oncue.engines.postgres.bulks import PostgresBulks
 from oncue.engines.postgres.declaring import PostgresDeclaring
 from oncue.engines.postgres.diagnosing import check_rights, diagnose_server
 from oncue.engines.postgres.errors import PostgresErrors
@@ -90,6 +92,7 @@ class PostgresEngine:
         self.audit: Audit = PostgresAudit(store, self._pieces)
         self.auditing: Auditing = PostgresAuditing(store)
         self.archiving: Archiving = PostgresArchiving(store, settings.history_timeout)
+        self.bulks: Bulks = PostgresBulks(store)
         self.errors: Errors = PostgresErrors(store)
         self.forgetting: Forgetting = PostgresForgetting(store)
         self.idempotency: Idempotency = PostgresIdempotency(store)

@@ -18,7 +18,7 @@ from oncue.domain.instants import HOUR, Duration, Instant
 from oncue.domain.job import JobStatus, decode_spec, definition_of
 from oncue.engines.bites import BITE, USERS_AT_ONCE, Walk, all_of, in_bites
 from oncue.engines.letters import letters_dropped
-from oncue.engines.port import MEMBERS_STAY, ROLLED_UP_AT_ONCE
+from oncue.engines.port import BULKS_STAY, MEMBERS_STAY, ROLLED_UP_AT_ONCE
 from oncue.engines.postgres import idempotency, meters
 from oncue.engines.postgres.classes import let_go
 from oncue.engines.postgres.inserting import write_audit
@@ -85,6 +85,7 @@ class PostgresMaintenance:
             partial(self._fetch, "forget_worker_names", now, cutoff, BITE),
             partial(self._thin_series, now),
             partial(self._drop_errors, now),
+            partial(self._drop_bulks, now),
         )
         await all_of(parts)
         return self._dropped
@@ -117,10 +118,13 @@ class PostgresMaintenance:
         await self._dead.go(UserNumber(0), partial(self._drop_too_many, now))
 
     async def _drop_errors(self, now: Instant) -> None:
-        await in_bites(lambda: self._drop_some_errors(Instant(now - KEPT)))
+        await in_bites(lambda: self._drop_some("drop_errors", Instant(now - KEPT)))
 
-    async def _drop_some_errors(self, before: Instant) -> int:
-        return len(await self._fetch("drop_errors", before, BITE))
+    async def _drop_bulks(self, now: Instant) -> None:
+        await in_bites(lambda: self._drop_some("drop_bulks", Instant(now - BULKS_STAY)))
+
+    async def _drop_some(self, statement: str, before: Instant) -> int:
+        return len(await self._fetch(statement, before, BITE))
 
     async def _drop_too_many(self, now: Instant, after: UserNumber) -> UserNumber | None:
         most = self._settings.most_dead_letters

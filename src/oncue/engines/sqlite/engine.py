@@ -12,6 +12,7 @@ from oncue.engines.port import (
     Archiving,
     Audit,
     Auditing,
+    Bulks,
     Capabilities,
     Declaring,
     EngineState,
@@ -38,6 +39,7 @@ from oncue.engines.sqlite.accounts import SqliteAccounts
 from oncue.engines.sqlite.archiving import SqliteArchiving
 from oncue.engines.sqlite.audit import SqliteAudit
 from oncue.engines.sqlite.auditing import SqliteAuditing
+from oncue.engines.sqlite.bulks import SqliteBulks
 from oncue.engines.sqlite.declaring import SqliteDeclaring
 from oncue.engines.sqlite.diagnosing import diagnose_file
 from oncue.engines.sqlite.errors import SqliteErrors
@@ -90,6 +92,7 @@ class SqliteEngine:
         self.audit: Audit = SqliteAudit(store)
         self.auditing: Auditing = SqliteAuditing(store)
         self.archiving: Archiving = SqliteArchiving(store, settings.history_timeout)
+        self.bulks: Bulks = SqliteBulks(store)
         self.errors: Errors = SqliteErrors(store)
         self.forgetting: Forgetting = SqliteForgetting(store)
         self.idempotency: Idempotency = SqliteIdempotency(store)

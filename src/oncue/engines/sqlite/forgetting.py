@@ -30,6 +30,7 @@ _LEFT = {
     "sets": "uid, name",
     "errors": "uid, fingerprint",
     "error_counts": "rowid",
+    "bulks": "bulk_id",
 }
 BEFORE_ALL = -(2**63)
 

@@ -20,7 +20,7 @@ from oncue.domain.instants import HOUR, Duration, Instant
 from oncue.domain.job import JobStatus, decode_spec, definition_of
 from oncue.engines.bites import BITE, Walk, all_of, in_bites
 from oncue.engines.letters import letters_dropped
-from oncue.engines.port import MEMBERS_STAY, ROLLED_UP_AT_ONCE, Count
+from oncue.engines.port import BULKS_STAY, MEMBERS_STAY, ROLLED_UP_AT_ONCE, Count
 from oncue.engines.series import HOURS_KEPT, MINUTES_KEPT
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import idempotency, meters, rows
@@ -96,6 +96,7 @@ class SqliteMaintenance:
             partial(self._store.write, partial(_forget_worker_names, now, cutoff)),
             partial(self._thin_series, now),
             partial(self._drop_errors, now),
+            partial(self._drop_bulks, now),
         )
         await all_of(parts)
         return self._dropped
@@ -147,8 +148,13 @@ class SqliteMaintenance:
         await self._dead.go(0, partial(self._drop_too_many, now))
 
     async def _drop_errors(self, now: Instant) -> None:
-        before = Instant(now - KEPT)
-        await in_bites(lambda: self._store.write(lambda db: len(fetch(db, _SQL["drop_errors"], (before, BITE)))))
+        await self._drop_before("drop_errors", Instant(now - KEPT))
+
+    async def _drop_bulks(self, now: Instant) -> None:
+        await self._drop_before("drop_bulks", Instant(now - BULKS_STAY))
+
+    async def _drop_before(self, statement: str, before: Instant) -> None:
+        await in_bites(lambda: self._store.write(lambda db: len(fetch(db, _SQL[statement], (before, BITE)))))
 
     async def _drop_too_many(self, now: Instant, after: int) -> int | None:
         most = self._settings.most_dead_letters

@@ -1,0 +1,151 @@
+"""Bulks over HTTP: asked for, previewed, shown, stopped; by whom, and with which filters."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from tests.api.conftest import Desk
+from tests.api.test_audit import audit_entries
+
+from oncue.domain.instants import MINUTE
+from oncue.services.bulk_work import BulkWork
+
+
+async def bulk(desk: Desk, key: str = "ada", status: int = 202, headers: Any = None, **body: Any) -> Any:
+    answer = await desk.call("POST", "/v1/bulk", body, key=key, headers=headers)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+async def finished(desk: Desk, started: dict[str, Any], key: str = "ada") -> Any:
+    work = BulkWork(desk.store.engine, desk.store.clock)
+    for _ in range(20):
+        found = await desk.get(f"/bulk/{started['bulk_id']}", key)
+        if found["state"] != "running":
+            return found
+        await work.run_once()
+    raise AssertionError("it does not end")
+
+
+async def test_jobs_are_paused_in_bulk(desk: Desk) -> None:
+    made = [(await desk.create(schedule="every 1h", tags=["x"]))["job_id"] for _ in range(3)]
+    other = (await desk.create(schedule="every 1h"))["job_id"]
+
+    preview = await bulk(desk, status=200, action="pause", filter={"tag": "x"}, dry_run=True)
+    started = await bulk(desk, action="pause", filter={"tag": "x"})
+    ended = await finished(desk, started)
+
+    assert (preview["count"], preview["at_least"], len(preview["samples"])) == (3, False, 3)
+    assert preview["samples"][0]["task"] == "mark"
+    assert (started["state"], started["total"], started["done"], started["progress"]) == ("running", 3, 0, 0.0)
+    assert (ended["state"], ended["done"], ended["progress"], ended["started_by"]) == ("finished", 3, 1.0, "ada")
+    assert (ended["of"], ended["filter"], ended["reasons"]) == ("jobs", {"tag": "x"}, [])
+    assert {(await desk.get(f"/jobs/{one}"))["status"] for one in made} == {"paused"}
+    assert (await desk.get(f"/jobs/{other}"))["status"] == "active"
+    [line] = [one for one in await audit_entries(desk) if one["action"] == "bulk.start"]
+    assert (line["detail"]["action"], line["detail"]["filter"]) == ("pause", {"tag": "x"})
+
+
+async def test_nobody_sees_or_stops_anothers_and_viewers_only_look(desk: Desk) -> None:
+    started = await bulk(desk, action="pause", filter={})
+    where = f"/v1/bulk/{started['bulk_id']}"
+
+    for method, path in (("GET", where), ("DELETE", where), ("GET", f"/v1/bulk/{uuid4()}"), ("DELETE", "/v1/bulk/x")):
+        assert (await desk.call(method, path, key="bob")).status_code == 404
+    assert (await desk.call("DELETE", where, key="viewer")).status_code == 403
+    assert (await desk.call("POST", "/v1/bulk", {"action": "pause", "filter": {}}, key="viewer")).status_code == 403
+    assert (await desk.get(f"/bulk/{started['bulk_id']}", "viewer"))["state"] == "running"
+    assert [one["bulk_id"] for one in (await desk.get("/bulk"))["bulks"]] == [started["bulk_id"]]
+    assert (await desk.get("/bulk", "bob"))["bulks"] == []
+    assert len((await desk.get("/bulk", "root"))["bulks"]) == 1
+
+    stopped = (await desk.call("DELETE", where)).json()
+    assert (stopped["state"], (await desk.call("DELETE", where)).json()) == ("stopped", stopped)
+    assert [one["action"] for one in await audit_entries(desk)].count("bulk.stop") == 1
+
+
+WRONG = [
+    ({"filter": {}}, "action"),
+    ({"action": "pause"}, "ids"),
+    ({"action": "pause", "filter": {}, "ids": [str(uuid4())]}, "ids"),
+    ({"action": "pause", "ids": []}, "ids"),
+    ({"action": "pause", "ids": ["x"]}, "ids.0"),
+    ({"action": "pause", "ids": [str(uuid4())] * 1_001}, "ids"),
+    ({"action": "purge", "filter": {}}, "action"),
+    ({"action": "pause", "filter": []}, "filter"),
+    ({"action": "pause", "of": "runs", "filter": {}}, "of"),
+    ({"action": "pause", "filter": {"job_id": str(uuid4())}}, "filter.job_id"),
+    ({"action": "pause", "filter": {"status": "paused"}}, "filter.status"),
+    ({"action": "pause", "filter": {"status": 7}}, "filter.status"),
+    ({"action": "pause", "filter": {"task": "\x1b"}}, "filter.task"),
+    ({"action": "pause", "filter": {"start_time": 5}}, "filter.start_time"),
+    ({"action": "pause", "filter": {"start_time": "2027-01-02T00:00:00Z", "end_time": "2027-01-01T00:00:00Z"}},
+     "filter.end_time"),
+    ({"action": "pause", "filter": {}, "missed": "all"}, "missed"),
+    ({"action": "resume", "filter": {}, "missed": "some"}, "missed"),
+    ({"action": "retry", "filter": {}}, "filter.status"),
+    ({"action": "retry", "filter": {"status": "running"}}, "filter.status"),
+    ({"action": "cancel", "of": "runs", "filter": {"status": "dead"}}, "filter.status"),
+    ({"action": "requeue", "filter": {"fingerprint": "x"}}, "filter.fingerprint"),
+    ({"action": "pause", "filter": {}, "dry_run": "yes"}, "dry_run"),
+    ({"action": "pause", "filter": {}, "payload": {}}, "payload"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "path"), WRONG)
+async def test_what_is_wrong_is_refused_by_its_name(desk: Desk, body: Any, path: str) -> None:
+    told = await bulk(desk, status=422, **body)
+
+    assert path in [error["path"] for error in told["errors"]]
+    assert (await desk.get("/bulk"))["bulks"] == []
+
+
+async def test_only_administrators_choose_a_user(desk: Desk) -> None:
+    theirs = (await desk.create(schedule="every 1h", key="bob"))["job_id"]
+    await desk.create(schedule="every 1h")
+
+    await bulk(desk, status=403, action="pause", filter={"user_id": "bob"})
+    ended = await finished(desk, await bulk(desk, "root", action="pause", filter={"user_id": "bob"}), "root")
+
+    assert (ended["done"], (await desk.get(f"/jobs/{theirs}", "bob"))["status"]) == (1, "paused")
+
+
+async def test_runs_are_retried_and_cancelled(desk: Desk) -> None:
+    worker = await desk.store.worker()
+    await desk.create()
+    [run] = await desk.store.claim_due(worker)
+    await desk.store.succeed(worker, run)
+    desk.store.advance(MINUTE)
+
+    again = await finished(desk, await bulk(desk, action="retry", filter={"status": "succeeded", "task": "mark"}))
+    assert (again["done"], again["of"], len(await desk.store.claimable())) == (1, "runs", 1)
+    desk.store.advance(MINUTE)
+    stopped = await finished(desk, await bulk(desk, action="cancel", of="runs", filter={"status": "queued,running"}))
+    assert (stopped["done"], await desk.store.claimable()) == (1, [])
+
+
+@pytest.mark.parametrize("what", ["requeue", "discard"])
+async def test_letters_are_chosen_by_their_filters(desk: Desk, what: str) -> None:
+    await desk.dead(queue="q")
+    await desk.dead()
+
+    ended = await finished(desk, await bulk(desk, action=what, filter={"queue": "q"}))
+
+    assert (ended["done"], len((await desk.get("/dead-letters"))["dead_letters"])) == (1, 1)
+
+
+async def test_the_same_key_starts_one_bulk_and_a_user_has_ten(desk: Desk) -> None:
+    once = {"Idempotency-Key": "k"}
+    first = await bulk(desk, headers=once, action="pause", filter={})
+    assert await bulk(desk, headers=once, action="pause", filter={}) == first
+    await bulk(desk, headers=once, status=422, action="resume", filter={})
+    for _ in range(9):
+        await bulk(desk, action="pause", filter={})
+
+    told = await bulk(desk, status=409, action="pause", filter={})
+
+    assert "stop one" in told["detail"]
+    assert (await bulk(desk, "bob", action="pause", filter={}))["state"] == "running"
+    page = await desk.get("/bulk?limit=7")
+    rest = await desk.get(f"/bulk?limit=7&page_token={page['next_page_token']}")
+    assert (len(page["bulks"]), len(rest["bulks"])) == (7, 3)
