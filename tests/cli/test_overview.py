@@ -1,4 +1,4 @@
-"""`oncue problems` and `oncue stats`: what they ask and print."""
+"""`oncue problems`, `oncue stats` and `oncue upcoming`: what they ask and print."""
 
 import json
 from typing import Any
@@ -10,6 +10,7 @@ from tests.cli.terminal import on_a_terminal
 
 from oncue.cli.stats import spark
 
+JOB_ID = "01990000-0000-7000-8000-000000000001"
 PROBLEM = {
     "kind": "late_runs",
     "severity": "problem",
@@ -83,3 +84,21 @@ def test_todays_counts_by_task_or_in_all(stand_in: StandIn, role: str, names: li
 @pytest.mark.parametrize(("numbers", "bars"), [((), ""), ((0, 0), ""), ((1, 0, 8, 0), "▁ █"), ((5, 5), "██")])
 def test_bars_are_relative_to_the_largest(numbers: tuple[int, ...], bars: str) -> None:
     assert spark(numbers) == bars
+
+
+def test_what_is_to_come_is_a_table(stand_in: StandIn) -> None:
+    one = {"at": "2030-01-01T08:00:00.000Z", "local": "2030-01-01T09:00:00.000+01:00", "job_id": JOB_ID, "task": "mail"}
+    more = {"job_name": None, "queue": "q", "run_id": None, "note": "its queue is paused"}
+    standin = stand_in(lambda request: (200, {"upcoming": [one | more], "next_page_token": None, "exact_until": None}))
+
+    found = command("upcoming", "--from", "2030-01-01T00:00:00Z", "--task", "mail", "--job", JOB_ID, "--limit", "5")
+
+    head, line = found.stdout.splitlines()
+    assert dict(zip(head.split("\t"), line.split("\t"), strict=True)) == {
+        "in": one["at"], "job": JOB_ID, "name": "", "task": "mail", "queue": "q", "note": "its queue is paused",
+        "local": one["local"], "run": "",
+    }  # fmt: skip
+    [asked] = standin.requests
+    assert asked.query == {"from": "2030-01-01T00:00:00Z", "task": "mail", "job_id": JOB_ID, "limit": "5"}
+    assert json.loads(command("upcoming", "--json").stdout)["upcoming"] == [one | more]
+    assert command("upcoming", "-q").stdout == f"{JOB_ID}\n"

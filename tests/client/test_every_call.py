@@ -171,6 +171,19 @@ def test_stats_and_audit_are_told(either: Either) -> None:
     assert [one.workers for one in either(either.client.scaling()) if one.queue == "default"] == [1]
 
 
+def test_what_is_to_come_is_told(either: Either) -> None:
+    client = either.client
+    job = either(client.jobs.create(task="hello", schedule=HOURLY))
+
+    [first, second] = either.first(2, client.upcoming(job_id=job.job_id, limit=1))
+    counted = either(client.upcoming_density(job_id=job.job_id, step="1h"))
+
+    assert first.job_id == second.job_id == job.job_id
+    assert second.at - first.at == timedelta(hours=1)
+    assert {one.n for one in counted.buckets} == {1}
+    either(client.jobs.cancel(job.job_id))
+
+
 def test_what_happens_is_told_as_it_happens(either: Either) -> None:
     client = either.client
     job = either(client.jobs.create(task="hello", schedule=HOURLY))

@@ -60,6 +60,8 @@ def test_the_page_lists_every_call() -> None:
         "stats",
         "series",
         "problems",
+        "upcoming",
+        "upcoming_density",
         "lookup",
         "audit",
         "findings",

@@ -36,7 +36,7 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
         own, letters = None, sum(gauges.dead_letters.values())
     else:
         counters = await api.engine.history.counters(caller.sees)
-        own, letters = _open_runs(counters), _open_letters(counters)
+        own, letters = open_runs(counters), _open_letters(counters)
     found = list(of_cluster(gauges, own))
     for more in (_failing(api, caller), _dead(api, caller, letters, now), _missed(api, caller, now)):
         found += [problem async for problem in more]
@@ -44,7 +44,7 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
     return answer({"problems": found[:MOST_SHOWN], "more": len(found) > MOST_SHOWN})
 
 
-def _open_runs(counters: Iterable[Counter]) -> dict[ClassId, int]:
+def open_runs(counters: Iterable[Counter]) -> dict[ClassId, int]:
     runs: Tally[ClassId] = Tally()
     for one in counters:
         runs[one.class_id] += one.n if one.what is Count.CREATED else -one.n if one.what in ENDS else 0

@@ -37,6 +37,7 @@ from oncue.api import (
     series,
     server,
     sessions,
+    upcoming,
     users,
     workers,
 )
@@ -242,6 +243,10 @@ ROUTES = (
          query=PAGING, gives={200: "FindingPage"}),
     Read("GET", "/problems", problems.show, "List what needs attention, most severe first",
          gives={200: "Problems"}),
+    Read("GET", "/upcoming", upcoming.show, "List the runs to come, the next first",
+         query={**upcoming.FILTERS, **PAGING}, gives={200: "UpcomingPage"}),
+    Read("GET", "/upcoming/density", upcoming.density, "Get how many runs come when",
+         query=upcoming.DENSITY, gives={200: "UpcomingDensity"}),
     Read("GET", "/stats", fleet.stats, "Get run counts by status, task and queue", gives={200: "Stats"}),
     Read("GET", "/stats/series", series.show, "Get counts, start lags or run times over time",
          query=series.PARAMETERS, gives={200: "SeriesAnswer"}, refuses=(403,)),

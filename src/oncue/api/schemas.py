@@ -42,7 +42,15 @@ from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobState, Occurrence, Preview, PreviewedOccurrence, Warned
 from oncue.shapes.lookup import FoundJob, FoundName, FoundRun, FoundWorker, Lookup
 from oncue.shapes.notifications import Notifications, Target, WebhookSecret
-from oncue.shapes.overview import KnownProblem, Series, SeriesAnswer, SeriesPoint
+from oncue.shapes.overview import (
+    KnownProblem,
+    Series,
+    SeriesAnswer,
+    SeriesPoint,
+    UpcomingBucket,
+    UpcomingDensity,
+    UpcomingRun,
+)
 from oncue.shapes.runs import (
     Attempt,
     DeadLetter,
@@ -67,7 +75,7 @@ SHAPES = (
     *(Key, NewKey, Me, Session, AuditLine, ForgottenUser, User),
     *(Server, Process),
     *(Target, Notifications, WebhookSecret),
-    *(KnownProblem, Series, SeriesAnswer, SeriesPoint),
+    *(UpcomingRun, UpcomingBucket, UpcomingDensity, KnownProblem, Series, SeriesAnswer, SeriesPoint),
 )
 IDS = frozenset(
     {"process_id", "job_id", "run_id", "parent", "key_id", "worker_id", "executor_id", "holder", "object_id", "bulk_id"}
@@ -175,6 +183,11 @@ def _lists() -> dict[str, Schema]:
         "Workers": _object(workers=_several("Worker")),
         "Queues": _object(queues=_several("Queue")),
         "Scaling": {"anyOf": [ref("QueueScaling"), _object(queues=_several("QueueScaling"))]},
+        "UpcomingPage": _object(
+            upcoming=_several("UpcomingRun"),
+            next_page_token=_or_null({"type": "string"}),
+            exact_until=_or_null({"type": "string", "format": "date-time"}),
+        ),
         "Problems": _object(problems=_several("KnownProblem"), more={"type": "boolean"}),
         "Keys": _object(keys=_several("Key")),
         "UserPage": _page("users", "User"),

@@ -33,7 +33,15 @@ from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, Preview, PreviewedOccurrence
 from oncue.shapes.lookup import FoundJob, FoundName, FoundRun, FoundWorker, Lookup
 from oncue.shapes.notifications import Notifications, Target, WebhookSecret
-from oncue.shapes.overview import KnownProblem, Series, SeriesAnswer, SeriesPoint
+from oncue.shapes.overview import (
+    KnownProblem,
+    Series,
+    SeriesAnswer,
+    SeriesPoint,
+    UpcomingBucket,
+    UpcomingDensity,
+    UpcomingRun,
+)
 from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run, ValueLink, WholeRun
 from oncue.shapes.server import Process, Server
 
@@ -91,6 +99,9 @@ __all__ = [
     "TooManyRequests",
     "Unauthorized",
     "Unavailable",
+    "UpcomingBucket",
+    "UpcomingDensity",
+    "UpcomingRun",
     "User",
     "ValueLink",
     "WaitTimeout",

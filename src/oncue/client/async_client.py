@@ -209,6 +209,8 @@ class AsyncClient(Resource):
     series = Method(overview.series)
     lookup = Method(fleet.lookup)
     problems = Method(overview.problems)
+    upcoming = PagedMethod(overview.upcoming_page)
+    upcoming_density = Method(overview.upcoming_density)
     audit = PagedMethod(fleet.audit_page)
     findings = PagedMethod(fleet.findings_page)
     errors = PagedMethod(error_groups.page)

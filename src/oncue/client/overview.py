@@ -1,11 +1,11 @@
-"""Calls for an overview: counts and measures over time, problems."""
+"""Calls for an overview: counts and measures over time, problems, what is to come."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from oncue.client.call import Call, field, get, model, path
-from oncue.shapes.overview import KnownProblem, SeriesAnswer
+from oncue.client.call import Call, Page, field, get, model, page_of, path
+from oncue.shapes.overview import KnownProblem, SeriesAnswer, UpcomingDensity, UpcomingRun
 
 
 def series(
@@ -28,3 +28,34 @@ def series(
 def problems() -> Call[tuple[KnownProblem, ...]]:
     """List what needs attention, the most severe first; without an admin key, what concerns your own runs."""
     return get(path("problems"), field("problems", tuple[KnownProblem, ...]))
+
+
+def upcoming_page(
+    *,
+    start_time: datetime | None = None,
+    end_time: datetime | None = None,
+    task: str | None = None,
+    queue: str | None = None,
+    job_id: str | None = None,
+    limit: int | None = None,
+    page_token: str | None = None,
+) -> Call[Page[UpcomingRun]]:
+    """List the runs to come, the next first. Without `end_time` and a limit of your own the list may have no end."""
+    window = {"from": start_time, "to": end_time, "limit": limit, "page_token": page_token}
+    parse = page_of("upcoming", UpcomingRun)
+    return get(path("upcoming"), parse, task=task, queue=queue, job_id=job_id, **window)
+
+
+def upcoming_density(
+    *,
+    start_time: datetime | None = None,
+    end_time: datetime | None = None,
+    step: str | None = None,
+    task: str | None = None,
+    queue: str | None = None,
+    job_id: str | None = None,
+) -> Call[UpcomingDensity]:
+    """Get how many runs come when, by default in the next day."""
+    window = {"from": start_time, "to": end_time}
+    parse = model(UpcomingDensity)
+    return get(path("upcoming", "density"), parse, step=step, task=task, queue=queue, job_id=job_id, **window)

@@ -52,7 +52,7 @@ class Previewing:
     def steps(self) -> Iterator[Occurrence]:
         for at in self._instants:
             self._last = at
-            yield _occurrence(self._schedule, at, self._now)
+            yield occurrence_at(self._schedule, at, self._now)
 
     def whole(self, found: Sequence[Occurrence]) -> Preview:
         """Build the preview from the steps, with the times skipped up to the last one."""
@@ -80,7 +80,8 @@ def _instants(schedule: Schedule, after: Instant | None, now: Instant) -> Iterat
         yield at
 
 
-def _occurrence(schedule: Schedule, at: Instant, now: Instant) -> Occurrence:
+def occurrence_at(schedule: Schedule, at: Instant, now: Instant) -> Occurrence:
+    """Describe one occurrence of a schedule."""
     here = zone(schedule.timezone)
     local = moment(at).astimezone(here).isoformat(timespec="milliseconds")
     note = None

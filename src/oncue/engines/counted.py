@@ -11,6 +11,7 @@ from oncue.clock import Clock
 from oncue.domain.errors import OncueError, StoreRefused, StoreUnavailable
 from oncue.engines.port import (
     Accounts,
+    Ahead,
     Archiving,
     Audit,
     Auditing,
@@ -65,6 +66,7 @@ class CountedEngine:
         self.history: History = self._counted(engine.history)
         self.lists: Lists = self._counted(engine.lists)
         self.search: Search = self._counted(engine.search)
+        self.ahead: Ahead = self._counted(engine.ahead)
         self.accounts: Accounts = self._counted(engine.accounts)
         self.sessions: Sessions = self._counted(engine.sessions, "sessions")
         self.audit: Audit = self._counted(engine.audit)

@@ -10,7 +10,7 @@ import msgspec
 
 from oncue.domain.ids import ClassId, JobId, KeyId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Duration, Instant
-from oncue.domain.job import Cursor, Job, JobStatus
+from oncue.domain.job import Cursor, Job, JobStatus, Spec
 from oncue.domain.ledger import Entry
 from oncue.domain.quota import Quota, Usage
 from oncue.domain.reference import Kind
@@ -264,6 +264,24 @@ class OpenLetters(msgspec.Struct, frozen=True):
 
     oldest: Instant | None
     users: dict[UserNumber, int]
+
+
+class CursorRow(msgspec.Struct, frozen=True):
+    """A recurring job and how far it is planned."""
+
+    job_id: JobId
+    uid: UserNumber
+    class_id: ClassId
+    spec: Spec
+    next_at: Instant  # its first occurrence that is not planned
+    planned: int  # runs that count towards max_runs
+
+
+class DueCounts(msgspec.Struct, frozen=True):
+    """How many runs are due in each step. `reached`: there may be more from then on; None: all were counted."""
+
+    counts: dict[Instant, int]
+    reached: Instant | None = None
 
 
 class DeadRuns(msgspec.Struct, frozen=True):

@@ -71,3 +71,41 @@ class KnownProblem(msgspec.Struct, frozen=True, kw_only=True):
     """what to do"""
     command: str = ""
     """a command for a terminal, to look closer or to mend it"""
+
+
+class UpcomingRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run to come."""
+
+    at: datetime
+    local: str | None = None
+    """the same in the time zone of its schedule"""
+    job_id: str
+    job_name: str | None = None
+    task: str
+    queue: str = "default"
+    run_id: str | None = None
+    """null: the run does not exist yet"""
+    note: str | None = None
+    """what daylight saving changes, how much later jitter may start it, or that its queue is paused"""
+
+
+class UpcomingBucket(msgspec.Struct, frozen=True, kw_only=True):
+    """How many runs come in one step."""
+
+    at: datetime
+    n: int = 0
+    at_least: bool = False
+    """whether there may be more"""
+
+
+class UpcomingDensity(msgspec.Struct, frozen=True, kw_only=True):
+    """How many runs come when."""
+
+    start_time: datetime
+    """of the first step"""
+    end_time: datetime
+    step: str
+    exact_until: datetime | None = None
+    """from here on there may be more than were counted; null: all were counted"""
+    buckets: tuple[UpcomingBucket, ...] = ()
+    """without those in which nothing comes"""

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
+from typing import TypeVar
 
 from oncue.api.http.answers import AGAIN_SOON, Refused
 from oncue.api.http.auth import Caller
 from oncue.clock import Clock
 from oncue.domain.ids import UserNumber
 from oncue.domain.instants import MILLISECOND, Duration, Instant
-from oncue.domain.preview import Occurrence, Preview, Previewing
+from oncue.domain.preview import Preview, Previewing
 from oncue.domain.schedule import Schedule
+
+T = TypeVar("T")
 
 MAX_PER_USER = 4  # previews of one user in progress or waiting
 MAX_PREVIEWS = 64  # the same, of all users
@@ -33,8 +36,25 @@ class Previews:
     async def show(
         self, caller: Caller, schedule: Schedule, count: int, after: Instant | None, now: Instant
     ) -> Preview:
+        asked = Previewing(schedule, count, after, now)
+        found, cut_off = await self.first(caller, asked.steps())
+        return asked.cut_off(found) if cut_off else asked.whole(found)
+
+    async def first(self, caller: Caller, steps: Iterable[T]) -> tuple[list[T], bool]:
+        """Compute steps like those of a preview; return them, and whether it was cut off because it took too long."""
         async with self._place(caller), self._turn:
-            return await self._computed(Previewing(schedule, count, after, now))
+            found: list[T] = []
+            spent, begun = 0, self._clock.monotonic()
+            for one in steps:
+                found.append(one)
+                if (took := self._clock.monotonic() - begun) < TURN:
+                    continue
+                spent += took
+                if spent > COMPUTED_FOR:
+                    return found, True
+                await asyncio.sleep(0)
+                begun = self._clock.monotonic()
+            return found, False
 
     @asynccontextmanager
     async def _place(self, caller: Caller) -> AsyncIterator[None]:
@@ -51,17 +71,3 @@ class Previews:
             self._of[caller.uid] -= 1
             if not self._of[caller.uid]:
                 del self._of[caller.uid]
-
-    async def _computed(self, asked: Previewing) -> Preview:
-        found: list[Occurrence] = []
-        spent, begun = 0, self._clock.monotonic()
-        for one in asked.steps():
-            found.append(one)
-            if (took := self._clock.monotonic() - begun) < TURN:
-                continue
-            spent += took
-            if spent > COMPUTED_FOR:
-                return asked.cut_off(found)
-            await asyncio.sleep(0)
-            begun = self._clock.monotonic()
-        return asked.whole(found)

@@ -27,12 +27,12 @@ held run.
 
 **Hints** are only hints: any may be lost, doubled or late, and everything still works by polling.
 
-`state.py` has the verbs that change state, the largest part. `history.py` (one run, and lists), `searching.py` (what
-people name by a part of it), `accounts.py` (users, keys and sessions, the audit log, idempotency keys), `declaring.py`
-(sets of declared jobs), `members.py` (which processes run), `objects.py` (what is in object storage), `auditing.py`
-(what the self-audit reads and records), `notices.py` (whom users want told), `archiving.py` (what goes into the
-archive), `errors.py` (failures of one kind), `bulks.py` (acts on many objects), `forgetting.py` (users) and
-`maintenance.py` are separate: none of them decides what runs.
+`state.py` has the verbs that change state, the largest part. `history.py` (one run, and lists), `ahead.py` (what is to
+come), `searching.py` (what people name by a part of it), `accounts.py` (users, keys and sessions, the audit log,
+idempotency keys), `declaring.py` (sets of declared jobs), `members.py` (which processes run), `objects.py` (what is in
+object storage), `auditing.py` (what the self-audit reads and records), `notices.py` (whom users want told),
+`archiving.py` (what goes into the archive), `errors.py` (failures of one kind), `bulks.py` (acts on many
+objects), `forgetting.py` (users) and `maintenance.py` are separate: none of them decides what runs.
 
 **References.** A payload, a result or a part of a log that begins with the byte 1 is a reference to an object in
 storage (`domain.reference`). Engines store it like any other bytes; only `Objects.look` and sums of sizes read it.
@@ -59,6 +59,7 @@ from oncue.engines.port.accounts import (
     Idempotency,
     Sessions,
 )
+from oncue.engines.port.ahead import Ahead
 from oncue.engines.port.archiving import Archiving
 from oncue.engines.port.auditing import Auditing
 from oncue.engines.port.bulks import BULKS_STAY, Bulks
@@ -85,8 +86,10 @@ from oncue.engines.values import (
     Counter,
     Created,
     Creation,
+    CursorRow,
     DeadRuns,
     Dropped,
+    DueCounts,
     EngineState,
     Expired,
     FairRuns,
@@ -138,6 +141,7 @@ __all__ = [
     "SELDOM",
     "UNUSED_FOR",
     "Accounts",
+    "Ahead",
     "ArchiveRow",
     "Archiving",
     "Audit",
@@ -155,9 +159,11 @@ __all__ = [
     "Counter",
     "Created",
     "Creation",
+    "CursorRow",
     "DeadRuns",
     "Declaring",
     "Dropped",
+    "DueCounts",
     "Engine",
     "EngineState",
     "Errors",
@@ -245,6 +251,7 @@ class Engine(Protocol):
     history: History
     lists: Lists
     search: Search
+    ahead: Ahead
     accounts: Accounts
     sessions: Sessions
     audit: Audit

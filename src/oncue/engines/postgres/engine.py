@@ -9,6 +9,7 @@ from oncue.domain.diagnosis import Diagnosis
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.engines.port import (
     Accounts,
+    Ahead,
     Archiving,
     Audit,
     Auditing,
@@ -34,6 +35,7 @@ from oncue.engines.port import (
     Signals,
 )
 from oncue.engines.postgres.accounts import PostgresAccounts
+from oncue.engines.postgres.ahead import PostgresAhead
 from oncue.engines.postgres.archiving import PostgresArchiving
 from oncue.engines.postgres.audit import PostgresAudit
 from oncue.engines.postgres.auditing import PostgresAuditing
@@ -87,6 +89,7 @@ class PostgresEngine:
         self.history: History = PostgresHistory(store, self._pieces, settings)
         self.lists: Lists = PostgresLists(store, self.jobs)
         self.search: Search = PostgresSearch(store)
+        self.ahead: Ahead = PostgresAhead(store)
         self.accounts: Accounts = PostgresAccounts(store)
         self.sessions: Sessions = PostgresSessions(store)
         self.audit: Audit = PostgresAudit(store, self._pieces)

@@ -9,6 +9,7 @@ from oncue.domain.diagnosis import Diagnosis
 from oncue.domain.instants import Duration, Instant
 from oncue.engines.port import (
     Accounts,
+    Ahead,
     Archiving,
     Audit,
     Auditing,
@@ -36,6 +37,7 @@ from oncue.engines.port import (
 from oncue.engines.schema import Pending, log_migration
 from oncue.engines.sql import migrations, statements
 from oncue.engines.sqlite.accounts import SqliteAccounts
+from oncue.engines.sqlite.ahead import SqliteAhead
 from oncue.engines.sqlite.archiving import SqliteArchiving
 from oncue.engines.sqlite.audit import SqliteAudit
 from oncue.engines.sqlite.auditing import SqliteAuditing
@@ -87,6 +89,7 @@ class SqliteEngine:
         self.history: History = SqliteHistory(store, settings)
         self.lists: Lists = SqliteLists(store, self.jobs)
         self.search: Search = SqliteSearch(store)
+        self.ahead: Ahead = SqliteAhead(store)
         self.accounts: Accounts = SqliteAccounts(store)
         self.sessions: Sessions = SqliteSessions(store)
         self.audit: Audit = SqliteAudit(store)

@@ -63,7 +63,7 @@ class Store:
         self.sessions = engine.sessions
         self.maintenance, self.auditing, self.members = engine.maintenance, engine.auditing, engine.members
         self.objects, self.archiving, self.forgetting = engine.objects, engine.archiving, engine.forgetting
-        self.notices, self.search = engine.notices, engine.search
+        self.notices, self.search, self.ahead = engine.notices, engine.search, engine.ahead
         self.uid = self.stranger = UserNumber(0)
         self._open_another = open_another
         self._others: list[Store] = []
