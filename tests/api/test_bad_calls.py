@@ -25,7 +25,7 @@ from oncue.testing.conformance.store import EmptyStore
 DOCUMENT: dict[str, Any] = msgspec.json.decode(document())
 JOB = 9 * 1024 * 1024  # a payload, and the rest
 LARGEST = {
-    "/v1/jobs/batch": 64 * 1024 * 1024,
+    **dict.fromkeys(("/v1/jobs/batch", "/v1/jobs/apply"), 64 * 1024 * 1024),
     **dict.fromkeys(("/v1/jobs", "/v1/jobs/{id}", "/v1/jobs/by-key/{key}"), JOB),
 }
 WITH_BODY = [call for call, route in CALLS.items() if route.body is not None]

@@ -1,4 +1,4 @@
-"""`oncue apply`: what a file says becomes true, and nothing else is touched."""
+"""`oncue apply`: files become declarations, and what the server answers is shown."""
 
 import json
 from pathlib import Path
@@ -8,17 +8,14 @@ from uuid import uuid4
 import pytest
 from click.testing import CliRunner, Result
 from tests.cli.conftest import Oncue, StandIn, command
-from tests.cli.standin import KeptJobs, Standin
-from tests.cli.terminal import on_a_terminal
+from tests.cli.standin import Request, Said, Standin
 from tests.client.server import client_of
 from tests.examples.server import Up
 
-from oncue.cli.job_changes import Action, steps
-from oncue.cli.job_file import read_job_file
+from oncue.cli.job_file import read_job_file, read_job_sets
 from oncue.cli.main import main
-from oncue.client import Client, jobs
+from oncue.client import Client
 from oncue.domain.errors import Invalid
-from oncue.testing.clock import SOME_DAY
 
 TWO = """
 set: shop
@@ -33,136 +30,109 @@ jobs:
     schedule: every 5m
     payload: {url: "https://example.org"}
 """
-OF_SHOP = "applied:shop"
+OLD, NEW = {"every": "5m", "timezone": "UTC"}, {"every": "10m", "timezone": "UTC"}
+STEPS = [
+    {"action": "change", "key": "greet", "job_id": "1", "owners": [], "changes": {
+        "schedule": {"old": OLD, "new": NEW}, "tags": {"old": ["a"], "new": []}}},
+    {"action": "adopt", "key": "b\x1b[31m", "job_id": "2", "owners": ["other"], "changes": {}},
+    {"action": "unchanged", "key": "c", "job_id": "3", "owners": [], "changes": {}},
+    {"action": "prune", "key": "d", "job_id": "4", "owners": [], "changes": {}},
+]  # fmt: skip
+SHOWN = """\
+change 1, adopt 1, unchanged 1, prune 1
+           key     what
+change     greet   schedule: {"every":"5m","timezone":"UTC"} → {"every":"10m","timezone":"UTC"}
+                   tags: ["a"] → (none)
+adopt      b [31m  from the set other
+unchanged  c
+prune      d
+"""
+
+
+class Server:
+    """Answers every declaration with the same steps, or refuses it."""
+
+    def __init__(self) -> None:
+        self.steps: list[Any] = STEPS
+        self.warnings: list[Any] = []
+        self.errors: dict[str, list[dict[str, str]]] = {}
+
+    def __call__(self, request: Request) -> Said:
+        body = request.body
+        if errors := self.errors.get(body["set"]):
+            return 422, {"title": "Unprocessable Content", "status": 422, "detail": "wrong", "errors": errors}
+        return 200, {**body, "steps": self.steps, "warnings": self.warnings}
 
 
 @pytest.fixture
-def kept() -> KeptJobs:
-    return KeptJobs()
+def answers() -> Server:
+    return Server()
 
 
 @pytest.fixture
-def server(stand_in: StandIn, kept: KeptJobs) -> Standin:
-    return stand_in(kept)
+def server(stand_in: StandIn, answers: Server) -> Standin:
+    return stand_in(answers)
 
 
-def write(text: str) -> None:
-    Path("jobs.yaml").write_text(text)
+def write(text: str, name: str = "jobs.yaml") -> None:
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_text(text)
 
 
 def apply(*options: str) -> Result:
     return command("apply", "jobs.yaml", *options)
 
 
-def actions(*options: str) -> list[tuple[str, str]]:
-    result = apply("--json", *options)
-    assert result.exit_code == 0, result.stderr
-    return [(step["action"], step["key"]) for step in json.loads(result.stdout)["steps"]]
+def asked(server: Standin) -> list[tuple[str, list[str], bool]]:
+    """The declarations that were sent: set, keys, and whether it was only a dry run."""
+    bodies = [request.body for request in server.requests]
+    return [(body["set"], [job["key"] for job in body["jobs"]], body["dry_run"]) for body in bodies]
 
 
-def changes_asked(server: Standin) -> list[str]:
-    return [line for line in server.lines if not line.startswith("GET")]
-
-
-class TestApplying:
-    def test_what_is_not_there_is_made_and_then_left_alone(self, server: Standin, kept: KeptJobs) -> None:
+class TestAsking:
+    def test_a_file_is_one_declaration(self, server: Standin) -> None:
         write(TWO)
 
-        assert actions() == [("create", "greet"), ("create", "check/site")]
-        assert changes_asked(server) == ["PUT /v1/jobs/by-key/greet", "PUT /v1/jobs/by-key/check%2Fsite"]
-        assert kept.jobs["greet"]["tags"] == ["nightly", OF_SHOP]
-        assert kept.jobs["greet"]["payload"] == {"name": "you", "retry_on": "no", "at": "2027-01-01T00:00:00Z"}
+        assert apply().exit_code == 0
+        [request] = server.requests
+        assert request.line == "POST /v1/jobs/apply"
+        assert {name: value for name, value in request.body.items() if name != "jobs"} == {
+            "set": "shop", "prune": False, "adopt": False, "stamp": None, "dry_run": False
+        }  # fmt: skip
+        assert request.body["jobs"][0]["payload"] == {"name": "you", "retry_on": "no", "at": "2027-01-01T00:00:00Z"}
+
+    def test_options_are_passed_on(self, server: Standin) -> None:
+        write(TWO)
+
+        apply("--prune", "--adopt", "--stamp", "17", "--dry-run")
+        CliRunner(env={"ONCUE_BUILD": "18"}).invoke(main, ["apply", "jobs.yaml"])
+
+        first, second = (request.body for request in server.requests)
+        assert (first["prune"], first["adopt"], first["stamp"], first["dry_run"]) == (True, True, 17, True)
+        assert second["stamp"] == 18
+
+    def test_files_of_one_set_are_one_declaration_and_of_several_none_is_applied_unless_all_may(
+        self, server: Standin, answers: Server
+    ) -> None:
+        write("{set: shop, jobs: [{key: a}]}", "jobs/1.yaml")
+        write("{set: shop, jobs: [{key: b}]}", "jobs/2.yml")
+        write('{"set": "mail", "jobs": [{"key": "c"}]}', "jobs/3.json")
+        write("no YAML: [", "jobs/notes.txt")
+        both = [("shop", ["a", "b"], True), ("mail", ["c"], True)]
+
+        assert command("apply", "jobs").exit_code == 0
+        assert asked(server) == [*both, ("shop", ["a", "b"], False), ("mail", ["c"], False)]
         server.requests.clear()
-        assert actions() == [("unchanged", "greet"), ("unchanged", "check/site")]
-        assert changes_asked(server) == []
+        answers.errors = {"mail": [{"path": "jobs.0.task", "code": "unknown_task", "message": "is not registered"}]}
+        result = command("apply", "jobs")
+        assert (result.exit_code, result.stderr) == (1, "c: task: is not registered\n")
+        assert asked(server) == both
 
-    def test_a_change_is_told_field_by_field(self, server: Standin, kept: KeptJobs) -> None:
-        write(TWO)
-        apply()
-        write(
-            TWO.replace("every 5m", "every 10m").replace("name: you", "name: all").replace("    tags: [nightly]\n", "")
-        )
-
-        result = apply()
-
-        assert result.exit_code == 0
-        assert result.stdout.splitlines() == [
-            "change 2",
-            "        key         what",
-            'change  greet       tags: ["nightly","applied:shop"] → ["applied:shop"]',
-            '                    payload: {"name":"you","retry_on":"no","at":"2027-01-01T00:00:00Z"} → '
-            '{"name":"all","retry_on":"no","at":"2027-01-01T00:00:00Z"}',
-            "change  check/site  schedule: "
-            '{"every":"5m","timezone":"UTC","dst_gap":"shift","dst_fold":"first"} → "every 10m"',
-        ]
-        assert kept.jobs["check/site"]["schedule"]["every"] == "10m"
-
-    def test_a_field_that_is_taken_out_is_as_usual_again(self, server: Standin, kept: KeptJobs) -> None:
-        write(TWO.replace("task: hello", "task: hello\n    timeout: 5m"))
-        apply()
-        write(TWO)
-
-        result = apply()
-
-        assert 'timeout: "5m" → (default)' in result.stdout
-        assert kept.jobs["greet"]["timeout"] == "30s"
-
-    def test_a_dry_run_shows_the_same_and_does_nothing(self, server: Standin, kept: KeptJobs) -> None:
-        kept.add("old", tags=[OF_SHOP])
-        kept.add("greet", tags=[OF_SHOP])
-        server.requests.clear()
-        write(TWO)
-
-        assert actions("--dry-run", "--prune") == [("change", "greet"), ("create", "check/site"), ("prune", "old")]
-        assert changes_asked(server) == []
-        assert "(dry run: nothing was applied)" in apply("--dry-run").stdout
-
-    def test_a_refusal_names_the_job_and_the_rest_is_applied(self, server: Standin, kept: KeptJobs) -> None:
-        kept.add("old", tags=[OF_SHOP])
-        write(TWO.replace("task: hello", "task: helo"))
-
-        result = apply("--prune")
-
-        assert result.exit_code == 1
-        assert "REFUSED: task: no worker has announced this task" in result.stdout
-        assert "skipped because another job was refused" in result.stdout
-        assert kept.jobs["check/site"]["task"] == "http"
-        assert kept.jobs["old"]["status"] == "active"
-
-    def test_many_have_a_bar_on_a_terminal(self, server: Standin, kept: KeptJobs) -> None:
-        write("".join(f"- {{key: job-{n}, task: hello, schedule: every 1h}}\n" for n in range(30)))
-
-        shown = on_a_terminal("apply", "jobs.yaml")
-
-        assert "applying" in shown
-        assert "create 30" in shown
-        assert len(kept.jobs) == 30
-
-
-class TestPruning:
-    def test_only_what_this_set_made_is_cancelled(self, server: Standin, kept: KeptJobs) -> None:
-        kept.add("old", tags=[OF_SHOP])
-        kept.add("of another set", tags=["applied:shop2"])
-        kept.add("by hand")
-        write(TWO)
-
-        assert ("prune", "old") in actions("--prune")
-        assert {key: job["status"] for key, job in kept.jobs.items()} == {
-            "old": "cancelled",
-            "of another set": "active",
-            "by hand": "active",
-            "greet": "active",
-            "check/site": "active",
-        }
-        assert ("prune", "old") not in actions("--prune")  # it is gone already
-
-    def test_without_prune_nothing_is_cancelled(self, server: Standin, kept: KeptJobs) -> None:
-        kept.add("old", tags=[OF_SHOP])
-        write(TWO)
-
-        apply()
-
-        assert kept.jobs["old"]["status"] == "active"
+    def test_standard_input_names_its_set(self, server: Standin) -> None:
+        assert command("apply", "-", stdin=TWO).exit_code == 0
+        assert asked(server) == [("shop", ["greet", "check/site"], False)]
+        unnamed = command("apply", "-", stdin="- {key: a}")
+        assert (unnamed.exit_code, unnamed.stderr) == (1, "set: must be the name of the set, like shop\n")
 
     def test_a_file_that_does_not_name_its_set_prunes_nothing(self, server: Standin) -> None:
         write("- {key: a, task: hello, schedule: every 1h}")
@@ -170,80 +140,56 @@ class TestPruning:
         result = apply("--prune")
 
         assert (result.exit_code, server.requests) == (1, [])
-        assert "needs the name of the set" in result.stderr
+        assert "--prune needs the name of the set in jobs.yaml" in result.stderr
         assert apply().exit_code == 0
 
 
-class TestTakingOver:
-    @pytest.mark.parametrize(
-        ("tags", "whose"),
-        [(["applied:shop2"], "belongs to the set 'shop2'"), (["nightly"], "was not created by apply")],
-    )
-    def test_a_job_that_is_not_of_this_set_is_not_touched_and_nothing_else_is_either(
-        self, server: Standin, kept: KeptJobs, tags: list[str], whose: str
+class TestAnswers:
+    def test_steps_are_shown_field_by_field_without_control_characters(self, server: Standin) -> None:
+        write(TWO)
+
+        assert apply().stdout == SHOWN
+        assert apply("--dry-run").stdout.startswith("change 1, adopt 1, unchanged 1, prune 1 (dry run: nothing was app")
+        assert json.loads(apply("--json").stdout)["steps"] == STEPS
+
+    @pytest.mark.parametrize(("steps", "code"), [(STEPS, 1), (STEPS[2:3], 0), ([], 0)])
+    def test_check_tells_by_its_exit_code_whether_anything_would_change(
+        self, server: Standin, answers: Server, steps: list[Any], code: int
     ) -> None:
-        kept.add("check/site", tags=tags)
-        kept.add("old", tags=[OF_SHOP])
-        before = {**kept.jobs}
+        answers.steps = steps
         write(TWO)
 
-        result = apply("--prune")
+        assert apply("--check").exit_code == code
+        assert [dry for *_, dry in asked(server)] == [True]
+        assert apply().exit_code == 0
 
-        assert result.exit_code == 1
-        assert "create 1, take over 1, prune 1\n" in result.stdout
-        assert f"REFUSED: the job with this key {whose}; adopt it with --take-over" in result.stdout
-        assert result.stdout.count("skipped because another job was refused") == 2
-        assert (changes_asked(server), kept.jobs) == ([], before)
+    def test_errors_name_jobs_by_their_keys(self, server: Standin, answers: Server) -> None:
+        write(TWO + "  - {task: hello}\n")
+        answers.errors["shop"] = [
+            {"path": path, "code": "x", "message": "is wrong"}
+            for path in ("jobs.1.schedule.every", "jobs.2.key", "jobs.0", "jobs.9.key", "prune", "")
+        ]
 
-    def test_a_dry_run_shows_it_and_how_it_would_end(self, server: Standin, kept: KeptJobs) -> None:
-        kept.add("greet", tags=["applied:shop2"])
+        result = apply()
+
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr.splitlines() == [
+            "check/site: schedule.every: is wrong",
+            "jobs.2: key: is wrong",
+            "greet: is wrong",
+            "jobs.9.key: is wrong",
+            "prune: is wrong",
+            "is wrong",
+        ]
+
+    def test_a_reused_stamp_is_warned_of(self, server: Standin, answers: Server) -> None:
+        answers.warnings = [{"path": "stamp", "code": "same_stamp"}]
         write(TWO)
 
-        result = apply("--dry-run", "--json")
+        result = apply("--stamp", "5")
 
-        [greet, check] = json.loads(result.stdout)["steps"]
-        assert result.exit_code == 1
-        assert (greet["action"], greet["job_id"]) == ("take over", kept.jobs["greet"]["job_id"])
-        assert greet["changes"]["tags"] == {"old": ["applied:shop2"], "new": ["nightly", OF_SHOP]}
-        assert "--take-over" in greet["error"]
-        assert (check["action"], check["error"]) == ("create", None)
-        assert actions("--dry-run", "--take-over") == [("take over", "greet"), ("create", "check/site")]
-        assert changes_asked(server) == []
-
-    def test_when_it_is_meant_it_belongs_to_this_set_from_then_on(self, server: Standin, kept: KeptJobs) -> None:
-        kept.add("greet", tags=["applied:shop2"])
-        write(TWO)
-
-        assert actions("--take-over") == [("take over", "greet"), ("create", "check/site")]
-        assert kept.jobs["greet"]["tags"] == ["nightly", OF_SHOP]
-        assert actions() == [("unchanged", "greet"), ("unchanged", "check/site")]
-
-    @pytest.mark.parametrize("status", ["finished", "cancelled"])
-    def test_what_is_over_can_be_taken_from_nobody(self, server: Standin, kept: KeptJobs, status: str) -> None:
-        kept.add("greet", tags=["applied:shop2"])["status"] = status
-        write(TWO)
-
-        assert actions("--dry-run") == [("create", "greet"), ("create", "check/site")]
-
-
-class TestWhoseJobs:
-    def test_an_administrator_applies_to_nobody_elses(self, server: Standin, kept: KeptJobs) -> None:
-        kept.me["role"] = "admin"
-        kept.add("old", tags=[OF_SHOP])["user_id"] = "bob"
-        kept.add("older", tags=[OF_SHOP])
-        write(TWO)
-
-        found = actions("--prune")
-
-        assert [key for action, key in found if action == "prune"] == ["older"]
-        assert kept.jobs["old"]["status"] == "active"
-
-    def test_a_member_does_not_ask_for_a_user(self, server: Standin) -> None:
-        write(TWO)
-
-        apply()
-
-        assert {"user_id"} & {name for request in server.requests for name in request.query} == set()
+        assert (result.exit_code, result.stdout) == (0, SHOWN)
+        assert "stamp 5" in result.stderr
 
 
 def test_an_administrator_and_a_member_have_a_job_each(oncue: Oncue, oncue_up: Up) -> None:
@@ -282,16 +228,9 @@ class TestFiles:
             ("set: a\njobs: 3", "jobs.yaml: must be a list of jobs, or an object"),
             ("set: a\njobs: []\ncolour: red", "colour: unknown field 'colour'"),
             ("set: [a]\njobs: []", "set: must be the name"),
-            ("- {task: hello}", "jobs.0.key: is required"),
-            ("- {key: a}\n- {key: a}", "jobs.1.key: 'a' appears twice"),
-            ("- hello", "jobs.0: must be an object"),
-            ("- {key: a, tags: ['applied:x']}", "jobs.0.tags: must not contain a tag that begins with applied:"),
             ("- key: a\n  task: b\n  task: c", "jobs.yaml, line 3, column 3: 'task' appears twice"),
             ("- {1: a}", "jobs.yaml, line 1, column 4: the name 1 is not text"),
             ("- key: [a", "jobs.yaml, line 1"),
-            ("- {key: a, task: hello, tags: nightly}", "jobs.0.tags: must be a list"),
-            ("- {key: a, task: hello, tags: 5}", "jobs.0.tags: must be a list"),
-            ("- {key: a, task: hello, tags: [5]}", "a.tags"),
             ("- {key: a, payload: {x: !!int abc}}", "jobs.yaml, line 1, column 25: 'abc' is not a JSON int"),
             ("- {key: a, payload: {x: !!int 0x10}}", "jobs.yaml, line 1, column 25: '0x10' is not a JSON int"),
             ("- {key: a, payload: {x: !!bool yes}}", "jobs.yaml, line 1, column 25: 'yes' is not a JSON bool"),
@@ -306,8 +245,6 @@ class TestFiles:
             (f"- {{key: a, payload: {{x: {'9' * 5_000}}}}}", "jobs.yaml: Exceeds the limit"),
             (f"- {'[' * 600}", "jobs.yaml: is nested too deeply"),
             ("- !!python/object:os.system a", "jobs.yaml, line 1"),
-            ("- {key: a, task: hello, schedule: 99 * * * *}", "a.schedule"),
-            ("- {key: a, task: hello, colour: red}", "a.colour: unknown field"),
         ],
         ids=lambda one: one[:50],
     )
@@ -318,7 +255,7 @@ class TestFiles:
 
         assert result.exit_code == 1
         assert result.stderr.startswith(said)
-        assert changes_asked(server) == []
+        assert server.requests == []
 
     def test_a_file_that_is_not_there(self, server: Standin) -> None:
         result = command("apply", "nowhere.yaml")
@@ -353,13 +290,6 @@ class TestFiles:
 
         assert read_job_file(file).jobs == ({"key": "5", "b": 5, "c": 5.0, "d": True, "e": None, "f": ["a"], "g": {}},)
 
-    @pytest.mark.parametrize("tags", ["tags:", "tags: []", "tags: null"])
-    def test_no_tags_are_none(self, server: Standin, kept: KeptJobs, tags: str) -> None:
-        write(f"set: shop\njobs:\n  - key: a\n    task: hello\n    schedule: every 1h\n    {tags}\n")
-
-        assert actions() == [("create", "a")]
-        assert kept.jobs["a"]["tags"] == [OF_SHOP]
-
     def test_parts_can_be_shared_and_overridden(self, tmp_path: Path) -> None:
         file = tmp_path / "x.yaml"
         file.write_text("- &a {key: a, task: t, queue: q}\n- &b {<<: *a, key: b}\n- {<<: *b, key: c, queue: r}")
@@ -369,9 +299,20 @@ class TestFiles:
     def test_the_set_is_called_like_the_file_unless_it_says_otherwise(self, tmp_path: Path) -> None:
         file = tmp_path / "shop.yaml"
         file.write_text("[]")
-        assert (read_job_file(file).tag, read_job_file(file).named) == (OF_SHOP, False)
+        assert (read_job_file(file).set, read_job_file(file).named) == ("shop", False)
         file.write_text("{set: other, jobs: []}")
-        assert (read_job_file(file).tag, read_job_file(file).named) == ("applied:other", True)
+        assert (read_job_file(file).set, read_job_file(file).named) == ("other", True)
+
+    def test_files_with_the_same_name_are_no_set(self, tmp_path: Path) -> None:
+        for name in ("a", "b"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "jobs.yaml").write_text("- {key: x}")
+
+        with pytest.raises(Invalid, match="name the set in both files"):
+            read_job_sets([str(tmp_path / "a"), str(tmp_path / "b")])
+        (tmp_path / "empty").mkdir()
+        with pytest.raises(Invalid, match="has no file that ends with"):
+            read_job_sets([str(tmp_path / "empty")])
 
 
 DEFINITIONS: list[dict[str, Any]] = [
@@ -397,38 +338,28 @@ DEFINITIONS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda one: str(one["schedule"]))
-def test_what_a_real_server_reads_back_is_seen_to_be_unchanged(oncue_up: Up, definition: dict[str, Any]) -> None:
-    asked = {"task": "hello", "key": "k", **definition}
-    with client_of(oncue_up) as client:
-        job = client.jobs.create(**{**asked, "tags": ["applied:x"]})  # type: ignore[typeddict-item]  # a plain dict
-        there = client.ask(jobs.show(job.job_id).plain())
-        client.jobs.cancel(job.job_id)
-        defaults = {task.name: task.defaults for task in client.tasks.list()}
+def test_what_a_real_server_reads_back_is_seen_to_be_unchanged(oncue: Oncue) -> None:
+    name = str(uuid4())
+    jobs = [{"task": "hello", "key": f"{name}-{n}", **one} for n, one in enumerate(DEFINITIONS)]
+    write(json.dumps({"set": name, "jobs": [*jobs, {"task": "hello", "key": f"{name}-t", "tags": None}]}))
 
-    [step] = steps([asked], [there], "applied:x", defaults, SOME_DAY, prune=True)
-
-    assert (step.action, step.changes) == (Action.UNCHANGED, {})
-
-
-def test_a_finished_job_is_not_made_again_and_a_cancelled_one_is() -> None:
-    kept = KeptJobs()
-    wanted = [{"key": "a", "task": "hello", "schedule": "every 1h"}]
-    there = kept.add("a", tags=["applied:x"])
-    defaults = {"hello": {"timeout": "30s"}}
-
-    def action(status: str) -> Action:
-        return steps(wanted, [{**there, "status": status}], "applied:x", defaults, SOME_DAY, prune=False)[0].action
-
-    assert action("paused") is Action.UNCHANGED
-    assert action("finished") is Action.UNCHANGED
-    assert action("cancelled") is Action.CREATE
+    refused = oncue("apply", "jobs.yaml", "--check")
+    assert (refused.exit_code, refused.stdout.splitlines()[0]) == (1, "create 8 (dry run: nothing was applied)")
+    assert oncue("apply", "jobs.yaml").stdout.startswith("create 8\n")
+    again = oncue("apply", "jobs.yaml", "--check")
+    assert (again.exit_code, again.stdout.splitlines()[0]) == (0, "unchanged 8 (dry run: nothing was applied)")
+    write(json.dumps({"set": name, "jobs": []}))
+    assert oncue("apply", "jobs.yaml", "--prune").stdout.startswith("prune ")
 
 
-def test_everything_that_is_wrong_is_told_at_once() -> None:
-    wanted = [{"key": "a", "schedule": "every 1h"}, {"key": "b", "task": "hello", "schedule": "nonsense"}]
+def test_a_dry_run_refuses_what_apply_would(oncue: Oncue) -> None:
+    one, two = "{key: one, task: no_such_task, schedule: 0 9 * * *}", "{key: two, task: hello, tags: 5}"
+    write(f"set: acc\njobs:\n- {one}\n- {two}\n")
 
-    with pytest.raises(Invalid) as refused:
-        steps(wanted, [], "applied:x", {}, SOME_DAY, prune=False)
-
-    assert [one.path for one in refused.value.problems] == ["a.task", "b.schedule"]
+    for options in ((), ("--dry-run",), ("--check",)):
+        result = oncue("apply", "jobs.yaml", *options)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert [line.split(";")[0] for line in result.stderr.splitlines()] == [
+            "one: task: is not registered",
+            'two: tags: must be a list of strings, like ["a", "b"]',
+        ]

@@ -12,10 +12,8 @@ from tests.client.server import client_of
 from tests.examples.server import EXAMPLES, ROOT, Up
 from tests.test_docs import blocks, table
 
-from oncue.cli.job_changes import Action, steps
 from oncue.cli.job_file import read_job_file
 from oncue.cli.main import COMMANDS, main
-from oncue.testing.clock import SOME_DAY
 
 PAGE = ROOT / "docs" / "command-line.md"
 HEAVY = {"httpx2", "rich", "yaml", "starlette", "uvicorn", "apsw", "asyncpg", "structlog", "jsonschema_rs"}
@@ -55,12 +53,9 @@ def test_the_files_that_are_shown_can_be_applied(oncue_up: Up, tmp_path: Path) -
     for file in (tmp_path / "jobs.yaml", EXAMPLES / "jobs.yaml"):
         wanted = read_job_file(file)
         assert wanted.named
-        planned = steps(wanted.jobs, [], wanted.tag, {}, SOME_DAY, prune=True)
-        assert {step.action for step in planned} == {Action.CREATE}
         with client_of(oncue_up) as client:
-            for step in planned:
-                job = client.jobs.create(**step.fields)  # type: ignore[typeddict-item]  # from a file
-                client.jobs.cancel(job.job_id)
+            tried = client.jobs.apply(wanted.set, wanted.jobs, prune=True, dry_run=True)
+        assert {step.action for step in tried.steps} == {"create"}
 
 
 def test_help_waits_for_nothing_that_it_does_not_need() -> None:

@@ -56,7 +56,7 @@ async def edit(api: Api, request: Request, caller: Caller) -> Outcome:
         _check_match(request, snap.job)
         change.edit(snap, snap.job.spec, snap.job.payload, snap.class_id, now)  # Conflict: too late for any edit
         spec, payload = await _edited(api, snap, raw, caller, now)
-        changed = await _stored(api, snap, (in_trace(spec, trace_of(request)), payload), caller, now)
+        changed = await store_edit(api, snap, (in_trace(spec, trace_of(request)), payload), caller, now)
         if changed is None:
             return None
         warnings = warnings_of(api, spec.task, raw.get("payload"))
@@ -90,14 +90,14 @@ async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller, 
     if snap is None and holder is not None and holder.definition == definition_of(spec, payload):
         return unchanged(_forgotten(holder.job_id, spec, payload, caller))
     warnings = warnings_of(api, spec.task, raw.get("payload"))
-    kept = spec if snap is None else _in_step(snap.job.spec, spec)
+    kept = spec if snap is None else in_step(snap.job.spec, spec)
     if snap is None or _is_over(snap.job, kept, payload):
         job = Job(JobId(api.new_id(now)), caller.uid, spec, payload, now, now)
         return await _made(api, job, caller, now, warnings, dry=dry)
     stored = await _is_stored(api, snap.job, kept, payload)
     if dry and not stored:
         return unchanged(await _tried(api, snap, (kept, payload), caller, now, warnings))
-    changed = () if stored else await _stored(api, snap, (kept, payload), caller, now)
+    changed = () if stored else await store_edit(api, snap, (kept, payload), caller, now)
     if changed is None:
         return None
     now_there = await api.engine.jobs.read(caller.uid, snap.job.job_id) or snap
@@ -150,7 +150,7 @@ async def _edited(
     changed = {name: getattr(spec, name) for name in given if name != "payload"}
     if given.keys() & {"payload", "task"}:
         changed["secrets"] = spec.secrets
-    return _in_step(job.spec, replace(job.spec, **changed)), payload if "payload" in given else job.payload
+    return in_step(job.spec, replace(job.spec, **changed)), payload if "payload" in given else job.payload
 
 
 async def _replacing(
@@ -194,7 +194,7 @@ def _own_fields(raw: dict[str, Any], there: dict[str, Any]) -> tuple[dict[str, A
     return given, problems
 
 
-def _in_step(old: Spec, new: Spec) -> Spec:
+def in_step(old: Spec, new: Spec) -> Spec:
     """Keep the phase of an interval that does not change."""
     was, asked = old.schedule, new.schedule
     if asked.every is None or (asked.every, asked.start_at) != (was.every, was.start_at):
@@ -202,7 +202,7 @@ def _in_step(old: Spec, new: Spec) -> Spec:
     return replace(new, schedule=replace(asked, anchor=was.anchor))
 
 
-async def _stored(
+async def store_edit(
     api: Api, snap: Snapshot, wanted: tuple[Spec, bytes | None], caller: Caller, now: Instant
 ) -> tuple[Changed, ...] | None:
     """Store this definition and return what changed; None: the job changed meanwhile.

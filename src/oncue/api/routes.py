@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api import (
+    apply,
     audit,
     bulk,
     create,
@@ -130,6 +131,8 @@ ROUTES = (
     Change("POST", "/jobs/batch", create.batch, "Create many jobs in one transaction", "job.create_many",
            query=create.DRY_RUN, body="NewJobs", headers=REPEATABLE,
            gives={201: "JobIds", 200: "JobIds"}, refuses=(409,)),
+    Change("POST", "/jobs/apply", apply.apply, "Apply a set of declared jobs", "job.apply",
+           body="Declaration", gives={200: "Applied"}, refuses=(409,)),
     Read("GET", "/jobs", listing.jobs, "List jobs, newest first",
          query={**listing.JOB_FILTERS, **PAGING}, gives={200: "JobPage"}, refuses=(403,)),
     Read("GET", "/jobs/by-key/{key}", jobs.show_by_key, "The caller's job with this key",

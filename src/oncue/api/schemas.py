@@ -15,6 +15,7 @@ from oncue.api import (
     bulk,
     create,
     dead_letters,
+    declaration,
     editing,
     jobs,
     keys,
@@ -26,6 +27,7 @@ from oncue.api import (
 )
 from oncue.api.shared.payloads import OWN_PAYLOAD, REPLACING
 from oncue.domain import ledger, run
+from oncue.domain.declared import Action
 from oncue.domain.definition import definition_schema
 from oncue.domain.diagnosis import State
 from oncue.domain.explain import Reason
@@ -36,6 +38,7 @@ from oncue.domain.schedule_fields import SCHEDULE
 from oncue.domain.self_audit import Check
 from oncue.engines.port import Count, Role, WorkerStatus
 from oncue.shapes.accounts import AuditLine, ForgottenUser, Key, Me, NewKey, Session, User
+from oncue.shapes.applied import Applied, AppliedStep, ChangedField
 from oncue.shapes.bulk import Bulk, BulkPreview, BulkRefusal, BulkSample
 from oncue.shapes.errors import ErrorGroup
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
@@ -67,6 +70,7 @@ from oncue.shapes.server import Process, Server
 
 REFERENCE = "#/components/schemas/{name}"
 SHAPES = (
+    *(Applied, AppliedStep, ChangedField),
     *(Job, Warned, JobState, Occurrence, Explanation, Preview, PreviewedOccurrence),
     *(Run, WholeRun, LastRun, Attempt, Progress, DeadLetter, Requeued, RefusedLetter, FieldProblem, ValueLink),
     *(ErrorGroup, Bulk, BulkPreview, BulkSample, BulkRefusal),
@@ -91,6 +95,7 @@ VALUES: dict[tuple[str, str], Iterable[str]] = {
     ("Explanation", "reason"): Reason,
     ("Finding", "check"): Check,
     ("KnownProblem", "severity"): (State.PROBLEM, State.WARNING),
+    ("AppliedStep", "action"): Action,
     ("Series", "what"): series.KINDS,
     ("Worker", "status"): WorkerStatus,
 }
@@ -116,6 +121,7 @@ def _bodies() -> dict[str, Schema]:
         "NewJob": definition,
         "NewJobs": _object(jobs=_several("NewJob") | {"minItems": 1, "maxItems": create.LARGEST_BATCH})
         | {"additionalProperties": False},
+        "Declaration": _declaration(),
         "KeyedJob": changed,
         "JobChange": {name: value for name, value in changed.items() if name != "required"},
         "Resuming": object_schema(jobs.RESUMING),
@@ -136,6 +142,13 @@ def _bodies() -> dict[str, Schema]:
 
 def _either(fields: Mapping[str, Reader]) -> Schema:
     return object_schema(fields) | {"oneOf": [{"required": [name]} for name in dead_letters.CHOICE]}
+
+
+def _declaration() -> Schema:
+    found = object_schema(declaration.FIELDS, required=("set", "jobs"), nothing=declaration.NULLABLE)
+    return found | {
+        "properties": {**found["properties"], "jobs": _several("NewJob") | {"maxItems": create.LARGEST_BATCH}}
+    }
 
 
 def _answers() -> dict[str, Schema]:

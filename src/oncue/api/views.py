@@ -50,7 +50,7 @@ def job(
         "job_id": found.job_id,
         "user_id": user_id,
         "status": found.status,
-        **_definition(found.spec),
+        **definition(found.spec),
         "payload": _json(payload or found.payload),
         "large": _large(payload=found.payload),
         "next_run_at": time_or_none(next_run_at(snap)),
@@ -72,7 +72,8 @@ def next_run_at(snap: Snapshot) -> Instant | None:
     return min(own, default=None)
 
 
-def _definition(spec: Spec) -> dict[str, Any]:
+def definition(spec: Spec) -> dict[str, Any]:
+    """Show every field of a definition but its payload."""
     found = dict(zip(_DEFINITION, _values(spec), strict=True))
     for name, show in _SHOWN_OTHERWISE:
         if found[name] is not None:

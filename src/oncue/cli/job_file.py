@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import click
 import msgspec
 import yaml  # type: ignore[import-untyped]  # it comes without types
 
-from oncue.cli.job_changes import TAG
 from oncue.domain.errors import Invalid, Problem
 
 _YAML = "tag:yaml.org,2002:"
@@ -20,81 +21,103 @@ _PATTERNS = {
     f"{_YAML}int": re.compile(r"^-?(?:0|[1-9][0-9]*)\Z"),
     f"{_YAML}float": re.compile(r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\Z"),
 }
+SUFFIXES = (".yaml", ".yml", ".json")
 LARGEST = 32 * 1024 * 1024  # bytes
 MOST_VALUES = 1_000_000  # with each alias counted as its expansion
 
 _JSON = {_TEXT, f"{_YAML}seq", f"{_YAML}map", None, *_PATTERNS}  # None: any other tag, which is refused
 
 
-class JobFile(msgspec.Struct, frozen=True):
-    """The jobs of one set. `named`: the file itself names the set; otherwise its file name does."""
+class JobSet(msgspec.Struct, frozen=True):
+    """The jobs of one set, from one file or several. `named`: a file names the set; otherwise its file name does."""
 
     set: str
     named: bool
-    jobs: tuple[dict[str, Any], ...]
+    jobs: tuple[Any, ...]
+    files: tuple[str, ...]
+    """The file of each job; of a set without jobs, its file."""
 
-    @property
-    def tag(self) -> str:
-        return f"{TAG}{self.set}"
+    def name_of(self, number: int) -> str:
+        """Return the key of a job, or its place if it has none; with its file, if there are several."""
+        job = self.jobs[number]
+        key = job.get("key") if isinstance(job, dict) else None
+        name = key if isinstance(key, str) and key else f"jobs.{number}"
+        return f"{self.files[number]}: {name}" if len(set(self.files)) > 1 else name
 
 
-def read_job_file(file: Path) -> JobFile:
-    """Read and check a file. Invalid: lists every problem with its place."""
-    found = _parsed(file)
-    named: dict[str, Any] = {"jobs": found} if isinstance(found, list) else found
-    if not isinstance(named, dict) or not isinstance(named.get("jobs"), list):
-        raise Invalid.of(file.name, "wrong_type", "must be a list of jobs, or an object with the fields set and jobs")
+def read_job_sets(sources: Sequence[str]) -> list[JobSet]:
+    """Read files, directories and, for `-`, standard input; files that name the same set are one set.
+
+    Invalid: what is wrong with a file, and where. The server checks the jobs themselves.
+    """
+    sets: dict[str, JobSet] = {}
+    for source in sources:
+        for file in _files(source):
+            found = read_job_file(file)
+            before = sets.get(found.set)
+            if before is not None and not (before.named and found.named):
+                message = f"is also the set of {before.files[0]}; name the set in both files if they belong together"
+                raise Invalid.of(f"{found.files[0]}: set", "not_unique", message)
+            sets[found.set] = found if before is None else _together(before, found)
+    return list(sets.values())
+
+
+def _together(one: JobSet, other: JobSet) -> JobSet:
+    files = one.files[: len(one.jobs)] + other.files[: len(other.jobs)]
+    return JobSet(one.set, True, one.jobs + other.jobs, files or one.files)
+
+
+def _files(source: str) -> list[Path | None]:
+    """Return the files to read; None: standard input."""
+    if source == "-":
+        return [None]
+    if not (folder := Path(source)).is_dir():
+        return [folder]
+    found = sorted(file for file in folder.iterdir() if file.suffix in SUFFIXES and file.is_file())
+    if not found:
+        raise Invalid.of(source, "unreadable", f"has no file that ends with {', '.join(SUFFIXES)}")
+    return list(found)
+
+
+def read_job_file(file: Path | None) -> JobSet:
+    """Read a file. None: standard input, which must name its set."""
+    name = "standard input" if file is None else file.name
+    found = _parsed(file, name)
+    said: dict[str, Any] = {"jobs": found} if isinstance(found, list) else found
+    if not isinstance(said, dict) or not isinstance(said.get("jobs"), list):
+        raise Invalid.of(name, "wrong_type", "must be a list of jobs, or an object with the fields set and jobs")
     problems = [
-        Problem(str(name), "unknown_field", f"unknown field {str(name)!r}; a file has the fields set and jobs")
-        for name in named
-        if name not in ("set", "jobs")
+        Problem(str(field), "unknown_field", f"unknown field {str(field)!r}; a file has the fields set and jobs")
+        for field in said
+        if field not in ("set", "jobs")
     ]
-    owner = named.get("set", file.stem)
+    owner = said.get("set", None if file is None else file.stem)
     if not isinstance(owner, str) or not owner:
         problems.append(Problem("set", "wrong_type", "must be the name of the set, like shop"))
-    problems += _job_problems(named["jobs"])
     if problems:
         raise Invalid(*problems)
-    return JobFile(owner, "set" in named, tuple(named["jobs"]))
+    return JobSet(str(owner), "set" in said, tuple(said["jobs"]), (name,) * max(1, len(said["jobs"])))
 
 
-def _job_problems(jobs: list[Any]) -> list[Problem]:
-    problems, seen = [], set()
-    for place, job in enumerate(jobs):
-        where = f"jobs.{place}"
-        if not isinstance(job, dict):
-            problems.append(Problem(where, "wrong_type", "must be an object with the fields of a job"))
-            continue
-        key, tags = job.get("key"), job.get("tags", [])
-        if not isinstance(key, str) or not key:
-            problems.append(Problem(f"{where}.key", "required", "is required: apply finds each job by its key"))
-        elif key in seen:
-            problems.append(Problem(f"{where}.key", "not_unique", f"{key!r} appears twice; keys must be unique"))
-        seen.add(key if isinstance(key, str) else None)
-        if tags is not None and not isinstance(tags, list):
-            problems.append(Problem(f"{where}.tags", "wrong_type", "must be a list, like [a, b]"))
-        elif tags is not None and any(isinstance(tag, str) and tag.startswith(TAG) for tag in tags):
-            problems.append(Problem(f"{where}.tags", "reserved", f"must not contain a tag that begins with {TAG}"))
-    return problems
-
-
-def _parsed(file: Path) -> Any:
+def _parsed(file: Path | None, name: str) -> Any:
     try:
-        with file.open("rb") as opened:  # a pipe may be endless
+        with click.open_file("-" if file is None else str(file), "rb") as opened:  # a pipe may be endless
             said = opened.read(LARGEST + 1)
         if len(said) > LARGEST:
-            raise Invalid.of(file.name, "too_large", f"is larger than {LARGEST} bytes; split it into several files")
+            raise Invalid.of(name, "too_large", f"is larger than {LARGEST} bytes; split it into several files")
         return yaml.load(said, _PlainLoader)
     except OSError as wrong:
-        raise Invalid.of(str(file), "unreadable", f"cannot be read: {wrong.strerror}") from None
+        raise Invalid.of(
+            name if file is None else str(file), "unreadable", f"cannot be read: {wrong.strerror}"
+        ) from None
     except yaml.MarkedYAMLError as wrong:
         mark = wrong.problem_mark
-        where = file.name if mark is None else f"{file.name}, line {mark.line + 1}, column {mark.column + 1}"
+        where = name if mark is None else f"{name}, line {mark.line + 1}, column {mark.column + 1}"
         raise Invalid.of(where, "unreadable", wrong.problem or "is not YAML") from None
     except (yaml.YAMLError, ValueError) as wrong:  # ValueError: a number with thousands of digits
-        raise Invalid.of(file.name, "unreadable", str(wrong)) from None
+        raise Invalid.of(name, "unreadable", str(wrong)) from None
     except RecursionError:
-        raise Invalid.of(file.name, "unreadable", "is nested too deeply") from None
+        raise Invalid.of(name, "unreadable", "is nested too deeply") from None
 
 
 class _PlainLoader(yaml.SafeLoader):  # type: ignore[misc]  # of a class without types

@@ -29,6 +29,7 @@ from oncue.client.errors import (
 )
 from oncue.client.events import Event
 from oncue.shapes.accounts import ForgottenUser, Key, Me, NewKey, User
+from oncue.shapes.applied import Applied, AppliedStep, ChangedField
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, Preview, PreviewedOccurrence
 from oncue.shapes.lookup import FoundJob, FoundName, FoundRun, FoundWorker, Lookup
@@ -46,9 +47,12 @@ from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, 
 from oncue.shapes.server import Process, Server
 
 __all__ = [
+    "Applied",
+    "AppliedStep",
     "AsyncClient",
     "Attempt",
     "BadRequest",
+    "ChangedField",
     "Client",
     "ClientError",
     "Conflict",

@@ -85,6 +85,7 @@ class Jobs(Resource):
     create = Method(jobs.create)
     create_many = Method(jobs.create_many)
     put = Method(jobs.put)
+    apply = Method(jobs.apply)
     get = Method(jobs.show)
     get_by_key = Method(jobs.show_by_key)
     list = PagedMethod(jobs.page)

@@ -9,10 +9,13 @@ from typing import Any, TypeVar, Unpack
 import msgspec
 
 from oncue.client.call import Call, Page, Parse, change, field, get, given, make, model, nothing, page_of, path
+from oncue.shapes.applied import Applied
 from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, When
 from oncue.shapes.runs import Run
 
 T = TypeVar("T")
+
+APPLIED_WITHIN = 600.0  # seconds: a set may have 10,000 jobs, each changed by itself
 
 _job: Parse[Job] = model(Job)
 _ids: Parse[tuple[str, ...]] = field("job_ids", tuple[str, ...])
@@ -40,6 +43,25 @@ def create_many(
 def put(key: str, /, *, dry_run: bool = False, **fields: Unpack[JobFields]) -> Call[Job]:
     """Create or replace the job with this key; with `dry_run`, return only what it would be."""
     return _dry(change("PUT", path("jobs", "by-key", key), _job, fields), dry_run)
+
+
+def apply(
+    set: str,  # noqa: A002 - the name of the field
+    jobs: Iterable[JobFields],
+    *,
+    prune: bool = False,
+    adopt: bool = False,
+    stamp: int | None = None,
+    dry_run: bool = False,
+) -> Call[Applied]:
+    """Make the jobs of a set as they are declared here, each with its `key`; nothing is done if one is refused.
+
+    `prune` cancels jobs of the set that are not declared, `adopt` takes jobs with these keys from other sets. A `stamp`
+    below that of an earlier call is refused. With `dry_run` nothing changes: the answer tells what would.
+    """
+    body = {"set": set, "jobs": list(jobs), "prune": prune, "adopt": adopt, "stamp": stamp, "dry_run": dry_run}
+    call = change("POST", path("jobs", "apply"), model(Applied), body)
+    return msgspec.structs.replace(call, timeout=APPLIED_WITHIN)
 
 
 def _dry(call: Call[T], dry_run: bool) -> Call[T]:

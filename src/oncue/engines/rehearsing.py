@@ -20,7 +20,7 @@ class Rehearsal:
         self._new = new
         self._grows = {change.uid: Usage() for change in changes} if quota is not None else {}
         for uid in self._grows:
-            self._grows[uid] = Usage(payload=max(0, sum(one.grows for one in changes if one.uid == uid)))
+            self._grows[uid] = Usage(payload=sum(one.grows for one in changes if one.uid == uid))  # or shrink
         self._quota = quota
         self.quotas = quotas_of(new)
         """The users whose usage decides, each with a quota."""

@@ -101,7 +101,8 @@ class Warned(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     code: str
-    """`plain_secret`: a token in plain text; name a secret instead"""
+    """`plain_secret`: a token in plain text; name a secret instead; `same_stamp`: a declaration has other \
+jobs than the one before, and the same stamp"""
 
 
 class Job(PlainFields, frozen=True, kw_only=True):

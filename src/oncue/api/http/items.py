@@ -27,12 +27,7 @@ _parts = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 async def read_items(request: Request, name: str, largest: int) -> list[msgspec.Raw]:
     """Return the parts of the only list in the body, an object. They are split, not parsed: see `read_item`."""
-    expect_json(request)
-    body = await read_body(request, largest)
-    if body.count(b",") >= MOST_VALUES:
-        raise Refused(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The body has more than {MOST_VALUES} values. Send fewer at a time."
-        )
+    body = await _body(request, largest)
     try:
         return _cut(body, name)
     except RecursionError:
@@ -41,6 +36,40 @@ async def read_items(request: Request, name: str, largest: int) -> list[msgspec.
         if len(body) <= LARGEST_BODY:
             return _read(body, name)
         raise (_no_list(name) if isinstance(wrong, msgspec.ValidationError) else unreadable(str(wrong))) from None
+
+
+async def read_items_and_more(request: Request, name: str, largest: int) -> tuple[list[msgspec.Raw], dict[str, Any]]:
+    """Return the parts of a list in the body, an object, and the other fields. A part is split, not parsed."""
+    body = await _body(request, largest)
+    try:
+        found = _fields(body).get(name, NOTHING)
+        parts = _parts(found)
+    except RecursionError:
+        raise unreadable("it is nested too deep") from None
+    except msgspec.ValidationError:
+        if len(body) <= LARGEST_BODY:
+            as_object(body)  # says what is wrong with a body that is no object
+        raise _no_list(name) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as wrong:
+        raise unreadable(str(wrong)) from None
+    start = body.find(bytes(found))
+    rest = body[:start] + b"[]" + body[start + len(found) :]
+    if len(rest) > LARGE:
+        raise Invalid.of("", "too_large", f"the fields beside {name} exceed {LARGE} bytes")
+    fields = as_object(rest)
+    if fields.pop(name) != []:  # the same text also stands elsewhere, before the list
+        raise Invalid.of("", "unreadable", f"write the field {name} first")
+    return parts, fields
+
+
+async def _body(request: Request, largest: int) -> bytes:
+    expect_json(request)
+    body = await read_body(request, largest)
+    if body.count(b",") >= MOST_VALUES:
+        raise Refused(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The body has more than {MOST_VALUES} values. Send fewer at a time."
+        )
+    return body
 
 
 def _no_list(name: str) -> Invalid:
@@ -82,8 +111,8 @@ def _refuse_unknown(fields: Iterable[str], name: str) -> None:
             raise Invalid.of(printable(other), "unknown_field", f"unknown field; the body may have only {name}")
 
 
-async def read_item(raw: msgspec.Raw) -> Any:
+async def read_item(raw: msgspec.Raw, largest: int = LARGEST_BODY) -> Any:
     """Parse one part, as strictly as a body."""
-    if len(raw) > LARGEST_BODY:
-        raise Invalid.of("", "too_large", f"exceeds {LARGEST_BODY} bytes")
+    if len(raw) > largest:
+        raise Invalid.of("", "too_large", f"exceeds {largest} bytes")
     return parse_json(bytes(raw)) if len(raw) <= LARGE else await asyncio.to_thread(parse_json, bytes(raw))

@@ -30,9 +30,9 @@ class Declaring(Protocol):
         """Return what `Jobs.create(new, whole=True)` would answer after `Jobs.apply` of these changes. Stores nothing.
 
         Answers are by stable keys and quotas; idempotency keys are not looked at. The changes are of one user, and
-        count with what all of them together add to its payloads. QuotaExceeded: that alone exceeds `quota`.
-        TooManyClasses: one of the users would have too many. A later call of these verbs may be refused even so, if
-        somebody else was quicker.
+        count with what all of them together add to its payloads, or take from them. QuotaExceeded: that alone exceeds
+        `quota`. TooManyClasses: one of the users would have too many. A later call of these verbs may be refused even
+        so, if somebody else was quicker.
         """
         ...
 

@@ -76,6 +76,9 @@ async def test_a_rehearsal_counts_what_changes_add_together(store: Store) -> Non
     one_more = await recurring(store, quota, payload=b"x" * 10)
     assert only(await rehearse([one_more], await changes(50, 40), quota)).outcome is NEW
     assert only(await rehearse([one_more], await changes(50, 41), quota)).outcome is OVER
+    large = await recurring(store, quota, payload=b"x" * 70)
+    assert only(await rehearse([large], await changes(30, 0), quota)).outcome is NEW
+    assert only(await rehearse([large], await changes(30, 1), quota)).outcome is OVER
     assert await store.snapshot(jobs[0].job.job_id) == snaps[0]
 
 

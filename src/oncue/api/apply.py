@@ -1,0 +1,209 @@
+"""Make the jobs of a set as they are declared: check all, compare with what is stored, and only then write."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+from starlette.requests import Request
+
+from oncue.api import views
+from oncue.api.apply_writing import superseded, write
+from oncue.api.create import new_job, refuse_over_quota
+from oncue.api.declaration import Declaration, Step, Wanted, read_declaration
+from oncue.api.editing import decide, in_step
+from oncue.api.http.answers import answer
+from oncue.api.http.auth import Caller
+from oncue.api.shared.context import Api
+from oncue.api.shared.outcome import Changed, Line, Outcome, unchanged
+from oncue.domain.declared import (
+    LIVE,
+    Action,
+    FieldChange,
+    action_of,
+    differences,
+    owners_of,
+    same_payload,
+)
+from oncue.domain.definition import MOST_PROBLEMS
+from oncue.domain.errors import Conflict, Invalid, Problem, QuotaExceeded, TooManyClasses
+from oncue.domain.ids import JobId
+from oncue.domain.instants import Instant
+from oncue.domain.job import Job
+from oncue.domain.plain_text import printable
+from oncue.domain.reference import size_of
+from oncue.engines.port import MOST_KEYS, JobQuery, KeyedJob
+
+LONGEST_VALUE = 4 * 1024  # bytes of a value in the answer
+MOST_PAGES = 200  # of jobs with the set's tag, live or ended, that a prune looks through
+PAGE = 1_000
+
+
+async def apply(api: Api, request: Request, caller: Caller) -> Outcome:
+    """Answer the steps, done or, in a dry run, to do. With any problem, nothing is written, and all are answered."""
+    now = api.clock.now()
+    await api.defaults.refresh()
+    declaration = await read_declaration(api, request, caller, now)
+    await _refuse_older(api, declaration, caller)
+    steps = await _planned(api, declaration, caller, now)
+    if len(declaration.problems) < MOST_PROBLEMS:
+        await _refuse_what_engines_would(api, declaration, steps, caller)
+    if declaration.problems:
+        raise Invalid(*declaration.problems[:MOST_PROBLEMS])
+    shown = answer(_shown(declaration, steps))
+    counts = Counter(str(step.action) for step in steps)
+    if declaration.dry_run or (counts.keys() <= {Action.UNCHANGED} and declaration.stamp is None):
+        return unchanged(shown)
+    detail = {"set": declaration.set, **counts}
+    await write(api, request, caller, declaration, steps, detail)
+    changed = (Changed(caller.uid, jobs=True),) if counts.keys() - {Action.UNCHANGED} else ()
+    return Outcome(shown, changed, Line(detail))
+
+
+async def _refuse_older(api: Api, declaration: Declaration, caller: Caller) -> None:
+    """Conflict: a newer declaration was applied. One with the same stamp and other jobs gets a warning."""
+    if declaration.stamp is None:
+        return
+    there = await api.engine.declaring.stamp(caller.uid, declaration.set)
+    if there is None:
+        return
+    if there.stamp > declaration.stamp:
+        raise superseded(declaration, there)
+    if there.stamp == declaration.stamp and there.digest != declaration.digest():
+        declaration.warnings.append({"path": "stamp", "code": "same_stamp"})
+
+
+async def _planned(api: Api, declaration: Declaration, caller: Caller, now: Instant) -> list[Step]:
+    """Return the steps in the order of the declaration, then those of jobs that it does not have any more."""
+    steps: list[Step] = []
+    for start in range(0, len(declaration.jobs), MOST_KEYS):
+        some = declaration.jobs[start : start + MOST_KEYS]
+        found = await api.engine.declaring.keyed(caller.uid, [wanted.key for wanted in some])
+        for wanted in some:
+            try:
+                steps.append(await _step(api, declaration, wanted, found.get(wanted.key), caller, now))
+            except Invalid as wrong:
+                declaration.problems += wrong.under(f"jobs.{wanted.index}").problems
+            except Conflict as conflict:
+                declaration.problems.append(Problem(f"jobs.{wanted.index}", "conflict", str(conflict)))
+    return steps + (await _pruned(api, declaration, caller) if declaration.prune else [])
+
+
+async def _step(
+    api: Api, declaration: Declaration, wanted: Wanted, found: KeyedJob | None, caller: Caller, now: Instant
+) -> Step:
+    job, spec, payload = None if found is None else found.job, wanted.spec, wanted.payload
+    if found is not None and job is None:  # a one-shot
+        snap = await api.engine.jobs.read(caller.uid, found.holder.job_id)
+        job = None if snap is None else snap.job
+    remembered = None if found is None else found.holder.definition
+    action = action_of(job, remembered, spec, payload, declaration.tag)
+    step = Step(action, wanted.key, None if job is None else job.job_id, wanted)
+    if action is Action.UNCHANGED:
+        return step if found is None else replace(step, job_id=found.holder.job_id)
+    if action is Action.CREATE or job is None:
+        made = Job(JobId(api.new_id(now)), caller.uid, spec, payload, now, now)
+        new = new_job(made, api.class_id(spec.class_key), now, api.quota_of(caller), api.defaults)
+        return replace(step, job_id=made.job_id, new=replace(new, applied=True))
+    return await _change(api, declaration, step, job, now)
+
+
+async def _change(api: Api, declaration: Declaration, step: Step, job: Job, now: Instant) -> Step:
+    """Return the step of a live job: to change it, to adopt it, or nothing."""
+    assert step.wanted is not None
+    spec, payload = in_step(job.spec, step.wanted.spec), step.wanted.payload
+    changes = differences(_briefly(views.definition(job.spec)), _briefly(views.definition(spec)))
+    kept = same_payload(job.payload, payload)
+    if not kept:
+        changes["payload"] = FieldChange(_brief(job.payload), _brief(payload))
+    if step.action is Action.CHANGE and not changes and await api.large.has(job.payload):
+        return replace(step, action=Action.UNCHANGED)
+    if step.action is Action.ADOPT and not declaration.adopt:
+        owners = " and ".join(repr(printable(owner)) for owner in owners_of(job))
+        whose = f"belongs to the set {owners}" if owners else "was not created by apply"
+        raise Invalid.of("key", "adopt_needed", f"the job with this key {whose}; send adopt to take it into this set")
+    snap = await api.engine.jobs.read(job.uid, job.job_id)
+    if snap is None:
+        raise Conflict("This job was deleted while this request was processed. Send the request again.")
+    change = decide(api, snap, (spec, payload), now)
+    return replace(step, changes=changes, owners=owners_of(job), change=change)
+
+
+async def _pruned(api: Api, declaration: Declaration, caller: Caller) -> list[Step]:
+    """Return the live jobs of the set that are not declared any more."""
+    found: list[Step] = []
+    after = None
+    for _ in range(MOST_PAGES):
+        page = await api.engine.lists.jobs(JobQuery(caller.uid, tag=declaration.tag, limit=PAGE, after=after))
+        jobs = [row.job for row in page.items if row.job.status in LIVE and row.job.spec.key is not None]
+        found += [
+            Step(Action.PRUNE, str(job.spec.key), job.job_id) for job in jobs if job.spec.key not in declaration.keys
+        ]
+        if page.next is None:
+            return found
+        after = page.next
+    message = f"the set has more than {MOST_PAGES * PAGE} jobs, ended ones included; cancel old ones without prune"
+    declaration.problems.append(Problem("prune", "too_many", message))
+    return []
+
+
+async def _refuse_what_engines_would(api: Api, declaration: Declaration, steps: Sequence[Step], caller: Caller) -> None:
+    """Add the problems that only the database knows: quotas, and keys that were taken meanwhile."""
+    new = [(step.wanted.index, step.new) for step in steps if step.wanted and step.new]
+    changes = [(step.wanted.index, step.change) for step in steps if step.wanted and step.change]
+    jobs, places = [job for _, job in new], [place for place, _ in new]
+    try:
+        answers = await api.engine.declaring.rehearse(jobs, [change for _, change in changes], api.quota_of(caller))
+    except TooManyClasses as error:
+        keys = [(place, job.job.spec.class_key) for place, job in new] + [(p, c.new_class) for p, c in changes]
+        place = next(place for place, key in keys if key == error.key)
+        error.path = f"jobs.{place}.{error.path}"
+        return _add(declaration, error)
+    except QuotaExceeded as error:
+        return _add(declaration, error)
+    try:
+        refuse_over_quota(jobs, answers)
+    except QuotaExceeded as error:
+        if error.path:  # jobs.N.payload, or of a single one: payload
+            number, _, field = error.path.removeprefix("jobs.").rpartition(".")
+            error.path = f"jobs.{places[int(number or 0)]}.{field}"
+        _add(declaration, error)
+
+
+def _add(declaration: Declaration, error: QuotaExceeded) -> None:
+    if not declaration.problems:
+        raise error
+    declaration.problems.append(Problem(error.path, "quota_exceeded", str(error)))
+
+
+def _briefly(definition: dict[str, Any]) -> dict[str, Any]:
+    """Return a definition as it is sent: enums as text, tuples as lists."""
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(definition))
+    return found
+
+
+def _brief(payload: bytes | None) -> Any:
+    size = size_of(payload)
+    return f"({size} bytes)" if size > LONGEST_VALUE else msgspec.json.decode(payload or b"null")
+
+
+def _shown(declaration: Declaration, steps: Sequence[Step]) -> dict[str, Any]:
+    return {
+        "set": declaration.set,
+        "dry_run": declaration.dry_run,
+        "stamp": declaration.stamp,
+        "steps": [
+            {
+                "action": step.action,
+                "key": step.key,
+                "job_id": None if declaration.dry_run and step.new is not None else step.job_id,
+                "changes": step.changes,
+                "owners": step.owners if step.action is Action.ADOPT else (),
+            }
+            for step in steps
+        ],
+        "warnings": declaration.warnings[:MOST_PROBLEMS],
+    }
