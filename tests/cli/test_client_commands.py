@@ -257,7 +257,9 @@ class TestTop:
 
         shown = command("top").stdout
 
-        assert "queues, 7 waiting or running runs\nqueue    depth  workers  paused since\ndefault  7      1\n" in shown
+        assert shown.startswith(
+            "Queues\nqueue\tdue\trunning\twaiting\tworkers\tstatus\ndefault\t0\t0\t7\t1\tactive\n\n"
+        )
         assert "box:1" in shown
         assert "3 of 10" in shown
 

@@ -257,6 +257,19 @@ class TestOnATerminal:
         assert drawn >= 3
         assert re.search(rf"  ({drawn}|{drawn + 1})\.  ", left)  # it may have looked once more before it ended
 
+    def test_sentences_break_between_words(self, stand_in: StandIn) -> None:
+        detail = "Waits for a worker that has the task send_the_invoices_of_a_month. Start one, or check the spelling."
+        stand_in(lambda _: (200, {"reason": "no_worker", "detail": detail, "state": "queued"}))
+
+        lines = on_a_terminal("runs", "explain", J1, columns=60).splitlines()
+
+        assert lines[:3] == [
+            "no_worker: Waits for a worker that has the task",
+            "  send_the_invoices_of_a_month. Start one, or check the",
+            "  spelling.",
+        ]
+        assert f"no_worker: {detail}\n" in command("runs", "explain", J1).stdout
+
     def test_an_empty_list_is_said_to_be_empty(self, stand_in: StandIn) -> None:
         stand_in(lambda _: (200, {"jobs": [], "next_page_token": None}))
 

@@ -14,7 +14,7 @@ from oncue.cli.completing import queue_names, run_names, task_names
 from oncue.cli.each import on_each, try_each
 from oncue.cli.groups import Group
 from oncue.cli.naming import RUN_HELP, job_id_of, run_id_of
-from oncue.cli.output import Output
+from oncue.cli.output import Output, say_sentence
 from oncue.cli.printing import say
 from oncue.cli.refusing import REFUSED
 from oncue.cli.roles import options
@@ -126,7 +126,7 @@ def requeue(url: str | None, output: Output, **which: Any) -> None:
 
     def show_requeued(made: Requeued, output: Output) -> None:
         some = f" as run {runs_shown(made.run_ids, output)}" if made.run_ids else ""
-        say(f"Requeued {_letters(made.count)}{some}.")
+        say_sentence(f"Requeued {_letters(made.count)}{some}.", output)
 
     _on_selected(url, output, which, "requeue", dead_letters.requeue, show_requeued)
 

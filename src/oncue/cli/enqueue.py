@@ -11,8 +11,7 @@ from oncue.cli import time_option
 from oncue.cli.asking import SERVER, asking, tell
 from oncue.cli.completing import queue_names, task_names
 from oncue.cli.following import END_WITH_THE_RUN, WAIT, check_wait, follow
-from oncue.cli.output import Output
-from oncue.cli.printing import say
+from oncue.cli.output import Output, say_sentence
 from oncue.cli.roles import options
 from oncue.cli.sentences import created
 from oncue.cli.time_option import TIME
@@ -65,7 +64,7 @@ def command(
     with asking(url, as_json=output.as_json, names=_names(payload, delay)) as client:
         call = jobs.create(task=task, payload=payload, **fields)
         if not wait:
-            tell(client, call, lambda job, output: say(created(job, output)), output)
+            tell(client, call, lambda job, output: say_sentence(created(job, output), output), output)
             return
         ended = follow(client, client.ask(call).job_id, wait_timeout, output)
     raise SystemExit(END_WITH_THE_RUN[ended])

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oncue.cli.asking import tell_data
-from oncue.cli.output import Output
-from oncue.cli.printing import say
+from oncue.cli.output import Output, say_sentence
+from oncue.cli.printing import say, text
 from oncue.cli.refusing import NOT_IN_TIME, refuse
 from oncue.cli.sentences import ended, id_shown
 from oncue.domain.errors import Invalid
@@ -96,11 +96,13 @@ def _waited(
     if output.as_data:
         tell_data(client.ask(runs.show(run_id).plain()), output)
     else:
-        say(ended(run, output))
+        say_sentence(ended(run, output), output)
+        if run.status == "succeeded" and run.result is not None:
+            say(f"Result: {text(run.result, longest=None)}")
     return run.status == "succeeded"
 
 
 def follow_log(client: Client, run_id: str, tail: int | None = None) -> None:
     """Print a run's log as it grows, until the run ends."""
-    for text in client.runs.follow_logs(run_id, tail=tail):
-        say(text, nl=False)
+    for added in client.runs.follow_logs(run_id, tail=tail):
+        say(added, nl=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from oncue.cli.asking import tell_data
-from oncue.cli.output import Output
+from oncue.cli.output import Output, say_sentence
 from oncue.cli.printing import say
 from oncue.cli.sentences import changed
 from oncue.shapes.jobs import Job, JobFields
@@ -45,7 +45,9 @@ def edit_job(
         return
     lines = [f"  {line}" for line in differences(before, after)]
     verb = "Changed" if lines else "Nothing changed in"
-    say("\n".join([changed(verb, msgspec.convert(after, Job), output), *lines]))
+    say_sentence(changed(verb, msgspec.convert(after, Job), output), output)
+    if lines:
+        say("\n".join(lines))
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:

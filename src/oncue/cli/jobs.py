@@ -16,7 +16,7 @@ from oncue.cli.groups import Group
 from oncue.cli.job_editing import edit_job
 from oncue.cli.job_options import JOB, NAMES, job_fields, payload_of, runs_once
 from oncue.cli.naming import HELP, job_id_of
-from oncue.cli.output import Output
+from oncue.cli.output import Output, say_sentence
 from oncue.cli.printing import say
 from oncue.cli.roles import options
 from oncue.cli.sentences import changed, created, id_shown, job_shown, runs_shown
@@ -77,10 +77,10 @@ def create(
     with asking(url, as_json=output.as_json, names=NAMES) as client:
         call = jobs.create(idempotency_key=idempotency_key, **fields)
         if not wait:
-            tell(client, call, lambda job, output: say(created(job, output)), output)
+            tell(client, call, lambda job, output: say_sentence(created(job, output), output), output)
             return
         job = client.ask(call)
-        say(created(job, output), err=True)
+        say_sentence(created(job, output), output, err=True)
         ended = follow(client, job.job_id, wait_timeout, output)  # the run of a one-shot has the job's id
     raise SystemExit(END_WITH_THE_RUN[ended])
 
@@ -320,7 +320,7 @@ def backfill(url: str | None, output: Output, given_jobs: tuple[str, ...], start
 
     def show(run_ids: tuple[str, ...], output: Output) -> None:
         some = f": {runs_shown(run_ids, output)}" if run_ids else ""
-        say(f"Created {len(run_ids)} run{'' if len(run_ids) == 1 else 's'}{some}.")
+        say_sentence(f"Created {len(run_ids)} run{'' if len(run_ids) == 1 else 's'}{some}.", output)
 
     with asking(url, as_json=output.as_json, names=names) as client:
         on_each(
@@ -332,4 +332,4 @@ def backfill(url: str | None, output: Output, given_jobs: tuple[str, ...], start
 
 
 def _say_changed(verb: str) -> Any:
-    return lambda job, output: say(changed(verb, job, output))
+    return lambda job, output: say_sentence(changed(verb, job, output), output)

@@ -17,11 +17,13 @@ import sys
 from collections.abc import Callable
 from enum import StrEnum
 from functools import wraps
-from typing import Any, TypeVar
+from textwrap import fill
+from typing import Any, Final, TypeVar
 
 import click
 import msgspec
 
+from oncue.cli.printing import say
 from oncue.clock import Clock, SystemClock
 from oncue.domain.errors import Invalid
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, parse_duration
@@ -29,6 +31,7 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, parse_
 F = TypeVar("F", bound=Callable[..., Any])
 
 UNKNOWN_WIDTH, UNKNOWN_HEIGHT = 80, 24
+_WHOLE_WORDS: Final[Any] = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": "  "}
 MOST_OFTEN = Duration(200 * MILLISECOND)
 
 
@@ -74,6 +77,12 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
 
     def now(self) -> Instant:
         return self.clock.now()
+
+
+def say_sentence(words: str, output: Output, *, err: bool = False) -> None:
+    """Print sentences; on terminals their lines are broken between words."""
+    lines = [fill(line, output.width, **_WHOLE_WORDS) if output.for_people else line for line in words.splitlines()]
+    say("\n".join(lines), err=err)
 
 
 def coloured() -> bool:

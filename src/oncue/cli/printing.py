@@ -17,9 +17,11 @@ LONGEST_CELL = 200
 # Keyed by cell text, so that no table names its own colours.
 STYLES = {
     **dict.fromkeys(("succeeded", "started", "create", "goal", "ok"), "green"),
-    **dict.fromkeys(("dead", "missed", "lost", "prune", "problem"), "red"),
+    **dict.fromkeys(("dead", "missed", "lost", "prune", "problem", "no heartbeat"), "red"),
     **dict.fromkeys(("running", "change"), "cyan"),
-    **dict.fromkeys(("retrying", "late", "paused", "cancelling", "expired", "skipped", "coalesced", "floor"), "yellow"),
+    **dict.fromkeys(
+        ("retrying", "late", "paused", "cancelling", "expired", "skipped", "coalesced", "floor", "draining"), "yellow"
+    ),
     "warning": "yellow",
     **dict.fromkeys(("cancelled", "finished", "unchanged"), "dim"),
 }
@@ -62,7 +64,14 @@ def print_fields(title: str, fields: Sequence[tuple[str, str]]) -> None:
     filled = [(f"{name}:", value) for name, value in fields if value]
     widest = max((len(name) for name, _ in filled), default=0)
     below = "\n" + " " * (widest + 2)
-    say("\n".join([title, *(f"{name:<{widest}}  {value.replace(chr(10), below)}" for name, value in filled)]))
+    say(
+        "\n".join(
+            [
+                *([title] if title else []),
+                *(f"{name:<{widest}}  {value.replace(chr(10), below)}" for name, value in filled),
+            ]
+        )
+    )
 
 
 def time(at: datetime | None) -> str:

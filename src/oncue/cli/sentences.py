@@ -43,8 +43,7 @@ def ended(run: Run, output: Output) -> str:
     run_id, length = id_shown(run.run_id, output), duration(run)
     took = "" if length is None else f" in {times.took(length)}"
     if run.status == "succeeded":
-        result = "" if run.result is None else f"\nResult: {text(run.result, longest=None)}"
-        return f"Run {run_id} succeeded{took}.{result}"
+        return f"Run {run_id} succeeded{took}."
     if run.status != "dead":
         return f"Run {run_id} is {run.status}."
     why = ": ".join(filter(None, (text(run.error_type), text(run.error_message, longest=None))))

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from oncue.cli import times
-from oncue.cli.output import Output
+from oncue.cli.output import Output, say_sentence
 from oncue.cli.printing import print_fields, say, text
 from oncue.cli.tables import Column, Kind, Table, lines_of, print_lines
 from oncue.shapes.jobs import Explanation, Job, JobFields, Occurrence
@@ -26,6 +26,10 @@ def duration(run: Run | Attempt) -> timedelta | None:
     if run.start_time is None or run.end_time is None:
         return None
     return run.end_time - run.start_time
+
+
+def progress_of(run: Run) -> str:
+    return "" if run.progress is None else f"{text(run.progress.done)} of {text(run.progress.total)}"
 
 
 def _error(run: Run) -> str | None:
@@ -135,7 +139,7 @@ def show_job(job: Job, output: Output) -> None:
                 "" if last is None else f"{last.status} {time(last.end_time or last.start_time, output)} {last.run_id}",
             ),
             ("last error", "" if last is None else text(last.error_message)),
-            *((name.replace("_", " "), text(getattr(job, name))) for name in _REST),
+            *((name.replace("_", " "), _field(getattr(job, name))) for name in _REST),
             ("user", text(job.user_id)),
             ("version", text(job.version)),
             ("created", time(job.created_at, output)),
@@ -143,6 +147,12 @@ def show_job(job: Job, output: Output) -> None:
             ("warnings", ", ".join(f"{text(one.path)} ({text(one.code)})" for one in job.warnings)),
         ],
     )
+
+
+def _field(value: Any) -> str:
+    """Format a field; names in a row, like tags, without JSON's brackets."""
+    names = isinstance(value, tuple) and all(isinstance(one, str) for one in value)
+    return text(", ".join(value)) if names else text(value)
 
 
 def schedule(found: dict[str, Any]) -> str:
@@ -172,7 +182,7 @@ def show_run(run: Run, output: Output) -> None:
             ("ended", time(run.end_time, output)),
             ("took", "" if length is None else times.took(length)),
             ("late by", "" if run.lag_ms is None else f"{run.lag_ms} ms"),
-            ("progress", "" if run.progress is None else f"{text(run.progress.done)} of {text(run.progress.total)}"),
+            ("progress", progress_of(run)),
             ("worker", text(run.executor_id)),
             ("payload", text(getattr(run, "payload", None))),
             ("result", text(run.result)),
@@ -187,12 +197,7 @@ def show_run(run: Run, output: Output) -> None:
         print_lines(lines_of(ATTEMPTS, run.attempts, output))
 
 
-def show_explanation(found: Explanation, _: Output) -> None:
-    print_fields(
-        f"{found.reason}: {found.detail}",
-        [("state", found.state), ("blocked by", text(found.holder)), ("position", text(found.position))],
-    )
-
-
-def show_run_id(run_id: str, _: Output) -> None:
-    say(f"run {run_id}")
+def show_explanation(found: Explanation, output: Output) -> None:
+    say_sentence(f"{found.reason}: {found.detail}", output)
+    fields = [("state", found.state), ("blocked by", text(found.holder)), ("position", text(found.position))]
+    print_fields("", fields)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from threading import Event as Never
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from oncue.cli.asking import SERVER, asking, tell_data
 from oncue.cli.numbers import FiniteRange
-from oncue.cli.output import Output
-from oncue.cli.printing import print_table, rich_table, text, time
+from oncue.cli.output import Output, coloured
 from oncue.cli.roles import options
+from oncue.cli.showing import progress_of
+from oncue.cli.tables import Column, Kind, Table, lines_of, print_lines
+from oncue.cli.watching import watch
+from oncue.shapes.fleet import Queue, Worker
+from oncue.shapes.runs import Run
 
 if TYPE_CHECKING:
-    from oncue.client import Client, Queue, Run, Worker
+    from oncue.client import Client
 
 EXAMPLES = """\b
 Examples:
@@ -29,7 +33,42 @@ Ctrl-C quits. In a pipe, or with --json, it prints once and exits.
 """
 MOST_RUNS = 20
 
-Section = tuple[str, Sequence[str], Sequence[Sequence[str]]]
+QUEUES: Table[Queue] = Table(
+    "queues",
+    lambda queue: queue.name,
+    (
+        Column("queue", 24, lambda queue: queue.name),
+        Column("due", 7, lambda queue: queue.due),
+        Column("running", 7, lambda queue: queue.running),
+        Column("waiting", 7, lambda queue: max(queue.depth - queue.running, 0)),
+        Column("workers", 7, lambda queue: len(queue.workers)),
+        Column("status", 8, lambda queue: "paused" if queue.paused_since else "active", kind=Kind.STATUS),
+    ),
+)
+WORKERS: Table[Worker] = Table(
+    "workers",
+    lambda worker: worker.worker_id,
+    (
+        Column("worker", 20, lambda worker: worker.name),
+        Column("status", 8, lambda worker: (worker.status or "active").replace("_", " "), kind=Kind.STATUS),
+        Column("running", 7, lambda worker: worker.running),
+        Column("seen", 8, lambda worker: worker.seen_at),
+        Column("queues", 16, lambda worker: ", ".join(worker.queues)),
+        Column("host", 16, lambda worker: worker.host, at=120),
+    ),
+)
+RUNNING: Table[Run] = Table(
+    "runs",
+    lambda run: run.run_id,
+    (
+        Column("id", 8, lambda run: run.run_id, kind=Kind.ID),
+        Column("task", 24, lambda run: run.task),
+        Column("status", 10, lambda run: run.status, kind=Kind.STATUS),
+        Column("started", 8, lambda run: run.start_time),
+        Column("try", 3, lambda run: run.attempt_number),
+        Column("progress", 12, progress_of),
+    ),
+)
 
 
 @click.command("top", epilog=EXAMPLES)
@@ -44,10 +83,9 @@ def command(url: str | None, output: Output, every: float, once: bool) -> None:
         if output.as_data:
             tell_data(_plain(client), output)
         elif once or not sys.stdout.isatty():
-            for title, columns, rows in _sections(client):
-                print_table(title, columns, rows)
+            print_lines(_lines(client, output))
         else:
-            _watch(client, every)
+            watch(lambda: _lines(client, output), msgspec.structs.replace(output, every=every))
 
 
 def _plain(client: Client) -> dict[str, Any]:
@@ -61,53 +99,15 @@ def _plain(client: Client) -> dict[str, Any]:
     }
 
 
-def _watch(client: Client, every: float) -> None:
-    from rich.live import Live
-
-    try:
-        with Live(_screen(client), screen=True, auto_refresh=False) as live:
-            while True:
-                Never().wait(every)
-                live.update(_screen(client), refresh=True)
-    except KeyboardInterrupt:
-        pass  # the usual way to quit
-
-
-def _screen(client: Client) -> Any:
-    from rich.console import Group
-    from rich.text import Text
-
-    parts: list[Any] = [Text(client.url, style="bold")]
-    for title, columns, rows in _sections(client):
-        parts += [Text(title, style="bold"), rich_table(columns, rows) if rows else Text("  none", style="dim")]
-    return Group(*parts)
-
-
-def _sections(client: Client) -> list[Section]:
-    queues, workers = client.queues.list(), client.workers.list()
+def _lines(client: Client, output: Output) -> list[str]:
     running = client.runs.page(status="running", limit=MOST_RUNS).items
-    waiting = sum(queue.depth for queue in queues)
     return [
-        (
-            f"queues, {waiting} waiting or running runs",
-            ("queue", "depth", "workers", "paused since"),
-            [_queue(q) for q in queues],
-        ),
-        ("workers", ("worker", "host", "last seen", "queues", "draining"), [_worker(w) for w in workers]),
-        ("running", ("run_id", "task", "started", "attempt", "progress"), [_run(run) for run in running]),
+        *_section("Queues", QUEUES, client.queues.list(), output),
+        *_section("Workers", WORKERS, client.workers.list(), output),
+        *_section("Running", RUNNING, running, output),
     ]
 
 
-def _queue(queue: Queue) -> tuple[str, ...]:
-    return text(queue.name), str(queue.depth), str(len(queue.workers)), time(queue.paused_since)
-
-
-def _worker(worker: Worker) -> tuple[str, ...]:
-    queues = ", ".join((worker.offer or {}).get("queues", ()))
-    return text(worker.name), text(worker.host), time(worker.seen_at), text(queues), "yes" if worker.draining else ""
-
-
-def _run(run: Run) -> tuple[str, ...]:
-    told = run.progress
-    progress = "" if told is None else f"{text(told.done)} of {text(told.total)}"
-    return run.run_id, text(run.task), time(run.start_time), str(run.attempt_number), progress
+def _section(title: str, table: Table[Any], items: Sequence[Any], output: Output) -> list[str]:
+    shown = click.style(title, bold=True) if coloured() else title
+    return [shown, *(lines_of(table, items, output) if items else ["none"]), ""]
