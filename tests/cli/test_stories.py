@@ -27,6 +27,8 @@ def test_a_job_is_made_run_and_read(oncue: Oncue) -> None:
     shown = oncue("runs", "show", run["run_id"]).stdout
     assert "\nstatus:         succeeded\n" in shown
     assert "\nattempts\nnumber\toutcome\tstarted\t" in shown
+    listed = oncue("runs", "list", "--job", "greeting", "-o", "table").stdout.splitlines()
+    assert [line.split()[:3] for line in listed[1:]] == [[run["run_id"][-8:], "greeting", "succeeded"]]
     assert "greeting you" in oncue("runs", "logs", run["run_id"]).stdout
     assert "greeting you" in oncue("runs", "logs", run["run_id"], "--follow").stdout
     assert "greeting you" in told(oncue, "runs", "logs", run["run_id"])["log"]

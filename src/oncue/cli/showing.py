@@ -8,7 +8,7 @@ from typing import Any
 from oncue.cli import times
 from oncue.cli.output import Output, say_sentence
 from oncue.cli.printing import print_fields, say, text
-from oncue.cli.tables import Column, Kind, Table, lines_of, print_lines
+from oncue.cli.tables import Column, Kind, Table, lines_of, print_lines, short_id
 from oncue.shapes.jobs import Explanation, Job, JobFields, Occurrence
 from oncue.shapes.runs import Attempt, DeadLetter, Run
 
@@ -26,6 +26,15 @@ def duration(run: Run | Attempt) -> timedelta | None:
     if run.start_time is None or run.end_time is None:
         return None
     return run.end_time - run.start_time
+
+
+def job_of(run: Run) -> str:
+    """Return what its job is called: name, else key, else the end of its id."""
+    return run.job_name or run.job_key or short_id(run.job_id)
+
+
+def worker_of(run: Run) -> str | None:
+    return run.executor_name or (None if run.executor_id is None else short_id(run.executor_id))
 
 
 def progress_of(run: Run) -> str:
@@ -60,14 +69,16 @@ RUNS: Table[Run] = Table(
     lambda run: run.run_id,
     (
         Column("id", 8, lambda run: run.run_id, kind=Kind.ID),
-        Column("job", 18, lambda run: run.job_id, kind=Kind.ID),
+        Column("job", 18, job_of, pipes=lambda run: run.job_id),
         Column("status", 10, lambda run: run.status, kind=Kind.STATUS),
         Column("started", 8, lambda run: run.start_time),
         Column("took", 7, duration),
         Column("try", 3, lambda run: run.attempt_number),
-        Column("worker", 12, lambda run: run.executor_id, kind=Kind.ID),
+        Column("worker", 12, worker_of, pipes=lambda run: run.executor_id),
         Column("task", 20, lambda run: run.task, at=120),
         Column("error", 24, _error, at=120),
+        Column("queue", 12, lambda run: run.queue, at=200),
+        Column("trigger", 9, lambda run: run.trigger, at=200),
         Column("scheduled", 9, lambda run: run.scheduled_for, at=200),
         Column("late", 7, lambda run: None if run.lag_ms is None else timedelta(milliseconds=run.lag_ms), at=200),
     ),
@@ -78,12 +89,13 @@ DEAD: Table[DeadLetter] = Table(
     lambda run: run.run_id,
     (
         Column("id", 8, lambda run: run.run_id, kind=Kind.ID),
-        Column("job", 18, lambda run: run.job_id, kind=Kind.ID),
+        Column("job", 18, job_of, pipes=lambda run: run.job_id),
         Column("ended", 8, lambda run: run.end_time),
         Column("tries", 5, lambda run: run.attempt_number),
         Column("error", 33, lambda run: run.error_message),
         Column("task", 20, lambda run: run.task, at=120),
         Column("type", 20, lambda run: run.error_type, at=120),
+        Column("queue", 12, lambda run: run.queue, at=200),
         Column("payload", 40, lambda run: run.payload, at=200),
     ),
 )
@@ -176,14 +188,17 @@ def show_run(run: Run, output: Output) -> None:
         [
             ("status", run.status),
             ("task", text(run.task)),
-            ("job", run.job_id),
+            ("job", " ".join(filter(None, (text(run.job_name or run.job_key), run.job_id)))),
+            ("queue", text(run.queue)),
+            ("trigger", text(run.trigger)),
+            ("retry of", text(run.parent)),
             ("scheduled for", time(run.scheduled_for, output)),
             ("started", time(run.start_time, output)),
             ("ended", time(run.end_time, output)),
             ("took", "" if length is None else times.took(length)),
             ("late by", "" if run.lag_ms is None else f"{run.lag_ms} ms"),
             ("progress", progress_of(run)),
-            ("worker", text(run.executor_id)),
+            ("worker", " ".join(filter(None, (text(run.executor_name), text(run.executor_id))))),
             ("payload", text(getattr(run, "payload", None))),
             ("result", text(run.result)),
             ("in storage", ", ".join(f"{name}: {size} bytes" for name, size in run.large.items())),
@@ -195,6 +210,9 @@ def show_run(run: Run, output: Output) -> None:
     if run.attempts:
         say("\nattempts")
         print_lines(lines_of(ATTEMPTS, run.attempts, output))
+    failed = next((one for one in reversed(run.attempts) if one.traceback), None)
+    if failed is not None:
+        say(f"\ntraceback of attempt {failed.number}\n{(failed.traceback or '').rstrip()}")
 
 
 def show_explanation(found: Explanation, output: Output) -> None:

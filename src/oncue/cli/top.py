@@ -13,7 +13,7 @@ from oncue.cli.asking import SERVER, asking, tell_data
 from oncue.cli.numbers import FiniteRange
 from oncue.cli.output import Output, coloured
 from oncue.cli.roles import options
-from oncue.cli.showing import progress_of
+from oncue.cli.showing import job_of, progress_of
 from oncue.cli.tables import Column, Kind, Table, lines_of, print_lines
 from oncue.cli.watching import watch
 from oncue.shapes.fleet import Queue, Worker
@@ -62,7 +62,8 @@ RUNNING: Table[Run] = Table(
     lambda run: run.run_id,
     (
         Column("id", 8, lambda run: run.run_id, kind=Kind.ID),
-        Column("task", 24, lambda run: run.task),
+        Column("job", 24, job_of, pipes=lambda run: run.job_id),
+        Column("task", 20, lambda run: run.task),
         Column("status", 10, lambda run: run.status, kind=Kind.STATUS),
         Column("started", 8, lambda run: run.start_time),
         Column("try", 3, lambda run: run.attempt_number),
