@@ -51,7 +51,7 @@ class Stream:
         while True:
             fields = dict(line.split(": ", 1) for line in (await self.part()).decode().splitlines())
             if "data" in fields and kind in (None, fields["event"]):
-                return Event(fields["event"], fields["id"], msgspec.json.decode(fields["data"]))
+                return Event(fields["event"], fields.get("id", ""), msgspec.json.decode(fields["data"]))
 
     async def end(self) -> None:
         async with asyncio.timeout(PATIENCE):
@@ -60,7 +60,7 @@ class Stream:
 
 @asynccontextmanager
 async def streaming(
-    desk: Desk, key: str = "ada", last: str | None = None, cookie: str | None = None
+    desk: Desk, key: str = "ada", last: str | None = None, cookie: str | None = None, query: str = ""
 ) -> AsyncIterator[Stream]:
     """A stream that has begun: what changes from here on is in it."""
     headers = [(b"authorization", f"Bearer {desk.keys[key]}".encode())]
@@ -75,7 +75,8 @@ async def streaming(
         return {"type": "http.disconnect"}
 
     async def serve() -> None:
-        scope = {"type": "http", "method": "GET", "path": "/v1/events", "headers": headers, "query_string": b""}
+        asked = {"path": "/v1/events", "query_string": query.encode()}
+        scope = {"type": "http", "method": "GET", "headers": headers, **asked}
         try:
             await desk.app(scope | {"http_version": "1.1", "scheme": "http"}, receive, stream.send)
         finally:

@@ -13,7 +13,7 @@ from tests.api.streams import Event, Stream, streaming
 from oncue.api import events
 from oncue.api.http.address import take_address
 from oncue.api.serving import serving
-from oncue.api.shared import watching
+from oncue.api.shared import event_channel, watching
 from oncue.api.shared.outcome import Changed
 from oncue.api.shared.outcome import Changes as ApiChanges
 from oncue.domain.errors import StoreUnavailable
@@ -106,7 +106,7 @@ async def test_everybody_hears_of_their_own_and_administrators_of_all(desk: Desk
         for stream in (ada, viewer, root):
             assert (await stream.next("job")).data["job_id"] == hers["job_id"]
         his = await desk.create(schedule="every 1h", key="bob")
-        assert (await bob.next()).data["job_id"] == his["job_id"]
+        assert (await bob.next("job")).data["job_id"] == his["job_id"]
         assert (await root.next("job")).data["job_id"] == his["job_id"]
         assert await through(desk, ada) == []
 
@@ -206,7 +206,7 @@ async def test_whoever_comes_back_to_what_is_not_kept_is_told_to_read_anew(desk:
 async def test_a_slow_reader_is_told_to_read_anew_and_costs_nothing(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "KEPT", 5)
+    monkeypatch.setattr(event_channel, "KEPT", 5)
     async with streaming(desk) as slow, streaming(desk) as quick:
         await through(desk, quick)
         slow.reading.clear()
@@ -245,7 +245,7 @@ async def test_a_batch_of_jobs_is_a_call_to_read_anew(desk: Desk) -> None:
 
         assert (await stream.next()).kind == "resync"
         his = await desk.create(schedule="every 1h", key="bob")
-        assert (await bob.next()).data["job_id"] == his["job_id"]
+        assert (await bob.next("job")).data["job_id"] == his["job_id"]
 
 
 async def test_hints_that_were_missed_are_a_call_to_read_anew(desk: Desk) -> None:

@@ -18,9 +18,9 @@ from oncue.api.http.auth import Caller, FailedKeys
 from oncue.api.http.limits import Share, Shares
 from oncue.api.http.store_watchdog import StoreWatchdog, WatchedCall
 from oncue.api.shared import previews
+from oncue.api.shared.event_channel import AT_ONCE, KEPT_BYTES, Channel, Subject
 from oncue.api.shared.idempotency import BodyHash, _encode, _hash
 from oncue.api.shared.previews import Previews
-from oncue.api.shared.watching import AT_ONCE, KEPT_BYTES, Channel
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import KeyId, UserNumber
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
@@ -207,7 +207,7 @@ async def test_who_waits_for_something_else_is_not_told_that_the_store_is_away(m
 
 
 def test_what_a_slow_reader_is_handed_at_once_and_what_is_kept_for_it_have_bounds() -> None:
-    channel = Channel(None)
+    channel = Channel(Subject(None))
     for number in range(1_900):
         channel.tell("run", {"n": number, "error_message": "x" * 4_000})
 
@@ -219,12 +219,12 @@ def test_what_a_slow_reader_is_handed_at_once_and_what_is_kept_for_it_have_bound
         events, read = channel.after(read)
         seen += events.count(b"\n\n")
     assert seen == channel.last - place
-    assert sum(map(len, channel._events)) <= KEPT_BYTES
+    assert sum(len(event) for _, event in channel._events) <= KEPT_BYTES
     assert channel.after(0)[0].startswith(b"event: resync")
 
 
 def test_an_event_that_is_too_large_is_a_call_to_read_anew() -> None:
-    channel = Channel(None)
+    channel = Channel(Subject(None))
     channel.tell("run", {"progress": "x" * AT_ONCE})
 
     assert channel.after(0) == (channel.written("resync", 1, {}), 1)

@@ -49,6 +49,18 @@ def test_events_are_read_as_they_are_told(connect: Connect) -> None:
     assert "Last-Event-ID" not in wire.requests[0].headers
 
 
+def test_a_stream_is_narrowed_also_when_it_is_made_anew_and_unknown_events_are_passed_on(connect: Connect) -> None:
+    """What a later server tells of is an event like others, and a pulse leaves the position where it was."""
+    news = "event: pulse\ndata: {}\n\nevent: marvel\nid: 7\ndata: {}\n\nevent: pulse\ndata: {}\n\n"
+    either = connect(wire := Wire(lambda _: stream(FIRST + news), lambda _: stream(SECOND)))
+
+    events = either.first(5, either.client.events(job="j1", types=["run", "dead"], pulse=True))
+
+    assert [one.kind for one in events] == ["run", "pulse", "marvel", "pulse", "job"]
+    assert [one.url.query for one in wire.requests] == [b"job_id=j1&types=run%2Cdead&pulse=true"] * 2
+    assert wire.requests[1].headers["Last-Event-ID"] == "7"
+
+
 @pytest.mark.parametrize("breaks", [False, True])
 def test_a_stream_that_ends_or_breaks_goes_on_after_the_last_event(connect: Connect, breaks: bool) -> None:
     either = connect(wire := Wire(lambda _: stream(FIRST, breaks=breaks), lambda _: stream(SECOND)))

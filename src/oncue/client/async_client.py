@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from functools import wraps
 from types import TracebackType
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -36,7 +36,7 @@ from oncue.client.asking import (
     wait,
 )
 from oncue.client.call import Answer, Call, Page, following
-from oncue.client.events import CALL, LONGEST_SILENCE, Event, Following
+from oncue.client.events import LONGEST_SILENCE, Event, Following, events
 from oncue.client.sending import answer_of, http_options, lost, request_of
 from oncue.clock import SystemClock
 from oncue.domain.instants import SECOND, Duration
@@ -259,16 +259,29 @@ class AsyncClient(Resource):
             for item in page.items:
                 yield item
 
-    async def events(self, last_event_id: str | None = None) -> AsyncIterator[Event]:
+    async def events(
+        self,
+        last_event_id: str | None = None,
+        *,
+        job: str | None = None,
+        run: str | None = None,
+        types: Sequence[str] | None = None,
+        pulse: bool = False,
+    ) -> AsyncIterator[Event]:
         """Yield the events of your jobs and runs as they happen, without an end.
 
+        Narrow the stream to one job or run by its id, or to `types` of events: `run`, `job`, `dead`, `worker`, `queue`,
+        `pulse`. With `pulse` the numbers of the last second come as well.
         After an interruption the stream reconnects and resumes. A `resync` event says that events may be missing.
         Raises `ServerUnreachable` after `retries` failures in a row.
         """
-        place = Following(last_event_id, self.retry_policy)
+        call = events(job, run, types, pulse=pulse)
+        place, params = Following(call, last_event_id, self.retry_policy), dict(call.params) or None
         while True:
             try:
-                async with self._http.sse(CALL.path, headers=place.headers(), timeout=LONGEST_SILENCE) as stream:
+                async with self._http.sse(
+                    call.path, params=params, headers=place.headers(), timeout=LONGEST_SILENCE
+                ) as stream:
                     if stream.response.is_success:
                         for event in place.connected(stream.response.headers.get("Content-Type", "")):
                             yield event

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from threading import Event as Never
 from types import TracebackType
@@ -37,7 +37,7 @@ from oncue.client.asking import (
     wait,
 )
 from oncue.client.call import Answer, Call, Page, following
-from oncue.client.events import CALL, LONGEST_SILENCE, Event, Following
+from oncue.client.events import LONGEST_SILENCE, Event, Following, events
 from oncue.client.sending import answer_of, http_options, lost, request_of
 from oncue.clock import SystemClock
 from oncue.shapes.runs import Run
@@ -256,16 +256,29 @@ class Client(Resource):
             page = self.ask(following(call, page.next_page_token))
             yield from page.items
 
-    def events(self, last_event_id: str | None = None) -> Iterator[Event]:
+    def events(
+        self,
+        last_event_id: str | None = None,
+        *,
+        job: str | None = None,
+        run: str | None = None,
+        types: Sequence[str] | None = None,
+        pulse: bool = False,
+    ) -> Iterator[Event]:
         """Yield the events of your jobs and runs as they happen, without an end.
 
+        Narrow the stream to one job or run by its id, or to `types` of events: `run`, `job`, `dead`, `worker`, `queue`,
+        `pulse`. With `pulse` the numbers of the last second come as well.
         After an interruption the stream reconnects and resumes. A `resync` event says that events may be missing.
         Raises `ServerUnreachable` after `retries` failures in a row.
         """
-        place = Following(last_event_id, self.retry_policy)
+        call = events(job, run, types, pulse=pulse)
+        place, params = Following(call, last_event_id, self.retry_policy), dict(call.params) or None
         while True:
             try:
-                with self._http.sse(CALL.path, headers=place.headers(), timeout=LONGEST_SILENCE) as stream:
+                with self._http.sse(
+                    call.path, params=params, headers=place.headers(), timeout=LONGEST_SILENCE
+                ) as stream:
                     if stream.response.is_success:
                         yield from place.connected(stream.response.headers.get("Content-Type", ""))
                         for one in stream:

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from oncue.client.asking import PASSING, RetryPolicy
-from oncue.client.call import Answer, get, nothing, path
+from oncue.client.call import Answer, Call, get, nothing, path
 from oncue.client.errors import NotOncue, ServerUnreachable
 
-CALL = get(path("events"), nothing)
+
+def events(
+    job: str | None = None, run: str | None = None, types: Sequence[str] | None = None, *, pulse: bool = False
+) -> Call[None]:
+    """Build the call of a stream: of everything, or of one job or run; only of these types of events."""
+    narrowed = {"job_id": job, "run_id": run, "types": None if types is None else ",".join(types)}
+    return get(path("events"), nothing, **narrowed, pulse="true" if pulse else None)
+
+
 MEDIA_TYPE = "text/event-stream"
 LONGEST_SILENCE = 60.0  # seconds; servers send a keep-alive more often than this
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """Something changed. `kind` says what about: `run`, `job`, or `resync`."""
+    """Something changed. `kind` says what about: `run`, `job`, `dead`, `worker`, `queue`, `pulse` or `resync`.
+
+    Later servers may send others: ignore those that you do not know.
+    """
 
     kind: str
     id: str | None = None
@@ -31,7 +43,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 class Following:
     """The position in a stream, and what to do when it breaks."""
 
-    def __init__(self, last_event_id: str | None, retry_policy: RetryPolicy) -> None:
+    def __init__(self, call: Call[None], last_event_id: str | None, retry_policy: RetryPolicy) -> None:
+        self._call = call
         self._last = last_event_id
         self._retry_policy = retry_policy
         self._failures = 0  # in a row, of connecting
@@ -47,7 +60,7 @@ class Following:
         NotOncue: the answer is not a stream of events, but for instance the page of a proxy.
         """
         if media_type.partition(";")[0].strip().lower() != MEDIA_TYPE:
-            raise NotOncue(f"GET {CALL.path} returned {media_type or 'no content type'} instead of events.")
+            raise NotOncue(f"GET {self._call.path} returned {media_type or 'no content type'} instead of events.")
         self._failures = 0
         unsure = self._began and self._last is None
         self._began = True
@@ -65,7 +78,7 @@ class Following:
     def refused(self, answer: Answer) -> float:
         """Return the seconds to pause; raises the error of the answer if a retry does not help."""
         if answer.status not in PASSING:
-            CALL.read(answer)
+            self._call.read(answer)
         return self.broken(f"status {answer.status}", answer.retry_after)
 
     def broken(self, why: str, at_least: float | None = None) -> float:

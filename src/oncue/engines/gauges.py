@@ -41,6 +41,20 @@ class Backlog(msgspec.Struct, frozen=True):
 DueRuns = tuple[int, Instant | None]  # how many, and when the first of them was due
 
 
+class Pulse(msgspec.Struct, frozen=True):
+    """What changes every second."""
+
+    counts: Mapping[str, int]  # by `Count`, since the store was created
+    running: int
+    due: int
+    more: bool  # there may be more due than were counted
+
+    @property
+    def open_letters(self) -> int:
+        count = self.counts.get
+        return count(Count.DEAD, 0) - count(Count.REQUEUED, 0) - count(Count.DISCARDED, 0)
+
+
 class QueueGauge(msgspec.Struct, frozen=True):
     """A queue with open runs, or a paused one."""
 

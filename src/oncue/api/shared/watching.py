@@ -8,24 +8,25 @@ is too slow, resumes too late or has too many changes is told to read everything
 from __future__ import annotations
 
 import asyncio
-import secrets
-from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from itertools import islice
 from typing import Any
 
-import msgspec
 import structlog
 
 from oncue.api import views
 from oncue.api.http.store_watchdog import StoreWatchdog, WatchedCall
+from oncue.api.shared.event_channel import OF_RUNS, Channel, Kind, Subject
+from oncue.api.shared.fleet_changes import FleetChanges
 from oncue.api.shared.outcome import Changed, read_changed
+from oncue.api.shared.pulse import Pulses
 from oncue.clock import Clock
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import NOTICES, JobId, RunId, UserNumber
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant, rfc3339
 from oncue.domain.job import Snapshot
+from oncue.domain.placement import SYSTEM_QUEUE
 from oncue.domain.run import RunView, State
 from oncue.engines.port import Engine, Hint, Topic
 from oncue.supervised import Supervised
@@ -36,79 +37,17 @@ HINTS_TIMEOUT = 2.0  # seconds for the hints to start, before a stream works wit
 LATE = Duration(2 * SECOND)  # the end of a run may be written this long after its instant
 MOST_FOUND = 1_000  # runs in one scan, running or ended
 MOST_TOLD = 500  # changes in one scan, and jobs with hints between two
-KEPT = 2_000  # events kept for readers that resume or are slow
-KEPT_BYTES = 4 * 1024 * 1024  # the same, in bytes
-AT_ONCE = 64 * 1024  # bytes sent to a reader before it takes the next; also of one event
 KEPT_FOR = Duration(MINUTE)  # after the last reader has left
 
 KnownOf = Callable[..., Awaitable[views.Known]]
 
 log = structlog.get_logger()
 
-_encode = msgspec.json.Encoder().encode
 _RUN = (
     "run_id job_id job_name job_key task queue status trigger scheduled_for start_time end_time duration_ms"
     " modified_time attempt_number executor_id executor_name error_type error_message lag_ms progress"
 ).split()
-
-
-class Channel:
-    """The changes that one user may see, the latest of them kept; `uid` None: all users' changes."""
-
-    def __init__(self, uid: UserNumber | None) -> None:
-        self.uid = uid
-        self.name = secrets.token_hex(4)  # so that a position in another process's channel is not taken for one of ours
-        self.last = 0
-        self.news = asyncio.Event()  # set and replaced by every change
-        self.readers = 0
-        self.left_at = Instant(0)
-        self.stirred = False
-        self.look_at = Instant(0)
-        self.busy = False  # the last scan found too much: hints do not advance the next one
-        self.first_look = asyncio.Lock()
-        self.known: dict[RunId, object] | None = None  # what was last reported of each run; None: not scanned yet
-        self.running: frozenset[RunId] = frozenset()
-        self.seen_until = Instant(0)
-        self._events: deque[bytes] = deque()
-        self._bytes = 0
-
-    def tell(self, kind: str, data: Any) -> None:
-        self.last += 1
-        event = self.written(kind, self.last, data)
-        if len(event) > AT_ONCE:
-            event = self.written("resync", self.last, {})
-        self._events.append(event)
-        self._bytes += len(event)
-        while len(self._events) > KEPT or self._bytes > KEPT_BYTES:
-            self._bytes -= len(self._events.popleft())
-        self.news.set()
-        self.news = asyncio.Event()
-
-    def written(self, kind: str, place: int, data: Any) -> bytes:
-        return b"event: %b\nid: %b\ndata: %b\n\n" % (kind.encode(), self.event_id(place).encode(), _encode(data))
-
-    def event_id(self, place: int) -> str:
-        return f"{self.name}-{place}"
-
-    def place(self, event_id: str) -> int | None:
-        """The position of an event id. None: the id is of another channel."""
-        name, _, number = event_id.partition("-")
-        known = name == self.name and number.isascii() and number.isdecimal() and len(number) < 20
-        return int(number) if known and int(number) <= self.last else None
-
-    def after(self, place: int | None) -> tuple[bytes, int]:
-        """Return events after this position, up to the chunk size, and the new position. If some are no longer kept,
-        return only the event that tells the reader to read everything again.
-        """
-        if place is None or self.last - place > len(self._events):
-            return self.written("resync", self.last, {}), self.last
-        chosen, size = list[bytes](), 0
-        for event in islice(self._events, len(self._events) - (self.last - place), None):
-            size += len(event)
-            if size > AT_ONCE:
-                break
-            chosen.append(event)
-        return b"".join(chosen), place + len(chosen)
+_DEAD = "run_id job_id job_name task end_time error_type error_message".split()
 
 
 class Watching:
@@ -119,9 +58,12 @@ class Watching:
         self._clock = clock
         self._watchdog = watchdog
         self._known_of = known_of
-        self._channels: dict[UserNumber | None, Channel] = {}
+        self._channels: dict[Subject, Channel] = {}
         self.streams: Counter[UserNumber] = Counter()  # of each user
         self._jobs: dict[JobId, None] = {}  # to be reported, in this order
+        self._fleet = FleetChanges(engine, clock)
+        self._pulses = Pulses(engine, clock)
+        self._look_at_fleet = self._pulse_at = Instant(0)
         self._hearing = asyncio.Event()
         self._tasks: tuple[Supervised, ...] = ()
         self._closing = asyncio.Event()
@@ -130,9 +72,9 @@ class Watching:
     def closed(self) -> bool:
         return self._closing.is_set()
 
-    async def open(self, uid: UserNumber | None) -> Channel:
+    async def open(self, subject: Subject) -> Channel:
         """Open a channel that has all changes from now on."""
-        channel = self._channels.setdefault(uid, Channel(uid))
+        channel = self._channels.setdefault(subject, Channel(subject))
         channel.left_at = self._clock.monotonic()
         if not self._tasks and not self.closed:
             self._tasks = (
@@ -145,6 +87,8 @@ class Watching:
         async with channel.first_look:
             if channel.known is None:
                 await self._look_at(channel)
+            if not subject.narrow and not self._fleet.looked:
+                await self._fleet.look()
         return channel
 
     def leave(self, channel: Channel) -> None:
@@ -175,7 +119,7 @@ class Watching:
             self._stir(changed)
 
     def _stir(self, changed: Changed) -> None:
-        concerned = [self._channels[uid] for uid in (changed.uid, None) if uid in self._channels]
+        concerned = [one for one in self._channels.values() if one.subject.uid in (changed.uid, None)]
         for channel in concerned:
             channel.stirred = True
         if changed.job_id is not None and len(self._jobs) < MOST_TOLD:
@@ -184,8 +128,12 @@ class Watching:
             self._read_anew(concerned)
 
     def _read_anew(self, channels: Iterable[Channel]) -> None:
+        """Make up for jobs that were not named: a channel of one job has it read, the others have readers do that."""
         for channel in channels:
-            channel.tell("resync", {})
+            if channel.subject.job_id is not None:
+                self._jobs[channel.subject.job_id] = None
+            elif not channel.subject.narrow:
+                channel.resync(frozenset({Kind.JOB}))
 
     async def _look(self) -> None:
         while self._channels and not self.closed:
@@ -211,16 +159,28 @@ class Watching:
             self._jobs.pop(job_id, None)
             if snap is None:
                 continue
-            for uid in (snap.job.uid, None):
-                if uid in self._channels:
-                    self._channels[uid].tell("job", _job(snap))
+            for channel in self._channels.values():
+                if channel.subject.has_job(snap.job.uid, job_id):
+                    channel.tell(Kind.JOB, _job(snap))
+        if self._look_at_fleet <= now:
+            self._look_at_fleet = Instant(now + POLL)
+            await self._look_at_the_fleet()
+        if self._pulse_at <= now:
+            self._pulse_at = Instant(now + POLL)
+            for channel in [one for one in self._channels.values() if one.pulse_readers]:
+                channel.tell_pulse(await self._pulses.read(channel.subject.uid))
 
     def _forget(self) -> None:
         """Drop channels without a reader for a while; with the last one, stop listening."""
         now = self._clock.monotonic()
-        idle = [uid for uid, one in self._channels.items() if not one.readers and now - one.left_at > KEPT_FOR]
-        for uid in idle:
-            del self._channels[uid]
+        idle = [subject for subject, one in self._channels.items() if not one.readers and now - one.left_at > KEPT_FOR]
+        for subject in idle:
+            del self._channels[subject]
+        for subject in [one.subject for one in self._channels.values() if not one.pulse_readers] + idle:
+            if not subject.narrow:
+                self._pulses.forget(subject.uid)
+        if all(subject.narrow for subject in self._channels):
+            self._fleet.forget()
         if not self._channels:
             for task in self._tasks:
                 task.cancel()
@@ -232,7 +192,7 @@ class Watching:
         channel.look_at = Instant(self._clock.monotonic() + POLL)
         now = self._clock.now()
         since = Instant(min(channel.seen_until or now, now) - LATE)
-        recent = await self._engine.lists.recent(channel.uid, since, MOST_FOUND)
+        recent = await self._recent(channel.subject, since)
         found = {run.run_id: run for run in recent if run.job_id != NOTICES}
         running = frozenset(run_id for run_id, run in found.items() if run.state is State.RUNNING)
         before = {} if channel.known is None else channel.known
@@ -241,12 +201,22 @@ class Watching:
         too_many = len(recent) >= MOST_FOUND or len(news) + len(stopped) > MOST_TOLD
         channel.busy = too_many
         if channel.known is not None and not too_many:
-            news += await self._read(channel.uid, stopped)
+            news += await self._read(channel.subject.uid, stopped)
             await self._tell(channel, news, now)
         elif channel.known is not None and (news or stopped):
-            channel.tell("resync", {})
+            channel.resync(OF_RUNS)
         channel.known = {run.run_id: _as_told(run) for run in found.values()}
         channel.running, channel.seen_until = running, now
+
+    async def _recent(self, subject: Subject, since: Instant) -> list[RunView]:
+        """Read what runs and what has changed lately. Of one job or run only that: others may do as much as they do."""
+        if subject.run_id is not None:
+            run = await self._engine.history.run(subject.uid, subject.run_id)
+            return [] if run is None else [run]
+        if subject.job_id is not None:
+            assert subject.uid is not None, "a job has an owner"
+            return await self._engine.lists.recent_of_job(subject.uid, subject.job_id, since, MOST_FOUND)
+        return await self._engine.lists.recent(subject.uid, since, MOST_FOUND)
 
     async def _read(self, uid: UserNumber | None, run_ids: frozenset[RunId]) -> list[RunView]:
         """Read runs that no longer run and did not just end: they are retried, or their end was written late."""
@@ -257,7 +227,30 @@ class Watching:
         known = await self._known_of(*runs)
         for run in runs:
             shown = views.run(run, known, now)
-            channel.tell("run", {name: shown[name] for name in _RUN})
+            channel.tell(Kind.RUN, {name: shown[name] for name in _RUN})
+            if run.state is State.DEAD:
+                channel.tell(Kind.DEAD, {name: shown[name] for name in _DEAD})
+
+    async def _look_at_the_fleet(self) -> None:
+        channels = [one for one in self._channels.values() if not one.subject.narrow]
+        if not channels:
+            return
+        found = await self._fleet.look()
+        for channel in channels:
+            for worker in found.workers:
+                channel.tell(Kind.WORKER, worker)
+            for queue in found.queues:
+                if await self._may_see(channel.subject.uid, queue["name"], found.offered):
+                    channel.tell(Kind.QUEUE, queue)
+
+    async def _may_see(self, uid: UserNumber | None, queue: str, offered: Collection[str]) -> bool:
+        """Whether `GET /queues` shows this user the queue. Queues are seldom paused, so this costs little."""
+        if uid is None or (queue in offered and queue != SYSTEM_QUEUE):
+            return True
+        counters = await self._engine.history.counters(uid)
+        classes = await self._engine.jobs.classes()
+        own = {classes[one.class_id].queue for one in counters if one.class_id in classes}
+        return queue in own - {SYSTEM_QUEUE}
 
 
 def _as_told(run: RunView) -> object:

@@ -11,7 +11,7 @@ from oncue.domain.instants import Duration, Instant
 from oncue.domain.ledger import Entry
 from oncue.domain.quota import Quota
 from oncue.domain.run import NewRun, RunView
-from oncue.engines.gauges import DUE_COUNTED, MOST_CLASSES, Backlog, Gauges
+from oncue.engines.gauges import DUE_COUNTED, MOST_CLASSES, Backlog, Gauges, Pulse
 from oncue.engines.values import (
     Count,
     Counter,
@@ -124,6 +124,13 @@ class History(Protocol):
         """
         ...
 
+    async def pulse(self, uid: UserNumber | None, now: Instant, limit: int = DUE_COUNTED) -> Pulse:
+        """Return what changes every second, of one user or of all: sums, runs that run, and runs that are due.
+
+        Looks at no more runs than `backlog`. The cost of the sums grows with the number of classes.
+        """
+        ...
+
     async def gauges(self, now: Instant, most: int = MOST_CLASSES, most_due: int = DUE_COUNTED) -> Gauges:
         """Return the state of the whole cluster in numbers, read at one moment.
 
@@ -155,6 +162,10 @@ class Lists(Protocol):
 
         A run that changes state meanwhile may come twice, the second time in its later state.
         """
+        ...
+
+    async def recent_of_job(self, uid: UserNumber, job_id: JobId, since: Instant, limit: int) -> list[RunView]:
+        """Return the same as `recent`, of one job. `uid` is its owner."""
         ...
 
     async def held(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from oncue.domain.ids import ClassId, UserNumber
 from oncue.domain.instants import Instant
-from oncue.engines.gauges import Backlog, DueRuns, backlogs
+from oncue.engines.gauges import MOST_CLASSES, Backlog, DueRuns, Pulse, backlogs
 from oncue.engines.postgres.store import Connection
 from oncue.engines.sql import statements
 
@@ -24,6 +24,18 @@ async def read_backlog(
         due = {row["class_id"]: (row["n"], row["oldest"]) for row in found if row["n"]}
         full = sum(row["looked"] for row in found) >= limit
     return backlogs(classes, due, running, full=full)
+
+
+async def read_pulse(connection: Connection, uid: UserNumber | None, now: Instant, limit: int) -> Pulse:
+    counts = {row["what"]: row["n"] for row in await connection.fetch(_SQL["sum_counts"], uid)}
+    running = sum(row["n"] for row in await connection.fetch(_SQL["count_running"], uid, limit))
+    if uid is None:
+        busy = [row["class_id"] for row in await connection.fetch(_SQL["busy_classes"], MOST_CLASSES)]
+        due = looked = sum(row["n"] for row in await connection.fetch(_SQL["count_due"], busy, now, limit))
+    else:
+        found = await connection.fetch(_SQL["count_due_of_user"], uid, now, limit)
+        due, looked = sum(row["n"] for row in found), sum(row["looked"] for row in found)
+    return Pulse(counts, running, due, looked >= limit)
 
 
 async def _due(

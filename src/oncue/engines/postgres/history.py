@@ -12,7 +12,7 @@ from oncue.domain.ids import NO_CLASS, ClassId, RunId, UserNumber
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.lane import Held
 from oncue.domain.run import NewRun, RunView, State
-from oncue.engines.gauges import DUE_COUNTED, MOST_CLASSES, Backlog
+from oncue.engines.gauges import DUE_COUNTED, MOST_CLASSES, Backlog, Pulse
 from oncue.engines.port import (
     EVERYBODY,
     Count,
@@ -28,7 +28,7 @@ from oncue.engines.port import (
 )
 from oncue.engines.port.history import LOG_INLINE
 from oncue.engines.postgres import lanes, rows
-from oncue.engines.postgres.backlog import read_backlog
+from oncue.engines.postgres.backlog import read_backlog, read_pulse
 from oncue.engines.postgres.counting import count
 from oncue.engines.postgres.gauges import TABLES, read_gauges
 from oncue.engines.postgres.inserting import insert_runs
@@ -115,6 +115,9 @@ class PostgresHistory:
         self, uid: UserNumber | None, classes: Sequence[ClassId], now: Instant, limit: int = DUE_COUNTED
     ) -> dict[ClassId, Backlog]:
         return await self._store.read(lambda c: read_backlog(c, uid, classes, now, limit))
+
+    async def pulse(self, uid: UserNumber | None, now: Instant, limit: int = DUE_COUNTED) -> Pulse:
+        return await self._store.read(lambda c: read_pulse(c, uid, now, limit))
 
     async def gauges(self, now: Instant, most: int = MOST_CLASSES, most_due: int = DUE_COUNTED) -> Gauges:
         return await self._store.read(lambda c: read_gauges(c, now, most, most_due))

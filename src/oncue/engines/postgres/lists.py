@@ -20,6 +20,7 @@ from oncue.engines.holding import HELD_SCAN, held_after, held_page
 from oncue.engines.marks import mark, page, unmark
 from oncue.engines.port import DeadRuns, JobName, JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
 from oncue.engines.postgres import rows
+from oncue.engines.postgres.recent_of_job import list_recent_of_job
 from oncue.engines.postgres.store import Store
 from oncue.engines.prefixes import range_of
 from oncue.engines.sql import statements
@@ -71,6 +72,9 @@ class PostgresLists:
         recent = await list_recent(self._store, uid, since, limit)
         retried = await self._store.fetch(_SQL["retried_since"], uid, since, limit)
         return [*recent, *map(rows.view, retried)]
+
+    async def recent_of_job(self, uid: UserNumber, job_id: JobId, since: Instant, limit: int) -> list[RunView]:
+        return await list_recent_of_job(self._store, uid, job_id, since, limit)
 
     async def held(
         self, worker_id: WorkerId, uid: UserNumber | None, limit: int = 100, after: str | None = None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from oncue.domain.ids import ClassId, UserNumber
 from oncue.domain.instants import Instant
-from oncue.engines.gauges import Backlog, DueRuns, backlogs
+from oncue.engines.gauges import MOST_CLASSES, Backlog, DueRuns, Pulse, backlogs
 from oncue.engines.sql import statements
+from oncue.engines.sqlite.classes import all_busy
 from oncue.engines.sqlite.store import Connection, fetch, first
 
 _SQL = statements("oncue.engines.sqlite")
@@ -30,6 +32,17 @@ def read_backlog(
         elif n:
             due[class_id] = (n, at)
     return backlogs(classes, due, running, full=not left)
+
+
+def read_pulse(db: Connection, uid: UserNumber | None, now: Instant, limit: int) -> Pulse:
+    counts: dict[str, int] = dict(fetch(db, _SQL["sum_counts"], (uid,)))
+    running = sum(n for _, n in fetch(db, _SQL["count_running"], (uid, limit)))
+    due, left = 0, limit
+    for class_id in islice(all_busy(db), MOST_CLASSES):
+        if left:
+            n, _, looked = _counted(db, uid, class_id, now, left)
+            due, left = due + n, left - looked
+    return Pulse(counts, running, due, not left)
 
 
 def _counted(

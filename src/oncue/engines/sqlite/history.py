@@ -13,7 +13,7 @@ from oncue.domain.ids import NO_CLASS, ClassId, RunId, UserNumber
 from oncue.domain.instants import Duration, Instant
 from oncue.domain.lane import Held
 from oncue.domain.run import NewRun, RunView, State
-from oncue.engines.gauges import DUE_COUNTED, MOST_CLASSES, Backlog
+from oncue.engines.gauges import DUE_COUNTED, MOST_CLASSES, Backlog, Pulse
 from oncue.engines.port import (
     EVERYBODY,
     Count,
@@ -31,7 +31,7 @@ from oncue.engines.port.history import LOG_INLINE
 from oncue.engines.series import check_range, points
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
-from oncue.engines.sqlite.backlog import read_backlog
+from oncue.engines.sqlite.backlog import read_backlog, read_pulse
 from oncue.engines.sqlite.counting import count
 from oncue.engines.sqlite.gauges import read_gauges
 from oncue.engines.sqlite.inserting import insert_runs
@@ -128,6 +128,9 @@ class SqliteHistory:
         self, uid: UserNumber | None, classes: Sequence[ClassId], now: Instant, limit: int = DUE_COUNTED
     ) -> dict[ClassId, Backlog]:
         return await self._store.read(lambda db: read_backlog(db, uid, classes, now, limit))
+
+    async def pulse(self, uid: UserNumber | None, now: Instant, limit: int = DUE_COUNTED) -> Pulse:
+        return await self._store.read(lambda db: read_pulse(db, uid, now, limit))
 
     async def gauges(self, now: Instant, most: int = MOST_CLASSES, most_due: int = DUE_COUNTED) -> Gauges:
         return await self._store.read(lambda db: read_gauges(db, now, most, most_due))

@@ -26,6 +26,7 @@ from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.classes import all_busy
 from oncue.engines.sqlite.partitions import Piece, find_ended, pieces
+from oncue.engines.sqlite.recent_of_job import list_recent_of_job
 from oncue.engines.sqlite.store import Connection, Store, fetch, first, stream
 from oncue.engines.stored import STATUSES
 from oncue.engines.unreadable import key_of
@@ -61,6 +62,9 @@ class SqliteLists:
             return [*list_recent(db, uid, since, limit), *map(rows.view, retried)]
 
         return await self._store.read(look)
+
+    async def recent_of_job(self, uid: UserNumber, job_id: JobId, since: Instant, limit: int) -> list[RunView]:
+        return await self._store.read(lambda db: list_recent_of_job(db, uid, job_id, since, limit))
 
     async def held(
         self, worker_id: WorkerId, uid: UserNumber | None, limit: int = 100, after: str | None = None

@@ -62,6 +62,32 @@ async def test_counting_stops_at_its_limit_and_says_so(store: Store) -> None:
     assert not (await store.history.backlog(None, list(known.values()), store.now, 7))[known["a"]].more
 
 
+async def test_the_pulse_sums_what_was_counted_and_what_runs_and_is_due(store: Store) -> None:
+    worker = await store.worker()
+    await store.one_shots(4)
+    await store.one_shot(uid=store.stranger, queue="other")
+    await store.one_shot(due=MINUTE)
+    mine = [run for run in await store.claim_due(worker, 2) if run.uid == store.uid]
+    await store.fail(worker, mine[0], retry=False)
+
+    everybody = await store.history.pulse(None, store.now)
+    assert (everybody.running, everybody.due, everybody.more, everybody.open_letters) == (2, 2, False, 1)
+    assert (everybody.counts["created"], everybody.counts["dead"]) == (6, 1)
+    hers = await store.history.pulse(store.uid, store.now)
+    assert (hers.running, hers.due, hers.counts["created"], hers.open_letters) == (1, 2, 5, 1)
+    theirs = await store.history.pulse(store.stranger, store.now)
+    assert (theirs.running, theirs.due, theirs.counts["created"], theirs.open_letters) == (1, 0, 1, 0)
+    await store.maintenance.roll_up()
+    assert await store.history.pulse(None, store.now) == everybody, "rolled up, nothing counts twice"
+    await store.history.discard(store.uid, [mine[0].run_id])
+    assert (await store.history.pulse(None, store.now)).open_letters == 0
+
+    await store.one_shots(3)
+    few = await store.history.pulse(None, store.now, 2)
+    assert (few.due, few.running, few.more) == (2, 2, True)
+    assert (await store.history.pulse(store.uid, store.now, 2)).more
+
+
 async def test_it_is_known_who_paused_a_queue(store: Store) -> None:
     await store.fleet.pause_queue("a", store.now, store.uid)
     await store.fleet.pause_queue("b", store.now)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import DAY, MINUTE, SECOND
+from oncue.domain.policy import Overlap
 from oncue.domain.run import State
 from oncue.testing.conformance.store import Store, ids
 
@@ -80,3 +82,33 @@ async def test_what_waits_again_since_then_is_recent(store: Store) -> None:
     everybodys = await store.lists.recent(None, since, 10)
     assert {run.run_id for run in everybodys} - {run.run_id for run in mine} == {theirs}
     assert len(await store.lists.recent(store.uid, since, 1)) == 2
+
+
+async def test_of_one_job_the_same_is_told_whatever_others_do(store: Store) -> None:
+    """A stream that follows one job reads nothing else: neither other jobs of its user, nor what the job still waits
+    for."""
+    worker = await store.worker()
+    job, other = await store.recurring(overlap=Overlap.ALLOW), await store.recurring(overlap=Overlap.ALLOW)
+    single, failed = await store.one_shots(2)
+    await store.plan_all(6 * MINUTE)
+    store.advance(5 * MINUTE)
+    mine = [run for run in await store.claim_due(worker) if run.job_id == job]
+    assert len(mine) > 3
+    await store.succeed(worker, mine[0])
+    since = store.advance(SECOND)
+    await store.succeed(worker, mine[1])
+    await store.fail(worker, mine[2])
+    singles = {run.run_id: run for run in await store.running.held_by(worker, [single, failed])}
+    await store.succeed(worker, singles[single])
+    await store.fail(worker, singles[failed])
+
+    async def recent(job_id: JobId, limit: int = 100) -> dict[RunId, State]:
+        return {run.run_id: run.state for run in await store.lists.recent_of_job(store.uid, job_id, since, limit)}
+
+    expected = {run.run_id: State.RUNNING for run in mine[3:]}
+    assert await recent(job) == expected | {mine[1].run_id: State.SUCCEEDED, mine[2].run_id: State.WAITING}
+    assert await recent(JobId(single)) == {single: State.SUCCEEDED}
+    assert await recent(JobId(failed)) == {failed: State.WAITING}
+    assert set((await recent(other)).values()) == {State.RUNNING}
+    assert await recent(JobId(store.new_id())) == {}
+    assert len(await recent(job, 1)) == 3
