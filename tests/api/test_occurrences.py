@@ -1,13 +1,18 @@
 """What became of every occurrence, over REST: ledger and runs as one list."""
 
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 import pytest
 from tests.api.conftest import Desk
 from tests.test_docs import ROOT, table
 
-from oncue.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, Instant, rfc3339
+from oncue.api import occurrence_heat
+from oncue.domain.ids import JobId
+from oncue.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, Duration, Instant, parse_instant, rfc3339
+from oncue.domain.ledger import Entry
+from oncue.domain.ledger import Outcome as LedgerOutcome
 from oncue.domain.planning import GRACE
 from oncue.domain.run import RunView, State
 from oncue.engines.port import Page, RunQuery
@@ -191,3 +196,96 @@ async def test_the_occurrences_of_another_users_job_are_not_told(desk: Desk) -> 
 
     assert (await desk.call("GET", f"/v1/jobs/{job['job_id']}/occurrences", key="bob")).status_code == 404
     assert len((await desk.get(f"/jobs/{job['job_id']}/occurrences", key="root"))["occurrences"]) == 1
+
+
+def rfc_window(start: int, end: int) -> str:
+    return f"start_time={rfc3339(Instant(start))}&end_time={rfc3339(Instant(end))}"
+
+
+@pytest.mark.parametrize("limit", [1, 2, 100])
+async def test_a_window_has_what_was_scheduled_for_then(desk: Desk, limit: int) -> None:
+    job = await a_life(desk)
+    every = await occurrences(desk, job)
+    instants = sorted(parse_instant(one["scheduled_for"]) for one in every)
+    start, end = instants[2], instants[-2]
+
+    found, token = list[Any](), ""
+    while token is not None:
+        path = f"/jobs/{job['job_id']}/occurrences?limit={limit}&{rfc_window(start, end)}{token}"
+        page = await desk.get(path)
+        found += page["occurrences"]
+        token = page["next_page_token"] and f"&page_token={page['next_page_token']}"
+
+    assert found == [
+        one
+        for one in every
+        if parse_instant(one["scheduled_for"]) < end and parse_instant(one["until"] or one["scheduled_for"]) >= start
+    ]
+    assert 0 < len(found) < len(every)
+
+
+async def test_a_window_is_checked_and_other_users_jobs_look_missing(desk: Desk) -> None:
+    job = await desk.create(schedule="every 1m")
+    now = desk.store.now
+
+    refused = await desk.call("GET", f"/v1/jobs/{job['job_id']}/occurrences?{rfc_window(now, now)}")
+    assert (refused.status_code, refused.json()["errors"][0]["path"]) == (422, "end_time")
+    for query, path in (("from=x", "from"), ("step=1ms", "step"), (f"to={rfc3339(now)}&from={rfc3339(now)}", "to")):
+        refused = await desk.call("GET", f"/v1/jobs/{job['job_id']}/occurrences/heat?{query}")
+        assert (refused.status_code, refused.json()["errors"][0]["path"]) == (422, path)
+    for call in ("occurrences", "occurrences/heat"):
+        assert (await desk.call("GET", f"/v1/jobs/{job['job_id']}/{call}", key="bob")).status_code == 404
+        assert (await desk.call("GET", f"/v1/jobs/{job['job_id']}/{call}", key="viewer")).status_code == 200
+
+
+async def test_heat_counts_outcomes_in_steps(desk: Desk) -> None:
+    job = await a_life(desk)
+    every = await occurrences(desk, job)
+
+    whole = await desk.get(f"/jobs/{job['job_id']}/occurrences/heat?step=1d&to={rfc3339(desk.store.at(HOUR))}")
+    by_minute = await desk.get(f"/jobs/{job['job_id']}/occurrences/heat?step=1m&to={rfc3339(desk.store.at(HOUR))}")
+
+    sums = {name: sum(one["count"] for one in every if one["outcome"] == name) for name in occurrence_heat.OUTCOMES}
+    assert whole["looked_back_to"] is by_minute["looked_back_to"] is None
+    for found in (whole, by_minute):
+        assert {name: sum(one[name] for one in found["buckets"]) for name in sums} == sums
+    assert len(whole["buckets"]) == 1
+    assert [sum(one[name] for name in sums) for one in by_minute["buckets"]] == [1] * 13  # an occurrence a minute
+    past = await desk.get(f"/jobs/{job['job_id']}/occurrences/heat")
+    assert sum(one["waiting"] for one in past["buckets"]) == 0  # which is to come
+
+
+async def test_heat_says_how_far_it_looked(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = await a_life(desk)
+    monkeypatch.setattr(occurrence_heat, "MOST_LOOKED_AT", 4)
+    monkeypatch.setattr(occurrence_heat, "AT_ONCE", 2)
+
+    found = await desk.get(f"/jobs/{job['job_id']}/occurrences/heat?step=1m&to={rfc3339(desk.store.at(HOUR))}")
+
+    newest = (await occurrences(desk, job))[:4]
+    last = newest[-1]["until"] or newest[-1]["scheduled_for"]
+    assert found["looked_back_to"] == last
+    recent = await desk.get(f"/jobs/{job['job_id']}/occurrences/heat?step=1m&from={rfc3339(desk.store.at(-SECOND))}")
+    assert recent["looked_back_to"] is None
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "n", "window", "expected"),
+    [
+        (0, 3, 4, (0, 10), {0: 2, 2: 2}),
+        (0, 9, 4, (0, 10), {0: 1, 2: 1, 6: 1, 8: 1}),
+        (0, 3, 4, (1, 3), {0: 1, 2: 1}),
+        (0, 100, 101, (98, 200), {98: 2, 100: 1}),
+        (5, 5, 3, (0, 10), {4: 3}),
+        (0, 3, 4, (4, 9), {}),
+    ],
+)
+def test_a_time_range_is_spread_over_its_steps(
+    first: int, last: int, n: int, window: tuple[int, int], expected: dict[int, int]
+) -> None:
+    entry = Entry(JobId(uuid4()), Instant(first), Instant(last), n, LedgerOutcome.MISSED, "")
+    counts: occurrence_heat.Counts = {}
+
+    occurrence_heat._spread(entry, Instant(window[0]), Instant(window[1]), Duration(2), counts)
+
+    assert {at: tally["missed"] for at, tally in counts.items()} == expected

@@ -99,6 +99,6 @@ def test_what_is_to_come_is_a_table(stand_in: StandIn) -> None:
         "local": one["local"], "run": "",
     }  # fmt: skip
     [asked] = standin.requests
-    assert asked.query == {"from": "2030-01-01T00:00:00Z", "task": "mail", "job_id": JOB_ID, "limit": "5"}
+    assert asked.query == {"from": "2030-01-01T00:00:00.000Z", "task": "mail", "job_id": JOB_ID, "limit": "5"}
     assert json.loads(command("upcoming", "--json").stdout)["upcoming"] == [one | more]
     assert command("upcoming", "-q").stdout == f"{JOB_ID}\n"

@@ -17,7 +17,8 @@ from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller
 from oncue.api.http.reading import path_id, read_object
 from oncue.api.jobs import until_settled
-from oncue.api.listing import page, wanted_page
+from oncue.api.listing import MOST_RUNS_LOOKED_AT, filled_page, page, wanted_page, window
+from oncue.api.listing import instant as in_query
 from oncue.api.shared.context import Api
 from oncue.api.shared.idempotency import idempotent
 from oncue.api.shared.outcome import Changed, Outcome, outcome
@@ -33,9 +34,11 @@ from oncue.engines.marks import mark, unmark
 from oncue.engines.port import Lists, Page, RunQuery
 
 T = TypeVar("T")
+Occurred = RunView | Entry
 
 BY_HAND = frozenset({Trigger.RUN_NOW, Trigger.REQUEUE})  # not occurrences of the schedule
 
+WINDOW: Mapping[str, Reader] = {"start_time": in_query, "end_time": in_query}
 STRETCH: Mapping[str, Reader] = {"from": instant, "to": instant}
 CLOCKS_DIFFER = MINUTE  # a caller's clock may be ahead of ours by this much
 
@@ -53,23 +56,44 @@ class _Place(msgspec.Struct, frozen=True, array_like=True):
 
 
 async def show(api: Api, request: Request, caller: Caller) -> Response:
-    wanted = wanted_page(request, caller)
+    wanted = wanted_page(request, caller, WINDOW)
     job_id = JobId(path_id(request))
     if await api.engine.jobs.read(caller.sees, job_id) is None:
         raise NotFound
-    place = unmark(wanted.after, _Place) if wanted.after else _Place()
-    found = await _page(api.engine.lists, job_id, place, wanted.limit)
+    start, end = window(wanted.filters)
+
+    async def read(limit: int, after: str | None) -> Page[Occurred]:
+        return await read_page(api.engine.lists, job_id, limit, after, start)
+
+    keep = None if start is end is None else (lambda one: is_within(one, start, end))
+    found = await filled_page(read, wanted, keep, when, MOST_RUNS_LOOKED_AT)
     return answer(page("occurrences", found, views.occurrence, wanted))
 
 
-async def _page(lists: Lists, job_id: JobId, place: _Place, limit: int) -> Page[RunView | Entry]:
-    """Merge a page from two listings: read a full page of each, then exactly the part that the page takes."""
+def is_within(one: Occurred, start: Instant | None, end: Instant | None) -> bool:
+    """Whether an occurrence, or one of a time range of them, was scheduled for [start, end)."""
+    first, last = (one.first, one.last) if isinstance(one, Entry) else (when(one), when(one))
+    return (start is None or last >= start) and (end is None or first < end)
+
+
+async def read_page(
+    lists: Lists, job_id: JobId, limit: int, after: str | None, start: Instant | None = None
+) -> Page[Occurred]:
+    """Merge a page from two listings: read a full page of each, then exactly the part that the page takes.
+
+    It ends with what is older than `start`: a run that ended before was scheduled for before, too.
+    """
+    place = unmark(after, _Place) if after else _Place()
 
     def list_runs(limit: int, after: str | None) -> Awaitable[Page[RunView]]:
         return lists.runs(RunQuery(job_id=job_id, limit=limit, after=after))
 
     def list_entries(limit: int, after: str | None) -> Awaitable[Page[Entry]]:
         return lists.ledger(None, job_id, limit, after)
+
+    def is_old(one: Occurred) -> bool:
+        at = one.last if isinstance(one, Entry) else one.ended_at
+        return start is not None and at is not None and at < start
 
     runs, runs_after = await _read(list_runs, place.runs, limit)
     entries, entries_after = await _read(list_entries, place.entries, limit)
@@ -78,7 +102,9 @@ async def _page(lists: Lists, job_id: JobId, place: _Place, limit: int) -> Page[
         runs, runs_after = await _read(list_runs, place.runs, of_runs)
     if of_entries < len(entries):
         entries, entries_after = await _read(list_entries, place.entries, of_entries)
-    items: list[RunView | Entry] = [*(run for run in runs if run.trigger not in BY_HAND), *entries]
+    items: list[Occurred] = [*(run for run in runs if run.trigger not in BY_HAND), *entries]
+    runs_after = _Side(done=True) if runs and is_old(runs[-1]) else runs_after
+    entries_after = _Side(done=True) if entries and is_old(entries[-1]) else entries_after
     at_the_end = runs_after.done and entries_after.done
     return Page(
         tuple(sorted(items, key=_newness, reverse=True)),
@@ -106,11 +132,16 @@ def _shares(runs: Sequence[RunView], entries: Sequence[Entry], limit: int, *, mo
     return i, j
 
 
-def _newness(one: RunView | Entry) -> tuple[bool, Instant]:
+def _newness(one: Occurred) -> tuple[bool, Instant]:
     """The sort key: runs that have not ended come first, as in the listing of runs."""
+    return isinstance(one, RunView) and not one.state.final, when(one)
+
+
+def when(one: Occurred) -> Instant:
+    """The instant that an occurrence was scheduled for; of a time range, the last one."""
     if isinstance(one, Entry):
-        return False, one.last
-    return not one.state.final, one.wanted if one.nominal is None else one.nominal
+        return one.last
+    return one.wanted if one.nominal is None else one.nominal
 
 
 async def backfill(api: Api, request: Request, caller: Caller) -> Outcome:

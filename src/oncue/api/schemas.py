@@ -47,6 +47,8 @@ from oncue.shapes.lookup import FoundJob, FoundName, FoundRun, FoundWorker, Look
 from oncue.shapes.notifications import Notifications, Target, WebhookSecret
 from oncue.shapes.overview import (
     KnownProblem,
+    OccurrenceCounts,
+    OccurrenceHeat,
     Series,
     SeriesAnswer,
     SeriesPoint,
@@ -79,6 +81,7 @@ SHAPES = (
     *(Key, NewKey, Me, Session, AuditLine, ForgottenUser, User),
     *(Server, Process),
     *(Target, Notifications, WebhookSecret),
+    *(OccurrenceCounts, OccurrenceHeat),
     *(UpcomingRun, UpcomingBucket, UpcomingDensity, KnownProblem, Series, SeriesAnswer, SeriesPoint),
 )
 IDS = frozenset(

@@ -209,7 +209,7 @@ async def density(api: Api, request: Request, caller: Caller) -> Response:
     """Count the runs to come in steps: occurrences of schedules, and waiting runs that nothing holds."""
     filters, now = read_query(request, DENSITY), api.clock.now()
     asked = _asked(filters, now, max(filters.get("from", now), now) + DAY)
-    step = _step(filters.get("step"), Duration(asked.until - asked.since))
+    step = step_for(filters.get("step"), Duration(asked.until - asked.since))
     known = await _of_job(api, caller, asked) if asked.job_id else await _cursors(api, caller, asked)
     coming = upcoming(known.recurring, known.once, asked.since, asked.until)
     with api.watchdog.aside():
@@ -237,7 +237,7 @@ async def density(api: Api, request: Request, caller: Caller) -> Response:
     )
 
 
-def _step(asked: Duration | None, length: Duration) -> Duration:
+def step_for(asked: Duration | None, length: Duration) -> Duration:
     step = asked or next((step for step in STEPS if length <= USUAL_BUCKETS * step), DAY)
     if length > (MOST_POINTS - 1) * step:
         least = show_duration(Duration(-(-length // ((MOST_POINTS - 1) * SECOND)) * SECOND))

@@ -286,15 +286,26 @@ def explain(url: str | None, output: Output, given_jobs: tuple[str, ...]) -> Non
         )
 
 
-@command.command("occurrences", epilog="\b\nExamples:\n  oncue jobs occurrences greeting --limit 20")
+OCCURRED = f"""\b
+Examples:
+  oncue jobs occurrences greeting --limit 20
+  oncue jobs occurrences greeting --from "2h ago" --until "1h ago"
+
+{time_option.HELP}
+"""
+
+
+@command.command("occurrences", epilog=OCCURRED)
 @naming.JOB
+@click.option("--from", "start_time", type=TIME, help="Those scheduled for this time or later.")
+@click.option("--until", "end_time", type=TIME, help="Those scheduled for before this.")
 @options(PAGES, LISTS)
-def occurrences(url: str | None, output: Output, job: str, limit: int, page_token: str | None) -> None:
+def occurrences(url: str | None, output: Output, job: str, limit: int, **window: Any) -> None:
     """List a job's occurrences with their outcomes."""
     from oncue.client import jobs
 
-    with asking(url, as_json=output.as_json) as client:
-        call = jobs.occurrences_page(job_id_of(client, job), page_token=page_token)
+    with asking(url, as_json=output.as_json, names={"start_time": "--from", "end_time": "--until"}) as client:
+        call = jobs.occurrences_page(job_id_of(client, job), **window)
         tell_list(client, call, OCCURRENCES, limit, output)
 
 

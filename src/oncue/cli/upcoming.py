@@ -6,19 +6,25 @@ from typing import Any
 
 import click
 
+from oncue.cli import naming, time_option
 from oncue.cli.asking import LISTS, PAGES, asking, tell_list
+from oncue.cli.completing import queue_names, task_names
+from oncue.cli.naming import job_id_of
 from oncue.cli.output import Output
 from oncue.cli.roles import options
 from oncue.cli.tables import Column, Kind, Table
+from oncue.cli.time_option import TIME
 from oncue.shapes.overview import UpcomingRun
 
-EXAMPLES = """\b
+EXAMPLES = f"""\b
 Examples:
   oncue upcoming
   oncue upcoming --limit 10 --task hello
-  oncue upcoming --from 2027-01-31T00:00:00Z --until 2027-02-01T00:00:00Z
+  oncue upcoming --from "in 1h" --until "in 2h"
   oncue upcoming --watch 5s
   oncue upcoming --json | jq -r '.upcoming[] | .at, .job_name'
+
+{time_option.HELP}
 """
 UPCOMING: Table[UpcomingRun] = Table(
     "upcoming",
@@ -37,15 +43,16 @@ UPCOMING: Table[UpcomingRun] = Table(
 
 
 @click.command("upcoming", epilog=EXAMPLES)
-@click.option("--from", "start_time", metavar="INSTANT", help="From this time on. [default: now]")
-@click.option("--until", "end_time", metavar="INSTANT", help="Before this time.")
-@click.option("--task")
-@click.option("--queue")
-@click.option("--job", "job_id", metavar="JOB_ID", help="Of this job.")
+@click.option("--from", "start_time", type=TIME, help="From this time on. [default: now]")
+@click.option("--until", "end_time", type=TIME, help="Before this time.")
+@naming.job_option("Runs of this job: an id, the end of one, a key or a name.")
+@click.option("--task", shell_complete=task_names, help="Runs of this task.")
+@click.option("--queue", shell_complete=queue_names, help="Runs in this queue.")
 @options(PAGES, LISTS)
-def command(url: str | None, output: Output, limit: int, **filters: Any) -> None:
+def command(url: str | None, output: Output, limit: int, job_id: str | None, **filters: Any) -> None:
     """List the runs to come."""
     from oncue.client import overview
 
     with asking(url, as_json=output.as_json, names={"from": "--from", "to": "--until", "job_id": "--job"}) as client:
-        tell_list(client, overview.upcoming_page(**filters), UPCOMING, limit, output)
+        job = None if job_id is None else job_id_of(client, job_id)
+        tell_list(client, overview.upcoming_page(job_id=job, **filters), UPCOMING, limit, output)

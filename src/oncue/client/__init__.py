@@ -36,6 +36,8 @@ from oncue.shapes.lookup import FoundJob, FoundName, FoundRun, FoundWorker, Look
 from oncue.shapes.notifications import Notifications, Target, WebhookSecret
 from oncue.shapes.overview import (
     KnownProblem,
+    OccurrenceCounts,
+    OccurrenceHeat,
     Series,
     SeriesAnswer,
     SeriesPoint,
@@ -81,6 +83,8 @@ __all__ = [
     "NotOncue",
     "Notifications",
     "Occurrence",
+    "OccurrenceCounts",
+    "OccurrenceHeat",
     "OncueApiError",
     "Page",
     "Preview",

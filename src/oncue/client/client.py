@@ -99,6 +99,7 @@ class Jobs(Resource):
     status = Method(jobs.status)
     runs = PagedMethod(jobs.runs_page)
     occurrences = PagedMethod(jobs.occurrences_page)
+    occurrence_heat = Method(jobs.occurrence_heat)
     explain = Method(jobs.explain)
     backfill = Method(jobs.backfill)
 

@@ -11,6 +11,7 @@ import msgspec
 from oncue.client.call import Call, Page, Parse, change, field, get, given, make, model, nothing, page_of, path
 from oncue.shapes.applied import Applied
 from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, When
+from oncue.shapes.overview import OccurrenceHeat
 from oncue.shapes.runs import Run
 
 T = TypeVar("T")
@@ -157,10 +158,25 @@ def runs_page(job_id: str, *, limit: int | None = None, page_token: str | None =
     return get(path("jobs", job_id, "runs"), page_of("runs", Run), limit=limit, page_token=page_token)
 
 
-def occurrences_page(job_id: str, *, limit: int | None = None, page_token: str | None = None) -> Call[Page[Occurrence]]:
-    """List a job's occurrences with their outcomes, newest first."""
-    where = path("jobs", job_id, "occurrences")
-    return get(where, page_of("occurrences", Occurrence), limit=limit, page_token=page_token)
+def occurrences_page(
+    job_id: str,
+    *,
+    start_time: datetime | None = None,
+    end_time: datetime | None = None,
+    limit: int | None = None,
+    page_token: str | None = None,
+) -> Call[Page[Occurrence]]:
+    """List a job's occurrences with their outcomes, newest first; those scheduled from `start_time` to `end_time`."""
+    window = {"start_time": start_time, "end_time": end_time, "limit": limit, "page_token": page_token}
+    return get(path("jobs", job_id, "occurrences"), page_of("occurrences", Occurrence), **window)
+
+
+def occurrence_heat(
+    job_id: str, *, start_time: datetime | None = None, end_time: datetime | None = None, step: str | None = None
+) -> Call[OccurrenceHeat]:
+    """Count a job's occurrences by outcome over time, by default of the last day."""
+    window = {"from": start_time, "to": end_time}
+    return get(path("jobs", job_id, "occurrences", "heat"), model(OccurrenceHeat), step=step, **window)
 
 
 def explain(job_id: str) -> Call[Explanation]:

@@ -109,3 +109,28 @@ class UpcomingDensity(msgspec.Struct, frozen=True, kw_only=True):
     """from here on there may be more than were counted; null: all were counted"""
     buckets: tuple[UpcomingBucket, ...] = ()
     """without those in which nothing comes"""
+
+
+class OccurrenceCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """How many occurrences had which outcome in one step."""
+
+    at: datetime
+    started: int = 0
+    late: int = 0
+    waiting: int = 0
+    skipped: int = 0
+    coalesced: int = 0
+    missed: int = 0
+
+
+class OccurrenceHeat(msgspec.Struct, frozen=True, kw_only=True):
+    """Occurrences of a job by outcome over time."""
+
+    start_time: datetime
+    """of the first step"""
+    end_time: datetime
+    step: str
+    looked_back_to: datetime | None = None
+    """before this nothing was looked at; null: everything was"""
+    buckets: tuple[OccurrenceCounts, ...] = ()
+    """without those in which there was no occurrence"""
