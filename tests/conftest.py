@@ -26,6 +26,10 @@ from oncue.testing.postgres import PostgresMissing, PrivatePostgres
 
 IN_CI = bool(os.environ.get("CI"))
 
+# What the person who runs the tests has signed in to is none of the tests' business.
+os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
+os.environ.pop("ONCUE_CONTEXT", None)
+
 # Stores of tests lie in memory, because commits wait for the disk and no test depends on one: what a killed process has
 # written stays there, too.
 IN_MEMORY = Path("/dev/shm")

@@ -22,7 +22,7 @@ from oncue import collecting, logs, open_files, systemd
 from oncue.api.http.address import take_address, take_metrics_address
 from oncue.clock import SystemClock
 from oncue.domain.errors import OncueError, StoreUnavailable
-from oncue.domain.instants import SECOND
+from oncue.domain.instants import SECOND, Duration
 from oncue.engines.new_keys import new_key
 from oncue.engines.open import absolute_url
 from oncue.engines.port import Key, Role
@@ -185,11 +185,13 @@ async def worker(settings: Settings, ready: Ready) -> int:
     return ended(supervisor)
 
 
-async def add_key(settings: Settings, user_id: str, role: Role) -> tuple[str, Key]:
+async def add_key(
+    settings: Settings, user_id: str, role: Role, note: str | None = None, expires_in: Duration | None = None
+) -> tuple[str, Key]:
     """Create a key directly in the database. Returns its secret, which is not stored, and the key."""
     clock = SystemClock()
     async with store(settings, clock) as engine:
-        text, key = await new_key(engine, clock, user_id, role)
+        text, key = await new_key(engine, clock, user_id, role, note, expires_in)
         await engine.accounts.add_key(key)
     return text, key
 

@@ -227,17 +227,21 @@ class TestWhatIsAsked:
 
         server = stand_in(answer)
 
-        assert command("keys", "create", "--user", "ada", "--role", "member").stdout.endswith("\n  oc_secret\n")
-        assert json.loads(command("keys", "create", "--json").stdout) == {**key, "key": "oc_secret"}
-        assert command("keys", "list").stdout.splitlines()[-1].split()[:3] == ["k1", "ada", "member"]
+        new = ("keys", "create", "--user", "ada", "--role", "member")
+        assert command(*new).stdout.endswith("\n  export ONCUE_API_KEY=oc_secret\n")
+        made = command(*new, "--note", "laptop", "--expires", "90d", "--json")
+        assert json.loads(made.stdout) == {**key, "key": "oc_secret"}
+        assert command("keys", "list").stdout.splitlines()[-1].split()[:4] == ["k1", "ada", "member", "valid"]
         assert command("keys", "revoke", "k1").stdout == "revoked k1\n"
         assert server.lines == ["POST /v1/keys", "POST /v1/keys", "GET /v1/keys", "DELETE /v1/keys/k1"]
         assert server.requests[0].body == {"user_id": "ada", "role": "member"}
+        assert server.requests[1].body == {**server.requests[0].body, "note": "laptop", "expires_in": "90d"}
 
     def test_a_store_that_is_named_makes_keys_itself(self, stand_in: StandIn, tmp_path: Path) -> None:
         server = stand_in(lambda _: (500, {}))
 
-        result = command("keys", "create", "--engine", f"sqlite:///{tmp_path / 'x.db'}", "--data-dir", str(tmp_path))
+        engine = f"sqlite:///{tmp_path / 'x.db'}"
+        result = command("keys", "create", "--user", "ada", "--role", "admin", "--engine", engine, "--init")
 
         assert result.exit_code == 0
         assert server.requests == []

@@ -12,7 +12,7 @@ from oncue.client.address import find_address
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder, and nothing of ours in the environment."""
     monkeypatch.chdir(tmp_path)
-    for name in ("ONCUE_URL", "ONCUE_API_KEY", "ONCUE_DATA_DIR"):
+    for name in ("ONCUE_URL", "ONCUE_API_KEY", "ONCUE_DATA_DIR", "ONCUE_CONTEXT"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
 

@@ -95,9 +95,8 @@ def test_what_was_in_the_backup_goes_on(place: Place, tmp_path: Path) -> None:
 
 def test_the_drill_says_how_long_it_takes(place: Place, tmp_path: Path) -> None:
     engine = place.database("lost")
-    made = subprocess.run(
-        [program("oncue"), "keys", "create", "--engine", engine, "--data-dir", tmp_path], capture_output=True
-    )
+    argv = [program("oncue"), "keys", "create", "--engine", engine, "--data-dir", tmp_path, "--init"]
+    made = subprocess.run([*argv, "--user", "root", "--role", "admin"], capture_output=True)
     assert made.returncode == 0, made.stderr
 
     said = place.drill("drill", engine, place.database("restored"))

@@ -239,7 +239,7 @@ class Fleet:
 
     def as_user(self, user: str) -> Fleet:
         """The same fleet, with the key of a member of that name."""
-        argv = [*COMMAND, "keys", "create", "--engine", self.engine, "--data-dir", str(self.folder)]
+        argv = [*COMMAND, "keys", "create", "--engine", self.engine, "--data-dir", str(self.folder), "--init"]
         made = subprocess.run([*argv, "--user", user, "--role", "member", "--json"], capture_output=True, check=True)
         other = copy(self)
         other._key = json.loads(made.stdout)["key"]

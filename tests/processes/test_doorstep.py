@@ -103,7 +103,7 @@ def one_first_key(fleet: Fleet, *, folders: int) -> None:
     assert all(told in said for said in others)
     kept = list(fleet.folder.glob("data*/admin.key*"))
     assert [(str(one), one.read_text().strip(), S_IMODE(one.stat().st_mode)) for one in kept] == [(file, key, 0o600)]
-    argv = [str(ONCUE), "keys", "create", "--engine", fleet.engine, "--role", "admin", "--json"]
+    argv = [str(ONCUE), "keys", "create", "--engine", fleet.engine, "--user", "admin", "--role", "admin", "--json"]
     another = subprocess.run(argv, capture_output=True, text=True, check=True, cwd=fleet.folder).stdout
     fleet._key = key
     port = re.search(r"listens at http://127\.0\.0\.1:(\d+)", members[0].said)

@@ -43,7 +43,7 @@ FIELDS: Mapping[str, Reader] = {
 async def create(api: Api, request: Request, caller: Caller) -> Outcome:
     """Create a key of a user, and the user if it is new. The secret is shown only once."""
     raw = await read_object(request)
-    asked = _asked(raw)
+    asked = read_key(raw)
     user_id, role = asked["user_id"], asked["role"]
 
     async def make(made: UUID) -> Outcome:
@@ -91,7 +91,8 @@ async def revoke(api: Api, request: Request, caller: Caller) -> Outcome:
     return Outcome(shown, (Changed(caller.uid),), line)
 
 
-def _asked(raw: dict[str, Any]) -> dict[str, Any]:
+def read_key(raw: dict[str, Any]) -> dict[str, Any]:
+    """Read the fields of a new key. Invalid: all that are wrong."""
     problems: list[Problem] = []
     found = read_fields(raw, FIELDS, problems, nothing=NULLABLE)
     if "user_id" not in raw:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from oncue.cli.output import MANY, ONE, Form, Output
 from oncue.cli.printing import print_json, print_yaml, say
@@ -34,8 +36,22 @@ LONGEST_SEARCH = 5 * SECOND  # for what a filter leaves: the server looks at a b
 URL = click.option(
     "--url", envvar="ONCUE_URL", metavar="URL", help="The server's address. [default: http://127.0.0.1:8470]"
 )
-SERVER = (URL, *ONE)  # for a command that prints one object: `url` and `output`
-LISTS = (URL, *MANY)  # for a command that prints a list, the same with --columns and --watch
+_CONTEXT = "oncue.context"  # where a click context keeps the name of a server
+
+
+def _keep_context(ctx: click.Context, _: click.Parameter, name: str | None) -> None:
+    ctx.meta[_CONTEXT] = name
+
+
+CONTEXT = click.option(
+    "--context",
+    metavar="NAME",
+    expose_value=False,
+    callback=_keep_context,
+    help="The server with this name; see `oncue context list`.",
+)
+SERVER = (URL, CONTEXT, *ONE)  # for a command that prints one object: `url` and `output`
+LISTS = (URL, CONTEXT, *MANY)  # for a command that prints a list, the same with --columns and --watch
 PAGES = (
     click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Show at most N items."),
     click.option("--page-token", metavar="TOKEN", help="Continue where an earlier list ended."),
@@ -44,13 +60,18 @@ PAGES = (
 
 @contextmanager
 def asking(
-    url: str | None, *, as_json: bool = False, names: Mapping[str, str] = MappingProxyType({})
+    url: str | None,
+    *,
+    as_json: bool = False,
+    names: Mapping[str, str] = MappingProxyType({}),
+    key: str | None = None,
 ) -> Iterator[Client]:
     """Open a client for this block; its errors end the command. `names` maps a field to the option the user typed."""
     from oncue.client import Client, ClientError, ServerUnreachable
 
+    url, context = _server(url)
     try:
-        client = Client(url, timeout=TIMEOUT, retries=RETRIES)
+        client = Client(url, key, timeout=TIMEOUT, retries=RETRIES, context=context)
     except ValueError as wrong:
         raise click.UsageError(str(wrong)) from None
     try:
@@ -61,6 +82,29 @@ def asking(
     except ClientError as no:
         say_refusal(no, names, as_json=as_json)
         sys.exit(REFUSED)
+    except ValueError as wrong:
+        raise click.UsageError(str(wrong)) from None
+
+
+def _server(url: str | None) -> tuple[str | None, str | None]:
+    """Return the address and the context that the options name. An option goes before a variable."""
+    ctx = click.get_current_context(silent=True)
+    context = None if ctx is None else ctx.meta.get(_CONTEXT)
+    if ctx is None or context is None:
+        return url, None
+    if ctx.get_parameter_source("url") is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--url and --context name a server each; give one of them.")
+    return None, context
+
+
+def names_server(url: str | None) -> bool:
+    """Whether a server is named at all: by an option, a variable, or the current context."""
+    from oncue.client.contexts import read_contexts
+
+    if url is not None or _server(url)[1] is not None or os.environ.get("ONCUE_CONTEXT"):
+        return True
+    try:
+        return read_contexts().current is not None
     except ValueError as wrong:
         raise click.UsageError(str(wrong)) from None
 
@@ -202,7 +246,11 @@ def say_refusal(no: ClientError, names: Mapping[str, str], *, as_json: bool, abo
         for line in lines or [no.detail or no.title]:
             say(f"{before}{line}", err=True)
         if no.status == 401:
-            say("Set the key in ONCUE_API_KEY; a server on this machine keeps one in its data directory.", err=True)
+            say(
+                "Sign in with `oncue login URL`, or set the key in ONCUE_API_KEY; a server on this machine keeps one "
+                "in its data directory.",
+                err=True,
+            )
 
 
 def _unreachable(away: ServerUnreachable, *, as_json: bool) -> NoReturn:

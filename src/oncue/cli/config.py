@@ -106,10 +106,10 @@ def _source(name: str) -> str:
 def _shown(name: str, value: Any) -> Any:
     if KINDS[name] is Duration:
         return show_duration(value)
-    return _without_password(value) if isinstance(value, str) and "://" in value else value
+    return without_password(value) if isinstance(value, str) and "://" in value else value
 
 
-def _without_password(url: str) -> str:
+def without_password(url: str) -> str:
     """A URL that cannot be understood is not shown at all: its password could be anywhere."""
     try:
         password = urlsplit(url).password

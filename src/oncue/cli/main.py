@@ -21,8 +21,8 @@ SECTIONS = {
     "Run oncue": ("up", "api", "scheduler", "worker"),
     "Work": ("enqueue", "jobs", "runs", "dead"),
     "Jobs as code": ("apply", "preview"),
-    "Look": ("top", "problems", "stats", "upcoming", "doctor"),
-    "Administer": ("keys", "config", "migrate", "storage", "archive", "completion", "bench"),
+    "Look": ("top", "problems", "stats", "upcoming", "audit", "doctor"),
+    "Administer": ("keys", "login", "context", "config", "migrate", "storage", "archive", "completion", "bench"),
 }
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 
@@ -112,6 +112,7 @@ Exit codes:
 Environment:
   ONCUE_URL      the server for client commands (default: http://127.0.0.1:8470)
   ONCUE_API_KEY  the API key (default: the admin key in the data directory of a server on this machine)
+  ONCUE_CONTEXT  the name of a server you signed in to with `oncue login` (default: the current one)
 """
 
 

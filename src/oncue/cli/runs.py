@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from oncue.cli import naming, time_option
-from oncue.cli.asking import LISTS, PAGES, SERVER, URL, asking, tell, tell_list
+from oncue.cli.asking import CONTEXT, LISTS, PAGES, SERVER, URL, asking, tell, tell_list
 from oncue.cli.completing import queue_names, task_names
 from oncue.cli.each import on_each
 from oncue.cli.following import END_WITH_THE_RUN, follow_log, seconds, wait_for
@@ -97,7 +97,7 @@ Examples:
 @naming.RUNS
 @click.option("--follow", "-f", "following", is_flag=True, help="Print new lines until the run ends.")
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="Begin with the last N lines.")
-@options((URL, click.option("--json", "as_json", is_flag=True, help="Print the complete log as one object.")))
+@options((URL, CONTEXT, click.option("--json", "as_json", is_flag=True, help="Print the complete log as one object.")))
 def logs(url: str | None, as_json: bool, given_runs: tuple[str, ...], following: bool, tail: int | None) -> None:
     """Print a run's log."""
 

@@ -28,7 +28,7 @@ from oncue.client.errors import (
     WaitTimeout,
 )
 from oncue.client.events import Event
-from oncue.shapes.accounts import ForgottenUser, Key, Me, NewKey, User
+from oncue.shapes.accounts import AuditLine, ForgottenUser, Key, Me, NewKey, User
 from oncue.shapes.applied import Applied, AppliedStep, ChangedField
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, Preview, PreviewedOccurrence
@@ -53,6 +53,7 @@ __all__ = [
     "AppliedStep",
     "AsyncClient",
     "Attempt",
+    "AuditLine",
     "BadRequest",
     "ChangedField",
     "Client",

@@ -1,4 +1,4 @@
-"""Find the server's address and the API key: from arguments, else the environment, else the local defaults."""
+"""Find the server's address and the API key: arguments, the environment, contexts, the local defaults."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
+
+from oncue.client.contexts import Context, Contexts, read_contexts
 
 USUAL_URL = "http://127.0.0.1:8470"
 KEY_FILE = "admin.key"
@@ -25,27 +27,48 @@ class Address(msgspec.Struct, frozen=True):
         return f"Address({self.url!r})"
 
 
-def find_address(url: str | None = None, key: str | None = None) -> Address:
-    """Find address and key. `ONCUE_URL` and `ONCUE_API_KEY` replace missing arguments.
+def find_address(url: str | None = None, key: str | None = None, context: str | None = None) -> Address:
+    """Find address and key: of the arguments, else `ONCUE_URL` and `ONCUE_API_KEY`, else the context `ONCUE_CONTEXT` or
+    the current one (`oncue login`), else of a local server.
 
-    Without a key, the admin key of a local server is used: `admin.key` in `ONCUE_DATA_DIR`, or in `.oncue`. It is sent
-    to this machine only.
+    The key of a context is sent to the address of that context only, and the admin key of a local server (`admin.key`
+    in `ONCUE_DATA_DIR`, or in `.oncue`) to this machine only.
     """
-    found = Address(
-        (url or os.environ.get("ONCUE_URL") or USUAL_URL).rstrip("/"),
-        (key or os.environ.get("ONCUE_API_KEY") or "").strip() or None,
-    )
-    if "@" in found.url:  # not repeated: it may be a password
+    known = read_contexts()
+    chosen = known.named(context) if context else None
+    named = url or (chosen.url if chosen else os.environ.get("ONCUE_URL"))
+    if not named:
+        chosen = _current(known)
+    found = _checked(named or (chosen.url if chosen else USUAL_URL))
+    given = key or (chosen.key if context and chosen else None) or os.environ.get("ONCUE_API_KEY")
+    return Address(found, (given or "").strip() or _saved_key(found, known) or _local_key(found))
+
+
+def _current(known: Contexts) -> Context | None:
+    name = os.environ.get("ONCUE_CONTEXT") or known.current
+    return known.named(name) if name else None
+
+
+def _checked(url: str) -> str:
+    url = url.rstrip("/")
+    if "@" in url:  # not repeated: it may be a password
         raise ValueError("the server's URL must not have a user or password: remove it, and set ONCUE_API_KEY")
-    parts = urlsplit(found.url)
+    parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{found.url!r} is not the address of a server; write it like {USUAL_URL}")
-    if found.key is None and found.local:
-        return Address(found.url, _local_key())
-    return found
+        raise ValueError(f"{url!r} is not the address of a server; write it like {USUAL_URL}")
+    return url
 
 
-def _local_key() -> str | None:
+def _saved_key(url: str, known: Contexts) -> str | None:
+    """Return the key of the context with this address; of several, of the current one."""
+    fitting = {name: one.key for name, one in known.contexts.items() if one.url == url}
+    current = os.environ.get("ONCUE_CONTEXT") or known.current or ""
+    return fitting.get(current) or next(iter(fitting.values()), None)
+
+
+def _local_key(url: str) -> str | None:
+    if not Address(url, None).local:
+        return None
     try:
         return (Path(os.environ.get("ONCUE_DATA_DIR") or ".oncue") / KEY_FILE).read_text().strip() or None
     except OSError:

@@ -226,10 +226,11 @@ class AsyncClient(Resource):
         *,
         retries: int = 4,
         retry_for: float = 30.0,
+        context: str | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         super().__init__(self)
-        address = find_address(url, key)
+        address = find_address(url, key, context)
         self.url = address.url
         self._clock = SystemClock()
         self.retry_policy = RetryPolicy(address.url, timeout, retries, retry_for, seconds_now(self._clock))

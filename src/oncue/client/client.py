@@ -226,10 +226,11 @@ class Client(Resource):
         *,
         retries: int = 4,
         retry_for: float = 30.0,
+        context: str | None = None,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
         super().__init__(self)
-        address = find_address(url, key)
+        address = find_address(url, key, context)
         self.url = address.url
         self.retry_policy = RetryPolicy(address.url, timeout, retries, retry_for, seconds_now(SystemClock()))
         self.jobs = Jobs(self)

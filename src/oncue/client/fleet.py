@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from oncue.client.call import Call, Page, anything, change, field, get, model, page_of, path
+from oncue.shapes.accounts import AuditLine
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.lookup import Lookup
 from oncue.shapes.runs import Run
@@ -88,11 +89,11 @@ def audit_page(
     end_time: datetime | str | None = None,
     limit: int | None = None,
     page_token: str | None = None,
-) -> Call[Page[dict[str, Any]]]:
+) -> Call[Page[AuditLine]]:
     """List the audit log, newest first: of one object, action, user (for administrators) or time range."""
     return get(
         path("audit"),
-        page_of("audit", dict[str, Any]),
+        page_of("audit", AuditLine),
         object_id=object_id,
         action=action,
         user_id=user_id,

@@ -31,8 +31,8 @@ held run.
 come), `searching.py` (what people name by a part of it), `accounts.py` (users, keys and sessions, the audit log,
 idempotency keys), `declaring.py` (sets of declared jobs), `members.py` (which processes run), `objects.py` (what is in
 object storage), `auditing.py` (what the self-audit reads and records), `notices.py` (whom users want told),
-`archiving.py` (what goes into the archive), `errors.py` (failures of one kind), `bulks.py` (acts on many
-objects), `forgetting.py` (users) and `maintenance.py` are separate: none of them decides what runs.
+`archiving.py` (what goes into the archive), `errors.py` (failures of one kind), `bulks.py` (acts on many objects),
+`forgetting.py` (users) and `maintenance.py` are separate: none of them decides what runs.
 
 **References.** A payload, a result or a part of a log that begins with the byte 1 is a reference to an object in
 storage (`domain.reference`). Engines store it like any other bytes; only `Objects.look` and sums of sizes read it.
