@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 from tests.api.conftest import Desk
 
+from oncue.api import listing
 from oncue.domain.instants import HOUR, MINUTE, SECOND, rfc3339
 from oncue.domain.run import State
 
@@ -174,6 +175,50 @@ async def test_runs_are_found_by_each_filter(desk: Desk) -> None:
     alone = await desk.get(f"/runs/{dead}")
     assert {name: alone[name] for name in listed} == listed
     assert set(alone) - set(listed) == {"payload", "fingerprint"}
+
+
+async def test_runs_are_found_by_how_they_came_and_went(desk: Desk) -> None:
+    store = desk.store
+    dead = str(await desk.dead())
+    ended_at = (await desk.get(f"/runs/{dead}"))["end_time"]
+    store.advance(MINUTE)
+    worker = await store.worker()
+    running = await made(desk)
+    await store.claim_due(worker)
+    job = await made(desk, schedule="0 0 1 1 *")
+    by_hand = (await desk.call("POST", f"/v1/jobs/{job}/runNow")).json()["run_id"]
+
+    assert await runs(desk, "error_type=Boom") == await runs(desk, f"ended_before={rfc3339(store.now)}") == [dead]
+    assert await runs(desk, f"ended_after={ended_at}") == [dead]
+    assert await runs(desk, f"ended_before={ended_at}") == []
+    assert await runs(desk, f"worker_id={worker}") == [running]
+    assert await runs(desk, "trigger=run_now,backfill") == [by_hand]
+    assert set(await runs(desk, "status=dead,running")) == {dead, running}
+    assert await runs(desk, "error_type=Boom", key="bob") == []
+    for query in ("trigger=x", "worker_id=w-7", f"ended_after={ended_at}&ended_before={ended_at}", "status=dead,"):
+        answer = await desk.call("GET", f"/v1/runs?{query}")
+        assert (answer.status_code, answer.json()["errors"][0]["path"]) == (422, query.split("&")[-1].split("=")[0])
+
+
+async def test_a_page_that_a_filter_left_short_says_how_far_it_looked(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in the middle of a walk through pages; a page that is full, or the last one, says nothing."""
+    monkeypatch.setattr(listing, "MOST_RUNS_LOOKED_AT", 2)
+    monkeypatch.setattr(listing, "LOOKED_AT_ONCE", 2)
+    times = [rfc3339(desk.store.at(HOUR + number * SECOND)) for number in range(5)]
+    made_so = [await made(desk, schedule=at) for at in times]
+    found, token = [], ""
+    while token is not None:
+        page = await desk.get(f"/runs?status=retrying&limit=1{token and '&page_token='}{token}")
+        assert page["runs"] == []
+        found.append(page["looked_back_to"])
+        token = page["next_page_token"]
+    full = await desk.get("/runs?status=scheduled&limit=2")
+
+    assert found == [times[2], None]
+    assert [run["run_id"] for run in full["runs"]] == made_so[:2]
+    assert (full["looked_back_to"], full["next_page_token"] is None) == (None, False)
 
 
 @pytest.mark.parametrize(("path", "filters"), [("jobs", "tag=a"), ("runs", "queue=default")])

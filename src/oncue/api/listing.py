@@ -20,15 +20,15 @@ from starlette.responses import Response
 from oncue.api import views
 from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller, forbidden
-from oncue.api.http.reading import read_job_id
+from oncue.api.http.reading import as_uuid, read_job_id
 from oncue.api.shared.context import Api
 from oncue.domain.errors import Invalid, Problem
 from oncue.domain.fields import Reader, choice, read_fields, takes, text
-from oncue.domain.ids import NOTICES, ClassId, RunId, UserNumber
+from oncue.domain.ids import NOTICES, ClassId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import NEVER, Instant, parse_instant, rfc3339
 from oncue.domain.job import Cursor, JobStatus, Snapshot, WaitingRun
 from oncue.domain.plain_text import printable
-from oncue.domain.run import RunView, State, Status
+from oncue.domain.run import RunView, State, Status, Trigger
 from oncue.engines.port import JobQuery, JobRow, LastAndNext, Page, RunQuery
 
 LARGEST_PAGE = 1_000  # items
@@ -97,12 +97,22 @@ def instant(raw: Any, path: str) -> Instant:
     return parse_instant(re.sub(r" (?=\d\d:\d\d$)", "+", raw), path)
 
 
-def window(filters: Mapping[str, Any]) -> tuple[Instant | None, Instant | None]:
-    """Read the window from `start_time` up to, but not including, `end_time`."""
-    start, end = filters.get("start_time"), filters.get("end_time")
+def window(
+    filters: Mapping[str, Any], first: str = "start_time", last: str = "end_time"
+) -> tuple[Instant | None, Instant | None]:
+    """Read the window from the one up to, but not including, the other."""
+    start, end = filters.get(first), filters.get(last)
     if start is not None and end is not None and end <= start:
-        raise Invalid.of("end_time", "bad_window", "must be later than start_time")
+        raise Invalid.of(last, "bad_window", f"must be later than {first}")
     return start, end
+
+
+@takes(type="string", format="uuid")
+def _worker_id(raw: str, path: str) -> WorkerId:
+    found = as_uuid(raw)
+    if found is None:
+        raise Invalid.of(path, "bad_id", "is the id of a worker, like 0190c2a5-7c00-7000-8000-000000000000")
+    return WorkerId(found)
 
 
 async def filled_page(
@@ -203,6 +213,11 @@ RUN_FILTERS: dict[str, Reader] = {
     "job_id": read_job_id,
     **dict.fromkeys(("task", "queue"), _TEXT),
     **_WINDOW,
+    "ended_after": instant,
+    "ended_before": instant,
+    "trigger": several({one.name.lower(): one for one in Trigger}),
+    "worker_id": _worker_id,
+    "error_type": _TEXT,
     "system": choice({"true": True, "false": False}),
 }
 STATES = {
@@ -288,14 +303,28 @@ def _as_read(row: JobRow, near: LastAndNext) -> Listed:
     return Snapshot(job, ClassId(0), cursor, waiting), near.last
 
 
+def _run_query(caller: Caller, filters: Mapping[str, Any]) -> RunQuery:
+    wanted_from, wanted_until = window(filters)
+    ended_from, ended_until = window(filters, "ended_after", "ended_before")
+    statuses = filters.get("status")
+    exactly = ("job_id", "task", "queue", "worker_id", "error_type")
+    return RunQuery(
+        caller.sees,
+        states=None if statuses is None else frozenset(STATES[status] for status in statuses),
+        wanted_from=wanted_from,
+        wanted_until=wanted_until,
+        ended_from=ended_from,
+        ended_until=ended_until,
+        triggers=filters.get("trigger"),
+        **{name: filters[name] for name in exactly if name in filters},
+    )
+
+
 async def runs(api: Api, request: Request, caller: Caller) -> Response:
     """List runs that have not ended, then ended ones, newest end first; a window filters by the wanted time."""
     wanted = wanted_page(request, caller, RUN_FILTERS)
     statuses, now = wanted.filters.get("status"), api.clock.now()
-    wanted_from, wanted_until = window(wanted.filters)
-    asked = {name: wanted.filters[name] for name in ("job_id", "task", "queue") if name in wanted.filters}
-    states = None if statuses is None else frozenset(STATES[status] for status in statuses)
-    query = RunQuery(caller.sees, states=states, wanted_from=wanted_from, wanted_until=wanted_until, **asked)
+    query = _run_query(caller, wanted.filters)
 
     async def read(limit: int, after: str | None) -> Page[RunView]:
         return await api.engine.lists.runs(replace(query, limit=limit, after=after))

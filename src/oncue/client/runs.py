@@ -19,11 +19,16 @@ def page(
     queue: str | None = None,
     start_time: datetime | str | None = None,
     end_time: datetime | str | None = None,
+    ended_after: datetime | str | None = None,
+    ended_before: datetime | str | None = None,
+    trigger: str | None = None,
+    worker_id: str | None = None,
+    error_type: str | None = None,
     limit: int | None = None,
     page_token: str | None = None,
 ) -> Call[Page[Run]]:
-    """List runs that match all filters; `status` takes one or more, like "running,queued"; `limit` is the size of a
-    page."""
+    """List runs that match all filters; `status` and `trigger` take one or more, like "running,queued"; `limit` is the
+    size of a page."""
     return get(
         path("runs"),
         page_of("runs", Run),
@@ -33,6 +38,11 @@ def page(
         queue=queue,
         start_time=start_time,
         end_time=end_time,
+        ended_after=ended_after,
+        ended_before=ended_before,
+        trigger=trigger,
+        worker_id=worker_id,
+        error_type=error_type,
         limit=limit,
         page_token=page_token,
     )

@@ -27,6 +27,14 @@ def last_failure(tried: tuple[Attempt, ...]) -> Attempt | None:
     return next((one for one in reversed(tried) if one.outcome != "preempted"), None)
 
 
+def error_type_of(found: RunView) -> str | None:
+    """The type of the error that a run ended with; of one that has not ended, of its last failure or loss."""
+    if found.error_type is not None or found.attempts is None:
+        return found.error_type
+    failed = last_failure(attempts_of(found))
+    return None if failed is None else failed.error_type
+
+
 def attempt_number(found: RunView, tried: tuple[Attempt, ...]) -> int:
     """How many attempts have started."""
     if found.state is State.RUNNING:

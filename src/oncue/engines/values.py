@@ -14,7 +14,7 @@ from oncue.domain.job import Cursor, Job, JobStatus, Spec
 from oncue.domain.ledger import Entry
 from oncue.domain.quota import Quota, Usage
 from oncue.domain.reference import Kind
-from oncue.domain.run import NewRun, Peeked, RunView, State
+from oncue.domain.run import NewRun, Peeked, RunView, State, Trigger
 
 T = TypeVar("T")
 
@@ -175,7 +175,9 @@ class LastAndNext(msgspec.Struct, frozen=True):
 
 
 class RunQuery(msgspec.Struct, frozen=True):
-    """Live runs first, then ended ones, newest end first. The window is on `wanted`: [wanted_from, wanted_until)."""
+    """Live runs first, then ended ones, newest end first. Windows: of `wanted`, [wanted_from, wanted_until); of ends,
+    [ended_from, ended_until), which leaves out runs that have not ended. `error_type`: as `tried.error_type_of` has it.
+    """
 
     uid: UserNumber | None = None
     job_id: JobId | None = None
@@ -184,6 +186,11 @@ class RunQuery(msgspec.Struct, frozen=True):
     queue: str | None = None
     wanted_from: Instant | None = None
     wanted_until: Instant | None = None
+    ended_from: Instant | None = None
+    ended_until: Instant | None = None
+    triggers: frozenset[Trigger] | None = None
+    worker_id: WorkerId | None = None
+    error_type: str | None = None
     limit: int = 100
     after: str | None = None
 

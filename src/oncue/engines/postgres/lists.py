@@ -18,6 +18,7 @@ from oncue.domain.ledger import Entry
 from oncue.domain.run import RunView, State
 from oncue.engines.holding import HELD_SCAN, held_after, held_page
 from oncue.engines.marks import mark, page, unmark
+from oncue.engines.narrowing import fits, is_narrowed, only_ended
 from oncue.engines.port import DeadRuns, JobName, JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
 from oncue.engines.postgres import rows
 from oncue.engines.postgres.recent_of_job import list_recent_of_job
@@ -35,6 +36,7 @@ FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 ENDED_FROM = (NEVER, LAST)
 THE_ENDED = mark(("ended", *ENDED_FROM))
 ALWAYS = (Instant(-(2**62)), Instant(2**62 + 1))
+BEGINNING = ALWAYS[0]
 
 
 # Which active or paused one-shots a status stands for: parts of the statement, never the user's text.
@@ -227,21 +229,23 @@ async def list_runs(store: Store, query: RunQuery) -> Page[RunView]:
     part, at, last = unmark(query.after, tuple[Part, int, UUID]) if query.after else ("running", *_START["running"])
     classes = await _chosen(store, query.task, query.queue)
     chosen = None if classes is None else frozenset(classes)
-    narrowed = (chosen, query.states, query.wanted_from, query.wanted_until)
-    scan = SCAN if any(one is not None for one in narrowed) else query.limit + 1
+    scan = SCAN if is_narrowed(query) else query.limit + 1
     items: list[RunView] = []
     for current in _PARTS[_PARTS.index(part) :]:
         if current != part:
             at, last = _START[current]
         if not _has(query, current):
             continue
+        if current == "ended" and query.ended_until is not None:
+            at, last = min((at, last), (query.ended_until, FIRST))
         found = await _fetch_part(store, query, current, at, last, scan)
         for row in found:
             if len(items) == query.limit:
                 return Page(tuple(items), mark((current, at, last)))
-            run = rows.view(row)
-            at, last = _place(current, run)
-            if _run_matches(query, run, chosen):
+            if current == "ended" and row["ended_at"] < (query.ended_from or BEGINNING):
+                return Page(tuple(items))
+            at, last = _place(current, row)
+            if _run_matches(query, row, chosen) and fits(query, run := rows.view(row)):
                 items.append(run)
         if len(found) == scan:
             place = (current, at, last)
@@ -261,12 +265,14 @@ _PARTS: tuple[Part, ...] = ("running", "waiting", "ended")
 _START: dict[Part, tuple[int, UUID]] = {"running": (0, FIRST), "waiting": (ALWAYS[0], FIRST), "ended": (NEVER, LAST)}
 
 
-def _place(part: Part, run: RunView) -> tuple[int, UUID]:
-    at = {"running": 0, "waiting": run.wanted, "ended": run.ended_at}[part]
-    return (at or 0, run.run_id)
+def _place(part: Part, row: Record) -> tuple[int, UUID]:
+    at = {"running": 0, "waiting": row["wanted"], "ended": row["ended_at"]}[part]
+    return at, row["run_id"]
 
 
 def _has(query: RunQuery, part: Part) -> bool:
+    if part != "ended" and only_ended(query):
+        return False
     if query.states is None:
         return True
     states = {
@@ -291,13 +297,13 @@ async def _fetch_part(store: Store, query: RunQuery, part: Part, at: int, last: 
     return await store.fetch(_SQL[f"list_history{of_job}"], who, at, last, scan)
 
 
-def _run_matches(query: RunQuery, run: RunView, chosen: frozenset[ClassId] | None) -> bool:
+def _run_matches(query: RunQuery, row: Record, chosen: frozenset[ClassId] | None) -> bool:
     return (
-        (query.uid is None or run.uid == query.uid)
-        and (query.states is None or run.state in query.states)
-        and (chosen is None or run.class_id in chosen)
-        and (query.wanted_from is None or run.wanted >= query.wanted_from)
-        and (query.wanted_until is None or run.wanted < query.wanted_until)
+        (query.uid is None or row["uid"] == query.uid)
+        and (query.states is None or row["state"] in query.states)
+        and (chosen is None or row["class_id"] in chosen)
+        and (query.wanted_from is None or row["wanted"] >= query.wanted_from)
+        and (query.wanted_until is None or row["wanted"] < query.wanted_until)
     )
 
 

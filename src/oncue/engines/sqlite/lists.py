@@ -20,6 +20,7 @@ from oncue.domain.ledger import Entry
 from oncue.domain.run import RunView, State
 from oncue.engines.holding import HELD_SCAN, held_after, held_page
 from oncue.engines.marks import mark, page, unmark
+from oncue.engines.narrowing import fits, only_ended
 from oncue.engines.port import DeadRuns, JobName, JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
 from oncue.engines.prefixes import range_of
 from oncue.engines.sql import statements
@@ -116,10 +117,14 @@ def list_runs(db: Connection, query: RunQuery) -> Page[RunView]:
     walks: list[Walk] = []
     for current in _PARTS[_PARTS.index(part) :]:
         at, last = (at, last) if current == part else _START[current]
-        if query.states is None or query.states & _STATES[current]:
+        if (query.states is None or query.states & _STATES[current]) and (current == "ended" or not only_ended(query)):
             walks.append(_WALKS[current](db, query, at, last))
     chosen = _chosen(db, query.task, query.queue)
-    return _page(chain.from_iterable(walks), query.limit, lambda row: _run_matches(query, chosen, row), rows.view)
+
+    def matches(row: rows.Row) -> bool:
+        return _run_matches(query, chosen, row) and fits(query, rows.view(row))
+
+    return _page(chain.from_iterable(walks), query.limit, matches, rows.view)
 
 
 def _page(walk: Walk, limit: int, matches: Callable[[rows.Row], bool], made_of: Callable[[rows.Row], T]) -> Page[T]:
@@ -313,7 +318,9 @@ def _waiting(db: Connection, query: RunQuery, at: int, last: bytes) -> Walk:
 
 
 def _ended(db: Connection, query: RunQuery, at: int, last: bytes) -> Walk:
-    for piece in pieces(db):
+    at, last = (at, last) if query.ended_until is None else min((at, last), (query.ended_until, FIRST))
+    since = BEGINNING if query.ended_from is None else query.ended_from
+    for piece in pieces(db, since):
         if piece.from_at > at:
             continue
         if query.job_id is not None:
@@ -323,6 +330,8 @@ def _ended(db: Connection, query: RunQuery, at: int, last: bytes) -> Walk:
             statement = _SQL["list_ended"].format(piece=piece.name)
             streams = [stream(db, statement, (uid, at, last)) for uid in _uids(db, query.uid)]
         for row in merge(*streams, key=lambda row: (row[15], row[0]), reverse=True):
+            if row[15] < since:
+                return
             yield ("ended", row[15], row[0]), row
 
 

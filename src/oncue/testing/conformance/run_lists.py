@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from oncue.domain import change
 from oncue.domain.errors import Invalid
 from oncue.domain.ids import RunId
 from oncue.domain.instants import HOUR, MINUTE, SECOND
@@ -118,6 +119,37 @@ async def test_runs_are_filtered(store: Store) -> None:
     assert await found(wanted_from=dead.wanted - 1, wanted_until=dead.wanted + 1) == {runs[State.DEAD]}
     assert await found(wanted_from=store.at(MINUTE)) == {runs[State.WAITING]}
     assert await found(uid=store.stranger, states=frozenset({State.DEAD})) == set()
+
+
+@pytest.mark.parametrize("limit", [1, 100])
+async def test_runs_are_found_by_what_happened_to_them(store: Store, limit: int) -> None:
+    """By who ran them, what created them, how they failed, and when they ended: from one instant up to another."""
+    runs, first, second = await one_of_each(store), await store.worker(), await store.worker()
+    retrying, running = await store.one_shots(2, task="t")
+    await store.fail(first, await store.claim_one(first, retrying))
+    await store.claim_one(second, running)
+    job_id = await store.recurring(every=HOUR)
+    by_hand = change.run_now(await store.snapshot(job_id), RunId(store.new_id()), store.now)
+    assert await store.jobs.apply(by_hand, store.now)
+    dead, cancelled = await store.run(runs[State.DEAD]), await store.run(runs[State.CANCELLED])
+    assert dead.ended_at is not None
+    assert dead.worker_id is not None
+
+    async def found(**query: object) -> set[RunId]:
+        return set(ids(await store.runs(uid=store.uid, limit=limit, **query)))
+
+    assert await found(worker_id=second) == {running}
+    assert await found(worker_id=dead.worker_id) == {dead.run_id}
+    assert await found(error_type="Boom") == {retrying, dead.run_id}
+    assert await found(error_type="Boom", states=frozenset({State.DEAD})) == {dead.run_id}
+    assert await found(error_type="no such error") == set()
+    assert await found(triggers=frozenset({Trigger.RUN_NOW, Trigger.BACKFILL})) == {by_hand.add[0].run_id}
+    assert await found(ended_from=dead.ended_at, ended_until=dead.ended_at + 1) == {dead.run_id}
+    assert await found(ended_until=dead.ended_at) == {runs[State.SUCCEEDED]}
+    assert await found(ended_from=cancelled.ended_at) == {runs[State.CANCELLED], runs[State.EXPIRED]}
+    assert await found(ended_from=store.now) == set()
+    assert await found(job_id=job_of(dead.run_id), ended_from=dead.ended_at) == {dead.run_id}
+    assert await found(job_id=job_of(dead.run_id), ended_until=dead.ended_at) == set()
 
 
 async def test_all_runs_of_a_job_are_listed(store: Store) -> None:
