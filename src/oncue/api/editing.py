@@ -42,7 +42,8 @@ from oncue.shapes.jobs import READ_ONLY
 
 NOTHING = object()
 LOST = "is no longer in object storage, or is damaged there; send it again"
-TOLD = ("next_run_at", "last_run", "large", "warnings")  # change on their own: a client sends back an earlier value
+# These change on their own: a client sends back an earlier value.
+TOLD = ("next_run_at", "last_run", "recent", "large", "warnings")
 KEPT = tuple(name for name in READ_ONLY if name not in TOLD)  # may be sent back unchanged
 
 

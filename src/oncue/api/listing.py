@@ -24,7 +24,7 @@ from oncue.api.http.reading import as_uuid, read_job_id
 from oncue.api.shared.context import Api
 from oncue.domain.errors import Invalid, Problem
 from oncue.domain.fields import Reader, choice, read_fields, takes, text
-from oncue.domain.ids import NOTICES, ClassId, RunId, UserNumber, WorkerId
+from oncue.domain.ids import NOTICES, ClassId, JobId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import NEVER, Instant, parse_instant, rfc3339
 from oncue.domain.job import Cursor, JobStatus, Snapshot, WaitingRun
 from oncue.domain.plain_text import printable
@@ -160,11 +160,16 @@ def page(name: str, found: Page[T], shown: Callable[[T], Any], wanted: Wanted) -
     }
 
 
-@takes(type="integer", minimum=1, maximum=LARGEST_PAGE, default=USUAL_PAGE)
-def _limit(raw: str, path: str) -> int:
-    if not (raw.isascii() and raw.isdecimal() and len(raw) < 6 and 1 <= int(raw) <= LARGEST_PAGE):
-        raise Invalid.of(path, "out_of_range", f"is a whole number from 1 to {LARGEST_PAGE}")
-    return int(raw)
+def number(least: int, most: int, usual: int) -> Reader:
+    """Read a number of the query; `usual` is what is taken without it."""
+
+    @takes(type="integer", minimum=least, maximum=most, default=usual)
+    def read(raw: str, path: str) -> int:
+        if not (raw.isascii() and raw.isdecimal() and len(raw) < 6 and least <= int(raw) <= most):
+            raise Invalid.of(path, "out_of_range", f"is a whole number from {least} to {most}")
+        return int(raw)
+
+    return read
 
 
 @takes(type="string")
@@ -172,7 +177,10 @@ def _token(raw: str, path: str) -> str:
     return raw
 
 
-PAGING: Mapping[str, Reader] = {"limit": _limit, "page_token": _token}  # of every listing, in addition to filters
+PAGING: Mapping[str, Reader] = {
+    "limit": number(1, LARGEST_PAGE, USUAL_PAGE),
+    "page_token": _token,
+}  # of every listing, in addition to filters
 
 
 def _seal(mark: str, scope: str) -> str:
@@ -195,6 +203,7 @@ def _digest(mark: str, scope: str) -> bytes:
     return hashlib.blake2b(f"{scope} {mark}".encode(), digest_size=_SEAL).digest()
 
 
+MOST_RECENT = 50  # ended runs shown with each job
 LONGEST = 200  # characters of a filter: every name is shorter
 NOBODY = UserNumber(0)
 OPEN = frozenset({JobStatus.ACTIVE, JobStatus.PAUSED})
@@ -207,6 +216,7 @@ JOB_FILTERS: dict[str, Reader] = {
     "last_status": several({one.value: one for one in Status if one not in NOT_TRIED}),
     **dict.fromkeys(("task", "name", "name_prefix", "tag", "queue", "user_id"), _TEXT),
     **_WINDOW,
+    "recent": number(0, MOST_RECENT, 0),
 }
 RUN_FILTERS: dict[str, Reader] = {
     "status": several({one.value: one for one in Status}),
@@ -258,11 +268,22 @@ async def jobs(api: Api, request: Request, caller: Caller) -> Response:
     known = views.Known(await api.classes_of(*(last for _, last in found.items if last is not None)))
     owners = {uid: await api.owner_of(uid, caller) for uid in {snap.job.uid for snap, _ in found.items}}
 
+    strips = await _strips(api, [snap.job.job_id for snap, _ in found.items], wanted.filters.get("recent", 0))
+
     def shown(found: Listed) -> dict[str, Any]:
         snap, last = found
-        return views.job(snap, owners[snap.job.uid], None if last is None else views.run(last, known, now))
+        last_run = None if last is None else views.run(last, known, now)
+        return views.job(snap, owners[snap.job.uid], last_run, recent=strips.get(snap.job.job_id))
 
     return answer(page("jobs", found, shown, wanted))
+
+
+async def _strips(api: Api, job_ids: Sequence[JobId], recent: int) -> dict[JobId, list[dict[str, Any]]]:
+    """The last ended runs of each job, if they were asked for."""
+    if not recent or not job_ids:
+        return {}
+    found = await api.engine.lists.last_ended(job_ids, recent)
+    return {job_id: [views.ended_run(run) for run in found.get(job_id, ())] for job_id in job_ids}
 
 
 async def job_query(api: Api, caller: Caller, filters: dict[str, Any]) -> JobQuery:

@@ -42,7 +42,17 @@ from oncue.shapes.applied import Applied, AppliedStep, ChangedField
 from oncue.shapes.bulk import Bulk, BulkPreview, BulkRefusal, BulkSample
 from oncue.shapes.errors import ErrorGroup
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
-from oncue.shapes.jobs import Explanation, Job, JobState, Occurrence, Preview, PreviewedOccurrence, Warned
+from oncue.shapes.jobs import (
+    Explanation,
+    Job,
+    JobState,
+    JobStats,
+    Occurrence,
+    Preview,
+    PreviewedOccurrence,
+    Spread,
+    Warned,
+)
 from oncue.shapes.lookup import FoundJob, FoundName, FoundRun, FoundWorker, Lookup
 from oncue.shapes.notifications import Notifications, Target, WebhookSecret
 from oncue.shapes.overview import (
@@ -59,6 +69,7 @@ from oncue.shapes.overview import (
 from oncue.shapes.runs import (
     Attempt,
     DeadLetter,
+    EndedRun,
     FieldProblem,
     LastRun,
     Progress,
@@ -74,6 +85,7 @@ REFERENCE = "#/components/schemas/{name}"
 SHAPES = (
     *(Applied, AppliedStep, ChangedField),
     *(Job, Warned, JobState, Occurrence, Explanation, Preview, PreviewedOccurrence),
+    *(JobStats, Spread, EndedRun),
     *(Run, WholeRun, LastRun, Attempt, Progress, DeadLetter, Requeued, RefusedLetter, FieldProblem, ValueLink),
     *(ErrorGroup, Bulk, BulkPreview, BulkSample, BulkRefusal),
     *(Task, Worker, Queue, QueueScaling, Finding),
@@ -91,7 +103,7 @@ MADE_OUTCOMES = ("started", "late", "waiting")  # occurrences with a run; the ot
 VALUES: dict[tuple[str, str], Iterable[str]] = {
     **{(name, "status"): JobStatus for name in ("Job", "FoundJob")},
     **{(name, "match"): Match for name in ("FoundJob", "FoundRun", "FoundWorker", "FoundName")},
-    **{(name, "status"): run.Status for name in ("Run", "LastRun", "WholeRun", "DeadLetter", "FoundRun")},
+    **{(name, "status"): run.Status for name in ("Run", "LastRun", "WholeRun", "EndedRun", "DeadLetter", "FoundRun")},
     **{(name, "role"): Role for name in ("Key", "NewKey", "Me", "Session")},
     ("Attempt", "outcome"): run.OUTCOMES,
     ("Occurrence", "outcome"): (*MADE_OUTCOMES, *ledger.Outcome),

@@ -23,7 +23,7 @@ from oncue.domain.reference import MARK, read_reference
 from oncue.domain.run import Attempt, RunView, State, Status, Trigger, shown
 from oncue.domain.schedule import Schedule
 from oncue.domain.tried import attempt_number, attempts_of, lag_ms, last_failure, show_attempt, time_or_none
-from oncue.engines.port import JobName, Task, Worker
+from oncue.engines.port import EndedRun, JobName, Task, Worker
 from oncue.shapes.jobs import JobFields
 from oncue.shapes.runs import LastRun
 
@@ -40,10 +40,12 @@ def job(
     last: dict[str, Any] | None,
     warnings: Sequence[Mapping[str, str]] = (),
     payload: bytes | None = None,
+    recent: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Show a job: its definition as requested, with defaults filled in, and its status. `last` is its last run.
 
-    `payload`: as read from object storage; without it a large one is not shown.
+    `payload`: as read from object storage; without it a large one is not shown. `recent`: its last ended runs, if they
+    were asked for.
     """
     found = snap.job
     return {
@@ -53,6 +55,7 @@ def job(
         **definition(found.spec),
         "payload": _json(payload or found.payload),
         "large": _large(payload=found.payload),
+        "recent": recent,
         "next_run_at": time_or_none(next_run_at(snap)),
         "last_run": None if last is None else {name: last[name] for name in LastRun.__struct_fields__},
         "created_at": time_or_none(found.created_at),
@@ -186,6 +189,19 @@ def _duration_ms(found: RunView) -> int | None:
     if found.started_at is None or found.ended_at is None:
         return None
     return (found.ended_at - found.started_at) // MILLISECOND
+
+
+def ended_run(found: EndedRun) -> dict[str, Any]:
+    began, started = found.first_start, found.started_at
+    return {
+        "run_id": found.run_id,
+        "status": Status[found.state.name],
+        "scheduled_for": time_or_none(found.wanted if found.nominal is None else found.nominal),
+        "start_time": time_or_none(started),
+        "end_time": time_or_none(found.ended_at),
+        "duration_ms": None if started is None else (found.ended_at - started) // MILLISECOND,
+        "lag_ms": None if began is None else (began - found.wanted) // MILLISECOND,
+    }
 
 
 def status(found: RunView, now: Instant) -> Status:

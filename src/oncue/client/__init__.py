@@ -31,7 +31,17 @@ from oncue.client.events import Event
 from oncue.shapes.accounts import AuditLine, ForgottenUser, Key, Me, NewKey, User
 from oncue.shapes.applied import Applied, AppliedStep, ChangedField
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
-from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, Preview, PreviewedOccurrence
+from oncue.shapes.jobs import (
+    Explanation,
+    Job,
+    JobFields,
+    JobState,
+    JobStats,
+    Occurrence,
+    Preview,
+    PreviewedOccurrence,
+    Spread,
+)
 from oncue.shapes.lookup import FoundJob, FoundName, FoundRun, FoundWorker, Lookup
 from oncue.shapes.notifications import Notifications, Target, WebhookSecret
 from oncue.shapes.overview import (
@@ -45,7 +55,7 @@ from oncue.shapes.overview import (
     UpcomingDensity,
     UpcomingRun,
 )
-from oncue.shapes.runs import Attempt, DeadLetter, LastRun, Progress, Requeued, Run, ValueLink, WholeRun
+from oncue.shapes.runs import Attempt, DeadLetter, EndedRun, LastRun, Progress, Requeued, Run, ValueLink, WholeRun
 from oncue.shapes.server import Process, Server
 
 __all__ = [
@@ -60,6 +70,7 @@ __all__ = [
     "ClientError",
     "Conflict",
     "DeadLetter",
+    "EndedRun",
     "Event",
     "Explanation",
     "FieldProblem",
@@ -74,6 +85,7 @@ __all__ = [
     "Job",
     "JobFields",
     "JobState",
+    "JobStats",
     "Key",
     "KnownProblem",
     "LastRun",
@@ -101,6 +113,7 @@ __all__ = [
     "SeriesPoint",
     "Server",
     "ServerUnreachable",
+    "Spread",
     "Stale",
     "Target",
     "Task",

@@ -97,6 +97,7 @@ class Jobs(Resource):
     purge = Method(jobs.purge)
     run_now = Method(jobs.run_now)
     status = Method(jobs.status)
+    stats = Method(jobs.stats)
     runs = PagedMethod(jobs.runs_page)
     occurrences = PagedMethod(jobs.occurrences_page)
     occurrence_heat = Method(jobs.occurrence_heat)

@@ -10,7 +10,7 @@ import msgspec
 
 from oncue.client.call import Call, Page, Parse, change, field, get, given, make, model, nothing, page_of, path
 from oncue.shapes.applied import Applied
-from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, Occurrence, When
+from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, JobStats, Occurrence, When
 from oncue.shapes.overview import OccurrenceHeat
 from oncue.shapes.runs import Run
 
@@ -91,11 +91,13 @@ def page(
     start_time: datetime | str | None = None,
     end_time: datetime | str | None = None,
     user_id: str | None = None,
+    recent: int | None = None,
     limit: int | None = None,
     page_token: str | None = None,
 ) -> Call[Page[Job]]:
     """List jobs that match all filters. `status` and `last_status` take one or more, like "active,paused"; `start_time`
-    and `end_time` bound the next run; `limit` is the size of a page; `user_id` is for administrators."""
+    and `end_time` bound the next run; `limit` is the size of a page; `user_id` is for administrators. With `recent`,
+    each job has its last so many ended runs."""
     return get(
         path("jobs"),
         page_of("jobs", Job),
@@ -109,6 +111,7 @@ def page(
         start_time=start_time,
         end_time=end_time,
         user_id=user_id,
+        recent=recent,
         limit=limit,
         page_token=page_token,
     )
@@ -151,6 +154,11 @@ def run_now(job_id: str, *, payload: Mapping[str, Any] | None = None, idempotenc
 def status(job_id: str) -> Call[JobState]:
     """Get the status of a job's latest run."""
     return get(path("jobs", job_id, "status"), model(JobState))
+
+
+def stats(job_id: str, *, last: int | None = None) -> Call[JobStats]:
+    """Get how the last runs of a job ended, how long they took and how late they started."""
+    return get(path("jobs", job_id, "stats"), model(JobStats), last=last)
 
 
 def runs_page(job_id: str, *, limit: int | None = None, page_token: str | None = None) -> Call[Page[Run]]:

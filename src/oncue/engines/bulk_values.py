@@ -14,7 +14,7 @@ from oncue.domain.policy import CatchUp
 from oncue.domain.quota import Quota
 from oncue.domain.run import Status
 from oncue.engines.account_values import Role
-from oncue.engines.values import JobQuery, RunQuery
+from oncue.engines.listed import JobQuery, RunQuery
 
 MOST_OPEN = 10  # of a user
 MOST_REASONS = 20  # kept of what was refused

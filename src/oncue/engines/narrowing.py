@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oncue.domain.run import RunView
 from oncue.domain.tried import error_type_of
-from oncue.engines.values import RunQuery
+from oncue.engines.listed import RunQuery
 
 
 def is_narrowed(query: RunQuery) -> bool:

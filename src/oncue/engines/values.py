@@ -10,11 +10,11 @@ import msgspec
 
 from oncue.domain.ids import ClassId, JobId, KeyId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Duration, Instant
-from oncue.domain.job import Cursor, Job, JobStatus, Spec
+from oncue.domain.job import Cursor, Job, Spec
 from oncue.domain.ledger import Entry
 from oncue.domain.quota import Quota, Usage
 from oncue.domain.reference import Kind
-from oncue.domain.run import NewRun, Peeked, RunView, State, Trigger
+from oncue.domain.run import NewRun, Peeked, RunView, State
 
 T = TypeVar("T")
 
@@ -131,68 +131,6 @@ class Reserved(msgspec.Struct, frozen=True):
     outcome: Created  # NEW, REPEATED or KEY_REUSED
     made: UUID
     answer: bytes | None = None  # to the first request; None: not yet, or it never got an answer
-
-
-class JobQuery(msgspec.Struct, frozen=True):
-    """A filter. `uid` None: all users (administrators). Newest first; with [next_from, next_until) by next run.
-
-    With `name_prefix`, by name as long as jobs have not ended; not together with a name, a tag or a window.
-    """
-
-    uid: UserNumber | None = None
-    statuses: frozenset[JobStatus] | None = None
-    task: str | None = None
-    name: str | None = None
-    name_prefix: str | None = None
-    tag: str | None = None
-    queue: str | None = None
-    next_from: Instant | None = None
-    next_until: Instant | None = None
-    limit: int = 100
-    after: str | None = None
-
-
-class JobRow(msgspec.Struct, frozen=True):
-    job: Job
-    next_at: Instant | None
-
-
-class JobName(msgspec.Struct, frozen=True):
-    """What people call a job: its name, and its stable key."""
-
-    name: str | None = None
-    key: str | None = None
-
-
-class LastAndNext(msgspec.Struct, frozen=True):
-    """A job's last run that was tried or has ended, and when its first waiting run is wanted.
-
-    Of the waiting runs only those of its schedule count, and the run of a one-shot.
-    """
-
-    last: RunView | None = None
-    next_at: Instant | None = None
-
-
-class RunQuery(msgspec.Struct, frozen=True):
-    """Live runs first, then ended ones, newest end first. Windows: of `wanted`, [wanted_from, wanted_until); of ends,
-    [ended_from, ended_until), which leaves out runs that have not ended. `error_type`: as `tried.error_type_of` has it.
-    """
-
-    uid: UserNumber | None = None
-    job_id: JobId | None = None
-    states: frozenset[State] | None = None
-    task: str | None = None
-    queue: str | None = None
-    wanted_from: Instant | None = None
-    wanted_until: Instant | None = None
-    ended_from: Instant | None = None
-    ended_until: Instant | None = None
-    triggers: frozenset[Trigger] | None = None
-    worker_id: WorkerId | None = None
-    error_type: str | None = None
-    limit: int = 100
-    after: str | None = None
 
 
 class Cancelled(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 
 import msgspec
 
-from oncue.shapes.runs import LastRun, Run
+from oncue.shapes.runs import EndedRun, LastRun, Run
 
 Length = str | timedelta
 When = str | datetime
@@ -128,6 +128,7 @@ class Job(PlainFields, frozen=True, kw_only=True):
     notify: list[dict[str, Any]] | None = None
     next_run_at: datetime | None = None
     last_run: LastRun | None = None
+    recent: tuple[EndedRun, ...] | None = None
     large: dict[str, int] = {}
     created_at: datetime | None = None
     updated_at: datetime | None = None
@@ -136,6 +137,32 @@ class Job(PlainFields, frozen=True, kw_only=True):
 
 
 READ_ONLY = tuple(name for name in Job.__struct_fields__ if name not in JobFields.__annotations__)
+
+
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
+    """The median, the 95th percentile and the largest of some values; null without any."""
+
+    p50: int | None = None
+    p95: int | None = None
+    max: int | None = None
+
+
+class JobStats(msgspec.Struct, frozen=True, kw_only=True):
+    """Sums over the last runs of a job that ended."""
+
+    job_id: str
+    runs: int = 0
+    """how many were looked at"""
+    since: datetime | None = None
+    """when the oldest of them ended"""
+    outcomes: dict[str, int] = {}
+    """how many of them ended in each status"""
+    success_rate: float | None = None
+    """the share that succeeded, from 0 to 1; cancelled runs do not count"""
+    duration_ms: Spread = Spread()
+    """how long their last attempts took"""
+    lag_ms: Spread = Spread()
+    """how late their first attempts started"""
 
 
 class JobState(msgspec.Struct, frozen=True, kw_only=True):

@@ -51,6 +51,18 @@ class LastRun(msgspec.Struct, frozen=True, kw_only=True):
     """its message"""
 
 
+class EndedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ended, as it is shown with its job."""
+
+    run_id: str
+    status: str
+    scheduled_for: datetime | None = None
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+    duration_ms: int | None = None
+    lag_ms: int | None = None
+
+
 class Run(LastRun, frozen=True, kw_only=True):
     """One execution of a job."""
 

@@ -49,6 +49,7 @@ from oncue.domain.quota import Quota, Usage
 from oncue.engines.account_values import AuditFilter, Forgotten, Key, Revoked, Role, Session, User
 from oncue.engines.audited import AuditedCursor, Finding, LongHeld, Orphan, Sums, Unexpired
 from oncue.engines.gauges import ClassGauge, Gauges, QueueGauge, Turn
+from oncue.engines.listed import EndedRun, JobName, JobQuery, JobRow, LastAndNext, RunQuery
 from oncue.engines.port.accounts import (
     AUDIT_LOOKED_AT,
     EVERY_ENTRY,
@@ -96,13 +97,9 @@ from oncue.engines.values import (
     Generation,
     Hint,
     IdempotencyKey,
-    JobName,
-    JobQuery,
-    JobRow,
     KeyedJob,
     KeyHolder,
     KnownObject,
-    LastAndNext,
     LogPart,
     Looked,
     Measure,
@@ -114,7 +111,6 @@ from oncue.engines.values import (
     Planned,
     Point,
     Reserved,
-    RunQuery,
     SetStamp,
     StoredObject,
     Target,
@@ -164,6 +160,7 @@ __all__ = [
     "Declaring",
     "Dropped",
     "DueCounts",
+    "EndedRun",
     "Engine",
     "EngineState",
     "Errors",

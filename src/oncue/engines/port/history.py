@@ -12,21 +12,8 @@ from oncue.domain.ledger import Entry
 from oncue.domain.quota import Quota
 from oncue.domain.run import NewRun, RunView
 from oncue.engines.gauges import DUE_COUNTED, MOST_CLASSES, Backlog, Gauges, Pulse
-from oncue.engines.values import (
-    Count,
-    Counter,
-    DeadRuns,
-    JobName,
-    JobQuery,
-    JobRow,
-    LastAndNext,
-    LogPart,
-    Measure,
-    OpenLetters,
-    Page,
-    Point,
-    RunQuery,
-)
+from oncue.engines.listed import EndedRun, JobName, JobQuery, JobRow, LastAndNext, RunQuery
+from oncue.engines.values import Count, Counter, DeadRuns, LogPart, Measure, OpenLetters, Page, Point
 
 LOG_INLINE = 256 * 1024  # bytes of a run's log in the database; the rest is in object storage
 
@@ -174,6 +161,13 @@ class Lists(Protocol):
         """Return the runs that a worker holds now, in the order of their ids; of one user, or of all. Without payloads.
 
         Bounded like `jobs`: it looks at 10,000 running runs at most.
+        """
+        ...
+
+    async def last_ended(self, job_ids: Sequence[JobId], limit: int) -> dict[JobId, list[EndedRun]]:
+        """Return how the last `limit` runs of each of these jobs ended, newest end first: one call for a page of jobs.
+
+        A job without an ended run is left out.
         """
         ...
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from oncue.domain.ids import JobId, RunId, UserNumber
 from oncue.domain.run import RunView
-from oncue.engines.values import JobRow
+from oncue.engines.listed import JobRow
 
 SEARCHED = 5_000  # most entries of one index that a search reads
 SEARCHED_USERS = 500  # for an administrator: whose keys and tags are searched, the newest users

@@ -19,14 +19,14 @@ from oncue.domain.run import RunView, State
 from oncue.engines.holding import HELD_SCAN, held_after, held_page
 from oncue.engines.marks import mark, page, unmark
 from oncue.engines.narrowing import fits, is_narrowed, only_ended
-from oncue.engines.port import DeadRuns, JobName, JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
+from oncue.engines.port import DeadRuns, EndedRun, JobName, JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
 from oncue.engines.postgres import rows
+from oncue.engines.postgres.nearby import job_names, last_and_next, last_ended
 from oncue.engines.postgres.recent_of_job import list_recent_of_job
 from oncue.engines.postgres.store import Store
 from oncue.engines.prefixes import range_of
 from oncue.engines.sql import statements
 from oncue.engines.stored import STATUS_NUMBER
-from oncue.engines.unreadable import key_of
 
 _SQL = statements("oncue.engines.postgres")
 SCAN = 2_000  # most rows of an index that one page reads
@@ -86,13 +86,14 @@ class PostgresLists:
         seen = ((rows.view({name: row[name] for name in RunView.__struct_fields__}), row["stopped"]) for row in found)
         return held_page(seen, worker_id, uid, limit)
 
+    async def last_ended(self, job_ids: Sequence[JobId], limit: int) -> dict[JobId, list[EndedRun]]:
+        return await last_ended(self._store, job_ids, limit)
+
     async def job_names(self, runs: Sequence[RunView]) -> dict[RunId, JobName]:
-        asked = [(run.run_id, run.job_id, run.ended_at) for run in runs]
-        found = await self._store.fetch(_SQL["job_names"], *zip(*asked, strict=True)) if asked else []
-        return {row["run_id"]: JobName(row["name"], key_of(row["spec"])) for row in found}
+        return await job_names(self._store, runs)
 
     async def last_and_next(self, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
-        return {row["near"]: rows.last_and_next(row) for row in await self._store.fetch(_SQL["last_and_next"], job_ids)}
+        return await last_and_next(self._store, job_ids)
 
     async def ledger(
         self, uid: UserNumber | None, job_id: JobId, limit: int = 100, after: str | None = None

@@ -14,7 +14,8 @@ from oncue.domain.job import Cursor, Job, JobStatus, decode_spec, encode_spec
 from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settlement, State
-from oncue.engines.port import JobRow, LastAndNext
+from oncue.engines.first_start import first_start
+from oncue.engines.port import EndedRun, JobRow, LastAndNext
 from oncue.engines.stored import STATUS_NUMBER, STATUSES, TRIGGERS
 from oncue.engines.unreadable import name_of
 
@@ -220,6 +221,12 @@ def last_and_next(row: Record) -> LastAndNext:
         return LastAndNext(None, row["next_at"])
     _, *last, (_, next_at) = row.items()
     return LastAndNext(view(dict(last)), next_at)
+
+
+def ended_run(row: Record) -> EndedRun:
+    _, run_id, state, wanted, nominal, started_at, ended_at, attempts, _ = row
+    began = first_start(started_at, attempts)
+    return EndedRun(run_id, State(state), wanted, nominal, started_at, ended_at, began)
 
 
 def entry(row: Record) -> Entry:

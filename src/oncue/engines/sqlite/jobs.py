@@ -25,7 +25,8 @@ from oncue.engines.sqlite.classes import classes_for, read_classes
 from oncue.engines.sqlite.following import Note
 from oncue.engines.sqlite.inserting import insert_many, insert_runs, write_audit, write_ledger
 from oncue.engines.sqlite.lanes import tend
-from oncue.engines.sqlite.lists import find_one_shot, runs_of
+from oncue.engines.sqlite.lists import find_one_shot
+from oncue.engines.sqlite.nearby import runs_of
 from oncue.engines.sqlite.notices import insert_notices
 from oncue.engines.sqlite.partitions import Partitions, existing, find_ended
 from oncue.engines.sqlite.purging import purge

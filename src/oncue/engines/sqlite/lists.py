@@ -15,22 +15,22 @@ from msgspec.structs import replace
 
 from oncue.domain.ids import JobId, RunId, UserNumber, WorkerId, created_at
 from oncue.domain.instants import NEVER, Instant
-from oncue.domain.job import MOST_READ, JobStatus, decode_spec
+from oncue.domain.job import JobStatus, decode_spec
 from oncue.domain.ledger import Entry
 from oncue.domain.run import RunView, State
 from oncue.engines.holding import HELD_SCAN, held_after, held_page
 from oncue.engines.marks import mark, page, unmark
 from oncue.engines.narrowing import fits, only_ended
-from oncue.engines.port import DeadRuns, JobName, JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
+from oncue.engines.port import DeadRuns, EndedRun, JobName, JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
 from oncue.engines.prefixes import range_of
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.classes import all_busy
-from oncue.engines.sqlite.partitions import Piece, find_ended, pieces
+from oncue.engines.sqlite.nearby import OF_JOB, job_names, last_and_next, last_ended
+from oncue.engines.sqlite.partitions import find_ended, pieces
 from oncue.engines.sqlite.recent_of_job import list_recent_of_job
 from oncue.engines.sqlite.store import Connection, Store, fetch, first, stream
 from oncue.engines.stored import STATUSES
-from oncue.engines.unreadable import key_of
 
 _SQL = statements("oncue.engines.sqlite")
 SCAN = 2_000  # most rows of an index that one page reads
@@ -73,6 +73,9 @@ class SqliteLists:
         given = (worker_id.bytes, uid, held_after(after).bytes, limit + 1, HELD_SCAN)
         found = await self._store.read(lambda db: fetch(db, _SQL["list_held"], given))
         return held_page(((rows.view(row[:-1]), bool(row[-1])) for row in found), worker_id, uid, limit)
+
+    async def last_ended(self, job_ids: Sequence[JobId], limit: int) -> dict[JobId, list[EndedRun]]:
+        return await self._store.read(lambda db: last_ended(db, job_ids, limit))
 
     async def job_names(self, runs: Sequence[RunView]) -> dict[RunId, JobName]:
         return await self._store.read(lambda db: job_names(db, runs))
@@ -297,10 +300,6 @@ _STATES: dict[Part, set[State]] = {
 }
 
 
-# The runs of a job: the run that is the job, and those that an index finds by their job.
-_OF_JOB = ("run_id = ?1", "job_id = ?1 and job_id <> run_id")
-
-
 def _running(db: Connection, query: RunQuery, at: int, last: bytes) -> Walk:
     for row in stream(db, _SQL["list_running"], (last,)):
         yield ("running", 0, row[0]), row
@@ -309,7 +308,7 @@ def _running(db: Connection, query: RunQuery, at: int, last: bytes) -> Walk:
 def _waiting(db: Connection, query: RunQuery, at: int, last: bytes) -> Walk:
     if query.job_id is not None:
         given = (query.job_id.bytes, last)
-        streams = [stream(db, _SQL["list_waiting_of_job"].format(which=which), given) for which in _OF_JOB]
+        streams = [stream(db, _SQL["list_waiting_of_job"].format(which=which), given) for which in OF_JOB]
     else:
         who = "" if query.uid is None else "uid = :uid and "
         streams = [stream(db, _SQL["list_waiting"].format(who=who), {"uid": query.uid, "last": last})]
@@ -325,7 +324,7 @@ def _ended(db: Connection, query: RunQuery, at: int, last: bytes) -> Walk:
             continue
         if query.job_id is not None:
             statement, given = _SQL["list_ended_of_job"], (query.job_id.bytes, at, last)
-            streams = [stream(db, statement.format(piece=piece.name, which=which), given) for which in _OF_JOB]
+            streams = [stream(db, statement.format(piece=piece.name, which=which), given) for which in OF_JOB]
         else:
             statement = _SQL["list_ended"].format(piece=piece.name)
             streams = [stream(db, statement, (uid, at, last)) for uid in _uids(db, query.uid)]
@@ -347,61 +346,6 @@ def list_recent(db: Connection, uid: UserNumber | None, since: Instant, limit: i
     running = (row for _, row in _running(db, query, *_START["running"]) if uid in (None, row[2]))
     ended = (row for _, row in takewhile(lambda one: one[1][15] >= since, _ended(db, query, *_START["ended"])))
     return [rows.view(row) for row in chain(islice(running, limit), islice(ended, limit))]
-
-
-def job_names(db: Connection, runs: Sequence[RunView]) -> dict[RunId, JobName]:
-    of_jobs, found = dict[JobId, JobName | None](), dict[RunId, JobName]()
-    for run in runs:
-        if run.job_id not in of_jobs:
-            row = first(db, "select name, spec from jobs where job_id = ?", (run.job_id.bytes,))
-            of_jobs[run.job_id] = None if row is None else JobName(row[0], key_of(row[1]))
-        if (name := of_jobs[run.job_id] or _name_in_run(db, run)) is not None:
-            found[run.run_id] = name
-    return found
-
-
-def _name_in_run(db: Connection, run: RunView) -> JobName | None:
-    """The name in a run that carries its definition; else that of the one-shot whose further run it is."""
-    for run_id in (run.run_id, run.job_id):
-        row = first(db, _SQL["name_in_run"].format(table="runs"), (run_id.bytes,))
-        row = row or find_ended(db, run_id, _SQL["name_in_run"])
-        if row is not None:
-            return JobName(row[0], key_of(row[1]))
-    return None
-
-
-def runs_of(db: Connection, job_id: JobId) -> list[rows.Row]:
-    """Return run_id, wanted, nominal, origin, held, token, tries, running: of its runs that have not ended, in order.
-
-    Reads only as many as a snapshot holds.
-    """
-    return fetch(db, _SQL["runs_of_job"], (job_id.bytes, MOST_READ + 1))
-
-
-def last_and_next(db: Connection, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
-    newest_first = pieces(db)
-    return {job_id: _last_and_next(db, job_id, newest_first) for job_id in job_ids}
-
-
-def _last_and_next(db: Connection, job_id: JobId, newest_first: list[Piece]) -> LastAndNext:
-    live = runs_of(db, job_id)
-    tried = [(wanted, run_id) for run_id, wanted, *_, tries, running in live if running or tries]
-    row = first(db, _SQL["live_run"], (max(tried)[1],)) if tried else _last_ended(db, job_id, newest_first)
-    own = [
-        wanted
-        for run_id, wanted, _, origin, _, token, _, running in live
-        if not running and (run_id == job_id.bytes or (origin is None and not token))
-    ]
-    return LastAndNext(None if row is None else rows.view(row), min(own, default=None))
-
-
-def _last_ended(db: Connection, job_id: JobId, newest_first: list[Piece]) -> rows.Row | None:
-    for piece in newest_first:
-        looks = [_SQL["list_ended_of_job"].format(piece=piece.name, which=which) for which in _OF_JOB]
-        found = [first(db, f"{statement} limit 1", (job_id.bytes, NEVER, LAST)) for statement in looks]
-        if ended := [row for row in found if row is not None]:
-            return max(ended, key=lambda row: (row[15], row[0]))
-    return None
 
 
 def _run_matches(query: RunQuery, chosen: Collection[int] | None, row: rows.Row) -> bool:

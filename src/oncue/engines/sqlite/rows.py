@@ -16,7 +16,8 @@ from oncue.domain.job import Cursor, Job, Spec, decode_spec, encode_spec
 from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settlement, State, Trigger
-from oncue.engines.port import AuditEntry, JobRow
+from oncue.engines.first_start import first_start
+from oncue.engines.port import AuditEntry, EndedRun, JobRow
 from oncue.engines.stored import STATUS_NUMBER, STATUSES, TRIGGERS
 from oncue.engines.unreadable import name_of
 
@@ -217,6 +218,12 @@ _READ: list[tuple[int, Callable[[Any], Any]]] = [
     (_FIELDS.index("trigger"), Trigger),
     (_FIELDS.index("held"), Held),
 ]
+
+
+def ended_run(row: Row) -> EndedRun:
+    run_id, state, wanted, nominal, started_at, ended_at, attempts = row
+    began = first_start(started_at, attempts)
+    return EndedRun(RunId(UUID(bytes=run_id)), State(state), wanted, nominal, started_at, ended_at, began)
 
 
 def ledger_row(entry: Entry, now: Instant) -> tuple[Any, ...]:

@@ -138,3 +138,33 @@ async def test_the_name_of_a_worker_outlives_it_as_long_as_history_is_kept(store
     await store.maintenance.maintain(store.now, keep)
     assert await store.fleet.worker_names([stays]) == {stays: "stays"}
     assert await store.fleet.worker_names([]) == {}
+
+
+async def test_the_last_ended_runs_of_many_jobs_come_newest_end_first(store: Store) -> None:
+    """With when the first attempt started, also if there were more; of a one-shot its only run."""
+    job_id, idle = await store.recurring(every=MINUTE, overlap=Overlap.ALLOW), await store.recurring(every=HOUR)
+    await store.plan(ahead=4 * MINUTE)
+    worker, ends, began = await store.worker(), [], {}
+    for place, run in enumerate((await store.snapshot(job_id)).waiting):
+        store.advance(run.wanted + place * SECOND - store.now)
+        claimed, began[run.run_id] = await store.claim_one(worker, run.run_id), store.now
+        if place == 2:
+            await store.fail(worker, claimed)
+            store.advance(5 * SECOND)
+            claimed = await store.claim_one(worker, run.run_id)
+        await store.succeed(worker, claimed)
+        ends.append(run.run_id)
+    once = job_of(await store.one_shot())
+    await store.end(RunId(once), State.CANCELLED)
+
+    found = await store.lists.last_ended([job_id, idle, once], 3)
+
+    assert set(found) == {job_id, once}
+    assert [run.run_id for run in found[job_id]] == ends[:0:-1]
+    assert {run.run_id: run.first_start for run in found[job_id]} == {one: began[one] for one in ends[1:]}
+    for end in (*found[job_id], *found[once]):
+        view = await store.run(end.run_id)
+        assert (end.state, end.wanted, end.nominal) == (view.state, view.wanted, view.nominal)
+        assert (end.started_at, end.ended_at) == (view.started_at, view.ended_at)
+    assert (found[once][0].state, found[once][0].first_start) == (State.CANCELLED, None)
+    assert await store.lists.last_ended([], 3) == {}

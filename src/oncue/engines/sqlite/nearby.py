@@ -1,0 +1,91 @@
+"""What is near to jobs and runs: the last and next run of jobs, the last runs that ended, what jobs are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from oncue.domain.ids import JobId, RunId
+from oncue.domain.instants import NEVER
+from oncue.domain.job import MOST_READ
+from oncue.domain.run import RunView
+from oncue.engines.port import EndedRun, JobName, LastAndNext
+from oncue.engines.sql import statements
+from oncue.engines.sqlite import rows
+from oncue.engines.sqlite.partitions import Piece, find_ended, pieces
+from oncue.engines.sqlite.store import Connection, fetch, first
+from oncue.engines.unreadable import key_of
+
+_SQL = statements("oncue.engines.sqlite")
+LAST = b"\xff" * 16
+
+# The runs of a job: the run that is the job, and those that an index finds by their job.
+OF_JOB = ("run_id = ?1", "job_id = ?1 and job_id <> run_id")
+
+
+def last_ended(db: Connection, job_ids: Sequence[JobId], limit: int) -> dict[JobId, list[EndedRun]]:
+    newest_first = pieces(db)
+    found = {job_id: list(islice(_last_ended_runs(db, job_id, newest_first, limit), limit)) for job_id in job_ids}
+    return {job_id: runs for job_id, runs in found.items() if runs}
+
+
+def _last_ended_runs(db: Connection, job_id: JobId, newest_first: list[Piece], limit: int) -> Iterator[EndedRun]:
+    for piece in newest_first:
+        looks = [_SQL["last_ended"].format(piece=piece.name, which=which) for which in OF_JOB]
+        found = [row for look in looks for row in fetch(db, look, (job_id.bytes, limit))]
+        yield from map(rows.ended_run, sorted(found, key=lambda row: (row[5], row[0]), reverse=True))
+
+
+def job_names(db: Connection, runs: Sequence[RunView]) -> dict[RunId, JobName]:
+    of_jobs, found = dict[JobId, JobName | None](), dict[RunId, JobName]()
+    for run in runs:
+        if run.job_id not in of_jobs:
+            row = first(db, "select name, spec from jobs where job_id = ?", (run.job_id.bytes,))
+            of_jobs[run.job_id] = None if row is None else JobName(row[0], key_of(row[1]))
+        if (name := of_jobs[run.job_id] or _name_in_run(db, run)) is not None:
+            found[run.run_id] = name
+    return found
+
+
+def _name_in_run(db: Connection, run: RunView) -> JobName | None:
+    """The name in a run that carries its definition; else that of the one-shot whose further run it is."""
+    for run_id in (run.run_id, run.job_id):
+        row = first(db, _SQL["name_in_run"].format(table="runs"), (run_id.bytes,))
+        row = row or find_ended(db, run_id, _SQL["name_in_run"])
+        if row is not None:
+            return JobName(row[0], key_of(row[1]))
+    return None
+
+
+def runs_of(db: Connection, job_id: JobId) -> list[rows.Row]:
+    """Return run_id, wanted, nominal, origin, held, token, tries, running: of its runs that have not ended, in order.
+
+    Reads only as many as a snapshot holds.
+    """
+    return fetch(db, _SQL["runs_of_job"], (job_id.bytes, MOST_READ + 1))
+
+
+def last_and_next(db: Connection, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
+    newest_first = pieces(db)
+    return {job_id: _last_and_next(db, job_id, newest_first) for job_id in job_ids}
+
+
+def _last_and_next(db: Connection, job_id: JobId, newest_first: list[Piece]) -> LastAndNext:
+    live = runs_of(db, job_id)
+    tried = [(wanted, run_id) for run_id, wanted, *_, tries, running in live if running or tries]
+    row = first(db, _SQL["live_run"], (max(tried)[1],)) if tried else _last_ended(db, job_id, newest_first)
+    own = [
+        wanted
+        for run_id, wanted, _, origin, _, token, _, running in live
+        if not running and (run_id == job_id.bytes or (origin is None and not token))
+    ]
+    return LastAndNext(None if row is None else rows.view(row), min(own, default=None))
+
+
+def _last_ended(db: Connection, job_id: JobId, newest_first: list[Piece]) -> rows.Row | None:
+    for piece in newest_first:
+        looks = [_SQL["list_ended_of_job"].format(piece=piece.name, which=which) for which in OF_JOB]
+        found = [first(db, f"{statement} limit 1", (job_id.bytes, NEVER, LAST)) for statement in looks]
+        if ended := [row for row in found if row is not None]:
+            return max(ended, key=lambda row: (row[15], row[0]))
+    return None
