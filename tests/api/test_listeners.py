@@ -22,6 +22,7 @@ EVENTS = ("GET", "/v1/events")  # told for as long as somebody listens
 SAMPLES: dict[str, Any] = {
     "NewJob": {"task": "mark"},
     "NewJobs": {"jobs": [{"task": "mark"}]},
+    "TasksOf": {"tasks": []},
     "Declaration": {"set": "s", "jobs": []},
     "KeyedJob": {"task": "mark"},
     "JobChange": {"name": "x"},

@@ -1,7 +1,9 @@
 """Whole stories of the client commands, against a real `oncue up`."""
 
 import json
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from tests.cli.conftest import Oncue
 
@@ -163,3 +165,21 @@ class TestRefusals:
 
         assert result.exit_code == 1
         assert "ONCUE_API_KEY" in result.stderr
+
+
+def test_tasks_are_registered_before_a_worker_has_them(oncue: Oncue, tmp_path: Path) -> None:
+    name = f"mail-{uuid4()}"
+    (tmp_path / "mail.py").write_text(
+        "from oncue import Tasks\ntasks = Tasks()\n"
+        f"@tasks.task({name!r}, timeout='5s')\ndef mail(ctx, to: str) -> None: ...\n"
+    )
+
+    assert oncue("jobs", "create", "--task", name, "--payload", '{"to": "a"}').exit_code == 1
+    assert oncue("tasks", "register", "mail.py").stdout == f"Registered {name}.\n"
+    job = told(oncue, "jobs", "create", "--task", name, "--payload", '{"to": "a"}', "--schedule", "@yearly")
+    assert job["timeout"] == "5s"
+    assert oncue("jobs", "create", "--task", name).exit_code == 1
+    assert oncue("jobs", "cancel", job["job_id"]).exit_code == 0
+    nothing = oncue("tasks", "register", "nowhere.py")
+    assert nothing.exit_code == 1
+    assert "nowhere.py" in nothing.stderr

@@ -21,7 +21,7 @@ SECTIONS = {
     "Run oncue": ("up", "api", "scheduler", "worker"),
     "Work": ("enqueue", "jobs", "runs", "dead"),
     "Jobs as code": ("apply", "preview"),
-    "Look": ("top", "problems", "stats", "upcoming", "audit", "doctor"),
+    "Look": ("tasks", "top", "problems", "stats", "upcoming", "audit", "doctor"),
     "Administer": ("keys", "login", "context", "config", "migrate", "storage", "archive", "completion", "bench"),
 }
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)

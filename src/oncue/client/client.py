@@ -161,6 +161,7 @@ class Schedules(Resource):
 
 class Tasks(Resource):
     list = Method(fleet.tasks)
+    register = Method(fleet.register_tasks)
 
 
 class Queues(Resource):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +16,12 @@ from oncue.shapes.runs import Run
 def tasks() -> Call[tuple[Task, ...]]:
     """List the tasks that workers have registered."""
     return get(path("tasks"), field("tasks", tuple[Task, ...]))
+
+
+def register_tasks(tasks: Iterable[Mapping[str, Any]]) -> Call[tuple[Task, ...]]:
+    """Register tasks without a worker, each with its `name`, and perhaps `schema`, `defaults` and `roles`: jobs can be
+    created before the first worker that has them starts. For administrators."""
+    return change("PUT", path("tasks"), field("tasks", tuple[Task, ...]), {"tasks": list(tasks)})
 
 
 def workers() -> Call[tuple[Worker, ...]]:

@@ -90,7 +90,7 @@ def definition_schema(limits: Limits = USUAL) -> Schema:
     return object_schema(_readers(limits), required=("task",), nothing=_NULLABLE)
 
 
-_DEFAULTED = ("timeout", "max_retries", "retry")
+DEFAULTED = ("timeout", "max_retries", "retry")
 _TYPES = {field.name: field.type for field in msgspec.structs.fields(Spec) if field.encode_name}
 _NULLABLE = frozenset({"payload", *(name for name, kind in _TYPES.items() if NoneType in get_args(kind))})
 
@@ -104,7 +104,7 @@ STORED_AS: dict[str, Any] = {
 def _with_defaults(raw: Mapping[str, Any], defaults: Mapping[str, Any]) -> Mapping[str, Any]:
     if not defaults:
         return raw
-    asked = {name: defaults[name] for name in _DEFAULTED if name in defaults} | dict(raw)
+    asked = {name: defaults[name] for name in DEFAULTED if name in defaults} | dict(raw)
     if isinstance(asked.get("retry"), dict) and isinstance(defaults.get("retry"), dict):
         asked["retry"] = defaults["retry"] | asked["retry"]
     return asked

@@ -109,7 +109,7 @@ def _shortened(message: str) -> str:
 def _validator(schema: bytes) -> jsonschema_rs.Validator | None:
     """None: the registered schema is invalid, so only the worker can tell whether a payload fits."""
     try:
-        return jsonschema_rs.validator_for(msgspec.json.decode(schema), retriever=_nothing_from_outside)
+        return jsonschema_rs.validator_for(msgspec.json.decode(schema), retriever=nothing_from_outside)
     except (ValueError, jsonschema_rs.ReferencingError) as wrong:
         log.warning(
             "A registered schema is invalid; only workers check its payloads", kind="schema_invalid", exc_info=wrong
@@ -117,5 +117,6 @@ def _validator(schema: bytes) -> jsonschema_rs.Validator | None:
         return None
 
 
-def _nothing_from_outside(uri: str) -> Any:
+def nothing_from_outside(uri: str) -> Any:
+    """Refuse to fetch what a schema refers to."""
     raise ValueError(f"{uri} is not part of the schema")
