@@ -28,6 +28,11 @@ MOST_VALUES = 1_000_000  # with each alias counted as its expansion
 _JSON = {_TEXT, f"{_YAML}seq", f"{_YAML}map", None, *_PATTERNS}  # None: any other tag, which is refused
 
 
+def reads_as_text(words: str) -> bool:
+    """Whether a plain scalar with these words is text here."""
+    return not any(pattern.match(words) for pattern in _PATTERNS.values()) and words != "<<"
+
+
 class JobSet(msgspec.Struct, frozen=True):
     """The jobs of one set, from one file or several. `named`: a file names the set; otherwise its file name does."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from oncue.cli import naming, time_option
-from oncue.cli.asking import LISTS, PAGES, SERVER, asking, tell, tell_list
+from oncue.cli.asking import LISTS, PAGES, SERVER, URL, asking, tell, tell_list
 from oncue.cli.completing import queue_names, task_names
 from oncue.cli.each import on_each
 from oncue.cli.following import END_WITH_THE_RUN, WAIT, check_wait, follow, seconds
@@ -123,6 +123,21 @@ FILTERS = {
     **{"start_time": "--from", "end_time": "--until"},
     **{name: f"--{name}" for name in ("task", "name", "tag", "queue", "limit")},
 }
+
+
+@command.command("export", epilog="\b\nExamples:\n  oncue jobs export greeting > greeting.yaml")
+@naming.JOBS
+@options((URL,))
+def export(url: str | None, given_jobs: tuple[str, ...]) -> None:
+    """Print jobs as YAML for `oncue apply`."""
+    from oncue.cli.job_export import export_jobs, key_for
+    from oncue.client import jobs
+    from oncue.domain.declared import TAG
+
+    with asking(url) as client:
+        found = [client.ask(jobs.show(job_id_of(client, job)).plain()) for job in given_jobs]
+        sets = [tag.removeprefix(TAG) for job in found for tag in job["tags"] if tag.startswith(TAG)]
+        export_jobs(client, sets[0] if sets else key_for(found[0]), found)
 
 
 @command.command(

@@ -20,7 +20,7 @@ from oncue.domain.plain_text import showable
 SECTIONS = {
     "Run oncue": ("up", "api", "scheduler", "worker"),
     "Work": ("enqueue", "jobs", "runs", "dead"),
-    "Jobs as code": ("apply", "preview"),
+    "Jobs as code": ("apply", "export", "preview"),
     "Look": ("tasks", "top", "problems", "stats", "upcoming", "audit", "doctor"),
     "Administer": ("keys", "login", "context", "config", "migrate", "storage", "archive", "completion", "bench"),
 }

@@ -1,0 +1,101 @@
+"""Jobs as YAML that `oncue apply` accepts: what equals a default is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from oncue.cli.printing import say
+from oncue.domain.declared import TAG
+from oncue.domain.definition import define
+from oncue.domain.instants import Instant
+from oncue.domain.plain_text import showable
+from oncue.shapes.jobs import JobFields
+
+if TYPE_CHECKING:
+    from oncue.client import Client
+
+ORDER = ("key", *(name for name in JobFields.__annotations__ if name != "key"))
+PARTS = ("retry", "resources")  # objects whose members have defaults of their own
+_ZONED = {"timezone": "UTC", "dst_gap": "shift", "dst_fold": "first"}
+
+
+def exported(job: Mapping[str, Any], task_defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the definition of a job, as the API shows it, without what it would have anyway."""
+    usual = _usual(job["task"], msgspec.json.encode(task_defaults))
+    fields = {name: job[name] for name in ORDER if name in job and job[name] != usual.get(name)}
+    fields |= {name: _without(job[name], usual[name]) for name in PARTS if name in fields}
+    fields["tags"] = [tag for tag in job["tags"] if not tag.startswith(TAG)]
+    fields["schedule"] = exported_schedule(job["schedule"])
+    fields["task"] = job["task"]
+    named = {"key": fields.get("key") or key_for(job)} | fields | {"key": fields.get("key") or key_for(job)}
+    return {name: named[name] for name in ORDER if named.get(name) not in (None, [], {})}
+
+
+def key_for(job: Mapping[str, Any]) -> str:
+    """Return the key of a job, or one for a job without a key."""
+    return job.get("key") or f"{job['task']}-{job['job_id'][-8:]}"
+
+
+def exported_schedule(schedule: Mapping[str, Any]) -> Any:
+    """Return a schedule as people write it: as text if that says it all. None: now."""
+    said = {name: value for name, value in schedule.items() if _ZONED.get(name) != value}
+    if "calendar" in said:
+        said.pop("cron", None)
+        said["calendar"] = {name: value for name, value in said["calendar"].items() if value is not None}
+    match said:
+        case {"cron": text, **rest} if not rest:
+            return text
+        case {"every": text, **rest} if not rest:
+            return f"every {text}"
+        case {"at": text, **rest} if not rest:
+            return text
+    return said or None
+
+
+def _without(value: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: one for name, one in value.items() if one != usual[name]}
+
+
+@lru_cache(maxsize=1_000)
+def _usual(task: str, defaults: bytes) -> dict[str, Any]:
+    """Return the fields of a job that says nothing but its task, as the API shows them."""
+    from oncue.api import views  # it takes a while to import
+
+    spec, _ = define({"task": task}, msgspec.json.decode(defaults), Instant(0))
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(views.definition(spec)))
+    return found
+
+
+def export_jobs(client: Client, name: str, found: list[Any]) -> None:
+    """Print these jobs as the jobs of a set; lists leave out large payloads, which are read here."""
+    from oncue.client import jobs
+
+    defaults = {task.name: task.defaults for task in client.tasks.list()}
+    whole = [client.ask(jobs.show(job["job_id"]).plain()) if job.get("large") else job for job in found]
+    for job in whole:
+        if not job.get("key"):
+            words = f"Job {job['job_id']} has no key: applying this creates another job with the key {key_for(job)!r}."
+            say(words, err=True)
+    print_jobs({"set": name, "jobs": [exported(job, defaults.get(job["task"], {})) for job in whole]})
+
+
+def print_jobs(value: object) -> None:
+    """Print YAML that the strict reader of `oncue apply` and other readers understand alike."""
+    import yaml  # type: ignore[import-untyped]  # it comes without types
+
+    from oncue.cli.job_file import reads_as_text
+
+    class Dumper(yaml.SafeDumper):  # type: ignore[misc]  # of a class without types
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    def quoted(dumper: Any, words: str) -> Any:
+        plain = showable(words) == words and reads_as_text(words)
+        return dumper.represent_scalar("tag:yaml.org,2002:str", words, style=None if plain else '"')
+
+    Dumper.add_representer(str, quoted)
+    say(yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120), nl=False)
