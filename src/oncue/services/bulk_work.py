@@ -22,7 +22,7 @@ from oncue.services.bulk_acts import BulkActs
 
 PASS = 100  # objects
 TOGETHER = 8  # objects acted on at the same time
-LEASE = Duration(30 * SECOND)  # a bulk of a process that died is taken over after this
+LEASE = Duration(10 * SECOND)  # a bulk of a process that died is taken over after this
 POLL_INTERVAL = Duration(SECOND)
 MIN_PAUSE = Duration(10 * MILLISECOND)  # between two passes, so that other writers get their turn
 NOT_ALLOWED = "the API key that started it was revoked or has expired"
@@ -61,8 +61,11 @@ class BulkWork:
 
     async def _act(self, bulk: Bulk, progress: Progress) -> Progress:
         acts, reasons = BulkActs(self._engine, self._clock, bulk), list[Reason]()
-        pending = progress.pending
+        pending, renewed_at = progress.pending, self._clock.monotonic()
         for start in range(0, len(pending), TOGETHER):
+            if self._clock.monotonic() - renewed_at > LEASE // 3:
+                renewed_at = self._clock.monotonic()
+                await self._engine.bulks.advance(bulk, progress, self._clock.now(), LEASE)
             together = pending[start : start + TOGETHER]
             answers = await asyncio.gather(*map(acts.on, together))
             reasons += _reasons(zip(together, answers, strict=True))
