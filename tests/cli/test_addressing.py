@@ -256,7 +256,7 @@ class TestEnqueue:
          "Error: No command 'bury'; `oncue dead` has list, show, requeue, discard. See `oncue dead --help`.\n"),
         ("runs list --stauts x", "Error: No option '--stauts'; did you mean --status? See `oncue runs list --help`.\n"),
         ("--verison", "Error: No option '--verison'; did you mean --version? See `oncue --help`.\n"),
-        ("jobs pause", "Error: Missing argument 'JOB...'. See `oncue jobs pause --help`.\n"),
+        ("jobs pause", "Error: give either JOBs or --all with any filters. See `oncue jobs pause --help`.\n"),
         ("enqueue hello name", "Error: 'name' is not a parameter; write name=text, or name:=json like width:=200."
          " See `oncue enqueue --help`.\n"),
         ("enqueue hello n:=x",

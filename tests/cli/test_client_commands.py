@@ -186,9 +186,10 @@ class TestWhatIsAsked:
         server = stand_in(lambda _: (200, {"count": 2, "run_ids": ["r3", "r4"]}))
 
         assert command("dead", "discard", R1, R2).stdout == "Discarded 2 dead letters.\n"
-        said = command("dead", "requeue", "--all", "--task", "t", "--yes").stdout
+        said = command("dead", "requeue", "--all", "--task", "t", "--patch", '{"a": null}', "--yes").stdout
         assert said == "Requeued 2 dead letters as run r3, r4.\n"
-        assert [request.body for request in server.requests] == [{"run_ids": [R1, R2]}, {"filter": {"task": "t"}}]
+        patched = {"filter": {"task": "t"}, "payload_patch": {"a": None}}
+        assert [request.body for request in server.requests] == [{"run_ids": [R1, R2]}, patched]
 
     def test_one_dead_letter_is_asked_for_alone(self, stand_in: StandIn) -> None:
         server = stand_in(lambda _: (200, {**RUN, "payload": {"a": 1}}))
@@ -204,15 +205,6 @@ class TestWhatIsAsked:
 
         assert (result.exit_code, result.stdout) == (1, "")
         assert result.stderr == f"Run {R1} is not a dead letter; see `oncue runs show {R1}`.\n"
-
-    def test_all_of_them_only_after_a_yes(self, stand_in: StandIn) -> None:
-        server = stand_in(lambda _: (200, {"count": 2}))
-
-        assert command("dead", "discard", "--all", stdin="n\n").exit_code == 1
-        assert command("dead", "discard", "--all").exit_code == 1
-        assert server.requests == []
-        assert command("dead", "discard", "--all", stdin="y\n").exit_code == 0
-        assert server.requests[0].body == {"filter": {}}
 
     def test_keys_over_the_api(self, stand_in: StandIn) -> None:
         key = {"key_id": "k1", "user_id": "ada", "role": "member", "created_at": "2026-11-16T08:00:00.000Z"}

@@ -10,12 +10,15 @@ import click
 
 from oncue.cli import naming, time_option
 from oncue.cli.asking import LISTS, PAGES, SERVER, asking, tell, tell_data, tell_list
-from oncue.cli.completing import queue_names, run_names, task_names
+from oncue.cli.completing import queue_names, task_names
 from oncue.cli.each import on_each, try_each
 from oncue.cli.groups import Group
+from oncue.cli.job_options import payload_of
+from oncue.cli.many import LETTERS_OR_ALL, Which, act_on_all, confirmed, filter_of
+from oncue.cli.many import NAMES as ALL_NAMES
 from oncue.cli.naming import RUN_HELP, job_id_of, run_id_of
 from oncue.cli.output import Output, say_sentence
-from oncue.cli.printing import say
+from oncue.cli.printing import say, text
 from oncue.cli.refusing import REFUSED
 from oncue.cli.roles import options
 from oncue.cli.sentences import id_shown, runs_shown
@@ -35,22 +38,11 @@ Examples:
 
 {RUN_HELP}
 """
-WHICH = (
-    click.argument("given_runs", nargs=-1, metavar="[RUN]...", callback=naming.read_lines, shell_complete=run_names),
-    click.option("--all", "everything", is_flag=True, help="All that match the filters, instead of RUNs."),
-    click.option("--task", shell_complete=task_names, help="With --all: of this task."),
-    click.option("--queue", shell_complete=queue_names, help="With --all: of this queue."),
-    naming.job_option("With --all: of this job."),
-    click.option("--from", "start_time", type=TIME, help="With --all: scheduled for this time or later."),
-    click.option("--until", "end_time", type=TIME, help="With --all: scheduled for before this."),
-    click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation of --all."),
-)
 FILTERS = {
     **{"start_time": "--from", "end_time": "--until", "job_id": "--job"},
-    **{f"filter.{name}": f"--{name}" for name in ("task", "queue")},
-    **{"filter.start_time": "--from", "filter.end_time": "--until", "filter.job_id": "--job"},
-    **{name: f"--{name}" for name in ("task", "queue", "limit")},
+    **{name: f"--{name}" for name in ("task", "queue", "fingerprint", "limit")},
 }
+NAMED = {**FILTERS, **ALL_NAMES, "payload": "--payload", "payload_patch": "--patch"}
 
 
 @click.group("dead", cls=Group, epilog=EXAMPLES)
@@ -74,6 +66,7 @@ Examples:
 @naming.job_option()
 @click.option("--from", "start_time", type=TIME, help="Runs scheduled for this time or later.")
 @click.option("--until", "end_time", type=TIME, help="Runs scheduled for before this.")
+@click.option("--fingerprint", metavar="HEX", help="Of this group of errors; see `oncue errors`.")
 @options(PAGES, LISTS)
 def list_(url: str | None, output: Output, limit: int, job_id: str | None, **filters: Any) -> None:
     """List dead letters, newest first."""
@@ -113,22 +106,45 @@ def _show(client: Client, run_id: str, output: Output) -> None:
 REQUEUE = """\b
 Examples:
   oncue dead requeue 84359e35
-  oncue dead requeue --all --task hello --yes
+  oncue dead requeue 84359e35 --payload '{"name": "them"}'
+  oncue dead requeue --all --fingerprint 3f2a91c07be45d18
+  oncue dead requeue --all --task hello --patch '{"retries": null}' --yes
   oncue dead list --from "1h ago" -q | oncue dead requeue -
+
+--patch changes a part of each payload: null removes a name, objects are merged.
 """
 
 
 @command.command("requeue", epilog=REQUEUE)
-@options(WHICH, SERVER)
-def requeue(url: str | None, output: Output, **which: Any) -> None:
+@click.option("--payload", metavar="JSON|@FILE", help="Another payload for the only RUN; @- reads standard input.")
+@click.option("--patch", metavar="JSON|@FILE", help="What changes in the payload of each.")
+@options(LETTERS_OR_ALL, SERVER)
+def requeue(url: str | None, output: Output, which: Which, payload: str | None, patch: str | None) -> None:
     """Requeue dead letters, each as a new run."""
     from oncue.client import dead_letters
+
+    changed: dict[str, Any] = {}
+    if payload is not None:
+        changed["payload"] = payload_of(payload)
+    if patch is not None:
+        changed["payload_patch"] = payload_of(patch)
 
     def show_requeued(made: Requeued, output: Output) -> None:
         some = f" as run {runs_shown(made.run_ids, output)}" if made.run_ids else ""
         say_sentence(f"Requeued {_letters(made.count)}{some}.", output)
+        for one in made.refused:
+            why = "; ".join(f"{text(error.path)}: {text(error.message)}" for error in one.errors)
+            say_sentence(f"Run {id_shown(one.run_id, output)} stays: {why}", output, err=True)
 
-    _on_selected(url, output, which, "requeue", dead_letters.requeue, show_requeued)
+    with asking(url, as_json=output.as_json, names=NAMED) as client:
+        if which.everything and not changed:
+            act_on_all(client, which, "requeue", "dead_letters", output)
+        elif which.everything:
+            confirmed("all dead letters that match", "requeue", which)
+            call = dead_letters.requeue(filter=filter_of(client, which), **changed)
+            tell(client, call, show_requeued, output)
+        else:
+            _on_named(client, which, lambda found: dead_letters.requeue(found, **changed), show_requeued, output)
 
 
 DISCARD = """\b
@@ -139,45 +155,35 @@ Examples:
 
 
 @command.command("discard", epilog=DISCARD)
-@options(WHICH, SERVER)
-def discard(url: str | None, output: Output, **which: Any) -> None:
+@options(LETTERS_OR_ALL, SERVER)
+def discard(url: str | None, output: Output, which: Which) -> None:
     """Discard dead letters; their runs stay in history."""
     from oncue.client import dead_letters
 
     def show_discarded(count: int, _: Output) -> None:
         say(f"Discarded {_letters(count)}.")
 
-    _on_selected(url, output, which, "discard", dead_letters.discard, show_discarded)
+    with asking(url, as_json=output.as_json, names=NAMED) as client:
+        if which.everything:
+            act_on_all(client, which, "discard", "dead_letters", output)
+        else:
+            _on_named(client, which, dead_letters.discard, show_discarded, output)
 
 
 def _letters(count: int) -> str:
     return "1 dead letter" if count == 1 else f"{count} dead letters"
 
 
-def _on_selected(
-    url: str | None,
-    output: Output,
-    which: dict[str, Any],
-    doing: str,
-    build: Callable[..., Any],
+def _on_named(
+    client: Client,
+    which: Which,
+    build: Callable[[list[str]], Any],
     show_it: Callable[[Any, Output], None],
+    output: Output,
 ) -> None:
-    given, everything, yes = which.pop("given_runs"), which.pop("everything"), which.pop("yes")
-    fitting = {name: value for name, value in which.items() if value is not None}
-    if bool(given) == everything or (given and fitting):
-        raise click.UsageError("give either RUNs or --all with any filters")
-    if everything and not yes:
-        what = ", ".join(f"{name} {value}" for name, value in fitting.items()) or "no filter"
-        click.confirm(f"{doing.capitalize()} all your dead letters ({what})?", abort=True, err=True)
-    with asking(url, as_json=output.as_json, names=FILTERS) as client:
-        if everything:
-            if "job_id" in fitting:
-                fitting["job_id"] = job_id_of(client, fitting["job_id"])
-            tell(client, build(filter=fitting), show_it, output)
-            return
-        found: list[str] = []
-        all_found = try_each(given, lambda run: found.append(run_id_of(client, run, dead=True)), output)
-        if found:
-            tell(client, build(found), show_it, output)
+    found: list[str] = []
+    all_found = try_each(which.given, lambda run: found.append(run_id_of(client, run, dead=True)), output)
+    if found:
+        tell(client, build(found), show_it, output)
     if not all_found:
         sys.exit(REFUSED)

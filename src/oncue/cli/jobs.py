@@ -15,6 +15,8 @@ from oncue.cli.following import END_WITH_THE_RUN, WAIT, check_wait, follow, seco
 from oncue.cli.groups import Group
 from oncue.cli.job_editing import edit_job
 from oncue.cli.job_options import JOB, NAMES, job_fields, payload_of, runs_once
+from oncue.cli.many import JOBS_OR_ALL, Which, act_on_all
+from oncue.cli.many import NAMES as ALL_NAMES
 from oncue.cli.naming import HELP, job_id_of
 from oncue.cli.output import Output, say_sentence
 from oncue.cli.printing import say
@@ -183,16 +185,17 @@ def edit(url: str | None, output: Output, given_jobs: tuple[str, ...], if_match:
         )
 
 
-@command.command("pause", epilog="\b\nExamples:\n  oncue jobs pause greeting\n  oncue jobs pause 84359e35 1b9d6bcd")
-@naming.JOBS
-@options(SERVER)
-def pause(url: str | None, output: Output, given_jobs: tuple[str, ...]) -> None:
+@command.command("pause", epilog="\b\nExamples:\n  oncue jobs pause greeting\n  oncue jobs pause --all --tag nightly")
+@options(JOBS_OR_ALL, SERVER)
+def pause(url: str | None, output: Output, which: Which) -> None:
     """Pause a job."""
     from oncue.client import jobs
 
-    with asking(url, as_json=output.as_json) as client:
+    with asking(url, as_json=output.as_json, names=ALL_NAMES) as client:
+        if which.everything:
+            act_on_all(client, which, "pause", "jobs", output)
         on_each(
-            given_jobs,
+            which.given,
             lambda job: tell(client, jobs.pause(job_id_of(client, job)), _say_changed("Paused"), output),
             output,
         )
@@ -201,32 +204,31 @@ def pause(url: str | None, output: Output, given_jobs: tuple[str, ...]) -> None:
 @command.command(
     "resume", epilog="\b\nExamples:\n  oncue jobs resume greeting\n  oncue jobs resume greeting --missed all"
 )
-@naming.JOBS
 @click.option(
     "--missed",
     type=click.Choice(["skip", "last", "all"]),
     help="Missed occurrences to run: none, the last one, or all. [default: skip]",
 )
-@options(SERVER)
-def resume(url: str | None, output: Output, given_jobs: tuple[str, ...], missed: str | None) -> None:
+@options(JOBS_OR_ALL, SERVER)
+def resume(url: str | None, output: Output, which: Which, missed: str | None) -> None:
     """Resume a paused job."""
     from oncue.client import jobs
 
     def act(job: str) -> None:
         tell(client, jobs.resume(job_id_of(client, job), missed=missed), _say_changed("Resumed"), output)
 
-    with asking(url, as_json=output.as_json) as client:
-        on_each(given_jobs, act, output)
+    with asking(url, as_json=output.as_json, names=ALL_NAMES) as client:
+        if which.everything:
+            act_on_all(client, which, "resume", "jobs", output, missed)
+        on_each(which.given, act, output)
 
 
 @command.command(
     "cancel", epilog="\b\nExamples:\n  oncue jobs cancel greeting\n  oncue jobs cancel 84359e35 --purge --yes"
 )
-@naming.JOBS
 @click.option("--purge", is_flag=True, help="Also delete the job with its runs, results and logs (admin).")
-@click.option("-y", "--yes", is_flag=True, help="Purge without asking. Only terminals are asked.")
-@options(SERVER)
-def cancel(url: str | None, output: Output, given_jobs: tuple[str, ...], purge: bool, yes: bool) -> None:
+@options(JOBS_OR_ALL, SERVER)
+def cancel(url: str | None, output: Output, which: Which, purge: bool) -> None:
     """Cancel a job and stop its running runs."""
     from oncue.client import jobs
 
@@ -235,15 +237,19 @@ def cancel(url: str | None, output: Output, given_jobs: tuple[str, ...], purge: 
         if not purge:
             tell(client, jobs.cancel(job_id), _say_changed("Cancelled"), output)
             return
-        if not yes and sys.stdin.isatty():
+        if not which.yes and sys.stdin.isatty():
             there = client.jobs.get(job_id)
             click.confirm(
                 f"Delete {job_shown(there, output)} and all its runs, results and logs?", abort=True, err=True
             )
         tell(client, jobs.purge(job_id), lambda _, output: say(f"Purged job {id_shown(job_id, output)}."), output)
 
-    with asking(url, as_json=output.as_json) as client:
-        on_each(given_jobs, act, output)
+    if purge and which.everything:
+        raise click.UsageError("--purge deletes the jobs that are named; leave out --all")
+    with asking(url, as_json=output.as_json, names=ALL_NAMES) as client:
+        if which.everything:
+            act_on_all(client, which, "cancel", "jobs", output)
+        on_each(which.given, act, output)
 
 
 RUN = """\b
@@ -251,18 +257,18 @@ Examples:
   oncue jobs run greeting
   oncue jobs run greeting --wait
   oncue jobs run greeting --payload '{"name": "them"}'
+  oncue jobs run --all --tag nightly --yes
   oncue jobs run greeting --wait --timeout 10m && echo "succeeded"
 """
 
 
 @command.command("run", epilog=RUN)
-@naming.JOBS
 @click.option("--payload", metavar="JSON|@FILE", help="Another payload, for this run only; @- reads standard input.")
-@options(WAIT, SERVER)
+@options(JOBS_OR_ALL, WAIT, SERVER)
 def run(
     url: str | None,
     output: Output,
-    given_jobs: tuple[str, ...],
+    which: Which,
     payload: str | None,
     wait: bool,
     wait_timeout: float | None,
@@ -271,6 +277,8 @@ def run(
     from oncue.client import jobs
 
     check_wait(wait, wait_timeout)
+    if which.everything and (wait or payload is not None):
+        raise click.UsageError("--payload and --wait are for the jobs that are named; leave out --all")
     other = None if payload is None else payload_of(payload)
     succeeded: list[bool] = []
 
@@ -281,8 +289,10 @@ def run(
         else:
             tell(client, call, lambda run_id, output: say(f"Created run {id_shown(run_id, output)}."), output)
 
-    with asking(url, as_json=output.as_json, names={"payload": "--payload"}) as client:
-        on_each(given_jobs, act, output)
+    with asking(url, as_json=output.as_json, names=ALL_NAMES | {"payload": "--payload"}) as client:
+        if which.everything:
+            act_on_all(client, which, "run", "jobs", output)
+        on_each(which.given, act, output)
     raise SystemExit(END_WITH_THE_RUN[all(succeeded)])
 
 

@@ -19,9 +19,9 @@ from oncue.domain.plain_text import showable
 # Each is a file in this folder that holds a `command`, in the order of the help page.
 SECTIONS = {
     "Run oncue": ("up", "api", "scheduler", "worker"),
-    "Work": ("enqueue", "jobs", "runs", "dead"),
+    "Work": ("enqueue", "jobs", "runs", "dead", "bulk"),
     "Jobs as code": ("apply", "export", "preview"),
-    "Look": ("tasks", "top", "problems", "stats", "upcoming", "audit", "doctor"),
+    "Look": ("tasks", "top", "problems", "errors", "stats", "upcoming", "audit", "doctor"),
     "Administer": ("keys", "login", "context", "config", "migrate", "storage", "archive", "completion", "bench"),
 }
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)

@@ -13,6 +13,8 @@ from oncue.cli.each import on_each
 from oncue.cli.following import END_WITH_THE_RUN, follow_log, seconds, wait_for
 from oncue.cli.groups import Group
 from oncue.cli.job_options import payload_of
+from oncue.cli.many import NAMES as ALL_NAMES
+from oncue.cli.many import RUNS_OR_ALL, Which, act_on_all
 from oncue.cli.naming import RUN_HELP, job_id_of, run_id_of
 from oncue.cli.output import Form, Output
 from oncue.cli.printing import print_json, say
@@ -139,15 +141,24 @@ def wait(url: str | None, output: Output, given_runs: tuple[str, ...], timeout: 
     raise SystemExit(END_WITH_THE_RUN[all(succeeded)])
 
 
-@command.command("cancel", epilog="\b\nExamples:\n  oncue runs cancel 84359e35\n  oncue runs cancel greeting")
-@naming.RUNS
-@options(SERVER)
-def cancel(url: str | None, output: Output, given_runs: tuple[str, ...]) -> None:
+CANCEL = """\b
+Examples:
+  oncue runs cancel 84359e35
+  oncue runs cancel greeting
+  oncue runs cancel --all --status queued --task hello
+"""
+
+
+@command.command("cancel", epilog=CANCEL)
+@options(RUNS_OR_ALL, SERVER)
+def cancel(url: str | None, output: Output, which: Which) -> None:
     """Cancel a run."""
     from oncue.client import runs
 
-    with asking(url, as_json=output.as_json) as client:
-        on_each(given_runs, lambda run: tell(client, runs.cancel(run_id_of(client, run)), _cancelled, output), output)
+    with asking(url, as_json=output.as_json, names=ALL_NAMES) as client:
+        if which.everything:
+            act_on_all(client, which, "cancel", "runs", output)
+        on_each(which.given, lambda run: tell(client, runs.cancel(run_id_of(client, run)), _cancelled, output), output)
 
 
 def _cancelled(run: Run, output: Output) -> None:
@@ -162,18 +173,19 @@ RETRY = """\b
 Examples:
   oncue runs retry 84359e35
   oncue runs retry 84359e35 --payload '{"name": "them"}'
-  oncue runs list --status dead --task hello -q | oncue runs retry -
+  oncue runs retry --all --status expired --from "1h ago"
 """
 
 
 @command.command("retry", epilog=RETRY)
-@naming.RUNS
 @click.option("--payload", metavar="JSON|@FILE", help="Another payload for the new run; @- reads standard input.")
-@options(SERVER)
-def retry(url: str | None, output: Output, given_runs: tuple[str, ...], payload: str | None) -> None:
+@options(RUNS_OR_ALL, SERVER)
+def retry(url: str | None, output: Output, which: Which, payload: str | None) -> None:
     """Retry an ended run as a new run."""
     from oncue.client import runs
 
+    if which.everything and payload is not None:
+        raise click.UsageError("--payload is for the runs that are named; leave out --all")
     other = None if payload is None else payload_of(payload)
 
     def act(run: str) -> None:
@@ -184,8 +196,10 @@ def retry(url: str | None, output: Output, given_runs: tuple[str, ...], payload:
 
         tell(client, runs.retry(old, payload=other), show_new, output)
 
-    with asking(url, as_json=output.as_json, names={"payload": "--payload"}) as client:
-        on_each(given_runs, act, output)
+    with asking(url, as_json=output.as_json, names=ALL_NAMES | {"payload": "--payload"}) as client:
+        if which.everything:
+            act_on_all(client, which, "retry", "runs", output)
+        on_each(which.given, act, output)
 
 
 @command.command("explain", epilog="\b\nExamples:\n  oncue runs explain 84359e35")

@@ -30,6 +30,8 @@ from oncue.client.errors import (
 from oncue.client.events import Event
 from oncue.shapes.accounts import AuditLine, ForgottenUser, Key, Me, NewKey, User
 from oncue.shapes.applied import Applied, AppliedStep, ChangedField
+from oncue.shapes.bulk import Bulk, BulkPreview
+from oncue.shapes.errors import ErrorGroup
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
 from oncue.shapes.jobs import (
     Explanation,
@@ -65,12 +67,15 @@ __all__ = [
     "Attempt",
     "AuditLine",
     "BadRequest",
+    "Bulk",
+    "BulkPreview",
     "ChangedField",
     "Client",
     "ClientError",
     "Conflict",
     "DeadLetter",
     "EndedRun",
+    "ErrorGroup",
     "Event",
     "Explanation",
     "FieldProblem",

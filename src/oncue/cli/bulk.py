@@ -1,0 +1,115 @@
+"""`oncue bulk`: actions on many objects, started by --all of other commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from oncue.cli.asking import LISTS, PAGES, SERVER, asking, tell, tell_list
+from oncue.cli.groups import Group
+from oncue.cli.many import say_ended
+from oncue.cli.output import Output, say_sentence
+from oncue.cli.printing import print_fields, text
+from oncue.cli.roles import options
+from oncue.cli.showing import time
+from oncue.cli.tables import Column, Kind, Table, short_id
+from oncue.shapes.bulk import Bulk
+
+if TYPE_CHECKING:
+    from oncue.client import Client
+
+WHOLE = 36  # characters of an id
+EXAMPLES = """\b
+Examples:
+  oncue jobs pause --all --tag nightly
+  oncue bulk list
+  oncue bulk show 84359e35
+  oncue bulk stop 84359e35
+"""
+BULKS: Table[Bulk] = Table(
+    "bulks",
+    lambda bulk: bulk.bulk_id,
+    (
+        Column("id", 8, lambda bulk: bulk.bulk_id, kind=Kind.ID),
+        Column("action", 8, lambda bulk: bulk.action),
+        Column("of", 12, lambda bulk: bulk.of),
+        Column("state", 9, lambda bulk: bulk.state, kind=Kind.STATUS),
+        Column("done", 8, lambda bulk: bulk.done),
+        Column("refused", 7, lambda bulk: bulk.refused),
+        Column("started", 9, lambda bulk: bulk.created_at),
+        Column("total", 8, lambda bulk: bulk.total, at=120),
+        Column("by", 12, lambda bulk: bulk.started_by, at=120),
+        Column("filter", 30, lambda bulk: bulk.filter, at=120),
+    ),
+)
+BULK = click.argument("bulk", metavar="BULK")
+
+
+@click.group("bulk", cls=Group, epilog=EXAMPLES)
+def command() -> None:
+    """Follow and stop actions on many objects."""
+
+
+@command.command("list", epilog="\b\nExamples:\n  oncue bulk list\n  oncue bulk list --watch")
+@options(PAGES, LISTS)
+def list_(url: str | None, output: Output, limit: int, page_token: str | None) -> None:
+    """List bulks, newest first."""
+    from oncue.client import bulk
+
+    with asking(url, as_json=output.as_json) as client:
+        tell_list(client, bulk.page(page_token=page_token), BULKS, limit, output)
+
+
+@command.command("show", epilog="\b\nExamples:\n  oncue bulk show 84359e35")
+@BULK
+@options(SERVER)
+def show(url: str | None, output: Output, bulk: str) -> None:
+    """Show how far a bulk is."""
+    from oncue.client import bulk as calls
+
+    with asking(url, as_json=output.as_json) as client:
+        tell(client, calls.show(_id_of(client, bulk)), _show, output)
+
+
+@command.command("stop", epilog="\b\nExamples:\n  oncue bulk stop 84359e35")
+@BULK
+@options(SERVER)
+def stop(url: str | None, output: Output, bulk: str) -> None:
+    """Stop a bulk; what it did stays."""
+    from oncue.client import bulk as calls
+
+    with asking(url, as_json=output.as_json) as client:
+        tell(client, calls.stop(_id_of(client, bulk)), say_ended, output)
+
+
+def _id_of(client: Client, given: str) -> str:
+    """Return the id of the bulk that is meant: an id, or the end of one among the newest."""
+    from oncue.client import ClientError
+
+    if len(given) == WHOLE:
+        return given
+    found = [one.bulk_id for one in client.bulk.page(limit=1_000).items if one.bulk_id.endswith(given.lower())]
+    if len(found) != 1:
+        several = "Several bulks match" if found else "No bulk matches"
+        raise ClientError(f"{several} {given!r}. Use an id, or its last digits; see `oncue bulk list`.")
+    return found[0]
+
+
+def _show(bulk: Bulk, output: Output) -> None:
+    print_fields(
+        f"{bulk.action} {bulk.of}",
+        [
+            ("bulk", bulk.bulk_id),
+            ("filter", "" if bulk.filter is None else text(bulk.filter, longest=None)),
+            ("state", bulk.state),
+            ("done", f"{bulk.done:,}" + ("" if bulk.total is None else f" of {bulk.total:,}")),
+            ("refused", f"{bulk.refused:,}" if bulk.refused else ""),
+            ("by", text(bulk.started_by)),
+            ("started", time(bulk.created_at, output)),
+            ("ended", time(bulk.ended_at, output)),
+            ("why", text(bulk.why, longest=None)),
+        ],
+    )
+    for one in bulk.reasons:
+        say_sentence(f"{short_id(one.id) if output.for_people else one.id}: {text(one.reason, longest=None)}", output)
