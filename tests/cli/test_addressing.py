@@ -62,7 +62,7 @@ class TestAddressing:
 
     @pytest.mark.parametrize("match", ["ending", "beginning", "key", "name"])
     def test_the_strongest_match_is_meant(self, stand_in: StandIn, match: str) -> None:
-        found = {"jobs": [*by(match, J1)["jobs"], *by("prefix", J2)["jobs"]]}
+        found = {"jobs": [*by(match, J1)["jobs"], *by("ended_name", J2)["jobs"], *by("prefix", J2)["jobs"]]}
         server = stand_in(Known(x1=found))
 
         assert command("jobs", "pause", "x1", "-q").stdout == f"{J1}\n"
@@ -110,6 +110,13 @@ class TestAddressing:
         assert server.requests[1].query == {"job_id": J1, "limit": "1"}
         command("dead", "show", "greeting")
         assert server.requests[4].query == {"job_id": J1, "status": "dead", "limit": "1"}
+
+    def test_a_task_is_no_run_and_the_list_of_its_runs_is_named(self, stand_in: StandIn) -> None:
+        stand_in(Known(hello={"tasks": [{"name": "hello", "match": "name"}]}))
+
+        result = command("runs", "show", "hello")
+
+        assert result.stderr == "'hello' is a task; see `oncue runs list --task hello` for the ids of its runs.\n"
 
     def test_filters_take_names_too(self, stand_in: StandIn) -> None:
         server = stand_in(Known(greeting=by("name", J1)))

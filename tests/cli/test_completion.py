@@ -67,6 +67,14 @@ def test_names_are_asked_for_and_only_typeable_ones_are_offered(
     assert words(complete, begun) == found
 
 
+def test_statuses_are_completed_after_a_comma_too() -> None:
+    asked = {"_ONCUE_COMPLETE": "bash_complete", "COMP_WORDS": "oncue runs list --status dead,ca", "COMP_CWORD": "4"}
+
+    answered = subprocess.run([ONCUE], env={**os.environ, **asked}, capture_output=True, text=True)
+
+    assert answered.stdout.split() == ["plain,dead,cancelling", "plain,dead,cancelled"]
+
+
 async def test_an_answer_is_used_again_for_ten_seconds_and_is_private(stand_in: StandIn, home: Path) -> None:
     server, clock = stand_in(answer), FakeClock()
 

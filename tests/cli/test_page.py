@@ -20,7 +20,10 @@ HEAVY = {"httpx2", "rich", "yaml", "starlette", "uvicorn", "apsw", "asyncpg", "s
 
 
 def typed() -> list[str]:
-    return [line for block in blocks(PAGE, "sh") for line in block.splitlines() if line.startswith("oncue ")]
+    """Every command of the page, those in pipes alone; `-` would read standard input, and is left out."""
+    lines = [line.partition("  #")[0] for block in blocks(PAGE, "sh") for line in block.splitlines()]
+    commands = [part.strip() for line in lines for part in re.split(r" \| | && ", line)]
+    return [f"{command} ".replace(" - ", " x ").strip() for command in commands if command.startswith("oncue ")]
 
 
 @pytest.mark.parametrize("line", typed())

@@ -169,7 +169,7 @@ class TestForms:
             "task": "no",
             "status": "active",
             "name": "\u202e a: b \x1b[2J\n# c",
-            "payload": {"1": "01"},
+            "payload": {"1": "01", "2": "a \u202e b"},
         }
         stand_in(lambda _: (200, odd))
 

@@ -95,8 +95,10 @@ class TestRunning:
         assert any("--reserved-for-high" in line or "--worker-memory-mb" in line for line in shown)
 
         for line in shown:
-            name, *words = line.split()[1:]
-            command = main.get_command(click.Context(main), name)
+            words = line.partition("  #")[0].partition(" | ")[0].split()[1:]
+            command: click.Command | None = main
+            while isinstance(command, click.Group):
+                command = command.get_command(click.Context(command), words.pop(0))
             assert command is not None, line
             there_are = {option for parameter in command.params for option in parameter.opts}
             assert {word for word in words if word.startswith("--")} <= there_are, line

@@ -47,6 +47,16 @@ def _completing(kind: str, find: Find) -> Callable[[click.Context, click.Paramet
     return complete
 
 
+def words_with_commas(*known: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """Complete one or more of these words, with commas between them."""
+
+    def complete(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
+        before, comma, last = begun.rpartition(",")
+        return [CompletionItem(f"{before}{comma}{word}") for word in known if word.startswith(last)]
+
+    return complete
+
+
 def _answered(ctx: click.Context, kind: str, find: Find, begun: str) -> list[Word]:
     clock: Clock = ctx.find_root().obj or SystemClock()
     url = ctx.params.get("url") or os.environ.get("ONCUE_URL")

@@ -9,7 +9,7 @@ import click
 
 from oncue.cli import naming, time_option
 from oncue.cli.asking import LISTS, PAGES, SERVER, URL, asking, tell, tell_list
-from oncue.cli.completing import queue_names, task_names
+from oncue.cli.completing import queue_names, task_names, words_with_commas
 from oncue.cli.each import on_each
 from oncue.cli.following import END_WITH_THE_RUN, WAIT, check_wait, follow, seconds
 from oncue.cli.groups import Group
@@ -87,6 +87,8 @@ def create(
     raise SystemExit(END_WITH_THE_RUN[ended])
 
 
+STATUSES = words_with_commas("active", "paused", "finished", "cancelled")
+RUN_STATUSES = words_with_commas("succeeded", "dead", "cancelled", "expired")
 LIST = f"""\b
 Examples:
   oncue jobs list
@@ -101,8 +103,18 @@ Examples:
 
 
 @command.command("list", epilog=LIST)
-@click.option("--status", metavar="STATUS", help="active, paused, finished, cancelled; several with commas.")
-@click.option("--last-status", metavar="STATUS", help="Jobs whose last run ended like this: succeeded, dead, …")
+@click.option(
+    "--status",
+    metavar="STATUS",
+    shell_complete=STATUSES,
+    help="active, paused, finished, cancelled; several with commas.",
+)
+@click.option(
+    "--last-status",
+    metavar="STATUS",
+    shell_complete=RUN_STATUSES,
+    help="Jobs whose last run ended like this: succeeded, dead, …",
+)
 @click.option("--task", shell_complete=task_names, help="Jobs of this task.")
 @click.option("--name", help="Jobs with exactly this name.")
 @click.option("--prefix", "name_prefix", metavar="TEXT", help="Jobs whose name begins with this.")

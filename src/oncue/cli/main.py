@@ -41,6 +41,9 @@ class _OneLine(click.UsageError):
 
 
 def _message(wrong: click.UsageError) -> str:
+    plural = "" if wrong.ctx is None else f"{wrong.ctx.info_name}s"
+    if plural in COMMANDS and "unexpected extra argument" in wrong.message:
+        return f"{wrong.message.rstrip('.')}; did you mean `oncue {plural}`?"
     if not isinstance(wrong, click.NoSuchOption):
         return wrong.format_message()
     near = get_close_matches(wrong.option_name, wrong.possibilities or (), n=1)

@@ -90,10 +90,12 @@ def run_id_of(client: Client, given: str, *, dead: bool = False) -> str:
 
     if (full := _full(given)) is not None:
         return full
-    found = _looked_up(client, given, "run,job")
+    found = _looked_up(client, given, "run,job,task")
     runs = [run for run in found.runs if run.match != ONLY_BEGINS]
     if runs:
         return _only("run", given, runs, _RUNS).run_id
+    if not found.jobs and any(task.name == given for task in found.tasks):
+        raise ClientError(f"{given!r} is a task; see `oncue runs list --task {given}` for the ids of its runs.")
     job = _only("run", given, found.jobs, _JOBS)
     newest = client.runs.page(job_id=job.job_id, status="dead" if dead else None, limit=1).items
     if not newest:

@@ -95,8 +95,6 @@ def coloured() -> bool:
 def _every(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
     if value is None:
         return None
-    if not sys.stdout.isatty():
-        raise click.UsageError("--watch needs a terminal. Leave it out in a pipe, or use `oncue events`.")
     try:
         return parse_duration(value, "", least=MOST_OFTEN) / SECOND
     except Invalid as wrong:
@@ -115,6 +113,8 @@ def _output(
     chosen = Form.JSON if json else Form.IDS if ids else None if form is None else Form(form)
     if every is not None and chosen not in (None, Form.TABLE):
         raise click.UsageError("--watch shows a table; leave out -o, --json and -q.")
+    if every is not None and not sys.stdout.isatty():
+        raise click.UsageError("--watch needs a terminal; leave it out in a pipe.")
     clock: Clock = click.get_current_context().obj or SystemClock()
     return Output(form=chosen, columns=columns, every=every, utc=utc, clock=clock)
 

@@ -8,7 +8,7 @@ import click
 
 from oncue.cli import naming, time_option
 from oncue.cli.asking import CONTEXT, LISTS, PAGES, SERVER, URL, asking, tell, tell_list
-from oncue.cli.completing import queue_names, task_names
+from oncue.cli.completing import queue_names, task_names, words_with_commas
 from oncue.cli.each import on_each
 from oncue.cli.following import END_WITH_THE_RUN, follow_log, seconds, wait_for
 from oncue.cli.groups import Group
@@ -42,6 +42,9 @@ def command() -> None:
     """Inspect, cancel and retry runs; read logs."""
 
 
+STATUSES = words_with_commas(
+    "scheduled", "queued", "running", "retrying", "cancelling", "succeeded", "dead", "cancelled", "expired"
+)
 LIST = f"""\b
 Examples:
   oncue runs list
@@ -59,7 +62,12 @@ FILTERS = {
 
 
 @command.command("list", epilog=LIST)
-@click.option("--status", metavar="STATUS", help="queued, running, retrying, succeeded, dead, …; several with commas.")
+@click.option(
+    "--status",
+    metavar="STATUS",
+    shell_complete=STATUSES,
+    help="queued, running, retrying, succeeded, dead, …; several with commas.",
+)
 @naming.job_option("Runs of this job: an id, the end of one, a key or a name.")
 @click.option("--task", shell_complete=task_names, help="Runs of this task.")
 @click.option("--queue", shell_complete=queue_names, help="Runs in this queue.")

@@ -29,8 +29,8 @@ def duration(run: Run | Attempt) -> timedelta | None:
 
 
 def job_of(run: Run) -> str:
-    """Return what its job is called: name, else key, else the end of its id."""
-    return run.job_name or run.job_key or short_id(run.job_id)
+    """Return what its job is called: name, else key, else task."""
+    return run.job_name or run.job_key or run.task or short_id(run.job_id)
 
 
 def worker_of(run: Run) -> str | None:

@@ -65,10 +65,12 @@ class Table(msgspec.Struct, Generic[T], frozen=True):
     """The member of the API's answer that has the items."""
     id_of: Callable[[T], str]
     columns: tuple[Column[T], ...]
+    noun: str = ""
+    """What the items are called, if not like the member."""
 
     @property
     def title(self) -> str:
-        return self.name.replace("_", " ")
+        return self.noun or self.name.replace("_", " ")
 
 
 def short_id(full: str) -> str:

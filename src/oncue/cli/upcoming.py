@@ -39,6 +39,7 @@ UPCOMING: Table[UpcomingRun] = Table(
         Column("local", 29, lambda one: one.local, at=200),
         Column("run", 8, lambda one: one.run_id, at=200, kind=Kind.ID),
     ),
+    noun="upcoming runs",
 )
 
 
