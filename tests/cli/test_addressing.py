@@ -119,11 +119,16 @@ class TestAddressing:
         assert result.stderr == "'hello' is a task; see `oncue runs list --task hello` for the ids of its runs.\n"
 
     def test_filters_take_names_too(self, stand_in: StandIn) -> None:
-        server = stand_in(Known(greeting=by("name", J1)))
+        box = {"workers": [{"worker_id": J2, "name": "box", "match": "name"}]}
+        server = stand_in(Known(greeting=by("name", J1), box=box))
 
-        command("runs", "list", "--job", "greeting", "--from", "2027-01-01T00:00:00Z")
+        command("runs", "list", "--job", "greeting", "--worker", "box", "--error-type", "ValueError", "--trigger",
+                "requeue", "--ended-from", "2027-01-01T00:00:00Z", "--ended-until", "2027-01-02T00:00:00Z")  # fmt: skip
 
-        assert server.requests[1].query["job_id"] == J1
+        assert server.requests[2].query == {
+            "job_id": J1, "worker_id": J2, "error_type": "ValueError", "trigger": "requeue", "limit": "50",
+            "ended_after": "2027-01-01T00:00:00.000Z", "ended_before": "2027-01-02T00:00:00.000Z",
+        }  # fmt: skip
 
 
 class TestSeveral:

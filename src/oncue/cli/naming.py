@@ -17,12 +17,12 @@ from oncue.cli.completing import job_names, run_names
 from oncue.cli.output import Form, Output
 from oncue.cli.printing import say
 from oncue.cli.tables import Column, Kind, Table, lines_of, short_id
-from oncue.shapes.lookup import FoundJob, FoundRun, Lookup
+from oncue.shapes.lookup import FoundJob, FoundRun, FoundWorker, Lookup
 
 if TYPE_CHECKING:
     from oncue.client import Client
 
-T = TypeVar("T", FoundJob, FoundRun)
+T = TypeVar("T", FoundJob, FoundRun, FoundWorker)
 F = TypeVar("F", bound=Callable[..., Any])
 
 ONLY_BEGINS = "prefix"  # a match that helps to complete a name, and names no object
@@ -50,6 +50,16 @@ _RUNS: Table[FoundRun] = Table(
         Column("job", 20, lambda run: run.job_name or short_id(run.job_id)),
         Column("status", 10, lambda run: run.status, kind=Kind.STATUS),
         Column("task", 20, lambda run: run.task),
+    ),
+)
+
+
+_WORKERS: Table[FoundWorker] = Table(
+    "workers",
+    lambda worker: worker.worker_id,
+    (
+        Column("id", 8, lambda worker: worker.worker_id, kind=Kind.ID),
+        Column("name", 20, lambda worker: worker.name),
     ),
 )
 
@@ -106,6 +116,11 @@ def run_id_of(client: Client, given: str, *, dead: bool = False) -> str:
     return newest[0].run_id
 
 
+def worker_id_of(client: Client, given: str) -> str:
+    """Return the id of the worker that is meant: by its id, the end of it, or its name."""
+    return _full(given) or _only("worker", given, _looked_up(client, given, "worker").workers, _WORKERS).worker_id
+
+
 def named(name: str | None) -> str:
     return f'"{name}"' if name else "(no name)"
 
@@ -139,6 +154,6 @@ def _only(what: str, given: str, found: Sequence[T], table: Table[T]) -> T:
     if len(best) > 1:
         shown = click.unstyle("\n".join(lines_of(table, best, Output(form=Form.TABLE))))
         raise ClientError(f"Several {table.name} match {given!r}. Use the id of one of them:\n{shown}")
-    if best[0].match == "ended_name":
-        say(f"Job {short_id(table.id_of(best[0]))} {named(given)} has ended: {best[0].status}.", err=True)
+    if isinstance(best[0], FoundJob) and best[0].match == "ended_name":
+        say(f"Job {short_id(best[0].job_id)} {named(given)} has ended: {best[0].status}.", err=True)
     return best[0]

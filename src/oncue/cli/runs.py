@@ -8,14 +8,14 @@ import click
 
 from oncue.cli import naming, time_option
 from oncue.cli.asking import CONTEXT, LISTS, PAGES, SERVER, URL, asking, tell, tell_list
-from oncue.cli.completing import queue_names, task_names, words_with_commas
+from oncue.cli.completing import queue_names, task_names, words_with_commas, worker_names
 from oncue.cli.each import on_each
 from oncue.cli.following import END_WITH_THE_RUN, follow_log, seconds, wait_for
 from oncue.cli.groups import Group
 from oncue.cli.job_options import payload_of
 from oncue.cli.many import NAMES as ALL_NAMES
 from oncue.cli.many import RUNS_OR_ALL, Which, act_on_all
-from oncue.cli.naming import RUN_HELP, job_id_of, run_id_of
+from oncue.cli.naming import RUN_HELP, job_id_of, run_id_of, worker_id_of
 from oncue.cli.output import Form, Output
 from oncue.cli.printing import print_json, say
 from oncue.cli.roles import options
@@ -45,6 +45,7 @@ def command() -> None:
 STATUSES = words_with_commas(
     "scheduled", "queued", "running", "retrying", "cancelling", "succeeded", "dead", "cancelled", "expired"
 )
+TRIGGERS = words_with_commas("schedule", "run_now", "backfill", "requeue", "catch_up")
 LIST = f"""\b
 Examples:
   oncue runs list
@@ -56,8 +57,9 @@ Examples:
 {time_option.HELP}
 """
 FILTERS = {
-    **{"start_time": "--from", "end_time": "--until", "job_id": "--job"},
-    **{name: f"--{name}" for name in ("status", "task", "queue", "limit")},
+    **{"start_time": "--from", "end_time": "--until", "job_id": "--job", "worker_id": "--worker"},
+    **{"ended_after": "--ended-from", "ended_before": "--ended-until", "error_type": "--error-type"},
+    **{name: f"--{name}" for name in ("status", "task", "queue", "trigger", "limit")},
 }
 
 
@@ -73,14 +75,27 @@ FILTERS = {
 @click.option("--queue", shell_complete=queue_names, help="Runs in this queue.")
 @click.option("--from", "start_time", type=TIME, help="Runs scheduled for this time or later.")
 @click.option("--until", "end_time", type=TIME, help="Runs scheduled for before this.")
+@click.option("--ended-from", "ended_after", type=TIME, help="Runs that ended at this time or later.")
+@click.option("--ended-until", "ended_before", type=TIME, help="Runs that ended before this.")
+@click.option("--worker", "worker_id", metavar="WORKER", shell_complete=worker_names, help="Runs on this worker.")
+@click.option("--error-type", metavar="TYPE", help="Runs that failed with this, like ValueError.")
+@click.option(
+    "--trigger",
+    metavar="TRIGGER",
+    shell_complete=TRIGGERS,
+    help="schedule, run_now, backfill, requeue, catch_up; several with commas.",
+)
 @options(PAGES, LISTS)
-def list_(url: str | None, output: Output, limit: int, job_id: str | None, **filters: Any) -> None:
+def list_(
+    url: str | None, output: Output, limit: int, job_id: str | None, worker_id: str | None, **filters: Any
+) -> None:
     """List runs, newest first."""
     from oncue.client import runs
 
     with asking(url, as_json=output.as_json, names=FILTERS) as client:
         job = None if job_id is None else job_id_of(client, job_id)
-        tell_list(client, runs.page(job_id=job, **filters), RUNS, limit, output)
+        worker = None if worker_id is None else worker_id_of(client, worker_id)
+        tell_list(client, runs.page(job_id=job, worker_id=worker, **filters), RUNS, limit, output)
 
 
 @command.command(
