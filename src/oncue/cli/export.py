@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from oncue.cli.asking import URL, asking
+from oncue.cli.job_export import JSON, export_jobs, key_for
 from oncue.cli.roles import options
 from oncue.domain.declared import TAG
 
@@ -25,10 +26,9 @@ else `exported`; applying it to jobs of other sets needs --adopt. A job without 
 @click.command("export", epilog=EXAMPLES)
 @click.option("--set", "set_name", metavar="SET", help="Jobs that `oncue apply` created for this set.")
 @click.option("--tag", help="Jobs with this tag.")
-@options((URL,))
-def command(url: str | None, set_name: str | None, tag: str | None) -> None:
+@options((URL, JSON))
+def command(url: str | None, set_name: str | None, tag: str | None, as_json: bool) -> None:
     """Print jobs as YAML for `oncue apply`."""
-    from oncue.cli.job_export import export_jobs, key_for
     from oncue.client import jobs
     from oncue.client.call import following
 
@@ -46,4 +46,4 @@ def command(url: str | None, set_name: str | None, tag: str | None) -> None:
                 break
             call = following(call, page["next_page_token"])
         unique = {job["job_id"]: job for job in found}  # one that ends meanwhile may come twice
-        export_jobs(client, set_name or tag or "exported", sorted(unique.values(), key=key_for))
+        export_jobs(client, set_name or tag or "exported", sorted(unique.values(), key=key_for), as_json=as_json)

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import click
 import msgspec
 
-from oncue.cli.printing import say
+from oncue.cli.printing import print_json, say
 from oncue.domain.declared import TAG
 from oncue.domain.definition import define
 from oncue.domain.instants import Instant
@@ -18,6 +19,7 @@ from oncue.shapes.jobs import JobFields
 if TYPE_CHECKING:
     from oncue.client import Client
 
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the file as JSON, which apply accepts, too.")
 ORDER = ("key", *(name for name in JobFields.__annotations__ if name != "key"))
 PARTS = ("retry", "resources")  # objects whose members have defaults of their own
 _ZONED = {"timezone": "UTC", "dst_gap": "shift", "dst_fold": "first"}
@@ -70,7 +72,7 @@ def _usual(task: str, defaults: bytes) -> dict[str, Any]:
     return found
 
 
-def export_jobs(client: Client, name: str, found: list[Any]) -> None:
+def export_jobs(client: Client, name: str, found: list[Any], *, as_json: bool) -> None:
     """Print these jobs as the jobs of a set; lists leave out large payloads, which are read here."""
     from oncue.client import jobs
 
@@ -80,7 +82,11 @@ def export_jobs(client: Client, name: str, found: list[Any]) -> None:
         if not job.get("key"):
             words = f"Job {job['job_id']} has no key: applying this creates another job with the key {key_for(job)!r}."
             say(words, err=True)
-    print_jobs({"set": name, "jobs": [exported(job, defaults.get(job["task"], {})) for job in whole]})
+    file = {"set": name, "jobs": [exported(job, defaults.get(job["task"], {})) for job in whole]}
+    if as_json:
+        print_json(file)
+    else:
+        print_jobs(file)
 
 
 def print_jobs(value: object) -> None:

@@ -14,6 +14,7 @@ from oncue.cli.each import on_each
 from oncue.cli.following import END_WITH_THE_RUN, WAIT, check_wait, follow, seconds
 from oncue.cli.groups import Group
 from oncue.cli.job_editing import edit_job
+from oncue.cli.job_export import JSON, export_jobs, key_for
 from oncue.cli.job_options import JOB, NAMES, job_fields, payload_of, runs_once
 from oncue.cli.many import JOBS_OR_ALL, Which, act_on_all
 from oncue.cli.many import NAMES as ALL_NAMES
@@ -141,17 +142,16 @@ FILTERS = {
 
 @command.command("export", epilog="\b\nExamples:\n  oncue jobs export greeting > greeting.yaml")
 @naming.JOBS
-@options((URL,))
-def export(url: str | None, given_jobs: tuple[str, ...]) -> None:
+@options((URL, JSON))
+def export(url: str | None, given_jobs: tuple[str, ...], as_json: bool) -> None:
     """Print jobs as YAML for `oncue apply`."""
-    from oncue.cli.job_export import export_jobs, key_for
     from oncue.client import jobs
     from oncue.domain.declared import TAG
 
     with asking(url) as client:
         found = [client.ask(jobs.show(job_id_of(client, job)).plain()) for job in given_jobs]
         sets = [tag.removeprefix(TAG) for job in found for tag in job["tags"] if tag.startswith(TAG)]
-        export_jobs(client, sets[0] if sets else key_for(found[0]), found)
+        export_jobs(client, sets[0] if sets else key_for(found[0]), found, as_json=as_json)
 
 
 @command.command(

@@ -13,7 +13,7 @@ from oncue.cli.roles import options
 from oncue.shapes.fleet import Task
 
 
-@click.group("tasks", cls=Group)
+@click.group("tasks", cls=Group, epilog="\b\nExamples:\n  oncue tasks register shop.tasks")
 def command() -> None:
     """Work with registered tasks."""
 
