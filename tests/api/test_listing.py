@@ -10,6 +10,7 @@ from tests.api.conftest import Desk
 
 from oncue.api import listing
 from oncue.domain.instants import HOUR, MINUTE, SECOND, rfc3339
+from oncue.domain.planning import GRACE
 from oncue.domain.run import State
 
 
@@ -294,3 +295,32 @@ async def test_a_one_shot_that_is_being_stopped_is_listed_as_what_it_is_shown_as
     for status, there in (("cancelled", [job["job_id"]]), ("active", []), ("finished", [])):
         listed = (await desk.get(f"/jobs?status={status}"))["jobs"]
         assert [one["job_id"] for one in listed] == there, status
+
+
+async def test_unwell_jobs_are_found_by_what_is_wrong_with_them(desk: Desk) -> None:
+    """Failing is who died last and did not recover; late is who should have started; both for each user alone."""
+    store, worker = desk.store, await desk.store.worker()
+    failing, recovered, handled = [await made(desk, schedule="every 1h", max_retries=0, name=n) for n in "abc"]
+    never = await made(desk, schedule="0 0 1 1 *")
+    for ends in ({failing: False, recovered: False, handled: False}, {recovered: True}):
+        store.advance(HOUR)
+        await store.plan_all()
+        for run_id in await store.claimable():
+            job_id = str((await store.run(run_id)).job_id)
+            if job_id in ends:
+                run = await store.claim_one(worker, run_id)
+                await (store.succeed(worker, run) if ends[job_id] else store.fail(worker, run, retry=False))
+    letters = (await desk.get(f"/dead-letters?job_id={handled}"))["dead_letters"]
+    await desk.call("POST", "/v1/dead-letters/discard", {"run_ids": [letters[0]["run_id"]]})
+    once = await made(desk)
+    await made(desk, schedule=rfc3339(store.at(HOUR)))
+    store.advance(GRACE + SECOND)
+
+    assert await jobs(desk, "health=failing") == await jobs(desk, "health=failing&limit=1") == [failing]
+    assert await jobs(desk, "health=failing&name=b") == await jobs(desk, "health=failing&status=paused") == []
+    assert set(await jobs(desk, "health=late")) == {failing, handled, once}
+    assert never in await jobs(desk, "health=never_ran")
+    assert {failing, recovered} & set(await jobs(desk, "health=never_ran")) == set()
+    assert await jobs(desk, "health=failing", key="bob") == await jobs(desk, "health=late", key="bob") == []
+    assert await jobs(desk, "health=failing", key="root") == [failing]
+    assert (await desk.call("GET", "/v1/jobs?health=ill")).status_code == 422

@@ -21,6 +21,7 @@ from oncue.api import views
 from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller, forbidden
 from oncue.api.http.reading import as_uuid, read_job_id
+from oncue.api.job_health import Health, fits, is_unwell, unwell
 from oncue.api.shared.context import Api
 from oncue.domain.errors import Invalid, Problem
 from oncue.domain.fields import Reader, choice, read_fields, takes, text
@@ -217,6 +218,7 @@ JOB_FILTERS: dict[str, Reader] = {
     **dict.fromkeys(("task", "name", "name_prefix", "tag", "queue", "user_id"), _TEXT),
     **_WINDOW,
     "recent": number(0, MOST_RECENT, 0),
+    "health": choice({one.value: one for one in Health}),
 }
 RUN_FILTERS: dict[str, Reader] = {
     "status": several({one.value: one for one in Status}),
@@ -246,12 +248,16 @@ async def jobs(api: Api, request: Request, caller: Caller) -> Response:
     statuses, last_statuses, now = wanted.filters.get("status"), wanted.filters.get("last_status"), api.clock.now()
     prefix = wanted.filters.get("name_prefix", "")
 
+    health: Health | None = wanted.filters.get("health")
+
     async def read(limit: int, after: str | None) -> Page[Listed]:
-        found = await api.engine.lists.jobs(replace(query, limit=limit, after=after))
+        asked = replace(query, limit=limit, after=after)
+        found = await (api.engine.lists.jobs(asked) if health is None else unwell(api, health, asked, now))
         last_and_next = (
             await api.engine.lists.last_and_next([row.job.job_id for row in found.items]) if found.items else {}
         )
-        return Page(tuple(_as_read(row, last_and_next[row.job.job_id]) for row in found.items), found.next)
+        items = tuple(_as_read(row, last_and_next[row.job.job_id]) for row in found.items)
+        return Page(items, found.next, found.looked_to)
 
     def keep(found: Listed) -> bool:
         """Whether a job matches as it is shown. The store may lack a part: what was planned meanwhile, for instance."""
@@ -260,10 +266,11 @@ async def jobs(api: Api, request: Request, caller: Caller) -> Response:
             (statuses is None or snap.job.status in statuses)
             and (last_statuses is None or (last is not None and views.status(last, now) in last_statuses))
             and (snap.job.spec.name or "").startswith(prefix)
+            and (health is None or (is_unwell(health, last) and fits(query, snap)))
             and _is_in_window(query, snap)
         )
 
-    narrowed = {"status", "last_status", "name_prefix", *_WINDOW} & wanted.filters.keys()
+    narrowed = {"status", "last_status", "name_prefix", "health", *_WINDOW} & wanted.filters.keys()
     found = await filled_page(read, wanted, keep if narrowed else None, lambda one: _position(query, *one))
     known = views.Known(await api.classes_of(*(last for _, last in found.items if last is not None)))
     owners = {uid: await api.owner_of(uid, caller) for uid in {snap.job.uid for snap, _ in found.items}}
