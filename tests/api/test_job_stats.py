@@ -1,7 +1,9 @@
 """How the last runs of jobs ended, as sums and as strips."""
 
+import pytest
 from tests.api.conftest import Desk
 
+from oncue.api import counts
 from oncue.domain import attempt
 from oncue.domain.instants import MILLISECOND, MINUTE
 
@@ -57,3 +59,20 @@ async def test_listed_jobs_have_their_last_ends_if_asked_for(desk: Desk) -> None
     assert jobs == {job_id: [{name: run[name] for name in names} for run in runs[:2]], never: []}
     assert {job["recent"] for job in (await desk.get("/jobs"))["jobs"]} == {None}
     assert (await desk.call("GET", "/v1/jobs?recent=51")).status_code == 422
+
+
+async def test_counts_say_when_there_may_be_more(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(3):
+        await desk.create(schedule="every 1h")
+    await desk.dead()
+
+    found = await desk.get("/counts")
+    monkeypatch.setattr(counts, "MOST", 2)
+    capped = await desk.get("/counts")
+
+    assert found["jobs"]["active"] == {"n": 3, "at_least": False}
+    assert (found["runs"]["dead"], found["dead_letters"]) == ({"n": 1, "at_least": False},) * 2
+    assert capped["jobs"]["active"] == {"n": 2, "at_least": True}
+    assert capped["dead_letters"] == {"n": 1, "at_least": False}
+    assert (await desk.get("/counts", key="bob"))["jobs"]["active"]["n"] == 0
+    assert (await desk.get("/counts", key="root"))["jobs"]["active"]["n"] == 2

@@ -63,6 +63,7 @@ def test_the_page_lists_every_call() -> None:
         "upcoming",
         "upcoming_density",
         "lookup",
+        "counts",
         "audit",
         "findings",
         "errors",

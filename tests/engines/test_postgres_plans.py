@@ -33,6 +33,7 @@ MAY_WALK = {
     **{f"list_by_name, {which}": {"running"} for which in ("active", "cancelled", "any", "open")},
     "search_endings": {"running", "waiting", "history", "dead", "jobs"},  # the newest, in the order of ids: see below
     "search_endings_of_user": {"running"},
+    "capped_counts": {"running"},
     "count_open_jobs": {"running"},  # only for who is at a quota; an index by user would cost every claim
     "sum_open_payloads": {"running"},
     "users": {"running"},  # once for a page, which administrators ask for

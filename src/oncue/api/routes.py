@@ -14,6 +14,7 @@ from oncue.api import (
     apply,
     audit,
     bulk,
+    counts,
     create,
     dead_letters,
     editing,
@@ -227,6 +228,8 @@ ROUTES = (
          query=notifications.URL, gives={200: "WebhookSecret"}, private=True),  # it could forge messages
     Change("POST", "/notifications/secret/rotate", notifications.rotate, "Replace the secret of a webhook",
            "notifications.rotate", body="WebhookUrl", gives={200: "WebhookSecret"}),
+    Read("GET", "/counts", counts.show, "Count jobs and runs by status, and dead letters, up to 10,001 of each",
+         gives={200: "CappedCounts"}),
     Read("GET", "/lookup", lookup.show, "Find jobs, runs, workers and names by what people type",
          query=lookup.PARAMETERS, gives={200: "Lookup"}),
     Read("GET", "/me", keys.mine, "Get the caller's user and role", gives={200: "Me"}),

@@ -182,6 +182,12 @@ def _answers() -> dict[str, Schema]:
             errors=_several("FieldProblem"),
         ),
         "JobIds": _object(job_ids={"type": "array", "items": _ID}, warnings=_several("Warned")),
+        "CappedCount": _object(n={"type": "integer", "minimum": 0}, at_least={"type": "boolean"}),
+        "CappedCounts": _object(
+            jobs=_object(**{status: ref("CappedCount") for status in JobStatus}),
+            runs=_object(**{status: ref("CappedCount") for status in run.Status}),
+            dead_letters=ref("CappedCount"),
+        ),
         "RunId": _object(run_id=_ID),
         "RunIds": _object(run_ids={"type": "array", "items": _ID}),
         "Discarded": _object(count={"type": "integer", "minimum": 0}),

@@ -212,6 +212,7 @@ class AsyncClient(Resource):
     stats = Method(fleet.stats)
     series = Method(overview.series)
     lookup = Method(fleet.lookup)
+    counts = Method(fleet.counts)
     problems = Method(overview.problems)
     upcoming = PagedMethod(overview.upcoming_page)
     upcoming_density = Method(overview.upcoming_density)

@@ -82,6 +82,11 @@ def lookup(q: str, *, kind: str | None = None) -> Call[Lookup]:
     return get(path("lookup"), model(Lookup), q=q, kind=kind)
 
 
+def counts() -> Call[dict[str, Any]]:
+    """Count jobs and runs by status, and dead letters, up to 10,001 of each."""
+    return get(path("counts"), anything)
+
+
 def scaling() -> Call[tuple[QueueScaling, ...]]:
     """Get how many workers each queue needs. For administrators."""
     return get(path("scaling"), field("queues", tuple[QueueScaling, ...]))

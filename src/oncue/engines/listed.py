@@ -7,7 +7,7 @@ import msgspec
 from oncue.domain.ids import JobId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Instant
 from oncue.domain.job import Job, JobStatus
-from oncue.domain.run import RunView, State, Trigger
+from oncue.domain.run import RunView, State, Status, Trigger
 
 
 class JobQuery(msgspec.Struct, frozen=True):
@@ -51,6 +51,20 @@ class EndedRun(msgspec.Struct, frozen=True):
     started_at: Instant | None  # of the last attempt
     ended_at: Instant
     first_start: Instant | None
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """How many jobs and runs there are in each status, and open dead letters: each up to a limit.
+
+    Runs are looked at up to the limit: of those that have not ended, and of those that ended last. `live_all` and
+    `ended_all` say whether that was all of them.
+    """
+
+    jobs: dict[JobStatus, int]
+    runs: dict[Status, int]
+    dead_letters: int
+    live_all: bool
+    ended_all: bool
 
 
 class LastAndNext(msgspec.Struct, frozen=True):

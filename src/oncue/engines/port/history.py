@@ -12,7 +12,7 @@ from oncue.domain.ledger import Entry
 from oncue.domain.quota import Quota
 from oncue.domain.run import NewRun, RunView
 from oncue.engines.gauges import DUE_COUNTED, MOST_CLASSES, Backlog, Gauges, Pulse
-from oncue.engines.listed import EndedRun, JobName, JobQuery, JobRow, LastAndNext, RunQuery
+from oncue.engines.listed import Counts, EndedRun, JobName, JobQuery, JobRow, LastAndNext, RunQuery
 from oncue.engines.values import Count, Counter, DeadRuns, LogPart, Measure, OpenLetters, Page, Point
 
 LOG_INLINE = 256 * 1024  # bytes of a run's log in the database; the rest is in object storage
@@ -162,6 +162,10 @@ class Lists(Protocol):
 
         Bounded like `jobs`: it looks at 10,000 running runs at most.
         """
+        ...
+
+    async def counts(self, uid: UserNumber | None, most: int, now: Instant) -> Counts:
+        """Count up to `most` of each, reading no more than a few times `most` rows. See `Counts`."""
         ...
 
     async def last_ended(self, job_ids: Sequence[JobId], limit: int) -> dict[JobId, list[EndedRun]]:

@@ -19,9 +19,9 @@ from oncue.domain.run import RunView, State
 from oncue.engines.holding import HELD_SCAN, held_after, held_page
 from oncue.engines.marks import mark, page, unmark
 from oncue.engines.narrowing import fits, is_narrowed, only_ended
-from oncue.engines.port import DeadRuns, EndedRun, JobName, JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
+from oncue.engines.port import Counts, DeadRuns, EndedRun, JobName, JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
 from oncue.engines.postgres import rows
-from oncue.engines.postgres.nearby import job_names, last_and_next, last_ended
+from oncue.engines.postgres.nearby import counts, job_names, last_and_next, last_ended
 from oncue.engines.postgres.recent_of_job import list_recent_of_job
 from oncue.engines.postgres.store import Store
 from oncue.engines.prefixes import range_of
@@ -85,6 +85,9 @@ class PostgresLists:
         found = await self._store.fetch(_SQL["list_held"], *given)
         seen = ((rows.view({name: row[name] for name in RunView.__struct_fields__}), row["stopped"]) for row in found)
         return held_page(seen, worker_id, uid, limit)
+
+    async def counts(self, uid: UserNumber | None, most: int, now: Instant) -> Counts:
+        return await counts(self._store, uid, most, now)
 
     async def last_ended(self, job_ids: Sequence[JobId], limit: int) -> dict[JobId, list[EndedRun]]:
         return await last_ended(self._store, job_ids, limit)

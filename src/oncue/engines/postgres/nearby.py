@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oncue.domain.ids import JobId, RunId
+from oncue.domain.ids import JobId, RunId, UserNumber
+from oncue.domain.instants import Instant
 from oncue.domain.run import RunView
-from oncue.engines.port import EndedRun, JobName, LastAndNext
+from oncue.engines.capped import counts_of
+from oncue.engines.port import Counts, EndedRun, JobName, LastAndNext
 from oncue.engines.postgres import rows
 from oncue.engines.postgres.store import Store
 from oncue.engines.sql import statements
 from oncue.engines.unreadable import key_of
 
 _SQL = statements("oncue.engines.postgres")
+
+
+async def counts(store: Store, uid: UserNumber | None, most: int, now: Instant) -> Counts:
+    uids = None if uid is None else [uid]
+    return counts_of([tuple(row) for row in await store.fetch(_SQL["capped_counts"], uids, most, now)], most)
 
 
 async def last_ended(store: Store, job_ids: Sequence[JobId], limit: int) -> dict[JobId, list[EndedRun]]:

@@ -21,12 +21,12 @@ from oncue.domain.run import RunView, State
 from oncue.engines.holding import HELD_SCAN, held_after, held_page
 from oncue.engines.marks import mark, page, unmark
 from oncue.engines.narrowing import fits, only_ended
-from oncue.engines.port import DeadRuns, EndedRun, JobName, JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
+from oncue.engines.port import Counts, DeadRuns, EndedRun, JobName, JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
 from oncue.engines.prefixes import range_of
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.classes import all_busy
-from oncue.engines.sqlite.nearby import OF_JOB, job_names, last_and_next, last_ended
+from oncue.engines.sqlite.nearby import OF_JOB, counts, job_names, last_and_next, last_ended
 from oncue.engines.sqlite.partitions import find_ended, pieces
 from oncue.engines.sqlite.recent_of_job import list_recent_of_job
 from oncue.engines.sqlite.store import Connection, Store, fetch, first, stream
@@ -73,6 +73,9 @@ class SqliteLists:
         given = (worker_id.bytes, uid, held_after(after).bytes, limit + 1, HELD_SCAN)
         found = await self._store.read(lambda db: fetch(db, _SQL["list_held"], given))
         return held_page(((rows.view(row[:-1]), bool(row[-1])) for row in found), worker_id, uid, limit)
+
+    async def counts(self, uid: UserNumber | None, most: int, now: Instant) -> Counts:
+        return await self._store.read(lambda db: counts(db, uid, most, now))
 
     async def last_ended(self, job_ids: Sequence[JobId], limit: int) -> dict[JobId, list[EndedRun]]:
         return await self._store.read(lambda db: last_ended(db, job_ids, limit))

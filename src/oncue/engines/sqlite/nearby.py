@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from oncue.domain.ids import JobId, RunId
-from oncue.domain.instants import NEVER
-from oncue.domain.job import MOST_READ
-from oncue.domain.run import RunView
-from oncue.engines.port import EndedRun, JobName, LastAndNext
+from oncue.domain.ids import JobId, RunId, UserNumber
+from oncue.domain.instants import NEVER, Instant
+from oncue.domain.job import MOST_READ, JobStatus
+from oncue.domain.run import RunView, State, Status
+from oncue.engines.capped import counts_of
+from oncue.engines.port import Counts, EndedRun, JobName, LastAndNext
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
 from oncue.engines.sqlite.partitions import Piece, find_ended, pieces
 from oncue.engines.sqlite.store import Connection, fetch, first
+from oncue.engines.stored import STATUSES
 from oncue.engines.unreadable import key_of
 
 _SQL = statements("oncue.engines.sqlite")
@@ -21,6 +23,35 @@ LAST = b"\xff" * 16
 
 # The runs of a job: the run that is the job, and those that an index finds by their job.
 OF_JOB = ("run_id = ?1", "job_id = ?1 and job_id <> run_id")
+
+
+def counts(db: Connection, uid: UserNumber | None, most: int, now: Instant) -> Counts:
+    return counts_of(_counted(db, {"uid": uid, "most": most, "now": now}), most)
+
+
+def _counted(db: Connection, given: dict[str, int | None]) -> Iterator[tuple[str, str, int]]:
+    who, newest = ("", "rowid desc") if given["uid"] is None else ("where uid = :uid", "ended_at desc, run_id desc")
+    for status, n in fetch(db, _SQL["count_jobs"].format(who=who), given):
+        yield "job", STATUSES[status], n
+    for state, is_job, held, later, tries, stopping, n in fetch(db, _SQL["count_live"].format(who=who), given):
+        if is_job:
+            yield "job", JobStatus.CANCELLED if stopping else JobStatus.PAUSED if held else JobStatus.ACTIVE, n
+        if state == State.RUNNING:
+            yield "run", Status.CANCELLING if stopping else Status.RUNNING, n
+        else:
+            yield "run", Status.RETRYING if tries else Status.SCHEDULED if later else Status.QUEUED, n
+    left = given["most"] or 0
+    for piece in pieces(db):
+        ended = _SQL["count_ended"].format(piece=piece.name, who=who, newest=newest)
+        for state, is_job, n in fetch(db, ended, {**given, "most": left}):
+            left -= n
+            yield "run", Status[State(state).name], n
+            if is_job:
+                yield "job", JobStatus.CANCELLED if state == State.CANCELLED else JobStatus.FINISHED, n
+        if left <= 0:
+            break
+    [(n,)] = fetch(db, f"select count(*) from (select 1 from dead {who} limit :most)", given)
+    yield "letter", "", n
 
 
 def last_ended(db: Connection, job_ids: Sequence[JobId], limit: int) -> dict[JobId, list[EndedRun]]:

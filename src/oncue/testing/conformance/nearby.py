@@ -5,8 +5,9 @@ from __future__ import annotations
 from oncue.domain import change
 from oncue.domain.ids import JobId, RunId, WorkerId
 from oncue.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant
+from oncue.domain.job import JobStatus
 from oncue.domain.policy import Overlap
-from oncue.domain.run import State
+from oncue.domain.run import State, Status
 from oncue.engines.port import JobName, LastAndNext, RunQuery
 from oncue.testing.conformance.run_lists import one_of_each
 from oncue.testing.conformance.store import Store, job_of, only
@@ -168,3 +169,31 @@ async def test_the_last_ended_runs_of_many_jobs_come_newest_end_first(store: Sto
         assert (end.started_at, end.ended_at) == (view.started_at, view.ended_at)
     assert (found[once][0].state, found[once][0].first_start) == (State.CANCELLED, None)
     assert await store.lists.last_ended([], 3) == {}
+
+
+async def test_jobs_and_runs_are_counted_by_status_up_to_a_limit(store: Store) -> None:
+    await one_of_each(store)
+    await store.recurring(every=HOUR)
+    await store.pause(await store.recurring(every=HOUR))
+    retried, stopping, _ = await store.one_shots(3)
+    worker = await store.worker()
+    await store.fail(worker, await store.claim_one(worker, retried))
+    await store.claim_one(worker, stopping)
+    await store.running.cancel(None, stopping, store.now)
+    held = await store.one_shot(HOUR)
+    await store.pause(job_of(held))
+    await store.one_shots(2, uid=store.stranger)
+
+    found = await store.lists.counts(store.uid, 100, store.now)
+
+    assert found.jobs == {"active": 5, "paused": 2, "finished": 3, "cancelled": 2}
+    assert found.runs == {
+        "scheduled": 2, "queued": 1, "retrying": 1, "running": 1, "cancelling": 1,
+        "succeeded": 1, "dead": 1, "cancelled": 1, "expired": 1,
+    }  # fmt: skip
+    assert (found.dead_letters, found.live_all, found.ended_all) == (1, True, True)
+    everybody = await store.lists.counts(None, 100, store.now)
+    assert (everybody.jobs[JobStatus.ACTIVE], everybody.runs[Status.QUEUED], everybody.dead_letters) == (7, 3, 1)
+    few = await store.lists.counts(store.uid, 2, store.now)
+    assert max(*few.jobs.values(), *few.runs.values()) <= 2
+    assert (few.live_all, few.ended_all) == (False, False)
