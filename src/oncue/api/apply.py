@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 from starlette.requests import Request
 
-from oncue.api import views
 from oncue.api.apply_writing import superseded, write
 from oncue.api.create import new_job, refuse_over_quota
 from oncue.api.declaration import Declaration, Step, Wanted, read_declaration
@@ -18,15 +16,13 @@ from oncue.api.editing import decide, in_step
 from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller
 from oncue.api.shared.context import Api
+from oncue.api.shared.differing import definition_changes
 from oncue.api.shared.outcome import Changed, Line, Outcome, unchanged
 from oncue.domain.declared import (
     LIVE,
     Action,
-    FieldChange,
     action_of,
-    differences,
     owners_of,
-    same_payload,
 )
 from oncue.domain.definition import MOST_PROBLEMS
 from oncue.domain.errors import Conflict, Invalid, Problem, QuotaExceeded, TooManyClasses
@@ -34,10 +30,8 @@ from oncue.domain.ids import JobId
 from oncue.domain.instants import Instant
 from oncue.domain.job import Job
 from oncue.domain.plain_text import printable
-from oncue.domain.reference import size_of
 from oncue.engines.port import MOST_KEYS, JobQuery, KeyedJob
 
-LONGEST_VALUE = 4 * 1024  # bytes of a value in the answer
 MOST_PAGES = 200  # of jobs with the set's tag, live or ended, that a prune looks through
 PAGE = 1_000
 
@@ -115,10 +109,7 @@ async def _change(api: Api, declaration: Declaration, step: Step, job: Job, now:
     """Return the step of a live job: to change it, to adopt it, or nothing."""
     assert step.wanted is not None
     spec, payload = in_step(job.spec, step.wanted.spec), step.wanted.payload
-    changes = differences(_briefly(views.definition(job.spec)), _briefly(views.definition(spec)))
-    kept = same_payload(job.payload, payload)
-    if not kept:
-        changes["payload"] = FieldChange(_brief(job.payload), _brief(payload))
+    changes = definition_changes(job.spec, job.payload, spec, payload)
     if step.action is Action.CHANGE and not changes and await api.large.has(job.payload):
         return replace(step, action=Action.UNCHANGED)
     if step.action is Action.ADOPT and not declaration.adopt:
@@ -177,17 +168,6 @@ def _add(declaration: Declaration, error: QuotaExceeded) -> None:
     if not declaration.problems:
         raise error
     declaration.problems.append(Problem(error.path, "quota_exceeded", str(error)))
-
-
-def _briefly(definition: dict[str, Any]) -> dict[str, Any]:
-    """Return a definition as it is sent: enums as text, tuples as lists."""
-    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(definition))
-    return found
-
-
-def _brief(payload: bytes | None) -> Any:
-    size = size_of(payload)
-    return f"({size} bytes)" if size > LONGEST_VALUE else msgspec.json.decode(payload or b"null")
 
 
 def _shown(declaration: Declaration, steps: Sequence[Step]) -> dict[str, Any]:

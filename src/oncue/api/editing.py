@@ -49,14 +49,14 @@ KEPT = tuple(name for name in READ_ONLY if name not in TOLD)  # may be sent back
 
 async def edit(api: Api, request: Request, caller: Caller) -> Outcome:
     """Edit a job, for every occurrence that has not started. Fields that the request does not name stay unchanged."""
-    _check_match(request, (await snapshot(api, request, caller)).job)
+    check_match(request, (await snapshot(api, request, caller)).job)
     raw = await read_object(request, api.largest_job)
 
     async def attempt() -> Outcome | None:
         snap, now = await snapshot(api, request, caller), api.clock.now()
-        _check_match(request, snap.job)
+        check_match(request, snap.job)
         change.edit(snap, snap.job.spec, snap.job.payload, snap.class_id, now)  # Conflict: too late for any edit
-        spec, payload = await _edited(api, snap, raw, caller, now)
+        spec, payload = await edited_definition(api, snap, raw, caller, now)
         changed = await store_edit(api, snap, (in_trace(spec, trace_of(request)), payload), caller, now)
         if changed is None:
             return None
@@ -84,7 +84,7 @@ async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller, 
     now = api.clock.now()
     holder = await api.engine.jobs.keyed(caller.uid, raw["key"])
     snap = None if holder is None else await api.engine.jobs.read(caller.uid, holder.job_id)
-    _check_match(request, None if snap is None else snap.job)
+    check_match(request, None if snap is None else snap.job)
     _check_absent(request, None if snap is None else snap.job)
     spec, payload = await _replacing(api, snap, raw, caller, now)
     spec = in_trace(spec, trace_of(request))
@@ -105,7 +105,7 @@ async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller, 
     return outcome(await shown(api, now_there, caller, warnings), changed)
 
 
-def _check_match(request: Request, job: Job | None) -> None:
+def check_match(request: Request, job: Job | None) -> None:
     """Stale: the caller means another version than the current one, or another job that had the key."""
     asked = request.headers.get("if-match")
     if asked is None:
@@ -127,7 +127,7 @@ def _tags(header: str) -> set[str]:
     return {tag.strip() for tag in header.split(",")}
 
 
-async def _edited(
+async def edited_definition(
     api: Api, snap: Snapshot, raw: dict[str, Any], caller: Caller, now: Instant
 ) -> tuple[Spec, bytes | None]:
     """Return the definition with these fields changed, validated as a whole, like that of a new job."""

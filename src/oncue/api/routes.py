@@ -17,6 +17,7 @@ from oncue.api import (
     counts,
     create,
     dead_letters,
+    edit_preview,
     editing,
     errors,
     events,
@@ -44,6 +45,7 @@ from oncue.api import (
     sessions,
     upcoming,
     users,
+    versions,
     workers,
 )
 from oncue.api.http.auth import Caller
@@ -154,6 +156,11 @@ ROUTES = (
     Read("GET", "/jobs/{id}/status", jobs.status, "Get the latest run of a job", gives={200: "JobState"}),
     Read("GET", "/jobs/{id}/stats", job_stats.show, "Get outcomes, durations and start lags of a job's last runs",
          query=job_stats.PARAMETERS, gives={200: "JobStats"}),
+    Read("POST", "/jobs/{id}/preview", edit_preview.preview, "Preview what an edit of a job would do", private=True,
+         query=edit_preview.PARAMETERS, body="JobChange", headers=VERSIONED, gives={200: "EditPreview"},
+         refuses=(409, 412)),
+    Read("GET", "/jobs/{id}/versions", versions.show, "List a job's definitions, the present one first",
+         query=PAGING, gives={200: "VersionPage"}),
     Read("GET", "/jobs/{id}/runs", jobs.runs, "List a job's runs, active ones first",
          query=PAGING, gives={200: "RunPage"}),
     Read("GET", "/jobs/{id}/occurrences", occurrences.show, "List a job's occurrences with their outcomes",

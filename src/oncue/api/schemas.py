@@ -81,10 +81,11 @@ from oncue.shapes.runs import (
     WholeRun,
 )
 from oncue.shapes.server import Process, Server
+from oncue.shapes.versions import EditPreview, JobVersion, WithdrawnRun
 
 REFERENCE = "#/components/schemas/{name}"
 SHAPES = (
-    *(Applied, AppliedStep, ChangedField),
+    *(Applied, AppliedStep, ChangedField, EditPreview, WithdrawnRun, JobVersion),
     *(Job, Warned, JobState, Occurrence, Explanation, Preview, PreviewedOccurrence),
     *(JobStats, Spread, EndedRun),
     *(Run, WholeRun, LastRun, Attempt, Progress, DeadLetter, Requeued, RefusedLetter, FieldProblem, ValueLink),
@@ -208,6 +209,7 @@ def _answers() -> dict[str, Schema]:
 def _lists() -> dict[str, Schema]:
     return {
         "JobPage": _page("jobs", "Job"),
+        "VersionPage": _page("versions", "JobVersion"),
         "RunPage": _page("runs", "Run"),
         "OccurrencePage": _page("occurrences", "Occurrence"),
         "DeadLetterPage": _page("dead_letters", "DeadLetter"),

@@ -53,7 +53,7 @@ def job(
         "user_id": user_id,
         "status": found.status,
         **definition(found.spec),
-        "payload": _json(payload or found.payload),
+        "payload": json_of(payload or found.payload),
         "large": _large(payload=found.payload),
         "recent": recent,
         "next_run_at": time_or_none(next_run_at(snap)),
@@ -159,9 +159,9 @@ def run(found: RunView, known: Known, now: Instant, *, whole: bool = False) -> d
         "error_type": found.error_type or (failed and failed.error_type),
         "error_message": found.error or (failed and failed.error),
         "lag_ms": lag_ms(found, tried),
-        "progress": _json(found.progress),
+        "progress": json_of(found.progress),
         "log_url": f"/v1/runs/{found.run_id}/logs",
-        "result": _json(found.result),
+        "result": json_of(found.result),
         "large": _large(result=found.result),
         "degraded": ["result"] if (kept := read_reference(found.result)) and not kept.key else [],
         "attempts": [show_attempt(one, whole=whole) for one in tried],
@@ -171,7 +171,7 @@ def run(found: RunView, known: Known, now: Instant, *, whole: bool = False) -> d
 def dead_letter(found: RunView, known: Known, now: Instant, kind: int | None = None) -> dict[str, Any]:
     return {
         **run(found, known, now, whole=True),
-        "payload": _json(found.payload),
+        "payload": json_of(found.payload),
         "large": _large(payload=found.payload, result=found.result),
         "fingerprint": None if kind is None else show_fingerprint(kind),
     }
@@ -322,7 +322,7 @@ def etag(found: Job) -> str:
     return f'"{found.version}-{found.job_id.hex[-8:]}"'
 
 
-def _json(stored: bytes | None) -> msgspec.Raw:
+def json_of(stored: bytes | None) -> msgspec.Raw:
     """Send stored JSON as it is; null for a value that is in object storage."""
     return NOTHING if stored is None or stored.startswith(MARK) else msgspec.Raw(stored)
 

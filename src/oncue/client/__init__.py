@@ -59,6 +59,7 @@ from oncue.shapes.overview import (
 )
 from oncue.shapes.runs import Attempt, DeadLetter, EndedRun, LastRun, Progress, Requeued, Run, ValueLink, WholeRun
 from oncue.shapes.server import Process, Server
+from oncue.shapes.versions import EditPreview, JobVersion, WithdrawnRun
 
 __all__ = [
     "Applied",
@@ -74,6 +75,7 @@ __all__ = [
     "ClientError",
     "Conflict",
     "DeadLetter",
+    "EditPreview",
     "EndedRun",
     "ErrorGroup",
     "Event",
@@ -91,6 +93,7 @@ __all__ = [
     "JobFields",
     "JobState",
     "JobStats",
+    "JobVersion",
     "Key",
     "KnownProblem",
     "LastRun",
@@ -134,5 +137,6 @@ __all__ = [
     "WaitTimeout",
     "WebhookSecret",
     "WholeRun",
+    "WithdrawnRun",
     "Worker",
 ]

@@ -91,6 +91,8 @@ class Jobs(Resource):
     list = PagedMethod(jobs.page)
     page = Method(jobs.page)
     edit = Method(jobs.edit)
+    preview = Method(jobs.preview)
+    versions = PagedMethod(jobs.versions_page)
     pause = Method(jobs.pause)
     resume = Method(jobs.resume)
     cancel = Method(jobs.cancel)

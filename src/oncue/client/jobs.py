@@ -13,6 +13,7 @@ from oncue.shapes.applied import Applied
 from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, JobStats, Occurrence, When
 from oncue.shapes.overview import OccurrenceHeat
 from oncue.shapes.runs import Run
+from oncue.shapes.versions import EditPreview, JobVersion
 
 T = TypeVar("T")
 
@@ -126,6 +127,18 @@ def edit(job_id: str, *, if_match: int | str | None = None, **fields: Unpack[Job
     """
     headers = {} if if_match is None else {"If-Match": _etag(if_match)}
     return change("PATCH", path("jobs", job_id), _job, fields, headers)
+
+
+def preview(job_id: str, *, count: int | None = None, **fields: Unpack[JobFields]) -> Call[EditPreview]:
+    """Get what `edit` with these fields would do: occurrences before and after, runs withdrawn. Nothing changes."""
+    call = change("POST", path("jobs", job_id, "preview"), model(EditPreview), fields)
+    params = {} if count is None else {"count": str(count)}
+    return msgspec.structs.replace(call, reads=True, params=params)
+
+
+def versions_page(job_id: str, *, limit: int | None = None, page_token: str | None = None) -> Call[Page[JobVersion]]:
+    """List the definitions that a job has and had, the present one first, with who changed it."""
+    return get(path("jobs", job_id, "versions"), page_of("versions", JobVersion), limit=limit, page_token=page_token)
 
 
 def pause(job_id: str) -> Call[Job]:

@@ -17,3 +17,9 @@ def edited(snap: Snapshot, decided: JobChange, spec: Spec, payload: bytes | None
     added = tuple(WaitingRun(run.run_id, run.wanted, run.nominal, scheduled=True) for run in decided.add)
     cursor = None if not spec.schedule.recurring else decided.cursor or snap.cursor
     return replace(snap, job=job, cursor=cursor, waiting=stays + added)
+
+
+def withdrawn(snap: Snapshot, decided: JobChange) -> tuple[WaitingRun, ...]:
+    """Return the planned runs that would not start; those that are planned again for the same occurrence would."""
+    gone = set(decided.withdraw) - {run.run_id for run in decided.add}
+    return tuple(run for run in snap.waiting if run.run_id in gone)

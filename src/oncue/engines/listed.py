@@ -6,7 +6,7 @@ import msgspec
 
 from oncue.domain.ids import JobId, RunId, UserNumber, WorkerId
 from oncue.domain.instants import Instant
-from oncue.domain.job import Job, JobStatus
+from oncue.domain.job import Job, JobStatus, Spec
 from oncue.domain.run import RunView, State, Status, Trigger
 
 
@@ -65,6 +65,15 @@ class Counts(msgspec.Struct, frozen=True):
     dead_letters: int
     live_all: bool
     ended_all: bool
+
+
+class JobVersion(msgspec.Struct, frozen=True):
+    """A definition that an edit superseded. `until`: when."""
+
+    version: int
+    spec: Spec
+    payload: bytes | None
+    until: Instant
 
 
 class LastAndNext(msgspec.Struct, frozen=True):

@@ -49,7 +49,7 @@ from oncue.domain.quota import Quota, Usage
 from oncue.engines.account_values import AuditFilter, Forgotten, Key, Revoked, Role, Session, User
 from oncue.engines.audited import AuditedCursor, Finding, LongHeld, Orphan, Sums, Unexpired
 from oncue.engines.gauges import ClassGauge, Gauges, QueueGauge, Turn
-from oncue.engines.listed import Counts, EndedRun, JobName, JobQuery, JobRow, LastAndNext, RunQuery
+from oncue.engines.listed import Counts, EndedRun, JobName, JobQuery, JobRow, JobVersion, LastAndNext, RunQuery
 from oncue.engines.port.accounts import (
     AUDIT_LOOKED_AT,
     EVERY_ENTRY,
@@ -180,6 +180,7 @@ __all__ = [
     "JobName",
     "JobQuery",
     "JobRow",
+    "JobVersion",
     "Jobs",
     "Key",
     "KeyHolder",

@@ -12,7 +12,7 @@ from oncue.domain.ledger import Entry
 from oncue.domain.quota import Quota
 from oncue.domain.run import NewRun, RunView
 from oncue.engines.gauges import DUE_COUNTED, MOST_CLASSES, Backlog, Gauges, Pulse
-from oncue.engines.listed import Counts, EndedRun, JobName, JobQuery, JobRow, LastAndNext, RunQuery
+from oncue.engines.listed import Counts, EndedRun, JobName, JobQuery, JobRow, JobVersion, LastAndNext, RunQuery
 from oncue.engines.values import Count, Counter, DeadRuns, LogPart, Measure, OpenLetters, Page, Point
 
 LOG_INLINE = 256 * 1024  # bytes of a run's log in the database; the rest is in object storage
@@ -183,6 +183,12 @@ class Lists(Protocol):
         """Return the last and the next run of each of these jobs: one call for a page of jobs. Without payloads.
 
         The last run is the one wanted last of those that run or are between two attempts; else the one that ended last.
+        """
+        ...
+
+    async def versions(self, uid: UserNumber | None, job_id: JobId, below: int, limit: int = 100) -> list[JobVersion]:
+        """Return past definitions of a recurring job with versions below this one, newest first, as long as they are
+        kept: for a while after they were superseded, and while a run that started with one lives.
         """
         ...
 

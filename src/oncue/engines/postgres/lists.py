@@ -12,14 +12,26 @@ from msgspec.structs import replace
 
 from oncue.domain.ids import ClassId, JobId, RunId, UserNumber, WorkerId, created_at
 from oncue.domain.instants import NEVER, Instant
-from oncue.domain.job import JobStatus
+from oncue.domain.job import JobStatus, decode_spec
 from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry
 from oncue.domain.run import RunView, State
 from oncue.engines.holding import HELD_SCAN, held_after, held_page
 from oncue.engines.marks import mark, page, unmark
 from oncue.engines.narrowing import fits, is_narrowed, only_ended
-from oncue.engines.port import Counts, DeadRuns, EndedRun, JobName, JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
+from oncue.engines.port import (
+    Counts,
+    DeadRuns,
+    EndedRun,
+    JobName,
+    JobQuery,
+    JobRow,
+    Jobs,
+    JobVersion,
+    LastAndNext,
+    Page,
+    RunQuery,
+)
 from oncue.engines.postgres import rows
 from oncue.engines.postgres.nearby import counts, job_names, last_and_next, last_ended
 from oncue.engines.postgres.recent_of_job import list_recent_of_job
@@ -98,6 +110,11 @@ class PostgresLists:
     async def last_and_next(self, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
         return await last_and_next(self._store, job_ids)
 
+    async def versions(self, uid: UserNumber | None, job_id: JobId, below: int, limit: int = 100) -> list[JobVersion]:
+        if uid is not None and await self._jobs.read(uid, job_id) is None:
+            return []
+        return [_version(row) for row in await self._store.fetch(_SQL["list_versions"], job_id, below, limit)]
+
     async def ledger(
         self, uid: UserNumber | None, job_id: JobId, limit: int = 100, after: str | None = None
     ) -> Page[Entry]:
@@ -121,6 +138,10 @@ class PostgresLists:
     async def dead_by_job(self, uid: UserNumber | None, most: int) -> list[DeadRuns]:
         which, who = ("dead_by_job", [NEVER]) if uid is None else ("dead_by_job_of_user", [uid])
         return [DeadRuns(*row) for row in await self._store.fetch(_SQL[which], most, *who)]
+
+
+def _version(row: Record) -> JobVersion:
+    return JobVersion(row["version"], decode_spec(row["spec"]), row["payload"], row["until"])
 
 
 async def list_jobs(store: Store, query: JobQuery) -> Page[JobRow]:

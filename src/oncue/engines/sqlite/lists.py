@@ -21,7 +21,19 @@ from oncue.domain.run import RunView, State
 from oncue.engines.holding import HELD_SCAN, held_after, held_page
 from oncue.engines.marks import mark, page, unmark
 from oncue.engines.narrowing import fits, only_ended
-from oncue.engines.port import Counts, DeadRuns, EndedRun, JobName, JobQuery, JobRow, Jobs, LastAndNext, Page, RunQuery
+from oncue.engines.port import (
+    Counts,
+    DeadRuns,
+    EndedRun,
+    JobName,
+    JobQuery,
+    JobRow,
+    Jobs,
+    JobVersion,
+    LastAndNext,
+    Page,
+    RunQuery,
+)
 from oncue.engines.prefixes import range_of
 from oncue.engines.sql import statements
 from oncue.engines.sqlite import rows
@@ -86,6 +98,12 @@ class SqliteLists:
     async def last_and_next(self, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
         return await self._store.read(lambda db: last_and_next(db, job_ids))
 
+    async def versions(self, uid: UserNumber | None, job_id: JobId, below: int, limit: int = 100) -> list[JobVersion]:
+        if uid is not None and await self._jobs.read(uid, job_id) is None:
+            return []
+        given = (job_id.bytes, below, limit)
+        return [_version(row) for row in await self._store.read(lambda db: fetch(db, _SQL["list_versions"], given))]
+
     async def ledger(
         self, uid: UserNumber | None, job_id: JobId, limit: int = 100, after: str | None = None
     ) -> Page[Entry]:
@@ -110,6 +128,11 @@ class SqliteLists:
         statement = _SQL["dead_by_job"].format(who="" if uid is None else "where uid = :uid")
         found = await self._store.read(lambda db: fetch(db, statement, {"uid": uid, "most": most}))
         return [DeadRuns(JobId(UUID(bytes=job_id)), *row) for job_id, *row in found]
+
+
+def _version(row: tuple[Any, ...]) -> JobVersion:
+    version, spec, payload, until = row
+    return JobVersion(version, decode_spec(spec), payload, until)
 
 
 def list_jobs(db: Connection, query: JobQuery) -> Page[JobRow]:

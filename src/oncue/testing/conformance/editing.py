@@ -292,3 +292,24 @@ async def test_a_change_to_a_job_that_does_not_exist_is_refused(store: Store) ->
     nobody = (await store.new_recurring()).job.job_id
 
     assert not await store.jobs.apply(replace(change, job_id=nobody), store.now)
+
+
+async def test_past_definitions_are_listed_newest_first(store: Store) -> None:
+    job_id = await store.recurring(store.every(HOUR), name="n1", payload=b"1")
+    times = []
+    for n in range(2, 6):
+        times.append(store.advance(MINUTE))
+        assert await store.edit(job_id, name=f"n{n}", payload=b"%d" % n)
+
+    found = await store.lists.versions(store.uid, job_id, below=5)
+
+    assert [(one.version, one.spec.name, one.payload) for one in found] == [
+        (4, "n4", b"4"),
+        (3, "n3", b"3"),
+        (2, "n2", b"2"),
+        (1, "n1", b"1"),
+    ]
+    assert [one.until for one in found] == times[::-1]
+    assert [one.version for one in await store.lists.versions(None, job_id, below=4, limit=2)] == [3, 2]
+    assert await store.lists.versions(store.stranger, job_id, below=5) == []
+    assert await store.lists.versions(None, job_id, below=1) == []
