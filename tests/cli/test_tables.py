@@ -269,6 +269,8 @@ class TestOnATerminal:
             "  spelling.",
         ]
         assert f"no_worker: {detail}\n" in command("runs", "explain", J1).stdout
+        wrong = on_a_terminal("job", "list", columns=40, ends=2).splitlines()
+        assert wrong == ["Error: No command 'job'; did you mean", "`oncue jobs`? See `oncue --help`."]
 
     def test_an_empty_list_is_said_to_be_empty(self, stand_in: StandIn) -> None:
         stand_in(lambda _: (200, {"jobs": [], "next_page_token": None}))

@@ -14,7 +14,7 @@ import click
 from oncue import __version__
 from oncue.__main__ import INTERRUPTED
 from oncue.cli.groups import Group
-from oncue.domain.plain_text import showable
+from oncue.cli.printing import say
 
 # Each is a file in this folder that holds a `command`, in the order of the help page.
 SECTIONS = {
@@ -49,7 +49,7 @@ class _OneLine(click.UsageError):
         said = self.message.rstrip()
         end = "" if said.endswith((".", "?", "!")) else "."
         where = "oncue" if self.ctx is None else self.ctx.command_path
-        click.echo(f"Error: {showable(said)}{end} See `{where} --help`.", file=file, err=file is None)
+        say(f"Error: {said}{end} See `{where} --help`.", err=True)
 
 
 def _message(wrong: click.UsageError) -> str:

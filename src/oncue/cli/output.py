@@ -17,13 +17,12 @@ import sys
 from collections.abc import Callable
 from enum import StrEnum
 from functools import wraps
-from textwrap import fill
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import click
 import msgspec
 
-from oncue.cli.printing import say
+from oncue.cli.printing import broken, say
 from oncue.clock import Clock, SystemClock
 from oncue.domain.errors import Invalid
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, parse_duration
@@ -31,7 +30,6 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, parse_
 F = TypeVar("F", bound=Callable[..., Any])
 
 UNKNOWN_WIDTH, UNKNOWN_HEIGHT = 80, 24
-_WHOLE_WORDS: Final[Any] = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": "  "}
 MOST_OFTEN = Duration(200 * MILLISECOND)
 
 
@@ -81,8 +79,7 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
 
 def say_sentence(words: str, output: Output, *, err: bool = False) -> None:
     """Print sentences; on terminals their lines are broken between words."""
-    lines = [fill(line, output.width, **_WHOLE_WORDS) if output.for_people else line for line in words.splitlines()]
-    say("\n".join(lines), err=err)
+    say(broken(words, indent="  ") if output.for_people else words, err=err)
 
 
 def coloured() -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from textwrap import fill
 from typing import Any
 
 import click
@@ -28,8 +30,19 @@ STYLES = {
 
 
 def say(words: str, *, nl: bool = True, err: bool = False) -> None:
-    """Print text without control sequences: other users' text must not control the terminal. All output goes here."""
-    click.echo(showable(words), nl=nl, err=err)
+    """Print text without control sequences: other users' text must not control the terminal. All output goes here.
+
+    Messages on standard error break between words, if that is a terminal.
+    """
+    shown = showable(words)
+    click.echo(broken(shown) if err and sys.stderr.isatty() else shown, nl=nl, err=err)
+
+
+def broken(words: str, indent: str = "") -> str:
+    """Break lines that are wider than the terminal, between words."""
+    width = shutil.get_terminal_size().columns
+    how: Any = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": indent}
+    return "\n".join(line if len(line) <= width else fill(line, width, **how) for line in words.splitlines())
 
 
 def print_yaml(value: object, *, indent: int = 2) -> None:
