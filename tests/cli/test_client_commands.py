@@ -88,13 +88,22 @@ class TestLists:
         server = stand_in(lambda request: (200, {"jobs": [], "runs": [], "next_page_token": None}))
 
         command("jobs", "list", "--status", "paused", "--last-status", "dead", "--task", "t", "--name", "n",
-                "--tag", "x", "--queue", "q", "--from", T1, "--until", T2, "--user", "ada")  # fmt: skip
+                "--tag", "x", "--queue", "q", "--from", T1, "--until", T2, "--user", "ada", "--health", "late",
+                "--prefix", "gr")  # fmt: skip
         command("runs", "list", "--status", "dead", "--job", J1, "--task", "t", "--queue", "q", "--from", T1,
                 "--until", T2)  # fmt: skip
         command("dead", "list", "--job", J1, "--task", "t", "--queue", "q", "--from", T1, "--until", T2)
 
         both = {"task": "t", "queue": "q", "start_time": T1, "end_time": T2, "limit": "50"}
-        jobs = {"status": "paused", "last_status": "dead", "name": "n", "tag": "x", "user_id": "ada"}
+        jobs = {
+            "status": "paused",
+            "last_status": "dead",
+            "name": "n",
+            "tag": "x",
+            "user_id": "ada",
+            "health": "late",
+            "name_prefix": "gr",
+        }
         assert [request.query for request in server.requests] == [
             both | jobs,
             both | {"status": "dead", "job_id": J1},

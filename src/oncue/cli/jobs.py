@@ -124,6 +124,11 @@ Examples:
 @click.option("--from", "start_time", type=TIME, help="Jobs whose next run is at this time or later.")
 @click.option("--until", "end_time", type=TIME, help="Jobs whose next run is before this.")
 @click.option("--user", "user_id", help="Jobs of this user (admin).")
+@click.option(
+    "--health",
+    type=click.Choice(["failing", "late", "never_ran"]),
+    help="Jobs that fail again and again, start late, or never ran.",
+)
 @options(PAGES, LISTS)
 def list_(url: str | None, output: Output, limit: int, **filters: Any) -> None:
     """List jobs, newest first."""
@@ -136,7 +141,7 @@ def list_(url: str | None, output: Output, limit: int, **filters: Any) -> None:
 FILTERS = {
     **{"status": "--status", "last_status": "--last-status", "name_prefix": "--prefix", "user_id": "--user"},
     **{"start_time": "--from", "end_time": "--until"},
-    **{name: f"--{name}" for name in ("task", "name", "tag", "queue", "limit")},
+    **{name: f"--{name}" for name in ("task", "name", "tag", "queue", "health", "limit")},
 }
 
 
