@@ -17,7 +17,7 @@ import pytest
 
 from oncue.api.application import Application
 from oncue.domain.ids import KeyId, RunId, UserNumber
-from oncue.domain.instants import MILLISECOND
+from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.keys import key_hash, make_key
 from oncue.engines.port import JobQuery, Key, Role, Task
 from oncue.settings import Settings
@@ -79,6 +79,14 @@ class Desk:
         [run] = await self.store.claim_due(worker)
         await self.store.fail(worker, run, retry=False)
         return run.run_id
+
+    async def quiet(self) -> None:
+        """Have the last uses of all keys written: after this only a request waits for the clock."""
+        for key in self.keys:
+            await self.call("GET", "/v1/me", key=key)
+        while self.store.clock._sleepers:
+            await self.store.clock.advance(Duration(SECOND))
+            await asyncio.sleep(0.001)
 
     async def nothing_stored(self) -> bool:
         return not await self.store.runs() and not await self.jobs()

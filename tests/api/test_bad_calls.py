@@ -25,8 +25,10 @@ from oncue.testing.conformance.store import EmptyStore
 DOCUMENT: dict[str, Any] = msgspec.json.decode(document())
 JOB = 9 * 1024 * 1024  # a payload, and the rest
 LARGEST = {
+    "/v1/session": 16 * 1024,
     **dict.fromkeys(("/v1/jobs/batch", "/v1/jobs/apply"), 64 * 1024 * 1024),
-    **dict.fromkeys(("/v1/jobs", "/v1/jobs/{id}", "/v1/jobs/by-key/{key}"), JOB),
+    **dict.fromkeys(("/v1/jobs", "/v1/jobs/{id}", "/v1/jobs/by-key/{key}", "/v1/jobs/{id}/runNow"), JOB),
+    **dict.fromkeys(("/v1/runs/{id}/retry", "/v1/dead-letters/requeue", "/v1/jobs/{id}/preview"), JOB),
 }
 WITH_BODY = [call for call, route in CALLS.items() if route.body is not None]
 SECOND = 1.0  # of work, so that a busy machine is not blamed on the API
@@ -51,7 +53,7 @@ SCHEDULES: list[Any] = [
     *({"cron": one} for one in CRONS),
     *({"cron": "0 9 * * *", "timezone": one} for one in ZONES),
     *({"at": one} for one in TIMES if one != "now"),
-    *({"every": "1h", "start_at": one} for one in TIMES),
+    *({"every": "1h", "start_at": one} for one in TIMES if one != "now"),
     *({"every": one} for one in ("0s", "1ms", "-1s", "1e9d", "P1M", "999999999999d", "30", "")),
     *({"calendar": one} for one in ({}, {"month": 13}, {"hour": True}, {"minute": "*/0"}, {"date": 31, "month": 2})),
     *({"every": "1h", "max_runs": one} for one in (0, True, "x", [], 2**63)),
@@ -142,7 +144,10 @@ async def both(empty_sqlite: EmptyStore, empty_postgres: EmptyStore) -> AsyncIte
             dead = str(await desk.dead())
             job = await desk.create(schedule="every 1h")
             key = next(one for one in await desk.store.accounts.keys() if one.role is Role.VIEWER)
-            ids.append({"jobs": job["job_id"], "runs": dead, "keys": str(key.key_id)})
+            worker, order = await desk.store.worker(), {"action": "pause", "filter": {"name": "of none"}}
+            bulk = (await desk.call("POST", "/v1/bulk", order, key="root")).json()["bulk_id"]
+            of = {"jobs": job["job_id"], "runs": dead, "keys": str(key.key_id), "workers": str(worker), "bulk": bulk}
+            ids.append(of)
         both = Both(desks, ids)
         before = await both.stored()
         yield both
@@ -158,7 +163,7 @@ def paths_of(answer: httpx2.Response) -> list[str]:
 
 async def test_a_body_that_cannot_be_read_is_400_everywhere(both: Both) -> None:
     for (method, path), (name, body) in product(WITH_BODY, UNREADABLE):
-        if body or not CALLS[method, path].body_optional:
+        if (body or not CALLS[method, path].body_optional) and len(body) <= LARGEST.get(path, len(body)):
             assert (await both.refused(method, path, body)).status_code == 400, (method, path, name)
 
 
@@ -211,11 +216,12 @@ async def test_whatever_is_written_into_a_field_is_taken_or_refused_by_its_name(
         if answer.status_code == 422 and answer.json()["errors"]:
             refused += 1
             named = {one.partition(".")[0] for one in paths_of(answer)}
-            alone = {field} | ({"run_ids"} if field == "filter" else set())  # one of the two is asked for
+            alone = {field} | INSTEAD.get(field, set())
             assert named & alone, (call, field, value, answer.text)
     assert refused
 
 
+INSTEAD = {"filter": {"run_ids"}, "payload": {"payload_patch"}}  # one of the two is asked for
 PREVIEW = ("POST", "/v1/schedules/preview")
 TIMED = [("POST", "/v1/jobs"), ("PATCH", "/v1/jobs/{id}"), ("PUT", "/v1/jobs/by-key/{key}"), PREVIEW]
 
@@ -296,6 +302,8 @@ async def test_a_bad_parameter_is_422_and_named_wherever_it_may_stand(both: Both
 
 async def test_a_parameter_that_is_unknown_or_comes_twice_is_422_wherever(both: Both) -> None:
     for method, path in CALLS:
+        if CALLS[method, path].signs_in:
+            continue  # the key in its body comes first
         body = SAMPLES.get(str(CALLS[method, path].body))
         for sent, told in (("unknown=1", "unknown"), ("%00=1", "\\x00"), ("LIMIT=1", "LIMIT")):
             answer = await both.refused(method, path, body, query=f"?{sent}")
@@ -311,7 +319,7 @@ async def test_names_in_paths_are_checked_like_names_in_bodies(both: Both) -> No
             for name in TEXTS:
                 url = path.replace("{queue}", quote(name)).replace("{key}", quote(name))
                 answer = await both.refused(method, url, SAMPLES.get(str(route.body)))
-                assert answer.status_code in (404, 422), (method, path, name, answer.text)
+                assert answer.status_code in (404, 405, 422), (method, path, name, answer.text)  # 405: no name at all
 
 
 async def test_a_bad_idempotency_key_is_422_wherever_one_is_taken(both: Both) -> None:

@@ -158,7 +158,7 @@ async def test_another_user_may_have_the_same_key(desk: Desk, prepare: Prepare) 
     foreign = {run_now: 404, backfill: 404, retry: 404, requeue: 202, requeue_all: 202, a_key: 403}
     assert theirs.status_code == foreign[prepare], theirs.text
     if theirs.status_code == 202:
-        assert theirs.json() == {"count": 0, "run_ids": []}
+        assert theirs.json() == {"count": 0, "run_ids": [], "refused": []}
 
 
 @pytest.mark.parametrize("bad", ["", "x" * 256, "tab\there", "schl\u00fcssel".encode("latin-1")])
@@ -334,7 +334,7 @@ async def test_a_requeue_does_not_tell_of_runs_that_others_made(desk: Desk) -> N
     request = await requeue(desk)
     await send(desk, request, headers={})
 
-    assert (await send(desk, request)).json() == {"count": 0, "run_ids": []}
+    assert (await send(desk, request)).json() == {"count": 0, "run_ids": [], "refused": []}
 
 
 # ----------------------------------------------------------------------------------------------------- what was refused

@@ -129,7 +129,11 @@ async def test_a_large_result_is_fetched_by_its_own_call(desk: Desk, tmp_path: P
     assert kept is not None
 
     shown = (await desk.call("GET", f"/v1/runs/{run_id}")).json()
-    assert (shown["result"], shown["large"], shown["degraded"]) == (None, {"result": kept.size}, [])
+    assert (shown["result"], shown["large"], shown["degraded"]) == (
+        None,
+        {"payload": kept.size, "result": kept.size},
+        [],
+    )
     assert (await desk.call("GET", f"/v1/runs/{run_id}/result")).json() == LARGE
     for file in objects(tmp_path):
         file.unlink()

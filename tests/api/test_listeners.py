@@ -14,7 +14,10 @@ from tests.api.conftest import Desk, add_key
 from oncue.api.application import CALLS, OPEN_CALLS
 from oncue.api.openapi import ITSELF
 from oncue.api.routes import Route
+from oncue.domain import attempt
+from oncue.domain.ids import WorkerId
 from oncue.domain.instants import HOUR
+from oncue.domain.job import decode_spec
 from oncue.domain.keys import make_key
 from oncue.engines.port import Role
 
@@ -29,6 +32,10 @@ SAMPLES: dict[str, Any] = {
     "Resuming": {"missed": "all"},
     "Stretch": {"from": "2029-12-30T00:00:00Z", "to": "2029-12-31T00:00:00Z"},
     "Choice": {"filter": {}},
+    "Requeue": {"filter": {}},
+    "OwnPayload": {"payload": {}},
+    "Replacing": {"payload_patch": {}},
+    "BulkOf": {"action": "pause", "filter": {"name": "of no job"}},
     "PreviewOf": {"schedule": "every 1h"},
     "KeyOf": {"user_id": "eve", "role": "member"},
     "SessionOf": {"key": make_key(bytes(32))},  # which nobody has
@@ -135,6 +142,8 @@ class Belongings(msgspec.Struct):
 
     ids: dict[str, list[str]]
     seen: dict[str, bytes]
+    worker: WorkerId
+    """Which holds one of her runs; workers themselves are everybody's."""
 
 
 async def view(desk: Desk, ids: dict[str, list[str]]) -> dict[str, bytes]:
@@ -163,8 +172,15 @@ async def belongings(desk: Desk) -> Belongings:
         "jobs": [recurring["job_id"], later["job_id"], str(running.run_id), dead[0]],
         "runs": [*dead, str(running.run_id), later["job_id"]],
         "keys": [str(one.key_id) for one in key if one.user_id == "ada"],
+        "bulk": [await bulk(desk)],
     }
-    return Belongings(ids, await view(desk, ids))
+    return Belongings(ids, await view(desk, ids), worker)
+
+
+async def bulk(desk: Desk) -> str:
+    order = {"action": "pause", "filter": {"name": "a secret"}}
+    bulk_id: str = (await desk.call("POST", "/v1/bulk", order)).json()["bulk_id"]
+    return bulk_id
 
 
 async def test_what_is_anothers_answers_exactly_as_what_there_is_not_and_is_left_alone(
@@ -205,7 +221,7 @@ async def test_ids_of_anothers_in_a_body_are_passed_over_as_unknown_ones(desk: D
     for body in chosen:
         requeued = await desk.call("POST", "/v1/dead-letters/requeue", body, key="bob")
         discarded = await desk.call("POST", "/v1/dead-letters/discard", body, key="bob")
-        assert (requeued.status_code, requeued.json()) == (202, {"count": 0, "run_ids": []})
+        assert (requeued.status_code, requeued.json()) == (202, {"count": 0, "run_ids": [], "refused": []})
         assert (discarded.status_code, discarded.json()) == (200, {"count": 0})
     assert await view(desk, belongings.ids) == belongings.seen
 
@@ -223,14 +239,23 @@ LISTS = sorted({path for (method, path), route in CALLS.items() if "page_token" 
 
 @pytest.mark.parametrize("path", LISTS)
 async def test_a_page_token_of_anothers_is_refused_like_garbage(desk: Desk, belongings: Belongings, path: str) -> None:
-    mine = path.format(id=(belongings.ids.get(ids_of(path) or "") or [""])[0])
+    of = ids_of(path)
+    mine = path.format(id=belongings.worker if of == "workers" else (belongings.ids.get(of or "") or [""])[0])
     for key in ("ada", "bob"):
         jobs = [await desk.create(schedule="every 1h", key=key) for _ in range(2)]
-    if ids_of(path):  # an administrator may list what is ada's, too
-        await make_two_pages(desk, mine)
-    whose = "root" if ids_of(path) else "bob"
-    if path == "/v1/dead-letters":
-        await desk.dead()
+    match path:
+        case "/v1/dead-letters":
+            await desk.dead()
+        case "/v1/errors":
+            await two_errors(desk)
+        case "/v1/bulk":
+            await bulk(desk)
+        case "/v1/workers/{id}/runs":
+            await desk.create()
+            assert await desk.store.claim_due(belongings.worker)
+        case _ if of:  # an administrator may list what is ada's, too
+            await make_two_pages(desk, mine)
+    whose = "root" if of else "bob"
     token = (await desk.call("GET", f"{mine}?limit=1")).json()["next_page_token"]
     assert token is not None, jobs
 
@@ -240,6 +265,17 @@ async def test_a_page_token_of_anothers_is_refused_like_garbage(desk: Desk, belo
     assert (foreign.status_code, garbage.status_code) == (422, 422)
     assert foreign.content == garbage.content
     assert foreign.json()["errors"][0]["path"] == "page_token"
+
+
+async def two_errors(desk: Desk) -> None:
+    worker = await desk.store.worker()
+    for kind in ("KeyError", "ValueError"):
+        await desk.create()
+        [run] = await desk.store.claim_due(worker)
+        failure = attempt.Failure(error_type=kind, error="it broke")
+        spec, now = decode_spec(run.spec), desk.store.now
+        await desk.store.settle(worker, attempt.failed(run, spec, worker, now, now, failure, luck=0.0))
+    await desk.store.engine.errors.roll_up()
 
 
 async def make_two_pages(desk: Desk, path: str) -> None:

@@ -130,6 +130,7 @@ async def test_purge_false_only_ends_the_job(desk: Desk) -> None:
 
 async def purging(desk: Desk, job_id: str) -> asyncio.Task[Any]:
     """A purge that has told the worker and waits for it."""
+    await desk.quiet()
     asked = asyncio.create_task(purge(desk, job_id))
     while not desk.store.clock._sleepers:
         assert not asked.done(), asked.result().text

@@ -148,6 +148,7 @@ async def test_a_waiting_run_is_cancelled_at_once(desk: Desk) -> None:
 
 async def cancelling(desk: Desk, job_id: str) -> asyncio.Task[object]:
     """A cancel that has told the worker and now waits for the truth."""
+    await desk.quiet()
     asked = asyncio.create_task(desk.call("POST", f"/v1/runs/{job_id}/cancel"))
     while not desk.store.clock._sleepers:
         assert not asked.done(), asked.result().text

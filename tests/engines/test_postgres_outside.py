@@ -7,7 +7,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from time import perf_counter
-from typing import Any, Self
+from typing import Any, Self, get_type_hints
 
 import asyncpg
 import pytest
@@ -16,12 +16,15 @@ from oncue.domain import change
 from oncue.domain.archive import Piece, Table
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import ClassId, JobId, KeyId, RunId, UserNumber
-from oncue.domain.instants import DAY, MINUTE, SECOND, Duration
+from oncue.domain.instants import DAY, MINUTE, SECOND, Duration, Instant
 from oncue.domain.notices import trial_notice
 from oncue.domain.notify import NO_DEFAULT, Entry, Webhook
 from oncue.domain.placement import ClassKey
 from oncue.domain.reference import Kind
+from oncue.domain.rerun import again
 from oncue.engines import port
+from oncue.engines.bulk_values import Action, Bulk, Order
+from oncue.engines.bulk_values import Kind as Of
 from oncue.engines.open import open_engine
 from oncue.engines.port import (
     AuditEntry,
@@ -35,6 +38,7 @@ from oncue.engines.port import (
     Member,
     Role,
     RunQuery,
+    SetStamp,
     StoredObject,
     Task,
 )
@@ -205,6 +209,8 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Running.save": lambda: store.running.save(worker, held[2], progress=b"1"),
         "Running.recover_runs": store.recover_runs,
         **verbs_of_notices(store),
+        **verbs_of_bulks(store, key.key_id),
+        **verbs_that_search(store, job, waiting[3]),
         "Fleet.register": store.worker,
         "Fleet.beat": lambda: store.beat(worker),
         "Fleet.cancel_requests": lambda: store.fleet.cancel_requests(worker),
@@ -225,7 +231,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Lists.runs": lambda: store.lists.runs(RunQuery(uid)),
         "Lists.last_and_next": lambda: store.lists.last_and_next([job]),
         "Lists.last_ended": lambda: store.lists.last_ended([job], 10),
-        "Lists.job_names": lambda: store.lists.job_names([]),
+        "Lists.job_names": lambda: job_names(store),
         "Lists.dead_by_job": lambda: store.lists.dead_by_job(uid, 10),
         "Lists.counts": lambda: store.lists.counts(uid, 10, now),
         "Search.ids": lambda: store.search.ids(uid, job, job, 5),
@@ -241,6 +247,10 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "Lists.ledger": lambda: store.lists.ledger(uid, job),
         "Lists.dead_letters": lambda: store.lists.dead_letters(uid),
         "History.requeue": lambda: store.history.requeue([], now),
+        "History.rerun": lambda: rerun(store, dead.run_id),
+        "History.series_by": lambda: store.history.series_by(
+            Count.CREATED, now, Instant(now + MINUTE), Duration(MINUTE), [[ClassId(1)]]
+        ),
         "History.discard": lambda: store.history.discard(uid, [dead.run_id]),
         "History.append_log": lambda: store.history.append_log(taken[3], 1, b"a line", now),
         "History.read_log": lambda: store.history.read_log(taken[3]),
@@ -308,6 +318,51 @@ async def every_verb(store: Store) -> dict[str, Call]:
     }
 
 
+async def job_names(store: Store) -> Any:
+    return await store.lists.job_names(await store.runs())
+
+
+async def rerun(store: Store, run_id: RunId) -> Any:
+    run = await store.history.run(store.uid, run_id)
+    assert run is not None
+    return await store.history.rerun([again(run, RunId(store.new_id()), store.now)], store.now)
+
+
+def verbs_of_bulks(store: Store, key_id: KeyId) -> dict[str, Call]:
+    bulk = Bulk(store.new_id(), store.uid, key_id, Role.ADMIN, store.now, Order(Action.RUN, Of.JOBS, ids=()))
+    now, uid, bulks = store.now, store.uid, store.engine.bulks
+    return {
+        "Bulks.add": lambda: bulks.add(bulk),
+        "Bulks.read": lambda: bulks.read(uid, bulk.bulk_id),
+        "Bulks.page": lambda: bulks.page(uid),
+        "Bulks.take": lambda: bulks.take(now, Duration(MINUTE)),
+        "Bulks.advance": lambda: bulks.advance(bulk, bulk.progress, now),
+        "Bulks.stop": lambda: bulks.stop(uid, bulk.bulk_id, now),
+    }
+
+
+def verbs_that_search(store: Store, job: JobId, run: RunId) -> dict[str, Call]:
+    now, uid, engine = store.now, store.uid, store.engine
+    return {
+        "Ahead.cursors": lambda: engine.ahead.cursors(uid, now, now, 10),
+        "Ahead.due_counts": lambda: engine.ahead.due_counts(
+            uid, [ClassId(1)], now, Instant(now + MINUTE), Duration(MINUTE), 10
+        ),
+        "Errors.roll_up": engine.errors.roll_up,
+        "Errors.groups": lambda: engine.errors.groups(uid),
+        "Errors.open_letters": lambda: engine.errors.open_letters([(uid, 1)]),
+        "Errors.fingerprints": lambda: engine.errors.fingerprints([run]),
+        "Declaring.keyed": lambda: engine.declaring.keyed(uid, ["k"]),
+        "Declaring.rehearse": lambda: rehearse(store),
+        "Declaring.stamp": lambda: engine.declaring.stamp(uid, "set"),
+        "Declaring.put_stamp": lambda: engine.declaring.put_stamp(uid, "set", SetStamp(1, b""), now),
+    }
+
+
+async def rehearse(store: Store) -> Any:
+    return await store.engine.declaring.rehearse([await store.new_one_shot()])
+
+
 def verbs_of_notices(store: Store) -> dict[str, Call]:
     now, uid, notices = store.now, store.uid, store.notices
     notice = trial_notice(uid, Entry((), Webhook("https://example.org")), RunId(store.new_id()), now)
@@ -329,29 +384,12 @@ def verbs_of_notices(store: Store) -> dict[str, Call]:
 async def test_every_verb_of_the_port_is_among_the_calls(place: Place) -> None:
     """Else a new verb without a time limit would go unnoticed."""
     store = await place.store()
-    moves = (port.Jobs, port.Planning, port.Running, port.Fleet)
-    apart = (
-        port.Members,
-        port.Objects,
-        port.Notices,
-        port.History,
-        port.Lists,
-        port.Search,
-        port.Accounts,
-        port.Sessions,
-        port.Archiving,
-        port.Forgetting,
-        port.Audit,
-        port.Auditing,
-        port.Idempotency,
-        port.Maintenance,
-    )
-    parts = (*moves, *apart, port.Engine)
+    parts = {port.Engine, *get_type_hints(port.Engine).values()} - {port.Signals}
     verbs = {
         f"{part.__name__}.{name}"
         for part in parts
         for name, verb in vars(part).items()
-        if inspect.iscoroutinefunction(verb) and not name.startswith("_")
+        if getattr(part, "_is_protocol", False) and inspect.iscoroutinefunction(verb) and not name.startswith("_")
     }
 
     calls = await every_verb(store)

@@ -61,7 +61,7 @@ class Written:
         self.at: list[Instant] = []
         self.listened_at: list[Instant] = []
 
-    async def write(self, work: Any) -> None:
+    async def fetch(self, *given: Any) -> None:
         self.at.append(self.clock.monotonic())
 
     async def connect_outside_pools(self, name: str) -> None:

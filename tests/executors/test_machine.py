@@ -62,4 +62,4 @@ def test_a_worker_offers_what_its_runs_may_take(tmp_path: Path, monkeypatch: pyt
     assert offer.resources.memory_mb == 64
     assert limits_for(Settings(), Resources()).memory_mb == 32
     assert offer.resources.cpu_milli == machine.cpu_milli()
-    assert worker_process._offer(Tasks(), Settings(memory_mb=500)).resources.memory_mb == 500
+    assert worker_process._offer(Tasks(), Settings(worker_memory_mb=500)).resources.memory_mb == 500

@@ -397,7 +397,7 @@ async def test_the_end_of_a_log_is_kept_although_a_part_is_being_stored_when_its
         await put(*given)
 
     monkeypatch.setattr(ObjectStorage, "put", slow)
-    crew = await crew_on(store, stage, **settings(tmp_path, log_cap=1_000_000))
+    crew = await crew_on(store, stage, **settings(tmp_path, max_log_bytes=1_000_000))
     run_id = await store.one_shot(task="talk", payload=b'{"words": 300, "length": 5000, "wait": true}')
     await work(crew)
     async with asyncio.timeout(60):

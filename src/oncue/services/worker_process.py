@@ -206,8 +206,10 @@ class WorkerProcess:
             return
         worker.draining = not take
         self._crew.loops[worker.name].wake()
-        said = "Resumed: the worker takes runs again" if take else "Drained on request: the worker takes no new runs"
-        log.info(said, kind="resumed" if take else "draining")
+        if take:
+            log.info("Resumed: the worker takes runs again", kind="resumed")
+        else:
+            log.info("Drained on request: the worker takes no new runs", kind="draining")
 
     async def _drain(self) -> None:
         """Take nothing new; let runs finish; stop the rest and return it to the queue; write all outcomes."""

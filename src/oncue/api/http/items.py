@@ -34,7 +34,9 @@ async def read_items(request: Request, name: str, largest: int) -> list[msgspec.
         raise unreadable("it is nested too deep") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as wrong:
         if len(body) <= LARGEST_BODY:
-            return _read(body, name)
+            parts, others = _read(body, name)
+            _refuse_unknown(others, name)
+            return parts
         raise (_no_list(name) if isinstance(wrong, msgspec.ValidationError) else unreadable(str(wrong))) from None
 
 
@@ -46,12 +48,10 @@ async def read_items_and_more(request: Request, name: str, largest: int) -> tupl
         parts = _parts(found)
     except RecursionError:
         raise unreadable("it is nested too deep") from None
-    except msgspec.ValidationError:
-        if len(body) <= LARGEST_BODY:
-            as_object(body)  # says what is wrong with a body that is no object
-        raise _no_list(name) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as wrong:
-        raise unreadable(str(wrong)) from None
+        if len(body) <= LARGEST_BODY:
+            return _read(body, name)
+        raise (_no_list(name) if isinstance(wrong, msgspec.ValidationError) else unreadable(str(wrong))) from None
     start = body.find(bytes(found))
     rest = body[:start] + b"[]" + body[start + len(found) :]
     if len(rest) > LARGE:
@@ -82,16 +82,15 @@ def _cut(body: bytes, name: str) -> list[msgspec.Raw]:
     return _parts(found)
 
 
-def _read(body: bytes, name: str) -> list[msgspec.Raw]:
-    """Parse a body that could not be split. The JSON parser reports best what is wrong; or a part has half a surrogate
-    pair, and the check of the parts then says which one.
+def _read(body: bytes, name: str) -> tuple[list[msgspec.Raw], dict[str, Any]]:
+    """Parse a body that could not be split, into parts and other fields. The JSON parser reports best what is wrong; or
+    a part has half a surrogate pair, and the check of the parts then says which one.
     """
     fields = as_object(body)
-    _refuse_unknown(fields, name)
-    parts = fields.get(name)
+    parts = fields.pop(name, None)
     if not isinstance(parts, list):
         raise _no_list(name)
-    return [msgspec.Raw(json.dumps(part).encode()) for part in parts]
+    return [msgspec.Raw(json.dumps(part).encode()) for part in parts], fields
 
 
 def _refuse_others(body: bytes, name: str, found: msgspec.Raw) -> None:
