@@ -108,7 +108,7 @@ async def test_a_stream_has_the_types_that_were_asked_for(desk: Desk) -> None:
         assert await resumed.next() == second
 
     assert (letter.kind, second.kind) == ("dead", "dead")
-    assert letter.data.keys() >= {"run_id", "job_id", "task", "error_type"}
+    assert letter.data.keys() >= {"run_id", "job_id", "task", "error_type", "fingerprint"}
     shown = await desk.get(f"/runs/{letter.data['run_id']}")
     assert letter.data == {name: shown[name] for name in letter.data}
 

@@ -23,6 +23,7 @@ from oncue.api.shared.outcome import Changed, read_changed
 from oncue.api.shared.pulse import Pulses
 from oncue.clock import Clock
 from oncue.domain.errors import StoreUnavailable
+from oncue.domain.fingerprint import show_fingerprint
 from oncue.domain.ids import NOTICES, JobId, RunId, UserNumber
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant, rfc3339
 from oncue.domain.job import Snapshot
@@ -225,11 +226,15 @@ class Watching:
 
     async def _tell(self, channel: Channel, runs: Sequence[RunView], now: Instant) -> None:
         known = await self._known_of(*runs)
+        dead = [run.run_id for run in runs if run.state is State.DEAD]
+        fingerprints = await self._engine.errors.fingerprints(dead) if dead else {}
         for run in runs:
             shown = views.run(run, known, now)
             channel.tell(Kind.RUN, {name: shown[name] for name in _RUN})
             if run.state is State.DEAD:
-                channel.tell(Kind.DEAD, {name: shown[name] for name in _DEAD})
+                found = fingerprints.get(run.run_id)
+                fingerprint = None if found is None else show_fingerprint(found)
+                channel.tell(Kind.DEAD, {**{name: shown[name] for name in _DEAD}, "fingerprint": fingerprint})
 
     async def _look_at_the_fleet(self) -> None:
         channels = [one for one in self._channels.values() if not one.subject.narrow]
