@@ -12,6 +12,7 @@ from oncue.domain import attempt
 from oncue.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, Duration, rfc3339
 from oncue.domain.job import decode_spec
 from oncue.domain.run import State
+from oncue.domain.run_log import PARTS
 from oncue.engines.port import Hint, Topic
 
 
@@ -362,3 +363,32 @@ async def test_tracebacks_are_shown_with_a_single_run_only(desk: Desk) -> None:
     told = [[one["attempts"][0][name] for name in ("error_class", "traceback")] for one in (letter, listed, alone)]
     shown = ["a.Boom", "Traceback\n\\u001b[1m"]
     assert told == [shown, ["a.Boom", None], shown]
+
+
+async def test_a_log_is_read_in_parts_until_it_is_complete(desk: Desk) -> None:
+    store, job = desk.store, await desk.create()
+    run_id = job["job_id"]
+    worker = await store.worker()
+    [run] = await store.claim_due(worker)
+    for number, text in ((PARTS, b"one\n"), (PARTS + 1, "zwöi\n".encode()), (2 * PARTS, b"\xff")):
+        await store.history.append_log(run.run_id, number, text, store.now)
+
+    first = await desk.get(f"/runs/{run_id}/logs?format=json&limit=2")
+    rest = await desk.get(f"/runs/{run_id}/logs?format=json&after={first['next_after']}")
+    await store.succeed(worker, run)
+    ended = await desk.get(f"/runs/{run_id}/logs?format=json&after={rest['next_after']}")
+
+    at = rfc3339(store.now)
+    assert first == {
+        "parts": [
+            {"number": PARTS, "start": 1, "at": at, "text": "one\n"},
+            {"number": PARTS + 1, "start": 1, "at": at, "text": "zwöi\n"},
+        ],
+        "next_after": PARTS + 1,
+    }
+    assert ([part["start"] for part in rest["parts"]], rest["next_after"]) == ([2], 2 * PARTS)
+    assert ended == {"parts": [], "next_after": None}
+    assert (await desk.get(f"/runs/{run_id}/logs?format=json"))["next_after"] is None
+    for query in ("format=json&tail=1", "format=json&follow=true", "limit=5", "format=xml"):
+        assert (await desk.call("GET", f"/v1/runs/{run_id}/logs?{query}")).status_code == 422
+    assert (await desk.call("GET", f"/v1/runs/{run_id}/logs?format=json", key="bob")).status_code == 404

@@ -163,11 +163,11 @@ def _parameters(route: Route) -> Iterator[dict[str, Any]]:
 
 
 def _answer(status: int, name: str) -> dict[str, Any]:
-    """Describe an answer. A name with a slash is a media type: such an answer is not JSON."""
-    media_type, schema = (name, TEXT) if "/" in name else ("application/json", _ref(name))
+    """Describe an answer. A name with a slash is a media type: not JSON. There may be several, with "or"."""
+    kinds = dict((one, TEXT) if "/" in one else ("application/json", _ref(one)) for one in name.split(" or "))
     found: dict[str, Any] = {
         "description": HTTPStatus(status).phrase,
-        "content": {media_type: {"schema": schema}},
+        "content": {media_type: {"schema": schema} for media_type, schema in kinds.items()},
     }
     if name == "Job":
         found["headers"] = {"ETag": {"required": True, "description": "The version of the job.", "schema": TEXT}}

@@ -182,7 +182,7 @@ ROUTES = (
     Read("GET", "/runs/{id}", runs.show, "Get a run with its attempts",
          gives={200: "WholeRun"}),
     Read("GET", "/runs/{id}/logs", run_logs.show, "Get a run's log, or follow it until the run ends",
-         query=run_logs.PARAMETERS, gives={200: "text/plain"}),
+         query=run_logs.PARAMETERS, gives={200: "text/plain or LogParts"}),
     Read("GET", "/runs/{id}/result", runs.result, "Get a run's result, or a link to it",
          query=runs.VALUE_PARAMETERS, headers=("Range",), gives=VALUE, refuses=(409, 416)),
     Read("GET", "/runs/{id}/payload", runs.payload, "Get the payload of a run, or a link to it",

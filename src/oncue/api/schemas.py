@@ -189,6 +189,13 @@ def _answers() -> dict[str, Schema]:
             runs=_object(**{status: ref("CappedCount") for status in run.Status}),
             dead_letters=ref("CappedCount"),
         ),
+        "LogParts": _object(parts=_several("LogPart"), next_after=_or_null({"type": "integer"})),
+        "LogPart": _object(
+            number={"type": "integer"},
+            start={"type": "integer"},
+            at={"type": "string", "format": "date-time"},
+            text={"type": "string"},
+        ),
         "RunId": _object(run_id=_ID),
         "RunIds": _object(run_ids={"type": "array", "items": _ID}),
         "Discarded": _object(count={"type": "integer", "minimum": 0}),

@@ -112,6 +112,7 @@ class Runs(Resource):
     page = Method(runs.page)
     get = Method(runs.show)
     logs = Method(runs.logs)
+    log_parts = Method(runs.log_parts)
     result = Method(runs.result)
     result_link = Method(runs.result_link)
     payload = Method(runs.payload)

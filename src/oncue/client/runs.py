@@ -63,6 +63,11 @@ def logs_after(run_id: str, after: int) -> Call[bytes]:
     return get(path("runs", run_id, "logs"), lambda answer: answer.body, after=after)
 
 
+def log_parts(run_id: str, *, after: int | None = None, limit: int | None = None) -> Call[dict[str, Any]]:
+    """Get parts of a run's log, each with its number and time: those after the number `after`."""
+    return get(path("runs", run_id, "logs"), anything, format="json", after=after, limit=limit)
+
+
 def result(run_id: str) -> Call[Any]:
     """Get the task's return value. Raises `Conflict` unless the run succeeded."""
     return get(path("runs", run_id, "result"), anything)
