@@ -305,7 +305,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     notify_rate: int = setting(
         20, "Notices per minute to one target; the others go together in a digest.", ALL, least=1, most=1_000
     )
-    public_url: str = setting("", "The address of the API as users reach it, for links in notices.", ALL, metavar="URL")
+    public_url: str = setting(
+        "",
+        "The address of the API as users reach it: for links in notices, and with https for secure cookies.",
+        ALL,
+        metavar="URL",
+    )
     webhook_plain: bool = setting(False, "Whether notices may be sent by http instead of https.", ALL)
     smtp: str = setting(
         "",

@@ -214,6 +214,12 @@ async def test_whatever_the_planner_believes_no_statement_walks_through_a_large_
         assert indexes(plans["cluster_state"], "waiting") == {"waiting_in_line"}
         assert indexes(plans["oldest_due"], "waiting") == indexes(plans["count_due"], "waiting") == {"waiting_due"}
         assert indexes(plans["audited_cursors"], "agenda") == {"agenda_pkey"}
+        assert all(
+            node["Index Name"].endswith("_object_id_at_deed_id_idx")
+            for node in nodes(plans["audit_of_object"])
+            if "Index Name" in node
+        )
+        assert not sorted_whole(plans["audit_of_object"])
         assert "waiting_in_line" in indexes(plans["longest_held"], "waiting")
         assert not any(
             sorted_whole(plans[name]) for name in ("longest_held", "audited_cursors", "cluster_state", "count_due")

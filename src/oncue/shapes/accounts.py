@@ -66,7 +66,7 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     keys: int = 0
     """valid ones, of the first 100"""
     open_jobs: int = 0
-    """active and paused jobs, counted up to 1,000"""
+    """active and paused jobs, counted up to 200"""
     more_jobs: bool = False
     """whether there may be more"""
     max_jobs: int | None = None

@@ -13,7 +13,7 @@ from oncue.engines.values import AuditEntry, IdempotencyKey, Page, Reserved
 
 AUDIT_LOOKED_AT = 2_000  # entries read for one page, where a filter skips some
 EVERY_ENTRY = AuditFilter()
-KEYS_COUNTED, JOBS_COUNTED = 100, 1_000  # of one user in a list
+KEYS_COUNTED, JOBS_COUNTED = 100, 200  # of one user in a list
 
 
 class Accounts(Protocol):

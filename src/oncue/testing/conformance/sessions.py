@@ -145,3 +145,16 @@ async def test_a_page_that_skips_entries_reads_a_bounded_number(store: Store) ->
 
     assert (page.items, page.next is not None) == ((), True)
     assert (await store.audit.entries(store.uid, 10, page.next, rare)).items == (first,)
+
+
+async def test_entries_that_are_years_apart_are_in_one_list(store: Store) -> None:
+    """However an engine looks: at the newest first, or at all."""
+    about = UUID(int=1)
+    ages = (0, 3 * DAY, 40 * DAY, 3_000 * DAY)
+    entries = [AuditEntry(store.at(-age), store.uid, None, "job.edit", about) for age in ages]
+    await store.audit.record(entries)
+
+    for only in (AuditFilter(), AuditFilter(object_id=about), AuditFilter(action="job.edit")):
+        assert (await store.audit.entries(store.uid, 10, None, only)).items == tuple(entries)
+        whole = await store.audit.entries(None, len(ages), None, only)
+        assert (whole.items, whole.next) == (tuple(entries), None), "nothing follows the last entry"
