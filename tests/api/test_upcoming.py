@@ -164,8 +164,18 @@ async def test_density_counts_occurrences_and_waiting_runs(desk: Desk) -> None:
     assert all(parse_instant(one["at"]) % (10 * MINUTE) == 0 for one in mine["buckets"])
 
 
+async def test_jobs_with_the_same_schedule_count_together(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upcoming, "MOST_COMPUTED", 24)
+    for _ in range(5):
+        await desk.create(schedule="0 * * * *")
+
+    found = await desk.get("/upcoming/density?step=1h")
+
+    assert ({one["n"] for one in found["buckets"]}, found["exact_until"]) == ({5}, None)
+
+
 async def test_a_day_by_the_minute_is_allowed_and_bounded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upcoming, "MOST_COUNTED", 1_000)
+    monkeypatch.setattr(upcoming, "MOST_COMPUTED", 1_000)
     await desk.create(schedule="every 1s")
     await desk.create(schedule=rfc3339(desk.store.at(HOUR)))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,7 +14,7 @@ from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller
 from oncue.api.http.reading import path_id
 from oncue.api.listing import instant, read_query
-from oncue.api.occurrences import Occurred, read_page, when
+from oncue.api.occurrences import BY_HAND, when
 from oncue.api.shared.context import Api
 from oncue.api.upcoming import step_for
 from oncue.domain.errors import Invalid, NotFound
@@ -21,11 +22,14 @@ from oncue.domain.fields import Reader, duration
 from oncue.domain.ids import JobId
 from oncue.domain.instants import DAY, MICROSECOND, SECOND, Duration, Instant, rfc3339, show_duration
 from oncue.domain.ledger import Entry
+from oncue.domain.run import RunView
+from oncue.engines.port import Page, RunQuery
 
-MOST_LOOKED_AT, AT_ONCE = 5_000, 1_000  # runs and time ranges
+MOST_LOOKED_AT, AT_ONCE = 2_000, 500  # runs, and as many time ranges
 OUTCOMES = ("started", "late", "waiting", "skipped", "coalesced", "missed")
 PARAMETERS: Mapping[str, Reader] = {"from": instant, "to": instant, "step": duration(SECOND)}
 
+T = TypeVar("T")
 Counts = dict[Instant, Tally[str]]
 
 
@@ -57,25 +61,45 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
 async def _counted(
     api: Api, job_id: JobId, since: Instant, until: Instant, step: Duration
 ) -> tuple[Counts, Instant | None]:
+    """Read runs and time ranges, the newest first, each up to as many. A run that ended before `since` was scheduled
+    for before, too."""
     counts: Counts = {}
-    after, looked_at, oldest = None, 0, until
-    while looked_at < MOST_LOOKED_AT:
-        found = await read_page(api.engine.lists, job_id, AT_ONCE, after, since)
+
+    def list_runs(after: str | None) -> Awaitable[Page[RunView]]:
+        return api.engine.lists.runs(RunQuery(job_id=job_id, limit=AT_ONCE, after=after))
+
+    def list_entries(after: str | None) -> Awaitable[Page[Entry]]:
+        return api.engine.lists.ledger(None, job_id, AT_ONCE, after)
+
+    def count(run: RunView) -> None:
+        at = when(run)
+        if run.trigger not in BY_HAND and since <= at < until:
+            counts.setdefault(Instant(at - at % step), Tally())[views.outcome_of(run)] += 1
+
+    runs = await _each(list_runs, lambda run: run.ended_at, since, count)
+    entries = await _each(
+        list_entries, lambda entry: entry.last, since, lambda entry: _spread(entry, since, until, step, counts)
+    )
+    return counts, max((at for at in (runs, entries) if at is not None), default=None)
+
+
+async def _each(
+    listing: Callable[[str | None], Awaitable[Page[T]]],
+    time_of: Callable[[T], Instant | None],
+    since: Instant,
+    count: Callable[[T], None],
+) -> Instant | None:
+    """Count what is listed, back to `since`. Return how far it was counted if that is less; None: to the end."""
+    after, at = None, since
+    for _ in range(0, MOST_LOOKED_AT, AT_ONCE):
+        found = await listing(after)
         for one in found.items:
-            _count(one, since, until, step, counts)
-            oldest = min(oldest, when(one))
-        looked_at += max(len(found.items), AT_ONCE // 10)  # of those that are no occurrences some were read, too
+            count(one)
+        at = (time_of(found.items[-1]) if found.items else None) or at
         after = found.next
-        if after is None:
-            return counts, None
-    return counts, max(oldest, since)
-
-
-def _count(one: Occurred, since: Instant, until: Instant, step: Duration, counts: Counts) -> None:
-    if isinstance(one, Entry):
-        _spread(one, since, until, step, counts)
-    elif since <= (at := when(one)) < until:
-        counts.setdefault(Instant(at - at % step), Tally())[views.occurrence(one)["outcome"]] += 1
+        if after is None or (found.items and at < since):
+            return None
+    return max(at, since)
 
 
 def _spread(entry: Entry, since: Instant, until: Instant, step: Duration, counts: Counts) -> None:

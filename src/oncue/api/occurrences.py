@@ -66,7 +66,7 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
         return await read_page(api.engine.lists, job_id, limit, after, start)
 
     keep = None if start is end is None else (lambda one: is_within(one, start, end))
-    found = await filled_page(read, wanted, keep, when, MOST_RUNS_LOOKED_AT)
+    found = await filled_page(read, wanted, keep, _seen_to, MOST_RUNS_LOOKED_AT)
     return answer(page("occurrences", found, views.occurrence, wanted))
 
 
@@ -92,7 +92,7 @@ async def read_page(
         return lists.ledger(None, job_id, limit, after)
 
     def is_old(one: Occurred) -> bool:
-        at = one.last if isinstance(one, Entry) else one.ended_at
+        at = _seen_to(one)
         return start is not None and at is not None and at < start
 
     runs, runs_after = await _read(list_runs, place.runs, limit)
@@ -135,6 +135,11 @@ def _shares(runs: Sequence[RunView], entries: Sequence[Entry], limit: int, *, mo
 def _newness(one: Occurred) -> tuple[bool, Instant]:
     """The sort key: runs that have not ended come first, as in the listing of runs."""
     return isinstance(one, RunView) and not one.state.final, when(one)
+
+
+def _seen_to(one: Occurred) -> Instant | None:
+    """The time by which the lists are ordered: whatever was scheduled for later has been read before this one."""
+    return one.last if isinstance(one, Entry) else one.ended_at
 
 
 def when(one: Occurred) -> Instant:

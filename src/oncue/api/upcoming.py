@@ -27,12 +27,14 @@ from oncue.domain.job import JobStatus, Spec
 from oncue.domain.placement import NOTICE_CLASS
 from oncue.domain.preview import occurrence_at
 from oncue.domain.upcoming import Coming, Recurring, upcoming
+from oncue.domain.upcoming import density as density_of
 from oncue.engines.marks import mark, unmark
 from oncue.engines.port import CursorRow, DueCounts, JobQuery, Page
 from oncue.engines.series import MOST_POINTS
 
 MOST_CURSORS = 1_000  # recurring jobs that one answer looks at, and at most as many that a filter leaves out
-MOST_COUNTED = 20_000  # occurrences, and waiting runs, that one density counts
+MOST_COMPUTED = 5_000  # occurrences that one density computes
+MOST_COUNTED = 20_000  # waiting runs that it counts
 USUAL_BUCKETS = 200
 LONGEST = 200  # characters of a filter: every name is shorter
 
@@ -167,7 +169,8 @@ async def _recurring(api: Api, caller: Caller, asked: _Asked, limit: int) -> tup
     found: list[Recurring] = []
     after, read, later = None, 0, 0
     while True:
-        page = await api.engine.ahead.cursors(caller.sees, LONG_AGO, asked.until, limit, after)
+        size = MOST_CURSORS if read else limit  # nearly always the first jobs are enough
+        page = await api.engine.ahead.cursors(caller.sees, LONG_AGO, asked.until, size, after)
         read += len(page.items)
         fitting = [row for row in page.items if asked.fits(row.spec) and row.spec.schedule.recurring]
         found += [Recurring(row.job_id, row.spec, row.next_at, row.planned) for row in fitting]
@@ -211,13 +214,15 @@ async def density(api: Api, request: Request, caller: Caller) -> Response:
     asked = _asked(filters, now, max(filters.get("from", now), now) + DAY)
     step = step_for(filters.get("step"), Duration(asked.until - asked.since))
     known = await _of_job(api, caller, asked) if asked.job_id else await _cursors(api, caller, asked)
-    coming = upcoming(known.recurring, known.once, asked.since, asked.until)
     with api.watchdog.aside():
-        found, cut_off = await api.previews.first(caller, islice(coming, MOST_COUNTED))
-    counts: Tally[int] = Tally(one.at - one.at % step for one in found)
-    reached = [] if known.reached is None else [known.reached[0]]
-    if cut_off or len(found) == MOST_COUNTED:
-        reached.append(found[-1].at)
+        counted = density_of(known.recurring, asked.since, asked.until, MOST_COMPUTED)
+        found, cut_off = await api.previews.first(caller, counted)
+    counts: Tally[int] = Tally(one.at - one.at % step for one in known.once)
+    for one in found:
+        counts[one.at - one.at % step] += one.n
+    reached = [one.at for one in found if one.more] + ([] if known.reached is None else [known.reached[0]])
+    if cut_off:
+        reached.append(asked.since)  # nothing is known of the schedules after the last one
     if asked.job_id is None:
         waiting = await _waiting(api, caller, asked, step)
         counts.update(waiting.counts)
@@ -232,6 +237,7 @@ async def density(api: Api, request: Request, caller: Caller) -> Response:
             "buckets": [
                 {"at": rfc3339(Instant(at)), "n": n, "at_least": exact is not None and at + step > exact}
                 for at, n in sorted(counts.items())
+                if n
             ],
         }
     )

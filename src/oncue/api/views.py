@@ -289,6 +289,12 @@ def occurrence(found: RunView | LedgerEntry) -> dict[str, Any]:
     }
 
 
+def outcome_of(found: RunView) -> str:
+    """The outcome of an occurrence that has a run."""
+    tried = attempts_of(found)
+    return _fate(found, lag_ms(found, tried), started=bool(tried) or found.started_at is not None)[0]
+
+
 def _occurrence_of_run(found: RunView) -> dict[str, Any]:
     tried = attempts_of(found)
     lag = lag_ms(found, tried)

@@ -26,10 +26,11 @@ def quantile(edges: tuple[float, ...], counts: Sequence[int], share: float) -> f
 
     What exceeds the last edge counts as that edge: it was at least that.
     """
-    reached, wanted = 0, share * sum(counts)
-    for place, n in enumerate(counts[: len(edges)]):
-        if n and reached + n >= wanted:
+    total = sum(counts)
+    reached, wanted = 0, share * total
+    for place, n in enumerate(counts):
+        if n and reached + n >= wanted and place < len(edges):
             below = edges[place - 1] if place else 0.0
             return below + (edges[place] - below) * max(0.0, wanted - reached) / n
         reached += n
-    return edges[-1] if sum(counts) else None
+    return edges[-1] if total else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from heapq import merge
 from itertools import islice, takewhile
@@ -11,7 +12,7 @@ import msgspec
 from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import MICROSECOND, NEVER, Instant
 from oncue.domain.job import Spec
-from oncue.domain.schedule import next_occurrence
+from oncue.domain.schedule import Schedule, next_occurrence
 
 MOST_SKIPPED = 1_000  # occurrences of a job with max_runs that are counted to know when it ends
 
@@ -38,31 +39,58 @@ class Recurring(msgspec.Struct, frozen=True):
     planned: int = 0
 
 
+class Counted(msgspec.Struct, frozen=True):
+    """How many runs come at an instant. `more`: further ones follow that are not counted."""
+
+    at: Instant
+    n: int
+    more: bool = False
+
+
 def upcoming(jobs: Iterable[Recurring], once: Iterable[Coming], since: Instant, until: Instant) -> Iterator[Coming]:
     """Yield what comes in [since, until) in order, without an end if there is none. `once` is in order already."""
-    streams = [_of_job(job, since, until) for job in jobs]
-    return merge(*streams, once, key=lambda one: one.place)
+    return merge(*(_of_job(job, since, until) for job in jobs), once, key=lambda one: one.place)
+
+
+def density(jobs: Iterable[Recurring], since: Instant, until: Instant, most: int) -> Iterator[Counted]:
+    """Yield how many runs come at which instants in [since, until): up to `most` instants, the first of each schedule.
+
+    Jobs with the same schedule count together, so that a thousand jobs of every hour cost as much as one.
+    """
+    alike: defaultdict[tuple[bytes, Instant, int], list[Recurring]] = defaultdict(list)
+    for job in jobs:
+        alike[msgspec.json.encode(job.spec.schedule), job.next_at, job.planned].append(job)
+    each = max(1, most // max(1, len(alike)))
+    for same in alike.values():
+        instants = _instants_until(same[0], since, until)
+        last: Instant | None = None
+        for last in islice(instants, each):
+            yield Counted(last, len(same))
+        if last is not None and next(instants, None) is not None:
+            yield Counted(last, 0, more=True)
 
 
 def _of_job(job: Recurring, since: Instant, until: Instant) -> Iterator[Coming]:
-    instants = takewhile(lambda at: at < until, _instants(job, since))
-    return (Coming(at, job.job_id, job.spec) for at in instants)
+    return (Coming(at, job.job_id, job.spec) for at in _instants_until(job, since, until))
 
 
-def _instants(job: Recurring, since: Instant) -> Iterator[Instant]:
-    schedule = job.spec.schedule
+def _instants_until(job: Recurring, since: Instant, until: Instant) -> Iterator[Instant]:
+    return takewhile(lambda at: at < until, _instants(job.spec.schedule, job.next_at, job.planned, since))
+
+
+def _instants(schedule: Schedule, next_at: Instant, planned: int, since: Instant) -> Iterator[Instant]:
     if schedule.max_runs is None:
-        first = job.next_at if job.next_at >= since else next_occurrence(schedule, Instant(since - MICROSECOND))
-        yield from _from(job, first)
+        first = next_at if next_at >= since else next_occurrence(schedule, Instant(since - MICROSECOND))
+        yield from _from(schedule, first)
         return
-    for number, at in enumerate(islice(_from(job, job.next_at), schedule.max_runs - job.planned)):
+    for number, at in enumerate(islice(_from(schedule, next_at), max(0, schedule.max_runs - planned))):
         if at >= since:
             yield at
         elif number >= MOST_SKIPPED:
             return
 
 
-def _from(job: Recurring, at: Instant | None) -> Iterator[Instant]:
+def _from(schedule: Schedule, at: Instant | None) -> Iterator[Instant]:
     while at is not None and at < NEVER:
         yield at
-        at = next_occurrence(job.spec.schedule, at)
+        at = next_occurrence(schedule, at)

@@ -131,6 +131,6 @@ class OccurrenceHeat(msgspec.Struct, frozen=True, kw_only=True):
     end_time: datetime
     step: str
     looked_back_to: datetime | None = None
-    """before this nothing was looked at; null: everything was"""
+    """what was scheduled for before this may be missing; null: nothing is"""
     buckets: tuple[OccurrenceCounts, ...] = ()
     """without those in which there was no occurrence"""
