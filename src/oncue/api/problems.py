@@ -12,12 +12,12 @@ from oncue.api.cluster_problems import of_cluster, plural, time_of
 from oncue.api.fleet import ENDS
 from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller
+from oncue.api.job_health import Health, is_unwell
 from oncue.api.shared.context import Api
 from oncue.domain.diagnosis import State
 from oncue.domain.ids import ClassId
 from oncue.domain.instants import HOUR, MINUTE, SECOND, Duration, Instant
 from oncue.domain.plain_text import printable
-from oncue.domain.run import State as RunState
 from oncue.engines.port import Count, Counter, DeadRuns
 from oncue.shapes.overview import KnownProblem
 
@@ -62,7 +62,7 @@ async def _failing(api: Api, caller: Caller) -> AsyncIterator[KnownProblem]:
     if not letters:
         return
     last = await api.engine.lists.last_and_next([one.job_id for one in letters])
-    failing = [one for one in letters if (run := last[one.job_id].last) is not None and run.state is RunState.DEAD]
+    failing = [one for one in letters if is_unwell(Health.FAILING, last[one.job_id].last)]
     for one in failing[:MOST_FAILING]:
         snap = await api.engine.jobs.read(caller.sees, one.job_id)
         run = last[one.job_id].last
