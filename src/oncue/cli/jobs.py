@@ -127,7 +127,7 @@ Examples:
 @click.option(
     "--health",
     type=click.Choice(["failing", "late", "never_ran"]),
-    help="Jobs that fail again and again, start late, or never ran.",
+    help="Jobs whose last run is dead, that are late, or that never ran.",
 )
 @options(PAGES, LISTS)
 def list_(url: str | None, output: Output, limit: int, **filters: Any) -> None:

@@ -38,9 +38,9 @@ def say(words: str, *, nl: bool = True, err: bool = False) -> None:
     click.echo(broken(shown) if err and sys.stderr.isatty() else shown, nl=nl, err=err)
 
 
-def broken(words: str, indent: str = "") -> str:
-    """Break lines that are wider than the terminal, between words."""
-    width = shutil.get_terminal_size().columns
+def broken(words: str, indent: str = "", less: int = 0) -> str:
+    """Break lines that are wider than the terminal, or than `less` columns of it, between words."""
+    width = max(shutil.get_terminal_size().columns - less, 20)
     how: Any = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": indent}
     return "\n".join(line if len(line) <= width else fill(line, width, **how) for line in words.splitlines())
 
@@ -77,14 +77,15 @@ def print_fields(title: str, fields: Sequence[tuple[str, str]]) -> None:
     filled = [(f"{name}:", value) for name, value in fields if value]
     widest = max((len(name) for name, _ in filled), default=0)
     below = "\n" + " " * (widest + 2)
-    say(
-        "\n".join(
-            [
-                *([title] if title else []),
-                *(f"{name:<{widest}}  {value.replace(chr(10), below)}" for name, value in filled),
-            ]
-        )
-    )
+    shown = [(name, _in_lines(value, widest + 2).replace("\n", below)) for name, value in filled]
+    say("\n".join([*([title] if title else []), *(f"{name:<{widest}}  {value}" for name, value in shown)]))
+
+
+def _in_lines(value: str, indent: int) -> str:
+    """Break sentences between words on terminals; JSON stays whole, to be copied."""
+    if value[0] in '{["' or not sys.stdout.isatty():
+        return value
+    return broken(value, less=indent)
 
 
 def time(at: datetime | None) -> str:
