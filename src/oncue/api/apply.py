@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 
 from oncue.api.apply_writing import superseded, write
-from oncue.api.create import new_job, refuse_over_quota
+from oncue.api.create import TURN, new_job, refuse_over_quota
 from oncue.api.declaration import Declaration, Step, Wanted, read_declaration
 from oncue.api.editing import decide, in_step
 from oncue.api.http.answers import answer
@@ -72,7 +73,7 @@ async def _refuse_older(api: Api, declaration: Declaration, caller: Caller) -> N
 
 async def _planned(api: Api, declaration: Declaration, caller: Caller, now: Instant) -> list[Step]:
     """Return the steps in the order of the declaration, then those of jobs that it does not have any more."""
-    steps: list[Step] = []
+    steps, rested = list[Step](), api.clock.monotonic()
     for start in range(0, len(declaration.jobs), MOST_KEYS):
         some = declaration.jobs[start : start + MOST_KEYS]
         found = await api.engine.declaring.keyed(caller.uid, [wanted.key for wanted in some])
@@ -83,6 +84,9 @@ async def _planned(api: Api, declaration: Declaration, caller: Caller, now: Inst
                 declaration.problems += wrong.under(f"jobs.{wanted.index}").problems
             except Conflict as conflict:
                 declaration.problems.append(Problem(f"jobs.{wanted.index}", "conflict", str(conflict)))
+            if api.clock.monotonic() - rested > TURN:  # other requests need not wait for all of them
+                await asyncio.sleep(0)
+                rested = api.clock.monotonic()
     return steps + (await _pruned(api, declaration, caller) if declaration.prune else [])
 
 

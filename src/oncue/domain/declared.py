@@ -40,7 +40,8 @@ def action_of(job: Job | None, remembered: bytes | None, spec: Spec, payload: by
     A finished one-shot never runs again unless another is declared. A cancelled job is created again.
     """
     if job is None:
-        return Action.UNCHANGED if remembered == definition_of(spec, payload) else Action.CREATE
+        known = remembered is not None and remembered == definition_of(spec, payload)
+        return Action.UNCHANGED if known else Action.CREATE
     if job.status in LIVE:
         return Action.CHANGE if tag in job.spec.tags else Action.ADOPT
     same = definition_of(job.spec, job.payload) == definition_of(spec, payload)

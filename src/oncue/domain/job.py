@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from contextlib import suppress
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -141,11 +142,17 @@ def definition_of(spec: Spec, payload: bytes | None) -> bytes:
     return hashlib.blake2b(said + b"\n" + written, digest_size=16).digest()
 
 
+@cache
+def _fields_of(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """Return the stored fields. msgspec evaluates the annotations of the class each time, which takes milliseconds."""
+    return tuple(field for field in msgspec.structs.fields(kind) if field.encode_name)
+
+
 def _said(found: Any) -> Any:
     """Drop values that equal their defaults. Encoding drops only values that are identical to the default."""
     if not isinstance(found, msgspec.Struct):
         return found
-    values = ((field, getattr(found, field.name)) for field in msgspec.structs.fields(found) if field.encode_name)
+    values = ((field, getattr(found, field.name)) for field in _fields_of(type(found)))
     said = {field.name: _said(value) for field, value in values if value != field.default}
     if isinstance(found, Spec):
         said.pop("trace", None)
