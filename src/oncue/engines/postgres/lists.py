@@ -38,7 +38,7 @@ from oncue.engines.postgres.recent_of_job import list_recent_of_job
 from oncue.engines.postgres.store import Store
 from oncue.engines.prefixes import range_of
 from oncue.engines.sql import statements
-from oncue.engines.stored import STATUS_NUMBER
+from oncue.engines.stored import STATUS_NUMBER, TRIGGERS
 
 _SQL = statements("oncue.engines.postgres")
 SCAN = 2_000  # most rows of an index that one page reads
@@ -329,6 +329,9 @@ def _run_matches(query: RunQuery, row: Record, chosen: frozenset[ClassId] | None
         and (chosen is None or row["class_id"] in chosen)
         and (query.wanted_from is None or row["wanted"] >= query.wanted_from)
         and (query.wanted_until is None or row["wanted"] < query.wanted_until)
+        and query.worker_id in (None, row["worker_id"])
+        and (query.triggers is None or TRIGGERS[row["trigger"]] in query.triggers)
+        and (query.error_type is None or (row["error_type"] or row["attempts"]) is not None)
     )
 
 

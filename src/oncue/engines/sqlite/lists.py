@@ -42,7 +42,7 @@ from oncue.engines.sqlite.nearby import OF_JOB, counts, job_names, last_and_next
 from oncue.engines.sqlite.partitions import find_ended, pieces
 from oncue.engines.sqlite.recent_of_job import list_recent_of_job
 from oncue.engines.sqlite.store import Connection, Store, fetch, first, stream
-from oncue.engines.stored import STATUSES
+from oncue.engines.stored import STATUSES, TRIGGERS
 
 _SQL = statements("oncue.engines.sqlite")
 SCAN = 2_000  # most rows of an index that one page reads
@@ -383,4 +383,7 @@ def _run_matches(query: RunQuery, chosen: Collection[int] | None, row: rows.Row)
         and (chosen is None or class_id in chosen)
         and (query.wanted_from is None or wanted >= query.wanted_from)
         and (query.wanted_until is None or wanted < query.wanted_until)
+        and (query.worker_id is None or row[17] == query.worker_id.bytes)
+        and (query.triggers is None or TRIGGERS[row[8]] in query.triggers)
+        and (query.error_type is None or (row[18] or row[21]) is not None)
     )
