@@ -94,6 +94,10 @@ bench-engines: .venv/dev.stamp ## measure the engines beside what raw SQL reache
 bench-api: .venv/dev.stamp ## measure how much the API takes in and how quickly it answers
 	@.venv/bin/python -m bench.api $(ARGS)
 
+.PHONY: bench-calls
+bench-calls: .venv/dev.stamp ## measure every call that reads, with millions of jobs and runs in the store
+	@.venv/bin/python -m bench.calls $(ARGS)
+
 .PHONY: bench-cron
 bench-cron: .venv/dev.stamp ## measure the computing of occurrences
 	@.venv/bin/python bench/cron.py $(ARGS)

@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from oncue.bench.http_load import CONNECTIONS, load, request
+from oncue.bench.http_load import CONNECTIONS, Load, load, request
 
 COUNT = 20_000
 BODY = b'{"task":"mark","schedule":"2030-01-01T00:00:00Z","payload":{"n":1}}'
@@ -71,8 +71,12 @@ def _listens(port: int) -> bool:
 
 async def measure(address: str, count: int = COUNT, connections: int = CONNECTIONS) -> float:
     """Requests a second."""
+    return (await asked(address, count, connections)).rate
+
+
+async def asked(address: str, count: int = COUNT, connections: int = CONNECTIONS) -> Load:
     one = request(address, "key", "POST", "/v1/jobs", BODY, "00000000-0000-4000-8000-000000000000")
-    return (await load(address, connections, lambda: iter([one] * count))).rate
+    return await load(address, connections, lambda: iter([one] * count))
 
 
 async def warm_and_measure(address: str) -> float:

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -48,12 +48,21 @@ class Served:
 
 @contextmanager
 def serving(
-    engine_url: str, folder: str, servers: int, source: str | None = None, store_pid: int | None = None
+    engine_url: str,
+    folder: str,
+    servers: int,
+    source: str | None = None,
+    store_pid: int | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> Iterator[Served]:
-    """Run so many `oncue api`; the first of them makes the key of an administrator. `source`: of another version."""
+    """Run so many `oncue api`; the first of them makes the key of an administrator, in an empty store.
+
+    `source`: of another version. `settings`: names after ONCUE_, with their values.
+    """
     command = [sys.executable, "-m", "oncue", "api", "--json", "--port", "0"]
     command += ["--data-dir", folder, "--engine", engine_url]
-    env = os.environ | ({} if source is None else {"PYTHONPATH": source})
+    env = os.environ | {f"ONCUE_{name}": value for name, value in (settings or {}).items()}
+    env |= {} if source is None else {"PYTHONPATH": source}
     started, told = list[subprocess.Popen[str]](), list[dict[str, str]]()
     try:
         for _ in range(servers):
@@ -62,7 +71,7 @@ def serving(
             assert door is not None
             told.append(json.loads(door.readline()))
         addresses, pids = [one["address"] for one in told], [process.pid for process in started]
-        yield Served("" if source is None else f" ({source})", addresses, told[0]["admin_key"], pids, store_pid)
+        yield Served("" if source is None else f" ({source})", addresses, told[0].get("admin_key", ""), pids, store_pid)
     finally:
         for process in started:
             process.terminate()
