@@ -296,8 +296,7 @@ async def _strips(api: Api, job_ids: Sequence[JobId], recent: int) -> dict[JobId
 async def job_query(api: Api, caller: Caller, filters: dict[str, Any]) -> JobQuery:
     uid = caller.sees
     if "user_id" in filters:
-        numbers = {key.user_id: key.uid for key in await api.engine.accounts.keys()}
-        uid = numbers.get(filters["user_id"], NOBODY)  # every owner had a key once
+        uid = await api.engine.accounts.find(filters["user_id"]) or NOBODY
     next_from, next_until = window(filters)
     asked = {name: filters[name] for name in ("task", "name", "tag", "queue") if name in filters}
     query = JobQuery(uid, filters.get("status"), next_from=next_from, next_until=next_until, **asked)

@@ -47,7 +47,10 @@ Verb = Callable[Given, Coroutine[Any, Any, T]]
 
 
 # Parts whose verbs are called seldom: each verb with a label of its own would be ten series more.
-SELDOM_CALLED = ("declaring", "objects", "notices", "archiving", "forgetting", "sessions", "errors", "bulks")
+SELDOM_CALLED = (
+    *("declaring", "objects", "notices", "archiving", "forgetting", "sessions", "errors", "bulks"),
+    *("search", "ahead", "auditing"),
+)
 
 
 class CountedEngine:
@@ -65,8 +68,8 @@ class CountedEngine:
         self.fleet: Fleet = self._counted(engine.fleet)
         self.history: History = self._counted(engine.history)
         self.lists: Lists = self._counted(engine.lists)
-        self.search: Search = self._counted(engine.search)
-        self.ahead: Ahead = self._counted(engine.ahead)
+        self.search: Search = self._counted(engine.search, "search")
+        self.ahead: Ahead = self._counted(engine.ahead, "ahead")
         self.accounts: Accounts = self._counted(engine.accounts)
         self.sessions: Sessions = self._counted(engine.sessions, "sessions")
         self.audit: Audit = self._counted(engine.audit)
@@ -76,7 +79,7 @@ class CountedEngine:
         self.declaring: Declaring = self._counted(engine.declaring, "declaring")
         self.objects: Objects = self._counted(engine.objects, "objects")
         self.notices: Notices = self._counted(engine.notices, "notices")
-        self.auditing: Auditing = self._counted(engine.auditing)
+        self.auditing: Auditing = self._counted(engine.auditing, "auditing")
         self.archiving: Archiving = self._counted(engine.archiving, "archiving")
         self.bulks: Bulks = self._counted(engine.bulks, "bulks")
         self.errors: Errors = self._counted(engine.errors, "errors")
