@@ -95,16 +95,16 @@ async def test_more_dead_letters_than_usual_are_a_problem(desk: Desk, key: str) 
         await desk.store.fail(worker, *await desk.store.claim_due(worker), retry=False)
 
     for _ in range(20):
-        await die(1)
+        await die(2)
         desk.store.advance(HOUR)
     await well(desk)
-    await die(3)
+    await die(4)
     assert (await problems(desk, key))["dead_letters"]["severity"] == "warning"
-    await die(3)
+    await die(5)
 
     found = (await problems(desk, key))["dead_letters"]
 
-    assert (found["severity"], found["count"]) == ("problem", 26)
+    assert (found["severity"], found["count"]) == ("problem", 49)
     assert "more than usual" in found["title"]
     assert found["since"] is not None
 

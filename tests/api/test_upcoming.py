@@ -54,7 +54,7 @@ async def test_runs_of_every_kind_come_in_order_on_pages_of_any_size(desk: Desk,
     await desk.call("POST", f"/v1/jobs/{paused['job_id']}/pause")
     first = await desk.create(name="due already")
 
-    found = await all_of(desk, f"to={rfc3339(desk.store.at(21 * MINUTE))}", limit)
+    found = await all_of(desk, f"to={rfc3339(desk.store.at(22 * MINUTE))}", limit)
 
     at_ten = sorted("abc", key=lambda name: jobs[name]["job_id"])
     at_twenty = sorted("ab", key=lambda name: jobs[name]["job_id"])
