@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -14,15 +15,24 @@ from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller
 from oncue.api.shared.context import Api
 from oncue.domain.ids import ClassId
-from oncue.domain.placement import GONE
-from oncue.engines.port import Count, Counter
+from oncue.domain.placement import GONE, read_offer
+from oncue.engines.port import Count, Counter, Task, WorkerStatus
 
 ENDS = frozenset({Count.SUCCEEDED, Count.DEAD, Count.CANCELLED, Count.EXPIRED, Count.WITHDRAWN})
 
 
 async def tasks(api: Api, request: Request, caller: Caller) -> Response:
-    found = await api.engine.fleet.tasks()
-    return answer({"tasks": [views.task(task) for task in sorted(found, key=lambda task: task.name)]})
+    return answer({"tasks": await shown_tasks(api, await api.engine.fleet.tasks())})
+
+
+async def shown_tasks(api: Api, found: Sequence[Task]) -> list[dict[str, Any]]:
+    """Show tasks by name, each with how many live workers have it and take runs."""
+    now = api.clock.now()
+    active = [one for one in await api.engine.fleet.workers() if one.status(now) is WorkerStatus.ACTIVE]
+    offers = [offer for one in active if (offer := read_offer(one.info)) is not None]
+    workers = Tally(name for offer in offers for name in offer.tasks)
+    by_name = sorted(found, key=lambda task: task.name)
+    return [views.task(task) | {"workers": workers[task.name]} for task in by_name]
 
 
 async def stats(api: Api, request: Request, caller: Caller) -> Response:

@@ -9,7 +9,7 @@ import jsonschema_rs
 import msgspec
 from starlette.requests import Request
 
-from oncue.api import views
+from oncue.api.fleet import shown_tasks
 from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller
 from oncue.api.http.reading import read_object
@@ -116,7 +116,7 @@ async def register(api: Api, request: Request, caller: Caller) -> Outcome:
     tasks = [_registered(task, now) for task in given]
     if tasks:
         await api.engine.fleet.announce(tasks, now)
-    shown = answer({"tasks": [views.task(task) for task in sorted(tasks, key=lambda task: task.name)]})
+    shown = answer({"tasks": await shown_tasks(api, tasks)})
     return Outcome(shown, (), Line({"tasks": [task.name for task in tasks]}))
 
 

@@ -21,7 +21,19 @@ SECTIONS = {
     "Run oncue": ("up", "api", "scheduler", "worker"),
     "Work": ("enqueue", "jobs", "runs", "dead", "bulk"),
     "Jobs as code": ("apply", "export", "preview"),
-    "Look": ("tasks", "top", "problems", "errors", "stats", "upcoming", "audit", "doctor"),
+    "Look": (
+        "top",
+        "events",
+        "problems",
+        "errors",
+        "stats",
+        "upcoming",
+        "audit",
+        "tasks",
+        "queues",
+        "workers",
+        "doctor",
+    ),
     "Administer": ("keys", "login", "context", "config", "migrate", "storage", "archive", "completion", "bench"),
 }
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)

@@ -16,6 +16,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     defaults: dict[str, Any] = {}
     roles: tuple[str, ...] = ()
     announced_at: datetime | None = None
+    workers: int = 0
+    """live workers that have it and take runs"""
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):
