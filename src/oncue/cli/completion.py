@@ -84,8 +84,6 @@ def _place(shell: str) -> Path:
 
 def _load_from(start_file: Path, line: str) -> None:
     there = start_file.read_text() if start_file.exists() else ""
-    if line in there:
-        return
     kept = [old for old in there.splitlines(keepends=True) if MARK not in old]
     if kept and not kept[-1].endswith("\n"):
         kept[-1] += "\n"

@@ -24,8 +24,7 @@ class Group(click.Group):
 
 def unknown(name: str, known: list[str], where: str) -> str:
     """Say that there is no such command, and which one is meant, or which there are."""
-    plural = [one for one in known if one == f"{name}s" or f"{one}s" == name]
-    near = plural or get_close_matches(name, known, n=1, cutoff=0.6)
+    near = get_close_matches(name, known, n=1, cutoff=0.6)
     if near:
         return f"No command {name!r}; did you mean `{where} {near[0]}`?"
     return f"No command {name!r}; `{where}` has {', '.join(known)}."
