@@ -174,6 +174,20 @@ async def test_waiting_and_running_runs_are_cancelled(store: Store) -> None:
     assert await store.state(other.run_id) is State.SUCCEEDED
 
 
+async def test_a_run_that_a_worker_takes_meanwhile_is_cancelled_all_the_same(store: Store) -> None:
+    runs, live = await store.one_shots(4), frozenset({State.WAITING, State.RUNNING})
+    bulk = await ordered(store, Action.CANCEL, Kind.RUNS, runs=RunQuery(store.uid, states=live))
+    await BulkWork(store.engine, store.clock).run_once()
+    worker = await store.worker()
+    taken = await store.claim_due(worker)
+
+    ended = await worked(store, bulk)
+
+    assert (len(taken), ended.progress.done, ended.progress.refused) == (2, 4, 0)
+    assert [(await store.run(run.run_id)).cancel_at for run in taken] == [store.now] * 2
+    assert len(runs) == 4
+
+
 async def test_what_cannot_be_done_is_told_of_the_first_twenty(store: Store) -> None:
     started = await store.one_shots(25)
     worker = await store.worker()

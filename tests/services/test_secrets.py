@@ -76,6 +76,8 @@ async def test_what_is_stored_of_a_run_is_masked_also_after_a_retry(store: Store
     assert (run.state, run.result) == (State.SUCCEEDED, '{"token":"•••"}'.encode())
     [failed] = read_attempts(run.attempts)
     assert failed.error == "not with •••"
+    await store.engine.errors.roll_up()
+    assert [group.sample for group in (await store.engine.errors.groups(None)).items] == ["not with •••"]
     said = await log_of(store, run.run_id)
     assert said.count("it is •••") == 2
     assert "RuntimeError: not with •••" in said
