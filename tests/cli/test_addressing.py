@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.cli.conftest import StandIn, command
 from tests.cli.standin import Request, Said
 
 from oncue.cli.main import main
+from oncue.cli.time_option import local_zone
 from oncue.domain.instants import SECOND
 from oncue.testing.clock import FakeClock
 
@@ -75,7 +77,7 @@ class TestAddressing:
 
         assert (result.exit_code, result.stdout) == (1, "")
         first, head, *rows = result.stderr.splitlines()
-        assert first == "Several jobs match 'greeting'. Use the id of one of them:"
+        assert first == "Several jobs match 'greeting'. Use the id of one, such as:"
         assert (head.split(), [row.split()[0] for row in rows]) == (
             ["ID", "NAME", "KEY", "STATUS", "TASK"],
             ["0000aaa1", "0000bbb2"],
@@ -162,6 +164,28 @@ class TestSeveral:
         assert (result.exit_code, result.stdout) == (0, f"{J1}\n{J2}\n")
         assert len(server.requests) == 2
         assert (empty.exit_code, empty.stderr) == (0, "Standard input is empty; nothing to do.\n")
+
+    def test_an_empty_argument_is_not_an_empty_list(self, stand_in: StandIn) -> None:
+        server = stand_in(Known())
+
+        result = command("jobs", "cancel", "")
+
+        assert (result.exit_code, "an argument is empty" in result.stderr) == (2, True)
+        assert server.requests == []
+
+    def test_a_text_that_can_name_nothing_is_refused_as_the_argument(self, stand_in: StandIn) -> None:
+        errors = [{"path": "q", "code": "too_long", "message": "is too long"}]
+        stand_in(lambda _: (422, {"title": "Unprocessable Content", "status": 422, "errors": errors}))
+
+        one, several = command("runs", "show", "y" * 500), command("jobs", "pause", "a\nb", "y" * 500)
+
+        assert (one.exit_code, one.stderr) == (1, "RUN: is too long\n")
+        first, second = several.stderr.splitlines()
+        assert (first, second.endswith("…: JOB: is too long"), len(second) < 200) == (
+            r"a\nb: JOB: is too long",
+            True,
+            True,
+        )
 
     def test_dead_letters_that_are_found_are_requeued_although_one_is_not(self, stand_in: StandIn) -> None:
         server = stand_in(Known())
@@ -310,3 +334,44 @@ def test_local_times_are_shown_with_their_zone(stand_in: StandIn, monkeypatch: p
     assert result.stderr.startswith("--from is 2027-01-31 ")
     command("jobs", "create", "--task", "hello", "--schedule", "2027-01-31 09:00")
     assert server.requests[1].body["schedule"] == {"at": "2027-01-31 09:00", "timezone": "Europe/Berlin"}
+
+
+def test_a_time_zone_that_nobody_knows_is_not_taken_for_utc(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = stand_in(lambda _: (200, {"runs": [], "next_page_token": None}))
+    monkeypatch.setenv("TZ", "CET-1CEST")
+
+    result = command("runs", "list", "--from", "2027-01-31 09:00")
+
+    assert (result.exit_code, "TZ=CET-1CEST is not an IANA time zone" in result.stderr) == (2, True)
+    assert server.requests == []
+    assert command("runs", "list", "--from", "10m ago").exit_code == 0
+
+
+def test_the_time_zone_of_a_file_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "zoneinfo" / "Europe").mkdir(parents=True)
+    zone = tmp_path / "zoneinfo" / "Europe" / "Berlin"
+    zone.touch()
+    (tmp_path / "localtime").symlink_to(zone)
+    monkeypatch.setenv("TZ", f":{tmp_path / 'localtime'}")
+
+    assert local_zone().key == "Europe/Berlin"
+
+
+def test_refusals_name_the_options_as_they_were_typed(stand_in: StandIn) -> None:
+    def refuse(request: Request) -> Said:
+        path = "end_time" if request.method == "GET" else "filter.end_time"
+        return 422, {"status": 422, "errors": [{"path": path, "code": "x", "message": "must be later than start_time"}]}
+
+    stand_in(refuse)
+    window = ("--from", "1h ago", "--until", "2h ago")
+
+    for typed in (("runs", "list"), ("dead", "list"), ("jobs", "pause", "--all", "-y")):
+        assert command(*typed, *window).stderr == "--until: must be later than --from\n"
+
+
+def test_choices_are_on_the_line_of_the_error() -> None:
+    said = command("keys", "create", "--user", "bob").stderr
+
+    assert (
+        said == "Error: Missing option '--role'. Choose from: admin, member, viewer. See `oncue keys create --help`.\n"
+    )

@@ -167,3 +167,24 @@ def test_the_audit_log_is_listed_by_what_was_asked_for(server: Standin) -> None:
     assert "\x1b" not in shown.stdout
     assert command("audit", "-q").stdout == f"{about}\n"
     assert command("audit", "--job", about, "--object", about).exit_code == 2
+
+
+def test_a_key_that_cannot_be_sent_is_refused_and_not_repeated(
+    server: Standin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in ("oc_se\ncret", "oc_secrét", "oc_se cret"):
+        monkeypatch.setenv("ONCUE_API_KEY", key)
+        result = command("jobs", "list", "--url", server.url)
+        assert (result.exit_code, "copy it again" in result.stderr, "cret" in result.stderr) == (2, True, False)
+    assert server.requests == []
+
+
+def test_an_address_that_is_none_is_not_taken_for_a_wrong_name() -> None:
+    assert "'jobs' is not the address of a server" in command("login", "jobs", stdin="oc_1\n").stderr
+
+
+@pytest.mark.parametrize("ask", ["export", "jobs export x"])
+def test_exports_know_servers_by_name(server: Standin, ask: str) -> None:
+    result = command(*ask.split(), "--context", "nope")
+
+    assert (result.exit_code, "no context has the name 'nope'" in result.stderr) == (2, True)

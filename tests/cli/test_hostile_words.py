@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from tests.cli.conftest import StandIn, command
 from tests.cli.standin import Request, Said
+from tests.cli.terminal import on_a_terminal
 
 from oncue.cli.job_file import LARGEST, read_job_file
 from oncue.domain.errors import Invalid
@@ -128,3 +129,17 @@ def test_a_pipe_that_never_ends_is_left(tmp_path: Path) -> None:
         read_job_file(pipe)
     talking.join(10)
     assert not talking.is_alive()
+
+
+def test_line_ends_of_other_kinds_break_no_line_on_a_terminal(stand_in: StandIn) -> None:
+    server = stand_in(lambda _: (200, RUN | {"error_message": "one\rtwo\x85three\u2028four"}))
+
+    shown = on_a_terminal("runs", "show", RUN_ID, ONCUE_URL=server.url, ONCUE_API_KEY="oc_1")
+
+    assert r"one\u000dtwo\u0085three\u2028four" in shown
+
+
+def test_a_file_with_control_characters_is_refused_in_one_line() -> None:
+    said = command("apply", "-", stdin="set: \x01").stderr
+
+    assert said == "standard input: unacceptable character #x0001: special characters are not allowed\n"

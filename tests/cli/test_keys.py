@@ -52,6 +52,7 @@ def test_a_key_is_shown_once_as_what_to_type_and_works(tmp_path: Path) -> None:
 
 
 def test_as_json_for_scripts(tmp_path: Path) -> None:
+    assert create(tmp_path, "--user", "root", "--role", "admin").startswith("An admin key of root,")
     said = json.loads(create(tmp_path, *WHO, "--json"))
 
     key = stored(tmp_path, said["key"])

@@ -105,6 +105,15 @@ def test_people_are_asked_with_the_count(stand_in: StandIn) -> None:
     said = on_a_terminal("jobs", "cancel", "--all", typed="n\n", ends=1)
 
     assert "Cancel 1,000 jobs or more? [y/N]" in said
+    assert "Nothing was changed." in said
+    assert len(server.requests) == 1
+
+
+def test_a_question_that_is_left_with_a_key_ends_like_ctrl_c(stand_in: StandIn) -> None:
+    server = stand_in(bulks(count=1_000))
+
+    on_a_terminal("jobs", "cancel", "--all", typed="\x04", ends=130)
+
     assert len(server.requests) == 1
 
 

@@ -93,7 +93,7 @@ def test_a_job_can_be_named_instead_of_its_id(oncue: Oncue) -> None:
     ended = oncue("jobs", "show", "called so", "-q")
     none = oncue("jobs", "show", "called")
 
-    assert several.startswith("Several jobs match 'called so'. Use the id of one of them:\nID")
+    assert several.startswith("Several jobs match 'called so'. Use the id of one, such as:\nID")
     assert all(job_id[-8:] in several for job_id in made)
     assert (paused["job_id"], paused["status"], resumed["status"]) == (made[1], "paused", "active")
     assert (ended.stdout, ended.stderr) == (f"{made[1]}\n", f'Job {made[1][-8:]} "called so" has ended: cancelled.\n')

@@ -22,6 +22,7 @@ from tests.cli.terminal import ONCUE, on_a_terminal
 from oncue.cli import times
 from oncue.cli.columns import cut, pad, share, width_of
 from oncue.cli.output import Form, Output
+from oncue.cli.printing import broken
 from oncue.cli.showing import JOBS, RUNS
 from oncue.cli.tables import Column, Kind, Table, lines_of, short_id
 from oncue.domain.instants import instant
@@ -288,3 +289,11 @@ def test_a_column_that_is_never_cut_is_left_out_instead(monkeypatch: pytest.Monk
 
     assert shown(table, "x", 30, monkeypatch) == ["TEXT", "x" * 30]
     assert shown(table, "x", 40, monkeypatch) == ["TEXT      STATE", "xxxxxxx…  " + "s" * 30]
+
+
+def test_sentences_break_between_words_by_the_columns_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+
+    assert broken("  日本語日本語 日本語 abc d") == "  日本語日本語\n日本語 abc d"
+    assert broken("one two three four five six", indent="  ") == "one two three four\n  five six"
+    assert broken("a\u2028b\n\nc") == "a\u2028b\n\nc"

@@ -119,7 +119,7 @@ async def _change(api: Api, declaration: Declaration, step: Step, job: Job, now:
     if step.action is Action.ADOPT and not declaration.adopt:
         owners = " and ".join(repr(printable(owner)) for owner in owners_of(job))
         whose = f"belongs to the set {owners}" if owners else "was not created by apply"
-        raise Invalid.of("key", "adopt_needed", f"the job with this key {whose}; send adopt to take it into this set")
+        raise Invalid.of("key", "adopt_needed", f"the job with this key {whose}; adopt takes it into this set")
     snap = await api.engine.jobs.read(job.uid, job.job_id)
     if snap is None:
         raise Conflict("This job was deleted while this request was processed. Send the request again.")

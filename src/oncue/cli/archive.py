@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 import click
 
 from oncue.cli.printing import print_json, print_table, say
-from oncue.cli.refusing import REFUSED
+from oncue.cli.refusing import REFUSED, confirm
 from oncue.cli.roles import options, storing
 from oncue.cli.settings_options import STORAGE_SERVICE, WHERE, options_named
 from oncue.domain.archive import Manifest, Progress, Skipped, Table
@@ -187,7 +187,7 @@ def skip_(piece: str, yes: bool, as_json: bool, **given: Any) -> None:
             now = await engine.now()
             found, rows = await find(engine, piece, now)
             if not yes:
-                click.confirm(f"Lose {rows:,} rows of {piece} without an archive?", abort=True, err=True)
+                confirm(f"Lose {rows:,} rows of {piece} without an archive?")
             return await skip(engine, found, rows, now)
 
     done = storing(decide, given, as_json=as_json, read_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from oncue.cli.tables import Table, lines_of, print_lines
 from oncue.cli.times import exact
 from oncue.cli.watching import watch
 from oncue.domain.instants import SECOND
+from oncue.domain.plain_text import printable
 
 if TYPE_CHECKING:  # importing the client takes 0.2 s, which would slow down `--help`
     from oncue.client import Client, ClientError, ServerUnreachable
@@ -235,14 +237,15 @@ def say_refusal(no: ClientError, names: Mapping[str, str], *, as_json: bool, abo
     """Print why something was refused; `about` is the argument that it belongs to, if there are several."""
     from oncue.client import OncueApiError
 
-    before = f"{about}: " if about else ""
+    before = f"{printable(about)}: " if about else ""
     if not isinstance(no, OncueApiError):
         say_problem(f"{before}{no}", as_json=as_json)
     elif as_json:
         problem = {"type": no.type, "title": no.title, "status": no.status, "detail": no.detail, "errors": no.errors}
         print_json({**problem, **no.members, **({"argument": about} if about else {})}, err=True)
     else:
-        lines = [f"{names.get(one.path, one.path)}: {one.message}" if one.path else one.message for one in no.errors]
+        told = [(names.get(one.path, one.path), _as_typed(one.message, names)) for one in no.errors]
+        lines = [f"{name}: {message}" if name else message for name, message in told]
         for line in lines or [no.detail or no.title]:
             say(f"{before}{line}", err=True)
         if no.status == 401:
@@ -251,6 +254,12 @@ def say_refusal(no: ClientError, names: Mapping[str, str], *, as_json: bool, abo
                 "in its data directory.",
                 err=True,
             )
+
+
+def _as_typed(message: str, names: Mapping[str, str]) -> str:
+    """Name the option where a message names another field, such as start_time."""
+    options = {path.rpartition(".")[2]: option for path, option in names.items()}
+    return re.sub(r"\b[a-z]+_[a-z_]+\b", lambda found: options.get(found[0], found[0]), message)
 
 
 def _unreachable(away: ServerUnreachable, *, as_json: bool) -> NoReturn:

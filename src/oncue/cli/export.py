@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from oncue.cli.asking import URL, asking
+from oncue.cli.asking import CONTEXT, URL, asking
 from oncue.cli.job_export import JSON, export_jobs, key_for
 from oncue.cli.roles import options
 from oncue.domain.declared import TAG
@@ -26,7 +26,7 @@ else `exported`; applying it to jobs of other sets needs --adopt. A job without 
 @click.command("export", epilog=EXAMPLES)
 @click.option("--set", "set_name", metavar="SET", help="Jobs that `oncue apply` created for this set.")
 @click.option("--tag", help="Jobs with this tag.")
-@options((URL, JSON))
+@options((URL, CONTEXT, JSON))
 def command(url: str | None, set_name: str | None, tag: str | None, as_json: bool) -> None:
     """Print jobs as YAML for `oncue apply`."""
     from oncue.client import jobs

@@ -120,7 +120,7 @@ def _parsed(file: Path | None, name: str) -> Any:
         where = name if mark is None else f"{name}, line {mark.line + 1}, column {mark.column + 1}"
         raise Invalid.of(where, "unreadable", wrong.problem or "is not YAML") from None
     except (yaml.YAMLError, ValueError) as wrong:  # ValueError: a number with thousands of digits
-        raise Invalid.of(name, "unreadable", str(wrong)) from None
+        raise Invalid.of(name, "unreadable", str(wrong).partition("\n")[0]) from None
     except RecursionError:
         raise Invalid.of(name, "unreadable", "is nested too deeply") from None
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from oncue.cli import naming, time_option
-from oncue.cli.asking import LISTS, PAGES, SERVER, URL, asking, tell, tell_list
+from oncue.cli.asking import CONTEXT, LISTS, PAGES, SERVER, URL, asking, tell, tell_list
 from oncue.cli.completing import queue_names, task_names, words_with_commas
 from oncue.cli.each import on_each
 from oncue.cli.following import END_WITH_THE_RUN, WAIT, check_wait, follow, seconds
@@ -21,6 +21,7 @@ from oncue.cli.many import NAMES as ALL_NAMES
 from oncue.cli.naming import HELP, job_id_of
 from oncue.cli.output import Output, say_sentence
 from oncue.cli.printing import say
+from oncue.cli.refusing import confirm
 from oncue.cli.roles import options
 from oncue.cli.sentences import changed, created, id_shown, job_shown, runs_shown
 from oncue.cli.showing import JOBS, OCCURRENCES, show_explanation, show_job
@@ -147,7 +148,7 @@ FILTERS = {
 
 @command.command("export", epilog="\b\nExamples:\n  oncue jobs export greeting > greeting.yaml")
 @naming.JOBS
-@options((URL, JSON))
+@options((URL, CONTEXT, JSON))
 def export(url: str | None, given_jobs: tuple[str, ...], as_json: bool) -> None:
     """Print jobs as YAML for `oncue apply`."""
     from oncue.client import jobs
@@ -256,9 +257,7 @@ def cancel(url: str | None, output: Output, which: Which, purge: bool) -> None:
             return
         if not which.yes and sys.stdin.isatty():
             there = client.jobs.get(job_id)
-            click.confirm(
-                f"Delete {job_shown(there, output)} and all its runs, results and logs?", abort=True, err=True
-            )
+            confirm(f"Delete {job_shown(there, output)} and all its runs, results and logs?")
         tell(client, jobs.purge(job_id), lambda _, output: say(f"Purged job {id_shown(job_id, output)}."), output)
 
     if purge and which.everything:

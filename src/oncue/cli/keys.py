@@ -123,7 +123,7 @@ def _store(asked: dict[str, Any], given: dict[str, Any], output: Output, *, init
 
 
 def _show(user: str, role: str, text: str) -> None:
-    say(f"A {role} key of {user}, shown only once:\n\n  export ONCUE_API_KEY={text}")
+    say(f"{'An' if role == 'admin' else 'A'} {role} key of {user}, shown only once:\n\n  export ONCUE_API_KEY={text}")
 
 
 @command.command("list", epilog="\b\nExamples:\n  oncue keys list\n  oncue keys list --json | jq '.keys[].user_id'")

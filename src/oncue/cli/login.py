@@ -37,7 +37,10 @@ def command(url: str, name: str | None, output: Output) -> None:
     """Sign in to a server by name."""
     from oncue.client.contexts import NAME
 
-    name = name or urlsplit(url).netloc.replace(":", "-")
+    host = urlsplit(url).netloc.replace(":", "-")
+    if not host:
+        raise click.UsageError(f"{url!r} is not the address of a server; write it like http://127.0.0.1:8470")
+    name = name or host
     if not NAME.fullmatch(name):
         raise click.UsageError("--name must have 1 to 100 letters, digits, dots, dashes or underscores.")
     key = _read_key()

@@ -57,7 +57,7 @@ def _message(wrong: click.UsageError) -> str:
     if plural in COMMANDS and "unexpected extra argument" in wrong.message:
         return f"{wrong.message.rstrip('.')}; did you mean `oncue {plural}`?"
     if not isinstance(wrong, click.NoSuchOption):
-        return wrong.format_message()
+        return " ".join(wrong.format_message().split())  # click lists choices on lines of their own
     near = get_close_matches(wrong.option_name, wrong.possibilities or (), n=1)
     return f"No option {wrong.option_name!r}" + (f"; did you mean {near[0]}?" if near else "")
 
@@ -101,6 +101,9 @@ class Commands(Group):
             with _in_one_line():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
+        except click.Abort:  # Ctrl-C where a command asks something
+            say("", err=True)
             sys.exit(INTERRUPTED)
 
 

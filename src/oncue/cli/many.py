@@ -22,7 +22,7 @@ from oncue.cli.completing import job_names, queue_names, run_names, task_names
 from oncue.cli.naming import job_id_of
 from oncue.cli.output import Output, say_sentence
 from oncue.cli.printing import say, text
-from oncue.cli.refusing import REFUSED
+from oncue.cli.refusing import REFUSED, confirm
 from oncue.cli.sentences import id_shown
 from oncue.cli.time_option import TIME
 from oncue.shapes.bulk import Bulk, BulkPreview
@@ -119,7 +119,7 @@ def confirmed(count: str, doing: str, which: Which) -> None:
         return
     if not sys.stdin.isatty():
         raise click.UsageError("--all needs --yes without a terminal; see what it matches with `list`")
-    click.confirm(f"{doing.capitalize()} {count}?", abort=True, err=True)
+    confirm(f"{doing.capitalize()} {count}?")
 
 
 def filter_of(client: Client, which: Which) -> dict[str, Any]:

@@ -66,6 +66,8 @@ _WORKERS: Table[FoundWorker] = Table(
 
 def read_lines(ctx: click.Context, _: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
     """Replace `-` by the lines of standard input; the same text twice counts once."""
+    if any(not text.strip() for text in given):
+        raise click.UsageError("an argument is empty; give an id, a key or a name")
     typed = [line.strip() for text in given for line in (sys.stdin if text == "-" else [text])]
     found = tuple(dict.fromkeys(text for text in typed if text))
     if given and not found:
@@ -133,9 +135,15 @@ def _full(given: str) -> str | None:
 
 
 def _looked_up(client: Client, given: str, kind: str) -> Lookup:
+    from oncue.client import ClientError, OncueApiError
     from oncue.client.fleet import lookup
 
-    return client.ask(lookup(given, kind=kind))
+    try:
+        return client.ask(lookup(given, kind=kind))
+    except OncueApiError as no:
+        if no.status != 422:
+            raise
+        raise ClientError(f"{kind.partition(',')[0].upper()}: {no.errors[0].message}") from None
 
 
 def _only(what: str, given: str, found: Sequence[T], table: Table[T]) -> T:
@@ -153,7 +161,7 @@ def _only(what: str, given: str, found: Sequence[T], table: Table[T]) -> T:
     best = [one for one in meant if one.match == meant[0].match]
     if len(best) > 1:
         shown = click.unstyle("\n".join(lines_of(table, best, Output(form=Form.TABLE))))
-        raise ClientError(f"Several {table.name} match {given!r}. Use the id of one of them:\n{shown}")
+        raise ClientError(f"Several {table.name} match {given!r}. Use the id of one, such as:\n{shown}")
     if isinstance(best[0], FoundJob) and best[0].match == "ended_name":
         say(f"Job {short_id(best[0].job_id)} {named(given)} has ended: {best[0].status}.", err=True)
     return best[0]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from textwrap import fill
 from typing import Any
 
 import click
 import msgspec
 
+from oncue.cli.columns import width_of
 from oncue.domain.plain_text import showable
 
 LONGEST_CELL = 200
+_WORDS = re.compile(r"\s*\S+\s*")
 
 # Keyed by cell text, so that no table names its own colours.
 STYLES = {
@@ -41,8 +43,17 @@ def say(words: str, *, nl: bool = True, err: bool = False) -> None:
 def broken(words: str, indent: str = "", less: int = 0) -> str:
     """Break lines that are wider than the terminal, or than `less` columns of it, between words."""
     width = max(shutil.get_terminal_size().columns - less, 20)
-    how: Any = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": indent}
-    return "\n".join(line if len(line) <= width else fill(line, width, **how) for line in words.splitlines())
+    return "\n".join(_broken_line(line, width, indent) for line in words.split("\n"))
+
+
+def _broken_line(line: str, width: int, indent: str) -> str:
+    lines, current = [], ""
+    for word in _WORDS.findall(line):
+        if current.strip() and width_of(current + word.rstrip()) > width:
+            lines.append(current.rstrip())
+            current = indent
+        current += word
+    return "\n".join([*lines, current.rstrip()])
 
 
 def print_yaml(value: object, *, indent: int = 2) -> None:
@@ -74,7 +85,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 
 def print_fields(title: str, fields: Sequence[tuple[str, str]]) -> None:
     """Print a title and each field that is not empty. Nothing is cut; further lines of a value are indented."""
-    filled = [(f"{name}:", value) for name, value in fields if value]
+    filled = [(f"{name}:", showable(value)) for name, value in fields if value]
     widest = max((len(name) for name, _ in filled), default=0)
     below = "\n" + " " * (widest + 2)
     shown = [(name, _in_lines(value, widest + 2).replace("\n", below)) for name, value in filled]

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NoReturn
 
+import click
+
 from oncue.cli.printing import print_json, say
 from oncue.domain.errors import Invalid
 
@@ -48,6 +50,12 @@ def refuse(*lines: str, as_json: bool = False, title: str = "Refused", code: int
     """End the command with these lines; as JSON they are the `detail` of a problem with status null."""
     say_problem(*lines, as_json=as_json, title=title)
     sys.exit(code)
+
+
+def confirm(question: str) -> None:
+    """Ask, and end the command unless the answer is yes."""
+    if not click.confirm(question, err=True):
+        refuse("Nothing was changed.")
 
 
 def say_problem(*lines: str, as_json: bool = False, title: str = "Refused") -> None:

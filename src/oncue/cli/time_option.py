@@ -17,6 +17,7 @@ from oncue.domain.errors import Invalid
 from oncue.domain.instants import moment, rfc3339
 from oncue.domain.time_input import parse_time
 
+UNIVERSAL = "2027-01-31T09:00:00Z"
 LOCALTIME = Path("/etc/localtime")
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?\Z")
 HELP = 'TIME is 2027-01-31T09:00:00Z, "2027-01-31 09:00" in your time zone, "in 10m" or "10m ago".'
@@ -30,7 +31,7 @@ class Time(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         clock: Clock = (ctx.obj if ctx is not None else None) or SystemClock()
         try:
-            at = parse_time(value, clock.now(), zone=local_zone())
+            at = parse_time(value, clock.now(), zone=local_zone() if is_local(value) else None)
         except Invalid as wrong:
             self.fail(wrong.problems[0].message, param, ctx)
         if is_local(value):
@@ -45,14 +46,19 @@ def is_local(text: str) -> bool:
 
 
 def local_zone() -> ZoneInfo:
-    """Return the time zone of this machine: of TZ, else of /etc/localtime, else UTC."""
-    named = os.environ.get("TZ", "").lstrip(":")
-    if not named:
-        _, _, named = str(LOCALTIME.resolve()).partition("zoneinfo/")
+    """Return the time zone of TZ, else of this machine, else UTC. UsageError: TZ has none that we know."""
+    given = os.environ.get("TZ", "").lstrip(":")
+    named = given if given and not given.startswith("/") else _name_of(Path(given or LOCALTIME))
     try:
-        return ZoneInfo(named.removeprefix("posix/"))
+        return ZoneInfo(named)
     except (ValueError, OSError, KeyError):  # KeyError: no such zone
-        return ZoneInfo("UTC")
+        if not given:
+            return ZoneInfo("UTC")
+    raise click.UsageError(f"TZ={given} is not an IANA time zone; correct it, or write times like {UNIVERSAL}")
+
+
+def _name_of(file: Path) -> str:
+    return str(file.resolve()).partition("zoneinfo/")[2].removeprefix("posix/")
 
 
 TIME = Time()

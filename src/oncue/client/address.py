@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -41,7 +42,7 @@ def find_address(url: str | None = None, key: str | None = None, context: str | 
         chosen = _current(known)
     found = _checked(named or (chosen.url if chosen else USUAL_URL))
     given = key or (chosen.key if context and chosen else None) or os.environ.get("ONCUE_API_KEY")
-    return Address(found, (given or "").strip() or _saved_key(found, known) or _local_key(found))
+    return Address(found, _sendable((given or "").strip() or _saved_key(found, known) or _local_key(found)))
 
 
 def _current(known: Contexts) -> Context | None:
@@ -57,6 +58,12 @@ def _checked(url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{url!r} is not the address of a server; write it like {USUAL_URL}")
     return url
+
+
+def _sendable(key: str | None) -> str | None:
+    if key is not None and not re.fullmatch(r"[!-~]+", key):  # not repeated: most of it may be right
+        raise ValueError("the API key has spaces or characters that no key has: copy it again, as a single line")
+    return key
 
 
 def _saved_key(url: str, known: Contexts) -> str | None:
