@@ -179,10 +179,8 @@ class Guard:
             if refused.status is HTTPStatus.UNAUTHORIZED:
                 self._api.failed_keys.note(request, str(refused))
             raise
-        if caller.session is not None:
-            self._api.browsers.check(request)
-            if "content-type" in request.headers:  # what a form sends has another one
-                expect_json(request)
+        if caller.session is not None and "content-type" in request.headers:  # what a form sends has another one
+            expect_json(request)
         return caller
 
     async def _write_down(self, action: str, request: Request, caller: Caller, done: Outcome) -> None:

@@ -70,12 +70,17 @@ class Keyring:
         self._owners: dict[UserNumber, str] = {}
 
     async def admit(self, request: Request, trusted_for: Duration = TRUSTED_FOR) -> Caller:
-        """Return the caller if the key is valid. Without the database, what was known within `trusted_for` counts."""
+        """Return the caller if the key is valid. Without the database, what was known within `trusted_for` counts.
+
+        Refused: also a session that another site may have used.
+        """
         text = bearer(request)
         if text is not None:
             return await self.admit_key(text, trusted_for)
         if "authorization" not in request.headers and (token := self._browsers.token(request)) is not None:
-            return await self._admit_session(token, trusted_for)
+            caller = await self._admit_session(token, trusted_for)
+            self._browsers.check(request)
+            return caller
         raise _unknown("API key missing. Send the header Authorization: Bearer <key>.")
 
     async def admit_key(self, text: str, trusted_for: Duration = TRUSTED_FOR) -> Caller:

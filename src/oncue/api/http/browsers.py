@@ -57,7 +57,10 @@ class Browsers:
     def _is_own(self, origin: str | None, request: Request) -> bool:
         if origin is None:
             return False
-        parts = urlsplit(origin.lower())
+        try:
+            parts = urlsplit(origin.lower())
+        except ValueError:  # such as http://[
+            return False
         if self._origin is not None and f"{parts.scheme}://{parts.netloc}" == self._origin:
             return True
         if self._is_secure(request) and parts.scheme != "https":
