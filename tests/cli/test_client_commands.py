@@ -417,6 +417,7 @@ def test_every_command_teaches_by_example(path: tuple[str, ...]) -> None:
 
     assert result.exit_code == 0
     assert f"oncue {' '.join(path)}" in result.stdout.partition("Examples:")[2]
+    assert max(len(line) for line in result.stdout.splitlines()) <= 80
 
 
 @pytest.mark.parametrize("path", [*all_commands(), *((name,) for name in COMMANDS)], ids=" ".join)

@@ -16,17 +16,29 @@ from oncue.cli.job_file import read_job_file
 from oncue.cli.main import COMMANDS, main
 
 PAGE = ROOT / "docs" / "command-line.md"
+ONE = re.compile(r"oncue (?!COMMAND)(?!.*--config )")  # a command that needs no file to be checked
 HEAVY = {"httpx2", "rich", "yaml", "starlette", "uvicorn", "apsw", "asyncpg", "structlog", "jsonschema_rs"}
 
 
+def epilogs(command: click.Command) -> list[str]:
+    """The examples of a command and of those below it."""
+    below = (
+        [command.get_command(click.Context(command), name) for name in command.list_commands(click.Context(command))]
+        if isinstance(command, click.Group)
+        else []
+    )
+    return [command.epilog or "", *(found for one in below if one is not None for found in epilogs(one))]
+
+
 def typed() -> list[str]:
-    """Every command of the page, those in pipes alone; `-` would read standard input, and is left out."""
-    lines = [line.partition("  #")[0] for block in blocks(PAGE, "sh") for line in block.splitlines()]
-    commands = [part.strip() for line in lines for part in re.split(r" \| | && ", line)]
-    return [f"{command} ".replace(" - ", " x ").strip() for command in commands if command.startswith("oncue ")]
+    """Every command of the page and of the help; `-` would read standard input, and is left out."""
+    shown = [*blocks(PAGE, "sh"), *(epilog.replace("\\\n", "") for epilog in epilogs(main))]
+    lines = [line.partition("  #")[0] for block in shown for line in block.splitlines()]
+    commands = [part.strip() for line in lines for part in re.split(r" \| | && | [<>] ", line)]
+    return [f"{command} ".replace(" - ", " x ").strip() for command in commands if ONE.match(command)]
 
 
-@pytest.mark.parametrize("line", typed())
+@pytest.mark.parametrize("line", sorted(set(typed())))
 def test_what_the_page_shows_can_be_typed(line: str) -> None:
     command: click.Command = main
     words = shlex.split(line)[1:]

@@ -102,7 +102,7 @@ def verify_(as_json: bool, **given: Any) -> None:
 SQL = """\b
 Examples:
   oncue archive sql --archive file:///srv/archive
-  oncue archive sql --archive s3://bucket/oncue --table audit --parquet audit.parquet
+  oncue archive sql --archive s3://bucket/oncue --table audit --parquet a.pq
 """
 
 
@@ -131,8 +131,8 @@ def sql(table: str, parquet: str | None, as_json: bool, **given: Any) -> None:
 EXPORT = """\b
 Examples:
   oncue archive export --user ada --archive s3://bucket/oncue > ada.jsonl
-  oncue archive export --table audit --archive file:///srv/archive --to audit.jsonl
-  oncue archive export --user ada --to ada.jsonl --large values --archive s3://bucket/oncue
+  oncue archive export --archive s3://bucket/oncue --table audit --to a.jsonl
+  oncue archive export --user ada --to ada.jsonl --large values
 """
 
 
@@ -162,7 +162,7 @@ def export(table: str, user: str | None, to: BinaryIO, large: str | None, as_jso
 
 SKIP = """\b
 Examples:
-  oncue archive skip history-20260819T000000Z --engine postgresql://user:password@db/oncue
+  oncue archive skip history-20260819T000000Z --engine postgresql://db/oncue
   oncue archive skip history-20260819T000000Z --yes
 
 Only the oldest partition of a table can be skipped; a wrong name is answered with the right ones. It is dropped like

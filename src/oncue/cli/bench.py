@@ -26,19 +26,20 @@ if TYPE_CHECKING:  # importing all of this would slow down `--help`
 
 EXAMPLES = """\b
 PART is any of
-  idle       processor and memory without work, fresh and after all else (Linux)
+  idle       processor and memory without work, at first and at last (Linux)
   create     jobs created: one by one from 64 connections, and in batches
-  drain      runs that are all due, from resuming their queue to the last start
+  drain      runs that are all due, from resuming the queue to the last start
   burst      10,000 due in one instant: how late they start
   spread     100 a second, each created two seconds ahead: how late they start
   sustained  10,000 a second created and run together
   recurring  3,000 and then 10,000 jobs that run every second
-  snapshot   drain while another session holds an old snapshot, compared with drain without
-  full       drain, burst and spread with 5 million future and 10 million finished runs, and with none
-  scale      drain with 1, 2 and 4 workers on one PostgreSQL, and where the processor time goes
-  soak       10,000 a second for half an hour, history dropped as it ages: is it flat? (PostgreSQL)
-  counting   what metrics cost a worker: nine drains with and nine without them, in turn (PostgreSQL)
-Without PART all but the last four run, which take long. --all adds full and scale; soak and counting run only by name.
+  snapshot   drain with and without an old snapshot in another session
+  full       drain, burst and spread with 15 million runs stored, and none
+  scale      drain with 1, 2 and 4 workers on one PostgreSQL
+  soak       10,000 a second for half an hour: is it flat? (PostgreSQL)
+  counting   nine drains with metrics and nine without, in turn (PostgreSQL)
+Without PART all but the last four run, which take long. --all adds full and
+scale; soak and counting run only by name.
 
 \b
 Examples:
@@ -46,7 +47,7 @@ Examples:
   oncue bench drain burst --only sqlite
   oncue bench sustained --seconds 120 --only postgres
   oncue bench soak --minutes 10 --rate 5000 --only postgres --html soak.html
-  oncue bench soak --minutes 10 --rate 5000 --only postgres --history archive
+  oncue bench soak --minutes 10 --only postgres --history archive
   oncue bench --all --json bench.json --html bench.html
 
 The bench starts a private database of each kind with `oncue up` on it, and removes both afterwards. It creates jobs

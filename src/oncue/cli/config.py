@@ -18,7 +18,7 @@ from oncue.settings import ALL, DECLARED, Settings
 EXAMPLES = """\b
 Examples:
   oncue config show
-  oncue config show --config /etc/oncue.toml --json | jq '.[] | select(.source != "default")'
+  oncue config show --json | jq '.[] | select(.source != "default")'
   oncue config check
 
 A setting is taken from its option (--port), else its variable (ONCUE_PORT), else the file, else its default. The file
@@ -84,7 +84,8 @@ def check(as_json: bool, **given: Any) -> None:
     if as_json:
         print_json({"file": file, "set": changed})
     else:
-        say(f"{len(changed)} settings are set, all valid; " + (f"the file is {file}" if file else "there is no file"))
+        count = "1 setting is" if len(changed) == 1 else f"{len(changed)} settings are"
+        say(f"{count} set, all valid; " + (f"the file is {file}" if file else "there is no file"))
 
 
 def _settings(given: dict[str, Any], *, as_json: bool) -> Settings:

@@ -54,7 +54,7 @@ LIST = f"""\b
 Examples:
   oncue dead list --limit 10
   oncue dead list --job greeting --from "1d ago"
-  oncue dead list --task hello --from 2027-01-01T00:00:00Z --json | jq '.dead_letters[].payload'
+  oncue dead list --task hello --json | jq '.dead_letters[].payload'
 
 {time_option.HELP}
 """

@@ -48,10 +48,13 @@ def command() -> None:
 CREATE = """\b
 Examples:
   oncue jobs create --task hello
-  oncue jobs create --task hello --schedule "0 9 * * 1-5" --timezone Europe/Berlin --name greeting
+  oncue jobs create --task hello --schedule "0 9 * * 1-5" --name greeting \\
+    --timezone Europe/Berlin
   oncue jobs create --task hello --schedule "in 10m"
-  oncue jobs create --task http --payload '{"url": "https://example.org"}' --schedule "every 5m" --tag web
-  oncue jobs create --task report --payload @report.json --field start_within=10m --field 'retry={"factor": 3}'
+  oncue jobs create --task http --schedule "every 5m" --tag web \\
+    --payload '{"url": "https://example.org"}'
+  oncue jobs create --task report --payload @report.json \\
+    --field start_within=10m --field 'retry={"factor": 3}'
   oncue jobs create --file examples/website_check.json --name "my site"
   oncue jobs create --task hello --wait
   oncue jobs create --task hello -q
@@ -352,7 +355,7 @@ def occurrences(url: str | None, output: Output, job: str, limit: int, **window:
 
 BACKFILL = f"""\b
 Examples:
-  oncue jobs backfill greeting --from 2027-01-01T00:00:00Z --to 2027-01-08T00:00:00Z
+  oncue jobs backfill greeting --from "2026-01-01 00:00" --to "7d ago"
   oncue jobs backfill greeting --from "7d ago" --to now
 
 {time_option.HELP}

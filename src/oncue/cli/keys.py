@@ -34,10 +34,10 @@ Examples:
 """
 CREATE = """\b
 Examples:
-  oncue keys create --user alice --role member --note "her laptop" --expires 90d
-  oncue keys create --engine postgresql://user:password@db/oncue --user root --role admin
+  oncue keys create --user alice --role member --note laptop --expires 90d
+  oncue keys create --user root --role admin --engine postgresql://db/oncue
   oncue keys create --url https://jobs.example.org --user alice --role viewer
-  export ONCUE_API_KEY=$(oncue keys create --user ci --role member --json | jq -r .key)
+  oncue keys create --user ci --role member --json | jq -r .key
 
 With --engine, the command creates the key directly in the database, for when the first key is lost or no server runs.
 With --url, --context, ONCUE_URL or a current context, the server creates the key; this needs an admin key. With

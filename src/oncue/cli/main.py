@@ -128,9 +128,9 @@ Exit codes:
 
 \b
 Environment:
-  ONCUE_URL      the server for client commands (default: http://127.0.0.1:8470)
-  ONCUE_API_KEY  the API key (default: the admin key in the data directory of a server on this machine)
-  ONCUE_CONTEXT  the name of a server you signed in to with `oncue login` (default: the current one)
+  ONCUE_URL      the server's address (default: http://127.0.0.1:8470)
+  ONCUE_API_KEY  the API key (default: that of a server in this folder)
+  ONCUE_CONTEXT  a server of `oncue login`, by name (default: the current one)
 """
 
 

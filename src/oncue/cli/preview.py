@@ -37,7 +37,7 @@ SCHEDULE is one of
 \b
 Examples:
   oncue preview "0 9 * * 1-5" --timezone Europe/Berlin
-  oncue preview "30 2 * * *" --timezone America/New_York --after 2027-03-13T00:00:00Z --count 3
+  oncue preview "30 2 * * *" --timezone America/New_York --after "in 30d"
   oncue preview "0 0 L * *" --end-at 2027-12-31T00:00:00Z
   oncue preview "every 90m" --start-at 2027-01-04T08:00:00Z --json
 

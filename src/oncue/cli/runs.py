@@ -52,7 +52,7 @@ Examples:
   oncue runs list --job greeting --limit 10
   oncue runs list --status running,retrying --watch
   oncue runs list --status dead --from "1h ago" --columns id,job,error
-  oncue runs list --task hello --from 2027-01-01T00:00:00Z --json | jq -r '.runs[].error_message'
+  oncue runs list --task hello --json | jq -r '.runs[].error_message'
 
 {time_option.HELP}
 """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
-  oncue storage check --engine postgresql://user:password@db/oncue --storage s3://bucket/oncue
+  oncue storage check --engine postgresql://db/oncue --storage s3://bucket/o
   oncue storage check --json | jq '.findings[] | select(.wrong == "missing")'
 """
 CHECK = """\b
@@ -31,8 +31,8 @@ Examples:
 \b
 missing     a job, run or log refers to it, but it is not in storage
 other size  it has another size in storage than when it was stored
-unknown     it is in storage for more than a day, but the database does not know it
-unfinished  a killed process left it in a folder, and no object of that name is known
+unknown     stored for more than a day, and not known to the database
+unfinished  a killed process left it in a folder; no such object is known
 
 It changes nothing. The exit code is 1 if something is wrong. It asks for each object, so a million take a while. The
 keys in the environment need the right to list the bucket.

@@ -17,9 +17,8 @@ Examples:
   oncue up --engine postgresql://user:password@db/oncue --tasks shop.jobs
 
 \b
-Then, with the key it prints:
-  curl http://127.0.0.1:8470/v1/jobs -H "Authorization: Bearer $ONCUE_API_KEY" \\
-    -H "Content-Type: application/json" -d '{"task": "http", "payload": {"url": "https://example.org"}}'
+Then, in the same folder:
+  oncue enqueue http url=https://example.org --wait
 
 On Ctrl-C running runs finish within --shutdown-grace and the rest return to the queue. A second Ctrl-C stops at once.
 """

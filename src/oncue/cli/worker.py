@@ -12,8 +12,8 @@ from oncue.settings import Roles
 
 EXAMPLES = """\b
 Examples:
-  oncue worker --engine postgresql://user:password@db/oncue --tasks shop/tasks.py
-  oncue worker --engine … --tasks shop.jobs --queues mail,reports --labels gpu --concurrency 200
+  oncue worker --engine postgresql://db/oncue --tasks shop/tasks.py
+  oncue worker --tasks shop.jobs --queues mail,reports --labels gpu
 
 Any number of workers may share one engine. On SIGTERM or Ctrl-C a worker takes no new runs, lets running runs finish
 within --shutdown-grace, and returns the rest to the queue without using up an attempt. A second signal stops it at
