@@ -107,7 +107,13 @@ async def test_a_calendar_goes_when_a_text_says_when(desk: Desk) -> None:
     assert there == {"cron": "30 9 * * *", **ZONED}
 
 
-@pytest.mark.parametrize("wrong", [{"cron": "0 9 * * *", "every": "1h"}, {"cron": "61 * * * *"}, "soon", 7, {"x": 1}])
+WRONG = [
+    *({"cron": "0 9 * * *", "every": "1h"}, {"cron": "61 * * * *"}, {"cron": "0 9 * * *", "x": 1}, "soon", 7),
+    *({"timezone": "Asia/Tokyo"}, {"jitter": "1s"}),  # which would run the job now, and only once
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
 async def test_a_schedule_that_is_wrong_stays_as_it_was(desk: Desk, wrong: Any) -> None:
     job = await made(desk, schedule=AT_NINE)
 

@@ -167,6 +167,8 @@ def test_the_audit_log_is_listed_by_what_was_asked_for(server: Standin) -> None:
     assert "\x1b" not in shown.stdout
     assert command("audit", "-q").stdout == f"{about}\n"
     assert command("audit", "--job", about, "--object", about).exit_code == 2
+    server.answer = lambda _: (200, {"audit": [line], "next_page_token": "t2"})
+    assert command("audit", "--limit", "1").stderr.startswith("More entries of the audit log exist;")
 
 
 def test_a_key_that_cannot_be_sent_is_refused_and_not_repeated(

@@ -35,7 +35,7 @@ from oncue.domain.errors import Invalid, ObjectLost, Problem, Stale
 from oncue.domain.ids import ClassId, JobId, created_at
 from oncue.domain.instants import Instant
 from oncue.domain.job import Job, JobStatus, Snapshot, Spec, definition_of
-from oncue.domain.schedule_fields import rescheduled
+from oncue.domain.schedule_fields import KINDS, rescheduled
 from oncue.engines.port import Created, Hint, Topic
 from oncue.metrics.table import ACCEPTED
 from oncue.shapes.jobs import READ_ONLY
@@ -127,6 +127,14 @@ def _tags(header: str) -> set[str]:
     return {tag.strip() for tag in header.split(",")}
 
 
+def _without_time(there: dict[str, Any], given: Any) -> list[Problem]:
+    """Refuse an object that says no time, such as a zone alone: a recurring job would run now, and only once."""
+    if not isinstance(given, dict) or not given or KINDS.isdisjoint(there) or not KINDS.isdisjoint(given):
+        return []
+    message = 'says no time, and an object replaces the schedule whole; add cron, every, at or calendar, or send "now"'
+    return [Problem("schedule", "says_no_time", message)]
+
+
 async def edited_definition(
     api: Api, snap: Snapshot, raw: dict[str, Any], caller: Caller, now: Instant
 ) -> tuple[Spec, bytes | None]:
@@ -140,6 +148,7 @@ async def edited_definition(
         message = "cannot be changed; create another job with PUT /v1/jobs/by-key/{key}"
         problems.append(Problem("key", "read_only", message))
     if "schedule" in given:
+        problems += _without_time(there["schedule"], given["schedule"])
         given["schedule"] = rescheduled(there["schedule"], given["schedule"])
     try:
         owner = None if job.uid == caller.uid else there["user_id"]

@@ -36,6 +36,7 @@ AUDIT: Table[AuditLine] = Table(
         Column("address", 15, lambda line: line.address, at=120),
         Column("key", 8, lambda line: line.key_id, at=200, kind=Kind.ID),
     ),
+    noun="entries of the audit log",
 )
 NAMES = {"object_id": "--object", "start_time": "--from", "end_time": "--until", "user_id": "--user"}
 

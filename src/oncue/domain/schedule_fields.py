@@ -74,7 +74,7 @@ def read_schedule(raw: Any, path: str = "schedule") -> Asked | str:
     return Asked(**fields.object_of(raw, path, _SCHEDULE, nothing=_NULLABLE))
 
 
-_KINDS = ("at", "cron", "every", "calendar")
+KINDS = frozenset({"at", "cron", "every", "calendar"})
 _OF_A_SERIES = ("start_at", "end_at", "max_runs")
 
 
@@ -90,7 +90,7 @@ def rescheduled(there: dict[str, Any], given: Any) -> Any:
         asked = Asked() if given == "now" else shorthand(given)
     except Invalid:
         return given
-    when = {kind: said for kind in _KINDS if (said := getattr(asked, kind)) is not None}
+    when = {kind: said for kind in KINDS if (said := getattr(asked, kind)) is not None}
     recurs = when.keys() & {"cron", "every"}
-    goes = _KINDS if recurs else (*_KINDS, *_OF_A_SERIES)
+    goes = KINDS if recurs else KINDS.union(_OF_A_SERIES)
     return {name: value for name, value in there.items() if name not in goes} | when
