@@ -1,5 +1,6 @@
 """Run again what has ended, and run now: with the payload it had, another one, or a part of it changed."""
 
+import asyncio
 from typing import Any
 from uuid import UUID
 
@@ -7,11 +8,12 @@ import msgspec
 import pytest
 from tests.api.conftest import Desk
 
+from oncue.api import dead_letters
 from oncue.api.shared.context import Api
 from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import MINUTE, SECOND
 from oncue.domain.quota import Quota
-from oncue.domain.run import RunView, State, Trigger
+from oncue.domain.run import NewRun, RunView, State, Trigger
 
 SLOW = {"seconds": 1, "tag": "a"}
 
@@ -49,6 +51,55 @@ async def test_whatever_has_ended_runs_again(desk: Desk, state: State) -> None:
     other = await run_of(desk, await retry(desk, run_id, {"payload": {"seconds": 2}}))
     part = await run_of(desk, await retry(desk, run_id, {"payload_patch": {"tag": None, "seconds": 3}}))
     assert (other.payload, part.payload, part.parent) == (b'{"seconds":2}', b'{"seconds":3}', run_id)
+
+
+async def test_a_requeue_by_ids_has_a_limit_of_bytes_and_requeues_all_or_none(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letters, "LARGEST", 100)
+    monkeypatch.setattr(dead_letters, "ONE_PASS", 2)
+    chosen = {"run_ids": [str(await ended(desk, State.DEAD)) for _ in range(3)]}
+
+    for body in (chosen | {"payload_patch": {"tag": "x" * 40}}, {"filter": {}, "payload_patch": {"tag": "x" * 40}}):
+        answer = await desk.call("POST", "/v1/dead-letters/requeue", body)
+
+        by_ids = "run_ids" in body
+        assert answer.status_code == (422 if by_ids else 202), answer.text
+        assert [one["path"] for one in answer.json().get("errors", ())] == ["run_ids"] * by_ids
+        assert len((await desk.get("/dead-letters"))["dead_letters"]) == (3 if by_ids else 0)
+
+    monkeypatch.setattr(dead_letters, "LARGEST", 60)
+    chosen = {"run_ids": [str(await ended(desk, State.DEAD)) for _ in range(3)]}
+    with monkeypatch.context() as nothing_is_built:
+        nothing_is_built.setattr(dead_letters, "followed", None)
+        assert (await desk.call("POST", "/v1/dead-letters/requeue", chosen)).status_code == 422
+    assert (await desk.call("POST", "/v1/dead-letters/requeue", {"run_ids": chosen["run_ids"][:2]})).status_code == 202
+
+
+async def test_other_requests_are_answered_while_many_payloads_are_checked(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letters, "TURN", -1)
+    run_ids = [str(await ended(desk, State.DEAD)) for _ in range(3)]
+    turns, checked = 0, list[int]()
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def follow(*given: Any) -> NewRun:
+        checked.append(turns)
+        return await followed(*given)
+
+    followed = dead_letters.followed
+    monkeypatch.setattr(dead_letters, "followed", follow)
+    counting = asyncio.create_task(count_turns())
+    await desk.call("POST", "/v1/dead-letters/requeue", {"run_ids": run_ids})
+    counting.cancel()
+
+    assert len(set(checked)) == 3
 
 
 async def test_what_does_not_fit_is_refused_and_stores_nothing(desk: Desk) -> None:

@@ -26,7 +26,7 @@ from oncue.api.shared.payloads import REPLACING, Replacement, read_replacement, 
 from oncue.domain.errors import Invalid, Problem, inside
 from oncue.domain.fields import Reader, choice, object_of, object_schema, read_fields, schema_of, takes, text
 from oncue.domain.ids import NOTICES, RunId, derived_id
-from oncue.domain.instants import Instant
+from oncue.domain.instants import MILLISECOND, Duration, Instant
 from oncue.domain.placement import SYSTEM_QUEUE, ClassKey
 from oncue.domain.rerun import again, definition
 from oncue.domain.run import NewRun, RunView, State
@@ -35,6 +35,8 @@ from oncue.engines.port import Page
 MOST_AT_ONCE = 1_000  # ids in one request
 READ_TOGETHER = 16  # concurrent reads
 ONE_PASS = 100  # dead letters, each with its payload
+LARGEST = 64 * 1024 * 1024  # bytes of all payloads of a requeue by ids, which is one transaction
+TURN = Duration(5 * MILLISECOND)  # other requests wait at most this long while payloads are checked
 LONGEST = 200  # characters of a filter: every name is shorter
 
 Letter = tuple[RunView, ClassKey]
@@ -121,13 +123,28 @@ async def _followers(
 ) -> list[NewRun]:
     """Build the new runs. A letter that its new payload does not fit is noted as refused."""
     found: list[NewRun] = []
+    size, rested = 0, api.clock.monotonic()
     for run in letters:
+        if api.clock.monotonic() - rested > TURN:
+            await asyncio.sleep(0)
+            rested = api.clock.monotonic()
         try:
-            found.append(await followed(api, caller, run, _follower(run, first), chosen.new))
+            new = await followed(api, caller, run, _follower(run, first), chosen.new)
         except (Invalid, Refused) as wrong:
             problems = wrong.problems if isinstance(wrong, Invalid) else (Problem("payload", "forbidden", str(wrong)),)
             progress.refused.append({"run_id": run.run_id, "errors": problems})
+        else:
+            found.append(new)
+            size += len(new.payload or b"")
+            if chosen.run_ids is not None:
+                _refuse_too_much(size)
     return found
+
+
+def _refuse_too_much(size: int) -> None:
+    if size > LARGEST:
+        message = f"have payloads of more than {LARGEST:,} bytes together; name fewer, or use a filter"
+        raise Invalid.of("run_ids", "too_large", message)
 
 
 class Progress:
@@ -171,7 +188,11 @@ async def followed(api: Api, caller: Caller, run: RunView, run_id: RunId, new: R
 async def _passes(api: Api, chosen: Chosen, caller: Caller) -> AsyncIterator[list[RunView]]:
     """Yield the chosen letters in batches, never an empty one. Letters that arrive meanwhile are newer and excluded."""
     if chosen.run_ids is not None:
-        letters = [run for run in await _read(api, chosen.run_ids, caller) if run.state is State.DEAD]
+        letters = list[RunView]()
+        for start in range(0, len(chosen.run_ids), ONE_PASS):
+            some = await _read(api, chosen.run_ids[start : start + ONE_PASS], caller)
+            letters += [run for run in some if run.state is State.DEAD]
+            _refuse_too_much(sum(len(run.payload or b"") for run in letters))
         if letters:
             yield letters
         return
