@@ -280,7 +280,7 @@ async def test_acts_upon_a_job_that_has_many_runs_come_one_after_the_other(
 
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that few runs are many."""
-    for module in ("sqlite.jobs", "sqlite.lists", "postgres.jobs"):
+    for module in ("sqlite.jobs", "sqlite.nearby", "postgres.jobs"):
         monkeypatch.setattr(f"oncue.engines.{module}.MOST_READ", 3)
     for engine in ("sqlite", "postgres"):
         monkeypatch.setattr(f"oncue.engines.{engine}.following.BITE", 2)

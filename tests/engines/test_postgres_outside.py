@@ -230,6 +230,7 @@ async def every_verb(store: Store) -> dict[str, Call]:
         "History.standing": lambda: store.history.standing(uid, waiting[3]),
         "Lists.runs": lambda: store.lists.runs(RunQuery(uid)),
         "Lists.last_and_next": lambda: store.lists.last_and_next([job]),
+        "Lists.versions": lambda: store.lists.versions(uid, job, 9),
         "Lists.last_ended": lambda: store.lists.last_ended([job], 10),
         "Lists.job_names": lambda: job_names(store),
         "Lists.dead_by_job": lambda: store.lists.dead_by_job(uid, 10),

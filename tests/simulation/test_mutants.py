@@ -54,6 +54,7 @@ UNSEEN = {
     "claims come a microsecond early": "workers ask on the instant and not before: the store's refusal is never needed",
     "a whole batch is stored one by one": "nobody in the simulation asks for all or nothing",
     "a key with another body is taken for a repeat": "nobody in the simulation uses idempotency keys",
+    "a job's key is not looked for in the generation before": "nobody in the simulation uses idempotency keys",
     "the peek's window is closed at its beginning": "a run that is seen twice is claimed once all the same",
     "a worker that has beaten meanwhile is buried": "it must beat between a look and the next call",
     "a worker is asked only once": "nothing says how soon a run that is to stop has to; its timeout ends it, too",
