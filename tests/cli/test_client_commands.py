@@ -448,3 +448,24 @@ def test_shells_complete_commands(oncue: Oncue) -> None:
     answer = subprocess.run([ONCUE], env=asked, capture_output=True, text=True)
 
     assert answer.stdout.split() == ["plain,resume"]
+
+
+def test_quiet_prints_the_ids_of_whatever_the_answer_is_about(stand_in: StandIn) -> None:
+    step = {"action": "create", "key": "a", "job_id": J1, "changes": {}, "owners": []}
+    bulk = {"bulk_id": R2, "action": "pause", "of": "jobs", "state": "finished", "done": 1, "refused": 0}
+
+    def answer(request: Request) -> Said:
+        match request.parts:
+            case ["jobs", "apply"]:
+                return 200, {"set": "x", "dry_run": False, "steps": [step, {**step, "job_id": None}], "warnings": []}
+            case ["audit"]:
+                return 200, {"audit": [{"at": "2027-01-01T00:00:00Z", "action": "x"}], "next_page_token": None}
+            case ["bulk", *_]:
+                return 200, bulk if request.parts[1:] else {"bulks": [bulk], "next_page_token": None}
+        return 404, {}
+
+    stand_in(answer)
+
+    assert command("apply", "-", "-q", stdin='{"set": "x", "jobs": []}').stdout == f"{J1}\n"
+    assert command("bulk", "show", R2, "-q").stdout == f"{R2}\n"
+    assert command("audit", "-q").stdout == ""

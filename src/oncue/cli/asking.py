@@ -38,6 +38,8 @@ LONGEST_SEARCH = 5 * SECOND  # for what a filter leaves: the server looks at a b
 URL = click.option(
     "--url", envvar="ONCUE_URL", metavar="URL", help="The server's address. [default: http://127.0.0.1:8470]"
 )
+_IDS = ("bulk_id", "run_id", "job_id", "worker_id", "key_id", "name")
+_PARTS = ("sets", "steps", "tasks")  # of answers about several objects
 _CONTEXT = "oncue.context"  # where a click context keeps the name of a server
 
 
@@ -139,7 +141,8 @@ def ids_in(answer: Any) -> Sequence[str]:
     for name in ("run_ids", "job_ids"):
         if name in answer:
             return tuple(answer[name])
-    return next(((answer[name],) for name in ("run_id", "job_id", "worker_id", "key_id", "name") if name in answer), ())
+    own = next((answer[name] for name in _IDS if answer.get(name)), None)
+    return (own,) if own else [one for name in _PARTS for part in answer.get(name) or () for one in ids_in(part)]
 
 
 def tell_list(client: Client, call: Call[Page[T]], table: Table[T], limit: int, output: Output) -> None:
@@ -180,8 +183,8 @@ def tell_whole_list(client: Client, call: Call[tuple[T, ...]], table: Table[T], 
 
 def _print_items(table: Table[T], items: Sequence[T], output: Output) -> None:
     if output.form is Form.IDS:
-        for item in items:
-            say(table.id_of(item))
+        for one in filter(None, map(table.id_of, items)):
+            say(one)
     elif output.for_people and not items:
         say(f"No {table.title}.", err=True)
     else:
