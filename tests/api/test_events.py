@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
+from uuid import uuid4
 
 import httpx2
 import pytest
@@ -354,6 +355,8 @@ async def test_its_head_has_no_end_to_wait_for(desk: Desk) -> None:
     answer = await desk.call("HEAD", "/v1/events")
 
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "text/event-stream; charset=utf-8")
+    for wrong, status in ((f"job_id={uuid4()}", 404), ("types=all", 422)):
+        assert (await desk.call("HEAD", f"/v1/events?{wrong}")).status_code == status
 
 
 async def test_workers_hint_at_changes_a_few_times_a_second(desk: Desk) -> None:

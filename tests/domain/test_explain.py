@@ -332,6 +332,7 @@ def test_of_several_labels_those_are_named_that_the_closest_lacks() -> None:
 @pytest.mark.parametrize("gone", [worker(draining=True), worker(silent=LEASE + 1)])
 def test_who_drains_or_has_outlived_its_lease_does_not_count(gone: Offered) -> None:
     assert why(RunDiagnosis(a_run()), gone).reason is Reason.NO_WORKER
+    assert ("is draining" in why(RunDiagnosis(a_run()), gone).detail) is gone.draining
     assert why(RunDiagnosis(a_run()), gone, worker(silent=LEASE)).reason is Reason.NO_CAPACITY
 
 

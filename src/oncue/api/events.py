@@ -63,11 +63,11 @@ class Wanted(msgspec.Struct, frozen=True):
 
 async def stream(api: Api, request: Request, caller: Caller) -> Response:
     """Stream changes from now on; with a `Last-Event-ID`, from that event on, if all later events are still kept."""
-    if request.method == "HEAD":
-        return Response(headers=HEADERS, media_type=MEDIA_TYPE)
     if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
         raise Refused(HTTPStatus.BAD_REQUEST, "Send this request without a body.")
     wanted = await _wanted(api, request, caller)
+    if request.method == "HEAD":
+        return Response(headers=HEADERS, media_type=MEDIA_TYPE)
     channel = await api.watching.open(wanted.subject)
     last = request.headers.get("last-event-id")
     place = channel.last if last is None else channel.place(last)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from oncue.domain.ids import ClassId
 from oncue.domain.instants import Instant
@@ -46,10 +47,14 @@ def no_worker_for(
 
     `asks`: what a run requests; its class has that rounded up.
     """
+    workers = list(workers)
     found = closest_worker(class_id, key, workers, now)
     if found is None:
         return None
     closest, nearly = found
+    if closest_worker(class_id, key, [replace(worker, draining=False) for worker in workers], now) is None:
+        drained = f"Every worker that could take runs of the task {key.task!r} is draining, and takes no new ones."
+        return closest, f"{drained} Resume one, or start another."
     match closest:
         case Mismatch.NO_TASK:
             detail = f"No live worker has the task {key.task!r}. Start a worker that has it, with --tasks."
