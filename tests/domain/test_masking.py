@@ -83,6 +83,7 @@ def test_a_text_that_was_cut_inside_of_a_value_shows_hardly_anything(cut: int, r
     masking = Masking([VALUE])
     for said in (
         masking.excerpt("x" * room + VALUE[:cut]),
+        masking.excerpt("x" * room + VALUE[:cut] + "…"),
         masking.excerpt(VALUE[cut:] + "x" * room),
         masking.content(("x" * room + VALUE[:cut]).encode()).decode(),
     ):

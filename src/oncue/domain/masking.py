@@ -44,10 +44,10 @@ class Masking:
 
     def excerpt(self, text: str) -> str:
         """Mask a text that may have been cut inside of a value, at its beginning or its end."""
-        text = self.text(text)
+        whole = self.text(text)
+        text = whole.removesuffix("…")  # as `printable` cuts
         cut = max((_begun(text, form) for form in self._forms), default=0)
-        if cut >= LEAST_SHOWN:
-            text = text[:-cut] + MASK
+        text = text[:-cut] + MASK if cut >= LEAST_SHOWN else whole
         backwards = text[::-1]
         cut = max((_begun(backwards, form[::-1]) for form in self._forms), default=0)
         return MASK + text[cut:] if cut >= LEAST_SHOWN else text
