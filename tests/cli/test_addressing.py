@@ -362,11 +362,16 @@ def test_refusals_name_the_options_as_they_were_typed(stand_in: StandIn) -> None
         path = "end_time" if request.method == "GET" else "filter.end_time"
         return 422, {"status": 422, "errors": [{"path": path, "code": "x", "message": "must be later than start_time"}]}
 
-    stand_in(refuse)
+    server = stand_in(refuse)
     window = ("--from", "1h ago", "--until", "2h ago")
 
     for typed in (("runs", "list"), ("dead", "list"), ("jobs", "pause", "--all", "-y")):
         assert command(*typed, *window).stderr == "--until: must be later than --from\n"
+    errors = [{"path": path, "code": "x", "message": "is wrong"} for path in ("page_token", "tags.0", "payload.1")]
+    server.answer = lambda _: (422, {"status": 422, "errors": errors})
+    listed, created = command("jobs", "list"), command("jobs", "create", "--task", "hello")
+    assert listed.stderr.splitlines()[0] == "--page-token: is wrong"
+    assert created.stderr.splitlines()[1] == "--tag: is wrong"
 
 
 def test_choices_are_on_the_line_of_the_error() -> None:

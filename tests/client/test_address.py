@@ -29,6 +29,7 @@ def test_what_is_given_comes_first_then_the_environment_then_what_is_usual(monke
     monkeypatch.setenv("ONCUE_API_KEY", "oc_env\n")
     assert (find_address().url, find_address().key) == ("https://jobs.example.org", "oc_env")
 
+    assert find_address("http://10.0.0.1/v1/").url == "http://10.0.0.1"  # as examples for curl have it
     given = find_address("http://10.0.0.1", "oc_given")
     assert (given.url, given.key) == ("http://10.0.0.1", "oc_given")
 

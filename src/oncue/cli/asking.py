@@ -247,7 +247,7 @@ def say_refusal(no: ClientError, names: Mapping[str, str], *, as_json: bool, abo
         problem = {"type": no.type, "title": no.title, "status": no.status, "detail": no.detail, "errors": no.errors}
         print_json({**problem, **no.members, **({"argument": about} if about else {})}, err=True)
     else:
-        told = [(names.get(one.path, one.path), _as_typed(one.message, names)) for one in no.errors]
+        told = [(_option(one.path, names), _as_typed(one.message, names)) for one in no.errors]
         lines = [f"{name}: {message}" if name else message for name, message in told]
         for line in lines or [no.detail or no.title]:
             say(f"{before}{line}", err=True)
@@ -257,6 +257,13 @@ def say_refusal(no: ClientError, names: Mapping[str, str], *, as_json: bool, abo
                 "in its data directory.",
                 err=True,
             )
+
+
+def _option(path: str, names: Mapping[str, str]) -> str:
+    """Return the option of a field; `tags.0` is one of several values of `--tag`."""
+    if path == "page_token":
+        return "--page-token"
+    return names.get(path) or names.get(re.sub(r"\.\d+\Z", "", path)) or path
 
 
 def _as_typed(message: str, names: Mapping[str, str]) -> str:

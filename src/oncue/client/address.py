@@ -51,7 +51,7 @@ def _current(known: Contexts) -> Context | None:
 
 
 def _checked(url: str) -> str:
-    url = url.rstrip("/")
+    url = url.rstrip("/").removesuffix("/v1")  # which the paths of calls begin with
     if "@" in url:  # not repeated: it may be a password
         raise ValueError("the server's URL must not have a user or password: remove it, and set ONCUE_API_KEY")
     parts = urlsplit(url)
