@@ -101,3 +101,10 @@ def test_a_store_that_is_away_is_told_and_not_a_traceback() -> None:
 
     assert answer.exit_code == 1
     assert "start the server or correct" in answer.stderr
+
+
+def test_no_key_is_created_that_would_not_be_shown(tmp_path: Path) -> None:
+    refused = ask("--data-dir", str(tmp_path / "none"), "--init", *WHO, "-q")
+
+    assert (refused.exit_code, "use --json" in refused.stderr) == (2, True)
+    assert not (tmp_path / "none").exists()

@@ -23,7 +23,7 @@ from oncue.cli import times
 from oncue.cli.columns import cut, pad, share, width_of
 from oncue.cli.output import Form, Output
 from oncue.cli.printing import broken
-from oncue.cli.showing import JOBS, RUNS
+from oncue.cli.showing import JOBS, RUNS, schedule
 from oncue.cli.tables import Column, Kind, Table, lines_of, short_id
 from oncue.domain.instants import instant
 from oncue.domain.plain_text import showable
@@ -297,3 +297,11 @@ def test_sentences_break_between_words_by_the_columns_they_need(monkeypatch: pyt
     assert broken("  日本語日本語 日本語 abc d") == "  日本語日本語\n日本語 abc d"
     assert broken("one two three four five six", indent="  ") == "one two three four\n  five six"
     assert broken("a\u2028b\n\nc") == "a\u2028b\n\nc"
+
+
+def test_a_schedule_without_a_time_is_now_in_whatever_zone() -> None:
+    zoned = {"timezone": "Europe/Berlin", "dst_gap": "shift"}
+
+    assert schedule({}) == "now"
+    assert schedule(zoned) == "now, timezone Europe/Berlin"
+    assert schedule({"cron": "0 9 * * *", **zoned}) == "cron 0 9 * * *, timezone Europe/Berlin"

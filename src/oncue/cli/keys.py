@@ -9,7 +9,7 @@ import click
 
 from oncue.cli.asking import LISTS, SERVER, asking, names_server, tell, tell_data, tell_whole_list
 from oncue.cli.config import without_password
-from oncue.cli.output import Output
+from oncue.cli.output import Form, Output
 from oncue.cli.printing import say
 from oncue.cli.refusing import refusals
 from oncue.cli.roles import options, storing
@@ -82,6 +82,8 @@ def table_at(now: datetime) -> Table[Key]:
 @click.option("--init", is_flag=True, help="Create the database if there is none.")
 def create(url: str | None, output: Output, init: bool, **given: Any) -> None:
     """Create an API key, shown only once."""
+    if output.form is Form.IDS:
+        raise click.UsageError("-q prints no key, and it is shown only once; use --json")
     asked = {name: given.pop(name) for name in NAMES}
     if given["engine"] or not names_server(url):
         _store(asked, given, output, init=init)

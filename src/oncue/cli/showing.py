@@ -171,7 +171,7 @@ def schedule(found: dict[str, Any]) -> str:
     """Format as `cron 0 9 * * 1-5, timezone Europe/Berlin`; default values are left out."""
     usual = {"timezone": "UTC", "dst_gap": "shift", "dst_fold": "first"}
     said = [f"{name} {text(value)}" for name, value in found.items() if usual.get(name) != value]
-    return ", ".join(said) or "now"
+    return ", ".join(said if {"at", "cron", "every", "calendar"} & set(found) else ["now", *said])
 
 
 def schedule_in_brief(found: dict[str, Any]) -> str:
