@@ -58,6 +58,17 @@ def test_problems_are_a_table_and_the_answer_as_json(stand_in: StandIn) -> None:
     assert "\x1b[31mmail" not in plain.stdout + shown
 
 
+def test_the_command_of_a_problem_can_be_copied_at_80_columns(stand_in: StandIn) -> None:
+    long = {**PROBLEM, "title": "The job " + "x" * 60, "command": f"oncue dead list --job {JOB_ID} --from '1h ago'"}
+    standin = stand_in(lambda request: (200, {"problems": [PROBLEM, long], "more": False}))
+
+    shown = on_a_terminal("problems", columns=80, ONCUE_URL=standin.url, ONCUE_API_KEY="oc_1")
+
+    assert "oncue runs list --status queued --queue mail" in shown
+    assert "oncue dead list --job 00000001 --from '1h ago'" in shown
+    assert JOB_ID in command("problems").stdout
+
+
 def test_no_problem_is_said_on_terminals_only(stand_in: StandIn) -> None:
     standin = stand_in(lambda request: (200, {"problems": [], "more": False}))
 
