@@ -55,3 +55,22 @@ async def test_nonsense_from_many_at_once_costs_a_few_looks(desk: Desk, monkeypa
 
     assert {answer.status_code for answer in answers} == {422}
     assert len(looks) <= 3
+
+
+@pytest.mark.parametrize("path", ["/v1/jobs/batch", "/v1/jobs/apply"])
+async def test_a_request_with_many_unknown_tasks_looks_once(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    tasks, looks = desk.store.fleet.tasks, []
+
+    async def counted() -> list[Task]:
+        looks.append(1)
+        return list(await tasks())
+
+    monkeypatch.setattr(desk.store.fleet, "tasks", counted)
+    jobs = [{"task": f"nonsense {n}", "key": f"k{n}", "schedule": "@daily"} for n in range(50)]
+    answer = await desk.call("POST", path, {"jobs": jobs} | ({"set": "s"} if path.endswith("apply") else {}))
+
+    assert answer.status_code == 422
+    assert len(answer.json()["errors"]) == 50
+    assert len(looks) == 1

@@ -227,14 +227,19 @@ def _size(job: NewJob) -> Usage:
 
 
 async def checked(
-    api: Api, raw: dict[str, Any], caller: Caller, now: Instant, owner: str | None = None
+    api: Api,
+    raw: dict[str, Any],
+    caller: Caller,
+    now: Instant,
+    owner: str | None = None,
+    lookups: int | None = None,
 ) -> tuple[Spec, bytes | None]:
     """Return the definition if all of it is valid; else raise all its problems at once.
 
-    Its payload is as it will be stored: call `api.large.save` before that.
+    Its payload is as it will be stored: call `api.large.save` before that. `lookups`: see `TaskRegistry.find`.
     """
     name = raw.get("task")
-    task = await api.task_registry.find(name) if isinstance(name, str) else None
+    task = await api.task_registry.find(name, lookups) if isinstance(name, str) else None
     if task is not None and caller.role not in task.roles:
         raise forbidden(f"Task {printable(task.name)!r} needs a key with one of these roles: {', '.join(task.roles)}.")
     spec, payload = await beside_others(raw.get("payload"), lambda: _defined(api, raw, task, caller, now))
@@ -276,6 +281,7 @@ class Definitions:
         self._caller = caller
         self._now = now
         self._trace = trace
+        self._lookups = api.task_registry.lookups
         self._before: tuple[bytes, Task, Spec, ClassId] | None = None
         self.warnings: list[Mapping[str, str]] = []
 
@@ -295,7 +301,7 @@ class Definitions:
             payload = await beside_others(given, lambda: payload_alone(self._api, task, given))
             spec = with_access(self._api, spec, payload, self._caller)
             return spec, class_id, await self._api.large.referred(payload, self._caller.uid)
-        spec, payload = await checked(self._api, raw, self._caller, self._now)
+        spec, payload = await checked(self._api, raw, self._caller, self._now, lookups=self._lookups)
         spec = in_trace(spec, self._trace)
         class_id, found = self._api.class_id(spec.class_key), await self._api.task_registry.find(spec.task)
         self._before = None if found is None else (rest, found, spec, class_id)

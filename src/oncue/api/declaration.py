@@ -65,7 +65,8 @@ class Step(msgspec.Struct, frozen=True):
 class Declaration:
     """What a request declares: the jobs of a set that are valid, and what is wrong with the others."""
 
-    def __init__(self, asked: Mapping[str, Any]) -> None:
+    def __init__(self, asked: Mapping[str, Any], lookups: int) -> None:
+        self.lookups = lookups  # of tasks, when the request began
         self.set: str = asked["set"]
         self.prune: bool = asked.get("prune", False)
         self.adopt: bool = asked.get("adopt", False)
@@ -108,7 +109,7 @@ async def read_declaration(api: Api, request: Request, caller: Caller, now: Inst
         problems.append(Problem("jobs", "out_of_range", f"is a list of at most {LARGEST_BATCH} jobs"))
     if problems:
         raise Invalid(*problems)
-    declaration, rested = Declaration(found), api.clock.monotonic()
+    declaration, rested = Declaration(found, api.task_registry.lookups), api.clock.monotonic()
     for index, raw in enumerate(items):
         try:
             declaration.jobs.append(await _wanted(api, request, declaration, index, raw, caller, now))
@@ -135,7 +136,7 @@ async def _wanted(
     if isinstance(tags, list):
         tags = [*tags, declaration.tag]
     try:
-        spec, payload = await checked(api, {**job, "tags": tags}, caller, now)
+        spec, payload = await checked(api, {**job, "tags": tags}, caller, now, lookups=declaration.lookups)
     except Invalid as wrong:
         problems += wrong.problems
     except Refused as refused:

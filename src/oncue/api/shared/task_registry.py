@@ -37,8 +37,18 @@ class TaskRegistry:
         self._turn = asyncio.Lock()
         self._begun = self._answered = 0  # counts of lookups
 
-    async def find(self, name: str) -> Task | None:
-        """Find the task with this name. An unknown one is looked up once more: it may have just been registered."""
+    @property
+    def lookups(self) -> int:
+        """Return how many look-ups have begun."""
+        return self._begun
+
+    async def find(self, name: str, since: int | None = None) -> Task | None:
+        """Find the task with this name. An unknown one is looked up once more: it may have just been registered.
+
+        `since`: `lookups` when the request began. One that began later serves all jobs of the request.
+        """
+        if since is not None and self._answered > since:
+            return self._tasks.get(name)
         fresh = self._read_at is not None and self._clock.monotonic() - self._read_at < TRUSTED_FOR
         if not fresh or name not in self._tasks:
             await self._look(again=fresh)
