@@ -79,7 +79,8 @@ class PostgresTables:
         for table in PARTITIONED:
             await self._pieces.ensure(table, instants)
         self._indexes = await self._connection.fetch(
-            "select i.indexrelid::regclass::text as name, pg_get_indexdef(i.indexrelid) as definition"
+            "select i.indexrelid::regclass::text as name,"
+            " replace(pg_get_indexdef(i.indexrelid), ' ON ONLY ', ' ON ') as definition"
             " from pg_index i join pg_class c on c.oid = i.indexrelid"
             " where c.relnamespace = current_schema()::regnamespace and not c.relispartition and not i.indisunique"
         )

@@ -34,6 +34,10 @@ MAY_WALK = {
     "search_endings": {"running", "waiting", "history", "dead", "jobs"},  # the newest, in the order of ids: see below
     "search_endings_of_user": {"running"},
     "capped_counts": {"running"},
+    "capped_counts_of_all": {"running", "waiting", "history", "dead"},  # so many of each, in the order of an index
+    **{f"list_live_of_all, {which}": {"running"} for which in ("cancelled",)},
+    **{f"list_live_named_of_all, {which}": {"running"} for which in ("cancelled",)},
+    **{f"list_by_name_of_all, {which}": {"running"} for which in ("active", "cancelled", "any", "open")},
     "count_open_jobs": {"running"},  # only for who is at a quota; an index by user would cost every claim
     "sum_open_payloads": {"running"},
     "users": {"running"},  # once for a page, which administrators ask for
@@ -80,6 +84,8 @@ def every_statement() -> dict[str, str]:
             found |= {name: text.format_map(plain), f"{name} by name": text.format_map(named)}
             if "{begins}" in text:
                 found[f"{name} by prefix"] = text.format(name="", begins=lists.BEGINS)
+        elif "{begins}" in text:
+            found |= {name: text.format(begins=""), f"{name} by prefix": text.format(begins=lists.BEGINS)}
         elif "{held}" in text:
             some = {str(one): {one} for one in JobStatus} | {"any": set(JobStatus), "open": OPEN}
             found |= {f"{name}, {which}": text.format_map(lists.one_shots(one)) for which, one in some.items()}
@@ -145,6 +151,7 @@ def of_others(plans: dict[str, dict[str, Any]], leading: dict[str, str]) -> dict
         or name in ("list_waiting", "list_history", "list_dead_of_user", "list_dead_of_group", "audit_of_user")
         or name == "search_endings_of_user"
     ]  # fmt: skip
+    lists_of_user = [name for name in lists_of_user if "_of_all" not in name]
     assert len(lists_of_user) > 10
     found = {
         name: {node["Index Name"] for node in nodes(plans[name]) if "Index Name" in node and is_walk(node, leading)}
@@ -156,7 +163,8 @@ def of_others(plans: dict[str, dict[str, Any]], leading: dict[str, str]) -> dict
 def is_walk(node: dict[str, Any], leading: dict[str, str]) -> bool:
     """Not where one thing is found by its id; and what runs is little, however much there is to do."""
     column = leading[node["Index Name"]]
-    by_id = column in ("run_id", "job_id") and f"({column} = " in node.get("Index Cond", "")
+    condition = node.get("Index Cond", "")
+    by_id = (column in ("run_id", "job_id") and f"({column} = " in condition) or "(job_id = w.job_id)" in condition
     return not by_id and node.get("Relation Name") != "running"
 
 

@@ -132,7 +132,7 @@ async def filled_page(
     items, after, looked_at = list[T](), wanted.after, 0
     while looked_at < most:
         room = wanted.limit - len(items)
-        asked = max(room, LOOKED_AT_ONCE) if looked_at else room  # nearly always all of the first rows match
+        asked = max(room, LOOKED_AT_ONCE, most // 4) if looked_at else room  # nearly always all of the first rows match
         found = await read(asked, after)
         looked_at += len(found.items)
         fitting = [number for number, item in enumerate(found.items, 1) if keep(item)]

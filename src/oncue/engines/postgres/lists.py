@@ -33,7 +33,7 @@ from oncue.engines.port import (
     RunQuery,
 )
 from oncue.engines.postgres import rows
-from oncue.engines.postgres.nearby import counts, job_names, last_and_next, last_ended
+from oncue.engines.postgres.nearby import counts, job_names, last_and_next, last_ended, newest_ends
 from oncue.engines.postgres.recent_of_job import list_recent_of_job
 from oncue.engines.postgres.store import Store
 from oncue.engines.prefixes import range_of
@@ -43,6 +43,7 @@ from oncue.engines.stored import STATUS_NUMBER, TRIGGERS
 _SQL = statements("oncue.engines.postgres")
 SCAN = 2_000  # most rows of an index that one page reads
 BEGINS = "and name >= $8 and name < $9"
+SCAN_OF_ALL = 500  # the same of everybody's ends, which are merged from each user's
 LOOKUP_SCAN = 1_000  # the same where each row has to be looked up by its id
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 ENDED_FROM = (NEVER, LAST)
@@ -177,10 +178,19 @@ class _Look(NamedTuple):
     def statuses(self) -> frozenset[JobStatus]:
         return frozenset(JobStatus) if self.query.statuses is None else self.query.statuses
 
-    async def walk(self, statement: str, scan: int, place: Callable[[Record], Any], *args: Any) -> Page[JobRow]:
+    def text(self, name: str) -> str:
+        """Everybody's are found by other indexes than one user's, whose begin with the user."""
+        return _SQL[f"{name}_of_all" if self.query.uid is None else name]
+
+    @property
+    def uids(self) -> list[int] | None:
+        return None if self.query.uid is None else [self.query.uid]
+
+    async def walk(
+        self, statement: str, scan: int, place: Callable[[Record], Any], *args: Any, uids: list[int] | None
+    ) -> Page[JobRow]:
         """Return the matches among up to `scan` entries, and where to continue. Reads one more, to know if there is."""
         query = self.query
-        uids = None if query.uid is None else [query.uid]
         statuses = [STATUS_NUMBER[status] for status in self.statuses]
         found = await self.store.fetch(statement, uids, self.chosen, statuses, scan, query.limit + 1, *args)
         items: list[JobRow] = []
@@ -205,32 +215,43 @@ def _time_of(place: UUID | tuple[int, UUID] | tuple[str, int | str, UUID]) -> In
 
 async def _live_jobs(look: _Look, last: UUID) -> Page[JobRow]:
     name = [] if look.query.name is None else [look.query.name]
-    statement = _SQL["list_live_named" if name else "list_live"].format_map(one_shots(look.statuses))
-    return await look.walk(statement, SCAN, lambda row: ("live", 0, row["job_id"]), last, *name)
+    statement = look.text("list_live_named" if name else "list_live").format_map(one_shots(look.statuses))
+    return await look.walk(statement, SCAN, lambda row: ("live", 0, row["job_id"]), last, *name, uids=look.uids)
 
 
 async def _jobs_by_name(look: _Look, at: int | str, last: UUID) -> Page[JobRow]:
     begin, end = range_of(look.query.name_prefix or "")
     after = (at, last) if isinstance(at, str) else (begin, FIRST)
-    statement = _SQL["list_by_name"].format_map(one_shots(look.statuses))
-    return await look.walk(statement, SCAN, lambda row: ("live", row["name"], row["job_id"]), *after, begin, end)
+    statement = look.text("list_by_name").format_map(one_shots(look.statuses))
+    place = itemgetter("name", "job_id")
+    return await look.walk(statement, SCAN, lambda row: ("live", *place(row)), *after, begin, end, uids=look.uids)
 
 
 async def _ended_jobs(look: _Look, at: int, last: UUID) -> Page[JobRow]:
     narrowed, name, begins = "", list[str](), ""
     if look.query.name is not None:
         narrowed, name = "and name = $8", [look.query.name]
+    if look.query.uid is None:  # no index has everybody's by their names
+        narrowed, begins = "", narrowed
     if look.query.name_prefix is not None:
         begins, name = BEGINS, [*range_of(look.query.name_prefix)]
-    statement = _SQL["list_ended"].format(name=narrowed, begins=begins)
-    return await look.walk(statement, SCAN, lambda row: ("ended", row["ended_at"], row["job_id"]), at, last, *name)
+    statement = look.text("list_ended").format(name=narrowed, begins=begins)
+    uids, scan = look.uids, SCAN
+    places: tuple[Any, Any] = (at, last)
+    if look.query.uid is None:
+        scan = max(SCAN_OF_ALL, look.query.limit + 1)
+        ends = await newest_ends(look.store, at, last, scan)
+        uids, places = [end.uid for end in ends], ([end.at for end in ends], [end.run_id for end in ends])
+    return await look.walk(
+        statement, scan, lambda row: ("ended", row["ended_at"], row["job_id"]), *places, *name, uids=uids
+    )
 
 
 async def _tagged_jobs(look: _Look) -> Page[JobRow]:
     query = look.query
     last = unmark(query.after, UUID) if query.after else LAST
     place = itemgetter("job_id")
-    return await look.walk(_SQL["list_tagged"], LOOKUP_SCAN, place, last, query.tag, query.name)
+    return await look.walk(look.text("list_tagged"), LOOKUP_SCAN, place, last, query.tag, query.name, uids=look.uids)
 
 
 async def _jobs_in_window(look: _Look) -> Page[JobRow]:
@@ -241,7 +262,7 @@ async def _jobs_in_window(look: _Look) -> Page[JobRow]:
     place = itemgetter("next_at", "job_id")
     narrowed, tag = ("", []) if query.tag is None else (TAGGED, [query.tag])
     statement = _SQL["list_window"].format(tag=narrowed)
-    return await look.walk(statement, LOOKUP_SCAN, place, last, at, end, query.name, *tag)
+    return await look.walk(statement, LOOKUP_SCAN, place, last, at, end, query.name, *tag, uids=look.uids)
 
 
 def _before(start: Instant | None) -> tuple[int, UUID]:
@@ -254,7 +275,6 @@ async def list_runs(store: Store, query: RunQuery) -> Page[RunView]:
     part, at, last = unmark(query.after, tuple[Part, int, UUID]) if query.after else ("running", *_START["running"])
     classes = await _chosen(store, query.task, query.queue)
     chosen = None if classes is None else frozenset(classes)
-    scan = SCAN if is_narrowed(query) else query.limit + 1
     items: list[RunView] = []
     for current in _PARTS[_PARTS.index(part) :]:
         if current != part:
@@ -263,13 +283,14 @@ async def list_runs(store: Store, query: RunQuery) -> Page[RunView]:
             continue
         if current == "ended" and query.ended_until is not None:
             at, last = min((at, last), (query.ended_until, FIRST))
+        scan = _most_read(query, current)
         found = await _fetch_part(store, query, current, at, last, scan)
         for row in found:
             if len(items) == query.limit:
                 return Page(tuple(items), mark((current, at, last)))
             if current == "ended" and row["ended_at"] < (query.ended_from or BEGINNING):
                 return Page(tuple(items))
-            at, last = _place(current, row)
+            at, last = _place(query, current, row)
             if _run_matches(query, row, chosen) and fits(query, run := rows.view(row)):
                 items.append(run)
         if len(found) == scan:
@@ -280,7 +301,10 @@ async def list_runs(store: Store, query: RunQuery) -> Page[RunView]:
 
 async def list_recent(store: Store, uid: UserNumber | None, since: Instant, limit: int) -> list[RunView]:
     running = await store.fetch(_SQL["list_running"], uid, None, *ALWAYS, FIRST, limit)
-    ended = await store.fetch(_SQL["ended_since"], await _uids(store, uid), since, limit)
+    if uid is None:
+        ended = await _ended_of_all(store, NEVER, LAST, limit, since)
+    else:
+        ended = await store.fetch(_SQL["ended_since"], [uid], since, limit)
     return [rows.view(row) for row in (*running, *ended)]
 
 
@@ -290,9 +314,18 @@ _PARTS: tuple[Part, ...] = ("running", "waiting", "ended")
 _START: dict[Part, tuple[int, UUID]] = {"running": (0, FIRST), "waiting": (ALWAYS[0], FIRST), "ended": (NEVER, LAST)}
 
 
-def _place(part: Part, row: Record) -> tuple[int, UUID]:
-    at = {"running": 0, "waiting": row["wanted"], "ended": row["ended_at"]}[part]
+def _place(query: RunQuery, part: Part, row: Record) -> tuple[int, UUID]:
+    by_id = query.uid is None and query.job_id is None  # see list_waiting_of_all
+    at = {"running": 0, "waiting": 0 if by_id else row["wanted"], "ended": row["ended_at"]}[part]
     return at, row["run_id"]
+
+
+def _most_read(query: RunQuery, part: Part) -> int:
+    """Return how many rows of a part a page reads. Of what waits or runs, all are in the state that was asked for."""
+    if not is_narrowed(query if part == "ended" else replace(query, states=None)):
+        return query.limit + 1
+    of_all = part == "ended" and query.uid is None and query.job_id is None
+    return max(SCAN_OF_ALL, query.limit + 1) if of_all else SCAN
 
 
 def _has(query: RunQuery, part: Part) -> bool:
@@ -313,13 +346,24 @@ async def _fetch_part(store: Store, query: RunQuery, part: Part, at: int, last: 
     end = ALWAYS[1] if query.wanted_until is None else query.wanted_until
     if part == "running":
         return await store.fetch(_SQL["list_running"], query.uid, query.job_id, start, end, last, scan)
-    who: Any = query.job_id if query.job_id is not None else await _uids(store, query.uid)
-    of_job = "" if query.job_id is None else "_of_job"
-    if part == "waiting" and query.job_id is None:
-        return await store.fetch(_SQL["list_waiting"], who, end, *max(_before(query.wanted_from), (at, last)), scan)
+    if part == "waiting" and query.job_id is not None:
+        return await store.fetch(_SQL["list_waiting_of_job"], query.job_id, start, end, at, last, scan)
+    if part == "waiting" and query.uid is None:
+        return await store.fetch(_SQL["list_waiting_of_all"], last, scan)
     if part == "waiting":
-        return await store.fetch(_SQL["list_waiting_of_job"], who, start, end, at, last, scan)
-    return await store.fetch(_SQL[f"list_history{of_job}"], who, at, last, scan)
+        before = max(_before(query.wanted_from), (at, last))
+        return await store.fetch(_SQL["list_waiting"], [query.uid], end, *before, scan)
+    if query.job_id is not None:
+        return await store.fetch(_SQL["list_history_of_job"], query.job_id, at, last, scan)
+    if query.uid is None:
+        return await _ended_of_all(store, at, last, scan, query.ended_from)
+    return await store.fetch(_SQL["list_history"], [query.uid], at, last, scan)
+
+
+async def _ended_of_all(store: Store, at: int, last: UUID, scan: int, since: Instant | None) -> list[Record]:
+    ends = await newest_ends(store, at, last, scan, since)
+    places = [[end.uid for end in ends], [end.at for end in ends], [end.run_id for end in ends]]
+    return await store.fetch(_SQL["ended_by_place"], *places)
 
 
 def _run_matches(query: RunQuery, row: Record, chosen: frozenset[ClassId] | None) -> bool:
@@ -333,11 +377,6 @@ def _run_matches(query: RunQuery, row: Record, chosen: frozenset[ClassId] | None
         and (query.triggers is None or TRIGGERS[row["trigger"]] in query.triggers)
         and (query.error_type is None or (row["error_type"] or row["attempts"]) is not None)
     )
-
-
-async def _uids(store: Store, uid: UserNumber | None) -> list[int]:
-    """Return one user, or all: each is read by its own index."""
-    return [uid] if uid is not None else [row["uid"] for row in await store.fetch("select uid from users")]
 
 
 async def _chosen(store: Store, task: str | None, queue: str | None) -> list[ClassId] | None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from heapq import merge
+from itertools import islice
+from typing import NamedTuple
+from uuid import UUID
 
 from oncue.domain.ids import JobId, RunId, UserNumber
-from oncue.domain.instants import Instant
+from oncue.domain.instants import DAY, Instant
 from oncue.domain.run import RunView
 from oncue.engines.capped import counts_of
 from oncue.engines.port import Counts, EndedRun, JobName, LastAndNext
@@ -15,11 +19,13 @@ from oncue.engines.sql import statements
 from oncue.engines.unreadable import key_of
 
 _SQL = statements("oncue.engines.postgres")
+MORE = 8  # times as many ends are read in each further look at the users who have more
+WINDOWS = (2 * DAY, 16 * DAY, 2**62)  # how far back the ends are looked for, until there are enough
 
 
 async def counts(store: Store, uid: UserNumber | None, most: int, now: Instant) -> Counts:
-    uids = None if uid is None else [uid]
-    return counts_of([tuple(row) for row in await store.fetch(_SQL["capped_counts"], uids, most, now)], most)
+    which, who = ("capped_counts_of_all", []) if uid is None else ("capped_counts", [[uid]])
+    return counts_of([tuple(row) for row in await store.fetch(_SQL[which], *who, most, now)], most)
 
 
 async def last_ended(store: Store, job_ids: Sequence[JobId], limit: int) -> dict[JobId, list[EndedRun]]:
@@ -37,3 +43,41 @@ async def job_names(store: Store, runs: Sequence[RunView]) -> dict[RunId, JobNam
 
 async def last_and_next(store: Store, job_ids: Sequence[JobId]) -> dict[JobId, LastAndNext]:
     return {row["near"]: rows.last_and_next(row) for row in await store.fetch(_SQL["last_and_next"], job_ids)}
+
+
+class End(NamedTuple):
+    """Where an ended run is found. No index has everybody's in the order of their ends: it would cost every end."""
+
+    at: int
+    run_id: UUID
+    uid: int
+
+
+async def newest_ends(store: Store, at: int, last: UUID, want: int, since: Instant | None = None) -> list[End]:
+    """Return the `want` newest ends before a position, not older than `since`."""
+    users = [row["uid"] for row in await store.fetch("select uid from users")]
+    [(newest,)] = await store.fetch("select max(until_at) from pieces where parent = 'history'")
+    oldest = -(2**62) if since is None else since
+    found: list[End] = []
+    for window in WINDOWS:
+        lower = max(oldest, min(at, newest or at) - window)
+        found = await _merged(store, users, (at, last), want, lower)
+        if len(found) >= want or lower == oldest:
+            break
+    return found
+
+
+async def _merged(store: Store, users: list[int], before: tuple[int, UUID], want: int, lower: int) -> list[End]:
+    """Merge the users' own orders: those whose last end that was read is among the newest are read further."""
+    found: list[End] = []
+    unread, look = dict.fromkeys(users, before), 1 + want // 500
+    while unread:
+        ats, ids = [place[0] for place in unread.values()], [place[1] for place in unread.values()]
+        rows = await store.fetch(_SQL["newest_ends"], list(unread), ats, ids, look, lower, before[0], want)
+        last = {row["uid"]: (row["ended_at"], row["run_id"]) for row in rows if row["more"]}
+        read = [End(row["ended_at"], row["run_id"], row["uid"]) for row in rows]
+        found = list(islice(merge(found, read, reverse=True), want))
+        edge = found[-1][:2] if len(found) == want else (lower - 1, UUID(int=0))
+        unread = {uid: place for uid, place in last.items() if place > edge}
+        look *= MORE
+    return found

@@ -11,8 +11,6 @@ from itertools import chain, islice, takewhile
 from typing import Any, Literal, TypeVar
 from uuid import UUID
 
-from msgspec.structs import replace
-
 from oncue.domain.ids import JobId, RunId, UserNumber, WorkerId, created_at
 from oncue.domain.instants import NEVER, Instant
 from oncue.domain.job import JobStatus, decode_spec
@@ -211,12 +209,8 @@ def _after(query: JobQuery | RunQuery, shape: type[T], start: T) -> T:
 
 def _live_jobs(db: Connection, query: JobQuery, last: bytes) -> Walk:
     """Walk through recurring jobs in any state, and one-shots that have not ended; newest first."""
-    if query.uid is None and query.name is not None:
-        by_user = [_live_jobs(db, replace(query, uid=UserNumber(uid)), last) for uid in _uids(db, None)]
-        yield from merge(*by_user, key=lambda one: one[0], reverse=True)
-        return
     given = {"uid": query.uid, "name": query.name, "last": last}
-    who = "" if query.uid is None else "uid = :uid and " if query.name is None else "uid = :uid and name = :name and "
+    who = ("" if query.uid is None else "uid = :uid and ") + ("" if query.name is None else "name = :name and ")
     streams = [stream(db, _SQL["list_recurring"].format(who=who), given)]
     statuses = frozenset(JobStatus) if query.statuses is None else query.statuses
     if statuses - {JobStatus.FINISHED}:
@@ -230,9 +224,9 @@ def _jobs_by_name(db: Connection, query: JobQuery, at: int | str, last: bytes) -
     """Walk through the same in the order of their names."""
     begin, end = range_of(query.name_prefix or "")
     after = (at, last) if isinstance(at, str) else (begin, FIRST)
+    who = "" if query.uid is None else "uid = ?1 and "
     streams = [
-        stream(db, _SQL["list_by_name"].format(jobs=jobs), (uid, begin, end, *after))
-        for uid in _uids(db, query.uid)
+        stream(db, _SQL["list_by_name"].format(jobs=jobs, who=who), (query.uid, begin, end, *after))
         for jobs in ("recurring_jobs", "live_one_shots")
     ]
     for row in merge(*streams, key=lambda row: (row[5], row[0])):
@@ -255,8 +249,8 @@ def _ended_jobs(db: Connection, query: JobQuery, at: int, last: bytes) -> Walk:
 
 
 def _tagged_jobs(db: Connection, query: JobQuery, last: bytes) -> Walk:
-    streams = [stream(db, _SQL["list_tagged"], (uid, query.tag, last)) for uid in _uids(db, query.uid)]
-    for (job_id,) in merge(*streams, reverse=True):
+    who = "" if query.uid is None else "uid = ?1 and "
+    for (job_id,) in stream(db, _SQL["list_tagged"].format(who=who), (query.uid, query.tag, last)):
         row = first(db, "select * from recurring_jobs where job_id = ?", (job_id,))
         yield ("tagged", 0, job_id), row or find_one_shot(db, job_id) or NO_JOB
 

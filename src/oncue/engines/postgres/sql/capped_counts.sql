@@ -1,6 +1,6 @@
 -- Each user's by the index in which they are next to each other, and no more than $2 of each kind. Of what waits: what is wanted
 -- by now ($3), and what is wanted later.
-with users_asked as materialized (select unnest($1::int[]) as uid union all select uid from users where (select $1) is null),
+with users_asked as materialized (select unnest($1::int[]) as uid),
 waiting_runs_found as (
   select * from (select f.* from users_asked u cross join lateral (
     select run_id = job_id and spec is not null as is_job, held, due, failures + losses as tries from waiting
@@ -10,7 +10,7 @@ waiting_runs_found as (
     select run_id = job_id and spec is not null, held, due, failures + losses from waiting
     where uid = any(array[u.uid]) and wanted > $3 order by uid, wanted, run_id limit (select $2::int)) f limit (select $2::int)) l),
 running_found as (
-  select run_id = job_id and spec is not null as is_job, cancel_at from running where $1::int[] is null or uid = any($1) limit (select $2::int)),
+  select run_id = job_id and spec is not null as is_job, cancel_at from running where uid = any($1) limit (select $2::int)),
 ended_found as (
   select f.* from users_asked u cross join lateral (
     select state, run_id = job_id and spec is not null as is_job from history

@@ -1,7 +1,7 @@
 -- The same for jobs whose names are in a range, in their order, after the position ($6, $7).
 select p.job_id, p.uid, version, status, spec, payload, created_at, updated_at,
   coalesce(next_at, (select a.next_at from agenda a where a.job_id = p.job_id)) as next_at, name, fits, ends
-from unnest(array(select unnest($1::int[]) union all select uid from users where (select $1) is null)) u(uid) cross join lateral (
+from unnest($1::int[]) u(uid) cross join lateral (
   select * from (
     select w.*, is_job and ($2::int[] is null or class_id in (select unnest($2::int[]))) as fits,
       row_number() over (order by uid, name, job_id) = (select $4::int) as ends

@@ -1,6 +1,6 @@
 -- One-shots that ended, newest end first.
 select p.run_id as job_id, p.uid, job_version, status, spec, payload, null::bigint as created_at, ended_at, null::bigint as next_at, fits, ends
-from unnest(array(select unnest($1::int[]) union all select uid from users where (select $1) is null)) u(uid) cross join lateral (
+from unnest($1::int[]) u(uid) cross join lateral (
   select * from (
     select w.*, is_job and status = any($3::int[]) and ($2::int[] is null or class_id in (select unnest($2::int[]))) {begins} as fits,
       row_number() over (order by ended_at desc, run_id desc) = (select $4::int) as ends

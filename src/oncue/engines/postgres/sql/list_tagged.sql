@@ -1,7 +1,7 @@
 -- An entry whose job is gone counts as read, too.
 select p.job_id, p.uid, version, status, spec, payload, created_at, updated_at,
   coalesce(next_at, (select a.next_at from agenda a where a.job_id = p.job_id)) as next_at, fits, ends
-from unnest(array(select unnest($1::int[]) union all select uid from users where (select $1) is null)) u(uid) cross join lateral (
+from unnest($1::int[]) u(uid) cross join lateral (
   select * from (
     select w.*, j.*, status = any($3::int[]) and ($2::int[] is null or class_id in (select unnest($2::int[]))) and ($8::text is null or name = $8) as fits
     from (

@@ -1,0 +1,27 @@
+-- Everybody's jobs whose names are in a range: see list_by_name.
+select p.job_id, p.uid, version, status, spec, payload, created_at, updated_at,
+  coalesce(next_at, (select a.next_at from agenda a where a.job_id = p.job_id)) as next_at, name, fits, ends
+from (
+  select * from (
+    select w.*, is_job and ($2::int[] is null or class_id in (select unnest($2::int[]))) as fits,
+      row_number() over (order by name, job_id) = (select $4::int) as ends
+    from (
+      (select job_id, uid, name, class_id, version, status, spec, payload, created_at, updated_at, null::bigint as next_at,
+         status = any($3::int[]) as is_job from jobs
+       where (name, job_id) > ((select $6::text), (select $7::uuid)) and name >= (select $8::text) and name < (select $9::text)
+       order by name, job_id limit (select $4::int))
+      union all
+      (select run_id, uid, name, class_id, job_version, (held & 4 > 0)::int::smallint, spec, payload, null, updated_at, wanted,  -- held: 4 paused
+         run_id = job_id and spec is not null and {held} from waiting
+       where (name, run_id) > ((select $6), (select $7)) and name >= (select $8) and name < (select $9)
+       order by name, run_id limit (select $4::int))
+      union all
+      (select run_id, uid, name, class_id, job_version, case when cancel_at is null then 0 else 3 end::smallint, spec, payload, null, updated_at, null,  -- status: 0 active, 3 cancelled
+         true from running
+       where run_id = job_id and spec is not null and (name, run_id) > ((select $6), (select $7)) and name >= (select $8) and name < (select $9) and {running}
+       order by name, run_id limit (select $4::int))
+      order by name, job_id limit (select $4::int)) w) w
+  where fits or ends
+  order by name, job_id limit (select $5::int)) p
+where (select $1::int[]) is null
+order by p.name, p.job_id limit (select $5::int)
