@@ -154,17 +154,16 @@ def of_others(plans: dict[str, dict[str, Any]], leading: dict[str, str]) -> dict
     lists_of_user = [name for name in lists_of_user if "_of_all" not in name]
     assert len(lists_of_user) > 10
     found = {
-        name: {node["Index Name"] for node in nodes(plans[name]) if "Index Name" in node and is_walk(node, leading)}
+        name: {node["Index Name"] for node in nodes(plans[name]) if "Index Name" in node and is_walk(node)}
         for name in lists_of_user
     }
     return {name: {index for index in used if leading[index] != "uid"} for name, used in found.items()}
 
 
-def is_walk(node: dict[str, Any], leading: dict[str, str]) -> bool:
+def is_walk(node: dict[str, Any]) -> bool:
     """Not where one thing is found by its id; and what runs is little, however much there is to do."""
-    column = leading[node["Index Name"]]
     condition = node.get("Index Cond", "")
-    by_id = (column in ("run_id", "job_id") and f"({column} = " in condition) or "(job_id = w.job_id)" in condition
+    by_id = "(run_id = " in condition or "(job_id = " in condition
     return not by_id and node.get("Relation Name") != "running"
 
 

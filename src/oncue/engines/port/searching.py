@@ -10,7 +10,7 @@ from oncue.domain.ids import JobId, RunId, UserNumber
 from oncue.domain.run import RunView
 from oncue.engines.listed import JobRow
 
-SEARCHED = 5_000  # most entries of one index that a search reads
+SEARCHED = 2_000  # most entries of one index that a search reads
 SEARCHED_USERS = 500  # for an administrator: whose keys and tags are searched, the newest users
 
 
