@@ -33,7 +33,7 @@ from oncue.engines.port import (
     RunQuery,
 )
 from oncue.engines.postgres import rows
-from oncue.engines.postgres.nearby import counts, job_names, last_and_next, last_ended, newest_ends
+from oncue.engines.postgres.nearby import counts, job_names, last_and_next, last_ended, newest_ends, next_wanted
 from oncue.engines.postgres.recent_of_job import list_recent_of_job
 from oncue.engines.postgres.store import Store
 from oncue.engines.prefixes import range_of
@@ -187,7 +187,7 @@ class _Look(NamedTuple):
         return None if self.query.uid is None else [self.query.uid]
 
     async def walk(
-        self, statement: str, scan: int, place: Callable[[Record], Any], *args: Any, uids: list[int] | None
+        self, statement: str, scan: int, place: Callable[[Record], Any], *args: Any, uids: list[Any] | None
     ) -> Page[JobRow]:
         """Return the matches among up to `scan` entries, and where to continue. Reads one more, to know if there is."""
         query = self.query
@@ -261,8 +261,11 @@ async def _jobs_in_window(look: _Look) -> Page[JobRow]:
     end = NEVER if query.next_until is None else query.next_until
     place = itemgetter("next_at", "job_id")
     narrowed, tag = ("", []) if query.tag is None else (TAGGED, [query.tag])
-    statement = _SQL["list_window"].format(tag=narrowed)
-    return await look.walk(statement, LOOKUP_SCAN, place, last, at, end, query.name, *tag, uids=look.uids)
+    statement = look.text("list_window").format(tag=narrowed)
+    which: list[Any] | None = look.uids
+    if query.uid is None:
+        which = [found.run_id for found in await next_wanted(look.store, at, last, end, LOOKUP_SCAN)]
+    return await look.walk(statement, LOOKUP_SCAN, place, last, at, end, query.name, *tag, uids=which)
 
 
 def _before(start: Instant | None) -> tuple[int, UUID]:

@@ -45,39 +45,47 @@ async def last_and_next(store: Store, job_ids: Sequence[JobId]) -> dict[JobId, L
     return {row["near"]: rows.last_and_next(row) for row in await store.fetch(_SQL["last_and_next"], job_ids)}
 
 
-class End(NamedTuple):
-    """Where an ended run is found. No index has everybody's in the order of their ends: it would cost every end."""
+class Place(NamedTuple):
+    """Where a run is found. No index has everybody's in the order of time: it would cost every run."""
 
     at: int
     run_id: UUID
     uid: int
 
 
-async def newest_ends(store: Store, at: int, last: UUID, want: int, since: Instant | None = None) -> list[End]:
+async def newest_ends(store: Store, at: int, last: UUID, want: int, since: Instant | None = None) -> list[Place]:
     """Return the `want` newest ends before a position, not older than `since`."""
     users = [row["uid"] for row in await store.fetch("select uid from users")]
     [(newest,)] = await store.fetch("select max(until_at) from pieces where parent = 'history'")
     oldest = -(2**62) if since is None else since
-    found: list[End] = []
+    found: list[Place] = []
     for window in WINDOWS:
         lower = max(oldest, min(at, newest or at) - window)
-        found = await _merged(store, users, (at, last), want, lower)
+        found = await _merged(store, users, (at, last), want, "newest_ends", lower, at)
         if len(found) >= want or lower == oldest:
             break
     return found
 
 
-async def _merged(store: Store, users: list[int], before: tuple[int, UUID], want: int, lower: int) -> list[End]:
-    """Merge the users' own orders: those whose last end that was read is among the newest are read further."""
-    found: list[End] = []
-    unread, look = dict.fromkeys(users, before), 1 + want // 500
+async def next_wanted(store: Store, at: int, last: UUID, until: int, want: int) -> list[Place]:
+    """Return the first `want` runs of everybody's that wait, after a position and up to `until`."""
+    users = [row["uid"] for row in await store.fetch("select uid from users")]
+    return await _merged(store, users, (at, last), want, "next_wanted", until)
+
+
+async def _merged(
+    store: Store, users: list[int], start: tuple[int, UUID], want: int, statement: str, *bounds: int
+) -> list[Place]:
+    """Merge the users' own orders: those whose last row that was read is among those wanted are read further."""
+    found: list[Place] = []
+    unread, look, newest = dict.fromkeys(users, start), 1 + want // 500, statement == "newest_ends"
     while unread:
         ats, ids = [place[0] for place in unread.values()], [place[1] for place in unread.values()]
-        rows = await store.fetch(_SQL["newest_ends"], list(unread), ats, ids, look, lower, before[0], want)
-        last = {row["uid"]: (row["ended_at"], row["run_id"]) for row in rows if row["more"]}
-        read = [End(row["ended_at"], row["run_id"], row["uid"]) for row in rows]
-        found = list(islice(merge(found, read, reverse=True), want))
-        edge = found[-1][:2] if len(found) == want else (lower - 1, UUID(int=0))
-        unread = {uid: place for uid, place in last.items() if place > edge}
+        rows = await store.fetch(_SQL[statement], list(unread), ats, ids, look, *bounds, want)
+        read = [Place(at, run_id, uid) for uid, at, run_id, _ in rows]
+        last = {end.uid: end[:2] for end, row in zip(read, rows, strict=True) if row["more"]}
+        found = list(islice(merge(found, read, reverse=newest), want))
+        edge = found[-1][:2] if len(found) == want else None
+        unread = {uid: at for uid, at in last.items() if edge is None or (at > edge if newest else at < edge)}
         look *= MORE
     return found

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from oncue.domain.ids import UserNumber
-from oncue.domain.instants import HOUR, MINUTE, SECOND
+from oncue.domain.instants import HOUR, MINUTE, SECOND, Instant
 from oncue.domain.job import JobStatus
 from oncue.domain.run import State
 from oncue.engines.port import JobQuery, Page, RunQuery
@@ -52,6 +52,8 @@ JOBS = {
     "with a name": (JobQuery(name="name-1"), 18),
     "by the beginning of their names": (JobQuery(name_prefix="name"), 36),
     "with a tag": (JobQuery(tag="tag-1"), 18),
+    "by their next run": (JobQuery(next_from=Instant(0)), 16),
+    "with a tag, by their next run": (JobQuery(tag="tag-1", next_from=Instant(0)), 8),
     "with a tag and a name": (JobQuery(tag="tag-1", name="name-0"), 0),
 }
 

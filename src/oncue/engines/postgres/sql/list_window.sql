@@ -1,7 +1,7 @@
 -- Jobs by their next run, up to $8 and after the position ($7, $6). Not all waiting runs are jobs.
 -- {tag} checks the tag of each entry that is read.
 select p.job_id, p.uid, version, status, spec, payload, created_at, updated_at, next_at, fits, ends
-from unnest(array(select unnest($1::int[]) union all select uid from users where (select $1) is null)) u(uid) cross join lateral (
+from unnest($1::int[]) u(uid) cross join lateral (
   select * from (
     select w.*, row_number() over (order by uid, next_at, job_id) = (select $4::int) as ends,
       is_job and status = any($3::int[]) and ($2::int[] is null or class_id in (select unnest($2::int[]))) and ($9::text is null or name = $9) {tag} as fits
