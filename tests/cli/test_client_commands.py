@@ -328,6 +328,20 @@ class TestFollowing:
         assert (result.exit_code, result.stdout) == (4, "")
         assert result.stderr == f"Run {R1} is still running after 0.1 s and continues. Wait again or cancel it.\n"
 
+    def test_a_server_that_goes_away_while_one_waits(self, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("oncue.cli.asking.RETRIES", 0)
+
+        def answer(request: Request) -> Said:
+            if "logs" in request.path:
+                raise ConnectionError  # which closes the connection
+            return (202, {"run_id": R1}) if request.method == "POST" else (200, {**RUN, "status": "running"})
+
+        stand_in(answer)
+        result = command("jobs", "run", J1, "--wait")
+
+        assert result.exit_code == 3
+        assert f"Wait for it again with `oncue runs wait {R1}`." in result.stderr
+
     def test_a_bar_while_one_waits_at_a_terminal(self, stand_in: StandIn) -> None:
         states = iter(["running", "running", "succeeded"])
         stand_in(lambda _: (200, {**RUN, "status": next(states), "progress": {"done": 3, "total": 4}}))

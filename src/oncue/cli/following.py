@@ -83,7 +83,7 @@ def wait_for(client: Client, run_id: str, timeout: float | None, output: Output)
 def _waited(
     client: Client, run_id: str, timeout: float | None, output: Output, seen: Callable[[Run], None] | None
 ) -> bool:
-    from oncue.client import WaitTimeout, runs
+    from oncue.client import ServerUnreachable, WaitTimeout, runs
 
     try:
         run = client.runs.wait(run_id, timeout, seen=seen)
@@ -92,6 +92,11 @@ def _waited(
     except KeyboardInterrupt:
         shown = id_shown(run_id, output)
         say(f"Run {shown} continues. Wait for it with `oncue runs wait {shown}`.", err=True)
+        raise
+    except ServerUnreachable:
+        shown = id_shown(run_id, output)
+        if not output.as_json:
+            say(f"Run {shown} has not ended yet. Wait for it again with `oncue runs wait {shown}`.", err=True)
         raise
     if output.as_data:
         tell_data(client.ask(runs.show(run_id).plain()), output)
