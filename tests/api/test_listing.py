@@ -297,6 +297,19 @@ async def test_a_one_shot_that_is_being_stopped_is_listed_as_what_it_is_shown_as
         assert [one["job_id"] for one in listed] == there, status
 
 
+async def _dead_twice(desk: Desk, one_shot: str) -> None:
+    """It is no recurring job, although its second dead letter has another id than the job."""
+    store, worker = desk.store, await desk.store.worker()
+    for again in (True, False):
+        [run_id] = [one for one in await store.claimable() if str((await store.run(one)).job_id) == one_shot]
+        await store.fail(worker, await store.claim_one(worker, run_id), retry=False)
+        if again:
+            await desk.call("POST", f"/v1/runs/{run_id}/retry")
+    assert "failing_job" not in {
+        one["kind"] for one in (await desk.get("/problems"))["problems"] if one_shot in (one["command"] or "")
+    }
+
+
 async def test_unwell_jobs_are_found_by_what_is_wrong_with_them(desk: Desk) -> None:
     """Failing is who died last and did not recover; late is who should have started; both for each user alone."""
     store, worker = desk.store, await desk.store.worker()
@@ -312,6 +325,7 @@ async def test_unwell_jobs_are_found_by_what_is_wrong_with_them(desk: Desk) -> N
                 await (store.succeed(worker, run) if ends[job_id] else store.fail(worker, run, retry=False))
     letters = (await desk.get(f"/dead-letters?job_id={handled}"))["dead_letters"]
     await desk.call("POST", "/v1/dead-letters/discard", {"run_ids": [letters[0]["run_id"]]})
+    await _dead_twice(desk, await made(desk, max_retries=0))
     once = await made(desk)
     await made(desk, schedule=rfc3339(store.at(HOUR)))
     store.advance(GRACE + SECOND)

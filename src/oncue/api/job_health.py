@@ -60,7 +60,8 @@ async def _failing(api: Api, uid: UserNumber | None, limit: int, after: str | No
     place = unmark(after, tuple[int, UUID]) if after else None
     rest = sorted(one for one in found if place is None or one > place)
     rows = await api.engine.search.jobs_by_id(uid, [job_id for _, job_id in rest[:limit]])
-    items = tuple(rows[job_id] for _, job_id in rest[:limit] if job_id in rows)
+    looked = [rows[job_id] for _, job_id in rest[:limit] if job_id in rows]
+    items = tuple(row for row in looked if row.job.spec.schedule.recurring)  # a one-shot may have been retried
     return Page(items, mark(rest[limit - 1]) if len(rest) > limit else None)
 
 

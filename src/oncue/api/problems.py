@@ -66,7 +66,7 @@ async def _failing(api: Api, caller: Caller) -> AsyncIterator[KnownProblem]:
     for one in failing[:MOST_FAILING]:
         snap = await api.engine.jobs.read(caller.sees, one.job_id)
         run = last[one.job_id].last
-        if snap is not None and run is not None:
+        if snap is not None and run is not None and snap.job.spec.schedule.recurring:
             name = printable(snap.job.spec.name or snap.job.spec.key or snap.job.spec.task)
             yield _failing_job(one, name, printable(run.error_type or "an error"))
 
@@ -76,7 +76,7 @@ def _failing_job(one: DeadRuns, name: str, error: str) -> KnownProblem:
         kind="failing_job",
         severity=State.WARNING,
         title=f"The job {name} is failing",
-        detail=f"Its last run ended with {error}; {plural(one.n, 'dead letter')} of it are among the newest.",
+        detail=f"Its last run ended with {error}; it has {plural(one.n, 'dead letter')} among the newest.",
         count=one.n,
         since=time_of(one.first),
         link=f"/v1/dead-letters?job_id={one.job_id}",

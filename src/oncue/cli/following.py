@@ -96,7 +96,7 @@ def _waited(
     except ServerUnreachable:
         shown = id_shown(run_id, output)
         if not output.as_json:
-            say(f"Run {shown} has not ended yet. Wait for it again with `oncue runs wait {shown}`.", err=True)
+            say(f"Run {shown} may still be running. Wait for it again with `oncue runs wait {shown}`.", err=True)
         raise
     if output.as_data:
         tell_data(client.ask(runs.show(run_id).plain()), output)
