@@ -1,7 +1,7 @@
 """Bulks over HTTP: asked for, previewed, shown, stopped; by whom, and with which filters."""
 
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from tests.api.conftest import Desk
@@ -108,6 +108,12 @@ async def test_only_administrators_choose_a_user(desk: Desk) -> None:
     ended = await finished(desk, await bulk(desk, "root", action="pause", filter={"user_id": "bob"}), "root")
 
     assert (ended["done"], (await desk.get(f"/jobs/{theirs}", "bob"))["status"]) == (1, "paused")
+    assert ended["filter"] == {"user_id": "bob"}
+    stored = await desk.store.engine.bulks.read(None, UUID(ended["bulk_id"]))
+    assert stored is not None
+    assert "bob" not in str(stored), "a name would outlive the user, if they are forgotten"
+    unknown = await bulk(desk, "root", action="pause", filter={"user_id": "nobody"})
+    assert unknown["filter"] == {"user_id": "nobody"}
 
 
 async def test_runs_are_retried_and_cancelled(desk: Desk) -> None:

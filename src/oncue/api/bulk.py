@@ -16,7 +16,7 @@ from oncue.api.dead_letters import instant_in_body
 from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller, forbidden
 from oncue.api.http.reading import as_uuid, path_id, read_job_id, read_object
-from oncue.api.listing import LONGEST, OPEN, STATES, job_query, page, several, wanted_page, window
+from oncue.api.listing import LONGEST, NOBODY, OPEN, STATES, job_query, page, several, wanted_page, window
 from oncue.api.shared.context import Api
 from oncue.api.shared.idempotency import idempotent
 from oncue.api.shared.outcome import Changed, Line, Outcome, outcome, unchanged
@@ -24,6 +24,7 @@ from oncue.domain.errors import Conflict, Invalid, NotFound, Problem, inside
 from oncue.domain.fields import Reader, choice, object_of, object_schema, read_fields, takes, text, truth
 from oncue.domain.instants import rfc3339
 from oncue.domain.job import JobStatus
+from oncue.domain.keys import number_name
 from oncue.domain.policy import CatchUp
 from oncue.domain.run import RunView, State, Status
 from oncue.engines.bulk_values import MOST_OPEN, Action, Bulk, BulkState, Kind, LetterQuery, Order, Progress
@@ -66,7 +67,7 @@ async def start(api: Api, request: Request, caller: Caller) -> Outcome:
             bulk = await _with_total(api, _bulk(api, caller, order, made))
             if not await api.engine.bulks.add(bulk):
                 raise Conflict(f"{MOST_OPEN} of your bulks are not finished. Wait for one, or stop one.")
-        many = {"filter": order.asked} if order.ids is None else {"ids": len(order.ids)}
+        many = {"filter": raw["filter"]} if order.ids is None else {"ids": len(order.ids)}
         line = Line({"bulk_id": str(made), "action": order.action, "of": order.of, **many})
         return Outcome(answer(await _shown(api, bulk, caller), HTTPStatus.ACCEPTED), (Changed(caller.uid),), line)
 
@@ -145,7 +146,7 @@ async def _shown(api: Api, bulk: Bulk, caller: Caller) -> dict[str, Any]:
         "bulk_id": bulk.bulk_id,
         "action": order.action,
         "of": order.of,
-        "filter": None if order.ids is not None else order.asked,
+        "filter": None if order.ids is not None else await _asked(api, order, caller),
         "state": bulk.state,
         "done": progress.done,
         "refused": progress.refused,
@@ -157,6 +158,13 @@ async def _shown(api: Api, bulk: Bulk, caller: Caller) -> dict[str, Any]:
         "ended_at": None if bulk.ended_at is None else rfc3339(bulk.ended_at),
         "why": bulk.why,
     }
+
+
+async def _asked(api: Api, order: Order, caller: Caller) -> dict[str, Any]:
+    """Return the filter as it was sent, with the name that its user has now."""
+    if "user_id" not in order.asked or order.jobs is None or order.jobs.uid is None:
+        return order.asked
+    return order.asked | {"user_id": await api.owner_of(order.jobs.uid, caller) or order.asked["user_id"]}
 
 
 # ------------------------------------------------------------------------------------------------- what is asked for
@@ -207,6 +215,10 @@ async def _of_jobs(api: Api, order: Order, found: dict[str, Any], caller: Caller
     if not statuses:
         raise Invalid.of("status", "unknown_value", f"{order.action} acts on jobs that are {_listed(possible)}")
     query = await job_query(api, caller, found)
+    if (
+        "user_id" in found and query.uid is not None and query.uid != NOBODY
+    ):  # a name that is not stored need not be forgotten
+        order = replace(order, asked=order.asked | {"user_id": number_name(query.uid)})
     return replace(order, jobs=replace(query, statuses=statuses))
 
 

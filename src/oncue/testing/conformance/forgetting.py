@@ -105,6 +105,7 @@ async def test_the_audit_log_keeps_what_was_done_and_a_number(store: Store) -> N
         AuditEntry(store.at(2), store.stranger, None, "key.create", None, about, "10.0.0.2"),
         AuditEntry(store.at(3), store.stranger, None, "queue.pause", None, b'{"queue":"ada"}', "10.0.0.2"),
         AuditEntry(store.at(4), store.uid, None, "job.edit", None, b'{"a":1}', "10.0.0.1"),
+        AuditEntry(store.at(5), store.stranger, None, "bulk.start", None, b'{"filter":{"user_id":"ada"}}', "10.0.0.2"),
     ]
     await store.audit.record(entries)
     await store.forgetting.begin("ada", store.now)
@@ -117,9 +118,10 @@ async def test_the_audit_log_keeps_what_was_done_and_a_number(store: Store) -> N
     found = (await everything(lambda after: store.audit.entries(None, 10, after)))[::-1]
     assert steps == len(entries)
     assert [one.action for one in found] == [one.action for one in entries]
-    assert [one.address for one in found] == [None, "10.0.0.2", "10.0.0.2", None]
-    number = b'{"user_id":"%s","role":"member"}' % number_name(store.uid).encode()
-    assert [one.detail for one in found] == [None, number, b'{"queue":"ada"}', b'{"a":1}']
+    assert [one.address for one in found] == [None, "10.0.0.2", "10.0.0.2", None, "10.0.0.2"]
+    name = number_name(store.uid).encode()
+    number, filtered = b'{"user_id":"%s","role":"member"}' % name, b'{"filter":{"user_id":"%s"}}' % name
+    assert [one.detail for one in found] == [None, number, b'{"queue":"ada"}', b'{"a":1}', filtered]
     assert [one.uid for one in found] == [one.uid for one in entries]
 
 
