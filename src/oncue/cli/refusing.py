@@ -53,8 +53,15 @@ def refuse(*lines: str, as_json: bool = False, title: str = "Refused", code: int
 
 
 def confirm(question: str) -> None:
-    """Ask, and end the command unless the answer is yes."""
-    if not click.confirm(question, err=True):
+    """Ask, and end the command unless the answer is yes. The end of the input, unlike Ctrl-C, is an answer: no."""
+    try:
+        yes = click.confirm(question, err=True)
+    except click.Abort as abort:
+        if not isinstance(abort.__context__, EOFError):
+            raise
+        say("", err=True)
+        yes = False
+    if not yes:
         refuse("Nothing was changed.")
 
 
