@@ -86,7 +86,8 @@ async def _by_name(api: Api, caller: Caller, q: str) -> tuple[list[tuple[JobRow,
     if not found:
         ended = await lists.jobs(JobQuery(caller.sees, ENDED, name=q, limit=MOST))
         found = [(max(ended.items, key=lambda row: row.job.updated_at), Match.ENDED_NAME)] if ended.items else []
-    alike = await lists.jobs(JobQuery(caller.sees, name_prefix=q, limit=NAMES_LOOKED_AT))
+    statuses = OPEN if caller.sees is None else None  # everybody's ended jobs are in no order of names
+    alike = await lists.jobs(JobQuery(caller.sees, statuses, name_prefix=q, limit=NAMES_LOOKED_AT))
     names = {row.job.spec.name: row for row in reversed(alike.items) if row.job.spec.name != q}
     return [*found, *((row, Match.PREFIX) for row in reversed(names.values()))], alike.looked_to
 

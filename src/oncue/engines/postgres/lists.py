@@ -44,6 +44,7 @@ _SQL = statements("oncue.engines.postgres")
 SCAN = 2_000  # most rows of an index that one page reads
 BEGINS = "and name >= $8 and name < $9"
 SCAN_OF_ALL = 500  # the same of everybody's ends, which are merged from each user's
+WINDOW_OF_ALL = 200  # the same of everybody's jobs by their next run
 LOOKUP_SCAN = 1_000  # the same where each row has to be looked up by its id
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 ENDED_FROM = (NEVER, LAST)
@@ -263,9 +264,12 @@ async def _jobs_in_window(look: _Look) -> Page[JobRow]:
     narrowed, tag = ("", []) if query.tag is None else (TAGGED, [query.tag])
     statement = look.text("list_window").format(tag=narrowed)
     which: list[Any] | None = look.uids
+    scan = LOOKUP_SCAN
     if query.uid is None:
-        which = [found.run_id for found in await next_wanted(look.store, at, last, end, LOOKUP_SCAN)]
-    return await look.walk(statement, LOOKUP_SCAN, place, last, at, end, query.name, *tag, uids=which)
+        narrowed_by = (query.task, query.queue, query.name, query.tag, query.statuses)
+        scan = query.limit + 1 if not any(narrowed_by) else max(WINDOW_OF_ALL, query.limit + 1)
+        which = [found.run_id for found in await next_wanted(look.store, at, last, end, scan)]
+    return await look.walk(statement, scan, place, last, at, end, query.name, *tag, uids=which)
 
 
 def _before(start: Instant | None) -> tuple[int, UUID]:

@@ -87,5 +87,5 @@ async def _merged(
         found = list(islice(merge(found, read, reverse=newest), want))
         edge = found[-1][:2] if len(found) == want else None
         unread = {uid: at for uid, at in last.items() if edge is None or (at > edge if newest else at < edge)}
-        look *= MORE
+        look = min(look * MORE, want)
     return found
