@@ -197,7 +197,7 @@ def fields_of(call: tuple[str, str]) -> Iterator[str]:
 
 
 # A job is read in the same way wherever it is written: every day it is created, and replaced when everything is run.
-REPLACING = [("PUT", "/v1/jobs/{id}"), ("PUT", "/v1/jobs/by-key/{key}")]
+REPLACING = [("PUT", "/v1/jobs/{id}"), ("PUT", "/v1/jobs/by-key/{key}"), ("POST", "/v1/jobs/{id}/preview")]
 EACH = [
     pytest.param(call, id=" ".join(call), marks=[pytest.mark.long] if call in REPLACING else [])
     for call in {CALLS[call].call: call for call in WITH_BODY}.values()

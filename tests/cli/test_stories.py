@@ -85,13 +85,13 @@ def test_a_job_can_be_named_instead_of_its_id(oncue: Oncue) -> None:
         for _ in range(2)
     ]
 
+    none = oncue("jobs", "show", "called")
     several = oncue("jobs", "pause", "called so").stderr
     told(oncue, "jobs", "cancel", made[0])
     paused = told(oncue, "jobs", "pause", "called so")
     resumed = told(oncue, "jobs", "resume", made[1][-8:])
     told(oncue, "jobs", "cancel", "called so")
     ended = oncue("jobs", "show", "called so", "-q")
-    none = oncue("jobs", "show", "called")
 
     assert several.startswith("Several jobs match 'called so'. Use the id of one, such as:\nID")
     assert all(job_id[-8:] in several for job_id in made)
