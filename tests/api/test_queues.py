@@ -162,7 +162,7 @@ async def test_an_administrator_pauses_and_resumes_a_queue(desk: Desk, monkeypat
 
     resumed = await desk.call("POST", "/v1/queues/default/resume", key="root")
     assert (resumed.status_code, resumed.json()["paused_since"]) == (200, None)
-    assert sent == [(Hint(Topic.RUNS), {})]
+    assert sent == [(Hint(Topic.RUNS), {"default": since})] * 2 + [(Hint(Topic.RUNS), {})]
     assert len(await store.claim_due(worker)) == 1
 
 

@@ -89,6 +89,22 @@ async def test_a_high_run_overtakes_those_that_wait_for_room(store: Store, stage
     assert stage.started == [late_but_high, normal, low]
 
 
+async def test_those_of_one_claim_start_by_priority(
+    store: Store, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    low = await store.one_shot(-SECOND, priority=Priority.LOW)
+    high = await store.one_shot(0, priority=Priority.HIGH)
+    claim = store.running.claim
+
+    async def unsorted(*given: Any) -> list[Claimed]:  # as PostgreSQL may return them
+        return sorted(await claim(*given), key=lambda run: run.due)
+
+    monkeypatch.setattr(store.engine.running, "claim", unsorted)
+    await work(await crew_on(store, stage))
+
+    assert stage.started == [high, low]
+
+
 async def test_what_a_claim_does_not_return_is_not_started(store: Store, stage: Stage) -> None:
     run_id = await store.one_shot(100 * MILLISECOND)
     crew = await crew_on(store, stage)

@@ -1,6 +1,8 @@
 """Object storage in a folder. tests/ops/test_storage.py has the same for a real S3 server."""
 
+import asyncio
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from oncue.domain.reference import Reference
 from oncue.metrics.metric import Roles
 from oncue.metrics.numbers import Numbers
 from oncue.settings import Settings
+from oncue.storage.objects import MARK
 from oncue.storage.open import open_archive, open_storage, storage_url
 from oncue.storage.port import Storage
 
@@ -30,6 +33,22 @@ async def test_a_folder_keeps_the_promises(storage: Storage) -> None:
 async def test_the_folder_is_private(storage: Storage, tmp_path: Path) -> None:
     await storage.put(KEY, b"1")
     assert stat.S_IMODE((tmp_path / "data" / "objects").stat().st_mode) == 0o700
+
+
+async def test_the_first_two_puts_may_come_at_once(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Catches a put that takes the folder, which another thread is about to make, for one that has gone."""
+    exists, made = Path.exists, threading.Event()
+
+    def seen_before_it_is_made(path: Path) -> bool:
+        there = exists(path)
+        if path.name == MARK and not there and not made.is_set():
+            made.set()  # the first to look waits until the second has made it
+            asyncio.run(storage.put(f"{KEY}b", b"2"))
+        return there
+
+    monkeypatch.setattr(Path, "exists", seen_before_it_is_made)
+    await storage.put(KEY, b"1")
+    assert (await storage.size(KEY), await storage.size(f"{KEY}b")) == (1, 1)
 
 
 async def test_bytes_that_changed_are_not_returned(storage: Storage, tmp_path: Path) -> None:

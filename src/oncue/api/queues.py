@@ -76,6 +76,7 @@ async def pause(api: Api, request: Request, caller: Caller) -> Outcome:
     """Pause a queue: workers claim none of its runs, except in claims already under way; active runs continue."""
     queue = _named(api, request)
     await api.engine.fleet.pause_queue(queue, api.clock.now(), caller.uid)
+    await api.hint_runs(None)  # so that workers do not ask in vain for what they have read
     return outcome(answer(_queue(queue, await _seen(api, caller, queue))), (Changed(caller.uid),))
 
 

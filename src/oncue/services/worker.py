@@ -109,7 +109,8 @@ class Worker:
         self._numbers.add(CLAIMED, n=len(claimed))
         for run in claimed:
             self._doubts.pop(run.run_id, None)
-        return claimed
+        order = {run_id: place for place, run_id in enumerate(due)}
+        return sorted(claimed, key=lambda run: order[run.run_id])  # an engine may return them in any order
 
     def _doubt(self, run_ids: Sequence[RunId]) -> None:
         until = Instant(self._clock.monotonic() + self._may_come_true)

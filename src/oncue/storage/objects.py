@@ -160,9 +160,10 @@ class ObjectStorage:
 
         Only a put marks it as ours, or makes it, and only if no earlier call of this process has found it.
         """
+        found = self._found  # read before the mark is looked for: another thread may make the folder in between
         if (folder / MARK).exists():
             self._found = True
-        elif self._found or (op == "get" and self.is_new()):
+        elif found or (op == "get" and self.is_new()):
             raise StorageUnavailable(f"{folder} is missing, or is not a folder of oncue: is it mounted?")
         elif op == "put":
             folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
