@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from http.client import HTTPConnection
 
 import pytest
 from tests.api.listening import House, listening
@@ -93,6 +94,21 @@ def test_who_has_no_good_key_is_not_kept_and_who_has_one_is(house: House) -> Non
 
         known.sendall(b"GET /v1/jobs HTTP/1.1\r\nHost: on")
         assert is_cut_off(known)
+
+
+@pytest.mark.parametrize("small", [0, connection.SMALL])
+def test_answers_without_a_body_small_and_large_come_whole(
+    house: House, monkeypatch: pytest.MonkeyPatch, small: int
+) -> None:
+    """Catches a head that waits for a body which never comes, and bytes that are lost between the two."""
+    monkeypatch.setattr(connection, "SMALL", small)
+    caller = HTTPConnection("127.0.0.1", house.port, timeout=SOON)
+    for method, path in (("HEAD", "/openapi.json"), ("GET", "/openapi.json"), ("GET", "/v1/me"), ("HEAD", "/v1/me")):
+        caller.request(method, path)
+        answer = caller.getresponse()
+        size = int(answer.headers["content-length"])
+        assert len(answer.read()) == (size if method == "GET" else 0)
+    caller.close()
 
 
 def test_a_crowd_that_says_nothing_takes_nobodys_place(small_house: House) -> None:

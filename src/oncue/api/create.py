@@ -61,7 +61,8 @@ async def create(api: Api, request: Request, caller: Caller) -> Outcome:
     idempotency_key, job_id = idempotency_key_of(request, raw), JobId(api.new_id(now))
     spec, payload = await checked(api, raw, caller, now)
     spec = in_trace(spec, trace_of(request))
-    new = _made_of((spec, api.class_id(spec.class_key), payload), job_id, api, caller, now)
+    class_key = spec.class_key
+    new = _made_of((spec, api.class_id(class_key), payload), job_id, api, caller, now)
     warnings = warnings_of(api, spec.task, raw.get("payload"))
     if dry:
         await rehearse(api, [new])
@@ -72,7 +73,7 @@ async def create(api: Api, request: Request, caller: Caller) -> Outcome:
         created = await api.commits.store(new)
     except Exception as error:
         raise Interrupted(error, (), Unlogged.STORED) from error
-    api.learn(spec.class_key, created)
+    api.learn(class_key, created)
     if created.outcome is not Created.NEW:
         refuse_reused(created)
         refuse_over_quota([new], [created])

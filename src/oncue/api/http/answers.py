@@ -10,7 +10,9 @@ import msgspec
 import structlog
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
+from oncue.api.http.connection import write_once
 from oncue.domain.errors import (
     Conflict,
     Invalid,
@@ -65,6 +67,12 @@ class Answer(Response):
         self.body = body
         kind, length = (b"content-type", media_type.encode()), (b"content-length", b"%d" % len(body))
         self.raw_headers = [kind, length, *_ALWAYS, *_raw(headers or {})]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "HEAD":
+            write_once(send)
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": self.body})
 
 
 def answer(

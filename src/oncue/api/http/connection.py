@@ -7,12 +7,13 @@ import resource
 from typing import Any, Protocol, cast
 
 import httptools
-from starlette.types import Scope
+from starlette.types import Scope, Send
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 LARGEST_HEAD = 64 * 1024  # bytes of a request's address and headers
+SMALL = 64 * 1024  # bytes of a body that is copied behind its head
 MOST_IGNORED = 1024 * 1024  # bytes of a truncated request that are still read and discarded
 
 NAME = "oncue.connection"  # the key in a request's scope
@@ -205,6 +206,34 @@ class _LastAnswer:
         self.write = connection.transport.write
         self.is_closing = connection.transport.is_closing
         self.close = connection.linger
+
+
+def write_once(send: Send) -> None:
+    """Have the head and the body of the next answer, which has a body, written in one system call if it is small."""
+    cycle = getattr(send, "__self__", None)
+    if isinstance(cycle, RequestResponseCycle):
+        cycle.transport = cast(asyncio.Transport, _OneWrite(cycle.transport))
+
+
+class _OneWrite:
+    """A transport that keeps the head of an answer until its body comes."""
+
+    __slots__ = ("_head", "_write", "close", "is_closing")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._head = b""
+        self._write = transport.write
+        self.is_closing = transport.is_closing
+        self.close = transport.close
+
+    def write(self, data: bytes) -> None:
+        if not self._head:
+            self._head = data
+        elif len(data) <= SMALL:
+            self._write(self._head + data)
+        else:
+            self._write(self._head)
+            self._write(data)
 
 
 class Guest(Protocol):
