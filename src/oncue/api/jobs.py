@@ -32,7 +32,6 @@ from oncue.domain.ids import JobId, RunId
 from oncue.domain.instants import MILLISECOND, Duration, Instant
 from oncue.domain.job import JobStatus, Snapshot
 from oncue.domain.policy import CatchUp
-from oncue.domain.run import RunView
 from oncue.engines.port import Hint, Role, RunQuery, Topic
 
 log = structlog.get_logger()
@@ -198,7 +197,7 @@ async def shown(
     """`whole`: with its payload, also if that is in object storage; a lost one is null, with a warning."""
     owner = await api.owner_of(snap.job.uid, caller)
     near = (await api.engine.lists.last_and_next([snap.job.job_id]))[snap.job.job_id]
-    last = None if near.last is None else await _run(api, near.last)
+    last = None if near.last is None else views.last_run(near.last, api.clock.now())
     payload = None
     try:
         payload = await api.large.read(snap.job.payload) if whole else None
@@ -218,11 +217,7 @@ async def _latest(api: Api, snap: Snapshot) -> dict[str, Any] | None:
         newest = min(snap.waiting, key=lambda run: run.wanted, default=None)
     if newest is not None and (last is None or last.state.final or newest.wanted > last.wanted):
         last = await api.engine.history.run(snap.job.uid, newest.run_id) or last
-    return None if last is None else await _run(api, last)
-
-
-async def _run(api: Api, found: RunView) -> dict[str, Any]:
-    return views.run(found, await api.known_of(found), api.clock.now())
+    return None if last is None else views.run(last, await api.known_of(last), now)
 
 
 async def end(api: Api, request: Request, caller: Caller) -> Outcome:

@@ -272,14 +272,13 @@ async def jobs(api: Api, request: Request, caller: Caller) -> Response:
 
     narrowed = {"status", "last_status", "name_prefix", "health", *_WINDOW} & wanted.filters.keys()
     found = await filled_page(read, wanted, keep if narrowed else None, lambda one: _position(query, *one))
-    known = views.Known(await api.classes_of(*(last for _, last in found.items if last is not None)))
     owners = {uid: await api.owner_of(uid, caller) for uid in {snap.job.uid for snap, _ in found.items}}
 
     strips = await _strips(api, [snap.job.job_id for snap, _ in found.items], wanted.filters.get("recent", 0))
 
     def shown(found: Listed) -> dict[str, Any]:
         snap, last = found
-        last_run = None if last is None else views.run(last, known, now)
+        last_run = None if last is None else views.last_run(last, now)
         return views.job(snap, owners[snap.job.uid], last_run, recent=strips.get(snap.job.job_id))
 
     return answer(page("jobs", found, shown, wanted))

@@ -25,7 +25,6 @@ from oncue.domain.schedule import Schedule
 from oncue.domain.tried import attempt_number, attempts_of, lag_ms, last_failure, show_attempt, time_or_none
 from oncue.engines.port import EndedRun, JobName, Task, Worker
 from oncue.shapes.jobs import JobFields
-from oncue.shapes.runs import LastRun
 
 Classes = Mapping[ClassId, ClassKey]
 
@@ -42,7 +41,7 @@ def job(
     payload: bytes | None = None,
     recent: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """Show a job: its definition as requested, with defaults filled in, and its status. `last` is its last run.
+    """Show a job: its definition as requested, with defaults filled in, and its status. `last`: its `last_run`.
 
     `payload`: as read from object storage; without it a large one is not shown. `recent`: its last ended runs, if they
     were asked for.
@@ -57,11 +56,25 @@ def job(
         "large": _large(payload=found.payload),
         "recent": recent,
         "next_run_at": time_or_none(next_run_at(snap)),
-        "last_run": None if last is None else {name: last[name] for name in LastRun.__struct_fields__},
+        "last_run": last,
         "created_at": time_or_none(found.created_at),
         "updated_at": time_or_none(found.updated_at),
         "version": found.version,
         "warnings": warnings,
+    }
+
+
+def last_run(found: RunView, now: Instant) -> dict[str, Any]:
+    """Show the part of a run that is shown with its job."""
+    failed = None if found.attempts is None else last_failure(attempts_of(found))
+    return {
+        "run_id": found.run_id,
+        "status": status(found, now),
+        "scheduled_for": time_or_none(found.wanted if found.nominal is None else found.nominal),
+        "start_time": time_or_none(found.started_at),
+        "end_time": time_or_none(found.ended_at),
+        "error_type": found.error_type or (failed and failed.error_type),
+        "error_message": found.error or (failed and failed.error),
     }
 
 

@@ -16,7 +16,7 @@ from oncue.domain.ledger import Entry, Outcome
 from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settlement, State
 from oncue.engines.first_start import first_start
 from oncue.engines.port import EndedRun, JobRow, LastAndNext
-from oncue.engines.stored import STATUS_NUMBER, STATUSES, TRIGGERS
+from oncue.engines.stored import STATES, STATUS_NUMBER, STATUSES, TRIGGERS, held_of
 from oncue.engines.unreadable import name_of
 
 WAITING = (
@@ -212,7 +212,7 @@ def _one_shot_status(state: State, held: int) -> JobStatus:
 def view(row: Record | dict[str, Any]) -> RunView:
     """Return a run from a row of any reading statement: the columns have the names of the fields."""
     return RunView(
-        **{**row, "state": State(row["state"]), "trigger": TRIGGERS[row["trigger"]], "held": Held(row["held"])}
+        **{**row, "state": STATES[row["state"]], "trigger": TRIGGERS[row["trigger"]], "held": held_of(row["held"])}
     )
 
 
@@ -226,7 +226,7 @@ def last_and_next(row: Record) -> LastAndNext:
 def ended_run(row: Record) -> EndedRun:
     _, run_id, state, wanted, nominal, started_at, ended_at, attempts, _ = row
     began = first_start(started_at, attempts)
-    return EndedRun(run_id, State(state), wanted, nominal, started_at, ended_at, began)
+    return EndedRun(run_id, STATES[state], wanted, nominal, started_at, ended_at, began)
 
 
 def entry(row: Record) -> Entry:

@@ -13,12 +13,11 @@ import msgspec
 from oncue.domain.ids import SCHEDULE, JobId, RunId, created_at
 from oncue.domain.instants import Instant
 from oncue.domain.job import Cursor, Job, Spec, decode_spec, encode_spec
-from oncue.domain.lane import Held
 from oncue.domain.ledger import Entry, Outcome
-from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settlement, State, Trigger
+from oncue.domain.run import Claimed, NewRun, Peeked, RunView, Settlement
 from oncue.engines.first_start import first_start
 from oncue.engines.port import AuditEntry, EndedRun, JobRow
-from oncue.engines.stored import STATUS_NUMBER, STATUSES, TRIGGERS
+from oncue.engines.stored import STATES, STATUS_NUMBER, STATUSES, TRIGGERS, held_of
 from oncue.engines.unreadable import name_of
 
 Row = tuple[Any, ...]
@@ -214,16 +213,16 @@ def view(row: Row) -> RunView:
 _FIELDS = RunView.__struct_fields__
 _READ: list[tuple[int, Callable[[Any], Any]]] = [
     *((_FIELDS.index(name), id_or_none) for name in ("run_id", "job_id", "worker_id", "parent")),
-    (_FIELDS.index("state"), State),
-    (_FIELDS.index("trigger"), Trigger),
-    (_FIELDS.index("held"), Held),
+    (_FIELDS.index("state"), STATES.__getitem__),
+    (_FIELDS.index("trigger"), TRIGGERS.__getitem__),
+    (_FIELDS.index("held"), held_of),
 ]
 
 
 def ended_run(row: Row) -> EndedRun:
     run_id, state, wanted, nominal, started_at, ended_at, attempts = row
     began = first_start(started_at, attempts)
-    return EndedRun(RunId(UUID(bytes=run_id)), State(state), wanted, nominal, started_at, ended_at, began)
+    return EndedRun(RunId(UUID(bytes=run_id)), STATES[state], wanted, nominal, started_at, ended_at, began)
 
 
 def ledger_row(entry: Entry, now: Instant) -> tuple[Any, ...]:
