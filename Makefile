@@ -17,6 +17,9 @@ PROCESS_TESTS = $(if $(filter tests/% @%,$(ARGS)),,$(sort $(shell grep -rl --inc
 # Marked tests that are too long for every day, each with a target of its own.
 LONG_TESTS := kills or attack or soak or pairs or mutants or long or ops
 
+# What the dashboard is made of: it is built again when one of these is newer.
+DASHBOARD := $(shell find dashboard/src -type f ! -name '*.d.ts') dashboard/build.mjs dashboard/package-lock.json
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -24,7 +27,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 .PHONY: run
-run: .venv/runtime.stamp ## start oncue with the example tasks and everything in .oncue; Ctrl-C ends it
+run: .venv/runtime.stamp .venv/dashboard.stamp ## start oncue with the example tasks and everything in .oncue; Ctrl-C ends it
 	@.venv/bin/oncue up --tasks examples/tasks.py $(ARGS)
 
 .PHONY: test
@@ -66,12 +69,13 @@ test-ops: .venv/ops.stamp ## run the files of ops/ with Prometheus, nginx, Caddy
 	@$(PYTEST) -n $$(($$(nproc) * 5 / 2)) --dist loadgroup -m ops $(if $(filter tests/% @%,$(ARGS)),,tests/ops) $(ARGS)
 
 .PHONY: check
-check: .venv/dev.stamp ## lint, formatting, types, import rules, shape of the code
+check: .venv/dev.stamp .venv/dashboard.stamp ## lint, formatting, types, import rules, shape of the code
 	@.venv/bin/python -m ruff check .
 	@.venv/bin/python -m ruff format --check .
 	@.venv/bin/python -m mypy
 	@.venv/bin/lint-imports
 	@$(PYTEST) -q tests/test_architecture.py
+	@.venv/bin/python dashboard/build.py check
 
 .PHONY: format
 format: .venv/dev.stamp ## format the code and mend what the linter can mend
@@ -106,13 +110,14 @@ bench-cron: .venv/dev.stamp ## measure the computing of occurrences
 bench-peers: .venv/dev.stamp bench/peers/.env/stamp bench/peers/node_modules/stamp ## measure oncue beside its peers
 	@.venv/bin/python bench/peers/run.py $(ARGS)
 
-.PHONY: dashboard
-dashboard: ## write ops/grafana/oncue.json from its table of panels
+.PHONY: grafana
+grafana: ## write ops/grafana/oncue.json from its table of panels
 	@"$(PYTHON)" ops/grafana/make_dashboard.py >ops/grafana/oncue.json
 
 .PHONY: clean
 clean: ## remove .venv and every cache
-	@rm -rf .venv .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist bench/peers/.env bench/peers/node_modules
+	@rm -rf .venv .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist bench/peers/.env bench/peers/node_modules \
+	  dashboard/node_modules dashboard/build src/oncue/dashboard/assets
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:
@@ -133,6 +138,10 @@ clean: ## remove .venv and every cache
 	@echo "Installing oncue and its development tools into .venv ..." >&2
 	@$(PIP) --editable ".[dev]"
 	@touch .venv/runtime.stamp $@
+
+.venv/dashboard.stamp: $(DASHBOARD) | .venv/runtime.stamp
+	@.venv/bin/python dashboard/build.py
+	@touch $@
 
 .venv/ops.stamp: .venv/dev.stamp
 	@echo "Installing the checkers of ops/ into .venv ..." >&2

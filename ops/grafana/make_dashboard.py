@@ -1,4 +1,4 @@
-"""Print the table of panels as a Grafana dashboard; `make dashboard` keeps it in oncue.json."""
+"""Print the table of panels as a Grafana dashboard; `make grafana` keeps it in oncue.json."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the dashboard shows: one table of rows and panels. `make dashboard` writes oncue.json from it.
+"""What the dashboard shows: one table of rows and panels. `make grafana` writes oncue.json from it.
 
 In expressions PROCESS stands for the chosen processes, and RATE for the range of a rate.
 """

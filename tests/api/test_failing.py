@@ -93,7 +93,7 @@ async def test_before_what_is_awaited_has_happened_it_is_not_ready(desk: Desk) -
     assert (await desk.client.get("/readyz")).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/", "/v1", "/v1/", "/v1/job", "/v1/jobs/", "/v1/tasks/x", "/healthz/"])
+@pytest.mark.parametrize("path", ["/nowhere", "/v1", "/v1/", "/v1/job", "/v1/jobs/", "/v1/tasks/x", "/healthz/"])
 async def test_an_unknown_path_is_404(desk: Desk, path: str) -> None:
     assert is_problem(await desk.call("GET", path), 404)
 

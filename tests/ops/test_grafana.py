@@ -27,7 +27,7 @@ EXPRESSIONS = [target["expr"] for panel in DASHBOARD["panels"] for target in pan
 def test_the_file_is_what_the_script_makes() -> None:
     made = subprocess.run([sys.executable, FOLDER / "make_dashboard.py"], capture_output=True, check=True)
 
-    assert made.stdout == (FOLDER / "oncue.json").read_bytes(), "run `make dashboard`"
+    assert made.stdout == (FOLDER / "oncue.json").read_bytes(), "run `make grafana`"
 
 
 def test_rows_and_variables() -> None:

@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 from oncue.api import sessions
 from oncue.api.audit import WRITTEN_AFTER_A_FAILURE, WRITTEN_WITHIN, AuditLog, audit_entry
 from oncue.api.cluster_metrics import ClusterMetrics
+from oncue.api.dashboard import Dashboard
 from oncue.api.http.access_log import KEY_ID, ROUTE
 from oncue.api.http.answers import Answer, Refused, problem, problem_of
 from oncue.api.http.auth import Caller, check_role
@@ -78,6 +79,8 @@ class Application:
             of_cluster = ClusterMetrics(engine, clock, settings.retention, settings.partition_span)
             for path, text in Metrics(exposed, access, of_cluster).calls.items():
                 by_path[path]["GET"] = _unguarded(path, text)
+        for path, file in Dashboard().calls.items():
+            by_path[path]["GET"] = _unguarded(path, file)
         for serves in by_path.values():
             if "GET" in serves:
                 serves["HEAD"] = serves["GET"]

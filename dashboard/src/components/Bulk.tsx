@@ -1,0 +1,89 @@
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { call } from "../api/client";
+import type { Bulk, BulkOf } from "../api/types";
+import { command } from "../commands";
+import { session } from "../session";
+import { toast, words } from "../toasts";
+import { Button } from "./Button";
+import { ask } from "./Confirm";
+import { Progress } from "./Progress";
+
+const running = signal<Bulk[]>([]);
+const LOOK_AGAIN = 1_000; // ms
+
+type Asked = {
+  of: BulkOf;
+  /** "Pause", "Requeue": the verb on the button. */
+  verb: string;
+  /** Like "jobs pause", for the command line. */
+  cli: string;
+  /** What one is called, and many: ["job", "jobs"]. */
+  nouns: [string, string];
+  isDangerous?: boolean;
+  /** Called when the bulk was started. */
+  after?: () => void;
+};
+
+/** Asks the server how many it would be, then the user, then starts it. Its progress is shown on every page. */
+export async function askBulk({ of, verb, cli, nouns, isDangerous, after }: Asked): Promise<void> {
+  const dry = await call("post", "/v1/bulk", { body: { ...of, dry_run: true } });
+  if (!dry.ok) return toast(words(dry.error), true);
+  const { count, at_least, samples } = dry.value as { count: number; at_least: boolean; samples: { id: string; name?: string | null }[] };
+  if (!count) return toast(`No ${nouns[1]} match: there is nothing to ${verb.toLowerCase()}.`);
+  const many = `${at_least ? "at least " : ""}${count.toLocaleString("en")} ${count === 1 ? nouns[0] : nouns[1]}`;
+  ask({
+    title: `${verb} ${many}?`,
+    hits: <ul class="samples">{samples.map((one) => <li key={one.id}>{one.name ?? one.id}</li>)}{count > samples.length && <li>… and {at_least ? "more" : count - samples.length + " more"}</li>}</ul>,
+    command: command(cli, of.ids ?? ((of.filter ?? {}) as Record<string, string>)),
+    label: `${verb} ${many}`,
+    isDangerous,
+    act: async () => {
+      const begun = await call("post", "/v1/bulk", { body: of });
+      if (begun.ok) running.value = [...running.value, begun.value as Bulk];
+      return begun;
+    },
+    done: `${verb}: started for ${many}.`,
+    after,
+  });
+}
+
+/** Bulks that are not finished, also those of before a reload; once, in the shell. */
+export function Bulks() {
+  useEffect(() => {
+    void call("get", "/v1/bulk", { query: { limit: 10 } }).then((answer) => {
+      if (answer.ok) running.value = answer.value.bulks.filter((one) => one.state === "running");
+    });
+  }, [session.value?.user_id]);
+  const count = running.value.length;
+  useEffect(() => {
+    if (!count) return;
+    const timer = setInterval(() => void Promise.all(running.value.map(lookAgain)), LOOK_AGAIN);
+    return () => clearInterval(timer);
+  }, [count]);
+  if (!count) return null;
+  return <div class="bulks" role="status">{running.value.map((bulk) => <Running key={bulk.bulk_id} bulk={bulk} />)}</div>;
+}
+
+function Running({ bulk }: { bulk: Bulk }) {
+  const stop = async (): Promise<void> => void (await call("delete", "/v1/bulk/{id}", { path: { id: bulk.bulk_id } }));
+  return (
+    <p class="bulk">
+      <span>{bulk.action} {bulk.of.replace("_", " ")}</span>
+      <Progress label={`Progress of ${bulk.action}`} done={bulk.done + bulk.refused} total={bulk.total} />
+      <Button onClick={stop}>Stop</Button>
+    </p>
+  );
+}
+
+async function lookAgain(bulk: Bulk): Promise<void> {
+  const answer = await call("get", "/v1/bulk/{id}", { path: { id: bulk.bulk_id } });
+  if (!answer.ok) return;
+  const now = answer.value;
+  if (now.state === "running") running.value = running.value.map((one) => (one.bulk_id === now.bulk_id ? now : one));
+  else {
+    running.value = running.value.filter((one) => one.bulk_id !== now.bulk_id);
+    const refused = now.refused ? `, ${now.refused} refused: ${now.reasons[0]?.reason ?? ""}` : "";
+    toast(`${now.action}: ${now.state}, ${now.done} done${refused}${now.why ? `. ${now.why}` : ""}`, now.state === "failed" || now.refused > 0);
+  }
+}

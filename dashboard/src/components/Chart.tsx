@@ -1,0 +1,170 @@
+import { effect } from "@preact/signals";
+import { useEffect, useRef, useState } from "preact/hooks";
+import uPlot from "uplot";
+import { dark, token } from "../theme";
+import { clock, exact, now, zone, zoneName } from "../time";
+import type { Tone } from "../states";
+
+export type Line = { label: string; values: (number | null)[]; tone: Tone; fill?: boolean; dash?: boolean };
+/** Something that changed: drawn as a line with its text on hover. */
+export type Mark = { at: number; text: string };
+
+type Props = {
+  label: string;
+  /** ms since 1970, rising. */
+  times: number[];
+  lines: Line[];
+  marks?: Mark[];
+  /** How a value is written: `(n) => duration(n)`. */
+  show?: (value: number) => string;
+  height?: number;
+  /** Called with the window that was dragged, in ms. */
+  onBrush?: (from: number, to: number) => void;
+};
+
+const plain = (value: number): string => value.toLocaleString("en", { maximumFractionDigits: 2 });
+
+/** Lines over time, with marks of change; the same numbers are in a table behind a button. */
+export function Chart(props: Props) {
+  const { label, times, lines, marks = [], show = plain, height = 160, onBrush } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const [isTable, setTable] = useState(false);
+  const shape = lines.map((line) => line.label).join("|");
+  const live = useRef(props);
+  live.current = props;
+
+  useEffect(() => {
+    if (isTable) return;
+    return effect(() => {
+      void dark.value; // colours are those of the theme
+      void zone.value;
+      plot.current?.destroy();
+      plot.current = new uPlot(optionsOf(box.current!, height, live, onBrush !== undefined), dataOf(live.current), box.current!);
+    });
+  }, [isTable, shape, height]);
+  useEffect(() => plot.current?.setData(dataOf(props)), [times, lines, marks]);
+  useEffect(() => {
+    const watch = new ResizeObserver(() => plot.current?.setSize({ width: box.current?.clientWidth ?? 300, height }));
+    if (box.current) watch.observe(box.current);
+    return () => watch.disconnect();
+  }, [isTable]);
+  useEffect(() => () => plot.current?.destroy(), []);
+
+  return (
+    <figure class="chart">
+      <figcaption>
+        <span class="chart-title">{label}</span>
+        <Legend lines={lines} show={show} />
+        <button type="button" class="button quiet" aria-pressed={isTable} onClick={() => setTable(!isTable)}>Table</button>
+      </figcaption>
+      {isTable ? <Numbers {...props} show={show} /> : <div ref={box} class="plot" role="img" aria-label={spoken(label, lines, show)} />}
+      {marks.length > 0 && !isTable && <ul class="for-readers">{marks.map((mark) => <li>{exact(mark.at, zoneName())}: {mark.text}</li>)}</ul>}
+    </figure>
+  );
+}
+
+function lastOf(line: Line): number | null {
+  return line.values.findLast((value) => value !== null) ?? null;
+}
+
+function spoken(label: string, lines: Line[], show: (value: number) => string): string {
+  const last = lines.map((line) => `${line.label} ${lastOf(line) === null ? "none" : show(lastOf(line)!)}`);
+  return `${label}. Last values: ${last.join(", ")}. The button Table shows all.`;
+}
+
+function Legend({ lines, show }: { lines: Line[]; show: (value: number) => string }) {
+  return (
+    <span class="legend">
+      {lines.map((line) => (
+        <span key={line.label} class={`legend-item ${line.tone}${line.dash ? " is-dashed" : ""}`}>{line.label} <b>{lastOf(line) === null ? "–" : show(lastOf(line)!)}</b></span>
+      ))}
+    </span>
+  );
+}
+
+function Numbers({ label, times, lines, show = plain }: Props) {
+  return (
+    <div class="chart-table" tabIndex={0} role="region" aria-label={`${label}, as a table`}>
+      <table>
+        <thead><tr><th scope="col">time</th>{lines.map((line) => <th scope="col" class="end">{line.label}</th>)}</tr></thead>
+        <tbody>
+          {times.map((at, index) => (
+            <tr><td>{clock(at, zoneName(), now())}</td>{lines.map((line) => <td class="end">{line.values[index] == null ? "–" : show(line.values[index]!)}</td>)}</tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function dataOf({ times, lines }: Props): uPlot.AlignedData {
+  return [times.map((at) => at / 1_000), ...lines.map((line) => line.values)] as uPlot.AlignedData;
+}
+
+function optionsOf(box: HTMLElement, height: number, live: { current: Props }, brushes: boolean): uPlot.Options {
+  const { lines, show = plain } = live.current;
+  const ink = token("--faint-text");
+  const grid = { stroke: token("--line"), width: 1 };
+  const font = "11px system-ui, sans-serif";
+  return {
+    width: box.clientWidth || 300,
+    height,
+    legend: { show: false },
+    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1_000), zoneName()),
+    cursor: { drag: { x: brushes, y: false, setScale: false }, points: { size: 6 } },
+    scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1)] } },
+    axes: [
+      { stroke: ink, grid, ticks: grid, font, values: [[3600, "{HH}:{mm}", "\n{MM}-{DD}", null, null, null, null, null, 0], [60, "{HH}:{mm}", null, null, null, null, null, null, 0], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 0]] },
+      { stroke: ink, grid, ticks: grid, font, size: 52, values: (_, ticks) => ticks.map((tick) => show(tick)) },
+    ],
+    series: [{}, ...lines.map((line) => ({
+      label: line.label,
+      stroke: token(`--${line.tone}`),
+      fill: line.fill ? token(`--${line.tone}-wash`) : undefined,
+      width: 1.5,
+      dash: line.dash ? [4, 3] : undefined,
+      points: { show: false },
+    }))],
+    hooks: {
+      draw: [(plot) => drawMarks(plot, live.current.marks ?? [])],
+      setCursor: [(plot) => sayWhatIsThere(plot, box, live.current)],
+      setSelect: [(plot) => brushed(plot, live.current)],
+    },
+  };
+}
+
+function drawMarks(plot: uPlot, marks: Mark[]): void {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.strokeStyle = ctx.fillStyle = token("--text");
+  ctx.globalAlpha = 0.6;
+  ctx.setLineDash([2, 3]);
+  for (const mark of marks) {
+    const x = plot.valToPos(mark.at / 1_000, "x", true);
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    ctx.fillRect(x - 3, bbox.top, 6, 6);
+  }
+  ctx.restore();
+}
+
+const NEAR = 6; // px
+
+function sayWhatIsThere(plot: uPlot, box: HTMLElement, { times, lines, marks = [], show = plain }: Props): void {
+  const { idx, left = -1 } = plot.cursor;
+  const mark = marks.find((one) => Math.abs(plot.valToPos(one.at / 1_000, "x") - left) < NEAR);
+  if (idx == null || left < 0 || times[idx] === undefined) return void (box.title = "");
+  const values = lines.map((line) => `${line.label} ${line.values[idx] == null ? "–" : show(line.values[idx]!)}`);
+  box.title = [exact(times[idx], zoneName()), ...values, ...(mark ? [mark.text] : [])].join("\n");
+}
+
+function brushed(plot: uPlot, { onBrush }: Props): void {
+  const { left, width } = plot.select;
+  if (!onBrush || width < NEAR) return;
+  onBrush(plot.posToVal(left, "x") * 1_000, plot.posToVal(left + width, "x") * 1_000);
+  plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+}

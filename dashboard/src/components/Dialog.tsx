@@ -1,0 +1,27 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
+
+/** A native modal dialog: focus stays inside, Escape closes. Shown while it is rendered. */
+export function Dialog({ title, onClose, children, wide }: { title: string; onClose: () => void; children: ComponentChildren; wide?: boolean }) {
+  const box = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const before = document.activeElement as HTMLElement | null;
+    box.current?.showModal();
+    return () => before?.focus?.();
+  }, []);
+  const clicked = (event: MouseEvent): void => {
+    if (event.target === box.current) onClose(); // beside it
+  };
+  return (
+    <dialog ref={box} class={wide ? "dialog wide" : "dialog"} aria-labelledby={id} onClose={onClose} onClick={clicked}>
+      <div class="dialog-body">
+        <header>
+          <h2 id={id}>{title}</h2>
+          <button type="button" class="button quiet" aria-label="Close" onClick={onClose}>✕</button>
+        </header>
+        {children}
+      </div>
+    </dialog>
+  );
+}

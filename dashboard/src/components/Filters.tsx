@@ -1,0 +1,55 @@
+import { useId } from "preact/hooks";
+import { query, setQuery } from "../router";
+import { stateOf } from "../states";
+
+/** `choices`: chips, several at a time unless `one`; without choices, a text field. `param` is its name in the URL. */
+export type Filter = { param: string; label: string; choices?: string[]; one?: boolean; suggestions?: string[]; placeholder?: string };
+
+/** Filters bound to the URL: reload, Back and a link to a colleague show the same. */
+export function Filters({ filters }: { filters: Filter[] }) {
+  const active = filters.filter((filter) => query.value.has(filter.param));
+  const clear = (): void => setQuery(Object.fromEntries(filters.map((filter) => [filter.param, undefined])));
+  return (
+    <div class="filters" role="search" aria-label="Filters">
+      {filters.map((filter) => (filter.choices ? <Chips key={filter.param} filter={filter} /> : <Text key={filter.param} filter={filter} />))}
+      {active.length > 0 && <button type="button" class="button quiet" onClick={clear}>Clear</button>}
+    </div>
+  );
+}
+
+function Chips({ filter }: { filter: Filter }) {
+  const chosen = (query.value.get(filter.param) ?? "").split(",").filter(Boolean);
+  const toggle = (choice: string): void => {
+    const others = filter.one ? [] : chosen.filter((one) => one !== choice);
+    setQuery({ [filter.param]: (chosen.includes(choice) ? others : [...others, choice]).join(",") });
+  };
+  return (
+    <div class="chips" role="group" aria-label={filter.label}>
+      {filter.choices!.map((choice) => (
+        <button key={choice} type="button" class="chip" aria-pressed={chosen.includes(choice)} onClick={() => toggle(choice)}>
+          {stateOf(choice).word}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function Text({ filter }: { filter: Filter }) {
+  const list = useId();
+  const value = query.value.get(filter.param) ?? "";
+  return (
+    <>
+      <input
+        key={value}
+        type="search"
+        class={value ? "filter-text is-set" : "filter-text"}
+        aria-label={filter.label}
+        placeholder={filter.placeholder ?? filter.label}
+        list={filter.suggestions ? list : undefined}
+        defaultValue={value}
+        onChange={(event) => setQuery({ [filter.param]: event.currentTarget.value.trim() })}
+      />
+      {filter.suggestions && <datalist id={list}>{filter.suggestions.map((one) => <option key={one} value={one} />)}</datalist>}
+    </>
+  );
+}

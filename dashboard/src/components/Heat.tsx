@@ -1,0 +1,140 @@
+import { effect } from "@preact/signals";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { dark, token } from "../theme";
+import { clock, exact, now, zoneName } from "../time";
+
+export type Box = { from: number; to: number; low: number; high: number };
+type Props = {
+  label: string;
+  /** The beginning of each column, ms since 1970, and how long one lasts. */
+  times: number[];
+  step: number;
+  /** What each row is called, the lowest first. */
+  rows: string[];
+  /** `counts[column][row]` */
+  counts: number[][];
+  height?: number;
+  /** Called with the box that was dragged: times, and indexes of rows, both ends included. */
+  onBrush?: (box: Box) => void;
+};
+
+const LEFT = 56; // px, for the names of rows
+const BOTTOM = 18;
+
+/** Counts by time and size, darker for more, on a logarithmic scale. Drag a box to ask what is in it. */
+export function Heat(props: Props) {
+  const { label, times, rows, counts, height = 160, onBrush } = props;
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [drag, setDrag] = useState<{ x: number; y: number; toX: number; toY: number } | null>(null);
+  const [isTable, setTable] = useState(false);
+  useEffect(() => {
+    if (isTable || !canvas.current) return;
+    const draw = (): void => paint(canvas.current!, props);
+    const watch = new ResizeObserver(draw);
+    watch.observe(canvas.current);
+    const stop = effect(() => {
+      void dark.value;
+      draw();
+    });
+    return () => (watch.disconnect(), stop());
+  }, [isTable, times, counts]);
+
+  const point = (event: PointerEvent) => ({ x: event.offsetX, y: event.offsetY });
+  const down = (event: PointerEvent): void => {
+    if (!onBrush) return;
+    canvas.current!.setPointerCapture(event.pointerId);
+    setDrag({ ...point(event), toX: event.offsetX, toY: event.offsetY });
+  };
+  const move = (event: PointerEvent): void => {
+    if (drag) setDrag({ ...drag, toX: event.offsetX, toY: event.offsetY });
+    canvas.current!.title = textAt(canvas.current!, props, point(event));
+  };
+  const up = (): void => {
+    if (drag) onBrush?.(boxOf(canvas.current!, props, drag));
+    setDrag(null);
+  };
+  return (
+    <figure class="chart">
+      <figcaption>
+        <span class="chart-title">{label}</span>
+        <button type="button" class="button quiet" aria-pressed={isTable} onClick={() => setTable(!isTable)}>Table</button>
+      </figcaption>
+      {isTable ? <Counts {...props} /> : (
+        <div class="heat">
+          <canvas ref={canvas} style={{ height: `${height}px` }} role="img" aria-label={`${label}. ${rows.length} sizes by ${times.length} times, ${total(counts)} in all. The button Table shows all.`}
+            onPointerDown={down} onPointerMove={move} onPointerUp={up} />
+          {drag && <span class="brush" style={frameOf(drag)} />}
+        </div>
+      )}
+    </figure>
+  );
+}
+
+function total(counts: number[][]): number {
+  return counts.flat().reduce((sum, n) => sum + n, 0);
+}
+
+function cellAt(canvas: HTMLCanvasElement, { times, rows }: Props, { x, y }: { x: number; y: number }): { column: number; row: number } {
+  const width = (canvas.clientWidth - LEFT) / Math.max(times.length, 1);
+  const height = (canvas.clientHeight - BOTTOM) / Math.max(rows.length, 1);
+  const column = Math.max(0, Math.min(times.length - 1, Math.floor((x - LEFT) / width)));
+  const row = rows.length - 1 - Math.max(0, Math.min(rows.length - 1, Math.floor(y / height)));
+  return { column, row };
+}
+
+function textAt(canvas: HTMLCanvasElement, props: Props, point: { x: number; y: number }): string {
+  if (point.x < LEFT || !props.times.length) return "";
+  const { column, row } = cellAt(canvas, props, point);
+  return `${exact(props.times[column]!, zoneName())}\n${props.rows[row]}: ${props.counts[column]?.[row] ?? 0}`;
+}
+
+function boxOf(canvas: HTMLCanvasElement, props: Props, drag: { x: number; y: number; toX: number; toY: number }): Box {
+  const a = cellAt(canvas, props, drag);
+  const b = cellAt(canvas, props, { x: drag.toX, y: drag.toY });
+  return {
+    from: props.times[Math.min(a.column, b.column)]!,
+    to: props.times[Math.max(a.column, b.column)]! + props.step,
+    low: Math.min(a.row, b.row),
+    high: Math.max(a.row, b.row),
+  };
+}
+
+function frameOf({ x, y, toX, toY }: { x: number; y: number; toX: number; toY: number }) {
+  return { left: `${Math.min(x, toX)}px`, top: `${Math.min(y, toY)}px`, width: `${Math.abs(toX - x)}px`, height: `${Math.abs(toY - y)}px` };
+}
+
+function paint(canvas: HTMLCanvasElement, { times, rows, counts }: Props): void {
+  const ratio = devicePixelRatio || 1;
+  canvas.width = canvas.clientWidth * ratio;
+  canvas.height = canvas.clientHeight * ratio;
+  const ctx = canvas.getContext("2d")!;
+  ctx.scale(ratio, ratio);
+  const width = (canvas.clientWidth - LEFT) / Math.max(times.length, 1);
+  const height = (canvas.clientHeight - BOTTOM) / Math.max(rows.length, 1);
+  const most = Math.log1p(Math.max(1, ...counts.flat()));
+  ctx.fillStyle = token("--running");
+  counts.forEach((column, x) => column.forEach((n, y) => {
+    if (!n) return;
+    ctx.globalAlpha = 0.15 + (0.85 * Math.log1p(n)) / most;
+    ctx.fillRect(LEFT + x * width, (rows.length - 1 - y) * height, Math.max(width - 0.5, 0.5), height - 0.5);
+  }));
+  ctx.globalAlpha = 1;
+  ctx.fillStyle = token("--faint-text");
+  ctx.font = "11px system-ui, sans-serif";
+  ctx.textBaseline = "middle";
+  const every = Math.ceil(14 / height);
+  rows.forEach((name, y) => y % every === 0 && ctx.fillText(name, 0, (rows.length - 1 - y + 0.5) * height, LEFT - 6));
+  const apart = Math.ceil(90 / width);
+  times.forEach((at, x) => x % apart === 0 && ctx.fillText(clock(at, zoneName(), now()).slice(0, -3), LEFT + x * width, canvas.clientHeight - BOTTOM / 2));
+}
+
+function Counts({ label, times, rows, counts }: Props) {
+  return (
+    <div class="chart-table" tabIndex={0} role="region" aria-label={`${label}, as a table`}>
+      <table>
+        <thead><tr><th scope="col">time</th>{rows.map((name) => <th scope="col" class="end">{name}</th>)}</tr></thead>
+        <tbody>{times.map((at, x) => <tr><td>{clock(at, zoneName(), now())}</td>{rows.map((_, y) => <td class="end">{counts[x]?.[y] || ""}</td>)}</tr>)}</tbody>
+      </table>
+    </div>
+  );
+}

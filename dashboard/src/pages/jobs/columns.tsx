@@ -1,0 +1,45 @@
+import type { EndedRun, Job } from "../../api/types";
+import { StateMark } from "../../components/StateMark";
+import { Strip, type Cell } from "../../components/Strip";
+import type { Column } from "../../components/Table";
+import { When } from "../../components/When";
+import { href } from "../../router";
+import { scheduleWords } from "../../schedules";
+import { stateOfJob } from "../../states";
+import { duration, exact, zoneName } from "../../time";
+
+const LATE = 2_000; // ms, as the API counts it
+
+export function columnsOf(withOwner: boolean): Column<Job>[] {
+  const columns: Column<Job>[] = [
+    { head: "State", width: "7.5rem", phoneWidth: "3.4rem", cell: (job) => <StateMark state={stateOfJob(job)} /> },
+    { head: "Name", cell: (job) => <a class="main-link" href={href(`/jobs/${job.job_id}`)}>{job.name ?? job.key ?? <code>…{job.job_id.slice(-8)}</code>}</a> },
+    { head: "Task", width: "15%", wide: true, cell: (job) => <span class="cut">{job.task}</span> },
+    { head: "Schedule", width: "14%", wide: true, cell: (job) => <span class="cut" title={job.schedule.cron ?? undefined}>{scheduleWords(job.schedule)}</span> },
+    { head: "Next", width: "6rem", cell: (job) => <When at={job.next_run_at} zone={job.schedule.timezone} /> },
+    { head: "Last 20", width: "12rem", wide: true, cell: (job) => <Recent job={job} /> },
+    { head: <abbr title="95 of 100 of the last 20 runs took no longer">p95</abbr>, width: "5rem", align: "end", wide: true, cell: (job) => <P95 runs={job.recent ?? []} /> },
+  ];
+  return withOwner ? [...columns, { head: "Owner", width: "10%", wide: true, cell: (job) => <span class="cut">{job.user_id}</span> }] : columns;
+}
+
+function Recent({ job }: { job: Job }) {
+  return <Strip label={`Last runs of ${job.name ?? job.job_id}`} cells={cellsOf(job.recent ?? [])} />;
+}
+
+/** The newest at the right. */
+export function cellsOf(runs: EndedRun[]): Cell[] {
+  return runs.toReversed().map((run) => ({ key: run.run_id, state: run.status, title: titleOf(run), isLate: (run.lag_ms ?? 0) > LATE }));
+}
+
+function titleOf(run: EndedRun): string {
+  const took = run.duration_ms === null ? "" : `, took ${duration(run.duration_ms)}`;
+  const late = (run.lag_ms ?? 0) > LATE ? `, ${duration(run.lag_ms!)} late` : "";
+  return `${run.status}${run.end_time ? ` ${exact(Date.parse(run.end_time), zoneName())}` : ""}${took}${late}`;
+}
+
+function P95({ runs }: { runs: EndedRun[] }) {
+  const took = runs.flatMap((run) => (run.duration_ms === null ? [] : [run.duration_ms])).sort((a, b) => a - b);
+  if (!took.length) return <span class="faint">–</span>;
+  return <span class="number">{duration(took[Math.ceil(took.length * 0.95) - 1]!)}</span>;
+}

@@ -1,0 +1,48 @@
+import { Component, type ComponentChildren, type ComponentType } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Button } from "../components/Button";
+import { Empty } from "../components/Empty";
+import { pageOf, type PageSpec, type Params } from "../pages/pages";
+import { path } from "../router";
+
+type Shown = { page: PageSpec; Body: ComponentType<{ params: Params }> } | { page: PageSpec; failure: Error };
+
+/** The page of the present path. What goes wrong in it stays in it. */
+export function Page() {
+  const found = pageOf(path.value);
+  const [shown, setShown] = useState<Shown | null>(null);
+  useEffect(() => {
+    const page = found?.page;
+    if (!page || shown?.page.load === page.load) return;
+    let isOver = false;
+    page.load().then(
+      (loaded) => isOver || setShown({ page, Body: loaded.default }),
+      (failure: Error) => isOver || setShown({ page, failure }),
+    );
+    return () => void (isOver = true);
+  }, [found?.page.load]);
+  if (!found) return <Empty title="There is no page at this address." command="oncue --help" />;
+  if (!shown) return null;
+  if ("failure" in shown) return <Broken error={shown.failure} />;
+  if (shown.page.load !== found.page.load) return null;
+  return <Boundary key={`${path.value.split("/")[1]} ${found.params.id}`}><shown.Body params={found.params} /></Boundary>;
+}
+
+class Boundary extends Component<{ children: ComponentChildren }, { error?: Error }> {
+  state: { error?: Error } = {};
+  static getDerivedStateFromError(error: Error) {
+    return { error };
+  }
+  render() {
+    return this.state.error ? <Broken error={this.state.error} /> : this.props.children;
+  }
+}
+
+function Broken({ error }: { error: Error }) {
+  return (
+    <div class="trouble" role="alert">
+      <p><strong>This page broke.</strong> {error.message}</p>
+      <Button onClick={() => location.reload()}>Load it again</Button>
+    </div>
+  );
+}
