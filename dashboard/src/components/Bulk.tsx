@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { call } from "../api/client";
-import type { Bulk, BulkOf } from "../api/types";
+import type { Bulk, BulkOf, Schemas } from "../api/types";
 import { command } from "../commands";
 import { session } from "../session";
 import { toast, words } from "../toasts";
@@ -21,20 +21,22 @@ type Asked = {
   /** What one is called, and many: ["job", "jobs"]. */
   nouns: [string, string];
   isDangerous?: boolean;
+  /** What to call an object, if the page knows: the server names those of a filter only. */
+  nameOf?: (id: string) => string | undefined;
   /** Called when the bulk was started. */
   after?: () => void;
 };
 
 /** Asks the server how many it would be, then the user, then starts it. Its progress is shown on every page. */
-export async function askBulk({ of, verb, cli, nouns, isDangerous, after }: Asked): Promise<void> {
+export async function askBulk({ of, verb, cli, nouns, isDangerous, nameOf, after }: Asked): Promise<void> {
   const dry = await call("post", "/v1/bulk", { body: { ...of, dry_run: true } });
   if (!dry.ok) return toast(words(dry.error), true);
-  const { count, at_least, samples } = dry.value as { count: number; at_least: boolean; samples: { id: string; name?: string | null }[] };
+  const { count, at_least, samples } = dry.value as Schemas["BulkPreview"];
   if (!count) return toast(`No ${nouns[1]} match: there is nothing to ${verb.toLowerCase()}.`);
   const many = `${at_least ? "at least " : ""}${count.toLocaleString("en")} ${count === 1 ? nouns[0] : nouns[1]}`;
   ask({
     title: `${verb} ${many}?`,
-    hits: <ul class="samples">{samples.map((one) => <li key={one.id}>{one.name ?? one.id}</li>)}{count > samples.length && <li>… and {at_least ? "more" : count - samples.length + " more"}</li>}</ul>,
+    hits: <ul class="samples">{samples.map((one) => <li key={one.id}>{one.name ?? nameOf?.(one.id) ?? one.id}</li>)}{count > samples.length && <li>… and {at_least ? "more" : count - samples.length + " more"}</li>}</ul>,
     command: command(cli, of.ids ?? ((of.filter ?? {}) as Record<string, string>)),
     label: `${verb} ${many}`,
     isDangerous,

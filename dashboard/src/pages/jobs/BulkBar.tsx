@@ -18,10 +18,11 @@ export function BulkBar({ jobs, chosen, filter }: Props) {
   const ids = jobs.map((job) => job.job_id).filter((id) => chosen.value.has(id));
   const byFilter = filter && !filter.health ? filter : null; // a bulk takes no health
   if (!can("jobs") || (!ids.length && !byFilter)) return null;
+  const nameOf = (id: string): string | undefined => jobs.find((job) => job.job_id === id)?.name ?? undefined;
   const clear = (): void => void (chosen.value = new Set());
   const act = (action: BulkOf["action"], verb: string, isDangerous?: boolean): Promise<void> => {
     const of = { action, ...(ids.length ? { ids } : { filter: defined(byFilter!) }) } as BulkOf;
-    return askBulk({ of, verb, cli: `jobs ${action}`, nouns: ["job", "jobs"], isDangerous, after: clear });
+    return askBulk({ of, verb, cli: `jobs ${action}`, nouns: ["job", "jobs"], isDangerous, nameOf, after: clear });
   };
   return (
     <div class="bulk-bar" role="toolbar" aria-label="Act on many jobs">
