@@ -71,7 +71,7 @@ class Dashboard:
         self._built: Built | None = None
 
     @property
-    def calls(self) -> dict[str, Callable[[Request], Awaitable[Response]]]:
+    def calls(self) -> Mapping[str, Callable[[Request], Awaitable[Response]]]:
         views = [f"/{view}{rest}" for view in VIEWS for rest in ("", "/{rest}")]
         return dict.fromkeys(["/", *views], self.page) | {"/assets/{name}": self.asset}
 
