@@ -117,7 +117,10 @@ def main() -> None:
     if not has_node():
         subprocess.run([sys.executable, "-m", "pip", "install", "-qq", NODE_WHEEL], check=True)
         importlib.invalidate_caches()
-    check() if wanted == ["check"] else build()
+    try:
+        check() if wanted == ["check"] else build()
+    except subprocess.CalledProcessError as failed:  # it has said why
+        sys.exit(failed.returncode)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ export function parts(at: number, zone: string): Parts {
   let format = formats.get(zone);
   if (!format) formats.set(zone, (format = makeFormat(zone)));
   const found = Object.fromEntries(format.formatToParts(at).map((part) => [part.type, part.value]));
-  return { ...found, offset: (found.timeZoneName ?? "GMT").replace("GMT", "UTC") } as unknown as Parts;
+  return { ...found, offset: (found.timeZoneName ?? "GMT").replace("GMT", "UTC").replace(/\+0$/, "") } as unknown as Parts;
 }
 
 function makeFormat(timeZone: string): Intl.DateTimeFormat {

@@ -1,4 +1,4 @@
-import { diffLines } from "./diff";
+import { diffLines } from "./lines";
 
 const WORDS = { "-": "removed", "+": "added", " ": "" };
 

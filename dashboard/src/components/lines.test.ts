@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { diffLines } from "./diff";
+import { diffLines } from "./lines";
 
 const shown = (before: string, after: string): string => diffLines(before, after).map((line) => line.sign + line.text).join("|");
 
