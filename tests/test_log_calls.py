@@ -16,7 +16,8 @@ WRITTEN_BY_HAND = {"output_dropped"}  # by the outlet, when nothing else can be 
 
 def calls(file: Path) -> Iterator[tuple[str, str, str]]:
     """Where it is, its kind, and its sentence; empty, if these are not written there as they are."""
-    for node in ast.walk(ast.parse(file.read_text())):
+    source = file.read_text()
+    for node in ast.walk(ast.parse(source)) if "log." in source else ():
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name("log"), attr=level)) if level in LEVELS:
                 kind = next((key.value for key in node.keywords if key.arg == "kind"), None)

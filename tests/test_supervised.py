@@ -9,9 +9,15 @@ from collections.abc import Callable
 import pytest
 from structlog.testing import capture_logs
 
-from oncue.domain.instants import MINUTE, SECOND, Duration
+from oncue import supervised
+from oncue.domain.instants import MILLISECOND, MINUTE, SECOND, Duration
 from oncue.supervised import GAVE_UP, MOST_ENDS, Supervised
 from oncue.testing.clock import FakeClock
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervised, "PAUSE", Duration(MILLISECOND))
 
 
 class Oddly(BaseException):
@@ -52,10 +58,10 @@ class Ending:
 async def test_however_it_ends_it_is_begun_again_and_that_is_told(act: Callable[[], None]) -> None:
     ending = Ending(act, times=2)
     with capture_logs() as lines:
-        supervised = Supervised("it", ending.run, FakeClock(), give_up=ending.gave_up.set)
+        it = Supervised("it", ending.run, FakeClock(), give_up=ending.gave_up.set)
         async with asyncio.timeout(60):
             await ending.goes_on.wait()
-        await supervised.stop()
+        await it.stop()
 
     assert [(line["service"], line["ends"]) for line in lines] == [("it", 1), ("it", 2)]
     assert not ending.gave_up.is_set()
@@ -63,24 +69,24 @@ async def test_however_it_ends_it_is_begun_again_and_that_is_told(act: Callable[
 
 async def test_a_task_that_somebody_cancels_is_begun_again() -> None:
     ending = Ending(lambda: None, times=0)
-    supervised = Supervised("it", ending.run, FakeClock(), give_up=ending.gave_up.set)
+    it = Supervised("it", ending.run, FakeClock(), give_up=ending.gave_up.set)
     async with asyncio.timeout(60):
         await ending.goes_on.wait()
         ending.goes_on.clear()
         [task] = [task for task in asyncio.all_tasks() if task.get_name() == "it"]
         task.cancel()
         await ending.goes_on.wait()
-    await supervised.stop()
+    await it.stop()
 
     assert ending.begun == 2
 
 
 async def test_when_it_keeps_ending_the_process_does() -> None:
     ending = Ending(raises(ValueError("wrong")), times=100)
-    supervised = Supervised("it", ending.run, FakeClock(), give_up=ending.gave_up.set)
+    it = Supervised("it", ending.run, FakeClock(), give_up=ending.gave_up.set)
     async with asyncio.timeout(60):
         await ending.gave_up.wait()
-    await supervised.stop()
+    await it.stop()
 
     assert ending.begun == MOST_ENDS
 
@@ -94,10 +100,10 @@ async def test_now_and_then_is_not_too_often() -> None:
         await clock.advance(Duration(MINUTE // 2))
         await real()
 
-    supervised = Supervised("it", rarely, clock, give_up=ending.gave_up.set)
+    it = Supervised("it", rarely, clock, give_up=ending.gave_up.set)
     async with asyncio.timeout(60):
         await ending.goes_on.wait()
-    await supervised.stop()
+    await it.stop()
 
     assert not ending.gave_up.is_set()
 
@@ -111,18 +117,18 @@ async def test_one_that_is_told_to_end_may_do_so_by_itself() -> None:
         ended.append("well")
 
     with capture_logs() as lines:
-        supervised = Supervised("it", run, FakeClock())
+        it = Supervised("it", run, FakeClock())
         await asyncio.sleep(0)
         told.set()
-        await supervised.stop(within=10)
+        await it.stop(within=10)
 
     assert (ended, lines) == (["well"], [])
 
 
 async def test_one_that_does_not_end_is_cancelled() -> None:
-    supervised = Supervised("it", asyncio.Event().wait, FakeClock())  # type: ignore[arg-type]
+    it = Supervised("it", asyncio.Event().wait, FakeClock())  # type: ignore[arg-type]
     async with asyncio.timeout(SECOND):
-        await supervised.stop(within=0.01)
+        await it.stop(within=0.01)
 
 
 ENDS = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import time
 from collections.abc import Iterator
@@ -32,11 +33,10 @@ def said(house: House, sent: bytes, *, watchdog: float = SOON, endless: bytes = 
     with socket.create_connection(("127.0.0.1", house.port), timeout=watchdog) as wire:
         with suppress(ConnectionError):  # it may hang up half-way
             wire.sendall(sent)
+            pour(wire, endless)
         wire.settimeout(0.2)
         while time.monotonic() < until:
             try:
-                if endless:
-                    wire.sendall(endless)
                 part = wire.recv(65_536)
             except TimeoutError:
                 if answer:
@@ -50,6 +50,16 @@ def said(house: House, sent: bytes, *, watchdog: float = SOON, endless: bytes = 
         else:
             pytest.fail("neither answered nor cut off in time")
     return answer
+
+
+def pour(wire: socket.socket, endless: bytes) -> None:
+    """Send this again and again, each time whole, until there is an answer."""
+    left = memoryview(endless)
+    while endless:
+        answered, _, _ = select.select([wire], [wire], [], SOON)
+        if answered:
+            return
+        left = left[wire.send(left) :] or memoryview(endless)
 
 
 def serves(house: House) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -108,6 +109,14 @@ def busy(fleet: Fleet, seconds: float = 60, **job: object) -> str:
     return run
 
 
+def gated(fleet: Fleet, **job: object) -> tuple[str, Path]:
+    """A run that has started, and the gate that it waits for."""
+    gate = fleet.folder / secrets.token_hex(4)
+    run = fleet.create("gated", {"gate": str(gate)}, **job)
+    fleet.started(run)
+    return run, gate
+
+
 def cancel(fleet: Fleet, run: str) -> None:
     fleet.call("POST", f"/runs/{run}/cancel")
 
@@ -139,12 +148,13 @@ def test_not_due_before_the_next_attempt(crowd: Fleet) -> None:
 
 
 def test_running_and_finished(crowd: Fleet) -> None:
-    run = busy(crowd, 3)
+    run, gate = gated(crowd)
 
     answer = why(crowd, run)
 
     assert (answer["state"], answer["reason"]) == ("running", "running")
     assert crowd.run(run)["executor_id"] in answer["detail"]
+    gate.touch()
     ran(crowd, run)
     assert why(crowd, run)["state"] == "succeeded"
 
@@ -209,7 +219,8 @@ def test_queue_paused(crowd: Fleet) -> None:
 
 
 def test_overlap(crowd: Fleet) -> None:
-    job = crowd.create("slow", {"seconds": 3}, schedule="every 1h")
+    gate = crowd.folder / "overlap"
+    job = crowd.create("gated", {"gate": str(gate)}, schedule="every 1h")
     first, second = (crowd.call("POST", f"/jobs/{job}/runNow")["run_id"] for _ in range(2))
     crowd.started(first)
 
@@ -219,6 +230,7 @@ def test_overlap(crowd: Fleet) -> None:
     assert (answer["holder"], answer["position"]) == (first, 1)
     of_job = crowd.call("GET", f"/jobs/{job}/explain")
     assert (of_job["reason"], of_job["holder"]) == ("overlap", first)
+    gate.touch()
     ran(crowd, first, second)
     assert crowd.events("start", second)[0]["at"] > crowd.events("end", first)[0]["at"]
     assert crowd.call("GET", f"/jobs/{job}/explain")["reason"] == "not_due"
@@ -317,24 +329,26 @@ def test_no_capacity(crowd: Fleet) -> None:
 
 
 def test_worker_lost_that_is_heard_again(crowd: Fleet) -> None:
-    run = busy(crowd, 3, queue="narrow")
+    run, gate = gated(crowd, queue="narrow")
     with stopped(crowd):
         answer = told(crowd, run, "worker_lost")
         assert (answer["state"], answer["reason"]) == ("running", "worker_lost")
         assert crowd.run(run)["executor_id"] in answer["detail"]
 
     told(crowd, run, "running")
+    gate.touch()
     ran(crowd, run)
 
 
 def test_worker_lost_for_good(crowd: Fleet) -> None:
     """It starts elsewhere when the lease is over."""
-    run = busy(crowd, 3, queue="narrow")
+    run, gate = gated(crowd, queue="narrow")
     with stopped(crowd):
         told(crowd, run, "worker_lost")
         crowd.start("worker", *NARROW)
         until(lambda: len(crowd.events("start", run)) == 2, "it starts again", crowd.tell)
         assert reason(crowd, run) == "running"
+    gate.touch()
     assert crowd.at_rest([run])[run]["status"] == "succeeded"
 
 

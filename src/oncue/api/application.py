@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from http import HTTPStatus
 from itertools import zip_longest
 from typing import Any
@@ -125,6 +125,7 @@ def _no_such_call(scope: Scope, serves: Mapping[str, Serve]) -> Response:
     return problem(HTTPStatus.METHOD_NOT_ALLOWED, message, {"Allow": ", ".join(sorted(serves))})
 
 
+@cache
 def _pattern(path: str) -> re.Pattern[str]:
     """Compile a path. An id matches everything but a slash; queue names and job keys may contain slashes."""
     parts = re.split(r"\{(\w+)\}", path)

@@ -18,11 +18,12 @@ def statements(package: str) -> dict[str, str]:
     }
 
 
-def migrations(package: str) -> list[tuple[int, str]]:
+@cache  # asked for at every opening
+def migrations(package: str) -> tuple[tuple[int, str], ...]:
     """Return the numbered migrations of `<package>/migrations/NNNN_name.sql`, in order."""
     folder = files(package).joinpath("migrations")
     found = [entry for entry in folder.iterdir() if entry.name.endswith(".sql")]
-    return sorted((int(entry.name.split("_")[0]), entry.read_text("utf-8")) for entry in found)
+    return tuple(sorted((int(entry.name.split("_")[0]), entry.read_text("utf-8")) for entry in found))
 
 
 def tables(package: str) -> set[str]:
