@@ -48,6 +48,7 @@ class Standin:
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # an answer is written in two parts, and the second would wait 40 ms for the first
     standin: Standin
 
     def _serve(self) -> None:
