@@ -5,7 +5,7 @@ PYTHON ?= python3
 PIP := .venv/bin/python -m pip install -qq --disable-pip-version-check
 PYTEST := .venv/bin/python -m pytest
 # More than there are cores: many tests wait for something.
-WORKERS ?= $(shell echo $$(($$(nproc) * 3 / 2)))
+WORKERS ?= $(shell echo $$(($$(nproc) * 2)))
 PARALLEL := -n $(WORKERS) --dist worksteal
 
 # Tests start hundreds of Python processes: none of them compiles everything anew.
@@ -44,7 +44,7 @@ test-postgres: .venv/dev.stamp ## run the tests that depend on the PostgreSQL se
 
 .PHONY: test-again
 test-again: .venv/dev.stamp ## run of these only what `make test` leaves out: together they run each of them once
-	@$(PYTEST) -n $$(($$(nproc) * 2)) --dist worksteal -m "postgres and again and not ($(LONG_TESTS))" $(ARGS)
+	@$(PYTEST) $(PARALLEL) -m "postgres and again and not ($(LONG_TESTS))" $(ARGS)
 
 .PHONY: test-processes
 test-processes: .venv/dev.stamp ## run the tests that start and kill real processes

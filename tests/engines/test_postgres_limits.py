@@ -156,7 +156,7 @@ async def test_a_cancelled_call_ends_at_once_and_leaves_nothing_behind(place: Pl
         task = asyncio.ensure_future(call())
         await eventually(place.waiting_for_a_lock)
         task.cancel()
-        await asyncio.wait({task}, timeout=1)
+        await asyncio.wait({task}, timeout=PATIENCE)
 
         assert task.cancelled()
     assert await place.idle_in_transaction() == []

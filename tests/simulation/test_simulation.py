@@ -13,7 +13,7 @@ import pytest
 from tests.simulation.story import tell
 
 SEEDS = int(os.environ.get("ONCUE_SIMULATION_SEEDS", "200"))
-EVERY_DAY = 15  # the first ones; the rest have the mark `long`
+EVERY_DAY = 10  # the first ones; the rest have the mark `long`
 ONLY = os.environ.get("ONCUE_SIMULATION_SEED")
 CHUNK = 5  # seeds in one test: few enough to be shared out, many enough to be worth it
 
