@@ -113,6 +113,7 @@ async def test_notes_tell_of_jitter_daylight_saving_and_paused_queues(desk: Desk
     [one] = await coming(desk, limit=1)
 
     assert one["local"].endswith("+02:00")
+    assert one["timezone"] == "Europe/Berlin"
     assert "clocks" in one["note"] or "does not exist" in one["note"]
     assert "starts up to 10m later; its queue is paused" in one["note"]
 

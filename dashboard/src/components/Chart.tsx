@@ -5,7 +5,17 @@ import { dark, token } from "../theme";
 import { clock, exact, now, zone, zoneName } from "../time";
 import type { Tone } from "../states";
 
-export type Line = { label: string; values: (number | null)[]; tone: Tone; fill?: boolean; dash?: boolean };
+export type Line = {
+  label: string;
+  values: (number | null)[];
+  tone: Tone;
+  fill?: boolean;
+  dash?: boolean;
+  /** Bars instead of a line; they grow from zero, the first of several lies behind. */
+  bars?: boolean;
+  /** On an axis of its own, at the right; and how a value is written there. */
+  right?: (value: number) => string;
+};
 /** Something that changed: drawn as a line with its text on hover. */
 export type Mark = { at: number; text: string };
 
@@ -18,6 +28,8 @@ type Props = {
   /** How a value is written: `(n) => duration(n)`. */
   show?: (value: number) => string;
   height?: number;
+  /** The ends of the time axis in ms; without it, those of the data. */
+  window?: [number, number];
   /** Called with the window that was dragged, in ms. */
   onBrush?: (from: number, to: number) => void;
 };
@@ -68,8 +80,12 @@ function lastOf(line: Line): number | null {
   return line.values.findLast((value) => value !== null) ?? null;
 }
 
+function shown(line: Line, value: number | null | undefined, show: (value: number) => string): string {
+  return value == null ? "–" : (line.right ?? show)(value);
+}
+
 function spoken(label: string, lines: Line[], show: (value: number) => string): string {
-  const last = lines.map((line) => `${line.label} ${lastOf(line) === null ? "none" : show(lastOf(line)!)}`);
+  const last = lines.map((line) => `${line.label} ${shown(line, lastOf(line), show)}`);
   return `${label}. Last values: ${last.join(", ")}. The button Table shows all.`;
 }
 
@@ -77,7 +93,7 @@ function Legend({ lines, show }: { lines: Line[]; show: (value: number) => strin
   return (
     <span class="legend">
       {lines.map((line) => (
-        <span key={line.label} class={`legend-item ${line.tone}${line.dash ? " is-dashed" : ""}`}>{line.label} <b>{lastOf(line) === null ? "–" : show(lastOf(line)!)}</b></span>
+        <span key={line.label} class={`legend-item ${line.tone}${line.dash ? " is-dashed" : ""}`}>{line.label} <b>{shown(line, lastOf(line), show)}</b></span>
       ))}
     </span>
   );
@@ -90,7 +106,7 @@ function Numbers({ label, times, lines, show = plain }: Props) {
         <thead><tr><th scope="col">time</th>{lines.map((line) => <th scope="col" class="end">{line.label}</th>)}</tr></thead>
         <tbody>
           {times.map((at, index) => (
-            <tr><td>{clock(at, zoneName(), now())}</td>{lines.map((line) => <td class="end">{line.values[index] == null ? "–" : show(line.values[index]!)}</td>)}</tr>
+            <tr><td>{clock(at, zoneName(), now())}</td>{lines.map((line) => <td class="end">{shown(line, line.values[index], show)}</td>)}</tr>
           ))}
         </tbody>
       </table>
@@ -107,22 +123,26 @@ function optionsOf(box: HTMLElement, height: number, live: { current: Props }, b
   const ink = token("--faint-text");
   const grid = { stroke: token("--line"), width: 1 };
   const font = "11px system-ui, sans-serif";
+  const right = lines.find((line) => line.right)?.right;
   return {
     width: box.clientWidth || 300,
     height,
     legend: { show: false },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1_000), zoneName()),
     cursor: { drag: { x: brushes, y: false, setScale: false }, points: { size: 6 } },
-    scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1)] } },
+    scales: { x: { range: (_, first, last) => xRange(live.current, first, last) }, y: { range: fromZero }, right: { range: fromZero } },
     axes: [
       { stroke: ink, grid, ticks: grid, font, values: [[3600, "{HH}:{mm}", "\n{MM}-{DD}", null, null, null, null, null, 0], [60, "{HH}:{mm}", null, null, null, null, null, null, 0], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 0]] },
       { stroke: ink, grid, ticks: grid, font, size: 52, values: (_, ticks) => ticks.map((tick) => show(tick)) },
+      ...(right ? [{ scale: "right", side: 1 as const, stroke: ink, grid: { show: false }, ticks: grid, font, size: 52, values: (_: uPlot, ticks: number[]) => ticks.map(right) }] : []),
     ],
     series: [{}, ...lines.map((line) => ({
       label: line.label,
+      scale: line.right ? "right" : "y",
+      paths: line.bars ? uPlot.paths.bars!({ size: [0.8, 40], align: 1 }) : undefined,
       stroke: token(`--${line.tone}`),
-      fill: line.fill ? token(`--${line.tone}-wash`) : undefined,
-      width: 1.5,
+      fill: line.bars ? token(`--${line.tone}`) : line.fill ? token(`--${line.tone}-wash`) : undefined,
+      width: line.bars ? 0 : 1.5,
       dash: line.dash ? [4, 3] : undefined,
       points: { show: false },
     }))],
@@ -132,6 +152,14 @@ function optionsOf(box: HTMLElement, height: number, live: { current: Props }, b
       setSelect: [(plot) => brushed(plot, live.current)],
     },
   };
+}
+
+function fromZero(_: uPlot, __: number, most: number | null): uPlot.Range.MinMax {
+  return [0, Math.max((most ?? 0) * 1.1, 1)];
+}
+
+function xRange({ window }: Props, first: number, last: number): uPlot.Range.MinMax {
+  return window ? [window[0] / 1_000, window[1] / 1_000] : [first, last];
 }
 
 function drawMarks(plot: uPlot, marks: Mark[]): void {
@@ -156,10 +184,10 @@ const NEAR = 6; // px
 
 function sayWhatIsThere(plot: uPlot, box: HTMLElement, { times, lines, marks = [], show = plain }: Props): void {
   const { idx, left = -1 } = plot.cursor;
-  const mark = marks.find((one) => Math.abs(plot.valToPos(one.at / 1_000, "x") - left) < NEAR);
+  const near = marks.filter((one) => Math.abs(plot.valToPos(one.at / 1_000, "x") - left) < NEAR).slice(-5);
   if (idx == null || left < 0 || times[idx] === undefined) return void (box.title = "");
-  const values = lines.map((line) => `${line.label} ${line.values[idx] == null ? "–" : show(line.values[idx]!)}`);
-  box.title = [exact(times[idx], zoneName()), ...values, ...(mark ? [mark.text] : [])].join("\n");
+  const values = lines.map((line) => `${line.label} ${shown(line, line.values[idx], show)}`);
+  box.title = [exact(times[idx], zoneName()), ...values, ...near.map((one) => one.text)].join("\n");
 }
 
 function brushed(plot: uPlot, { onBrush }: Props): void {

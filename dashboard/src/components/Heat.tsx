@@ -2,6 +2,7 @@ import { effect } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { dark, token } from "../theme";
 import { clock, exact, now, zoneName } from "../time";
+import type { Mark } from "./Chart";
 
 export type Box = { from: number; to: number; low: number; high: number };
 type Props = {
@@ -14,6 +15,7 @@ type Props = {
   /** `counts[column][row]` */
   counts: number[][];
   height?: number;
+  marks?: Mark[];
   /** Called with the box that was dragged: times, and indexes of rows, both ends included. */
   onBrush?: (box: Box) => void;
 };
@@ -37,7 +39,7 @@ export function Heat(props: Props) {
       draw();
     });
     return () => (watch.disconnect(), stop());
-  }, [isTable, times, counts]);
+  }, [isTable, times, counts, props.marks]);
 
   const point = (event: PointerEvent) => ({ x: event.offsetX, y: event.offsetY });
   const down = (event: PointerEvent): void => {
@@ -85,7 +87,9 @@ function cellAt(canvas: HTMLCanvasElement, { times, rows }: Props, { x, y }: { x
 function textAt(canvas: HTMLCanvasElement, props: Props, point: { x: number; y: number }): string {
   if (point.x < LEFT || !props.times.length) return "";
   const { column, row } = cellAt(canvas, props, point);
-  return `${exact(props.times[column]!, zoneName())}\n${props.rows[row]}: ${props.counts[column]?.[row] ?? 0}`;
+  const from = props.times[column]!;
+  const marks = (props.marks ?? []).filter((mark) => mark.at >= from && mark.at < from + props.step).map((mark) => mark.text);
+  return [exact(from, zoneName()), `${props.rows[row]}: ${props.counts[column]?.[row] ?? 0}`, ...marks].join("\n");
 }
 
 function boxOf(canvas: HTMLCanvasElement, props: Props, drag: { x: number; y: number; toX: number; toY: number }): Box {
@@ -103,7 +107,7 @@ function frameOf({ x, y, toX, toY }: { x: number; y: number; toX: number; toY: n
   return { left: `${Math.min(x, toX)}px`, top: `${Math.min(y, toY)}px`, width: `${Math.abs(toX - x)}px`, height: `${Math.abs(toY - y)}px` };
 }
 
-function paint(canvas: HTMLCanvasElement, { times, rows, counts }: Props): void {
+function paint(canvas: HTMLCanvasElement, { times, step, rows, counts, marks = [] }: Props): void {
   const ratio = devicePixelRatio || 1;
   canvas.width = canvas.clientWidth * ratio;
   canvas.height = canvas.clientHeight * ratio;
@@ -118,6 +122,14 @@ function paint(canvas: HTMLCanvasElement, { times, rows, counts }: Props): void 
     ctx.globalAlpha = 0.15 + (0.85 * Math.log1p(n)) / most;
     ctx.fillRect(LEFT + x * width, (rows.length - 1 - y) * height, Math.max(width - 0.5, 0.5), height - 0.5);
   }));
+  ctx.globalAlpha = 0.6;
+  ctx.fillStyle = token("--text");
+  for (const mark of marks) {
+    const x = LEFT + ((mark.at - times[0]!) / step) * width;
+    if (x < LEFT || x > canvas.clientWidth) continue;
+    for (let y = 0; y < canvas.clientHeight - BOTTOM; y += 5) ctx.fillRect(x, y, 1, 2);
+    ctx.fillRect(x - 3, 0, 6, 6);
+  }
   ctx.globalAlpha = 1;
   ctx.fillStyle = token("--faint-text");
   ctx.font = "11px system-ui, sans-serif";

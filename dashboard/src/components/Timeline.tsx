@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { second, zoneName } from "../time";
+import { changeWords, clockChanges, type ClockChange } from "./clockchanges";
 import { ticksOf } from "./ticks";
 
 type Props = {
@@ -33,7 +34,10 @@ export function Timeline({ label, from, to, zone, children }: Props) {
       {zone && zone !== own && <Ruler from={from} to={to} zone={zone} most={most} />}
       <div class="lanes">
         {children}
-        {second.value > from && second.value < to && <span class="now-line" style={placed(second.value, from, to)} aria-hidden="true" />}
+        <div class="over-lanes">
+          {[...new Set([own, zone ?? own])].flatMap((one) => clockChanges(one, from, to)).map((change) => <Turn key={change.zone + change.at} change={change} from={from} to={to} />)}
+          {second.value > from && second.value < to && <span class="now-line" style={placed(second.value, from, to)} aria-hidden="true" />}
+        </div>
       </div>
     </div>
   );
@@ -47,6 +51,17 @@ function Ruler({ from, to, zone, most }: { from: number; to: number; zone: strin
         <span key={tick.at} class={tick.isDay ? "tick is-day" : "tick"} style={placed(tick.at, from, to)}>{tick.text}</span>
       ))}
     </div>
+  );
+}
+
+/** Where clocks are set: a line where time is left out, a band over both turns of what comes twice. */
+function Turn({ change, from, to }: { change: ClockChange; from: number; to: number }) {
+  const isFold = change.by < 0;
+  const edges = isFold ? [Math.max(change.at + change.by, from), Math.min(change.at - change.by, to)] : [change.at, change.at];
+  return (
+    <span class={isFold ? "turn is-fold" : "turn"} style={placed(edges[0]!, from, to, edges[1])} title={`${change.zone}: ${changeWords(change)}`}>
+      <span class="turn-word">{change.zone}: {changeWords(change)}</span>
+    </span>
   );
 }
 

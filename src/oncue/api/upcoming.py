@@ -127,6 +127,7 @@ def _shown(one: Coming, paused: Mapping[str, Instant], now: Instant) -> dict[str
     return {
         "at": told.at,
         "local": told.local,
+        "timezone": one.spec.schedule.timezone,
         "job_id": one.job_id,
         "job_name": one.spec.name,
         "task": one.spec.task,

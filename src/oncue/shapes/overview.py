@@ -79,6 +79,8 @@ class UpcomingRun(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     local: str | None = None
     """the same in the time zone of its schedule"""
+    timezone: str | None = None
+    """that time zone"""
     job_id: str
     job_name: str | None = None
     task: str
