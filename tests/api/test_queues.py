@@ -72,6 +72,7 @@ async def test_a_queue_shows_what_is_due_how_late_and_how_fast_it_is(desk: Desk)
     whole = await desk.get("/queues/q", "root")
     assert whole == (await queues(desk, "root"))["q"]
     assert told(whole) == [3, 2, False, 29.0, 0.667, 270.0]
+    assert [one["due"] for one in whole["classes"]] == [3]
     assert 500 < whole["lag_p50_ms"] <= whole["lag_p99_ms"] <= 1_000
     mine, bobs = await desk.get("/queues/q"), await desk.get("/queues/q", "bob")
     assert mine["due"] + bobs["due"] == 3

@@ -179,10 +179,14 @@ def _queue(name: str, seen: _Seen) -> dict[str, Any]:
         "lag_p99_ms": _lag_ms(lags, 0.99),
         "rate_per_minute": None if rate is None else round(rate, 3),
         "drain_seconds": _drain_seconds(due, rate) if paused_at is None and not more else None,
-        "classes": [{**views.class_(key), "depth": depths.get(i, 0)} for i, key in sorted(own.items())],
+        "classes": [_class(key, depths.get(i, 0), seen.backlog.get(i)) for i, key in sorted(own.items())],
         "workers": [one.worker_id for one in workers if one.status(seen.now) is WorkerStatus.ACTIVE],
         "draining_workers": [one.worker_id for one in workers if one.status(seen.now) is WorkerStatus.DRAINING],
     }
+
+
+def _class(key: ClassKey, depth: int, backlog: Backlog | None) -> dict[str, Any]:
+    return {**views.class_(key), "depth": depth, "due": 0 if backlog is None else backlog.due}
 
 
 def _lag_ms(lags: Sequence[int] | None, share: float) -> float | None:

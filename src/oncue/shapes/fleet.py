@@ -45,7 +45,7 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
     drain_seconds: float | None = None
     """until all due runs have started at this rate; null: unknown, or never"""
     classes: tuple[dict[str, Any], ...] = ()
-    """the classes of its runs: `task`, `priority`, `labels`, `resources`, and the `depth` of each"""
+    """the classes of its runs: `task`, `priority`, `labels`, `resources`, and `depth` and `due` of each"""
     workers: tuple[str, ...] = ()
     """ids of the live workers that take runs from it, without draining ones"""
     draining_workers: tuple[str, ...] = ()
