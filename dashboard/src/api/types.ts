@@ -13,6 +13,11 @@ export type Lookup = Schemas["Lookup"];
 export type Explanation = Schemas["Explanation"];
 export type Bulk = Schemas["Bulk"];
 export type BulkOf = Schemas["BulkOf"];
+export type DeadLetter = Schemas["DeadLetter"];
+export type ErrorGroup = Schemas["ErrorGroup"];
+export type Queue = Schemas["Queue"];
+export type Worker = Schemas["Worker"];
+export type Process = Schemas["Process"];
 
 export type Method = "get" | "post" | "put" | "patch" | "delete";
 export type Operation<P extends keyof paths, M extends Method> = M extends keyof paths[P] ? NonNullable<paths[P][M]> : never;

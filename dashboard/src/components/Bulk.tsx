@@ -9,7 +9,8 @@ import { Button } from "./Button";
 import { ask } from "./Confirm";
 import { Progress } from "./Progress";
 
-const running = signal<Bulk[]>([]);
+/** Bulks that are not finished. */
+export const unfinished = signal<Bulk[]>([]);
 const LOOK_AGAIN = 1_000; // ms
 
 type Asked = {
@@ -42,7 +43,7 @@ export async function askBulk({ of, verb, cli, nouns, isDangerous, nameOf, after
     isDangerous,
     act: async () => {
       const begun = await call("post", "/v1/bulk", { body: of });
-      if (begun.ok) running.value = [...running.value, begun.value as Bulk];
+      if (begun.ok) unfinished.value = [...unfinished.value, begun.value as Bulk];
       return begun;
     },
     done: `${verb}: started for ${many}.`,
@@ -54,17 +55,17 @@ export async function askBulk({ of, verb, cli, nouns, isDangerous, nameOf, after
 export function Bulks() {
   useEffect(() => {
     void call("get", "/v1/bulk", { query: { limit: 10 } }).then((answer) => {
-      if (answer.ok) running.value = answer.value.bulks.filter((one) => one.state === "running");
+      if (answer.ok) unfinished.value = answer.value.bulks.filter((one) => one.state === "running");
     });
   }, [session.value?.user_id]);
-  const count = running.value.length;
+  const count = unfinished.value.length;
   useEffect(() => {
     if (!count) return;
-    const timer = setInterval(() => void Promise.all(running.value.map(lookAgain)), LOOK_AGAIN);
+    const timer = setInterval(() => void Promise.all(unfinished.value.map(lookAgain)), LOOK_AGAIN);
     return () => clearInterval(timer);
   }, [count]);
   if (!count) return null;
-  return <div class="bulks" role="status">{running.value.map((bulk) => <Running key={bulk.bulk_id} bulk={bulk} />)}</div>;
+  return <div class="bulks" role="status">{unfinished.value.map((bulk) => <Running key={bulk.bulk_id} bulk={bulk} />)}</div>;
 }
 
 function Running({ bulk }: { bulk: Bulk }) {
@@ -82,9 +83,9 @@ async function lookAgain(bulk: Bulk): Promise<void> {
   const answer = await call("get", "/v1/bulk/{id}", { path: { id: bulk.bulk_id } });
   if (!answer.ok) return;
   const now = answer.value;
-  if (now.state === "running") running.value = running.value.map((one) => (one.bulk_id === now.bulk_id ? now : one));
+  if (now.state === "running") unfinished.value = unfinished.value.map((one) => (one.bulk_id === now.bulk_id ? now : one));
   else {
-    running.value = running.value.filter((one) => one.bulk_id !== now.bulk_id);
+    unfinished.value = unfinished.value.filter((one) => one.bulk_id !== now.bulk_id);
     const refused = now.refused ? `, ${now.refused} refused: ${now.reasons[0]?.reason ?? ""}` : "";
     toast(`${now.action}: ${now.state}, ${now.done} done${refused}${now.why ? `. ${now.why}` : ""}`, now.state === "failed" || now.refused > 0);
   }

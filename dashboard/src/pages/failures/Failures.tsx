@@ -1,11 +1,31 @@
-import { Empty } from "../../components/Empty";
+import { usePaged } from "../../api/use";
 import { PageHead } from "../../components/PageHead";
+import { Tabs } from "../../components/Tabs";
+import { useEvents } from "../../live";
+import { usePulse, useThrottled } from "../../refresh";
+import { ownOnly } from "../../session";
+import type { Params } from "../pages";
+import { Group } from "./Group";
+import { Groups } from "./Groups";
+import { Letters } from "./Letters";
 
-export default function Failures() {
+const EVERY = 2_000; // ms: groups are added up about once a second
+const TABS = [{ path: "/failures", label: "Groups" }, { path: "/failures/letters", label: "All dead letters" }];
+
+/** Groups of errors, the dead letters of one, or all dead letters. */
+export default function Failures({ params }: { params: Params }) {
+  const groups = usePaged("/v1/errors", { query: {} }, (page) => page.errors);
+  const soon = useThrottled(groups.reload, EVERY);
+  usePulse((now) => now.dead_letters, soon, EVERY);
+  useEvents("run", (runs) => runs.some((run) => run.status === "retrying" || run.status === "dead") && soon(), []);
+  const fingerprint = params.fingerprint;
+  if (fingerprint && fingerprint !== "letters") return <Group key={fingerprint} fingerprint={fingerprint} groups={groups} tabs={TABS} />;
+  const own = groups.items.filter((group) => !ownOnly.value || group.user_id === ownOnly.value);
   return (
     <>
       <PageHead title="Failures" />
-      <Empty title="This page is not built yet." command="oncue dead list" />
+      <Tabs label="Views of failures" tabs={TABS} />
+      {fingerprint ? <Letters filter={{}} /> : <Groups groups={{ ...groups, items: own }} />}
     </>
   );
 }

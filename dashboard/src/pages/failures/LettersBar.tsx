@@ -1,0 +1,44 @@
+import type { Signal } from "@preact/signals";
+import { useState } from "preact/hooks";
+import type { BulkOf, DeadLetter } from "../../api/types";
+import { askBulk } from "../../components/Bulk";
+import { Button } from "../../components/Button";
+import { can } from "../../session";
+import { nameOf, type LetterFilter } from "./Letters";
+import { PatchMany, type Target } from "./PatchMany";
+
+type Props = { letters: DeadLetter[]; chosen: Signal<ReadonlySet<string>>; filter: LetterFilter; onDone: () => void };
+
+/** What can be done with the chosen letters, or with all that match, also those that are not shown. */
+export function LettersBar({ letters, chosen, filter, onDone }: Props) {
+  const [isPatching, setPatching] = useState(false);
+  const some = letters.filter((letter) => chosen.value.has(letter.run_id));
+  if (!can("letters") || !letters.length) return null;
+  const target: Target = some.length ? { ids: some.map((letter) => letter.run_id) } : { filter };
+  const clear = (): void => void (chosen.value = new Set());
+  const act = (action: "requeue" | "discard", verb: string): Promise<void> => askBulk({
+    of: { action, ...target } as BulkOf,
+    verb,
+    cli: `dead ${action}`,
+    nouns: ["dead letter", "dead letters"],
+    isDangerous: action === "discard",
+    nameOf: (id) => letters.filter((letter) => letter.run_id === id).map(nameOf)[0],
+    after: () => (clear(), onDone()),
+  });
+  return (
+    <div class="bulk-bar" role="toolbar" aria-label="Act on many dead letters">
+      <span>{some.length ? `${some.length} chosen` : allOf(filter)}</span>
+      <Button changes="letters" kind="primary" onClick={() => act("requeue", "Requeue")}>Requeue</Button>
+      <Button changes="letters" onClick={() => setPatching(true)}>Change and requeue</Button>
+      <Button changes="letters" kind="danger" onClick={() => act("discard", "Discard")}>Discard</Button>
+      {some.length > 0 && <Button kind="quiet" onClick={clear}>Clear</Button>}
+      {isPatching && <PatchMany target={target} samples={some.length ? some : letters} onClose={() => setPatching(false)} onDone={() => (clear(), onDone())} />}
+    </div>
+  );
+}
+
+function allOf(filter: LetterFilter): string {
+  const { fingerprint, ...others } = filter;
+  if (Object.values(others).some(Boolean)) return "All that match";
+  return fingerprint ? "All of this group" : "All dead letters";
+}
