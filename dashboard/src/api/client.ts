@@ -31,8 +31,11 @@ export async function call<M extends Method, P extends PathsWith<M>>(
 ): Promise<Result<AnswerOf<Operation<P, M>>>> {
   const answered = await send(method, path, options);
   if (!answered.ok) return answered;
-  const value = (await answered.value.json()) as AnswerOf<Operation<P, M>>;
-  return { ok: true, value, etag: answered.etag };
+  try {
+    return { ...answered, value: (await answered.value.json()) as AnswerOf<Operation<P, M>> };
+  } catch {
+    return { ok: false, error: unreachable(options.signal?.aborted ?? false) }; // cut off half-way
+  }
 }
 
 /** The same for what answers text, such as the log of a run. */

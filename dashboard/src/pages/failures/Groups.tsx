@@ -13,7 +13,7 @@ import { RecentBulks } from "./RecentBulks";
 
 const FILTERS = [
   { param: "show", label: "Which groups", choices: ["with_dead_letters"], one: true },
-  { param: "about", label: "Error, task or message", placeholder: "Error, task or message" },
+  { param: "about", label: "Error, task or message", placeholder: "Find in errors" },
 ];
 
 /** Failures that are alike, those with the newest first. */
