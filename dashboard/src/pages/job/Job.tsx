@@ -17,7 +17,7 @@ import { can } from "../../session";
 import { tell } from "../../toasts";
 import type { Params } from "../pages";
 import { RunsTab } from "./RunsTab";
-import { Why } from "./Why";
+import { WhyChain } from "../../components/WhyChain";
 
 export default function Job({ params }: { params: Params }) {
   const id = params.id!;
@@ -29,7 +29,7 @@ export default function Job({ params }: { params: Params }) {
   return (
     <>
       <PageHead title={name} note={<Facts job={job.data} />}><Actions job={job.data} name={name} onChange={job.reload} /></PageHead>
-      <Why jobId={id} />
+      <WhyChain of={{ jobId: id }} queue={job.data.queue} labels={job.data.labels} />
       <Tabs label={`Views of ${name}`} tabs={[{ path: `/jobs/${id}`, label: "Runs" }]} />
       <RunsTab jobId={id} zone={job.data.schedule.timezone} />
     </>
