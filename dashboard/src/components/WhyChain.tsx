@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { call } from "../api/client";
 import type { Explanation, Run } from "../api/types";
@@ -23,7 +24,7 @@ export function WhyChain({ of, queue, labels }: { of: Of; queue?: string; labels
   const remedy = remedyOf(root, { job: of.jobId, queue, labels });
   return (
     <section class="why" aria-label="Why">
-      <p><b>Why</b> {first!.why.detail} <Place why={first!.why} /></p>
+      <p><b>Why</b> <Detail text={first!.why.detail} /> <Place why={first!.why} /></p>
       {rest.length > 0 && <ol class="why-chain">{rest.map((link) => <Blocker key={link.run?.run_id} link={link} />)}</ol>}
       {remedy && (
         <p class="remedy">
@@ -35,6 +36,20 @@ export function WhyChain({ of, queue, labels }: { of: Of; queue?: string; labels
   );
 }
 
+const NAMED = /\b(run|worker) ([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b/g;
+
+/** The API's words; runs and workers that they name are links, with the end of the id. */
+function Detail({ text }: { text: string }) {
+  const shown: ComponentChildren[] = [];
+  let end = 0;
+  for (const found of text.matchAll(NAMED)) {
+    const [all, kind, id] = found as unknown as [string, string, string];
+    shown.push(text.slice(end, found.index), <a href={href(`/${kind}s/${id}`)} title={id}>{kind} …{id.slice(-8)}</a>);
+    end = found.index + all.length;
+  }
+  return <>{shown}{text.slice(end)}</>;
+}
+
 function Place({ why }: { why: Explanation }) {
   if (why.position === null) return null;
   return <span class="place">{why.position === 1 ? "Next in line." : `Place ${why.position.toLocaleString("en")} in line.`}</span>;
@@ -44,7 +59,7 @@ function Blocker({ link }: { link: Link }) {
   const run = link.run!;
   return (
     <li>
-      <a href={href(`/runs/${run.run_id}`)}>{run.job_name ?? `run …${run.run_id.slice(-8)}`}</a> <StateMark state={run.status} /> {link.why.detail} <Place why={link.why} />
+      <a href={href(`/runs/${run.run_id}`)}>{run.job_name ?? `run …${run.run_id.slice(-8)}`}</a> <StateMark state={run.status} /> <Detail text={link.why.detail} /> <Place why={link.why} />
     </li>
   );
 }
