@@ -102,6 +102,10 @@ bench-api: .venv/dev.stamp ## measure how much the API takes in and how quickly 
 bench-calls: .venv/dev.stamp ## measure every call that reads, with millions of jobs and runs in the store
 	@.venv/bin/python -m bench.calls $(ARGS)
 
+.PHONY: bench-dashboard
+bench-dashboard: .venv/dev.stamp ## measure the dashboard in a browser, on a store with millions of jobs and runs
+	@.venv/bin/python -m bench.dashboard $(ARGS)
+
 .PHONY: bench-cron
 bench-cron: .venv/dev.stamp ## measure the computing of occurrences
 	@.venv/bin/python bench/cron.py $(ARGS)

@@ -29,8 +29,8 @@ COMMAND = (sys.executable, "-m", "oncue")  # the same program, also with the cod
 TASKS = Path(__file__).with_name("tasks.py")
 FINAL = {"succeeded", "dead", "cancelled", "expired"}
 MARK = "FLEET_OF_ONCUE_TESTS"
-LONG = os.environ.get("ONCUE_PROCESSES") == "long"  # more kills, races and load than every day
-only_in_the_long_version = pytest.mark.skipif(not LONG, reason="ONCUE_PROCESSES=long has it")
+LONG = os.environ.get("ONCUE_TEST_PROCESSES") == "long"  # more kills, races and load than every day
+only_in_the_long_version = pytest.mark.skipif(not LONG, reason="ONCUE_TEST_PROCESSES=long has it")
 DEADLINE = 60.0  # seconds: for whatever happens sooner or later. No machine is so busy that a healthy oncue needs it.
 
 T = TypeVar("T")
