@@ -145,9 +145,10 @@ async def failure(url: str, **settings: Duration) -> OncueError:
 
 async def test_a_server_that_is_not_there_is_named_with_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    port = unused_port()
-
-    away = await failure(f"postgresql://ada:{SECRET}@127.0.0.1:{port}/oncue")
+    with socket.socket() as taken:  # nobody else can listen there, and it does not
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        away = await failure(f"postgresql://ada:{SECRET}@127.0.0.1:{port}/oncue")
 
     assert isinstance(away, StoreUnavailable)
     for part in ("127.0.0.1", str(port), "start the server or correct the setting `engine`"):
