@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PROCESS_TESTS = $(if $(filter tests/% @%,$(ARGS)),,$(sort $(shell grep -rl --include='test_*.py' 'mark\.kills' tests)))
 
 # Marked tests that are too long for every day, each with a target of its own.
-LONG_TESTS := kills or attack or soak or pairs or mutants or long or ops
+LONG_TESTS := kills or attack or soak or pairs or mutants or long or ops or browser
 
 # What the dashboard is made of: it is built again when one of these is newer.
 DASHBOARD := $(shell find dashboard/src -type f ! -name '*.d.ts') dashboard/build.mjs dashboard/package-lock.json
@@ -36,7 +36,7 @@ test: .venv/dev.stamp ## run the tests, all but the long ones, what repeats othe
 
 .PHONY: test-all
 test-all: .venv/dev.stamp ## run everything but the tests that kill real processes: all seeds, mutants, pairs and engines
-	@$(PYTEST) $(PARALLEL) --hypothesis-profile=more -m "not (kills or attack or soak or ops)" $(ARGS)
+	@$(PYTEST) $(PARALLEL) --hypothesis-profile=more -m "not (kills or attack or soak or ops or browser)" $(ARGS)
 
 .PHONY: test-postgres
 test-postgres: .venv/dev.stamp ## run the tests that depend on the PostgreSQL server
@@ -67,6 +67,13 @@ test-mutants: .venv/dev.stamp ## plant bugs, and see the conformance suite and t
 .PHONY: test-ops
 test-ops: .venv/ops.stamp ## run the files of ops/ with Prometheus, nginx, Caddy, PostgreSQL and checkers of their formats
 	@$(PYTEST) -n $$(($$(nproc) * 5 / 2)) --dist loadgroup -m ops $(if $(filter tests/% @%,$(ARGS)),,tests/ops) $(ARGS)
+
+.PHONY: test-browser
+test-browser: .venv/dev.stamp .venv/dashboard.stamp ## run the dashboard in Chromium, which apt installs if it is missing
+	@.venv/bin/python dashboard/build.py packages
+	@command -v chromium chromium-browser google-chrome >/dev/null || \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium; }
+	@$(PYTEST) -n 2 --dist worksteal -m browser $(if $(filter tests/% @%,$(ARGS)),,tests/browser) $(ARGS)
 
 .PHONY: check
 check: .venv/dev.stamp .venv/dashboard.stamp ## lint, formatting, types, import rules, shape of the code

