@@ -1,11 +1,11 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 
 /** A native modal dialog: focus stays inside, Escape closes. Shown while it is rendered. */
 export function Dialog({ title, onClose, children, wide }: { title: string; onClose: () => void; children: ComponentChildren; wide?: boolean }) {
   const box = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  useLayoutEffect(() => { // before the effects of its content, which may focus a field
     const before = document.activeElement as HTMLElement | null;
     box.current?.showModal();
     return () => before?.focus?.();

@@ -1,0 +1,86 @@
+"""The pages Jobs and Job."""
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+from tests.browser.dashboard import Dashboard, Role, Theme, violations
+
+
+def wait_until_live(page: Page) -> None:
+    expect(page.get_by_role("button", name="Live: changes appear")).to_be_visible()
+
+
+def test_a_job_and_its_runs_appear_without_a_reload(dashboard: Dashboard, tmp_path: Path) -> None:
+    page = dashboard.open("/jobs")
+    wait_until_live(page)
+    page.evaluate("window.isTheSame = true")
+    job = dashboard.api().job("slow", name="export", payload={"until": str(tmp_path / "go")})
+    row = page.get_by_role("row", name="export")
+    expect(row).to_contain_text("active")
+    dashboard.api().run(job)
+    expect(row).to_contain_text("running")
+    (tmp_path / "go").touch()
+    expect(row.get_by_role("img", name="Last runs of export: 1 succeeded")).to_be_visible()
+    expect(row).to_contain_text("active")
+    assert page.evaluate("window.isTheSame")
+
+
+def test_a_job_whose_last_run_is_dead_is_failing(dashboard: Dashboard) -> None:
+    page = dashboard.open("/jobs")
+    job = dashboard.api().job("failing", name="broken", max_retries=0)
+    wait_until_live(page)
+    dashboard.api().run(job)
+    expect(page.get_by_role("row", name="broken")).to_contain_text("failing")
+
+
+def test_a_viewer_sees_no_buttons_that_change_something(dashboard: Dashboard) -> None:
+    job = dashboard.api().job(name="watched")
+
+    def changes(role: Role) -> tuple[bool, bool, bool]:
+        page = dashboard.open("/jobs", role=role)
+        main = page.get_by_role("main")
+        main.get_by_role("link", name="watched").wait_for()
+        can_choose, can_create = (
+            main.get_by_role("checkbox").count() > 0,
+            main.get_by_role("link", name="New").count() > 0,
+        )
+        page.goto(f"{dashboard.address}/jobs/{job['job_id']}")
+        main.get_by_role("heading", name="watched").wait_for()
+        return can_choose, can_create, main.get_by_text(re.compile("^(Run now|Pause|Edit|Cancel)")).count() > 0
+
+    assert changes("viewer") == (False, False, False)
+    assert changes("member") == (True, True, True)
+
+
+def test_all_tabs_of_a_browser_share_one_stream(dashboard: Dashboard) -> None:
+    first = dashboard.open("/jobs")
+    wait_until_live(first)
+    second = first.context.new_page()
+    second.goto(f"{dashboard.address}/jobs")
+    expect(second.get_by_text("There are no jobs yet.")).to_be_visible()
+    dashboard.api().job(name="for-both")
+    for page in (first, second):
+        expect(page.get_by_role("row", name="for-both")).to_be_visible()
+    assert streams(dashboard) == 1
+
+    first.close()
+    dashboard.api().job(name="for-the-second")
+    expect(second.get_by_role("row", name="for-the-second")).to_be_visible()
+    assert streams(dashboard) == 2
+
+
+def streams(dashboard: Dashboard) -> int:
+    return sum("/v1/events" in address for address in dashboard.requests)
+
+
+def test_jobs_and_job_are_accessible(dashboard: Dashboard, theme: Theme) -> None:
+    job = dashboard.api().job("failing", name="mixed", max_retries=0)
+    dashboard.api().run(job, "dead")
+    dashboard.api().run(job, "succeeded", payload={"good": True})
+    page = dashboard.open("/jobs", theme=theme)
+    page.get_by_role("img", name="Last runs of mixed").wait_for()
+    assert violations(page) == []
+    page.get_by_role("link", name="mixed").click()
+    page.get_by_role("row", name="RuntimeError").wait_for()
+    assert violations(page) == []
