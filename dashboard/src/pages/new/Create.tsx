@@ -1,0 +1,73 @@
+import { useState } from "preact/hooks";
+import { call } from "../../api/client";
+import { useAnswer } from "../../api/useAnswer";
+import { Button } from "../../components/Button";
+import { Occurrences } from "../../components/Occurrences";
+import { PageHead } from "../../components/PageHead";
+import { Trouble } from "../../components/Trouble";
+import { base, go, href } from "../../router";
+import { toast, words } from "../../toasts";
+import { bodyOf, scheduleOf, type Draft } from "./draft";
+import { errorsAt, Form } from "./Form";
+import type { Tasks } from "./New";
+import { payloadFields } from "./schema";
+import { SnippetTabs } from "./SnippetTabs";
+import { createSnippets } from "./snippets";
+
+export const PAUSE = 350; // ms without a key pressed, before the server is asked
+
+export function Create({ tasks, first }: { tasks: Tasks; first: Draft }) {
+  const [draft, setDraft] = useState(first);
+  const [isTried, setTried] = useState(false);
+  const [failure, setFailure] = useState("");
+  const body = bodyOf(draft);
+  const task = tasks.find((one) => one.name === draft.task);
+  const isWhole = payloadFields(task?.schema)?.every((field) => !field.isRequired || field.name in draft.payload) ?? true;
+  const checked = useAnswer(draft.task && isWhole ? JSON.stringify(body) : null, (signal) => call("post", "/v1/jobs", { body: body as never, query: { dry_run: true } as never, signal }), PAUSE);
+  const create = async (): Promise<void> => {
+    setTried(true);
+    if (!draft.task) return setFailure("Choose a task first.");
+    const answer = await call("post", "/v1/jobs", { body: body as never, headers: { "Idempotency-Key": crypto.randomUUID?.() ?? String(Math.random()) } });
+    if (!answer.ok) return setFailure(words(answer.error));
+    toast(`${answer.value.name ?? answer.value.task} is created.`);
+    go(href(`/jobs/${answer.value.job_id}`));
+  };
+  return (
+    <>
+      <PageHead title="New job" />
+      <div class="new">
+        <Form draft={draft} onDraft={setDraft} tasks={tasks} errors={checked.error?.errors ?? []} isTried={isTried} onSubmit={create}>
+          {failure && <p class="refusal" role="alert">{failure}</p>}
+          <div class="form-actions"><Button kind="primary" type="submit" changes="jobs">Create job</Button><a class="button plain" href={href("/jobs")}>Leave it</a></div>
+        </Form>
+        <aside class="preview" aria-label="Preview">
+          <SchedulePreview draft={draft} />
+          {checked.error && !checked.error.errors.length && <Trouble error={checked.error} />}
+          <SnippetTabs snippets={createSnippets(body, location.origin + base.replace(/\/$/, ""))} />
+        </aside>
+      </div>
+    </>
+  );
+}
+
+/** In words, the next ten, and what daylight saving does to them. */
+function SchedulePreview({ draft }: { draft: Draft }) {
+  const schedule = scheduleOf(draft);
+  const isAsked = schedule !== null && !!draft.when[draft.kind].trim();
+  const preview = useAnswer(isAsked ? JSON.stringify(schedule) : null, (signal) => call("post", "/v1/schedules/preview", { body: { schedule: schedule as never, count: 10 }, signal }), PAUSE);
+  if (schedule === null) return <section class="told"><h2>Runs once, now</h2></section>;
+  if (!isAsked) return <section class="told"><h2>When?</h2><p class="faint">Fill in the schedule to see when it runs.</p></section>;
+  const { data, error } = preview;
+  return (
+    <section class={preview.loading ? "told is-stale" : "told"} aria-live="polite">
+      {error ? <><h2>This schedule is refused</h2>{errorsAt(error.errors, "schedule").map((text) => <p class="refusal" key={text}>{text}</p>)}{!error.errors.length && <p class="refusal">{error.detail}</p>}</>
+        : data && (
+          <>
+            <h2>{data.description}</h2>
+            {data.occurrences.length > 0 && <Occurrences label="Next runs" occurrences={data.occurrences} zone={draft.kind === "every" ? "UTC" : draft.schedule.timezone} />}
+            {data.skipped.length > 0 && <ul class="notes">{data.skipped.map((note) => <li key={note}>{note}</li>)}</ul>}
+          </>
+        )}
+    </section>
+  );
+}

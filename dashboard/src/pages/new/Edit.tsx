@@ -1,0 +1,99 @@
+import { useEffect, useState } from "preact/hooks";
+import { call } from "../../api/client";
+import { useGet } from "../../api/use";
+import { useAnswer } from "../../api/useAnswer";
+import type { Job, Schemas } from "../../api/types";
+import { Button } from "../../components/Button";
+import { Diff } from "../../components/Diff";
+import { Empty } from "../../components/Empty";
+import { PageHead } from "../../components/PageHead";
+import { Trouble } from "../../components/Trouble";
+import { useEvents } from "../../live";
+import { base, go, href } from "../../router";
+import { toast, words } from "../../toasts";
+import { nameOf } from "../job/Job";
+import { Conflict } from "./Conflict";
+import { PAUSE } from "./Create";
+import { bodyOf, changesOf, draftOf, rebased, type Draft } from "./draft";
+import { Form } from "./Form";
+import type { Tasks } from "./New";
+import { ScheduleDiff } from "./ScheduleDiff";
+import { SnippetTabs } from "./SnippetTabs";
+import { editSnippets } from "./snippets";
+
+type Preview = Schemas["EditPreview"];
+/** The job as the form began with it. */
+type Base = { job: Job; etag: string | null; draft: Draft };
+
+export function Edit({ id, tasks }: { id: string; tasks: Tasks }) {
+  const loaded = useGet("/v1/jobs/{id}", { path: { id } });
+  const [start, setStart] = useState<Base | null>(null);
+  useEffect(() => {
+    if (loaded.data && !start) setStart({ job: loaded.data, etag: loaded.etag, draft: draftOf(loaded.data) });
+  }, [loaded.data]);
+  useEvents("job", (events) => events.some((one) => one.job_id === id) && loaded.reload(), [id]);
+  if (loaded.error && !loaded.data) return <Trouble error={loaded.error} onAgain={loaded.reload} />;
+  if (!start) return null;
+  if (start.job.status !== "active" && start.job.status !== "paused") return <><PageHead title={nameOf(start.job)} /><Empty title={`This job is ${start.job.status}: it cannot be edited, only copied.`} command={`oncue export ${id}`} /></>;
+  const newest = { job: loaded.data ?? start.job, etag: loaded.etag, draft: draftOf(loaded.data ?? start.job) };
+  return <EditForm key={id} start={start} newest={newest} onBase={setStart} tasks={tasks} reload={loaded.reload} />;
+}
+
+type FormProps = { start: Base; newest: Base; onBase: (base: Base) => void; tasks: Tasks; reload: () => void };
+
+function EditForm({ start, newest, onBase, tasks, reload }: FormProps) {
+  const [draft, setDraft] = useState(start.draft);
+  const [round, setRound] = useState(0); // the fields of a form keep their texts: a new base needs new ones
+  const [failure, setFailure] = useState("");
+  const { job, etag } = start;
+  const body = changesOf(start.draft, draft);
+  const hasChanges = Object.keys(body).length > 0;
+  const isBehind = (newest.job.version ?? 0) > (job.version ?? 0);
+  const preview = useAnswer(hasChanges && !isBehind ? JSON.stringify([job.version, body]) : null, (signal) => call("post", "/v1/jobs/{id}/preview", { path: { id: job.job_id }, body: body as never, signal }), PAUSE);
+  const save = async (): Promise<void> => {
+    const answer = await call("patch", "/v1/jobs/{id}", { path: { id: job.job_id }, body: body as never, headers: etag ? { "If-Match": etag } : {} });
+    if (!answer.ok && answer.error.status === 412) return reload();
+    if (!answer.ok) return setFailure(words(answer.error));
+    toast(`${nameOf(job)} is changed.`);
+    go(href(`/jobs/${job.job_id}`));
+  };
+  const settle = (next: Draft): void => {
+    onBase(newest);
+    setDraft(next);
+    setRound(round + 1);
+    setFailure("");
+  };
+  return (
+    <>
+      <PageHead title={`Edit ${nameOf(job)}`} note={<p class="faint">Version {job.version}. Runs that have started do not change.</p>} />
+      {isBehind && <Conflict mine={Object.keys(body)} base={job} newest={newest.job} onKeep={() => settle(rebased(start.draft, draft, newest.draft))} onDrop={() => settle(newest.draft)} />}
+      <div class="new">
+        <Form key={round} draft={draft} onDraft={setDraft} tasks={tasks} errors={preview.error?.errors ?? []} isTried={false} isEdit onSubmit={save}>
+          {failure && <p class="refusal" role="alert">{failure}</p>}
+          <div class="form-actions"><Button kind="primary" type="submit" changes="jobs" disabled={!hasChanges || isBehind}>Save the change</Button><a class="button plain" href={href(`/jobs/${job.job_id}`)}>Leave it</a></div>
+        </Form>
+        <aside class="preview" aria-label="What the change does">
+          {!hasChanges && <section class="told"><h2>Nothing is changed yet</h2><p class="faint">Change a field to see which runs it moves, and when.</p></section>}
+          {hasChanges && preview.error && <Trouble error={preview.error} />}
+          {hasChanges && !preview.error && preview.data && <Effect preview={preview.data} isStale={preview.loading} isPaused={job.status === "paused"} />}
+          {hasChanges && <SnippetTabs snippets={editSnippets(job.job_id, job.version, body, bodyOf(draft), location.origin + base.replace(/\/$/, ""))} />}
+        </aside>
+      </div>
+    </>
+  );
+}
+
+function Effect({ preview, isStale, isPaused }: { preview: Preview; isStale: boolean; isPaused: boolean }) {
+  const fields = Object.entries(preview.changes);
+  return (
+    <div class={isStale ? "effect is-stale" : "effect"} aria-live="polite">
+      <ScheduleDiff preview={preview} isPaused={isPaused} />
+      {fields.length > 0 && (
+        <section class="told">
+          <h2>{fields.length === 1 ? "One field changes" : `${fields.length} fields change`}</h2>
+          <Diff label="What changes" before={Object.fromEntries(fields.map(([name, one]) => [name, one.old]))} after={Object.fromEntries(fields.map(([name, one]) => [name, one.new]))} />
+        </section>
+      )}
+    </div>
+  );
+}
