@@ -36,6 +36,8 @@ export const STATES: Record<string, State> = {
   // workers
   draining: of("◌", "draining", "warn"),
   no_heartbeat: of("!", "no heartbeat", "warn"),
+  // queues
+  no_worker: of("⊗", "no worker", "bad"),
 };
 
 export function stateOf(name: string): State {

@@ -28,6 +28,7 @@ export const PAGES: PageSpec[] = [
   { pattern: "/failures/:fingerprint", load: failures },
   { pattern: "/queues", load: queues },
   { pattern: "/queues/:name", load: queues },
+  { pattern: "/workers", load: queues },
   { pattern: "/workers/:id", load: queues },
   { pattern: "/new", load: () => import("./new/New") },
   { pattern: "/admin", load: admin },
