@@ -14,7 +14,7 @@ export function Dialog({ title, onClose, children, wide }: { title: string; onCl
     if (event.target === box.current) onClose(); // beside it
   };
   return (
-    <dialog ref={box} class={wide ? "dialog wide" : "dialog"} aria-labelledby={id} onClose={onClose} onClick={clicked}>
+    <dialog ref={box} class={wide ? "dialog broad" : "dialog"} aria-labelledby={id} onClose={onClose} onClick={clicked}>
       <div class="dialog-body">
         <header>
           <h2 id={id}>{title}</h2>

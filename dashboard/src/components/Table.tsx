@@ -11,8 +11,8 @@ export type Column<T> = {
   /** Another width on a phone; states are shown without their word there. */
   phoneWidth?: string;
   align?: "end";
-  /** Left out on a phone. */
-  wide?: boolean;
+  /** Left out on a phone; "very": also on a small screen. */
+  wide?: boolean | "very";
 };
 
 type Props<T> = {
@@ -62,7 +62,7 @@ export function Table<T>(props: Props<T>) {
 }
 
 function look<T>(column: Column<T>): string | undefined {
-  return [column.align === "end" && "end", column.wide && "wide"].filter(Boolean).join(" ") || undefined;
+  return [column.align === "end" && "end", column.wide && "wide", column.wide === "very" && "very-wide"].filter(Boolean).join(" ") || undefined;
 }
 
 function flip(chosen: Signal<ReadonlySet<string>>, key: string): void {

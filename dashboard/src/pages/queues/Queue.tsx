@@ -40,7 +40,7 @@ function Facts({ queue, at }: { queue: QueueType; at: number }) {
       {queue.oldest_due_seconds !== null && <span>the oldest for <Age queue={queue} at={at} /></span>}
       <span><a href={href("/runs", { queue: queue.name, status: "running" })}><b class="number">{queue.running}</b> running</a></span>
       <span><b class="number">{queue.depth.toLocaleString("en")}</b> open</span>
-      {queue.rate_per_minute !== null && <span>{rate(queue.rate_per_minute)} attempts a minute</span>}
+      {!!queue.rate_per_minute && <span>{rate(queue.rate_per_minute)} attempts a minute</span>}
       {queue.lag_p50_ms !== null && <span>lag {duration(queue.lag_p50_ms)} <span class="faint">(99 of 100: {queue.lag_p99_ms === null ? "–" : duration(queue.lag_p99_ms)})</span></span>}
     </p>
   );

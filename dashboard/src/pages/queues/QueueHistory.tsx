@@ -15,10 +15,15 @@ export function QueueHistory({ queue }: { queue: string }) {
   if (!shown?.times.length) return null;
   return (
     <section class="two-charts" aria-label="The last hour">
-      <Chart label="Attempts a minute" times={shown.times} lines={[{ label: "ended", values: shown.attempts, tone: "running", fill: true }]} height={120} />
-      <Chart label="Start lag" times={shown.times} lines={[{ label: "p50", values: shown.p50, tone: "quiet" }, { label: "p99", values: shown.p99, tone: "warn", dash: true }]} show={duration} height={120} />
+      <Chart label="Attempts a minute" times={shown.times} lines={[{ label: "ended", values: shown.attempts, tone: "running", bars: true }]} height={120} />
+      <Chart label="Start lag" times={shown.times} lines={[{ label: "p99", values: shown.p99, tone: "warn", bars: true }, { label: "p50", values: shown.p50, tone: "quiet", bars: true }]} show={short} height={120} />
     </section>
   );
+}
+
+/** The larger unit only: "32 min". */
+function short(ms: number): string {
+  return duration(ms).split(" ").slice(0, 2).join(" ");
 }
 
 type Point = { at: string; n: number; p50_ms?: number | null; p99_ms?: number | null };

@@ -15,21 +15,29 @@ export function QueuesTable({ fleet, queues = fleet.queues }: { fleet: Fleet; qu
 function columnsOf(fleet: Fleet): Column<Queue>[] {
   const columns: Column<Queue>[] = [
     { head: "State", width: "8rem", phoneWidth: "3.4rem", cell: (queue) => <StateMark state={stateOfQueue(queue)} /> },
-    { head: "Queue", cell: (queue) => <a class="main-link" href={href(`/queues/${encodeURIComponent(queue.name)}`)}>{queue.name}</a> },
+    { head: "Queue", cell: (queue) => <Name queue={queue} /> },
     { head: "Due", width: "5rem", align: "end", cell: (queue) => <Due queue={queue} /> },
     { head: <abbr title="how long the first of the due runs has been due">Oldest due</abbr>, width: "7rem", phoneWidth: "5.5rem", align: "end", cell: (queue) => <Age queue={queue} at={fleet.at} /> },
     { head: "Running", width: "5rem", align: "end", wide: true, cell: (queue) => <Number n={queue.running} /> },
-    { head: <abbr title="scheduled, waiting and running runs">Open</abbr>, width: "5rem", align: "end", wide: true, cell: (queue) => <Number n={queue.depth} /> },
+    { head: <abbr title="scheduled, waiting and running runs">Open</abbr>, width: "5rem", align: "end", wide: "very", cell: (queue) => <Number n={queue.depth} /> },
     { head: "Workers", width: "5rem", align: "end", wide: true, cell: (queue) => <Workers queue={queue} /> },
   ];
   const measured: Column<Queue>[] = [
-    { head: <abbr title="how late half, and 99 of 100, of the attempts of the last five minutes started">Lag p50 · p99</abbr>, width: "10rem", align: "end", wide: true, cell: (queue) => <Lag queue={queue} /> },
-    { head: <abbr title="attempts that ended a minute, over the last five minutes">Rate</abbr>, width: "6rem", align: "end", wide: true, cell: (queue) => <span class="number">{queue.rate_per_minute ? `${rate(queue.rate_per_minute)}/min` : <span class="faint">–</span>}</span> },
+    { head: <abbr title="how late half, and 99 of 100, of the attempts of the last five minutes started">Lag p50 · p99</abbr>, width: "10rem", align: "end", wide: "very", cell: (queue) => <Lag queue={queue} /> },
+    { head: <abbr title="attempts that ended a minute, over the last five minutes">Rate</abbr>, width: "6rem", align: "end", wide: "very", cell: (queue) => <span class="number">{queue.rate_per_minute ? `${rate(queue.rate_per_minute)}/min` : <span class="faint">–</span>}</span> },
     { head: <abbr title="until all due runs have started at this rate">Time to drain</abbr>, width: "7rem", align: "end", wide: true, cell: (queue) => <Drain queue={queue} /> },
-    { head: "Paused", width: "10rem", wide: true, cell: (queue) => queue.paused_since && <span class="cut">{queue.paused_by && `by ${queue.paused_by}, `}<When at={queue.paused_since} /></span> },
   ];
   const act: Column<Queue> = { head: <span class="for-readers">Actions</span>, width: "6.5rem", align: "end", wide: true, cell: (queue) => <PauseButton queue={queue} onChange={fleet.reload} /> };
   return [...columns, ...(isAdmin.value ? measured : []), ...(can("queues") ? [act] : [])];
+}
+
+function Name({ queue }: { queue: Queue }) {
+  return (
+    <span class="name-and-note">
+      <a class="main-link" href={href(`/queues/${encodeURIComponent(queue.name)}`)}>{queue.name}</a>
+      {queue.paused_since && <span class="faint wide">paused{queue.paused_by && ` by ${queue.paused_by}`} <When at={queue.paused_since} /></span>}
+    </span>
+  );
 }
 
 export function rate(perMinute: number): string {

@@ -20,18 +20,25 @@ function troubledFirst(workers: Worker[]): Worker[] {
 function columnsOf(fleet: Fleet): Column<Worker>[] {
   const columns: Column<Worker>[] = [
     { head: "Status", width: "8.5rem", phoneWidth: "3.4rem", cell: (worker) => <StateMark state={worker.status ?? "active"} /> },
-    { head: "Worker", cell: (worker) => <a class="main-link" href={href(`/workers/${worker.worker_id}`)}>{worker.name ?? worker.worker_id.slice(-8)}</a> },
+    { head: "Worker", cell: (worker) => <Name worker={worker} /> },
     { head: "Running", width: "5rem", align: "end", cell: (worker) => (worker.running ? <span class="number">{worker.running}</span> : <span class="faint">–</span>) },
-    { head: "Slots in use", width: "19rem", wide: true, cell: (worker) => <Slots worker={worker} /> },
-    { head: "Memory asked for", width: "9rem", align: "end", wide: true, cell: (worker) => <Memory worker={worker} /> },
-    { head: "Queues", width: "13%", wide: true, cell: (worker) => <span class="cut" title={worker.queues.join(", ")}>{worker.queues.join(", ")}</span> },
-    { head: "Labels", width: "7%", wide: true, cell: (worker) => <span class="cut">{worker.labels.join(", ")}</span> },
+    { head: "Slots in use", width: "18.5rem", wide: true, cell: (worker) => <Slots worker={worker} /> },
+    { head: <abbr title="memory that its runs asked for, of what it has">Memory</abbr>, width: "8.5rem", align: "end", wide: "very", cell: (worker) => <Memory worker={worker} /> },
+    { head: "Queues", width: "11%", wide: "very", cell: (worker) => <span class="cut" title={worker.queues.join(", ")}>{worker.queues.join(", ")}</span> },
     { head: "Heartbeat", width: "6rem", cell: (worker) => <When at={worker.seen_at} /> },
-    { head: "Started", width: "6rem", wide: true, cell: (worker) => <When at={worker.started_at} /> },
-    { head: "Version", width: "5rem", wide: true, cell: (worker) => worker.version ?? "old" },
+    { head: "Version", width: "5rem", wide: "very", cell: (worker) => worker.version ?? "old" },
   ];
   const act: Column<Worker> = { head: <span class="for-readers">Actions</span>, width: "6.5rem", align: "end", wide: true, cell: (worker) => <DrainButton worker={worker} fleet={fleet} /> };
   return can("workers") ? [...columns, act] : columns;
+}
+
+function Name({ worker }: { worker: Worker }) {
+  return (
+    <span class="name-and-note">
+      <a class="main-link" href={href(`/workers/${worker.worker_id}`)}>{worker.name ?? worker.worker_id.slice(-8)}</a>
+      {worker.labels.map((label) => <code key={label} class="label wide">{label}</code>)}
+    </span>
+  );
 }
 
 /** A bar for each kind of slot: how many of how many are in use. */

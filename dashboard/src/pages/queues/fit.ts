@@ -55,7 +55,7 @@ export function fitOf(kind: Kind, team: Team): Fit {
   if (team.status === "no_heartbeat") return fit("no_heartbeat", "no heartbeat", "It could, but has sent no heartbeat for longer than its lease.");
   if (team.status === "draining") return fit("draining", "draining", "It could, but is draining and takes no new runs.");
   const free = team.workers.reduce((sum, worker) => sum + freeFor(kind, worker, team.offer!), 0);
-  return free > 0 ? fit("can", `${free} free`, `It can run this, and has ${free} free.`) : fit("full", "full", "It can run this, but has nothing free now.");
+  return free > 0 ? fit("can", `${free.toLocaleString("en")} free`, `It can run this, and has room for ${free.toLocaleString("en")}.`) : fit("full", "full", "It can run this, but has nothing free now.");
 }
 
 function fit(verdict: Verdict, word: string, detail: string): Fit {
@@ -74,7 +74,7 @@ function lackOf({ task, queue, labels, size }: Kind, offer: Offer): Fit | null {
 
 function shortOf(size: Size, has: Size): string | null {
   if (roundUp(size.cpu * 1_000) > roundUp(has.cpu * 1_000)) return `${size.cpu} cpu, it has ${has.cpu}`;
-  if (roundUp(size.memory_mb) > roundUp(has.memory_mb)) return `${size.memory_mb} MB, it has ${has.memory_mb}`;
+  if (roundUp(size.memory_mb) > roundUp(has.memory_mb)) return `${size.memory_mb.toLocaleString("en")} MB, it has ${has.memory_mb.toLocaleString("en")} MB`;
   if (size.slots > has.slots) return `${size.slots} slots, it has ${has.slots}`;
   return null;
 }
