@@ -100,7 +100,7 @@ function KindName({ kind, withQueue }: { kind: Kind; withQueue: boolean }) {
     <>
       <b>{kind.task}</b>
       {withQueue && <span class="faint"> in <a href={href(`/queues/${encodeURIComponent(kind.queue)}`)}>{kind.queue}</a></span>}
-      {kind.labels.map((label) => <code key={label} class="label">{label}</code>)}
+      {kind.labels.map((label) => <code key={label} class="needs">{label}</code>)}
       {size && <span class="faint"> {size}</span>}
     </>
   );

@@ -35,7 +35,7 @@ function Name({ queue }: { queue: Queue }) {
   return (
     <span class="name-and-note">
       <a class="main-link" href={href(`/queues/${encodeURIComponent(queue.name)}`)}>{queue.name}</a>
-      {queue.paused_since && <span class="faint wide">paused{queue.paused_by && ` by ${queue.paused_by}`} <When at={queue.paused_since} /></span>}
+      {queue.paused_since && <span class="faint wide">{queue.paused_by && `by ${queue.paused_by}, `}<When at={queue.paused_since} /></span>}
     </span>
   );
 }

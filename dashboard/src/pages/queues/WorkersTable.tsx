@@ -36,7 +36,7 @@ function Name({ worker }: { worker: Worker }) {
   return (
     <span class="name-and-note">
       <a class="main-link" href={href(`/workers/${worker.worker_id}`)}>{worker.name ?? worker.worker_id.slice(-8)}</a>
-      {worker.labels.map((label) => <code key={label} class="label wide">{label}</code>)}
+      {worker.labels.map((label) => <code key={label} class="needs wide">{label}</code>)}
     </span>
   );
 }

@@ -50,7 +50,7 @@ function DrainHits({ worker, fleet }: { worker: Worker; fleet: Fleet }) {
     <>
       <p>It takes no new runs, and finishes {count(worker.running ?? 0, "run", "runs")} that it has. It stays registered until it is resumed or stopped.</p>
       {lost.length > 0 && <p class="refusal">No other worker can take this work:</p>}
-      <ul class="samples">{lost.slice(0, 5).map((kind) => <li key={kind.key}>{kind.task} in {kind.queue}{kind.labels.length > 0 && `, labels ${kind.labels.join(", ")}`}{sizeWords(kind.size) && `, ${sizeWords(kind.size)}`}: {kind.due} due</li>)}{lost.length > 5 && <li>… and {lost.length - 5} more</li>}</ul>
+      <ul class="samples">{lost.slice(0, 5).map((kind) => <li key={kind.key}>{kind.task} in {kind.queue}{kind.labels.length > 0 && `, labels ${kind.labels.join(", ")}`}{sizeWords(kind.size) && `, ${sizeWords(kind.size)}`}: {kind.due} due, {kind.depth} open</li>)}{lost.length > 5 && <li>… and {lost.length - 5} more</li>}</ul>
     </>
   );
 }
