@@ -11,7 +11,7 @@ export type Line = {
   tone: Tone;
   fill?: boolean;
   dash?: boolean;
-  /** Bars instead of a line; they grow from zero, the first of several lies behind. */
+  /** Bars instead of a line, with `dash` hollow; they grow from zero, the first of several lies behind. */
   bars?: boolean;
   /** On an axis of its own, at the right; and how a value is written there. */
   right?: (value: number) => string;
@@ -28,6 +28,8 @@ type Props = {
   /** How a value is written: `(n) => duration(n)`. */
   show?: (value: number) => string;
   height?: number;
+  /** What the legend says of a line; without it, its last value. */
+  last?: (values: (number | null)[]) => number | null;
   /** The ends of the time axis in ms; without it, those of the data. */
   window?: [number, number];
   /** Called with the window that was dragged, in ms. */
@@ -38,7 +40,7 @@ const plain = (value: number): string => value.toLocaleString("en", { maximumFra
 
 /** Lines over time, with marks of change; the same numbers are in a table behind a button. */
 export function Chart(props: Props) {
-  const { label, times, lines, marks = [], show = plain, height = 160, onBrush } = props;
+  const { label, times, lines, marks = [], show = plain, height = 160, last = lastOf, onBrush } = props;
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [isTable, setTable] = useState(false);
@@ -67,33 +69,35 @@ export function Chart(props: Props) {
     <figure class="chart">
       <figcaption>
         <span class="chart-title">{label}</span>
-        <Legend lines={lines} show={show} />
+        <Legend lines={lines} show={show} last={last} />
         <button type="button" class="button quiet" aria-pressed={isTable} onClick={() => setTable(!isTable)}>Table</button>
       </figcaption>
-      {isTable ? <Numbers {...props} show={show} /> : <div ref={box} class="plot" role="img" aria-label={spoken(label, lines, show)} />}
+      {isTable ? <Numbers {...props} show={show} /> : <div ref={box} class="plot" role="img" aria-label={spoken(label, lines, show, last)} />}
       {marks.length > 0 && !isTable && <ul class="for-readers">{marks.map((mark) => <li>{exact(mark.at, zoneName())}: {mark.text}</li>)}</ul>}
     </figure>
   );
 }
 
-function lastOf(line: Line): number | null {
-  return line.values.findLast((value) => value !== null) ?? null;
+type Last = NonNullable<Props["last"]>;
+
+function lastOf(values: (number | null)[]): number | null {
+  return values.findLast((value) => value !== null) ?? null;
 }
 
 function shown(line: Line, value: number | null | undefined, show: (value: number) => string): string {
   return value == null ? "–" : (line.right ?? show)(value);
 }
 
-function spoken(label: string, lines: Line[], show: (value: number) => string): string {
-  const last = lines.map((line) => `${line.label} ${shown(line, lastOf(line), show)}`);
-  return `${label}. Last values: ${last.join(", ")}. The button Table shows all.`;
+function spoken(label: string, lines: Line[], show: (value: number) => string, last: Last): string {
+  const values = lines.map((line) => `${line.label} ${shown(line, last(line.values), show)}`);
+  return `${label}: ${values.join(", ")}. The button Table shows all.`;
 }
 
-function Legend({ lines, show }: { lines: Line[]; show: (value: number) => string }) {
+function Legend({ lines, show, last }: { lines: Line[]; show: (value: number) => string; last: Last }) {
   return (
     <span class="legend">
       {lines.map((line) => (
-        <span key={line.label} class={`legend-item ${line.tone}${line.dash ? " is-dashed" : ""}`}>{line.label} <b>{shown(line, lastOf(line), show)}</b></span>
+        <span key={line.label} class={`legend-item ${line.tone}${line.dash ? " is-dashed" : ""}`}>{line.label} <b>{shown(line, last(line.values), show)}</b></span>
       ))}
     </span>
   );
@@ -132,17 +136,17 @@ function optionsOf(box: HTMLElement, height: number, live: { current: Props }, b
     cursor: { drag: { x: brushes, y: false, setScale: false }, points: { size: 6 } },
     scales: { x: { range: (_, first, last) => xRange(live.current, first, last) }, y: { range: fromZero }, right: { range: fromZero } },
     axes: [
-      { stroke: ink, grid, ticks: grid, font, values: [[3600, "{HH}:{mm}", "\n{MM}-{DD}", null, null, null, null, null, 0], [60, "{HH}:{mm}", null, null, null, null, null, null, 0], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 0]] },
+      { stroke: ink, grid, ticks: grid, font, size: 30, values: [[3600, "{HH}:{mm}", "\n{MM}-{DD}", null, null, null, null, null, 0], [60, "{HH}:{mm}", null, null, null, null, null, null, 0], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 0]] },
       { stroke: ink, grid, ticks: grid, font, size: 52, values: (_, ticks) => ticks.map((tick) => show(tick)) },
-      ...(right ? [{ scale: "right", side: 1 as const, stroke: ink, grid: { show: false }, ticks: grid, font, size: 52, values: (_: uPlot, ticks: number[]) => ticks.map(right) }] : []),
+      ...(right ? [{ scale: "right", side: 1 as const, stroke: ink, grid: { show: false }, ticks: grid, font, size: 74, values: (_: uPlot, ticks: number[]) => ticks.map(right) }] : []),
     ],
     series: [{}, ...lines.map((line) => ({
       label: line.label,
       scale: line.right ? "right" : "y",
       paths: line.bars ? uPlot.paths.bars!({ size: [0.8, 40], align: 1 }) : undefined,
       stroke: token(`--${line.tone}`),
-      fill: line.bars ? token(`--${line.tone}`) : line.fill ? token(`--${line.tone}-wash`) : undefined,
-      width: line.bars ? 0 : 1.5,
+      fill: line.bars && !line.dash ? token(`--${line.tone}`) : line.fill || line.bars ? token(`--${line.tone}-wash`) : undefined,
+      width: line.bars ? Number(line.dash ?? 0) : 1.5,
       dash: line.dash ? [4, 3] : undefined,
       points: { show: false },
     }))],

@@ -2,8 +2,8 @@ import { useId } from "preact/hooks";
 import { query, setQuery } from "../router";
 import { stateOf } from "../states";
 
-/** `choices`: chips, several at a time unless `one`; without choices, a text field. `param` is its name in the URL. */
-export type Filter = { param: string; label: string; choices?: string[]; one?: boolean; suggestions?: string[]; placeholder?: string };
+/** `choices`: chips, several at a time unless `one`, `fallback` if the URL names none; without choices, a text field. `param` is its name in the URL. */
+export type Filter = { param: string; label: string; choices?: string[]; one?: boolean; suggestions?: string[]; placeholder?: string; fallback?: string };
 
 /** Filters bound to the URL: reload, Back and a link to a colleague show the same. */
 export function Filters({ filters }: { filters: Filter[] }) {
@@ -18,10 +18,10 @@ export function Filters({ filters }: { filters: Filter[] }) {
 }
 
 function Chips({ filter }: { filter: Filter }) {
-  const chosen = (query.value.get(filter.param) ?? "").split(",").filter(Boolean);
+  const chosen = (query.value.get(filter.param) ?? filter.fallback ?? "").split(",").filter(Boolean);
   const toggle = (choice: string): void => {
     const others = filter.one ? [] : chosen.filter((one) => one !== choice);
-    setQuery({ [filter.param]: (chosen.includes(choice) ? others : [...others, choice]).join(",") });
+    setQuery({ [filter.param]: (chosen.includes(choice) && choice !== filter.fallback ? others : [...others, choice].filter((one) => one !== filter.fallback)).join(",") });
   };
   return (
     <div class="chips" role="group" aria-label={filter.label}>
