@@ -1,0 +1,146 @@
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { call } from "../../api/client";
+import type { Job } from "../../api/types";
+import { quoted } from "../../commands";
+import { Button } from "../../components/Button";
+import { Chart, type Line } from "../../components/Chart";
+import { Code } from "../../components/Code";
+import { Dialog } from "../../components/Dialog";
+import { Field } from "../../components/Field";
+import { Progress } from "../../components/Progress";
+import { isRecurring } from "../../schedules";
+import { toast, words } from "../../toasts";
+import { duration } from "../../time";
+import { goodJitter, JITTERS, jitterText, waitAfter, type Peak } from "./load";
+
+const MINUTE = 60_000;
+const MOST = 200; // jobs in one act
+const NAMED = 5;
+
+type Loaded = { jobs: Job[]; left: number; most: number };
+type Props = { peak: Peak; onClose: () => void; onDone: () => void };
+
+/** Spreads the jobs of a peak by jitter: what it would do first, then the act. */
+export function Spread({ peak, onClose, onDone }: Props) {
+  const [loaded, setLoaded] = useState<Loaded | null>(null);
+  const [chosen, setChosen] = useState<number | null>(null);
+  const [done, setDone] = useState<number | null>(null);
+  const [description, setDescription] = useState("");
+  useEffect(() => void load(peak).then(setLoaded), []);
+  const jitter = chosen ?? (loaded ? goodJitter(peak, loaded.most) : JITTERS[0]!);
+  const first = loaded?.jobs[0];
+  useEffect(() => {
+    if (first) void previewed(first, jitter).then(setDescription);
+  }, [first, jitter]);
+  const act = async (): Promise<void> => {
+    const refused = await spread(loaded!.jobs, jitter, setDone);
+    onClose();
+    onDone();
+    const many = loaded!.jobs.length - refused.length;
+    toast(`Spread: ${many} ${many === 1 ? "job has" : "jobs have"} ${jitterText(jitter)} of jitter.${refused.length ? ` Refused: ${refused[0]}` : ""}`, refused.length > 0);
+  };
+  return (
+    <Dialog title={`Spread ${peak.runs.length} runs`} onClose={onClose} wide>
+      {!loaded ? <p role="status">Reading the jobs …</p> : !loaded.jobs.length ? <p>None of these jobs recurs, or each has jitter already: there is nothing to spread.</p> : (
+        <>
+          <Field label="Each run starts up to this much later" hint="The nominal time stays. Which part of it a run gets is drawn anew for each occurrence.">
+            <select value={String(jitter)} onChange={(event: Event) => setChosen(Number((event.currentTarget as HTMLSelectElement).value))}>
+              {JITTERS.filter((one) => one <= loaded.most).map((one) => <option key={one} value={String(one)}>{duration(one)}{lagWords(peak, one)}</option>)}
+            </select>
+          </Field>
+          <Before peak={peak} jitter={jitter} />
+          <p>
+            It changes the schedules of {loaded.jobs.length} {loaded.jobs.length === 1 ? "job" : "jobs"}: {loaded.jobs.slice(0, NAMED).map(nameOf).join(", ")}{loaded.jobs.length > NAMED && ` and ${loaded.jobs.length - NAMED} more`}.
+            {loaded.left > 0 && ` ${loaded.left} stay as they are: they run once, more than once a minute, or have jitter already.`}
+          </p>
+          {description && <p class="faint">{nameOf(first!)} would run {description}.</p>}
+          <Code text={commandsOf(loaded.jobs, jitter)} label="the same as commands" />
+          <footer>
+            {done !== null && <Progress label="Progress of spreading" done={done} total={loaded.jobs.length} />}
+            <Button onClick={onClose}>Leave them</Button>
+            <Button kind="primary" changes="jobs" onClick={act}>Spread {loaded.jobs.length} {loaded.jobs.length === 1 ? "job" : "jobs"} over {duration(jitter)}</Button>
+          </footer>
+        </>
+      )}
+    </Dialog>
+  );
+}
+
+function nameOf(job: Job): string {
+  return job.name ?? job.key ?? `…${job.job_id.slice(-8)}`;
+}
+
+function lagWords(peak: Peak, jitter: number): string {
+  const wait = waitAfter(peak, jitter);
+  return wait === null ? "" : `: about ${duration(wait)} of lag`;
+}
+
+/** How many start in each minute now, and with jitter on average. */
+function Before({ peak, jitter }: { peak: Peak; jitter: number }) {
+  const from = Math.floor(peak.at / MINUTE) * MINUTE;
+  const minutes = Math.min(Math.max(jitter / MINUTE + 2, 5), 122);
+  const [times, lines] = useMemo(() => {
+    const times = Array.from({ length: minutes }, (_, index) => from + index * MINUTE);
+    const each = (peak.runs.length * MINUTE) / jitter;
+    const lines: Line[] = [
+      { label: "now", tone: "warn", bars: true, dash: true, values: times.map((_, index) => (index ? null : peak.runs.length)) },
+      { label: "then, on average", tone: "running", bars: true, values: times.map((at) => (at < from + jitter ? each : null)) },
+    ];
+    return [times, lines];
+  }, [peak, jitter]);
+  return <Chart label="Starts by the minute" times={times} lines={lines} window={[from, from + minutes * MINUTE]} height={120} show={(n) => n.toLocaleString("en", { maximumFractionDigits: 1 })} />;
+}
+
+/** The jobs that can be spread: those that recur, once in this minute, and have no jitter. */
+async function load(peak: Peak): Promise<Loaded> {
+  const times = new Map<string, number>();
+  for (const run of peak.runs) times.set(run.job_id, (times.get(run.job_id) ?? 0) + 1);
+  const ids = [...times].filter(([, n]) => n === 1).map(([id]) => id).slice(0, MOST);
+  const answers = [];
+  for (const id of ids) answers.push(await call("get", "/v1/jobs/{id}", { path: { id } }));
+  const jobs = answers.flatMap((answer) => (answer.ok && isRecurring(answer.value.schedule) && !answer.value.schedule.jitter ? [answer.value] : []));
+  return { jobs, left: times.size - jobs.length, most: await shortest(jobs) };
+}
+
+/** Half of the least time between two occurrences: a run must not pass the next one of its job. */
+async function shortest(jobs: Job[]): Promise<number> {
+  const schedules = [...new Map(jobs.map((job) => [JSON.stringify(job.schedule), job.schedule])).values()].slice(0, 20);
+  let least = Infinity;
+  for (const schedule of schedules) {
+    const answer = await call("post", "/v1/schedules/preview", { body: { schedule, count: 2 } });
+    if (!answer.ok || answer.value.occurrences.length < 2) continue;
+    const [a, b] = answer.value.occurrences.map((one) => Date.parse(one.at));
+    least = Math.min(least, (b! - a!) / 2);
+  }
+  return Math.max(least, JITTERS[0]!);
+}
+
+function withJitter(job: Job, jitter: number) {
+  return { ...job.schedule, jitter: jitterText(jitter) };
+}
+
+/** The server's own words for what the first job would do, or why it refuses. */
+async function previewed(job: Job, jitter: number): Promise<string> {
+  const answer = await call("post", "/v1/jobs/{id}/preview", { path: { id: job.job_id }, query: { count: 1 }, body: { schedule: withJitter(job, jitter) } });
+  return answer.ok ? answer.value.after.description : words(answer.error);
+}
+
+async function spread(jobs: Job[], jitter: number, onDone: (n: number) => void): Promise<string[]> {
+  const refused: string[] = [];
+  for (const [index, job] of jobs.entries()) {
+    const answer = await call("patch", "/v1/jobs/{id}", { path: { id: job.job_id }, body: { schedule: withJitter(job, jitter) }, headers: { "If-Match": `"${job.version}"` } });
+    if (!answer.ok) refused.push(`${nameOf(job)}: ${words(answer.error)}`);
+    onDone(index + 1);
+  }
+  return refused;
+}
+
+/** One command for all jobs with the same schedule. */
+function commandsOf(jobs: Job[], jitter: number): string {
+  const bySchedule = new Map<string, string[]>();
+  for (const job of jobs) {
+    const schedule = JSON.stringify(withJitter(job, jitter));
+    bySchedule.set(schedule, [...(bySchedule.get(schedule) ?? []), job.job_id]);
+  }
+  return [...bySchedule].map(([schedule, ids]) => `oncue jobs edit ${ids.map(quoted).join(" ")} --schedule ${quoted(schedule)}`).join("\n");
+}
