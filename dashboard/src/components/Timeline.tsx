@@ -16,6 +16,7 @@ type Props = {
 };
 
 const PER_TICK = 80; // px
+const EDGE = 0.04; // of the width: there is no space for a text there
 
 /** Lanes over one time axis, with a line for now, and a second clock if there is one. */
 export function Timeline({ label, from, to, zone, children }: Props) {
@@ -47,7 +48,7 @@ function Ruler({ from, to, zone, most }: { from: number; to: number; zone: strin
   return (
     <div class="ruler" aria-hidden="true">
       <span class="ruler-zone">{zone}</span>
-      {ticksOf(from, to, zone, most).map((tick) => (
+      {ticksOf(from, to, zone, most).filter((tick) => tick.at < to - EDGE * (to - from)).map((tick) => (
         <span key={tick.at} class={tick.isDay ? "tick is-day" : "tick"} style={placed(tick.at, from, to)}>{tick.text}</span>
       ))}
     </div>

@@ -16,6 +16,7 @@ import { goodJitter, JITTERS, jitterText, waitAfter, type Peak } from "./load";
 const MINUTE = 60_000;
 const MOST = 200; // jobs in one act
 const NAMED = 5;
+const SELDOM = 60 * MINUTE; // jobs that run more often stay where they are
 
 type Loaded = { jobs: Job[]; left: number; most: number };
 type Props = { peak: Peak; onClose: () => void; onDone: () => void };
@@ -41,7 +42,7 @@ export function Spread({ peak, onClose, onDone }: Props) {
   };
   return (
     <Dialog title={`Spread ${peak.runs.length} runs`} onClose={onClose} wide>
-      {!loaded ? <p role="status">Reading the jobs …</p> : !loaded.jobs.length ? <p>None of these jobs recurs, or each has jitter already: there is nothing to spread.</p> : (
+      {!loaded ? <p role="status">Reading the jobs …</p> : !loaded.jobs.length ? <p>These jobs run once, more than once an hour, or have jitter already: there is nothing to spread.</p> : (
         <>
           <Field label="Each run starts up to this much later" hint="The nominal time stays. Which part of it a run gets is drawn anew for each occurrence.">
             <select value={String(jitter)} onChange={(event: Event) => setChosen(Number((event.currentTarget as HTMLSelectElement).value))}>
@@ -51,7 +52,7 @@ export function Spread({ peak, onClose, onDone }: Props) {
           <Before peak={peak} jitter={jitter} />
           <p>
             It changes the schedules of {loaded.jobs.length} {loaded.jobs.length === 1 ? "job" : "jobs"}: {loaded.jobs.slice(0, NAMED).map(nameOf).join(", ")}{loaded.jobs.length > NAMED && ` and ${loaded.jobs.length - NAMED} more`}.
-            {loaded.left > 0 && ` ${loaded.left} stay as they are: they run once, more than once a minute, or have jitter already.`}
+            {loaded.left > 0 && ` ${loaded.left} stay as they are: they run once, more than once an hour, or have jitter already.`}
           </p>
           {description && <p class="faint">{nameOf(first!)} would run {description}.</p>}
           <Code text={commandsOf(loaded.jobs, jitter)} label="the same as commands" />
@@ -91,28 +92,30 @@ function Before({ peak, jitter }: { peak: Peak; jitter: number }) {
   return <Chart label="Starts by the minute" times={times} lines={lines} window={[from, from + minutes * MINUTE]} height={120} show={(n) => n.toLocaleString("en", { maximumFractionDigits: 1 })} />;
 }
 
-/** The jobs that can be spread: those that recur, once in this minute, and have no jitter. */
+/** The jobs that can be spread: those that recur, at most once an hour, and have no jitter. */
 async function load(peak: Peak): Promise<Loaded> {
-  const times = new Map<string, number>();
-  for (const run of peak.runs) times.set(run.job_id, (times.get(run.job_id) ?? 0) + 1);
-  const ids = [...times].filter(([, n]) => n === 1).map(([id]) => id).slice(0, MOST);
-  const answers = [];
-  for (const id of ids) answers.push(await call("get", "/v1/jobs/{id}", { path: { id } }));
-  const jobs = answers.flatMap((answer) => (answer.ok && isRecurring(answer.value.schedule) && !answer.value.schedule.jitter ? [answer.value] : []));
-  return { jobs, left: times.size - jobs.length, most: await shortest(jobs) };
+  const ids = [...new Set(peak.runs.map((run) => run.job_id))];
+  const jobs: Job[] = [];
+  for (const id of ids.slice(0, MOST)) {
+    const answer = await call("get", "/v1/jobs/{id}", { path: { id } });
+    if (answer.ok && isRecurring(answer.value.schedule) && !answer.value.schedule.jitter) jobs.push(answer.value);
+  }
+  const gaps = await gapsOf(jobs);
+  const rare = jobs.filter((job) => gaps.get(JSON.stringify(job.schedule))! >= SELDOM);
+  return { jobs: rare, left: ids.length - rare.length, most: Math.min(...rare.map((job) => gaps.get(JSON.stringify(job.schedule))! / 2)) };
 }
 
-/** Half of the least time between two occurrences: a run must not pass the next one of its job. */
-async function shortest(jobs: Job[]): Promise<number> {
-  const schedules = [...new Map(jobs.map((job) => [JSON.stringify(job.schedule), job.schedule])).values()].slice(0, 20);
-  let least = Infinity;
-  for (const schedule of schedules) {
+/** The time between the next two occurrences of each schedule: a run must not pass the next one of its job. */
+async function gapsOf(jobs: Job[]): Promise<Map<string, number>> {
+  const gaps = new Map<string, number>();
+  for (const { schedule } of jobs) {
+    const key = JSON.stringify(schedule);
+    if (gaps.has(key)) continue;
     const answer = await call("post", "/v1/schedules/preview", { body: { schedule, count: 2 } });
-    if (!answer.ok || answer.value.occurrences.length < 2) continue;
-    const [a, b] = answer.value.occurrences.map((one) => Date.parse(one.at));
-    least = Math.min(least, (b! - a!) / 2);
+    const [first, second] = answer.ok ? answer.value.occurrences.map((one) => Date.parse(one.at)) : [0, 0];
+    gaps.set(key, second === undefined ? Infinity : second - first!);
   }
-  return Math.max(least, JITTERS[0]!);
+  return gaps;
 }
 
 function withJitter(job: Job, jitter: number) {

@@ -33,7 +33,7 @@ export default function Upcoming() {
   const rows = runs.items.filter((run) => Date.parse(run.at) > second.value);
   const zones = useZones(runs.items);
   const zone = query.value.get("clock") ?? zones.find((one) => one !== zoneName());
-  const moved = useMoved(asked, zones);
+  const moved = useMoved(asked, [...new Set([...zones, ...(zone ? [zone] : [])])]);
   const look = (from: number, to: number): void => setQuery({ from: iso(Math.max(from, 0)), to: iso(to), window: undefined }, {});
   return (
     <>

@@ -68,7 +68,7 @@ function peakOf(runs: Coming[], places: number, lengths: Map<string, number>): P
 }
 
 function isWorthTelling({ runs, places, wait }: Peak): boolean {
-  return wait === null ? runs.length > places : wait >= WORTH_TELLING;
+  return wait === null ? runs.length > 2 * places : wait >= WORTH_TELLING;
 }
 
 function busiest(times: number[]): number {
