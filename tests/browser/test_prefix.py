@@ -11,7 +11,7 @@ def test_it_works_below_a_path_of_a_proxy(dashboard: Dashboard) -> None:
     job = dashboard.api().job(name="proxied")
     with proxy(dashboard.address, "/some/where") as address:
         page = dashboard.open(role=None)
-        page.goto(f"{address}/jobs/{job['job_id']}")
+        page.goto(f"{address}/jobs/{job['job_id']}/runs")
         sign_in(page, dashboard.api().key)
         expect(page.get_by_role("heading", name="proxied")).to_be_visible()
         wait_until_live(page)
