@@ -18,7 +18,7 @@ export function usePulse(numbers: (now: PulseEvent) => unknown, reload: () => vo
   const value = pulse.value && JSON.stringify(numbers(pulse.value));
   const before = useRef(value);
   useEffect(() => {
-    if (before.current && value && before.current !== value) soon();
+    if (value && before.current !== value) soon(); // also for the first: it may have changed before the stream was open
     before.current = value;
   }, [value]);
 }
