@@ -1,4 +1,5 @@
-import { localZone, parts, zone as shownZone } from "../time";
+import { Fragment } from "preact";
+import { localZone, now, parts, zone as shownZone } from "../time";
 import { When } from "./When";
 
 type Occurrence = { at: string; note: string | null };
@@ -12,14 +13,14 @@ export function Occurrences({ label, occurrences, zone = "UTC" }: { label: strin
       <thead><tr><th scope="col">in</th><th scope="col">{zone}</th>{hasTwo && <th scope="col">{own}</th>}</tr></thead>
       <tbody>
         {occurrences.map((one) => (
-          <>
-            <tr key={one.at} class={one.note ? "has-note" : undefined}>
+          <Fragment key={one.at}>
+            <tr class={one.note ? "has-note" : undefined}>
               <td><When at={one.at} zone={zone} /></td>
-              <td class="number">{shown(Date.parse(one.at), zone)}</td>
-              {hasTwo && <td class="number">{shown(Date.parse(one.at), own)}</td>}
+              <td class="number"><Clock at={Date.parse(one.at)} zone={zone} /></td>
+              {hasTwo && <td class="number"><Clock at={Date.parse(one.at)} zone={own} /></td>}
             </tr>
             {one.note && <tr class="note-row"><td colSpan={hasTwo ? 3 : 2}>{one.note}</td></tr>}
-          </>
+          </Fragment>
         ))}
       </tbody>
     </table>
@@ -28,9 +29,10 @@ export function Occurrences({ label, occurrences, zone = "UTC" }: { label: strin
 
 const DAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 
-/** "Tue 11-17 20:45:00 UTC+1" */
-function shown(at: number, zone: string): string {
+/** "Tue 11-17 20:45:00 UTC+1"; with the year, if it is another one than now. */
+function Clock({ at, zone }: { at: number; zone: string }) {
   const p = parts(at, zone);
   const day = DAYS[new Date(Date.UTC(Number(p.year), Number(p.month) - 1, Number(p.day))).getUTCDay()];
-  return `${day} ${p.year}-${p.month}-${p.day} ${p.hour}:${p.minute}:${p.second} ${p.offset}`;
+  const year = p.year === parts(now(), zone).year ? "" : `${p.year}-`;
+  return <>{day} {year}{p.month}-{p.day} {p.hour}:{p.minute}:{p.second} <span class="faint wide">{p.offset}</span></>;
 }

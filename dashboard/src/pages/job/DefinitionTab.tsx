@@ -36,7 +36,7 @@ function VersionLink({ version, isChosen }: { version: Version; isChosen: boolea
   all.set("version", String(version.version));
   return (
     <a href={`?${all}`} aria-current={isChosen ? "true" : undefined}>
-      <b>Version {version.version}</b>{version.until === null && <span class="faint"> now</span>}
+      <span class="version-head"><b>Version {version.version}</b>{version.until === null && <span class="faint">now</span>}</span>
       <span class="faint">{version.since ? <When at={version.since} /> : "its beginning is forgotten"}{version.user_id && <> by {version.user_id}</>}</span>
       <span class="cut">{fields.length ? fields.join(", ") : version.version === 1 ? "created" : "changes are not known"}</span>
     </a>

@@ -76,7 +76,8 @@ function LedgerStrip({ cells, zone, isBuckets }: { cells: LedgerCell[]; zone: st
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (!step) return;
     event.preventDefault();
-    choose(cells[cells.indexOf(current) + step]);
+    const at = Number((event.target as HTMLElement).dataset.at); // what has the focus: what is shown may be a frame old
+    choose(cells[cells.findIndex((cell) => cell.at === at) + step]);
   };
   return (
     <div class={isBuckets ? "ledger is-buckets" : "ledger"} role="group" aria-label="Occurrences, the newest last. Arrow keys move." onKeyDown={pressed}>

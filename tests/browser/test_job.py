@@ -1,0 +1,203 @@
+"""The page of a job, and the forms that create and edit one."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+from tests.browser.dashboard import PHONE, Dashboard, Theme, violations
+
+EVIL = '<img src=x onerror="alert(1)">'
+AT_NINE = {"cron": "0 9 * * *", "timezone": "Europe/Berlin"}
+
+
+def test_a_new_job_is_previewed_and_runs_live_by_keyboard_alone(dashboard: Dashboard) -> None:
+    page = dashboard.open("/new")
+    page.get_by_label("Task").focus()
+    page.keyboard.type("ok")
+    expect(page.get_by_label("Task")).to_have_value("ok")
+    page.get_by_label("Name", exact=True).focus()
+    page.keyboard.type(EVIL)
+    page.get_by_role("button", name="Every").focus()
+    page.keyboard.press("Enter")
+    page.get_by_label("Every", exact=True).focus()
+    page.keyboard.press("ControlOrMeta+A")
+    page.keyboard.type("1s")
+    preview = page.get_by_label("Preview")
+    expect(preview.get_by_role("heading", name="every 1s")).to_be_visible()
+    expect(preview.get_by_role("table", name="Next runs").locator("tbody tr")).to_have_count(10)
+    expect(preview.get_by_label("CLI", exact=True)).to_contain_text("--schedule 'every 1s'")
+
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name=EVIL)).to_be_visible()
+    page.get_by_role("link", name="Runs", exact=True).last.focus()
+    page.keyboard.press("Enter")
+    runs = page.get_by_role("table", name="Runs")
+    expect(runs.get_by_text("succeeded").nth(1)).to_be_attached()
+
+
+def test_arguments_have_the_inputs_of_the_schema_and_refusals_are_at_them(dashboard: Dashboard) -> None:
+    dashboard.expect_trouble(r"status of 422 .*/v1/(jobs|schedules)")
+    page = dashboard.open("/new?task=slow")
+    page.get_by_role("button", name="Now").click()
+    page.get_by_label("until (required)").fill("/nowhere")
+    page.get_by_label("parts").fill("many")
+    expect(page.get_by_label("parts")).to_have_attribute("aria-invalid", "true")
+    page.get_by_label("parts").fill("3")
+    expect(page.get_by_label("parts")).not_to_have_attribute("aria-invalid", "true")
+    page.get_by_role("button", name="Cron").click()
+    page.get_by_label("Cron", exact=True).fill("77 * * * *")
+    expect(page.get_by_label("Preview")).to_contain_text("77 is not between 0 and 59")
+
+
+def test_a_failing_job_says_why(dashboard: Dashboard) -> None:
+    api = dashboard.api()
+    job = api.job("failing", name="nightly", payload={"message": EVIL}, max_retries=0)
+    page = dashboard.open(f"/jobs/{job['job_id']}")
+    expect(page.get_by_role("heading", name="nightly")).to_be_visible()
+    api.run(job, "dead")
+    failure = page.locator(".last-failure")
+    expect(failure).to_contain_text("RuntimeError")
+    expect(failure).to_contain_text(EVIL)
+
+
+def test_why_goes_down_to_the_root(dashboard: Dashboard, tmp_path: Path) -> None:
+    api, until = dashboard.api(), tmp_path / "until"
+    first = api.job("slow", name="first", group="g", payload={"until": str(until)})
+    second = api.job("ok", name="second", group="g")
+    holder = api.run(first, "running")
+    api.run(second)
+    page = dashboard.open(f"/jobs/{second['job_id']}")
+    why = page.get_by_label("Why")
+    expect(why.get_by_role("link", name="first")).to_be_visible()
+    expect(why).to_contain_text("Next in line")
+    expect(why).to_contain_text(f"oncue runs cancel {holder['run_id']}")
+    until.touch()
+    expect(why.get_by_role("link", name="first")).to_have_count(0)
+
+
+def test_pause_and_resume(dashboard: Dashboard) -> None:
+    job = dashboard.api().job(schedule=AT_NINE, name="daily")
+    page = dashboard.open(f"/jobs/{job['job_id']}")
+    page.get_by_role("button", name="Pause", exact=True).click()
+    expect(page.get_by_label("Why")).to_contain_text("The job is paused")
+    expect(page.get_by_text("None: the job is paused.")).to_be_visible()
+    page.get_by_role("button", name="Resume").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("all of them").check()
+    expect(dialog).to_contain_text("--missed all")
+    dialog.get_by_role("button", name="Resume").click()
+    expect(page.get_by_role("button", name="Pause", exact=True)).to_be_visible()
+
+
+def test_a_run_by_hand_takes_another_payload(dashboard: Dashboard) -> None:
+    job = dashboard.api().job(payload={"text": "a"})
+    page = dashboard.open(f"/jobs/{job['job_id']}/runs")
+    page.get_by_role("button", name="Run now").click()
+    page.get_by_label("Payload of this run").fill('{"text": "b"}')
+    page.keyboard.press("ControlOrMeta+Enter")
+    expect(page.get_by_role("table", name="Runs").get_by_text("succeeded")).to_be_attached()
+    [run] = dashboard.api().call("GET", "/runs", params={"job_id": job["job_id"]})["runs"]
+    assert run["result"] == "b"
+
+
+def test_an_edit_shows_what_it_moves(dashboard: Dashboard) -> None:
+    job = dashboard.api().job(schedule=AT_NINE, name="daily")
+    page = dashboard.open(f"/jobs/{job['job_id']}/edit")
+    page.get_by_label("Cron", exact=True).fill("0 7 * * *")
+    effect = page.get_by_label("What the change does")
+    expect(effect.get_by_role("heading", name="at 07:00 every day (Europe/Berlin)")).to_be_visible()
+    expect(effect).to_contain_text("Was: at 09:00 every day (Europe/Berlin)")
+    expect(effect.locator(".lanes .is-goes").first).to_be_visible()
+    expect(effect.locator(".lanes .is-comes").first).to_be_visible()
+    expect(effect).to_contain_text("It takes effect")
+    page.get_by_role("button", name="Save the change").click()
+    expect(page.get_by_role("heading", name="daily", exact=True)).to_be_visible()
+    page.get_by_role("link", name="Definition").click()
+    expect(page.get_by_label("Version 1 against 2")).to_contain_text("0 7 * * *")
+    page.get_by_role("link", name="Audit").click()
+    expect(page.get_by_role("table", name="Audit log")).to_contain_text("edited it")
+
+
+def test_a_change_by_somebody_else_is_told_and_both_are_kept(dashboard: Dashboard) -> None:
+    api = dashboard.api()
+    job = api.job(schedule=AT_NINE, name="daily")
+    page = dashboard.open(f"/jobs/{job['job_id']}/edit")
+    page.get_by_label("Name", exact=True).fill("mine")
+    api.call("PATCH", f"/jobs/{job['job_id']}", json={"priority": "high"})
+    conflict = page.get_by_role("alert", name="The job was changed meanwhile")
+    expect(conflict).to_contain_text("both changes fit together")
+    expect(page.get_by_role("button", name="Save the change")).to_be_disabled()
+    conflict.get_by_role("button", name="Put my changes on top of theirs").click()
+    expect(page.get_by_label("Name", exact=True)).to_have_value("mine")
+    page.get_by_role("button", name="Save the change").click()
+    expect(page.get_by_role("heading", name="mine", exact=True)).to_be_visible()
+    now = api.call("GET", f"/jobs/{job['job_id']}")
+    assert (now["name"], now["priority"]) == ("mine", "high")
+
+
+def test_the_ledger_has_a_cell_for_each_instant(dashboard: Dashboard) -> None:
+    job = dashboard.api().job(schedule="every 1s")
+    page = dashboard.open(f"/jobs/{job['job_id']}/ledger")
+    cells = page.locator(".ledger-cell")
+    expect(cells.nth(1)).to_be_visible()
+    cells.first.click()
+    page.keyboard.press("ArrowRight")
+    expect(cells.nth(1)).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_role("heading", name="The chosen occurrence")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("heading", name="The chosen occurrence")).to_be_visible()
+
+
+def test_daylight_saving_is_told_before_it_happens(dashboard: Dashboard) -> None:
+    job = dashboard.api().job(schedule={"cron": "30 2 * * *", "timezone": "Europe/Berlin"})
+    page = dashboard.open(f"/jobs/{job['job_id']}")
+    expect(page.locator(".notes")).to_contain_text("02:30")
+    page.get_by_role("button", name="Show it on the timeline").click()
+    expect(page.locator(".event.has-note")).to_be_visible()
+    expect(page.locator(".turn-word").first).to_contain_text("02:00–03:00")
+
+
+def test_a_viewer_reads_only(dashboard: Dashboard) -> None:
+    job = dashboard.api().job(schedule=AT_NINE)
+    page = dashboard.open(f"/jobs/{job['job_id']}", role="viewer")
+    expect(page.get_by_role("heading", name="Next runs")).to_be_visible()
+    for name in ("Run now", "Pause", "Cancel"):
+        expect(page.get_by_role("button", name=name, exact=True)).to_have_count(0)
+    expect(page.get_by_role("link", name="Edit")).to_have_count(0)
+    page.goto(f"{dashboard.address}/new")
+    expect(page.get_by_text("Your key may read only")).to_be_visible()
+
+
+def test_everybody_can_use_it(dashboard: Dashboard, theme: Theme) -> None:
+    api = dashboard.api()
+    job = api.job("failing", schedule="every 1s", payload={"message": EVIL}, max_retries=0)
+    page = dashboard.open(f"/jobs/{job['job_id']}", theme=theme)
+    expect(page.locator(".last-failure")).to_be_visible()
+    for view in ("", "/ledger", "/runs", "/definition", "/audit", "/edit"):
+        page.goto(f"{dashboard.address}/jobs/{job['job_id']}{view}")
+        expect(shown_in(page, view)).to_be_visible()
+        assert violations(page) == []
+    page.goto(f"{dashboard.address}/new?task=slow")
+    expect(page.get_by_role("heading", name="at 09:00, Monday to Friday")).to_be_visible()
+    assert violations(page) == []
+
+
+def shown_in(page: Page, view: str) -> Locator:
+    return {
+        "": page.get_by_role("heading", name="Next runs"),
+        "/ledger": page.locator(".ledger-cell").first,
+        "/runs": page.get_by_role("table", name="Runs"),
+        "/definition": page.get_by_role("heading", name="The whole definition"),
+        "/audit": page.get_by_role("table", name="Audit log"),
+        "/edit": page.get_by_label("Every", exact=True),
+    }[view]
+
+
+@pytest.mark.parametrize("view", ["", "/ledger", "/edit"])
+def test_it_fits_on_a_phone(dashboard: Dashboard, view: str) -> None:
+    job = dashboard.api().job(schedule={"cron": "* * * * *", "timezone": "Asia/Tokyo"}, name="n" * 200)
+    page = dashboard.open(f"/jobs/{job['job_id']}{view}", viewport=PHONE)
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    if not view:
+        expect(page.get_by_role("table", name="Next runs")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
