@@ -17,7 +17,7 @@ const LIVE_WORDS = {
 export function Header() {
   return (
     <header class="header">
-      <button type="button" class="search-button" onClick={() => (isSearchOpen.value = true)}>
+      <button type="button" class="search-button" aria-label="Search" onClick={() => (isSearchOpen.value = true)}>
         <span aria-hidden="true">⌕</span> <span class="label">Search</span> <kbd>/</kbd>
       </button>
       <span class="spring" />

@@ -1,4 +1,5 @@
 import type { Schemas } from "../../api/types";
+import { Trend } from "../../components/Trend";
 import { When } from "../../components/When";
 import { href } from "../../router";
 
@@ -30,18 +31,8 @@ function One({ group }: { group: Group }) {
         <span class="error-name"><b>{group.error_type}</b> <span class="faint">{group.task ?? "other tasks"}</span></span>
         <span class="faint cut">{group.sample}</span>
       </a>
-      <Trend values={group.trend} />
+      <span class="wide"><Trend counts={group.trend} label="Failures" /></span>
       <span class="error-count"><b>{ofDay(group).toLocaleString("en")}×</b> <When at={group.last_seen} /></span>
     </li>
-  );
-}
-
-/** Failures by the hour, now at the right. */
-function Trend({ values }: { values: number[] }) {
-  const most = Math.max(1, ...values);
-  return (
-    <span class="trend bad wide" role="img" aria-label={`By the hour: ${values.join(", ")}`}>
-      {values.map((n, hour) => <i key={hour} class={n ? undefined : "is-none"} style={{ height: `${n ? 15 + (85 * n) / most : 6}%` }} />)}
-    </span>
   );
 }

@@ -33,7 +33,7 @@ export default function Overview() {
   useEvents("dead", errors.reload);
   const fleet = useFleet();
   const marks = useMarks(floor(now - window.length, window.step));
-  useOnTurn(now, () => (problems.reload(), upcoming.reload()));
+  useOnTurn(now, () => (problems.reload(), upcoming.reload(), errors.reload())); // groups of errors follow their events a little later
   const data = series.data;
   return (
     <>

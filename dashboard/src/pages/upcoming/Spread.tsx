@@ -96,10 +96,10 @@ function Before({ peak, jitter }: { peak: Peak; jitter: number }) {
 async function load(peak: Peak): Promise<Loaded> {
   const ids = [...new Set(peak.runs.map((run) => run.job_id))];
   const jobs: Job[] = [];
-  for (const id of ids.slice(0, MOST)) {
+  await inTurns(ids.slice(0, MOST), async (id) => {
     const answer = await call("get", "/v1/jobs/{id}", { path: { id } });
     if (answer.ok && isRecurring(answer.value.schedule) && !answer.value.schedule.jitter) jobs.push(answer.value);
-  }
+  });
   const gaps = await gapsOf(jobs);
   const rare = jobs.filter((job) => gaps.get(JSON.stringify(job.schedule))! >= SELDOM);
   return { jobs: rare, left: ids.length - rare.length, most: Math.min(...rare.map((job) => gaps.get(JSON.stringify(job.schedule))! / 2)) };
@@ -130,12 +130,19 @@ async function previewed(job: Job, jitter: number): Promise<string> {
 
 async function spread(jobs: Job[], jitter: number, onDone: (n: number) => void): Promise<string[]> {
   const refused: string[] = [];
-  for (const [index, job] of jobs.entries()) {
+  let n = 0;
+  await inTurns(jobs, async (job) => {
     const answer = await call("patch", "/v1/jobs/{id}", { path: { id: job.job_id }, body: { schedule: withJitter(job, jitter) }, headers: { "If-Match": `"${job.version}"` } });
     if (!answer.ok) refused.push(`${nameOf(job)}: ${words(answer.error)}`);
-    onDone(index + 1);
-  }
+    onDone(++n);
+  });
   return refused;
+}
+
+const AT_A_TIME = 6;
+
+async function inTurns<T>(all: T[], act: (one: T) => Promise<void>): Promise<void> {
+  for (let first = 0; first < all.length; first += AT_A_TIME) await Promise.all(all.slice(first, first + AT_A_TIME).map(act));
 }
 
 /** One command for all jobs with the same schedule. */
