@@ -30,6 +30,10 @@ help: ## show this list
 run: .venv/runtime.stamp .venv/dashboard.stamp ## start oncue with the example tasks and everything in .oncue; Ctrl-C ends it
 	@.venv/bin/oncue up --tasks examples/tasks.py $(ARGS)
 
+.PHONY: demo
+demo: .venv/runtime.stamp .venv/dashboard.stamp ## fill a private store with hours of a believable fleet, and serve its dashboard
+	@.venv/bin/python -m examples.demo $(ARGS)
+
 .PHONY: test
 test: .venv/dev.stamp ## run the tests, all but the long ones, what repeats others on PostgreSQL, and what `make check` runs
 	@$(PYTEST) $(PARALLEL) -m "not ($(LONG_TESTS) or again)" --ignore=tests/test_architecture.py $(ARGS)
