@@ -6,6 +6,7 @@ from pathlib import Path
 from examples.demo.fleet import JOBS, MACHINES, USERS
 from examples.demo.past import create_jobs, create_keys, play
 from examples.demo.world import World
+
 from oncue.domain.instants import MINUTE, Instant, parse_instant
 from oncue.domain.run import State
 from oncue.engines.open import open_engine
