@@ -129,6 +129,10 @@ bench-peers: .venv/dev.stamp bench/peers/.env/stamp bench/peers/node_modules/sta
 grafana: ## write ops/grafana/oncue.json from its table of panels
 	@"$(PYTHON)" ops/grafana/make_dashboard.py >ops/grafana/oncue.json
 
+.PHONY: screenshots
+screenshots: .venv/dev.stamp .venv/dashboard.stamp ## take pictures of every page of the dashboard, filled by the demo, in dashboard/build
+	@.venv/bin/python dashboard/screenshots.py $(ARGS)
+
 .PHONY: clean
 clean: ## remove .venv and every cache
 	@rm -rf .venv .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist bench/peers/.env bench/peers/node_modules \

@@ -36,6 +36,11 @@ export const STATES: Record<string, State> = {
   // workers
   draining: of("◌", "draining", "warn"),
   no_heartbeat: of("!", "no heartbeat", "warn"),
+  // keys and findings
+  valid: of("✓", "valid", "good"),
+  revoked: of("⊘", "revoked", "quiet"),
+  open: of("✕", "open", "bad"),
+  cleared: of("✓", "cleared", "good"),
   // queues
   no_worker: of("⊗", "no worker", "bad"),
 };

@@ -17,6 +17,7 @@ export type DeadLetter = Schemas["DeadLetter"];
 export type ErrorGroup = Schemas["ErrorGroup"];
 export type Queue = Schemas["Queue"];
 export type Worker = Schemas["Worker"];
+export type Key = Schemas["Key"];
 export type Process = Schemas["Process"];
 
 export type Method = "get" | "post" | "put" | "patch" | "delete";
