@@ -89,7 +89,7 @@ function Line({ row, teams, order, withQueue }: { row: Row; teams: Team[]; order
         {order.map((at) => <td key={teams[at]!.key}><Mark fit={row.fits[at]!} /></td>)}
         {!order.length && <td />}
       </tr>
-      {isLoud && <tr class="is-loud bad remedy"><td colSpan={3 + Math.max(1, order.length)}><Remedy row={row} teams={teams} /></td></tr>}
+      {isLoud && <tr class="is-loud bad fit-remedy"><td colSpan={3 + Math.max(1, order.length)}><Remedy row={row} teams={teams} /></td></tr>}
     </>
   );
 }
@@ -123,7 +123,7 @@ function Remedy({ row, teams }: { row: Row; teams: Team[] }) {
   const closest = row.fits[at];
   const helps = remedyOf(row.kind, closest?.verdict, teams[at]);
   return (
-    <span class="remedy-line">
+    <span class="fit-remedy-line">
       <span><b>Nobody can run this.</b> {closest ? <>{nameOf(teams[at]!)}: {closest.detail}</> : "There is no worker."}</span>
       {helps && <span class="command"><code>{helps}</code><Copy text={helps} what="the command" /></span>}
     </span>
