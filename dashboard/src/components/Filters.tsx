@@ -3,7 +3,13 @@ import { query, setQuery } from "../router";
 import { stateOf } from "../states";
 
 /** `choices`: chips, several at a time unless `one`, `fallback` if the URL names none; without choices, a text field. `param` is its name in the URL. */
-export type Filter = { param: string; label: string; choices?: string[]; one?: boolean; suggestions?: string[]; placeholder?: string; fallback?: string };
+export type Filter = {
+  param: string; label: string; choices?: string[]; one?: boolean; suggestions?: string[]; placeholder?: string; fallback?: string;
+  /** What to say after a choice: how many there are. */
+  notes?: Record<string, string>;
+  /** What to call a choice or a suggestion. */
+  names?: Record<string, string>;
+};
 
 /** Filters bound to the URL: reload, Back and a link to a colleague show the same. */
 export function Filters({ filters }: { filters: Filter[] }) {
@@ -27,7 +33,7 @@ function Chips({ filter }: { filter: Filter }) {
     <div class="chips" role="group" aria-label={filter.label}>
       {filter.choices!.map((choice) => (
         <button key={choice} type="button" class="chip" aria-pressed={chosen.includes(choice)} onClick={() => toggle(choice)}>
-          {stateOf(choice).word}
+          {filter.names?.[choice] ?? stateOf(choice).word}{filter.notes?.[choice] && <> <span class="chip-note">{filter.notes[choice]}</span></>}
         </button>
       ))}
     </div>
@@ -49,7 +55,7 @@ function Text({ filter }: { filter: Filter }) {
         defaultValue={value}
         onChange={(event) => setQuery({ [filter.param]: event.currentTarget.value.trim() })}
       />
-      {filter.suggestions && <datalist id={list}>{filter.suggestions.map((one) => <option key={one} value={one} />)}</datalist>}
+      {filter.suggestions && <datalist id={list}>{filter.suggestions.map((one) => <option key={one} value={one}>{filter.names?.[one]}</option>)}</datalist>}
     </>
   );
 }

@@ -1,4 +1,5 @@
 import { effect } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { dark, token } from "../theme";
 import { clock, exact, now, zoneName } from "../time";
@@ -18,6 +19,8 @@ type Props = {
   marks?: Mark[];
   /** Called with the box that was dragged: times, and indexes of rows, both ends included. */
   onBrush?: (box: Box) => void;
+  /** Buttons beside the title. */
+  actions?: ComponentChildren;
 };
 
 const LEFT = 56; // px, for the names of rows
@@ -31,7 +34,7 @@ export function Heat(props: Props) {
   const [isTable, setTable] = useState(false);
   useEffect(() => {
     if (isTable || !canvas.current) return;
-    const draw = (): void => paint(canvas.current!, props);
+    const draw = (): void => void (canvas.current && paint(canvas.current, props)); // it may be gone when this is called
     const watch = new ResizeObserver(draw);
     watch.observe(canvas.current);
     const stop = effect(() => {
@@ -59,6 +62,7 @@ export function Heat(props: Props) {
     <figure class="chart">
       <figcaption>
         <span class="chart-title">{label}</span>
+        {props.actions}
         <button type="button" class="button quiet" aria-pressed={isTable} onClick={() => setTable(!isTable)}>Table</button>
       </figcaption>
       {isTable ? <Counts {...props} /> : (
@@ -140,12 +144,19 @@ function paint(canvas: HTMLCanvasElement, { times, step, rows, counts, marks = [
   times.forEach((at, x) => x % apart === 0 && ctx.fillText(clock(at, zoneName(), now()).slice(0, -3), LEFT + x * width, canvas.clientHeight - BOTTOM / 2));
 }
 
-function Counts({ label, times, rows, counts }: Props) {
+/** Counts as numbers; with `onBrush` each is a button for its cell, so that no pointer is needed. */
+function Counts({ label, times, step, rows, counts, onBrush }: Props) {
+  const cell = (x: number, y: number): ComponentChildren => {
+    const n = counts[x]?.[y];
+    if (!n || !onBrush) return n || "";
+    const at = times[x]!;
+    return <button type="button" class="button quiet" aria-label={`${n} at ${clock(at, zoneName(), now())}, ${rows[y]}: show them`} onClick={() => onBrush({ from: at, to: at + step, low: y, high: y })}>{n}</button>;
+  };
   return (
     <div class="chart-table" tabIndex={0} role="region" aria-label={`${label}, as a table`}>
       <table>
         <thead><tr><th scope="col">time</th>{rows.map((name) => <th scope="col" class="end">{name}</th>)}</tr></thead>
-        <tbody>{times.map((at, x) => <tr><td>{clock(at, zoneName(), now())}</td>{rows.map((_, y) => <td class="end">{counts[x]?.[y] || ""}</td>)}</tr>)}</tbody>
+        <tbody>{times.map((at, x) => <tr><td>{clock(at, zoneName(), now())}</td>{rows.map((_, y) => <td class="end">{cell(x, y)}</td>)}</tr>)}</tbody>
       </table>
     </div>
   );

@@ -8,7 +8,6 @@ export type PageSpec = { pattern: string; load: () => Promise<PageModule> };
 
 // Several views of one page share its loader, so that the page stays when the view changes.
 const job = (): Promise<PageModule> => import("./job/Job");
-const run = (): Promise<PageModule> => import("./run/Run");
 const failures = (): Promise<PageModule> => import("./failures/Failures");
 const queues = (): Promise<PageModule> => import("./queues/Queues");
 const admin = (): Promise<PageModule> => import("./admin/Admin");
@@ -21,8 +20,7 @@ export const PAGES: PageSpec[] = [
   { pattern: "/jobs/:id", load: job },
   { pattern: "/jobs/:id/:tab", load: job },
   { pattern: "/runs", load: () => import("./runs/Runs") },
-  { pattern: "/runs/:id", load: run },
-  { pattern: "/runs/:id/:tab", load: run },
+  { pattern: "/runs/:id", load: () => import("./run/Run") },
   { pattern: "/upcoming", load: () => import("./upcoming/Upcoming") },
   { pattern: "/failures", load: failures },
   { pattern: "/failures/:fingerprint", load: failures },

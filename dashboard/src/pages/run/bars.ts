@@ -1,0 +1,24 @@
+// The attempts of a run on a time axis, with what was between them.
+import type { Schemas, WholeRun } from "../../api/types";
+import { isRunning } from "../../runs";
+
+type Attempt = Schemas["Attempt"];
+/** `waitedFrom`: what was before it began: the time it was due, or the end of the attempt before. */
+export type Bar = { number: number; from: number; to: number; waitedFrom: number; state: string; attempt: Attempt | null };
+
+export function barsOf(run: WholeRun, now: number): Bar[] {
+  const ended = run.attempts.filter((one) => one.start_time && one.end_time).sort((a, b) => a.number - b.number);
+  const bars: Bar[] = [];
+  let before = run.scheduled_for ? Date.parse(run.scheduled_for) : NaN;
+  for (const attempt of ended) {
+    const from = Date.parse(attempt.start_time!);
+    const to = Date.parse(attempt.end_time!);
+    bars.push({ number: attempt.number, from, to, waitedFrom: Math.min(Number.isNaN(before) ? from : before, from), state: attempt.outcome ?? "failed", attempt });
+    before = to;
+  }
+  if (isRunning(run) && run.start_time) {
+    const from = Date.parse(run.start_time);
+    bars.push({ number: run.attempt_number, from, to: Math.max(now, from), waitedFrom: Math.min(Number.isNaN(before) ? from : before, from), state: run.status, attempt: null });
+  }
+  return bars;
+}

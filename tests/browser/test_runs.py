@@ -1,0 +1,149 @@
+"""Runs and one run: watched live, cancelled, run again, many at a time, and found by how late they started."""
+
+from pathlib import Path
+
+from playwright.sync_api import expect
+from tests.browser.dashboard import PHONE, Dashboard, Theme, violations
+
+EVIL = "<img src=x onerror=alert(1)>"
+
+
+def test_a_run_is_watched_live_with_its_log(dashboard: Dashboard, tmp_path: Path) -> None:
+    api, until = dashboard.api(), tmp_path / "until"
+    page = dashboard.open("/runs")
+    expect(page.get_by_text("Nothing has run yet.")).to_be_visible()
+    run = api.run(api.job("slow", name="report", payload={"until": str(until)}), "running")
+
+    page.get_by_role("link", name="report").click()
+    expect(page.get_by_label("In short")).to_contain_text("Running")
+    log = page.get_by_role("log", name="Log lines")
+    expect(log).to_contain_text("part 2 of 10")
+    expect(log).to_contain_text("part 5 of 10")
+
+    until.touch()
+    api.run_when(run["run_id"], "succeeded")
+    expect(page.get_by_label("In short")).to_contain_text("Succeeded")
+    expect(page.get_by_role("region", name="Result", exact=True)).to_have_text('"done"')
+
+
+def test_a_running_run_is_cancelled(dashboard: Dashboard, tmp_path: Path) -> None:
+    api = dashboard.api()
+    run = api.run(api.job("slow", name="report", payload={"until": str(tmp_path / "never")}), "running")
+    page = dashboard.open(f"/runs/{run['run_id']}")
+
+    page.get_by_role("button", name="Cancel").click()
+    question = page.get_by_role("dialog")
+    expect(question).to_contain_text(f"oncue runs cancel {run['run_id']}")
+    question.get_by_role("button", name="Cancel the run").click()
+
+    expect(page.get_by_label("In short")).to_contain_text("Cancelled")
+    assert api.run_when(run["run_id"], "cancelled")
+
+
+def test_an_ended_run_is_run_again_with_another_payload(dashboard: Dashboard) -> None:
+    api = dashboard.api()
+    first = api.run(api.job("failing", name="charge", max_retries=0), "dead")
+    page = dashboard.open(f"/runs/{first['run_id']}")
+    expect(page.get_by_label("In short")).to_contain_text("Dead after 1 attempt, RuntimeError")
+
+    page.get_by_role("button", name="Run again").click()
+    page.get_by_role("textbox", name="Payload").fill("{broken")
+    page.get_by_role("dialog").get_by_role("button", name="Run again").click()
+    expect(page.get_by_role("dialog")).to_contain_text("not valid JSON")
+    page.get_by_role("textbox", name="Payload").fill('{"good": true}')
+    page.get_by_role("dialog").get_by_role("button", name="Run again").click()
+
+    expect(page.get_by_label("In short")).to_contain_text("Succeeded")
+    expect(page.get_by_role("region", name="Result", exact=True)).to_have_text('"mended"')
+    page.get_by_role("link", name=f"…{first['run_id'][-8:]}").click()
+    expect(page.get_by_text("followed by")).to_be_visible()
+
+
+def test_filters_stay_while_many_are_run_again(dashboard: Dashboard) -> None:
+    api = dashboard.api()
+    for name in ("one", "two"):
+        api.run(api.job("failing", name=name, max_retries=0), "dead")
+    api.run(api.job(name="good"), "succeeded")
+    page = dashboard.open("/runs?status=dead")
+    expect(page.get_by_role("link", name="one")).to_be_visible()
+    expect(page.get_by_role("link", name="good")).to_have_count(0)
+
+    page.get_by_role("button", name="Retry", exact=True).click()
+    question = page.get_by_role("dialog")
+    expect(question).to_contain_text("Retry 2 runs?")
+    expect(question).to_contain_text("oncue runs retry --all --status dead")
+    question.get_by_role("button", name="Retry 2 runs").click()
+
+    expect(page.get_by_role("table", name="Runs").get_by_role("row")).to_have_count(5)  # and its head
+    assert page.url.endswith("/runs?status=dead")
+
+
+def test_with_the_keyboard_alone(dashboard: Dashboard) -> None:
+    api = dashboard.api()
+    api.run(api.job(name="hello"), "succeeded")
+    page = dashboard.open("/jobs")
+    expect(page.get_by_role("heading", name="Jobs")).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("r")
+    link = page.get_by_role("link", name="hello")
+    expect(link).to_be_visible()
+    page.keyboard.press("j")
+    expect(link).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("In short")).to_contain_text("Succeeded")
+
+
+def test_lateness_by_time_leads_to_its_runs(dashboard: Dashboard) -> None:
+    api = dashboard.api()
+    api.run(api.job(name="hello"), "succeeded")
+    page = dashboard.open("/runs")
+    expect(page.get_by_role("link", name="hello")).to_be_visible()
+    page.get_by_role("button", name="Table").click()
+    page.get_by_role("button", name="show them").first.click()
+
+    box = page.get_by_label("What is in the box")
+    expect(box).to_contain_text("1 run")
+    expect(page.get_by_role("link", name="hello").first).to_be_visible()
+    page.reload()
+    expect(box).to_contain_text("1 run")
+    box.get_by_role("button", name="Leave the box").click()
+    expect(box).to_have_count(0)
+
+
+def test_text_of_users_is_text(dashboard: Dashboard) -> None:
+    api = dashboard.api()
+    run = api.run(api.job("failing", name=EVIL, payload={"message": EVIL}, max_retries=0), "dead")
+    page = dashboard.open("/runs")
+    expect(page.get_by_role("link", name=EVIL)).to_be_visible()
+    page.goto(f"{dashboard.address}/runs/{run['run_id']}")
+    expect(page.get_by_role("heading", name=EVIL)).to_be_visible()
+    expect(page.get_by_role("region", name="Traceback of attempt 1")).to_contain_text(EVIL)
+    expect(page.get_by_role("log")).to_contain_text(EVIL)
+
+
+def test_nothing_to_complain_about_for_axe(dashboard: Dashboard, theme: Theme) -> None:
+    api = dashboard.api()
+    run = api.run(api.job("failing", name="charge", max_retries=0), "dead")
+    page = dashboard.open("/runs", theme=theme)
+    expect(page.get_by_role("link", name="charge")).to_be_visible()
+    assert violations(page) == []
+    page.get_by_role("button", name="Table").click()
+    expect(page.get_by_role("button", name="show them").first).to_be_visible()
+    assert violations(page) == []
+    page.goto(f"{dashboard.address}/runs/{run['run_id']}")
+    expect(page.get_by_role("log")).to_contain_text("about to work")
+    assert violations(page) == []
+    page.get_by_role("button", name="Run again").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    assert violations(page) == []
+
+
+def test_a_viewer_sees_no_buttons_that_change_something(dashboard: Dashboard) -> None:
+    run = dashboard.api().run(dashboard.api().job(name="hello"), "succeeded")
+    page = dashboard.open(f"/runs/{run['run_id']}", role="viewer", viewport=PHONE)
+    expect(page.get_by_label("In short")).to_contain_text("Succeeded")
+    expect(page.get_by_role("button", name="Run again")).to_have_count(0)
+    page.goto(f"{dashboard.address}/runs?status=succeeded")
+    expect(page.get_by_role("link", name="hello")).to_be_visible()
+    expect(page.get_by_role("toolbar")).to_have_count(0)
+    expect(page.get_by_role("checkbox")).to_have_count(0)
