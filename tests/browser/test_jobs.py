@@ -27,11 +27,13 @@ def test_a_job_and_its_runs_appear_without_a_reload(dashboard: Dashboard, tmp_pa
 
 
 def test_a_job_whose_last_run_is_dead_is_failing(dashboard: Dashboard) -> None:
-    page = dashboard.open("/jobs")
     job = dashboard.api().job("failing", name="broken", max_retries=0)
+    page = dashboard.open("/jobs")
+    row = page.get_by_role("row", name="broken")
+    expect(row).to_contain_text("active")
     wait_until_live(page)
     dashboard.api().run(job)
-    expect(page.get_by_role("row", name="broken")).to_contain_text("failing")
+    expect(row).to_contain_text("failing")
 
 
 def test_a_viewer_sees_no_buttons_that_change_something(dashboard: Dashboard) -> None:
