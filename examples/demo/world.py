@@ -67,7 +67,7 @@ class Hand:
 
     def load(self) -> bytes:
         used = len(self.active)
-        return show_load(Load({"thread": self.machine.slots}, {"thread": used}, used * 0.04, running=used))
+        return show_load(Load({"loop": self.machine.slots}, {"loop": used}, used * 0.04, running=used))
 
 
 class World:
