@@ -1,0 +1,100 @@
+"""What holds on every page: text of users stays text, viewers change nothing, everybody can use it."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.browser.dashboard import Dashboard, Theme, violations
+
+EVIL = '<img src=x onerror="alert(1)"><script>alert(2)</script>&lt;b&gt;'
+# How buttons begin that change something on the server. Others move, copy, look further, or change what is shown.
+CHANGES = (
+    "run now",
+    "run",
+    "pause",
+    "resume",
+    "cancel",
+    "retry",
+    "requeue",
+    "discard",
+    "edit",
+    "delete",
+    "drain",
+    "revoke",
+    "new job",
+    "new key",
+    "create",
+    "save",
+    "spread",
+)
+
+
+@pytest.fixture
+def places(dashboard: Dashboard) -> dict[str, str]:
+    """Every page, with something bad on it: a mark of each, by its address."""
+    api = dashboard.api()
+    fields = {"name": EVIL, "key": f"{dashboard.user} {EVIL}", "tags": [EVIL], "max_retries": 0}
+    dead = api.job("failing", payload={"message": EVIL}, **fields)
+    run = api.run(dead, "dead")
+    fine = api.job("ok", payload={"text": EVIL}, name=f"fine {EVIL}")
+    good = api.run(fine, "succeeded")
+    letter = api.call("GET", f"/dead-letters?job_id={dead['job_id']}")["dead_letters"][0]
+    worker = api.call("GET", "/workers")["workers"][0]["worker_id"]
+    job = f"/jobs/{dead['job_id']}"
+    return {
+        "/": "Overview",
+        "/jobs": "Jobs",
+        job: EVIL,
+        f"{job}/runs": EVIL,
+        f"{job}/definition": EVIL,
+        f"{job}/audit": EVIL,
+        f"{job}/ledger": EVIL,
+        "/runs": "Runs",
+        f"/runs/{run['run_id']}": "",
+        f"/runs/{good['run_id']}": "",
+        "/upcoming": "Upcoming",
+        "/failures": "Failures",
+        f"/failures/{letter['fingerprint']}": "",
+        "/queues": "Queues & workers",
+        "/queues/default": "",
+        f"/workers/{worker}": "",
+        "/admin": "Admin",
+        "/admin/server": "Admin",
+    }
+
+
+def shown(page: Page, title: str) -> None:
+    """Until a page is there, with what it asked for."""
+    heading = page.get_by_role("heading", level=1)
+    expect(heading.filter(has_text=title) if title else heading).to_be_visible()
+    expect(page.locator("[aria-busy=true]")).to_have_count(0)
+
+
+def test_text_of_users_is_text_everywhere(dashboard: Dashboard, places: dict[str, str]) -> None:
+    """A script that ran would be a violation of the policy, which fails the test; an element would be found here."""
+    page = dashboard.open("/jobs")
+    for path, title in places.items():
+        page.goto(dashboard.address + path)
+        shown(page, title)
+        expect(page.locator("img[src=x]")).to_have_count(0)
+    page.goto(f"{dashboard.address}/jobs")
+    expect(page.get_by_role("link", name=EVIL, exact=True)).to_be_visible()
+
+
+def test_a_viewer_changes_nothing_on_any_page(dashboard: Dashboard, places: dict[str, str]) -> None:
+    page = dashboard.open("/jobs", role="viewer")
+    for path, title in places.items():
+        page.goto(dashboard.address + path)
+        shown(page, title)
+        names = page.locator("main button:not(.chip)").all_inner_texts()
+        links = page.locator("main a.button").all_inner_texts()
+        found = [name for name in (*names, *links) if name.strip().lower().startswith(CHANGES)]
+        assert found == [], path
+
+
+def test_every_page_is_accessible(dashboard: Dashboard, places: dict[str, str], theme: Theme) -> None:
+    page = dashboard.open("/jobs", theme=theme)
+    for path, title in places.items():
+        page.goto(dashboard.address + path)
+        shown(page, title)
+        assert violations(page) == [], path
