@@ -17,8 +17,7 @@ def test_a_run_is_watched_live_with_its_log(dashboard: Dashboard, tmp_path: Path
     page.get_by_role("link", name="report").click()
     expect(page.get_by_label("In short")).to_contain_text("Running")
     log = page.get_by_role("log", name="Log lines")
-    expect(log).to_contain_text("part 2 of 10")
-    expect(log).to_contain_text("part 5 of 10")
+    expect(log).to_contain_text("part 9 of 10")  # the last lines: it follows, and only those near the end exist
 
     until.touch()
     api.run_when(run["run_id"], "succeeded")

@@ -11,9 +11,9 @@ type Props = { letters: DeadLetter[]; chosen: Signal<ReadonlySet<string>>; filte
 
 /** What can be done with the chosen letters, or with all that match, also those that are not shown. */
 export function LettersBar({ letters, chosen, filter, onDone }: Props) {
-  const [isPatching, setPatching] = useState(false);
+  const [patching, setPatching] = useState<{ target: Target; samples: DeadLetter[] } | null>(null);
   const some = letters.filter((letter) => chosen.value.has(letter.run_id));
-  if (!can("letters") || !letters.length) return null;
+  if (!can("letters")) return null;
   const target: Target = some.length ? { ids: some.map((letter) => letter.run_id) } : { filter };
   const clear = (): void => void (chosen.value = new Set());
   const act = (action: "requeue" | "discard", verb: string): Promise<void> => askBulk({
@@ -26,14 +26,19 @@ export function LettersBar({ letters, chosen, filter, onDone }: Props) {
     after: () => (clear(), onDone()),
   });
   return (
-    <div class="bulk-bar" role="toolbar" aria-label="Act on many dead letters">
-      <span>{some.length ? `${some.length} chosen` : allOf(filter)}</span>
-      <Button changes="letters" kind="primary" onClick={() => act("requeue", "Requeue")}>Requeue</Button>
-      <Button changes="letters" onClick={() => setPatching(true)}>Change and requeue</Button>
-      <Button changes="letters" kind="danger" onClick={() => act("discard", "Discard")}>Discard</Button>
-      {some.length > 0 && <Button kind="quiet" onClick={clear}>Clear</Button>}
-      {isPatching && <PatchMany target={target} samples={some.length ? some : letters} onClose={() => setPatching(false)} onDone={() => (clear(), onDone())} />}
-    </div>
+    <>
+      {letters.length > 0 && (
+        <div class="bulk-bar" role="toolbar" aria-label="Act on many dead letters">
+          <span>{some.length ? `${some.length} chosen` : allOf(filter)}</span>
+          <Button changes="letters" kind="primary" onClick={() => act("requeue", "Requeue")}>Requeue</Button>
+          <Button changes="letters" onClick={() => setPatching({ target, samples: some.length ? some : letters })}>Change and requeue</Button>
+          <Button changes="letters" kind="danger" onClick={() => act("discard", "Discard")}>Discard</Button>
+          {some.length > 0 && <Button kind="quiet" onClick={clear}>Clear</Button>}
+        </div>
+      )}
+      {/* It stays when the last letter is requeued: it says how that went. */}
+      {patching && <PatchMany {...patching} onClose={() => setPatching(null)} onDone={() => (clear(), onDone())} />}
+    </>
   );
 }
 

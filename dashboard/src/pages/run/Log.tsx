@@ -29,12 +29,13 @@ export function Log({ runId, isLive }: Props) {
       </div>
       {lines.length >= TAIL && !isAll && <p class="looked-back">The last {TAIL.toLocaleString("en")} lines and what followed. <Button onClick={() => setAll(true)}>Read it from the beginning</Button></p>}
       {error && <p class="refusal" role="alert">{error}</p>}
-      {shown.length > 0 ? <Lines lines={shown} /> : <p class="faint log-empty">{lines.length ? "No line matches." : isLive ? "Nothing is logged yet." : "It logged nothing."}</p>}
+      {shown.length > 0 ? <Lines lines={shown} count={shown.length} /> : <p class="faint log-empty">{lines.length ? "No line matches." : isLive ? "Nothing is logged yet." : "It logged nothing."}</p>}
     </section>
   );
 }
 
-function Lines({ lines }: { lines: LogLine[] }) {
+/** `count`: the same list grows, and a component with the same props is not shown anew. */
+function Lines({ lines, count }: { lines: LogLine[]; count: number }) {
   const box = useRef<HTMLDivElement>(null);
   const isFollowing = useRef(true);
   const [view, setView] = useState({ top: 0, height: 400, isAtEnd: true });
@@ -44,13 +45,13 @@ function Lines({ lines }: { lines: LogLine[] }) {
     setView({ top: scrollTop, height: clientHeight, isAtEnd: isFollowing.current });
   };
   const toEnd = (): void => void (box.current!.scrollTop = box.current!.scrollHeight);
-  useLayoutEffect(() => void (isFollowing.current && toEnd()), [lines.length]);
+  useLayoutEffect(() => void (isFollowing.current && toEnd()), [count]);
   const first = Math.max(0, Math.floor(view.top / LINE) - SPARE);
-  const last = Math.min(lines.length, Math.ceil((view.top + view.height) / LINE) + SPARE);
+  const last = Math.min(count, Math.ceil((view.top + view.height) / LINE) + SPARE);
   return (
     <div class="log-box">
       <div class="log" ref={box} onScroll={look} tabIndex={0} role="log" aria-label="Log lines" aria-live="off">
-        <div class="log-lines" style={{ height: `${lines.length * LINE}px`, paddingTop: `${first * LINE}px` }}>
+        <div class="log-lines" style={{ height: `${count * LINE}px`, paddingTop: `${first * LINE}px` }}>
           {lines.slice(first, last).map((line, index) => <Line key={first + index} line={line} />)}
         </div>
       </div>
