@@ -3,6 +3,7 @@ import type { Schemas } from "../../api/types";
 import { Button } from "../../components/Button";
 import { Copy } from "../../components/Copy";
 import { When } from "../../components/When";
+import { Words } from "../../components/Words";
 import { href } from "../../router";
 import { tell } from "../../toasts";
 import { queueOf, viewOf } from "./views";
@@ -27,8 +28,8 @@ function One({ problem, onDone }: { problem: Known; onDone: () => void }) {
       <span class="glyph" title={problem.severity} aria-hidden="true">{isSevere ? "✕" : "!"}</span>
       <div class="problem-text">
         <h2><span class="for-readers">{problem.severity}: </span>{problem.title}</h2>
-        <p>{problem.detail} {problem.since && <span class="faint">Since <When at={problem.since} focusable />.</span>}</p>
-        <p class="remedy">{problem.remedy}</p>
+        <p><Words text={problem.detail} /> {problem.since && <span class="faint">Since <When at={problem.since} focusable />.</span>}</p>
+        <p class="remedy"><Words text={problem.remedy} /></p>
         <p class="remedy-command"><code>{problem.command}</code><Copy text={problem.command} what="the command" /></p>
       </div>
       <div class="actions">
