@@ -83,19 +83,23 @@ class Traffic:
         self.last_at = time.monotonic()
         self.calls = self.bytes = 0
         page.on("request", self._began)
-        page.on("requestfinished", self._ended)
+        page.on("requestfinished", self._answered)
         page.on("requestfailed", self._ended)
 
     def _began(self, request: Request) -> None:
         if STREAM not in request.url:
             self.open.add(request)
 
-    def _ended(self, request: Request) -> None:
+    def _answered(self, request: Request) -> None:
         if request in self.open:
-            self.open.discard(request)
             sizes = request.sizes()
             self.bytes += sizes["responseBodySize"] + sizes["responseHeadersSize"]
             self.calls += 1
+        self._ended(request)
+
+    def _ended(self, request: Request) -> None:
+        if request in self.open:
+            self.open.discard(request)
             self.last_at = time.monotonic()
 
     def settled(self, page: Page) -> float:
