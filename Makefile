@@ -52,7 +52,7 @@ test-again: .venv/dev.stamp ## run of these only what `make test` leaves out: to
 
 .PHONY: test-processes
 test-processes: .venv/dev.stamp ## run the tests that start and kill real processes
-	@$(PYTEST) -n 7 --dist loadgroup -m "kills and not alone" $(PROCESS_TESTS) $(ARGS); together=$$?; \
+	@$(PYTEST) -n 5 --dist loadgroup -m "kills and not alone" $(PROCESS_TESTS) $(ARGS); together=$$?; \
 	  $(PYTEST) -m "kills and alone" $(PROCESS_TESTS) $(ARGS); alone=$$?; \
 	  for code in $$together $$alone; do [ $$code -eq 0 ] || [ $$code -eq 5 ] || exit $$code; done
 
