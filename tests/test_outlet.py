@@ -95,12 +95,11 @@ def test_who_is_forked_off_can_say_something_too() -> None:
 SAYS = textwrap.dedent(
     """
     import logging, os, sys, traceback, warnings
-    import structlog
     from oncue import logs
     from oncue.executors import capture
+    from oncue.log import log
 
     logs.configure("test")
-    log = structlog.get_logger()
     for turn in range(int(sys.argv[1])):
         try:
             raise ValueError("wrong")

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from structlog.testing import capture_logs
 
 from oncue import supervised
 from oncue.domain.instants import MILLISECOND, MINUTE, SECOND, Duration
 from oncue.supervised import GAVE_UP, MOST_ENDS, Supervised
 from oncue.testing.clock import FakeClock
+from oncue.testing.logs import capture_logs
 
 
 @pytest.fixture(autouse=True)

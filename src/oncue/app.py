@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import structlog
 
 from oncue import collecting, logs, open_files, systemd
 from oncue.api.http.address import take_address, take_metrics_address
@@ -40,6 +39,7 @@ from oncue.exposing import (
     tell_build,
 )
 from oncue.lifecycle import Started, started, started_with_worker
+from oncue.log import log
 from oncue.metrics.metric import Roles
 from oncue.metrics.numbers import SILENT, Bounds, Numbers
 from oncue.parts import (
@@ -69,8 +69,6 @@ WORKER_POOL = 2
 SUPERVISOR_POOL = 1
 
 Ready = Callable[[Started, str | None], None]  # gets what has started, and the admin key if this start created it
-
-log = structlog.get_logger()
 
 
 # ------------------------------------------------------------------------------------------------------------ the roles

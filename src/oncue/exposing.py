@@ -7,12 +7,11 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-import structlog
-
 from oncue import __version__, logs
 from oncue.clock import SystemClock
 from oncue.domain.instants import SECOND, Duration
 from oncue.engines.port import Engine
+from oncue.log import log
 from oncue.metrics import table
 from oncue.metrics.exposed import Exposed
 from oncue.metrics.metric import Roles
@@ -25,8 +24,6 @@ from oncue.settings import Settings
 PLANNED_WITHIN = Duration(10 * SECOND)  # else a scheduler is not ready
 
 Check = Callable[[], Awaitable[str | None]]  # tells what is wrong, if anything is
-
-log = structlog.get_logger()
 
 
 def exposing(settings: Settings, clock: SystemClock, *roles: Roles) -> Exposed:

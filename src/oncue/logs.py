@@ -15,12 +15,11 @@ import threading
 from types import TracebackType
 from typing import Any, NoReturn
 
-import structlog
-
 from oncue import log_lines
 from oncue.clock import SystemClock
 from oncue.context import current
 from oncue.domain.instants import rfc3339
+from oncue.log import log
 from oncue.log_bursts import Bursts
 from oncue.outlet import Outlet, text
 from oncue.settings import Settings
@@ -31,7 +30,6 @@ LEVELS = {name: getattr(logging, name.upper()) for name in ("debug", "info", "wa
 UNCUT = {"request"}  # the access log, which is asked for
 LIBRARIES = ("asyncio", "uvicorn.error")  # the loggers whose records are about our own processes
 
-log = structlog.get_logger()
 _outlets: list[Outlet] = []
 
 
@@ -52,12 +50,8 @@ def configure(role: str, settings: Settings | None = None, **about: str) -> None
     if not _outlets:
         _replace_streams(role)
     terminal = _outlets[1].isatty()
-    structlog.configure(
-        processors=[_Lines({"role": role, **about}, settings, terminal)],
-        wrapper_class=structlog.make_filtering_bound_logger(LEVELS[settings.log_level]),
-        logger_factory=structlog.WriteLoggerFactory(text(_outlets[1])),
-        cache_logger_on_first_use=True,
-    )
+    log.least = LEVELS[settings.log_level]
+    log.write = _Lines({"role": role, **about}, settings, terminal)
 
 
 def pretty(settings: Settings, *, terminal: bool) -> bool:
@@ -66,28 +60,29 @@ def pretty(settings: Settings, *, terminal: bool) -> bool:
 
 
 class _Lines:
-    """The only processor: from the fields of a line to its text."""
+    """Writes lines to standard error, as JSON or as text."""
 
     def __init__(self, about: dict[str, str], settings: Settings, terminal: bool) -> None:
         self._about = about
+        self._to = _outlets[1]
         self._pretty = pretty(settings, terminal=terminal)
         self._errors = settings.log_errors or (self._pretty and terminal)
         self._colours = terminal and "NO_COLOR" not in os.environ
 
-    def __call__(self, _: object, method: str, said: Any) -> str:
-        level = "error" if method == "exception" else method
+    def __call__(self, level: str, said: dict[str, Any]) -> None:
         if (
             said.get("kind") not in UNCUT
             and "more" not in said
             and not bursts.admit(level, said.get("kind", ""), said.get("task"))
         ):
-            raise structlog.DropEvent
+            return
         bursts.lines[level] += 1
         if said.get("exc_info") is True:
             said["exc_info"] = sys.exc_info()[1]
         head = {"timestamp": rfc3339(SystemClock().now()), "level": level, **self._about}
         line = log_lines.scrubbed(log_lines.in_order(head | log_lines.explained(said, errors=self._errors)))
-        return log_lines.as_text(line, colours=self._colours) if self._pretty else log_lines.as_json(line)
+        shown = log_lines.as_text(line, colours=self._colours) if self._pretty else log_lines.as_json(line)
+        self._to.write(f"{shown}\n".encode(errors="backslashreplace"))
 
 
 def settle() -> None:

@@ -9,8 +9,6 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
-import structlog
-
 from oncue import systemd
 from oncue.clock import SystemClock
 from oncue.domain.instants import show_duration
@@ -18,6 +16,7 @@ from oncue.engines.counted import CountedEngine
 from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Topic
+from oncue.log import log
 from oncue.metrics import table
 from oncue.metrics.exposed import Exposed
 from oncue.metrics.numbers import SILENT, Numbers
@@ -47,8 +46,6 @@ from oncue.tracing.open import open_tracing
 from oncue.tracing.port import Tracing
 
 STOP_TIMEOUT = 5.0  # seconds for a service to finish its current pass
-
-log = structlog.get_logger()
 
 
 class Stopping:

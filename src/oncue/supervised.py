@@ -11,18 +11,15 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-import structlog
-
 from oncue import logs
 from oncue.clock import Clock
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
+from oncue.log import log
 
 GAVE_UP = 70  # the exit code of a process that could not keep a task running
 MOST_ENDS = 5
 WITHIN = Duration(MINUTE)  # the window in which ends are counted
 PAUSE = Duration(SECOND // 5)  # before a restart
-
-log = structlog.get_logger()
 
 
 def give_up() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from structlog.testing import capture_logs
 from tests.api.conftest import Desk
 from tests.test_docs import ROOT, table
 
@@ -18,6 +17,7 @@ from oncue.domain.instants import SECOND, rfc3339
 from oncue.domain.keys import key_hash
 from oncue.engines.port import AuditEntry
 from oncue.settings import Settings
+from oncue.testing.logs import capture_logs
 
 API = ROOT / "docs" / "api.md"
 

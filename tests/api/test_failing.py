@@ -4,11 +4,11 @@ import asyncio
 
 import httpx2
 import pytest
-from structlog.testing import capture_logs
 from tests.api.conftest import Desk
 
 from oncue.domain.errors import StoreUnavailable
 from oncue.log_lines import as_text, explained, scrubbed
+from oncue.testing.logs import capture_logs
 
 
 async def away(*_: object, **__: object) -> None:

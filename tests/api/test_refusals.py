@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from structlog.testing import capture_logs
 from tests.api.conftest import Desk
 
 from oncue.domain.errors import StoreRefused
 from oncue.domain.ids import RunId
 from oncue.engines.port import AuditEntry
+from oncue.testing.logs import capture_logs
 
 
 async def test_jobs_made_at_the_same_time_do_not_share_a_refusal(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

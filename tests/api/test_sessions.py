@@ -5,7 +5,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from structlog.testing import capture_logs
 from tests.api.conftest import Desk, add_key
 from tests.api.streams import streaming
 from tests.test_docs import ROOT, table
@@ -18,6 +17,7 @@ from oncue.domain.instants import DAY, HOUR, MINUTE, SECOND, date_of, day_of, rf
 from oncue.domain.keys import SESSION, key_hash, make_key
 from oncue.engines.port import Role
 from oncue.settings import Settings
+from oncue.testing.logs import capture_logs
 
 API = ROOT / "docs" / "api.md"
 OWN = {"Sec-Fetch-Site": "same-origin"}

@@ -9,7 +9,6 @@ from uuid import UUID
 
 import msgspec
 import pytest
-import structlog
 from tests.api.conftest import Desk
 
 from oncue.api.http import limits
@@ -29,6 +28,7 @@ from oncue.domain.schedule import Schedule, parse_schedule
 from oncue.domain.schedule_fields import read_schedule
 from oncue.engines.port import Role
 from oncue.testing.clock import FakeClock
+from oncue.testing.logs import capture_logs
 
 NOW = Instant(1_800_000_000 * SECOND)
 
@@ -283,7 +283,7 @@ async def test_a_store_that_does_not_answer_is_not_ready(desk: Desk, monkeypatch
 
 async def test_failed_authentications_are_counted_and_told_without_the_key(desk: Desk) -> None:
     key = desk.keys["ada"][:-1] + ("a" if desk.keys["ada"][-1] != "a" else "b")
-    with structlog.testing.capture_logs() as lines:
+    with capture_logs() as lines:
         for _ in range(30):
             assert (await desk.call("GET", "/v1/me", key=key)).status_code == 401
         failed: FailedKeys = desk.app.api.failed_keys

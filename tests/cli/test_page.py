@@ -17,7 +17,7 @@ from oncue.cli.main import COMMANDS, main
 
 PAGE = ROOT / "docs" / "command-line.md"
 ONE = re.compile(r"oncue (?!COMMAND)(?!.*--config )")  # a command that needs no file to be checked
-HEAVY = {"httpx2", "rich", "yaml", "starlette", "uvicorn", "apsw", "asyncpg", "structlog", "jsonschema_rs"}
+HEAVY = {"httpx2", "rich", "yaml", "starlette", "uvicorn", "apsw", "asyncpg", "jsonschema_rs"}
 
 
 def epilogs(command: click.Command) -> list[str]:

@@ -11,7 +11,6 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
-from structlog.testing import capture_logs
 
 from oncue.__main__ import run
 from oncue.cli import api
@@ -21,6 +20,7 @@ from oncue.cli.roles import settings_of
 from oncue.domain.instants import DAY, HOUR, SECOND
 from oncue.lifecycle import Started, started
 from oncue.settings import Settings
+from oncue.testing.logs import capture_logs
 
 ONCUE = Path(sys.executable).with_name("oncue")
 

@@ -10,7 +10,7 @@ from oncue.client import AsyncClient, Client
 from oncue.client import async_client as asynchronous
 from oncue.client import client as synchronous
 
-SERVER_PARTS = {"starlette", "uvicorn", "apsw", "asyncpg", "click", "rich", "structlog", "jsonschema_rs", "uvloop"}
+SERVER_PARTS = {"starlette", "uvicorn", "apsw", "asyncpg", "click", "rich", "jsonschema_rs", "uvloop"}
 PARTS = [
     "Jobs",
     "Runs",

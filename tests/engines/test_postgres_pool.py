@@ -7,12 +7,12 @@ from typing import Any
 
 import asyncpg
 import pytest
-import structlog
 
 from oncue.clock import SystemClock
 from oncue.domain.instants import DAY, MILLISECOND, Duration
 from oncue.engines.postgres import pooling
 from oncue.engines.postgres.pooling import Pool
+from oncue.testing.logs import capture_logs
 
 LONG = DAY  # not in this test
 
@@ -56,7 +56,7 @@ async def steps(number: int = 20) -> None:
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Any:
-    with structlog.testing.capture_logs() as logs:
+    with capture_logs() as logs:
         yield logs
 
 

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
-import structlog
 from tests.engines.test_postgres_opening import as_user
 
 from oncue.domain.errors import OncueError
@@ -17,6 +16,7 @@ from oncue.engines.open import open_engine
 from oncue.engines.postgres.connecting import PINNED
 from oncue.engines.postgres.engine import PostgresEngine
 from oncue.settings import Settings
+from oncue.testing.logs import capture_logs
 
 ODD = {
     "default_transaction_isolation": "serializable",
@@ -92,7 +92,7 @@ async def test_a_search_path_to_nowhere_is_named(postgres_url: str) -> None:
 
 async def test_too_few_connections_are_shared_and_a_line_says_so(postgres_url: str) -> None:
     async with role(postgres_url, "connection limit 3") as (name, _):
-        with structlog.testing.capture_logs() as logs:
+        with capture_logs() as logs:
             engine = await open_engine(Settings(engine=as_user(name, postgres_url), pool_size=8))
             try:
                 await asyncio.gather(*(engine.accounts.keys() for _ in range(40)))

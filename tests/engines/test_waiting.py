@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import asyncpg
-import structlog
 
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import SECOND, Duration, Instant
@@ -17,6 +16,7 @@ from oncue.engines.postgres.connecting import Dialling
 from oncue.engines.postgres.store import CONNECTION_RETRY_DELAY, Store
 from oncue.engines.sqlite.signals import SEND_INTERVAL, SqliteSignals
 from oncue.testing.clock import FakeClock
+from oncue.testing.logs import capture_logs
 
 
 async def settled() -> None:
@@ -42,7 +42,7 @@ class Pool:
 async def test_a_server_without_connections_is_asked_ten_times_a_second() -> None:
     pool: Any = Pool(refusals=2)
     store = Store("", Dialling(), (pool, pool, SimpleNamespace()), Duration(SECOND), pool.clock, bounced=False)  # type: ignore[arg-type]
-    with structlog.testing.capture_logs():
+    with capture_logs():
         acquiring = asyncio.create_task(store._acquire(pool))
         await settled()
         for _ in range(3):

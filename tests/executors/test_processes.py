@@ -258,7 +258,7 @@ class TestReuse:
         imported = set(await run(processes, "imported"))
 
         assert "oncue.context" in imported
-        assert not imported & {"starlette", "asyncpg", "apsw", "httpx2", "httpcore2", "structlog", "rich", "click"}
+        assert not imported & {"starlette", "asyncpg", "apsw", "httpx2", "httpcore2", "rich", "click"}
 
     async def test_nothing_is_left_open_after_many_runs(self, processes: ProcessExecutor) -> None:
         await run(processes, "who")

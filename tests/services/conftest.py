@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 from tests.services.archive_site import Site
 
 from oncue.domain.instants import Duration
 from oncue.engines.port import Hint
 from oncue.testing.conformance import EmptyStore, Store
+from oncue.testing.logs import capture_logs
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=(pytest.mark.postgres, pytest.mark.again))])

@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from structlog.testing import capture_logs
 
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import JobId
@@ -26,6 +25,7 @@ from oncue.services import scheduler
 from oncue.services.scheduler import HORIZON, OTHERS_AT_IT, Scheduler
 from oncue.testing.conformance import Store
 from oncue.testing.conformance.store import nominals
+from oncue.testing.logs import capture_logs
 from oncue.testing.rules import made_up
 
 IN_THE_YEAR_2200 = parse_instant("2199-12-31T00:00:00Z") + 2 * DAY

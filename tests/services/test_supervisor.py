@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from structlog.testing import capture_logs
 
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.ids import UserNumber, WorkerId, uuid7
@@ -25,6 +24,7 @@ from oncue.services.supervisor import FIRST_PAUSE, KNOWN_FOR, REPLACE_AGAIN, Wor
 from oncue.settings import Settings
 from oncue.tasks import Isolation
 from oncue.testing.clock import FakeClock
+from oncue.testing.logs import capture_logs
 
 LEASE = Duration(15 * SECOND)
 EVERY = LEASE // 5

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from random import Random
 
 import msgspec
-from structlog.testing import capture_logs
 from tests.simulation.bodies import TASK
 from tests.simulation.faults import ask
 from tests.simulation.journal import Start, short
@@ -28,6 +27,7 @@ from oncue.domain.schedule import Schedule
 from oncue.engines.port import NewJob, RunQuery
 from oncue.services.choosing import KEEP_AFTER
 from oncue.services.prefetch import LATE
+from oncue.testing.logs import capture_logs
 
 STRIDE = 250 * MILLISECOND
 SLACK = 4 * STRIDE  # to look, to stop, to write down, to look again

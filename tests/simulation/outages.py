@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections import Counter
 
 import msgspec
-from structlog.testing import capture_logs
 from tests.simulation.bodies import TASK
 from tests.simulation.faults import CALM, Weather, ask
 from tests.simulation.journal import short
@@ -24,6 +23,7 @@ from oncue.domain.run import RunView, State, Trigger
 from oncue.domain.schedule import Schedule, occurrences
 from oncue.engines.port import NewJob, RunQuery
 from oncue.services.overlap import AHEAD
+from oncue.testing.logs import capture_logs
 
 STRIDE = 250 * MILLISECOND
 SLACK = AHEAD + 2 * STRIDE  # until overlap has looked again

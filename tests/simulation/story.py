@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from structlog.testing import capture_logs
 from tests.simulation.checker import Checker
 from tests.simulation.user import Memory, User
 from tests.simulation.world import World, new_store
 
 from oncue.engines.port import Engine
+from oncue.testing.logs import capture_logs
 
 LAST_LINES = 60
 

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable
 
 import msgspec
-from structlog.testing import capture_logs
 from tests.simulation.bodies import TASK
 from tests.simulation.faults import CALM, Weather, ask
 from tests.simulation.journal import short
@@ -24,6 +23,7 @@ from oncue.domain.policy import CatchUp, Overlap
 from oncue.domain.run import RunView, Trigger
 from oncue.domain.schedule import Schedule, occurrences
 from oncue.engines.port import Engine, NewJob, RunQuery
+from oncue.testing.logs import capture_logs
 from oncue.testing.rules import made_up
 
 # In Berlin the story begins at one o'clock. What comes every few seconds follows real time; the others are fixed times,

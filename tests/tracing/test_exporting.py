@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
-from structlog.testing import capture_logs
 from tests.domain.test_trace import PARENT
 
 from oncue.clock import SystemClock
@@ -23,6 +22,7 @@ from oncue.metrics.exposed import Exposed
 from oncue.metrics.metric import Labels
 from oncue.parts import tracing
 from oncue.settings import Settings
+from oncue.testing.logs import capture_logs
 from oncue.tracing import otel
 from oncue.tracing.exporting import MOST_WAITING, BoundedProcessor, WatchedExporter
 from oncue.tracing.open import is_wanted, open_tracing
@@ -146,7 +146,7 @@ assert [name for name in sys.modules if name.startswith("opentelemetry.")] == []
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
 
     assert done.returncode == 0, done.stderr
-    assert ("pip install 'oncue[otel]'" in done.stdout) is endpoint
+    assert ("pip install 'oncue[otel]'" in done.stderr) is endpoint
 
 
 def test_a_setting_that_nobody_can_use_is_told_and_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

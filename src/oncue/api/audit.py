@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-import structlog
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -23,8 +22,7 @@ from oncue.domain.fields import Reader, text
 from oncue.domain.instants import Instant, rfc3339
 from oncue.engines.port import Audit, AuditEntry, AuditFilter
 from oncue.engines.refusals import Refusal, apart
-
-log = structlog.get_logger()
+from oncue.log import log
 
 FILTERS: Mapping[str, Reader] = {
     "object_id": read_id,

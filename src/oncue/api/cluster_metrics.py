@@ -10,8 +10,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-import structlog
-
 from oncue.api.scaling import Scaling
 from oncue.clock import Clock
 from oncue.domain.audit_progress import TURN, read_progress
@@ -32,8 +30,6 @@ MOST_QUEUES = 100  # that workers take runs from; the others are one
 
 ENDINGS = (Count.SUCCEEDED, Count.DEAD, Count.CANCELLED, Count.EXPIRED, Count.WITHDRAWN)
 WITHOUT_RUN = (Count.SKIPPED, Count.COALESCED, Count.MISSED)
-
-log = structlog.get_logger()
 
 
 class ClusterMetrics:

@@ -8,7 +8,6 @@ from random import uniform
 from typing import Any, TypeVar
 from uuid import UUID
 
-import structlog
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -33,8 +32,7 @@ from oncue.domain.instants import MILLISECOND, Duration, Instant
 from oncue.domain.job import JobStatus, Snapshot
 from oncue.domain.policy import CatchUp
 from oncue.engines.port import Hint, Role, RunQuery, Topic
-
-log = structlog.get_logger()
+from oncue.log import log
 
 RESUMING: Mapping[str, Reader] = {"missed": choice({one.value: one for one in CatchUp})}
 

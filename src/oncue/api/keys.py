@@ -7,7 +7,6 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
-import structlog
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -25,8 +24,7 @@ from oncue.domain.ids import KeyId
 from oncue.domain.instants import SECOND, date_of, rfc3339
 from oncue.engines.new_keys import new_key
 from oncue.engines.port import Key, Revoked, Role
-
-log = structlog.get_logger()
+from oncue.log import log
 
 ROLES = {role.value: role for role in Role}
 LONGEST_NOTE = 200  # characters

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-import structlog
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -19,8 +18,7 @@ from oncue.domain.errors import Conflict, Invalid, NotFound
 from oncue.domain.fields import Reader, choice
 from oncue.domain.instants import rfc3339
 from oncue.engines.port import JOBS_COUNTED, Revoked, User
-
-log = structlog.get_logger()
+from oncue.log import log
 
 MOST_SHOWN = 100  # users on a page
 PARAMETERS: Mapping[str, Reader] = {"purge": choice({"true": True})}

@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 import msgspec
-import structlog
 
 from oncue import logs
 from oncue.domain.plain_text import printable
 from oncue.lifecycle import Started
+from oncue.log import log
 from oncue.settings import Settings
 
 SHOWN_TASKS = 3
@@ -22,8 +22,6 @@ COLUMN = 46
 NO_KEY_FILE = (
     "API keys exist, but no key file is here. Create a key: `oncue keys create --engine URL --user NAME --role admin`"
 )
-
-log = structlog.get_logger()
 
 
 def announce(settings: Settings, as_json: bool, started: Started, key: str | None) -> None:

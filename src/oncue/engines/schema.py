@@ -12,16 +12,15 @@ import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
-import structlog
 
 from oncue.domain.errors import OncueError
 from oncue.domain.instants import MINUTE, Duration, Instant, rfc3339
 from oncue.domain.plain_text import printable
 from oncue.engines.values import Member
+from oncue.log import log
 
 Migration = tuple[int, str]  # its number and its script
 
-log = structlog.get_logger()
 
 STILL_RUNS = Duration(10 * MINUTE)  # a process with a heartbeat in this time may still use the schema
 MOST_NAMED = 10  # processes in a message

@@ -7,17 +7,15 @@ from typing import TypeVar
 from uuid import UUID
 
 import msgspec
-import structlog
 
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
 from oncue.domain.job import decode_spec
+from oncue.log import log
 
 NEWER_SCHEDULER_WAIT = Duration(5 * SECOND)  # for a newer scheduler, if any, to plan what this one cannot decode
 
 Row = TypeVar("Row")
 Value = TypeVar("Value")
-
-log = structlog.get_logger()
 
 
 def readable(rows: Iterable[Row], read: Callable[[Row], Value]) -> tuple[list[Value], list[Row]]:

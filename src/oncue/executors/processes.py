@@ -6,14 +6,11 @@ import asyncio
 import os
 from pathlib import Path
 
-import structlog
-
 from oncue.executors.limits import Limits, limits_for
 from oncue.executors.port import Work, within_cap
 from oncue.executors.warm import WarmProcess, start_process
+from oncue.log import log
 from oncue.settings import Settings
-
-log = structlog.get_logger()
 
 
 class ProcessExecutor:

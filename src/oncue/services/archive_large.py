@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import msgspec
-import structlog
 from msgspec.structs import replace
 
 from oncue.domain.archive import LARGE, large_key
@@ -16,12 +15,11 @@ from oncue.domain.errors import ObjectLost
 from oncue.domain.reference import Reference, read_reference
 from oncue.domain.run import RunView
 from oncue.engines.port import ArchiveRow
+from oncue.log import log
 from oncue.storage.port import Storage
 
 VALUES = ("payload", "result")
 LOST = ""  # the key of a value that storage has lost before it was archived
-
-log = structlog.get_logger()
 
 
 class _Large(msgspec.Struct, frozen=True):

@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import msgspec
-import structlog
 from msgspec.structs import replace
 
 from oncue.clock import Clock
@@ -37,6 +36,7 @@ from oncue.domain.placement import ClassKey
 from oncue.domain.reference import Reference
 from oncue.domain.run import RunView
 from oncue.engines.port import ArchiveRow, Engine, Page
+from oncue.log import log
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import ARCHIVE_ERRORS, ARCHIVED_ROWS
 from oncue.services.archive_large import LargeValues, how_many
@@ -56,8 +56,6 @@ LARGEST_FILE = 64 * 1024 * 1024  # bytes of lines, unless one line is larger
 CHECKED_AT_ONCE = 20  # files
 DELETED_AT_ONCE = 1_000
 SHORTEST_PAUSE = Duration(MILLISECOND)
-
-log = structlog.get_logger()
 
 
 class Archiving:

@@ -9,7 +9,6 @@ from random import Random
 from typing import Protocol, assert_never
 
 import msgspec
-import structlog
 
 from oncue.clock import Clock
 from oncue.context import RunInfo
@@ -29,6 +28,7 @@ from oncue.domain.trace import Trace, passed_on_unsampled
 from oncue.executors.calling import as_failure, failure_of
 from oncue.executors.port import Executor, LeftBehind, ProcessLost, TaskFailed, Work
 from oncue.executors.secrets import NO_SECRETS, SecretSource, WithSecrets
+from oncue.log import log
 from oncue.services.capacity import Capacity
 from oncue.services.reporting import Reporting, RunReports
 from oncue.storage.port import Storage
@@ -46,8 +46,6 @@ UNKNOWN_OUTCOME = "the outcome of this attempt is unknown; the worker's log has 
 End = Settlement | Claimed  # an attempt's outcome; or the run itself, to return to the queue as if never claimed
 
 PLAIN = Resources()
-
-log = structlog.get_logger()
 
 
 class Stop(Enum):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
-import structlog
-
 from oncue.clock import Clock
 from oncue.domain import change
 from oncue.domain.change import JobChange
@@ -19,13 +17,12 @@ from oncue.domain.run import State, Status
 from oncue.engines.bulk_values import Action, Bulk, Kind
 from oncue.engines.hints import after_stopping
 from oncue.engines.port import Engine, Hint, Topic
+from oncue.log import log
 
 TRIES = 5  # of a job that keeps changing
 GONE = "not found"
 CHANGING = "it kept changing; retry"
 FAILED = "it could not be processed; the server's log says why"
-
-log = structlog.get_logger()
 
 
 class BulkActs:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import structlog
-
 from oncue.clock import Clock
 from oncue.domain.diagnosis import Diagnosis, State, ok, problem, warning
 from oncue.domain.errors import Invalid, OncueError, StoreForbidden, StoreUnavailable
@@ -19,6 +17,7 @@ from oncue.domain.plain_text import printable
 from oncue.engines.open import is_file, may_exist, open_engine, pending
 from oncue.engines.port import Engine
 from oncue.engines.schema import Pending, named
+from oncue.log import log
 from oncue.services.cluster_checks import diagnose_cluster
 from oncue.services.machine_checks import diagnose_machine
 from oncue.services.retention import letters_at_risk
@@ -34,8 +33,6 @@ GRANT_IT = "Run ops/postgres/roles.sql, or grant this user what it grants to onc
 CREATE_IT = "Check --engine and --data-dir, or create the database: `oncue migrate`, or start `oncue up`."
 
 Check = Callable[[], Awaitable[list[Diagnosis]]]
-
-log = structlog.get_logger()
 
 
 async def diagnose(settings: Settings, clock: Clock) -> list[Diagnosis]:

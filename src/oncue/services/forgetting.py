@@ -6,8 +6,6 @@ another one. The note goes last.
 
 from __future__ import annotations
 
-import structlog
-
 from oncue.clock import Clock
 from oncue.domain.errors import ObjectLost, StorageRefused, StorageUnavailable
 from oncue.domain.ids import NOTICES, JobId
@@ -16,6 +14,7 @@ from oncue.domain.run import State
 from oncue.engines.hints import after_stopping
 from oncue.engines.port import Engine, Forgotten, JobQuery, RunQuery
 from oncue.engines.stored import ENDED
+from oncue.log import log
 from oncue.services.archive_forgetting import forget_in_archive
 from oncue.services.archive_reading import progress_of
 from oncue.storage.port import Storage
@@ -25,8 +24,6 @@ STILL_TRUSTED = Duration(10 * SECOND)  # how long an API may still accept a requ
 JOBS_AT_ONCE = 100
 PURGED_AT_ONCE = 1_000  # rows of one job in one transaction
 PURGES = 100  # of one job in one pass
-
-log = structlog.get_logger()
 
 
 class Forgetting:

@@ -10,7 +10,6 @@ import asyncio
 import secrets
 from collections.abc import Callable
 
-import structlog
 from msgspec.structs import replace
 
 from oncue.clock import Clock
@@ -19,14 +18,13 @@ from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.reference import RANDOM_BYTES, Kind, Reference, object_key
 from oncue.domain.run import Settlement
 from oncue.engines.port import Engine, StoredObject
+from oncue.log import log
 from oncue.services.spool import Spool
 from oncue.storage.port import Storage
 
 FIRST_PAUSE = Duration(SECOND // 2)
 LONGEST_PAUSE = Duration(5 * SECOND)
 MOST_BYTES = 256 * 1024 * 1024  # held here; beyond that a result that cannot be put at once goes to the spool
-
-log = structlog.get_logger()
 
 
 class LargeResults:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import structlog
-
 from oncue.engines.port import Hint, Signals, Topic
-
-log = structlog.get_logger()
+from oncue.log import log
 
 
 class Listening:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-import structlog
-
 from oncue.clock import Clock, happens_within
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import SECOND, Duration, Instant
+from oncue.log import log
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import LAST_OK, PASSES
 
 LONGEST_WAIT = Duration(5 * SECOND)
 AFTER_AN_ERROR = Duration(SECOND)
 OUTAGE_RETRY_DELAY = Duration(SECOND // 5)  # the database may be available again any moment, and work waits for it
-
-log = structlog.get_logger()
 
 
 class Service(Protocol):

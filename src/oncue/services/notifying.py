@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import structlog
-
 from oncue.clock import Clock
 from oncue.context import Context
 from oncue.domain import attempt
@@ -26,6 +24,7 @@ from oncue.engines.port import Dropped, Engine
 from oncue.executors.calling import as_failure
 from oncue.executors.port import TaskFailed
 from oncue.executors.sending import FindSecret, Letter, Sending, TargetGone, no_secret
+from oncue.log import log
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import NOTICES_SENT
 from oncue.settings import Settings
@@ -33,8 +32,6 @@ from oncue.tasks import Isolation, Task
 
 GATHERED = 500  # notices in one digest, beside the one that takes them along
 DEAD_IN_A_ROW = 5  # notices to a target, before it is muted
-
-log = structlog.get_logger()
 
 
 class Notifier:

@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import structlog
-
 from oncue import logs
 from oncue.domain.ids import ClassId, RunId
 from oncue.domain.instants import MINUTE, SECOND, Duration
 from oncue.domain.job import decode_spec
 from oncue.domain.run import Claimed, Settlement, State
+from oncue.log import log
 
 LATE = Duration(MINUTE)
 MOST_CLASSES = 10_000  # whose tasks are remembered
-
-log = structlog.get_logger()
 
 
 class OutcomeLines:

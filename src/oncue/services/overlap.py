@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import structlog
-
 from oncue.clock import Clock
 from oncue.domain.ids import RunId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant
@@ -13,6 +11,7 @@ from oncue.domain.overlap import Displacement, HeldRun, Withdrawal, decide
 from oncue.engines.hints import after_stopping
 from oncue.engines.port import Engine
 from oncue.engines.refusals import Refusal, apart
+from oncue.log import log
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import WITHDRAWN
 
@@ -21,8 +20,6 @@ AHEAD = Duration(SECOND)
 MIN_PAUSE = Duration(50 * MILLISECOND)  # between two passes, however close together the instants are
 MIN_HELD_READ, MAX_HELD_READ = 500, 20_000  # held runs in one read
 WITHDRAWN_AT_ONCE = 1_000  # in one transaction
-
-log = structlog.get_logger()
 
 
 class Overlap:

@@ -11,8 +11,6 @@ import itertools
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 
-import structlog
-
 from oncue.clock import Clock
 from oncue.domain.ids import ClassId, RunId
 from oncue.domain.instants import MICROSECOND, MILLISECOND, MINUTE, NEVER, SECOND, Duration, Instant
@@ -20,6 +18,7 @@ from oncue.domain.placement import Offer, Priority, mismatch
 from oncue.domain.run import Peeked
 from oncue.engines.known_classes import KnownClasses
 from oncue.engines.port import Engine
+from oncue.log import log
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import FOUND
 from oncue.services.capacity import Capacity
@@ -38,8 +37,6 @@ PREEMPT_DELAY = Duration(100 * MILLISECOND)  # before a high-priority run preemp
 LEAVE_ALONE = Duration(MINUTE)  # how long a run that this worker cannot read is ignored
 MOST_LEFT_ALONE = 200_000  # some 40 MB; more than a worker could claim and return to the queue in that time
 LONG_AGO = Instant(0)
-
-log = structlog.get_logger()
 
 
 class Prefetch:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import msgspec
-import structlog
 
 from oncue.clock import Clock
 from oncue.domain import attempt
@@ -15,6 +14,7 @@ from oncue.domain.notices import PER_MINUTE
 from oncue.domain.run import Claimed, Settlement, State
 from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.port import Engine, Hint, Topic, Worker
+from oncue.log import log
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import REAPED_RUNS, REAPED_WORKERS
 from oncue.services.outcome_lines import OutcomeLines
@@ -23,8 +23,6 @@ from oncue.services.supervisor import BEATS
 BATCH = 500  # runs in one pass
 CHECK_INTERVAL = Duration(SECOND)
 WATCH_FOR = 2  # heartbeat periods, at least, whatever the store's clock says about a worker not seen before
-
-log = structlog.get_logger()
 
 
 class Watched(msgspec.Struct, frozen=True):

@@ -7,8 +7,6 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from threading import Lock
 
-import structlog
-
 from oncue.clock import Clock, happens_within
 from oncue.context import Done, checked_checkpoint, checked_progress
 from oncue.domain.errors import Conflict, StorageUnavailable, StoreUnavailable
@@ -16,6 +14,7 @@ from oncue.domain.ids import WorkerId
 from oncue.domain.instants import SECOND, Duration
 from oncue.domain.run import Claimed
 from oncue.engines.port import Engine
+from oncue.log import log
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import RUN_LOG_BYTES, RUN_LOG_CUT
 from oncue.services.run_log import MOST_HELD, RunLog
@@ -24,8 +23,6 @@ from oncue.storage.port import Storage
 FLUSH_INTERVAL = Duration(SECOND)
 PATIENCE = Duration(5 * SECOND)  # that the end of an attempt waits for object storage to take its log
 UNWRITTEN = "\n… a part of the log or a report could not be stored\n"
-
-log = structlog.get_logger()
 
 
 class RunReports:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import structlog
-
 from oncue.clock import Clock
 from oncue.domain.instants import DAY, MINUTE, SECOND, Duration, Instant, rfc3339, show_duration
 from oncue.engines.port import FOLDED_AT_ONCE, ROLLED_UP_AT_ONCE, Engine
+from oncue.log import log
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import PIECES_DROPPED
 from oncue.settings import Settings
@@ -16,8 +15,6 @@ ROLL_UP_INTERVAL = Duration(SECOND)
 AFTER_A_FAILURE = Duration(MINUTE)  # of one part of the maintenance, perhaps by a timeout: no immediate retry
 MOST_NAMED = 5  # users in a line
 STEP = DAY  # one round moves the time before which history is dropped by at most this much
-
-log = structlog.get_logger()
 
 
 async def letters_at_risk(engine: Engine, settings: Settings, now: Instant) -> list[str]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import structlog
 from msgspec.structs import replace
 
 from oncue import logs
@@ -27,6 +26,7 @@ from oncue.domain.run import Claimed, Settlement
 from oncue.domain.zones import PACKAGED, Rules
 from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.port import Engine, Expired, Hint, Planned, Topic
+from oncue.log import log
 from oncue.metrics import table
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.tracing.port import Tracing
@@ -39,8 +39,6 @@ LONGEST = Duration(SECOND)
 HORIZON = Duration(LONGEST + 500 * MILLISECOND)
 OTHERS_AT_IT = Duration(50 * MILLISECOND)  # due, but not given to us: another scheduler is planning it now
 PUT_OFF = Duration(MINUTE)
-
-log = structlog.get_logger()
 
 
 class Batch:

@@ -14,7 +14,6 @@ from typing import TypeAlias
 from uuid import UUID
 
 import msgspec
-import structlog
 
 from oncue.clock import Clock
 from oncue.domain.audit_progress import TURN, Progress, read_progress
@@ -31,6 +30,7 @@ from oncue.domain.self_audit import (
     unaccounted,
 )
 from oncue.engines.port import Engine, Finding
+from oncue.log import log
 
 EVERY = Duration(5 * SECOND)
 SECOND_LOOK = Duration(30 * SECOND)
@@ -43,7 +43,6 @@ BUSY_FOR = Duration(5 * MILLISECOND)  # then others have their turn in the event
 CHECKS = frozenset(Check)
 OF_THE_STORE = (Check.LANE, Check.ORPHAN, Check.EXPIRY)
 
-log = structlog.get_logger()
 
 Key: TypeAlias = tuple[Check, str]  # which check, and the id of the object
 

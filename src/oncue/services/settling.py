@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import structlog
-
 from oncue.clock import Clock
 from oncue.domain import attempt
 from oncue.domain.errors import StoreUnavailable
@@ -16,6 +14,7 @@ from oncue.domain.run import Claimed, Settled, Settlement, State
 from oncue.engines.known_defaults import KnownDefaults
 from oncue.engines.port import Engine, Hint, Topic
 from oncue.engines.refusals import Refusal, apart
+from oncue.log import log
 from oncue.services.attempts import End
 from oncue.services.changes import Changes
 from oncue.services.load_meter import LoadMeter
@@ -28,8 +27,6 @@ SMALL_BATCH = 50  # a smaller batch waits a moment for more
 LINGER = Duration(2 * MILLISECOND)
 IDLE = Duration(5 * SECOND)
 LONGEST_REASON = 500  # characters
-
-log = structlog.get_logger()
 
 
 class Settling:

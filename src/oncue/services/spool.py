@@ -10,7 +10,6 @@ from pathlib import Path
 from uuid import UUID
 
 import msgspec
-import structlog
 
 from oncue.clock import Clock
 from oncue.domain.errors import StorageRefused, StorageUnavailable
@@ -19,6 +18,7 @@ from oncue.domain.instants import HOUR, SECOND, Duration, Instant
 from oncue.domain.reference import Kind, Reference
 from oncue.domain.run import Claimed
 from oncue.engines.port import Engine, StoredObject
+from oncue.log import log
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import SPOOL_BYTES
 from oncue.storage.port import Storage
@@ -27,8 +27,6 @@ EVERY = Duration(10 * SECOND)
 MOST_BYTES = 1024 * 1024 * 1024
 WAITED_FOR = HOUR  # a run that was not settled by then has lost this result
 UNFINISHED = ".part"
-
-log = structlog.get_logger()
 
 
 class Spooled(msgspec.Struct, frozen=True):

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import structlog
-
 from oncue.clock import Clock
 from oncue.domain.errors import StorageRefused, StorageUnavailable
 from oncue.domain.instants import MINUTE, SECOND, Duration
 from oncue.engines.port import LOOKED_AT_ONCE, Engine
+from oncue.log import log
 from oncue.storage.port import Storage
 
 TURN = "storage"
 EVERY = Duration(MINUTE)
 LOOK_INTERVAL = Duration(10 * SECOND)  # how often this process tries to take a turn
 BITES = 10  # of LOOKED_AT_ONCE objects, in one turn
-
-log = structlog.get_logger()
 
 
 class StorageCleaning:

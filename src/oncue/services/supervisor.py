@@ -11,13 +11,12 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-import structlog
-
 from oncue.clock import Clock, happens_within
 from oncue.domain.errors import StoreUnavailable
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant
 from oncue.domain.load import show_load
 from oncue.engines.port import Engine
+from oncue.log import log
 from oncue.metrics import table
 from oncue.metrics.exposed import Exposed
 from oncue.metrics.metric import Labels, Roles
@@ -47,8 +46,6 @@ MOST_WORN = 2  # replaced workers that have not ended
 REPLACE_AGAIN = Duration(10 * SECOND)  # at the earliest
 KNOWN_FOR = Duration(10 * MINUTE)  # how long a user counts as one who wore out a worker
 NOT_YET = Duration(2 * SECOND)  # for a worker that has not started to work, and so has nothing to finish
-
-log = structlog.get_logger()
 
 
 class WorkerSupervisor:

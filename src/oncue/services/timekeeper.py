@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import structlog
-
 from oncue.clock import CONFIRMED_AFTER, FollowingClock
 from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.engines.port import Engine
+from oncue.log import log
 
 SYNC_INTERVAL = Duration(5 * SECOND)
 AT_FIRST = Duration(100 * MILLISECOND)  # the first answer may have been slow, and work starts soon
 FIRST_FEW = 3  # answers
-
-log = structlog.get_logger()
 
 
 class Timekeeper:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 import msgspec
-import structlog
 
 from oncue import __version__, collecting, logs
 from oncue.clock import SystemClock
@@ -24,6 +23,7 @@ from oncue.executors.port import Executor, Work
 from oncue.executors.processes import ProcessExecutor
 from oncue.executors.secrets import SecretSource
 from oncue.executors.threads import ThreadExecutor
+from oncue.log import log
 from oncue.metrics.exposed import of_this_worker_process
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.tick import TICK, Tick
@@ -46,8 +46,6 @@ COUNTS_INTERVAL = Duration(SECOND)  # between two messages with what was counted
 LOAD_INTERVAL = Duration(SECOND)  # between two messages that say how busy it is
 MOST_TOLD = 1_000  # classes: readers of what a worker takes read its offer, and this only where the offer is unreadable
 LAST_SETTLES = Duration(5 * SECOND)  # that a stopping worker spends on writing outcomes
-
-log = structlog.get_logger()
 
 
 class Alone:

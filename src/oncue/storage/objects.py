@@ -12,13 +12,12 @@ from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import structlog
-
 from oncue.clock import Clock
 from oncue.domain.errors import ObjectLost, StorageRefused, StorageUnavailable
 from oncue.domain.instants import SECOND, Duration, Instant, instant
 from oncue.domain.plain_text import kind_of
 from oncue.domain.reference import Reference
+from oncue.log import log
 from oncue.metrics.metric import OTHER
 from oncue.metrics.numbers import Numbers
 from oncue.metrics.table import STORAGE_CALLS, STORAGE_ERRORS
@@ -34,8 +33,6 @@ PRIVATE = 0o700
 PAGE = 1_000  # objects of a list
 MARK = ".oncue"  # a file in a folder of objects
 CANNOT_SIGN = ("file:", "memory:")
-
-log = structlog.get_logger()
 
 
 class ObjectStorage:

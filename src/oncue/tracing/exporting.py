@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import structlog
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
+from oncue.log import log
 from oncue.metrics.metric import Labels
 
 MOST_WAITING = 2_048  # spans
-
-log = structlog.get_logger()
 
 
 class WatchedExporter(SpanExporter):

@@ -6,15 +6,12 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 
-import structlog
-
 from oncue.clock import Clock
+from oncue.log import log
 from oncue.settings import Settings
 from oncue.tracing.port import Tracing
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-
-log = structlog.get_logger()
 
 
 def open_tracing(settings: Settings, clock: Clock, role: str) -> Tracing | None:

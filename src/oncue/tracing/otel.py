@@ -9,7 +9,6 @@ from functools import wraps
 from threading import Thread
 from typing import ParamSpec, TypeVar
 
-import structlog
 from opentelemetry import context as otel_context
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
@@ -25,6 +24,7 @@ from oncue.domain.job import Spec
 from oncue.domain.planning import DueJob, Plan
 from oncue.domain.run import Claimed, Trigger
 from oncue.domain.trace import LOW_56, Trace, continues, is_sampled, threshold, traceparent
+from oncue.log import log
 from oncue.metrics.metric import Labels
 from oncue.tracing.exporting import otlp_processor
 from oncue.tracing.port import Decide, current_attempt
@@ -38,7 +38,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Lost = Callable[[], Mapping[Labels, int]]
 
-log = structlog.get_logger()
 
 # The id of the next trace, if it is a run's: attempts on different workers meet in one trace.
 _next_trace: ContextVar[int | None] = ContextVar("oncue_next_trace", default=None)

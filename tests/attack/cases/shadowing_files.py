@@ -16,7 +16,7 @@ from oncue import Tasks
 
 tasks = Tasks()
 
-NAMES = ("queue", "json", "random", "logging", "selectors", "msgspec", "structlog")
+NAMES = ("queue", "json", "random", "logging", "selectors", "msgspec", "starlette")
 
 
 @tasks.task("drop_files")

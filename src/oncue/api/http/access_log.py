@@ -5,16 +5,14 @@ It names the route, not the path, and never the query string: both may hold what
 
 from __future__ import annotations
 
-import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oncue.clock import Clock
 from oncue.domain.instants import MILLISECOND
+from oncue.log import log
 
 ROUTE, KEY_ID = "oncue.route", "oncue.key_id"  # keys in a request's scope
 LONGEST_METHOD = 20  # characters
-
-log = structlog.get_logger()
 
 
 class AccessLog:

@@ -7,7 +7,6 @@ from http import HTTPStatus
 from typing import Any
 
 import msgspec
-import structlog
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -29,8 +28,7 @@ from oncue.domain.errors import (
     StoreRefused,
     StoreUnavailable,
 )
-
-log = structlog.get_logger()
+from oncue.log import log
 
 ALWAYS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 

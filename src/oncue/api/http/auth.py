@@ -6,7 +6,6 @@ import asyncio
 from http import HTTPStatus
 
 import msgspec
-import structlog
 from starlette.requests import Request
 
 from oncue import logs
@@ -19,8 +18,7 @@ from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.keys import KEY, SESSION, key_hash, well_formed
 from oncue.domain.plain_text import printable
 from oncue.engines.port import Engine, Key, Role, Session
-
-log = structlog.get_logger()
+from oncue.log import log
 
 Known = tuple[Key, Session | None]
 

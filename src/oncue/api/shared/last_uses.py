@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-import structlog
-
 from oncue.api.http.auth import Caller
 from oncue.clock import Clock, Timer
 from oncue.domain.ids import KeyId
 from oncue.domain.instants import MINUTE, SECOND, Duration, Instant, day_of
 from oncue.engines.port import Session, Sessions
+from oncue.log import log
 from oncue.settings import Settings
-
-log = structlog.get_logger()
 
 COLLECTED_FOR = Duration(SECOND)  # uses in this time are written together
 EXTENDED_EVERY = Duration(5 * MINUTE)  # a session in use, or four times while it is idle

@@ -11,7 +11,6 @@ from typing import Any
 
 import jsonschema_rs
 import msgspec
-import structlog
 
 from oncue.clock import Clock
 from oncue.domain.errors import Problem
@@ -19,13 +18,12 @@ from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.domain.plain_text import printable
 from oncue.domain.secret_refs import HOW
 from oncue.engines.port import Fleet, Task
+from oncue.log import log
 
 TRUSTED_FOR = Duration(SECOND // 2)  # how long a registration is cached, and an older one may still be used
 MISS_LOOKUP_INTERVAL = 0.02  # seconds between two lookups of unknown names: a client that sends nonsense costs no more
 MOST_PROBLEMS = 100  # reported of one payload
 LONGEST_MESSAGE = 200  # characters
-
-log = structlog.get_logger()
 
 
 class TaskRegistry:

@@ -13,8 +13,6 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-import structlog
-
 from oncue.api import views
 from oncue.api.http.store_watchdog import StoreWatchdog, WatchedCall
 from oncue.api.shared.event_channel import OF_RUNS, Channel, Kind, Subject
@@ -30,6 +28,7 @@ from oncue.domain.job import Snapshot
 from oncue.domain.placement import SYSTEM_QUEUE
 from oncue.domain.run import RunView, State
 from oncue.engines.port import Engine, Hint, Topic
+from oncue.log import log
 from oncue.supervised import Supervised
 
 SCAN_INTERVAL = 0.25  # seconds between two scans: an object is reported at most this often
@@ -42,7 +41,6 @@ KEPT_FOR = Duration(MINUTE)  # after the last reader has left
 
 KnownOf = Callable[..., Awaitable[views.Known]]
 
-log = structlog.get_logger()
 
 _RUN = (
     "run_id job_id job_name job_key task queue status trigger scheduled_for start_time end_time duration_ms"

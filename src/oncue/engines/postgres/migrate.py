@@ -8,7 +8,6 @@ from functools import partial
 from typing import TypeVar
 
 import asyncpg
-import structlog
 
 from oncue.domain.errors import OncueError, StoreForbidden
 from oncue.domain.instants import Duration
@@ -24,6 +23,7 @@ from oncue.engines.schema import (
 )
 from oncue.engines.sql import migrations, statements
 from oncue.engines.values import Member
+from oncue.log import log
 
 T = TypeVar("T")
 
@@ -35,7 +35,6 @@ LOCK_TIMEOUT = "2s"
 RETRY_DELAY = 1.0  # seconds between two tries
 TRIES = 5
 
-log = structlog.get_logger()
 
 _SQL = statements("oncue.engines.postgres")
 

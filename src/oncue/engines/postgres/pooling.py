@@ -8,14 +8,12 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 import asyncpg
-import structlog
 
 from oncue.clock import Clock, Timer
 from oncue.domain.instants import SECOND, Duration, Instant
 from oncue.engines.postgres.connecting import Apart
 from oncue.engines.postgres.reasons import reason
-
-log = structlog.get_logger()
+from oncue.log import log
 
 FULL_FOR = Duration(5 * SECOND)  # between two tries to open one more, when the server has none left
 
