@@ -27,7 +27,7 @@ from tests.processes.traffic import Traffic
 
 from oncue.engines.sql import migrations
 
-pytestmark = [pytest.mark.kills, pytest.mark.first]
+pytestmark = [pytest.mark.kills, pytest.mark.first, pytest.mark.xdist_group("two versions")]  # one copy of the other
 
 # The newest commit of the release before this one. It moves on with each release.
 PREVIOUS = "05e522e"  # 0.1.0
@@ -47,6 +47,7 @@ def previous(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
         archive.extractall(folder, filter="data")
     code = folder / "src"
+    subprocess.run([sys.executable, "-m", "compileall", "-q", code], check=True)  # else each process compiles it all
     look = [sys.executable, "-c", "import oncue; print(oncue.__file__)"]
     found = subprocess.run(
         look, env={**os.environ, "PYTHONPATH": str(code)}, capture_output=True, text=True, check=True
