@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter as Tally
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
@@ -143,8 +144,9 @@ def _shown(one: Coming, paused: Mapping[str, Instant], now: Instant) -> dict[str
 async def _read(api: Api, caller: Caller, asked: _Asked, limit: int) -> _Known:
     if asked.job_id is not None:
         return await _of_job(api, caller, asked)
-    recurring, first = await _recurring(api, caller, asked, limit)
-    once, second = await _once(api, caller, asked, limit)
+    (recurring, first), (once, second) = await asyncio.gather(
+        _recurring(api, caller, asked, limit), _once(api, caller, asked, limit)
+    )
     reached = min((place for place in (first, second) if place is not None), default=None)
     return _Known(recurring, once, reached)
 
