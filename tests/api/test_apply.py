@@ -189,7 +189,7 @@ async def test_odd_bodies_and_no_jobs_are_no_trouble(desk: Desk) -> None:
 
 async def test_quotas_count_what_a_set_adds_and_are_told_with_the_rest(desk: Desk) -> None:
     await apply(desk, {**B, "payload": {"a": "x" * 30}})
-    desk.app.api._quota = Quota(jobs=3, payload=100)
+    desk.app.api.intake.quota = Quota(jobs=3, payload=100)
     grown = {**B, "payload": {"a": "x" * 60}}
 
     assert await refused(desk, B, A, C, {**A, "key": "d"}) == [("", "quota_exceeded")]

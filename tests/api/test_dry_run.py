@@ -38,7 +38,7 @@ async def test_a_job_is_shown_as_it_would_be_and_not_stored(desk: Desk) -> None:
 
 async def test_what_would_be_refused_is_refused_alike(desk: Desk) -> None:
     held = (await desk.call("POST", "/v1/jobs", {**DAILY, "key": "taken", "payload": {"a": 1}})).json()
-    desk.app.api._quota = Quota(jobs=2, payload=40)
+    desk.app.api.intake.quota = Quota(jobs=2, payload=40)
     wrong: list[Any] = [
         {"task": "mark", "schedule": "61 * * * *", "nme": 1},
         {"task": "nothing"},

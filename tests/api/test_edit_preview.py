@@ -87,7 +87,7 @@ async def test_what_an_edit_would_be_refused_for_is_refused(desk: Desk) -> None:
     await preview(desk, job_id, {"name": "n"}, 404, key="bob")
     await preview(desk, job_id, {"name": "n"}, 403, key="viewer")
     assert (await preview(desk, job_id, {"name": "n"}, key="root"))["job"]["user_id"] == "ada"
-    desk.app.api._quota = Quota(payload=20)
+    desk.app.api.intake.quota = Quota(payload=20)
     await preview(desk, job_id, {"payload": {"a": "x" * 30}}, 422)
     await desk.call("DELETE", f"/v1/jobs/{job_id}")
     await preview(desk, job_id, {"name": "n"}, 409)

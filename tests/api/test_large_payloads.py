@@ -9,13 +9,13 @@ from uuid import UUID
 import pytest
 from tests.api.conftest import Desk
 
-from oncue.api.create import beside_others
-from oncue.api.shared.large_values import LargeValues
 from oncue.domain.errors import StorageUnavailable
 from oncue.domain.ids import JobId, RunId
 from oncue.domain.reference import read_reference
 from oncue.domain.run import State
 from oncue.domain.secret_refs import SecretAccess
+from oncue.intake.large_values import LargeValues
+from oncue.intake.payloads import beside_others
 from oncue.settings import Settings
 from oncue.storage.objects import ObjectStorage
 from oncue.storage.open import open_storage
@@ -30,7 +30,7 @@ def desk(desk: Desk, tmp_path: Path) -> Desk:
     settings = Settings(data_dir=str(tmp_path))
     api = desk.app.api
     api.storage = open_storage(settings, desk.store.clock)
-    api.large = LargeValues(desk.store.engine, api.storage, desk.store.clock, settings.inline_cap)
+    api.large = api.intake.large = LargeValues(desk.store.engine, api.storage, desk.store.clock, settings.inline_cap)
     return desk
 
 

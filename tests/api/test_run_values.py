@@ -7,10 +7,10 @@ from uuid import UUID
 import pytest
 from tests.api.conftest import Desk
 
-from oncue.api.shared.large_values import LargeValues
 from oncue.domain.ids import RunId
 from oncue.domain.instants import MINUTE, rfc3339
 from oncue.domain.reference import read_reference
+from oncue.intake.large_values import LargeValues
 from oncue.settings import Settings
 from oncue.storage.open import open_storage
 
@@ -35,7 +35,7 @@ async def where(desk: Desk, tmp_path: Path, cap: int) -> str:
 def use(desk: Desk, settings: Settings, cap: int) -> None:
     api = desk.app.api
     api.storage = open_storage(settings, desk.store.clock)
-    api.large = LargeValues(desk.store.engine, api.storage, desk.store.clock, cap)
+    api.large = api.intake.large = LargeValues(desk.store.engine, api.storage, desk.store.clock, cap)
 
 
 async def asked(desk: Desk, where: str, **headers: str) -> tuple[int, bytes, str | None]:

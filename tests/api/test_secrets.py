@@ -199,7 +199,7 @@ async def test_a_named_secret_is_nothing_to_warn_of(desk: Desk) -> None:
     ("mode", "status", "warned"), [("allow", 201, []), ("warn", 201, [WARNING]), ("refuse", 422, None)]
 )
 async def test_the_setting_says_what_becomes_of_it(desk: Desk, mode: Any, status: int, warned: Any) -> None:
-    desk.app.api.plain_secrets = mode
+    desk.app.api.intake.plain_secrets = mode
     body = {"task": "http", "payload": {"url": URL, "headers": {"Authorization": "Bearer planted-value"}}}
     answer = await desk.call("POST", "/v1/jobs", body)
 

@@ -20,7 +20,7 @@ async def test_a_task_announced_just_now_is_known(desk: Desk) -> None:
 async def test_one_announced_while_a_look_is_under_way_is_known(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer that was on its way before it was announced says nothing about it."""
     tasks, on_its_way, announced = desk.store.fleet.tasks, asyncio.Event(), asyncio.Event()
-    find = desk.app.api.task_registry.find
+    find = desk.app.api.intake.task_registry.find
 
     async def slow() -> list[Task]:
         found = list(await tasks())

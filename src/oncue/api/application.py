@@ -32,7 +32,7 @@ from oncue.api.routes import OPEN_ROUTES, ROUTES, Change, OpenCall, Route, is_fo
 from oncue.api.shared.context import Api
 from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome
 from oncue.clock import Clock
-from oncue.domain.errors import QuotaExceeded
+from oncue.domain.errors import Forbidden, QuotaExceeded
 from oncue.domain.ids import JobId
 from oncue.domain.instants import Instant
 from oncue.engines.port import AuditEntry, Engine
@@ -243,7 +243,7 @@ def _refused_for(error: Exception) -> str | None:
             return "quota"
         case Refused(status=HTTPStatus.UNAUTHORIZED):
             return "key"
-        case Refused(status=HTTPStatus.FORBIDDEN):
+        case Forbidden() | Refused(status=HTTPStatus.FORBIDDEN):
             return "role"
         case Refused(status=HTTPStatus.TOO_MANY_REQUESTS):
             return "rate"

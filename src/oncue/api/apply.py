@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 
 from oncue.api.apply_writing import superseded, write
-from oncue.api.create import TURN, new_job, refuse_over_quota
+from oncue.api.create import TURN
 from oncue.api.declaration import Declaration, Step, Wanted, read_declaration
 from oncue.api.editing import decide, in_step
 from oncue.api.http.answers import answer
@@ -32,6 +32,7 @@ from oncue.domain.instants import Instant
 from oncue.domain.job import Job
 from oncue.domain.plain_text import printable
 from oncue.engines.port import MOST_KEYS, JobQuery, KeyedJob
+from oncue.intake.new_jobs import new_job, refuse_over_quota
 
 MOST_PAGES = 200  # of jobs with the set's tag, live or ended, that a prune looks through
 PAGE = 1_000
@@ -40,7 +41,7 @@ PAGE = 1_000
 async def apply(api: Api, request: Request, caller: Caller) -> Outcome:
     """Answer the steps, done or, in a dry run, to do. With any problem, nothing is written, and all are answered."""
     now = api.clock.now()
-    await api.defaults.refresh()
+    await api.intake.defaults.refresh()
     declaration = await read_declaration(api, request, caller, now)
     await _refuse_older(api, declaration, caller)
     steps = await _planned(api, declaration, caller, now)
@@ -104,7 +105,8 @@ async def _step(
         return step if found is None else replace(step, job_id=found.holder.job_id)
     if action is Action.CREATE or job is None:
         made = Job(JobId(api.new_id(now)), caller.uid, spec, payload, now, now)
-        new = new_job(made, api.class_id(spec.class_key), now, api.quota_of(caller), api.defaults)
+        class_id, quota = api.intake.class_id(spec.class_key), api.intake.quota_of(caller)
+        new = new_job(made, class_id, now, quota, api.intake.defaults)
         return replace(step, job_id=made.job_id, new=replace(new, applied=True))
     return await _change(api, declaration, step, job, now)
 
@@ -150,8 +152,9 @@ async def _refuse_what_engines_would(api: Api, declaration: Declaration, steps: 
     new = [(step.wanted.index, step.new) for step in steps if step.wanted and step.new]
     changes = [(step.wanted.index, step.change) for step in steps if step.wanted and step.change]
     jobs, places = [job for _, job in new], [place for place, _ in new]
+    quota = api.intake.quota_of(caller)
     try:
-        answers = await api.engine.declaring.rehearse(jobs, [change for _, change in changes], api.quota_of(caller))
+        answers = await api.engine.declaring.rehearse(jobs, [change for _, change in changes], quota)
     except TooManyClasses as error:
         keys = [(place, job.job.spec.class_key) for place, job in new] + [(p, c.new_class) for p, c in changes]
         place = next(place for place, key in keys if key == error.key)

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 
 from oncue.api.audit import audit_entry
-from oncue.api.create import CREATE, refuse_over_quota
+from oncue.api.create import CREATE
 from oncue.api.declaration import Declaration, Step
 from oncue.api.editing import in_step, store_edit
 from oncue.api.http.auth import Caller
@@ -21,6 +21,7 @@ from oncue.domain.errors import Conflict
 from oncue.domain.instants import Instant
 from oncue.domain.plain_text import printable
 from oncue.engines.port import MOST_SETS, Created, Hint, NewJob, SetStamp, Topic
+from oncue.intake.new_jobs import refuse_over_quota
 from oncue.metrics.table import ACCEPTED
 
 AT_ONCE = 500  # jobs or lines of the audit log that one transaction stores
@@ -104,7 +105,7 @@ async def _create(api: Api, new: Sequence[NewJob], caller: Caller) -> None:
     await api.large.save(*((one.job.job_id, caller.uid, one.job.payload) for one in new))
     created = await api.engine.jobs.create(new, api.clock.now())
     for one, answer in zip(new, created, strict=True):
-        api.learn(one.job.spec.class_key, answer)
+        api.intake.learn(one.job.spec.class_key, answer)
     api.numbers.add(ACCEPTED, "apply", n=sum(one.outcome is Created.NEW for one in created))
     refuse_reused(*created)
     refuse_over_quota(new, created)

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from oncue.api import views
 from oncue.api.errors import fingerprint
-from oncue.api.http.answers import Refused, answer
+from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller
 from oncue.api.http.reading import as_uuid, read_job_id, read_object
 from oncue.api.listing import filled_page, instant, page, wanted_page, window
@@ -23,7 +23,7 @@ from oncue.api.shared.context import Api
 from oncue.api.shared.idempotency import idempotent
 from oncue.api.shared.outcome import Changed, Interrupted, Line, Outcome, unchanged
 from oncue.api.shared.payloads import REPLACING, Replacement, read_replacement, replaced
-from oncue.domain.errors import Invalid, Problem, inside
+from oncue.domain.errors import Forbidden, Invalid, Problem, inside
 from oncue.domain.fields import Reader, choice, object_of, object_schema, read_fields, schema_of, takes, text
 from oncue.domain.ids import NOTICES, RunId, derived_id
 from oncue.domain.instants import MILLISECOND, Duration, Instant
@@ -130,7 +130,7 @@ async def _followers(
             rested = api.clock.monotonic()
         try:
             new = await followed(api, caller, run, _follower(run, first), chosen.new)
-        except (Invalid, Refused) as wrong:
+        except (Invalid, Forbidden) as wrong:
             problems = wrong.problems if isinstance(wrong, Invalid) else (Problem("payload", "forbidden", str(wrong)),)
             progress.refused.append({"run_id": run.run_id, "errors": problems})
         else:

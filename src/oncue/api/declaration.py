@@ -5,29 +5,28 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any
 
 import msgspec
 from starlette.requests import Request
 
-from oncue.api.create import BATCH_BYTES, LARGEST_BATCH, TURN, checked, in_trace
-from oncue.api.http.answers import Refused
+from oncue.api.create import BATCH_BYTES, LARGEST_BATCH, TURN
 from oncue.api.http.auth import Caller
 from oncue.api.http.items import read_item, read_items_and_more
 from oncue.api.http.tracing import trace_of
 from oncue.api.shared.context import Api
-from oncue.api.shared.secrets import warnings_of
 from oncue.domain.change import JobChange
 from oncue.domain.declared import TAG, Action, FieldChange, relative_time
 from oncue.domain.definition import MOST_PROBLEMS, USUAL
-from oncue.domain.errors import Invalid, Problem
+from oncue.domain.errors import Forbidden, Invalid, Problem
 from oncue.domain.fields import Reader, read_fields, text, truth, whole
 from oncue.domain.ids import JobId
 from oncue.domain.instants import Instant
 from oncue.domain.job import Spec
 from oncue.domain.plain_text import printable
 from oncue.engines.port import NewJob
+from oncue.intake.definitions import checked, in_trace
+from oncue.intake.secrets import warnings_of
 
 LARGEST_STAMP = 2**53 - 1  # what every reader of JSON can represent
 FIELDS: Mapping[str, Reader] = {
@@ -109,7 +108,7 @@ async def read_declaration(api: Api, request: Request, caller: Caller, now: Inst
         problems.append(Problem("jobs", "out_of_range", f"is a list of at most {LARGEST_BATCH} jobs"))
     if problems:
         raise Invalid(*problems)
-    declaration, rested = Declaration(found, api.task_registry.lookups), api.clock.monotonic()
+    declaration, rested = Declaration(found, api.intake.task_registry.lookups), api.clock.monotonic()
     for index, raw in enumerate(items):
         try:
             declaration.jobs.append(await _wanted(api, request, declaration, index, raw, caller, now))
@@ -136,16 +135,14 @@ async def _wanted(
     if isinstance(tags, list):
         tags = [*tags, declaration.tag]
     try:
-        spec, payload = await checked(api, {**job, "tags": tags}, caller, now, lookups=declaration.lookups)
+        spec, payload = await checked(api.intake, {**job, "tags": tags}, caller, now, lookups=declaration.lookups)
     except Invalid as wrong:
         problems += wrong.problems
-    except Refused as refused:
-        if refused.status != HTTPStatus.FORBIDDEN:
-            raise
-        problems.append(Problem("task", "forbidden", str(refused)))
+    except Forbidden as forbidden:
+        problems.append(Problem("task", "forbidden", str(forbidden)))
     if problems:
         raise Invalid(*problems)
-    declaration.warnings += warnings_of(api, spec.task, job.get("payload"), f"jobs.{index}.")
+    declaration.warnings += warnings_of(api.intake, spec.task, job.get("payload"), f"jobs.{index}.")
     return Wanted(index, job["key"], in_trace(spec, trace_of(request)), payload)
 
 

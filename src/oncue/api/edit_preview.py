@@ -47,7 +47,7 @@ async def preview(api: Api, request: Request, caller: Caller) -> Response:
     snap, now = await snapshot(api, request, caller), api.clock.now()
     wanted = await edited_definition(api, snap, raw, caller, now)
     decided = decide(api, snap, wanted, now)
-    await api.engine.declaring.rehearse([], [decided], api.quota_of(caller))
+    await api.engine.declaring.rehearse([], [decided], api.intake.quota_of(caller))
     after = edited(snap, decided, *wanted, now)
     gone = withdrawn(snap, decided)
     shown: dict[str, Any] = {

@@ -11,16 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from oncue.api import views
-from oncue.api.create import (
-    as_stored,
-    checked,
-    hint_of,
-    in_trace,
-    is_dry_run,
-    new_job,
-    refuse_over_quota,
-    rehearse,
-)
+from oncue.api.create import as_stored, is_dry_run, rehearse
 from oncue.api.http.answers import answer
 from oncue.api.http.auth import Caller
 from oncue.api.http.reading import read_object
@@ -28,7 +19,6 @@ from oncue.api.http.tracing import trace_of
 from oncue.api.jobs import path_key, shown, snapshot, until_settled
 from oncue.api.shared.context import Api
 from oncue.api.shared.outcome import Changed, Outcome, outcome, unchanged
-from oncue.api.shared.secrets import Warnings, warnings_of
 from oncue.domain import change
 from oncue.domain.edited import edited
 from oncue.domain.errors import Invalid, ObjectLost, Problem, Stale
@@ -37,6 +27,9 @@ from oncue.domain.instants import Instant
 from oncue.domain.job import Job, JobStatus, Snapshot, Spec, definition_of
 from oncue.domain.schedule_fields import KINDS, rescheduled
 from oncue.engines.port import Created, Hint, Topic
+from oncue.intake.definitions import checked, in_trace
+from oncue.intake.new_jobs import hint_of, new_job, refuse_over_quota
+from oncue.intake.secrets import Warnings, warnings_of
 from oncue.metrics.table import ACCEPTED
 from oncue.shapes.jobs import READ_ONLY
 
@@ -60,7 +53,7 @@ async def edit(api: Api, request: Request, caller: Caller) -> Outcome:
         changed = await store_edit(api, snap, (in_trace(spec, trace_of(request)), payload), caller, now)
         if changed is None:
             return None
-        warnings = warnings_of(api, spec.task, raw.get("payload"))
+        warnings = warnings_of(api.intake, spec.task, raw.get("payload"))
         return outcome(await shown(api, await snapshot(api, request, caller), caller, warnings), changed)
 
     return await until_settled(api.clock, attempt)
@@ -90,7 +83,7 @@ async def _put(api: Api, request: Request, raw: dict[str, Any], caller: Caller, 
     spec = in_trace(spec, trace_of(request))
     if snap is None and holder is not None and holder.definition == definition_of(spec, payload):
         return unchanged(_forgotten(holder.job_id, spec, payload, caller))
-    warnings = warnings_of(api, spec.task, raw.get("payload"))
+    warnings = warnings_of(api.intake, spec.task, raw.get("payload"))
     kept = spec if snap is None else in_step(snap.job.spec, spec)
     if snap is None or _is_over(snap.job, kept, payload):
         job = Job(JobId(api.new_id(now)), caller.uid, spec, payload, now, now)
@@ -152,7 +145,7 @@ async def edited_definition(
         given["schedule"] = rescheduled(there["schedule"], given["schedule"])
     try:
         owner = None if job.uid == caller.uid else there["user_id"]
-        spec, payload = await checked(api, _own_fields(there, there)[0] | given, caller, now, owner)
+        spec, payload = await checked(api.intake, _own_fields(there, there)[0] | given, caller, now, owner)
     except Invalid as wrong:
         problems += wrong.problems
     if problems:
@@ -168,13 +161,13 @@ async def _replacing(
 ) -> tuple[Spec, bytes | None]:
     """Return the definition that this request asks for, whatever the previous one was."""
     if snap is None:
-        return await checked(api, raw, caller, now)
+        return await checked(api.intake, raw, caller, now)
     given, problems = _own_fields(raw, await _as_shown(api, snap, caller))
     if problems:
         raise Invalid(*problems)
     if raw.get("large") and "payload" not in given:
         given["payload"] = await _kept_payload(api, snap.job)
-    return await checked(api, given, caller, now)
+    return await checked(api.intake, given, caller, now)
 
 
 async def _kept_payload(api: Api, job: Job) -> Any:
@@ -224,7 +217,7 @@ async def store_edit(
     if await _is_stored(api, snap.job, spec, payload):
         return ()
     await api.large.save((snap.job.job_id, snap.job.uid, payload))
-    if not await api.engine.jobs.apply(decided, now, api.quota_of(caller)):
+    if not await api.engine.jobs.apply(decided, now, api.intake.quota_of(caller)):
         return None
     await api.engine.signals.send([Hint(Topic.RUNS), Hint(Topic.JOBS)])
     return (Changed(snap.job.uid, snap.job.job_id),)
@@ -234,7 +227,7 @@ def decide(api: Api, snap: Snapshot, wanted: tuple[Spec, bytes | None], now: Ins
     """Return the change to this definition. Conflict: the job has ended, or runs once and has started."""
     spec, payload = wanted
     same = spec.class_key == snap.job.spec.class_key
-    return change.edit(snap, spec, payload, snap.class_id if same else api.class_id(spec.class_key), now)
+    return change.edit(snap, spec, payload, snap.class_id if same else api.intake.class_id(spec.class_key), now)
 
 
 async def _tried(
@@ -247,7 +240,7 @@ async def _tried(
 ) -> Response:
     """Return the job as it would be with this definition."""
     decided = decide(api, snap, wanted, now)
-    await api.engine.declaring.rehearse([], [decided], api.quota_of(caller))
+    await api.engine.declaring.rehearse([], [decided], api.intake.quota_of(caller))
     return await shown(api, edited(snap, decided, *wanted, now), caller, warnings)
 
 
@@ -281,15 +274,16 @@ def _forgotten(job_id: JobId, spec: Spec, payload: bytes | None, caller: Caller)
 
 async def _made(api: Api, job: Job, caller: Caller, now: Instant, warnings: Warnings, *, dry: bool) -> Outcome | None:
     """None: another request created a job with this key first."""
-    await api.defaults.refresh()
-    made = new_job(job, api.class_id(job.spec.class_key), now, api.quota_of(caller), api.defaults)
+    intake = api.intake
+    await intake.defaults.refresh()
+    made = new_job(job, intake.class_id(job.spec.class_key), now, intake.quota_of(caller), intake.defaults)
     new = replace(made, applied=True)
     if dry:
         await rehearse(api, [new])
         return unchanged(answer(views.job(as_stored(new), caller.user_id, None, warnings)))
     await api.large.save((job.job_id, job.uid, job.payload))
     created = await api.commits.store(new)
-    api.learn(job.spec.class_key, created)
+    intake.learn(job.spec.class_key, created)
     refuse_over_quota([new], [created])
     if created.outcome is not Created.NEW:
         return None

@@ -180,7 +180,7 @@ async def snapshot(api: Api, request: Request, caller: Caller) -> Snapshot:
 
 
 def path_key(api: Api, request: Request) -> str:
-    key: str = text(api.limits.name)(request.path_params["key"], "key")
+    key: str = text(api.intake.limits.name)(request.path_params["key"], "key")
     return key
 
 

@@ -54,7 +54,7 @@ async def put(api: Api, request: Request, caller: Caller) -> Outcome:
     raw, problems = await read_object(request), list[Problem]()
     found = read_fields(raw, FIELDS, problems, nothing=NULLABLE)
     entries: tuple[Entry, ...] = found.get("entries", ())
-    problems += refused(entries, api.notify_policy, "entries", anybody=caller.role is Role.ADMIN)
+    problems += refused(entries, api.intake.notify_policy, "entries", anybody=caller.role is Role.ADMIN)
     if problems:
         raise Invalid(*problems)
     default = NotifyDefault(entries, found.get("muted_until"))
@@ -65,11 +65,11 @@ async def put(api: Api, request: Request, caller: Caller) -> Outcome:
 async def test(api: Api, request: Request, caller: Caller) -> Outcome:
     """Send a notice that says only that it arrives, the way of every other."""
     entry: Entry = _required(await read_object(request), TEST)["entry"]
-    if problems := refused([entry], api.notify_policy, "entry", anybody=caller.role is Role.ADMIN):
+    if problems := refused([entry], api.intake.notify_policy, "entry", anybody=caller.role is Role.ADMIN):
         raise Invalid(*(Problem(one.path.replace("entry.0", "entry", 1), one.code, one.message) for one in problems))
     api.tests.admit(caller.uid)
     now = api.clock.now()
-    notice = trial_notice(caller.uid, entry, RunId(api.new_id(now)), now, api.defaults.rate)
+    notice = trial_notice(caller.uid, entry, RunId(api.new_id(now)), now, api.intake.defaults.rate)
     await api.engine.notices.add([notice], now)
     await api.hint_runs(now)
     made = answer({"run_id": notice.run_id}, HTTPStatus.ACCEPTED)

@@ -89,7 +89,7 @@ async def resume(api: Api, request: Request, caller: Caller) -> Outcome:
 
 def _named(api: Api, request: Request) -> str:
     """The queue in the path. An unused queue may be paused, too."""
-    queue: str = text(api.limits.queue)(request.path_params["queue"], "queue")
+    queue: str = text(api.intake.limits.queue)(request.path_params["queue"], "queue")
     return queue
 
 

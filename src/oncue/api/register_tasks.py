@@ -15,7 +15,6 @@ from oncue.api.http.auth import Caller
 from oncue.api.http.reading import read_object
 from oncue.api.shared.context import Api
 from oncue.api.shared.outcome import Line, Outcome
-from oncue.api.shared.task_registry import nothing_from_outside
 from oncue.domain.definition import DEFAULTED, define
 from oncue.domain.errors import Invalid, Problem
 from oncue.domain.fields import Reader, choice, object_of, object_schema, read_fields, schema_of, takes, text
@@ -23,6 +22,7 @@ from oncue.domain.instants import Instant
 from oncue.domain.placement import NOTIFY
 from oncue.domain.plain_json import not_plain
 from oncue.engines.port import Role, Task
+from oncue.intake.task_registry import nothing_from_outside
 
 MOST_TASKS = 1_000  # of one request
 LARGEST_SCHEMA = 64 * 1024  # bytes

@@ -37,7 +37,7 @@ async def show(api: Api, request: Request, caller: Caller) -> Response:
             "features": {
                 "storage": "bucket" if _is_bucket(api.settings.storage) else "folder",
                 "archive": bool(api.settings.archive),
-                "notifications": [name for name in CHANNELS if name != "email" or api.notify_policy.mail],
+                "notifications": [name for name in CHANNELS if name != "email" or api.intake.notify_policy.mail],
             },
         }
     )
@@ -57,7 +57,7 @@ def _retention(settings: Settings) -> dict[str, str]:
 
 
 def _limits(api: Api) -> dict[str, int | None]:
-    settings, parts = api.settings, api.limits
+    settings, parts = api.settings, api.intake.limits
     return {
         "name_characters": parts.name,
         "tags": parts.tags,

@@ -2,6 +2,7 @@
 
 OncueError
 ├── Invalid            the input is readable but wrong; names each field                     (422)
+├── Forbidden          the role does not allow this                                          (403)
 ├── NotFound           the object does not exist, or belongs to another user                 (404)
 ├── Conflict           the object's state does not allow this                                (409)
 ├── Stale              the definition changed since the caller read it                       (412)
@@ -63,6 +64,10 @@ def inside(field: str) -> Iterator[None]:
         yield
     except Invalid as wrong:
         raise wrong.under(field) from None
+
+
+class Forbidden(OncueError):
+    """The role does not allow this; the message names the roles that do. Nothing was stored."""
 
 
 class NotFound(OncueError):

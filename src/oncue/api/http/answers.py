@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from oncue.api.http.connection import write_once
 from oncue.domain.errors import (
     Conflict,
+    Forbidden,
     Invalid,
     KeyReused,
     NotFound,
@@ -115,6 +116,8 @@ def problem_of(error: Exception, request: Request) -> Response:
             return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), errors=error.problems)
         case Refused():
             return problem(error.status, str(error), error.headers)
+        case Forbidden():
+            return problem(HTTPStatus.FORBIDDEN, str(error))
         case NotFound():
             return problem(HTTPStatus.NOT_FOUND, "Not found. Check the id; objects of other users also answer 404.")
         case WrongState():

@@ -14,37 +14,31 @@ from oncue.api.http.store_watchdog import StoreWatchdog
 from oncue.api.shared.class_totals import ClassTotals
 from oncue.api.shared.group_commit import GroupCommit
 from oncue.api.shared.known_gauges import KnownGauges
-from oncue.api.shared.large_values import LargeValues
 from oncue.api.shared.last_uses import LastUses
 from oncue.api.shared.outcome import Changes
 from oncue.api.shared.previews import Previews
 from oncue.api.shared.readiness import Readiness
-from oncue.api.shared.task_registry import TaskRegistry
 from oncue.api.shared.tests_allowed import TestsAllowed
 from oncue.api.shared.watching import Watching
 from oncue.api.views import Known
 from oncue.clock import Clock
-from oncue.domain.addresses import parse_networks
-from oncue.domain.definition import Limits
-from oncue.domain.ids import NO_CLASS, ClassId, UserNumber, WorkerId, uuid7
+from oncue.domain.ids import ClassId, UserNumber, WorkerId, uuid7
 from oncue.domain.instants import Instant
-from oncue.domain.notify import Policy
 from oncue.domain.placement import GONE, ClassKey
 from oncue.domain.run import RunView
 from oncue.engines.bulk_walk import BulkWalk
-from oncue.engines.classing import GOOD_FOR
 from oncue.engines.derived_secrets import DerivedSecrets
 from oncue.engines.hints import after_stopping
 from oncue.engines.known_classes import KnownClasses
-from oncue.engines.known_defaults import KnownDefaults
-from oncue.engines.port import Cancelled, Creation, Engine, Hint, Quota, Role, Topic
+from oncue.engines.port import Cancelled, Engine, Hint, Quota, Role, Topic
+from oncue.intake.context import Intake
+from oncue.intake.large_values import LargeValues
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.table import EVENT_STREAMS
 from oncue.settings import Settings
 from oncue.storage.open import open_storage
 
-MOST_CLASSES = 100_000  # in the cache
-MOST_WORKERS = 10_000  # the same
+MOST_WORKERS = 10_000  # in the cache
 LOST = ClassKey(task="", queue=GONE)  # a class that was deleted although a run has it, which should never happen
 
 
@@ -56,19 +50,14 @@ class Api:
         self.settings = settings
         self.storage = open_storage(settings, clock, numbers)
         self.large = LargeValues(engine, self.storage, clock, settings.inline_cap)
+        self.intake = Intake(engine, clock, settings, self.large)
         self.largest_job = settings.max_payload_bytes + LARGEST_BODY
         self.numbers = numbers
         self.clock = clock
         self.browsers = Browsers(settings.public_url)
         self.keyring = Keyring(engine, clock, self.browsers)
         self.last_uses = LastUses(engine.sessions, clock, settings)
-        self.task_registry = TaskRegistry(engine.fleet, clock)
-        self.limits = Limits(payload=settings.max_payload_bytes)
-        self._quota = Quota(settings.max_jobs_per_user, settings.max_payload_bytes_per_user)
         self._most_runs = settings.quota_runs
-        self.secret_roles = frozenset(settings.secret_roles)
-        self.plain_secrets = settings.plain_secrets
-        self.reachable = parse_networks(settings.http_allow)
         self.watchdog = StoreWatchdog(engine.ping, clock)
         self.commits = GroupCommit(engine, clock, self.watchdog, numbers)
         self.changes = Changes(engine.signals.send)
@@ -82,25 +71,14 @@ class Api:
         self.gauges = KnownGauges(engine.history, clock)
         self.class_totals = ClassTotals(engine.history, clock)
         self.bulk_walk = BulkWalk(engine, clock, self._classes)
-        self._numbers: dict[ClassKey, tuple[ClassId, Instant]] = {}  # each with the time of its last lookup
         self.serves_metrics = not settings.metrics_port
-        self.notify_policy = Policy(
-            self.reachable, settings.webhook_plain, bool(settings.smtp and settings.smtp_from), settings.smtp_allow_to
-        )
-        self.defaults = KnownDefaults(engine.notices, clock, settings.notify_rate)
         self.derived = DerivedSecrets(engine.notices, clock, settings)
         self.tests = TestsAllowed(clock)
         self._luck = _eights()
         numbers.read(EVENT_STREAMS, lambda: {(): self.watching.streams.total()})
 
-    def quota_of(self, caller: Caller) -> Quota | None:
-        """The quota. None: no user has one. An administrator's has no limits; what they add counts for its owner."""
-        if self._quota == Quota():
-            return None
-        return Quota() if caller.role is Role.ADMIN else self._quota
-
     def quota_of_runs(self, caller: Caller) -> Quota | None:
-        """The quota for runs started by hand. It is separate from the other: creating jobs does not use it up."""
+        """The quota for runs started by hand. Creating jobs does not use it up."""
         if not self._most_runs:
             return None
         return Quota() if caller.role is Role.ADMIN else Quota(runs=self._most_runs)
@@ -137,25 +115,6 @@ class Api:
                 unknown = asked
             self._worker_names |= await self.engine.fleet.worker_names(sorted(unknown))
         return self._worker_names
-
-    def class_id(self, key: ClassKey) -> ClassId:
-        """The number of a class, if it is cached; 0: the database finds or creates the class with the job.
-
-        Once an hour one caller gets 0 for a cached class, too: this records that the class is in use.
-        """
-        now = self.clock.now()
-        class_id, asked_at = self._numbers.get(key, (NO_CLASS, now))
-        if abs(now - asked_at) < GOOD_FOR:
-            return class_id
-        self._numbers[key] = (class_id, now)
-        return NO_CLASS
-
-    def learn(self, key: ClassKey, created: Creation) -> None:
-        """Cache the class number that the database returned for a job stored without it."""
-        if created.class_id:
-            if len(self._numbers) >= MOST_CLASSES:
-                self._numbers.clear()
-            self._numbers[key] = (created.class_id, self.clock.now())
 
     async def owner_of(self, uid: UserNumber, caller: Caller) -> str | None:
         return caller.user_id if uid == caller.uid else await self.keyring.owner(uid)

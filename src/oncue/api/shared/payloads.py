@@ -1,34 +1,25 @@
-"""Check payloads: of new jobs, and those that a new run gets instead of the one its job or an earlier run has."""
+"""Payloads that a new run gets instead of the one its job or an earlier run has."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
-from oncue.api.http.auth import Caller, forbidden
+from oncue.api.http.auth import Caller
 from oncue.api.shared.context import Api
-from oncue.api.shared.secrets import plain_problems, reference_problems, with_access
-from oncue.api.shared.task_registry import payload_problems
-from oncue.domain.addresses import check_url
-from oncue.domain.definition import MOST_PROBLEMS, define_payload
+from oncue.domain.definition import define_payload
 from oncue.domain.errors import Invalid, ObjectLost, Problem
 from oncue.domain.fields import Reader, takes
-from oncue.domain.headers import header_fault
 from oncue.domain.ids import UserNumber
 from oncue.domain.job import Spec
 from oncue.domain.merge_patch import patched
-from oncue.domain.plain_json import has_more_values
 from oncue.domain.plain_text import printable
-from oncue.engines.port import Task
+from oncue.intake.payloads import beside_others, check_task_role, payload_alone
+from oncue.intake.secrets import with_access
 
-CHECKED_AT_ONCE = 5_000  # values of a payload
 LOST = "is no longer in object storage, or is damaged there; send a whole payload"
-
-T = TypeVar("T")
 
 
 @takes(type=["object", "null"])
@@ -65,7 +56,7 @@ def read_replacement(api: Api, found: Mapping[str, Any], problems: list[Problem]
         problems.append(Problem("payload_patch", "conflict", "cannot be sent with payload; send one of them"))
     elif patch is not None:
         try:
-            define_payload(patch, api.limits)  # also its depth, before anything walks through it
+            define_payload(patch, api.intake.limits)  # also its depth, before anything walks through it
         except Invalid as wrong:
             problems += (
                 Problem(f"{p.path.replace('payload', 'payload_patch', 1)}", p.code, p.message) for p in wrong.problems
@@ -80,16 +71,15 @@ async def replaced(
 
     The payload is as it will be stored: call `api.large.save` before that.
     """
-    task = await api.task_registry.find(spec.task)
+    task = await api.intake.task_registry.find(spec.task)
     if task is None:
         message = f"cannot be checked: task {printable(spec.task)!r} is not registered; start a worker that has it"
         raise Invalid.of("payload", "unknown_task", message)
-    if caller.role not in task.roles:
-        raise forbidden(f"Task {printable(task.name)!r} needs a key with one of these roles: {', '.join(task.roles)}.")
+    check_task_role(task, caller)
     given = new.payload if new.patch is None else patched(await _decoded(api, stored), new.patch)
-    payload = await beside_others(given, lambda: payload_alone(api, task, given))
+    payload = await beside_others(given, lambda: payload_alone(api.intake, task, given))
     name = None if owner == caller.uid else await api.owner_of(owner, caller) or ""
-    return with_access(api, spec, payload, caller, name), await api.large.referred(payload, owner)
+    return with_access(api.intake, spec, payload, caller, name), await api.large.referred(payload, owner)
 
 
 async def _decoded(api: Api, stored: bytes | None) -> Any:
@@ -97,37 +87,3 @@ async def _decoded(api: Api, stored: bytes | None) -> Any:
         return msgspec.json.decode(await api.large.read(stored) or b"null")
     except ObjectLost:
         raise Invalid.of("payload", "lost", LOST) from None
-
-
-async def beside_others(payload: Any, check: Callable[[], T]) -> T:
-    """Check a payload. One with many values is checked in a thread: other requests need not wait for it."""
-    return await asyncio.to_thread(check) if has_more_values(payload, CHECKED_AT_ONCE) else check()
-
-
-def payload_alone(api: Api, task: Task, given: Any) -> bytes | None:
-    payload = define_payload(given, api.limits)
-    if problems := problems_with(api, task, given or {}):
-        raise Invalid(*problems)
-    return payload
-
-
-def problems_with(api: Api, task: Task, payload: dict[str, Any]) -> list[Problem]:
-    problems = reference_problems(task.name, payload) or payload_problems(task, payload)
-    if problems:
-        return problems
-    if task.name == "http":
-        problems += islice(_request_problems(api, payload), MOST_PROBLEMS)
-    return problems + plain_problems(api, task.name, payload)
-
-
-def _request_problems(api: Api, payload: dict[str, Any]) -> Iterator[Problem]:
-    """Return what the worker would refuse to send. A secret's value is checked before each call, its header now."""
-    if isinstance(payload["url"], str):
-        try:
-            check_url(payload["url"], api.reachable)
-        except Invalid as wrong:
-            yield from wrong.problems
-    headers = payload.get("headers")
-    for name, value in headers.items() if isinstance(headers, dict) else ():
-        if fault := header_fault(name, value if isinstance(value, str) else ""):
-            yield Problem(f"payload.headers.{printable(name)}", "bad_header", fault)

@@ -1,4 +1,4 @@
-"""Secrets in the payloads of requests: named well, for whom, and not in plain text."""
+"""Secrets in payloads: named well, for whom, and not in plain text."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from oncue.api.http.auth import Caller
-from oncue.api.shared.context import Api
 from oncue.domain.definition import MOST_PROBLEMS
 from oncue.domain.errors import Problem
 from oncue.domain.job import Spec
 from oncue.domain.plain_text import printable
 from oncue.domain.secret_refs import HOW, SecretAccess, may_name_any, misnamed, problems_of
+from oncue.intake.context import Author, Intake
 
 PLAIN = "plain_secret"  # the code of a warning or problem
 HOLD_TOKENS = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
@@ -42,17 +41,17 @@ def _problems_of(value: Any, path: str) -> Iterator[Problem]:
         yield from problems_of(value, path)
 
 
-def plain_problems(api: Api, task: str, payload: Any) -> list[Problem]:
+def plain_problems(intake: Intake, task: str, payload: Any) -> list[Problem]:
     """Return what is refused because it is a token in plain text."""
-    if api.plain_secrets != "refuse":
+    if intake.plain_secrets != "refuse":
         return []
     message = f"would be stored in plain text; {HOW}"
     return [Problem(path, PLAIN, message) for path in _plain(task, payload)]
 
 
-def warnings_of(api: Api, task: str, payload: Any, prefix: str = "") -> Warnings:
+def warnings_of(intake: Intake, task: str, payload: Any, prefix: str = "") -> Warnings:
     """Return warnings about tokens in plain text, which are accepted."""
-    if api.plain_secrets != "warn":
+    if intake.plain_secrets != "warn":
         return ()
     return [{"path": prefix + path, "code": PLAIN} for path in _plain(task, payload)]
 
@@ -65,14 +64,14 @@ def _plain(task: str, payload: Any) -> Iterator[str]:
                     yield f"payload.headers.{name}"
 
 
-def with_access(api: Api, spec: Spec, payload: bytes | None, caller: Caller, owner: str | None = None) -> Spec:
-    """Return the definition with the secrets that its runs may use, by the key that has written its payload.
+def with_access(intake: Intake, spec: Spec, payload: bytes | None, author: Author, owner: str | None = None) -> Spec:
+    """Return the definition with the secrets that its runs may use, by the role of who has written its payload.
 
     `owner`: of a job of another user. It may use what its owner has, and nothing shared: what an administrator changes
     in it does not vouch for the rest.
     """
     access = None
     if may_name_any(payload):
-        shared = owner is None and caller.role in api.secret_roles
-        access = SecretAccess(caller.user_id if owner is None else owner, shared)
+        shared = owner is None and author.role in intake.secret_roles
+        access = SecretAccess(author.user_id if owner is None else owner, shared)
     return spec if spec.secrets == access else replace(spec, secrets=access)
