@@ -12,7 +12,7 @@ tasks.include(email_digest.tasks)
 tasks.include(sales_report.tasks)
 
 
-@tasks.task("hello")
+@tasks.task
 async def hello(ctx: Context, name: str = "world") -> str:
     """The smallest task there is: a name, a function, its arguments."""
     ctx.log.info("greeting %s", name)

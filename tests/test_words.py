@@ -13,7 +13,7 @@ import pytest
 from oncue.cli.main import main
 
 SOURCE = Path(__file__).parent.parent / "src" / "oncue"
-WATCHED = ("api", "cli", "client", "domain", "engines", "executors", "services", "shapes", "*.py")
+WATCHED = ("api", "cli", "client", "domain", "engines", "executors", "services", "shapes", "tasks", "*.py")
 LOGGING = ("engines", "executors", "services")  # folders whose log lines are not messages to users
 SERVED = ("shapes",)  # folders whose docstrings are descriptions of the API
 

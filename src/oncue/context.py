@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Generator
 from contextvars import ContextVar
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 from uuid import UUID
 
 import msgspec
@@ -15,6 +15,15 @@ from oncue.domain.errors import Invalid
 from oncue.domain.instants import Instant, moment
 from oncue.domain.plain_json import encoded, number
 from oncue.domain.trace import Trace
+
+if TYPE_CHECKING:  # at run time nothing asks for the default, and the package may be missing
+    from typing_extensions import TypeVar
+
+    S_co = TypeVar("S_co", covariant=True, default=object)
+else:
+    from typing import TypeVar
+
+    S_co = TypeVar("S_co", covariant=True)
 
 LARGEST_CHECKPOINT = 8 * 1024 * 1024
 LONGEST_PROGRESS = 200  # bytes; two numbers are shorter
@@ -59,6 +68,7 @@ class RunInfo(msgspec.Struct, frozen=True, gc=False):
     scheduled_for: Instant
     checkpoint: bytes | None = None
     trace: Trace | None = None
+    job_name: str | None = None
 
 
 class Reports(Protocol):
@@ -95,8 +105,8 @@ current: ContextVar[Reports | None] = ContextVar("oncue_run", default=None)
 _LOGGER = logging.getLogger("oncue.task")
 
 
-class Context:
-    """`ctx`, the first argument of every task."""
+class Context(Generic[S_co]):
+    """`ctx`, the first argument of a task that takes it. `Context[State]` says what `ctx.state` is."""
 
     __slots__ = ("_info", "_reports")
 
@@ -111,6 +121,16 @@ class Context:
     @property
     def job_id(self) -> UUID:
         return self._info.job_id
+
+    @property
+    def task(self) -> str:
+        """The name of the task."""
+        return self._info.task
+
+    @property
+    def job_name(self) -> str | None:
+        """The name of the job, if it has one."""
+        return self._info.job_name
 
     @property
     def attempt(self) -> int:

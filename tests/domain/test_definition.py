@@ -91,14 +91,14 @@ def test_what_is_null_is_left_out_where_that_means_none() -> None:
 
 
 def test_defaults_of_the_task_fill_in_what_is_left_out() -> None:
-    defaults = {"timeout": "5m", "max_retries": 7, "retry": {"backoff": "1s", "factor": 3}, "queue": "sly"}
+    defaults = {"timeout": "5m", "max_retries": 7, "retry": {"backoff": "1s", "factor": 3}, "name": "sly"}
 
     filled = defined(defaults)
     said = defined(defaults, timeout="1h", max_retries=0, retry={"factor": 1})
 
     assert (filled.timeout, filled.max_retries, filled.retry) == (5 * MINUTE, 7, Retry(SECOND, 3.0))
     assert (said.timeout, said.max_retries, said.retry) == (HOUR, 0, Retry(SECOND, 1.0))
-    assert filled.queue == "default"
+    assert filled.name is None  # no policy
 
 
 @pytest.mark.parametrize(

@@ -252,6 +252,7 @@ class TestTasks:
         assert [(task.name, task.isolation) for task in tasks] == [
             ("resize", Isolation.LOOP),
             ("charge", Isolation.THREAD),
+            ("billing.charge", Isolation.THREAD),
             ("import", Isolation.PROCESS),
         ]
 

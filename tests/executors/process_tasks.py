@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,22 @@ async def add_async(ctx: Context, a: int, b: int) -> int:
     await asyncio.sleep(0)
     await ctx.save_checkpoint({"a": a})
     return a + b
+
+
+@tasks.task(isolation="process")
+def double(a: int) -> int:
+    return 2 * a
+
+
+@tasks.task(isolation="process")
+async def double_async(a: int) -> int:
+    await asyncio.sleep(0)
+    return 2 * a
+
+
+@tasks.task(isolation="process", no_retry_on=(LookupError,))
+def look_up(key: str) -> int:
+    return {"known": 1}[key]
 
 
 @tasks.task("who", isolation="process")
@@ -68,6 +85,7 @@ def fail(ctx: Context, how: str) -> None:
         "plain": ValueError("no such thing"),
         "no_retry": NoRetry("never again"),
         "retry_after": RetryAfter("30s"),
+        "retry_after_timedelta": RetryAfter(timedelta(seconds=40)),
         "exit": SystemExit(5),
     }[how]
 

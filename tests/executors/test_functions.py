@@ -36,6 +36,16 @@ async def raising(ctx: Context, kind: str) -> None:
     raise {"exit": SystemExit(1), "interrupt": KeyboardInterrupt(), "cancelled": asyncio.CancelledError()}[kind]
 
 
+@tasks.task
+async def double(a: int) -> int:
+    return 2 * a
+
+
+@tasks.task(no_retry_on=(LookupError,))
+async def look_up(key: str) -> int:
+    return {"known": 1}[key]
+
+
 @tasks.task("wait")
 async def wait(ctx: Context) -> None:
     await asyncio.Event().wait()
@@ -55,6 +65,17 @@ async def test_the_payload_becomes_arguments_and_the_result_json() -> None:
     said = await run("greet", b'{"name":"you","times":2}')
 
     assert said == b'{"said":["hello you","hello you"],"run":"%s"}' % str(RUN).encode()
+
+
+async def test_a_function_that_takes_no_context_gets_none() -> None:
+    assert await run("double", b'{"a":2}') == b"4"
+
+
+async def test_what_its_task_does_not_retry_is_not_retried() -> None:
+    with pytest.raises(TaskFailed) as failed:
+        await run("look_up", b'{"key":"unknown"}')
+
+    assert (failed.value.kind, failed.value.retry) == ("KeyError", False)
 
 
 async def test_code_under_a_run_knows_whose_it_is_and_nobody_else_does() -> None:

@@ -105,6 +105,16 @@ class TestWhatTravels:
         assert await run(processes, "add_async", {"a": 1, "b": 2}, reports=reports) == 3
         assert reports.saved == [b'{"a":1}']
 
+    async def test_a_function_that_takes_no_context_gets_none(self, processes: ProcessExecutor) -> None:
+        assert await run(processes, "double", {"a": 2}) == 4
+        assert await run(processes, "double_async", {"a": 3}) == 6
+
+    async def test_what_its_task_does_not_retry_is_not_retried(self, processes: ProcessExecutor) -> None:
+        with pytest.raises(TaskFailed) as failed:
+            await run(processes, "look_up", {"key": "unknown"})
+
+        assert (failed.value.kind, failed.value.retry) == ("KeyError", False)
+
     async def test_prints_subprocesses_raw_writes_and_the_logger_land_in_the_log(
         self, processes: ProcessExecutor
     ) -> None:
@@ -156,6 +166,7 @@ class TestWhatTravels:
             ("plain", "ValueError", True, None),
             ("no_retry", "NoRetry", False, None),
             ("retry_after", "RetryAfter", True, 30 * SECOND),
+            ("retry_after_timedelta", "RetryAfter", True, 40 * SECOND),
             ("exit", "SystemExit", True, None),
         ],
     )

@@ -40,13 +40,30 @@ class Gate:
 
 def work(function: object, payload: bytes | None = None, reports: Remembered | None = None) -> Work:
     tasks = Tasks()
-    tasks.task("task")(function)  # type: ignore[type-var]
+    tasks.task("task", no_retry_on=(ZeroDivisionError,))(function)  # type: ignore[call-overload]
     (task,) = tasks
     return attempt(task, payload, reports)
 
 
 def thread_name(ctx: Context) -> int:
     return threading.get_ident()
+
+
+async def test_a_function_that_takes_no_context_gets_none(threads: ThreadExecutor) -> None:
+    def double(a: int) -> int:
+        return 2 * a
+
+    assert await threads.run(work(double, b'{"a":2}')) == b"4"
+
+
+async def test_what_its_task_does_not_retry_is_not_retried(threads: ThreadExecutor) -> None:
+    def divide() -> float:
+        return 1 / 0
+
+    with pytest.raises(TaskFailed) as failed:
+        await threads.run(work(divide))
+
+    assert (failed.value.kind, failed.value.retry) == ("ZeroDivisionError", False)
 
 
 async def test_it_runs_in_a_thread_of_its_own_with_arguments(threads: ThreadExecutor) -> None:

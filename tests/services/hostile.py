@@ -173,7 +173,7 @@ ERRORS: dict[str, tuple[Callable[[], BaseException], str]] = {
     "stop_async_iteration": (lambda: StopAsyncIteration("a\0b"), "StopAsyncIteration"),
     "memory": (lambda: MemoryError("a\0b"), "MemoryError"),
     "retry_after_number": (lambda: RetryAfter(5), "RetryAfter"),  # type: ignore[arg-type]
-    "retry_after_timedelta": (lambda: RetryAfter(timedelta(seconds=5)), "RetryAfter"),  # type: ignore[arg-type]
+    "retry_after_timedelta": (lambda: RetryAfter(timedelta(seconds=-5)), "RetryAfter"),
     "retry_after_nul": (lambda: RetryAfter("5\0s", "a\0b"), "RetryAfter"),
     "no_retry_object": (lambda: NoRetry(Untellable()), "NoRetry"),
     "syntax_fields": (lambda: syntax_error(filename=5, lineno="x", offset=object(), text=7), "SyntaxError"),

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from starlette.requests import Request
 
 from oncue.api.create import BATCH_BYTES, LARGEST_BATCH, TURN
@@ -131,11 +132,9 @@ async def _wanted(
     key, problems = job.get("key"), _own_problems(job)
     if isinstance(key, str) and key:
         declaration.add(key, index, job)
-    tags = job.get("tags") if job.get("tags") is not None else []
-    if isinstance(tags, list):
-        tags = [*tags, declaration.tag]
+    given = job if job.get("tags") is not None else {name: value for name, value in job.items() if name != "tags"}
     try:
-        spec, payload = await checked(api.intake, {**job, "tags": tags}, caller, now, lookups=declaration.lookups)
+        spec, payload = await checked(api.intake, given, caller, now, lookups=declaration.lookups)
     except Invalid as wrong:
         problems += wrong.problems
     except Forbidden as forbidden:
@@ -143,6 +142,7 @@ async def _wanted(
     if problems:
         raise Invalid(*problems)
     declaration.warnings += warnings_of(api.intake, spec.task, job.get("payload"), f"jobs.{index}.")
+    spec = replace(spec, tags=(*spec.tags, declaration.tag))
     return Wanted(index, job["key"], in_trace(spec, trace_of(request)), payload)
 
 

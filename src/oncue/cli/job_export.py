@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the file as JSON, which apply accepts, too.")
 ORDER = ("key", *(name for name in JobFields.__annotations__ if name != "key"))
 PARTS = ("retry", "resources")  # objects whose members have defaults of their own
+_EMPTY: tuple[Any, ...] = (None, [], {})
 _ZONED = {"timezone": "UTC", "dst_gap": "shift", "dst_fold": "first"}
 
 
@@ -33,8 +34,11 @@ def exported(job: Mapping[str, Any], task_defaults: Mapping[str, Any]) -> dict[s
     fields["tags"] = [tag for tag in job["tags"] if not tag.startswith(TAG)]
     fields["schedule"] = exported_schedule(job["schedule"])
     fields["task"] = job["task"]
-    named = {"key": fields.get("key") or key_for(job)} | fields | {"key": fields.get("key") or key_for(job)}
-    return {name: named[name] for name in ORDER if named.get(name) not in (None, [], {})}
+    named = fields | {"key": fields.get("key") or key_for(job)}
+    told = {
+        name for name in named if named[name] not in _EMPTY or (name in task_defaults and usual[name] not in _EMPTY)
+    }
+    return {name: named[name] for name in ORDER if name in told}
 
 
 def key_for(job: Mapping[str, Any]) -> str:

@@ -54,7 +54,8 @@ def define(
 ) -> tuple[Spec, bytes | None]:
     """Read a definition and its payload. Invalid: every wrong field, and why.
 
-    `defaults` are the task's registered values for fields that the job leaves out; `retry` is merged part by part.
+    `defaults` are the task's registered values for fields that the job leaves out; `retry` and `resources` are merged
+    part by part. A job that says null for a field has none, whatever the task's default is.
     """
     problems: list[Problem] = []
     found = read_fields(_with_defaults(raw, defaults), _readers(limits), problems, nothing=_NULLABLE)
@@ -90,7 +91,27 @@ def definition_schema(limits: Limits = USUAL) -> Schema:
     return object_schema(_readers(limits), required=("task",), nothing=_NULLABLE)
 
 
-DEFAULTED = ("timeout", "max_retries", "retry")
+# The fields that a task may have defaults for: the policies. An older process ignores those that it does not know.
+DEFAULTED = (
+    "queue",
+    "priority",
+    "tags",
+    "max_retries",
+    "retry",
+    "timeout",
+    "overlap",
+    "catch_up",
+    "catch_up_window",
+    "start_within",
+    "on_lost",
+    "group",
+    "concurrency",
+    "rate",
+    "resources",
+    "labels",
+    "preemptible",
+)
+_MERGED = ("retry", "resources")  # part by part
 _TYPES = {field.name: field.type for field in msgspec.structs.fields(Spec) if field.encode_name}
 _NULLABLE = frozenset({"payload", *(name for name, kind in _TYPES.items() if NoneType in get_args(kind))})
 
@@ -105,8 +126,9 @@ def _with_defaults(raw: Mapping[str, Any], defaults: Mapping[str, Any]) -> Mappi
     if not defaults:
         return raw
     asked = {name: defaults[name] for name in DEFAULTED if name in defaults} | dict(raw)
-    if isinstance(asked.get("retry"), dict) and isinstance(defaults.get("retry"), dict):
-        asked["retry"] = defaults["retry"] | asked["retry"]
+    for name in _MERGED:
+        if isinstance(asked.get(name), dict) and isinstance(defaults.get(name), dict):
+            asked[name] = defaults[name] | asked[name]
     return asked
 
 

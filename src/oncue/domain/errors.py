@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 import msgspec
 
@@ -139,8 +140,8 @@ class SecretMissing(NoRetry):
 
 
 class RetryAfter(OncueError):
-    """Raised by a task: retry after `delay` ("30s"); counts as a failure like any other."""
+    """Raised by a task: retry after `delay`, "30s" or a timedelta; counts as a failure like any other."""
 
-    def __init__(self, delay: str, message: str = "") -> None:
+    def __init__(self, delay: str | timedelta, message: str = "") -> None:
         super().__init__(message or f"the task asks for a retry after {delay}")
         self.delay = delay

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from difflib import get_close_matches
 from math import isfinite
@@ -71,7 +71,7 @@ def read_fields(
         reader = readers.get(name)
         if reader is None:
             shown = printable(name)
-            advice = _did_you_mean(shown, readers) if len(problems) < MOST_SUGGESTED else "check the spelling"
+            advice = did_you_mean(shown, readers) if len(problems) < MOST_SUGGESTED else "check the spelling"
             where = f"{path}.{shown}" if path else shown
             problems.append(Problem(where, "unknown_field", f"unknown field {shown!r}; {advice}"))
         elif value is not None or name not in nothing:
@@ -82,8 +82,9 @@ def read_fields(
     return found
 
 
-def _did_you_mean(name: str, known: Mapping[str, Any]) -> str:
-    close = get_close_matches(name, known, n=1)
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return advice for a name that is not among the known ones."""
+    close = get_close_matches(name, list(known), n=1)
     return f"did you mean {close[0]!r}?" if close else "check the spelling"
 
 

@@ -147,6 +147,10 @@ def _iso(text: str) -> Duration | None:
     )
 
 
+def of_timedelta(length: timedelta) -> Duration:
+    return Duration(length // _ONE)
+
+
 @lru_cache(maxsize=1_000)
 def show_duration(length: Duration) -> str:
     """Format in the largest unit that divides it: an hour is `1h`, 90 s `90s`; otherwise in milliseconds."""

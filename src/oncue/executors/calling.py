@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from traceback import TracebackException
@@ -12,7 +13,7 @@ from typing import Any
 from oncue.domain.attempt import LONGEST_ERROR, Failure
 from oncue.domain.errors import Invalid, NoRetry, RetryAfter
 from oncue.domain.fingerprint import top_frame
-from oncue.domain.instants import parse_duration
+from oncue.domain.instants import of_timedelta, parse_duration, show_duration
 from oncue.domain.plain_text import class_path_of, kind_of, message_of, plain
 from oncue.executors.port import TaskFailed
 from oncue.tasks import Task
@@ -45,14 +46,17 @@ def not_awaitable(result: object) -> object:
     )
 
 
-def as_failure(error: BaseException) -> TaskFailed:
-    """Describe an exception as TaskFailed. Never raises, whatever the exception's own code does when asked."""
+def as_failure(error: BaseException, task: Task | None = None) -> TaskFailed:
+    """Describe an exception as TaskFailed. Never raises, whatever the exception's own code does when asked.
+
+    `task`: the task whose function raised it, which may have declared that this is not retried.
+    """
     kind = type(error)  # not isinstance, which trusts what an object says of itself
     if issubclass(kind, TaskFailed):
         return error  # type: ignore[return-value]  # just checked
     name, said = kind_of(error), message_of(error, LONGEST_ERROR)
     path = class_path_of(error)
-    if issubclass(kind, NoRetry):
+    if issubclass(kind, NoRetry) or (task is not None and issubclass(kind, task.no_retry_on)):
         return TaskFailed(name, said, retry=False, path=path, traceback=trace_of(error))
     if issubclass(kind, RetryAfter):
         return _again_later(error, name, said)
@@ -77,8 +81,11 @@ def failure_of(failed: TaskFailed, said: str) -> Failure:
 def _again_later(error: BaseException, name: str, said: str) -> TaskFailed:
     try:
         delay = error.delay  # type: ignore[attr-defined]  # it is a RetryAfter
+        if isinstance(delay, timedelta):
+            delay = show_duration(of_timedelta(delay))
         if not isinstance(delay, str):
-            return TaskFailed(name, f'{said}; its delay must be a text like "30s", not a {kind_of(delay)}')
+            message = f'{said}; its delay must be a timedelta or a text like "30s", not a {kind_of(delay)}'
+            return TaskFailed(name, message)
         return TaskFailed(name, said, after=parse_duration(delay), path=class_path_of(error))
     except BaseException as wrong:
         return TaskFailed(name, f"{said}; its delay is invalid: {message_of(wrong, LONGEST_ERROR)}")

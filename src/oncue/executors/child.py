@@ -142,6 +142,7 @@ class Child:
 
     def _answer(self, message: words.Run, reports: LineReports) -> words.Done | words.Failed:
         secrets = RunSecrets(message.secrets)
+        task: Task | None = None
         try:
             task = self._task(message.info.task)
             context = copy_context()
@@ -154,10 +155,10 @@ class Child:
             if task.is_async:
                 result = self._run_async(task, ctx, arguments, context)
             else:
-                result = not_awaitable(context.run(task.function, ctx, **arguments))
+                result = not_awaitable(context.run(task.call, ctx, arguments))
             return words.Done(encoded(result, self._settings.max_result_bytes))
         except BaseException as error:  # the edge of user code
-            return failure(error, secrets.masking)
+            return failure(error, secrets.masking, task)
 
     def _task(self, name: str) -> Task:
         if isinstance(self._tasks, Invalid):
@@ -181,16 +182,16 @@ class Child:
             if ctx.cancelled:
                 this.cancel()
             try:
-                result: object = await task.function(ctx, **arguments)
+                result: object = await task.call(ctx, arguments)
             except BaseException as error:  # the edge of user code, before asyncio sees the exception
-                raise as_failure(error) from None
+                raise as_failure(error, task) from None
             return result
 
         return asyncio.Runner().run(run(), context=context)  # not closed: whatever is left in it ends with this process
 
 
-def failure(error: BaseException, masking: Masking) -> words.Failed:
-    failed = as_failure(error)
+def failure(error: BaseException, masking: Masking, task: Task | None = None) -> words.Failed:
+    failed = as_failure(error, task)
     said, trace = masking.excerpt(message_of(failed, LONGEST_ERROR)), masking.excerpt(failed.trace)
     message = f"{said}\n\n{trace[-TRACEBACK_END:]}".strip() if trace else said
     path = None if failed.path is None else masking.excerpt(failed.path)

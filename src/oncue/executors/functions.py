@@ -24,15 +24,15 @@ class LoopExecutor:
         attempt.set(work)
         try:
             arguments = arguments_of(work.task, work.payload)
-            result = await work.task.function(work.context, **arguments)
+            result = await work.task.call(work.context, arguments)
             return None if result is None else encoded(result, self._cap)
         except asyncio.CancelledError as cancelled:
             asked = asyncio.current_task()
             if asked is None or asked.cancelling():
                 raise
-            raise as_failure(cancelled) from None  # no one cancelled the run: the task raised it itself
+            raise as_failure(cancelled, work.task) from None  # no one cancelled the run: the task raised it itself
         except BaseException as error:  # the edge of user code; some would end the loop, and with it the worker
-            raise as_failure(error) from None
+            raise as_failure(error, work.task) from None
 
     async def close(self) -> None:
         """Does nothing: the callers of `run` own their runs."""

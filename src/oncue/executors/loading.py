@@ -13,10 +13,11 @@ from typing import TypeVar
 
 from oncue.domain.errors import Invalid
 from oncue.tasks import Tasks
+from oncue.tasks.declaring import BadDeclaration
 
 T = TypeVar("T")
 
-HOW_TO = 'write `tasks = oncue.Tasks()` and register functions with `@tasks.task("name")`'
+HOW_TO = "write `tasks = oncue.Tasks()` and register functions with `@tasks.task`"
 
 
 def load_tasks(sources: Sequence[str]) -> Tasks:
@@ -103,6 +104,8 @@ def _imported(where: str, load: Callable[[], T]) -> T:
     """Import user code: whatever it raises is reported, and chained."""
     try:
         return load()
+    except BadDeclaration as wrong:  # it names the line itself
+        raise _wrong("import_failed", f"{where} cannot be imported: {wrong}") from wrong
     except (Exception, SystemExit) as error:
         lines = extract_tb(error.__traceback__)
         last = f" ({lines[-1].filename}, line {lines[-1].lineno})" if lines else ""

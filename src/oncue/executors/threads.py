@@ -93,7 +93,7 @@ class _Call:
         try:
             result = self._context.run(_called, self._work, self._cap)
         except BaseException as error:  # the edge of user code: nothing it raises may end the thread, or reach the loop
-            failure = as_failure(error)
+            failure = as_failure(error, self._work.task)
         if os.getpid() != us:
             os._exit(0)  # the task forked and its copy returned: the copy must not talk to the worker
         if not self._end():
@@ -133,4 +133,4 @@ def _take_calls(calls: SimpleQueue[_Call | None]) -> None:
 def _called(work: Work, cap: int) -> bytes | None:
     arguments = arguments_of(work.task, work.payload)
     current.set(work.reports)
-    return encoded(not_awaitable(work.task.function(work.context, **arguments)), cap)
+    return encoded(not_awaitable(work.task.call(work.context, arguments)), cap)

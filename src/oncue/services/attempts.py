@@ -424,7 +424,7 @@ def _traced(tracing: Tracing, run: Claimed, spec: Spec) -> tuple[AttemptSpan | N
 
 def _info(run: Claimed, spec: Spec, trace: Trace | None) -> RunInfo:
     nominal = run.wanted if run.nominal is None else run.nominal
-    return RunInfo(run.run_id, run.job_id, spec.task, run.attempt, nominal, run.checkpoint, trace)
+    return RunInfo(run.run_id, run.job_id, spec.task, run.attempt, nominal, run.checkpoint, trace, spec.name)
 
 
 def _unstartable(run: Claimed, worker_id: WorkerId, now: Instant, error: Exception) -> Settlement:

@@ -1,0 +1,107 @@
+"""The options of tasks and of single calls, and the job fields that they stand for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Literal, TypedDict
+
+import msgspec
+
+from oncue.domain.definition import DEFAULTED, define
+from oncue.domain.errors import Invalid, Problem
+from oncue.domain.fields import did_you_mean
+from oncue.domain.instants import Instant, of_timedelta, show_duration
+from oncue.shapes.jobs import Length
+
+_RATE = re.compile(r"(\d{1,9})\s*/\s*(\S+)", re.ASCII)
+
+
+class JobOptions(TypedDict, total=False):
+    """The policies of a job. docs/api.md describes each field."""
+
+    queue: str
+    priority: Literal["high", "normal", "low"]
+    tags: Sequence[str]
+    timeout: Length
+    max_retries: int
+    retry: Mapping[str, Any]
+    overlap: Literal["queue", "skip", "allow", "replace"]
+    catch_up: Literal["last", "skip", "all"]
+    catch_up_window: Length
+    start_within: Length | None
+    on_lost: Literal["rerun", "dead"]
+    group: str | None
+    concurrency: int | Mapping[str, Any] | None
+    """4: at most four runs of the task at a time; or `{"key", "limit"}`"""
+    rate: str | Mapping[str, Any] | None
+    """"10/1m": at most ten starts in any minute; or `{"limit", "per", "key"}`"""
+    resources: Mapping[str, Any]
+    labels: Sequence[str]
+    preemptible: bool
+
+
+class TaskOptions(JobOptions, total=False):
+    """What `@tasks.task(…)` takes: defaults for the task's jobs, and how the task runs."""
+
+    isolation: Literal["process"]
+    """each run in a process of its own, which can be killed without harm to other runs"""
+    roles: Iterable[str]
+    """the roles that may create jobs of this task; by default admin and member"""
+    no_retry_on: Iterable[type[BaseException]]
+    """exceptions after which the run is not retried"""
+
+
+OF_THE_TASK = frozenset(TaskOptions.__annotations__) - frozenset(JobOptions.__annotations__)
+
+
+def job_fields(task: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as the fields of a job, in JSON values. Invalid: a value that is none."""
+    found = dict(options)
+    match found.get("concurrency"):
+        case bool():
+            pass  # refused like any other value of a wrong type
+        case int(limit):
+            found["concurrency"] = {"key": task, "limit": limit}
+    if isinstance(rate := found.get("rate"), str):
+        found["rate"] = _rate(rate)
+    return {name: _plain(name, value) for name, value in found.items()}
+
+
+def defaults(task: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Check the defaults of a task where it is declared, not when its first job is refused. Returns them."""
+    unknown = [name for name in options if name not in DEFAULTED]
+    if unknown:
+        known = (*DEFAULTED, *OF_THE_TASK)
+        advice = [(name, f"is not an option of tasks; {did_you_mean(name, known)}") for name in unknown]
+        raise Invalid(*(Problem(name, "unknown_field", message) for name, message in advice))
+    found = job_fields(task, options)
+    define({"task": task, **found}, {}, Instant(0))
+    return found
+
+
+def _rate(text: str) -> dict[str, Any]:
+    found = _RATE.fullmatch(text)
+    if found is None:
+        raise Invalid.of("rate", "bad_rate", f"{text[:40]!r} is not a rate; write starts and time like '10/1m'")
+    return {"limit": int(found[1]), "per": found[2]}
+
+
+def _plain(name: str, value: Any) -> Any:
+    try:
+        return _with_durations(msgspec.to_builtins(value, builtin_types=(timedelta,)))
+    except (TypeError, ValueError) as wrong:
+        raise Invalid.of(name, "wrong_type", f"cannot be written as JSON: {wrong}") from None
+
+
+def _with_durations(value: Any) -> Any:
+    match value:
+        case timedelta():
+            return show_duration(of_timedelta(value))
+        case dict():
+            return {name: _with_durations(one) for name, one in value.items()}
+        case list() | tuple():
+            return [_with_durations(one) for one in value]
+        case _:
+            return value

@@ -1,0 +1,136 @@
+"""A task: its function, the schema of its payload, the defaults of its jobs, and the handle that user code calls."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Coroutine, Mapping
+from enum import StrEnum
+from typing import Any, Generic, overload
+
+import msgspec
+
+from oncue.context import Context
+from oncue.domain.errors import Invalid
+from oncue.domain.secret_refs import filled
+from oncue.secret import secrets_of_run
+from oncue.tasks.local import local_context
+from oncue.tasks.signature import decoder, read_signature
+from oncue.tasks.typevars import P, R
+
+
+class Isolation(StrEnum):
+    """Where a task's code runs."""
+
+    __hash__ = str.__hash__  # an enum's own is slow Python code, and these are keys for every run
+
+    LOOP = "loop"  # async functions: in the worker's event loop
+    THREAD = "thread"  # sync functions: in a thread of the worker
+    PROCESS = "process"  # either kind, on request: in a process of its own, which can be killed
+
+
+class Task(Generic[P, R]):
+    """One task: its function, the schema of its payload, and the defaults of its jobs.
+
+    `P` are the parameters of the function without the context, `R` is what it returns.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *,
+        isolation: Isolation,
+        defaults: Mapping[str, Any],
+        roles: tuple[str, ...],
+        takes: Isolation | None = None,
+        filled: tuple[str, ...] = (),
+        no_retry_on: tuple[type[BaseException], ...] = (),
+    ) -> None:
+        self.name = name
+        self.function = function
+        self.isolation = isolation
+        # The kind of slot it takes in a worker: a command's function runs in the loop, its program does not.
+        self.takes = takes or isolation
+        self.defaults = dict(defaults)
+        self.roles = roles
+        self.no_retry_on = no_retry_on
+        self._filled = filled  # parameters of any type, in which {"secret": "name"} stands for a text
+        parameters = read_signature(function)
+        self.takes_context = parameters.takes_context
+        self._fields = parameters.payload.__struct_fields__
+        self._decode, self._schema = decoder(parameters.payload)
+
+    @property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.function)
+
+    def schema(self) -> bytes:
+        """Return the JSON Schema of the payload, which workers register."""
+        return self._schema
+
+    def arguments(self, payload: bytes | None) -> dict[str, Any]:
+        """Decode the payload to keyword arguments. Invalid: it does not fit the signature; a retry does not help."""
+        if not self._fields and payload is None:
+            return {}
+        try:
+            given = self._decode(payload or b"{}")
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as wrong:
+            raise Invalid.of(
+                "payload", "mismatch", f"does not fit the signature of task {self.name!r}: {wrong}"
+            ) from None
+        arguments = {field: getattr(given, field) for field in self._fields}
+        for field in self._filled:
+            arguments[field] = filled(arguments[field], secrets_of_run.get().find)
+        return arguments
+
+    def call(self, ctx: Context[Any], arguments: Mapping[str, Any]) -> Any:
+        """Call the function as a run does; the context is passed if the function takes it."""
+        return self.function(ctx, **arguments) if self.takes_context else self.function(**arguments)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
+
+class _Callable(Task[P, R]):
+    """A task that is called like its function, and has the function's name, docstring and module."""
+
+    def __init__(self, name: str, function: Callable[..., Any], **given: Any) -> None:
+        super().__init__(name, function, **given)
+        functools.update_wrapper(self, function, updated=())  # type: ignore[arg-type]  # subclasses are callable
+
+    def __reduce__(self) -> str:
+        """Pickle by name, as Python does with a function."""
+        found: str = self.__dict__["__qualname__"]
+        return found
+
+    def _called(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        if not self.takes_context:
+            args = args[1:] if args and isinstance(args[0], Context) else args
+        elif not (args and isinstance(args[0], Context)):
+            args = (local_context(self.name), *args)
+        return self.function(*args, **kwargs)
+
+
+class FunctionTask(_Callable[P, R]):
+    """A task made of a plain function. Called directly, the function runs here and now, without oncue."""
+
+    @overload
+    def __call__(self, ctx: Context[Any], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Call the function. Without a context as the first argument it gets a local one."""
+        return self._called(args, kwargs)
+
+
+class AsyncFunctionTask(_Callable[P, R]):
+    """A task made of an async function. Called directly, the function runs here and now, without oncue."""
+
+    @overload
+    def __call__(self, ctx: Context[Any], /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]: ...
+    @overload
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]: ...
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Call the function. Without a context as the first argument it gets a local one."""
+        return self._called(args, kwargs)

@@ -1,0 +1,92 @@
+"""A set of tasks, and the decorator that adds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from functools import partial
+from typing import Any, Concatenate, Generic, Protocol, Unpack, overload
+
+from oncue.context import Context, S_co
+from oncue.domain.errors import Invalid, Problem
+from oncue.tasks.declaring import BadDeclaration, declared, place_of
+from oncue.tasks.options import TaskOptions
+from oncue.tasks.task import AsyncFunctionTask, FunctionTask, Task
+from oncue.tasks.typevars import P, R
+
+
+class TaskDecorator(Protocol[S_co]):  # type: ignore[misc]  # mypy compares overload by overload, not what they take
+    """What `@tasks.task(…)` decorates with: it turns a function into a task."""
+
+    @overload
+    def __call__(  # type: ignore[overload-overlap]  # a coroutine is an object, too: the first that fits counts
+        self, f: Callable[Concatenate[Context[S_co], P], Coroutine[Any, Any, R]], /
+    ) -> AsyncFunctionTask[P, R]: ...
+    @overload
+    def __call__(self, f: Callable[Concatenate[Context[S_co], P], R], /) -> FunctionTask[P, R]: ...
+    @overload
+    def __call__(  # type: ignore[overload-overlap]  # as above
+        self, f: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> AsyncFunctionTask[P, R]: ...
+    @overload
+    def __call__(self, f: Callable[P, R], /) -> FunctionTask[P, R]: ...
+
+
+class Tasks(Generic[S_co]):
+    """A set of tasks, for `--tasks file.py` or `--tasks package.module[:attribute]`."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, Task] = {}
+
+    @overload
+    def task(  # type: ignore[overload-overlap]  # a coroutine is an object, too: the first that fits counts
+        self, f: Callable[Concatenate[Context[S_co], P], Coroutine[Any, Any, R]], /
+    ) -> AsyncFunctionTask[P, R]: ...
+    @overload
+    def task(self, f: Callable[Concatenate[Context[S_co], P], R], /) -> FunctionTask[P, R]: ...
+    @overload
+    def task(  # type: ignore[overload-overlap]  # as above
+        self, f: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> AsyncFunctionTask[P, R]: ...
+    @overload
+    def task(self, f: Callable[P, R], /) -> FunctionTask[P, R]: ...
+    @overload
+    def task(self, name: str | None = None, /, **options: Unpack[TaskOptions]) -> TaskDecorator[S_co]: ...
+    def task(self, given: Any = None, /, **options: Any) -> Any:
+        """Turn a function into a task: `@tasks.task`, `@tasks.task("name", …)` or `@tasks.task(…)`.
+
+        The name is the function's unless it is given. The options are defaults of the task's jobs, which may override
+        them; `isolation`, `roles` and `no_retry_on` are the task's own. BadDeclaration: what is wrong, and where.
+        """
+        if not callable(given):
+            return partial(self._declare, options, given)
+        try:
+            return self._declare(options, None, given)
+        except Invalid as wrong:
+            raise wrong.with_traceback(None) from None
+
+    def _declare(self, options: dict[str, Any], name: str | None, function: Callable[..., Any], /) -> Task:
+        try:
+            task = declared(name, function, options)
+            self.add(task)
+        except Invalid as wrong:
+            raise wrong.with_traceback(None) from None  # the traceback leads to the user's line, not through our files
+        return task
+
+    def add(self, task: Task) -> None:
+        if (first := self._tasks.get(task.name)) is not None:
+            problem = Problem("task", "duplicate", f"is already defined at {place_of(first.function)}")
+            raise BadDeclaration(place_of(task.function), f"task {task.name!r}", (problem,))
+        self._tasks[task.name] = task
+
+    def include(self, others: Iterable[Task]) -> None:
+        for task in others:
+            self.add(task)
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self._tasks.values())
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def get(self, name: str) -> Task | None:
+        return self._tasks.get(name)
