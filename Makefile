@@ -36,7 +36,7 @@ demo: .venv/runtime.stamp .venv/dashboard.stamp ## fill a private store with hou
 
 .PHONY: test
 test: .venv/dev.stamp ## run the tests, all but the long ones, what repeats others on PostgreSQL, and what `make check` runs
-	@$(PYTEST) $(PARALLEL) -m "not ($(LONG_TESTS) or again)" --ignore=tests/test_architecture.py $(ARGS)
+	@$(PYTEST) $(PARALLEL) -m "not ($(LONG_TESTS) or again)" --ignore=tests/test_architecture.py --ignore=tests/tasks/test_typing.py $(ARGS)
 
 .PHONY: test-all
 test-all: .venv/dev.stamp ## run everything but the tests that kill real processes: all seeds, mutants, pairs and engines
@@ -85,7 +85,7 @@ check: .venv/dev.stamp .venv/dashboard.stamp ## lint, formatting, types, import 
 	@.venv/bin/python -m ruff format --check .
 	@.venv/bin/python -m mypy
 	@.venv/bin/lint-imports
-	@$(PYTEST) -q tests/test_architecture.py
+	@$(PYTEST) -q tests/test_architecture.py tests/tasks/test_typing.py
 	@.venv/bin/python dashboard/build.py check
 
 .PHONY: format
