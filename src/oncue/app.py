@@ -62,6 +62,7 @@ from oncue.services.supervisor import UNUSABLE, WorkerSupervisor
 from oncue.settings import Settings
 from oncue.storage.open import storage_url
 from oncue.tasks import Tasks
+from oncue.tasks.lifespan import lifespans
 
 # Connections of each role beside its hot path, unless the setting says otherwise. An API has the engine's default.
 SCHEDULER_POOL = 3
@@ -264,7 +265,7 @@ async def _work(start: Start, channel: Channel) -> int:
     numbers = Numbers(Bounds(settings.queues), Roles.WORKER) if settings.counting else SILENT
     count_log_lines(numbers)
     tasks = load_registry(settings) if settings.notify != "only" else Tasks()
-    async with tracing(settings, clock, "worker", numbers) as spans:
+    async with tracing(settings, clock, "worker", numbers) as spans, lifespans(tasks):
         while True:
             try:  # the database may become available again: better to wait than to exit
                 async with store(pooled(settings, WORKER_POOL), clock, numbers) as engine:

@@ -108,11 +108,12 @@ _LOGGER = logging.getLogger("oncue.task")
 class Context(Generic[S_co]):
     """`ctx`, the first argument of a task that takes it. `Context[State]` says what `ctx.state` is."""
 
-    __slots__ = ("_info", "_reports")
+    __slots__ = ("_info", "_reports", "_state")
 
-    def __init__(self, info: RunInfo, reports: Reports) -> None:
+    def __init__(self, info: RunInfo, reports: Reports, state: Any = None) -> None:
         self._info = info
         self._reports = reports
+        self._state = state
 
     @property
     def run_id(self) -> UUID:
@@ -131,6 +132,11 @@ class Context(Generic[S_co]):
     def job_name(self) -> str | None:
         """The name of the job, if it has one."""
         return self._info.job_name
+
+    @property
+    def state(self) -> S_co:
+        """What the lifespan of the task's set has yielded in this process; without a lifespan, None."""
+        return self._state  # type: ignore[no-any-return]  # of the type that the task asks for
 
     @property
     def attempt(self) -> int:

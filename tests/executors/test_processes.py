@@ -33,6 +33,7 @@ from oncue.executors.processes import ProcessExecutor
 from oncue.settings import Settings
 
 FILE = str(Path(__file__).with_name("process_tasks.py"))
+WITH_LIFESPAN = str(Path(__file__).with_name("lifespan_tasks.py"))
 SETTINGS = Settings(tasks=(FILE,), kill_grace=Duration(200 * MILLISECOND), max_log_bytes=10_000)
 
 # A worker that runs one task in a process, and is then killed.
@@ -108,6 +109,18 @@ class TestWhatTravels:
     async def test_a_function_that_takes_no_context_gets_none(self, processes: ProcessExecutor) -> None:
         assert await run(processes, "double", {"a": 2}) == 4
         assert await run(processes, "double_async", {"a": 3}) == 6
+
+    @pytest.mark.parametrize("name", ["plain", "in_loop"])
+    async def test_the_lifespan_of_its_set_is_around_the_run(self, name: str) -> None:
+        settings, reports = Settings(tasks=(WITH_LIFESPAN,)), Remembered()
+        processes, task = ProcessExecutor(settings, 1), load_tasks([WITH_LIFESPAN]).get(name)
+        assert task is not None
+        try:
+            assert await processes.run(attempt(task, None, reports)) == b"true"
+        finally:
+            await processes.close()
+
+        assert reports.text.split() == ["begins", "runs", "ends"]
 
     async def test_what_its_task_does_not_retry_is_not_retried(self, processes: ProcessExecutor) -> None:
         with pytest.raises(TaskFailed) as failed:

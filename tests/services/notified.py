@@ -25,7 +25,7 @@ from oncue.executors.dialling import Resolve, resolve
 from oncue.executors.functions import LoopExecutor
 from oncue.executors.sending import FindSecret, Sending, no_secret
 from oncue.metrics.numbers import SILENT, Numbers
-from oncue.services.attempts import Execution
+from oncue.services.execution import Execution
 from oncue.services.notifying import Notifier
 from oncue.services.rate_limiter import RateLimiter
 from oncue.settings import Settings

@@ -28,7 +28,7 @@ from oncue.executors.http import http_task
 from oncue.executors.port import Executor
 from oncue.executors.processes import ProcessExecutor
 from oncue.executors.threads import ThreadExecutor
-from oncue.services.attempts import Execution
+from oncue.services.execution import Execution
 from oncue.services.worker_loops import WorkerLoops, places
 from oncue.settings import Settings
 from oncue.tasks import Isolation

@@ -13,8 +13,8 @@ from oncue.domain.instants import MILLISECOND, SECOND, Duration
 from oncue.domain.placement import Priority, Resources
 from oncue.executors.capture import capture_logging
 from oncue.executors.threads import ThreadExecutor
-from oncue.services.attempts import Execution
 from oncue.services.capacity import Capacity
+from oncue.services.execution import Execution
 from oncue.tasks import Isolation, Task
 from oncue.testing.conformance.store import Store
 

@@ -17,7 +17,7 @@ from oncue.domain.secret_refs import SecretAccess
 from oncue.executors.capture import capture_logging
 from oncue.executors.functions import LoopExecutor
 from oncue.executors.secrets import SecretSource
-from oncue.services.attempts import Execution
+from oncue.services.execution import Execution
 from oncue.tasks import Isolation
 from oncue.testing.conformance.store import Store
 

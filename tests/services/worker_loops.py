@@ -13,7 +13,8 @@ from oncue.domain.placement import Offer, Resources
 from oncue.domain.run import RunView
 from oncue.executors.functions import LoopExecutor
 from oncue.metrics.numbers import SILENT, Numbers
-from oncue.services.attempts import ActiveAttempt, Execution, Stop
+from oncue.services.attempts import ActiveAttempt, Stop
+from oncue.services.execution import Execution
 from oncue.services.worker_loops import WorkerLoops, places
 from oncue.settings import Settings
 from oncue.tasks import Isolation, Task

@@ -34,7 +34,8 @@ from oncue.engines.open import open_engine
 from oncue.engines.port import Engine, Hint, Page, RunQuery, Topic, Worker
 from oncue.engines.sqlite.engine import SqliteEngine
 from oncue.executors.functions import LoopExecutor
-from oncue.services.attempts import LAST_CHANCE, Execution, Stop
+from oncue.services.attempts import LAST_CHANCE, Stop
+from oncue.services.execution import Execution
 from oncue.services.overlap import Overlap
 from oncue.services.rate_limiter import AHEAD, RateLimiter
 from oncue.services.reaper import WATCH_FOR, Reaper

@@ -54,6 +54,12 @@ def as_failure(error: BaseException, task: Task | None = None) -> TaskFailed:
     kind = type(error)  # not isinstance, which trusts what an object says of itself
     if issubclass(kind, TaskFailed):
         return error  # type: ignore[return-value]  # just checked
+    failed = _described(error, kind, task)
+    failed.error = error
+    return failed
+
+
+def _described(error: BaseException, kind: type[BaseException], task: Task | None) -> TaskFailed:
     name, said = kind_of(error), message_of(error, LONGEST_ERROR)
     path = class_path_of(error)
     if issubclass(kind, NoRetry) or (task is not None and issubclass(kind, task.no_retry_on)):

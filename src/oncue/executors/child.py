@@ -12,6 +12,7 @@ import socket
 import sys
 from collections.abc import Awaitable
 from contextlib import suppress
+from contextvars import Context as ContextVars
 from contextvars import copy_context
 from threading import Lock, Timer
 from types import FrameType
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
-from oncue.context import Context, Done, current
+from oncue.context import Context, Done, RunInfo, current
 from oncue.domain.attempt import LONGEST_ERROR, LONGEST_TRACEBACK
 from oncue.domain.errors import Conflict, Invalid
 from oncue.domain.masking import Masking
@@ -31,6 +32,7 @@ from oncue.executors.port import TaskFailed, encoded
 from oncue.secret import RunSecrets, secrets_of_run
 from oncue.settings import Settings
 from oncue.tasks import Task, Tasks
+from oncue.tasks.lifespan import lifespans
 from oncue.tracing.current import make_current
 
 if TYPE_CHECKING:
@@ -151,11 +153,12 @@ class Child:
             context.run(current.set, reports)
             if message.info.trace is not None:
                 context.run(make_current, message.info.trace)
-            ctx = Context(message.info, reports)
             if task.is_async:
-                result = self._run_async(task, ctx, arguments, context)
+                result = self._run_async(task, message.info, arguments, context)
+            elif task.shared.lifespan is None:
+                result = not_awaitable(context.run(task.call, Context(message.info, reports), arguments))
             else:
-                result = not_awaitable(context.run(task.call, ctx, arguments))
+                result = not_awaitable(_with_lifespan(task, message.info, reports, arguments, context))
             return words.Done(encoded(result, self._settings.max_result_bytes))
         except BaseException as error:  # the edge of user code
             return failure(error, secrets.masking, task)
@@ -172,22 +175,37 @@ class Child:
             raise TaskFailed("UnknownTask", f"this worker has no task {name!r}")
         return task
 
-    def _run_async(self, task: Task, ctx: Context, arguments: dict[str, Any], context: Any) -> object:
+    def _run_async(self, task: Task, info: RunInfo, arguments: dict[str, Any], context: Any) -> object:
         import asyncio
 
         async def run() -> object:
             this = asyncio.current_task()
             assert this is not None
             self._async_run = asyncio.get_running_loop(), this
-            if ctx.cancelled:
+            if self._reports.cancelled:
                 this.cancel()
             try:
-                result: object = await task.call(ctx, arguments)
+                async with lifespans([task]):
+                    result: object = await task.call(Context(info, self._reports, task.state), arguments)
             except BaseException as error:  # the edge of user code, before asyncio sees the exception
                 raise as_failure(error, task) from None
             return result
 
         return asyncio.Runner().run(run(), context=context)  # not closed: whatever is left in it ends with this process
+
+
+def _with_lifespan(
+    task: Task, info: RunInfo, reports: LineReports, arguments: dict[str, Any], context: ContextVars
+) -> object:
+    """Call a plain function between the beginning and the end of its set's lifespan, which need an event loop."""
+    import asyncio
+
+    runner, lifespan = asyncio.Runner(), lifespans([task])
+    runner.run(lifespan.__aenter__(), context=context)
+    try:
+        return context.run(task.call, Context(info, reports, task.state), arguments)
+    finally:
+        runner.run(lifespan.__aexit__(None, None, None), context=context)
 
 
 def failure(error: BaseException, masking: Masking, task: Task | None = None) -> words.Failed:

@@ -33,13 +33,14 @@ class Work(msgspec.Struct, frozen=True):
 
     @property
     def context(self) -> Context:
-        return Context(self.info, self.reports)
+        return Context(self.info, self.reports, self.task.state)
 
 
 class TaskFailed(Exception):
     """A failure in words, the only form that leaves an executor. `kind` is shown as its type, `trace` is logged.
 
     `path` is the dotted path of the exception's class; `traceback` is kept with the attempt, by default the `trace`.
+    `error` is the exception itself if it was raised in this process, for middleware and hooks.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class TaskFailed(Exception):
         self.trace = trace
         self.path = path
         self.traceback = traceback or trace
+        self.error: BaseException | None = None
 
 
 class ProcessLost(TaskFailed):

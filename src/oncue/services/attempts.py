@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, auto
 from random import Random
 from typing import Protocol, assert_never
@@ -18,7 +18,7 @@ from oncue.domain.errors import ObjectLost, StorageRefused, StorageUnavailable
 from oncue.domain.ids import RunId, WorkerId
 from oncue.domain.instants import MILLISECOND, SECOND, Duration, Instant, show_duration
 from oncue.domain.job import Spec, understand_spec
-from oncue.domain.placement import NOTIFY, Priority, Resources
+from oncue.domain.placement import Priority, Resources
 from oncue.domain.plain_text import kind_of, message_of
 from oncue.domain.policy import must_run_alone
 from oncue.domain.preemption import choose_preempted, may_preempt
@@ -27,12 +27,13 @@ from oncue.domain.run import Claimed, Settlement
 from oncue.domain.trace import Trace, passed_on_unsampled
 from oncue.executors.calling import as_failure, failure_of
 from oncue.executors.port import Executor, LeftBehind, ProcessLost, TaskFailed, Work
-from oncue.executors.secrets import NO_SECRETS, SecretSource, WithSecrets
 from oncue.log import log
 from oncue.services.capacity import Capacity
+from oncue.services.execution import Execution
+from oncue.services.hook_calls import HookCalls
 from oncue.services.reporting import Reporting, RunReports
 from oncue.storage.port import Storage
-from oncue.tasks import Isolation, Task, Tasks
+from oncue.tasks import Isolation
 from oncue.tracing.port import AttemptSpan, Tracing
 
 LOOK_AFTER = Duration(50 * MILLISECOND)
@@ -63,6 +64,7 @@ class ActiveAttempt:
     __slots__ = (
         "begun",
         "deadline",
+        "error",
         "kind",
         "reports",
         "run",
@@ -87,38 +89,12 @@ class ActiveAttempt:
         self.reports = reports
         self.started_at = run.claimed_at  # as the store shows it while it runs: it must not change at the end
         self.deadline = Instant(0)  # by the monotonic clock
+        self.error: BaseException | None = None  # that the task raised
         self.begun = False  # until then a cancel would end its asyncio task before the task could report an outcome
         self.stop: Stop | None = None
         self.stop_requested_at = Instant(0)
         self.stoppable = True  # False: a thread, which can only be asked to stop
         self.task: asyncio.Task[None] | None = None
-
-
-class Execution(msgspec.Struct, frozen=True):
-    """How a worker executes: its tasks, an executor for each isolation, one for runs that must run alone, and how long
-    an attempt that was told to stop may take.
-    """
-
-    tasks: Tasks
-    executors: Mapping[Isolation, Executor]
-    alone: Executor
-    kill_grace: Duration
-    secrets: SecretSource = NO_SECRETS
-
-    def task(self, name: str) -> Task:
-        task = self.tasks.get(name)
-        if task is None:
-            raise LookupError(f"this worker has no task {name!r}")
-        return task
-
-    def executor(self, task: Task, losses: int) -> Executor:
-        """Notices never run alone: the process of such a run has neither the store nor the worker's secrets."""
-        alone = must_run_alone(losses) and task.name != NOTIFY
-        return self.alone if alone else self.executors[task.isolation]
-
-    def can_stop(self, executor: Executor) -> bool:
-        """False: a thread, which can only be asked to stop."""
-        return executor is not self.executors[Isolation.THREAD]
 
 
 class Observer(Protocol):
@@ -165,6 +141,8 @@ class Attempts:
         self._active: dict[RunId, ActiveAttempt] = {}
         self._loop = asyncio.get_running_loop()  # cached: asking for it takes a system call
         self.capacity = capacity
+        self.hooks = HookCalls(clock, execution.tasks)
+        self._hooked = bool(self.hooks.tasks)  # a set without hooks pays for nothing else
 
     def __len__(self) -> int:
         return len(self._active)
@@ -210,8 +188,8 @@ class Attempts:
         active.deadline = Instant(monotonic + spec.timeout)
         executor = self._execution.executor(task, run.losses)
         active.stoppable = self._execution.can_stop(executor)
-        if spec.secrets is not None:
-            executor = WithSecrets(executor, self._execution.secrets, spec.secrets)
+        if spec.secrets is not None or task.shared.middleware:
+            executor = self._execution.complete(executor, task, spec.secrets)
         self._active[run.run_id] = active
         self.capacity.take(active.kind, active.size, run.uid)
         active.task = self._loop.create_task(self._attempt(active, executor, work))
@@ -329,6 +307,10 @@ class Attempts:
         if active.span is not None:
             self._record(active.span, end)
         self._observer.ended(end)
+        if self._hooked and isinstance(end, Settlement):
+            self.hooks.tell(
+                self._execution.task(active.spec.task), _info(active.run, active.spec, None), end, active.error
+            )
 
     def _record(self, span: AttemptSpan, end: End) -> None:
         match end:
@@ -403,6 +385,7 @@ class Attempts:
         if active.stop is not None:
             return self._stopped(active)
         failed = as_failure(error)
+        active.error = failed if failed.error is None else failed.error
         said = message_of(failed, attempt.LONGEST_ERROR)
         if isinstance(failed, ProcessLost) and must_run_alone(active.run.losses):
             return attempt.lost(active.run, self._worker_id, active.started_at, self._clock.now(), said)

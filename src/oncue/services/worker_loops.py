@@ -16,9 +16,10 @@ from oncue.engines.port import Engine, Hint, Topic
 from oncue.metrics import table
 from oncue.metrics.metric import Labels
 from oncue.metrics.numbers import SILENT, Numbers
-from oncue.services.attempts import Attempts, End, Execution
+from oncue.services.attempts import Attempts, End
 from oncue.services.cancel_inbox import CancelInbox
 from oncue.services.capacity import Capacity
+from oncue.services.execution import Execution
 from oncue.services.large_results import LargeResults
 from oncue.services.load_meter import LoadMeter
 from oncue.services.loop import Loop
@@ -92,8 +93,8 @@ class WorkerLoops:
 
     @property
     def busy(self) -> bool:
-        """Whether there are active attempts, or outcomes or logs not yet written."""
-        ending = len(self.settling) or len(self.large_results) or self.reporting.storing
+        """Whether there are active attempts or hooks, or outcomes or logs not yet written."""
+        ending = len(self.settling) or len(self.large_results) or self.reporting.storing or len(self.attempts.hooks)
         return bool(len(self.attempts) or ending or self.worker.unsure)
 
     def begun(self) -> None:

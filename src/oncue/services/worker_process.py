@@ -27,8 +27,9 @@ from oncue.log import log
 from oncue.metrics.exposed import of_this_worker_process
 from oncue.metrics.numbers import SILENT, Numbers
 from oncue.metrics.tick import TICK, Tick
-from oncue.services.attempts import LAST_CHANCE, Execution, Stop
+from oncue.services.attempts import LAST_CHANCE, Stop
 from oncue.services.channel import Alive, Beaten, Channel, Counted, Drain, Known, Ready, Unstopped, Worn
+from oncue.services.execution import Execution
 from oncue.services.listening import Listening
 from oncue.services.loop import Loop
 from oncue.services.notice_secrets import NoticeSecrets
@@ -96,9 +97,9 @@ class WorkerProcess:
             Isolation.THREAD: self._threads,
             Isolation.PROCESS: self._processes,
         }
+        how = tasks, executors, Alone(self._processes), settings.kill_grace, source, settings.max_result_bytes
         self._crew = WorkerLoops(
-            *(engine, clock, settings, worker_id, _offer(tasks, settings)),
-            Execution(tasks, executors, Alone(self._processes), settings.kill_grace, source),
+            *(engine, clock, settings, worker_id, _offer(tasks, settings), Execution(*how)),
             chance=Random(),
             numbers=numbers,
             tracing=tracing,

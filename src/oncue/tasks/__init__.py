@@ -8,7 +8,8 @@
 The parameters other than the context are the schema of the payload.
 """
 
+from oncue.tasks.hooks import Call, Failure
 from oncue.tasks.task import AsyncFunctionTask, FunctionTask, Isolation, Task
 from oncue.tasks.tasks import Tasks
 
-__all__ = ["AsyncFunctionTask", "FunctionTask", "Isolation", "Task", "Tasks"]
+__all__ = ["AsyncFunctionTask", "Call", "Failure", "FunctionTask", "Isolation", "Task", "Tasks"]

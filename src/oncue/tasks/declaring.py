@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from oncue.domain.errors import Invalid, Problem
+from oncue.tasks.hooks import Shared
 from oncue.tasks.options import OF_THE_TASK, defaults
 from oncue.tasks.task import AsyncFunctionTask, FunctionTask, Isolation, Task
 
@@ -37,7 +38,7 @@ def place_of(function: Callable[..., Any]) -> str:
 
 
 def declared(
-    name: str | None, given: Callable[..., Any], options: Mapping[str, Any]
+    name: str | None, given: Callable[..., Any], options: Mapping[str, Any], shared: Shared
 ) -> FunctionTask[..., Any] | AsyncFunctionTask[..., Any]:
     """Build a task of a function, or of another task's. BadDeclaration: an option or the signature is wrong."""
     function = given.function if isinstance(given, Task) else given
@@ -51,6 +52,7 @@ def declared(
             defaults=defaults(named, {one: value for one, value in options.items() if one not in OF_THE_TASK}),
             roles=_roles(options.get("roles", ROLES)),
             no_retry_on=_exceptions(options.get("no_retry_on", ())),
+            shared=shared,
         )
     except Invalid as wrong:
         raise BadDeclaration(place_of(function), f"task {named!r}:", wrong.problems) from None

@@ -40,4 +40,4 @@ def local_context(task: str, state: object = None) -> Context[object]:
     """Return a context with ids of its own, whose log goes to standard logging, or to that of the run around it."""
     run_id = uuid4()
     info = RunInfo(run_id, run_id, task, 1, SystemClock().now())
-    return Context(info, LocalReports(current.get()))
+    return Context(info, LocalReports(current.get()), state)

@@ -14,6 +14,7 @@ from oncue.context import Context
 from oncue.domain.errors import Invalid
 from oncue.domain.secret_refs import filled
 from oncue.secret import secrets_of_run
+from oncue.tasks.hooks import Hooked, Hooks, Shared
 from oncue.tasks.local import local_context
 from oncue.tasks.signature import decoder, read_signature
 from oncue.tasks.typevars import P, R
@@ -29,7 +30,7 @@ class Isolation(StrEnum):
     PROCESS = "process"  # either kind, on request: in a process of its own, which can be killed
 
 
-class Task(Generic[P, R]):
+class Task(Hooked, Generic[P, R]):
     """One task: its function, the schema of its payload, and the defaults of its jobs.
 
     `P` are the parameters of the function without the context, `R` is what it returns.
@@ -46,6 +47,7 @@ class Task(Generic[P, R]):
         takes: Isolation | None = None,
         filled: tuple[str, ...] = (),
         no_retry_on: tuple[type[BaseException], ...] = (),
+        shared: Shared | None = None,
     ) -> None:
         self.name = name
         self.function = function
@@ -55,6 +57,9 @@ class Task(Generic[P, R]):
         self.defaults = dict(defaults)
         self.roles = roles
         self.no_retry_on = no_retry_on
+        self.shared = shared or Shared()
+        self.hooks = Hooks()
+        self.state: Any = None  # what the lifespan of its set has yielded in this process
         self._filled = filled  # parameters of any type, in which {"secret": "name"} stands for a text
         parameters = read_signature(function)
         self.takes_context = parameters.takes_context
@@ -88,6 +93,10 @@ class Task(Generic[P, R]):
         """Call the function as a run does; the context is passed if the function takes it."""
         return self.function(ctx, **arguments) if self.takes_context else self.function(**arguments)
 
+    def all_hooks(self) -> Hooks:
+        """Return the hooks of its set, then its own."""
+        return self.shared.hooks + self.hooks
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
 
@@ -108,7 +117,7 @@ class _Callable(Task[P, R]):
         if not self.takes_context:
             args = args[1:] if args and isinstance(args[0], Context) else args
         elif not (args and isinstance(args[0], Context)):
-            args = (local_context(self.name), *args)
+            args = (local_context(self.name, self.state), *args)
         return self.function(*args, **kwargs)
 
 

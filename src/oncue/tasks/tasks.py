@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any, Concatenate, Generic, Protocol, Unpack, overload
+from typing import Any, Concatenate, Generic, Protocol, TypeVar, Unpack, overload
 
 from oncue.context import Context, S_co
 from oncue.domain.errors import Invalid, Problem
 from oncue.tasks.declaring import BadDeclaration, declared, place_of
+from oncue.tasks.hooks import Hooked, Lifespan, Middleware, Shared
 from oncue.tasks.options import TaskOptions
 from oncue.tasks.task import AsyncFunctionTask, FunctionTask, Task
 from oncue.tasks.typevars import P, R
+
+M = TypeVar("M", bound=Middleware)
 
 
 class TaskDecorator(Protocol[S_co]):  # type: ignore[misc]  # mypy compares overload by overload, not what they take
@@ -31,11 +35,38 @@ class TaskDecorator(Protocol[S_co]):  # type: ignore[misc]  # mypy compares over
     def __call__(self, f: Callable[P, R], /) -> FunctionTask[P, R]: ...
 
 
-class Tasks(Generic[S_co]):
-    """A set of tasks, for `--tasks file.py` or `--tasks package.module[:attribute]`."""
+class Tasks(Hooked, Generic[S_co]):
+    """A set of tasks, for `--tasks file.py` or `--tasks package.module[:attribute]`.
 
-    def __init__(self) -> None:
+    `name` names the set. `lifespan` is entered once in each worker process, before its first run, and left at its end;
+    what it yields is `ctx.state`. Middleware and hooks of the set are for all tasks declared on it.
+    """
+
+    @overload
+    def __init__(self: Tasks[object], name: str | None = None) -> None: ...
+    @overload
+    def __init__(
+        self, name: str | None = None, *, lifespan: Callable[[], AbstractAsyncContextManager[S_co]]
+    ) -> None: ...
+    def __init__(self, name: str | None = None, *, lifespan: Lifespan | None = None) -> None:
+        self.name = name
         self._tasks: dict[str, Task] = {}
+        self._shared = Shared(lifespan)
+        self.hooks = self._shared.hooks
+
+    def middleware(self, function: M) -> M:
+        """Run this around every attempt of the set's tasks, the first declared outermost.
+
+            @tasks.middleware
+            async def timed(ctx: Context, call: Call) -> Any:
+                with SECONDS.labels(ctx.task).time():
+                    return await call()
+
+        It runs in the worker's event loop, whatever runs the task, and within the timeout. What it raises is the
+        failure of the attempt, and what it returns is the result.
+        """
+        self._shared.middleware.append(function)
+        return function
 
     @overload
     def task(  # type: ignore[overload-overlap]  # a coroutine is an object, too: the first that fits counts
@@ -66,7 +97,7 @@ class Tasks(Generic[S_co]):
 
     def _declare(self, options: dict[str, Any], name: str | None, function: Callable[..., Any], /) -> Task:
         try:
-            task = declared(name, function, options)
+            task = declared(name, function, options, self._shared)
             self.add(task)
         except Invalid as wrong:
             raise wrong.with_traceback(None) from None  # the traceback leads to the user's line, not through our files
