@@ -21,9 +21,10 @@ def main() -> None:
         )
         print(f"made {job.job_id}; it runs next at {job.next_run_at}")
 
-        run = client.runs.wait(client.jobs.run_now(job.job_id), timeout=60)
+        run = job.run_now().wait(timeout="1m")
         print(f"run {run.run_id} {run.status}: {run.result}")
-        print(client.runs.logs(run.run_id), end="")
+        for line in run.log_lines():
+            print(line)
 
         try:
             client.jobs.create(task="hello", payload={"nmae": "you"})
@@ -31,7 +32,7 @@ def main() -> None:
             for problem in refused.errors:
                 print(f"refused: {problem.path}: {problem.message}")
 
-        client.jobs.cancel(job.job_id)
+        job.cancel()
         print("cancelled it again")
 
 

@@ -47,6 +47,6 @@ function joined(workers: Schemas["Worker"][]): Mark[] {
   return workers.flatMap((one) => (one.started_at ? [{ at: Date.parse(one.started_at), text: `worker ${one.name ?? one.worker_id} joined` }] : []));
 }
 
-function announced(tasks: Schemas["Task"][]): Mark[] {
+function announced(tasks: Schemas["TaskInfo"][]): Mark[] {
   return tasks.flatMap((one) => (one.announced_at ? [{ at: Date.parse(one.announced_at), text: `task ${one.name} announced` }] : []));
 }

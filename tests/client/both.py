@@ -10,6 +10,7 @@ import msgspec
 from oncue.client import AsyncClient, Client
 
 T = TypeVar("T")
+J1, R1, R2, K1 = (f"0198c0de-0000-7000-8000-0000000000{end}" for end in ("a1", "b1", "b2", "c1"))
 Answering = Callable[[httpx2.Request], httpx2.Response]
 
 

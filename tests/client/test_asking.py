@@ -6,39 +6,42 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from uuid import UUID
 
 import httpx2
 import msgspec
 import pytest
-from tests.client.both import Pauses, Wire, problem, said
+from tests.client.both import J1, K1, R1, R2, Pauses, Wire, problem, said
 from tests.client.conftest import Connect
 
 from oncue.client import Forbidden, NotFound, ServerUnreachable, TooManyRequests, Unavailable
 
-JOB = {"job_id": "j1", "task": "hello", "status": "active"}
-RUN = {"run_id": "r1", "job_id": "j1", "status": "succeeded"}
+JOB = {"job_id": J1, "task": "hello", "status": "active"}
+RUN = {"run_id": R1, "job_id": J1, "status": "succeeded"}
 DROPPED = httpx2.ReadError("connection reset")
 MAKING = [
     ("jobs.create", (), {"task": "hello"}, JOB),
-    ("jobs.create_many", ([{"task": "hello"}],), {}, {"job_ids": ["j1"]}),
-    ("jobs.run_now", ("j1",), {}, {"run_id": "r1"}),
-    ("jobs.backfill", ("j1", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"), {}, {"run_ids": ["r1"]}),
-    ("runs.retry", ("r1",), {}, {"run_id": "r2"}),
-    ("dead_letters.requeue", (["r1"],), {}, {"count": 1, "run_ids": ["r2"]}),
-    ("keys.create", ("ada",), {}, {"key_id": "k", "user_id": "ada", "role": "member", "key": "oc_2"}),
+    ("jobs.create_many", ([{"task": "hello"}],), {}, {"job_ids": [J1]}),
+    ("jobs.backfill", (J1, "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"), {}, {"run_ids": [R1]}),
+    ("dead_letters.requeue", ([R1],), {}, {"count": 1, "run_ids": [R2]}),
+    ("keys.create", ("ada",), {}, {"key_id": K1, "user_id": "ada", "role": "member", "key": "oc_2"}),
+]
+STARTING = [  # each is followed by reading the run that it created
+    ("jobs.run_now", (J1,), {}, {"run_id": R1}),
+    ("runs.retry", (R2,), {}, {"run_id": R1}),
 ]
 SAFE = [
-    ("jobs.get", ("j1",), {}, JOB),
+    ("jobs.get", (J1,), {}, JOB),
     ("jobs.put", ("nightly",), {"task": "hello"}, JOB),
-    ("jobs.cancel", ("j1",), {}, JOB),
+    ("jobs.cancel", (J1,), {}, JOB),
     ("schedules.preview", ("every 30s",), {}, {"description": "", "occurrences": []}),
 ]
 UNSAFE = [
-    ("jobs.edit", ("j1",), {"name": "x"}),
-    ("jobs.pause", ("j1",), {}),
-    ("jobs.resume", ("j1",), {}),
-    ("runs.cancel", ("r1",), {}),
-    ("dead_letters.discard", (["r1"],), {}),
+    ("jobs.edit", (J1,), {"name": "x"}),
+    ("jobs.pause", (J1,), {}),
+    ("jobs.resume", (J1,), {}),
+    ("runs.cancel", (R1,), {}),
+    ("dead_letters.discard", ([R1],), {}),
     ("queues.pause", ("default",), {}),
     ("queues.resume", ("default",), {}),
 ]
@@ -82,6 +85,20 @@ def test_whatever_makes_something_carries_one_key_for_all_its_tries(
     assert "idempotency_key" not in str(wire.bodies[4])
 
 
+@pytest.mark.parametrize(("name", "args", "fields", "answer"), STARTING, ids=lambda v: v if type(v) is str else "")
+def test_whatever_starts_a_run_carries_one_key_and_returns_that_run(
+    connect: Connect, name: str, args: Any, fields: Any, answer: Any
+) -> None:
+    wire = Wire(DROPPED, said(answer, 202), problem(503), said(RUN))
+    either = connect(wire)
+
+    run = either(method(either.client, name)(*args, **fields, idempotency_key="my own"))
+
+    assert (str(run.run_id), run.status) == (R1, "succeeded")
+    assert [one.headers.get("Idempotency-Key") for one in wire.requests] == ["my own", "my own", None, None]
+    assert wire.lines[2:] == [f"GET /v1/runs/{R1}"] * 2
+
+
 @pytest.mark.parametrize(("name", "args", "fields"), UNSAFE, ids=lambda v: v if type(v) is str else "")
 @pytest.mark.parametrize(
     ("failure", "error"), [(DROPPED, ServerUnreachable), (problem(503), Unavailable), (problem(429), TooManyRequests)]
@@ -102,7 +119,7 @@ def test_an_answer_that_is_no_is_not_asked_for_again(connect: Connect) -> None:
     wire = Wire(problem(403))
 
     with pytest.raises(Forbidden):
-        (either := connect(wire))(either.client.jobs.get("j1"))
+        (either := connect(wire))(either.client.jobs.get(J1))
 
     assert len(wire.requests) == 1
 
@@ -112,7 +129,7 @@ def test_gaps_grow_and_tries_end(connect: Connect, pauses: Pauses) -> None:
     either = connect(wire)
 
     with pytest.raises(ServerUnreachable, match="http://oncue: connection reset"):
-        either(either.client.jobs.get("j1"))
+        either(either.client.jobs.get(J1))
 
     assert pauses.all == [0.1, 0.2, 0.4, 0.8]
     assert len(wire.requests) == 5
@@ -122,7 +139,7 @@ def test_gaps_are_spread_so_that_not_all_return_at_once(connect: Connect, pauses
     either = connect(Wire(DROPPED, said(JOB)))
     either.client.retry_policy = msgspec.structs.replace(either.client.retry_policy, chance=lambda: 0.0)
 
-    either(either.client.jobs.get("j1"))
+    either(either.client.jobs.get(J1))
 
     assert pauses.all == [0.05]
 
@@ -130,7 +147,7 @@ def test_gaps_are_spread_so_that_not_all_return_at_once(connect: Connect, pauses
 def test_no_gap_is_longer_than_five_seconds(connect: Connect, pauses: Pauses) -> None:
     either = connect(Wire(*[DROPPED] * 10, said(JOB)), retries=10, retry_for=1_000)
 
-    either(either.client.jobs.get("j1"))
+    either(either.client.jobs.get(J1))
 
     assert max(pauses.all) == 5.0
 
@@ -140,7 +157,7 @@ def test_tries_end_when_time_is_over(connect: Connect, pauses: Pauses) -> None:
     either = connect(wire, retries=1_000, retry_for=1.0)
 
     with pytest.raises(ServerUnreachable):
-        either(either.client.jobs.get("j1"))
+        either(either.client.jobs.get(J1))
 
     assert pauses.now == pytest.approx(0.7)  # 0.8 s more would have been too much
 
@@ -148,7 +165,7 @@ def test_tries_end_when_time_is_over(connect: Connect, pauses: Pauses) -> None:
 def test_the_server_says_how_long_to_wait(connect: Connect, pauses: Pauses) -> None:
     either = connect(Wire(problem(429, headers={"Retry-After": "3"}), said(JOB)))
 
-    either(either.client.jobs.get("j1"))
+    either(either.client.jobs.get(J1))
 
     assert pauses.all == [3.1]
 
@@ -157,7 +174,7 @@ def test_a_wait_that_is_too_long_is_handed_to_the_caller(connect: Connect, pause
     either = connect(Wire(problem(429, headers={"Retry-After": "3600"})))
 
     with pytest.raises(TooManyRequests) as refused:
-        either(either.client.jobs.get("j1"))
+        either(either.client.jobs.get(J1))
 
     assert refused.value.retry_after == 3600
     assert pauses.all == []
@@ -173,7 +190,9 @@ class Forgetful(BaseHTTPRequestHandler):
         length = int(self.headers["Content-Length"])
         fields = msgspec.json.decode(self.rfile.read(length))
         key = self.headers["Idempotency-Key"]
-        job = self.server.jobs.setdefault(key, {"job_id": str(len(self.server.jobs)), "status": "active", **fields})
+        job = self.server.jobs.setdefault(
+            key, {"job_id": str(UUID(int=len(self.server.jobs))), "status": "active", **fields}
+        )
         self.server.asked += 1
         if self.server.asked <= 3:
             self.close_connection = True
@@ -213,7 +232,7 @@ def test_a_server_that_stores_and_hangs_up_ends_with_exactly_one_job(connect: Co
         job = either(either.client.jobs.create(task="hello"))
 
         assert (server.asked, len(server.jobs)) == (4, 1)
-        assert (job.job_id, job.task) == ("0", "hello")
+        assert (job.job_id, job.task) == (UUID(int=0), "hello")
 
 
 def test_nobody_at_the_address_is_told_with_the_address(connect: Connect) -> None:
@@ -222,7 +241,7 @@ def test_nobody_at_the_address_is_told_with_the_address(connect: Connect) -> Non
     either = connect(url=url)
 
     with pytest.raises(ServerUnreachable) as unreachable:
-        either(either.client.jobs.get("j1"))
+        either(either.client.jobs.get(J1))
 
     assert (unreachable.value.url, unreachable.value.sent) == (url, False)
 
@@ -241,9 +260,9 @@ def test_whether_the_server_may_have_got_it_is_told_of_all_tries(connect: Connec
 def test_what_is_gone_after_an_answer_was_lost_was_purged(connect: Connect, lost: Any) -> None:
     either = connect(wire := Wire(lost, problem(404)))
 
-    either(either.client.jobs.purge("j1"))
+    either(either.client.jobs.purge(J1))
 
-    assert wire.lines == ["DELETE /v1/jobs/j1?purge=true"] * 2
+    assert wire.lines == [f"DELETE /v1/jobs/{J1}?purge=true"] * 2
 
 
 @pytest.mark.parametrize("before", [(), (httpx2.ConnectError("refused"),), (problem(429),)], ids=["", "refused", "429"])
@@ -251,14 +270,14 @@ def test_what_was_never_there_is_not_purged(connect: Connect, before: Any) -> No
     either = connect(Wire(*before, problem(404)))
 
     with pytest.raises(NotFound):
-        either(either.client.jobs.purge("j1"))
+        either(either.client.jobs.purge(J1))
 
 
 def test_what_is_gone_otherwise_is_not_there(connect: Connect) -> None:
     either = connect(Wire(DROPPED, problem(404)))
 
     with pytest.raises(NotFound):
-        either(either.client.jobs.cancel("j1"))
+        either(either.client.jobs.cancel(J1))
 
 
 def test_an_answer_that_cannot_be_unpacked_is_none(connect: Connect) -> None:
@@ -268,7 +287,7 @@ def test_an_answer_that_cannot_be_unpacked_is_none(connect: Connect) -> None:
     either = connect(wire := Wire(*[garbled] * 3), retries=2)
 
     with pytest.raises(ServerUnreachable) as unreachable:
-        either(either.client.jobs.get("j1"))
+        either(either.client.jobs.get(J1))
     assert (len(wire.requests), unreachable.value.sent) == (3, True)
 
 

@@ -4,13 +4,15 @@ from collections.abc import AsyncIterator, Iterator
 
 import httpx2
 import pytest
-from tests.client.both import Pauses, Wire, problem
+from tests.client.both import J1, R1, Pauses, Wire, problem
 from tests.client.conftest import Connect
 
 from oncue.client import NotFound, NotOncue, ServerUnreachable
 
-FIRST = 'id: 1\nevent: run\ndata: {"run_id": "r1", "status": "running"}\n\n'
-SECOND = ': still here\n\nid: 2\nevent: job\ndata: {"job_id":\ndata: "j1"}\n\n'
+RAN = f'{{"run_id": "{R1}", "job_id": "{J1}", "status": "running"}}'
+FIRST = f"id: 1\nevent: run\ndata: {RAN}\n\n"
+CHANGED = f'"{J1}", "status": "paused", "task": "hello"}}'
+SECOND = f': still here\n\nid: 2\nevent: job\ndata: {{"job_id":\ndata: {CHANGED}\n\n'
 WITHOUT_AN_ID = "event: run\ndata: {}\n\n"
 
 
@@ -42,8 +44,8 @@ def test_events_are_read_as_they_are_told(connect: Connect) -> None:
     events = either.first(2, either.client.events())
 
     assert [(one.kind, one.id, one.data) for one in events] == [
-        ("run", "1", {"run_id": "r1", "status": "running"}),
-        ("job", "2", {"job_id": "j1"}),
+        ("run", "1", {"run_id": R1, "job_id": J1, "status": "running"}),
+        ("job", "2", {"job_id": J1, "status": "paused", "task": "hello"}),
     ]
     assert wire.lines == ["GET /v1/events"]
     assert "Last-Event-ID" not in wire.requests[0].headers
@@ -54,10 +56,10 @@ def test_a_stream_is_narrowed_also_when_it_is_made_anew_and_unknown_events_are_p
     news = "event: pulse\ndata: {}\n\nevent: marvel\nid: 7\ndata: {}\n\nevent: pulse\ndata: {}\n\n"
     either = connect(wire := Wire(lambda _: stream(FIRST + news), lambda _: stream(SECOND)))
 
-    events = either.first(5, either.client.events(job="j1", types=["run", "dead"], pulse=True))
+    events = either.first(5, either.client.events(job=J1, types=["run", "dead"], pulse=True))
 
     assert [one.kind for one in events] == ["run", "pulse", "marvel", "pulse", "job"]
-    assert [one.url.query for one in wire.requests] == [b"job_id=j1&types=run%2Cdead&pulse=true"] * 2
+    assert [one.url.query for one in wire.requests] == [f"job_id={J1}&types=run%2Cdead&pulse=true".encode()] * 2
     assert wire.requests[1].headers["Last-Event-ID"] == "7"
 
 

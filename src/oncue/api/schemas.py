@@ -42,7 +42,7 @@ from oncue.shapes.accounts import AuditLine, ForgottenUser, Key, Me, NewKey, Ses
 from oncue.shapes.applied import Applied, AppliedStep, ChangedField
 from oncue.shapes.bulk import Bulk, BulkPreview, BulkRefusal, BulkSample
 from oncue.shapes.errors import ErrorGroup
-from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
+from oncue.shapes.fleet import Finding, Queue, QueueScaling, TaskInfo, Worker
 from oncue.shapes.jobs import (
     Explanation,
     Job,
@@ -90,16 +90,13 @@ SHAPES = (
     *(JobStats, Spread, EndedRun),
     *(Run, WholeRun, LastRun, Attempt, Progress, DeadLetter, Requeued, RefusedLetter, FieldProblem, ValueLink),
     *(ErrorGroup, Bulk, BulkPreview, BulkSample, BulkRefusal),
-    *(Task, Worker, Queue, QueueScaling, Finding),
+    *(TaskInfo, Worker, Queue, QueueScaling, Finding),
     *(Lookup, FoundJob, FoundRun, FoundWorker, FoundName),
     *(Key, NewKey, Me, Session, AuditLine, ForgottenUser, User),
     *(Server, Process),
     *(Target, Notifications, WebhookSecret),
     *(OccurrenceCounts, OccurrenceHeat),
     *(UpcomingRun, UpcomingBucket, UpcomingDensity, KnownProblem, Series, SeriesAnswer, SeriesPoint),
-)
-IDS = frozenset(
-    {"process_id", "job_id", "run_id", "parent", "key_id", "worker_id", "executor_id", "holder", "object_id", "bulk_id"}
 )
 MADE_OUTCOMES = ("started", "late", "waiting")  # occurrences with a run; the others are in the occurrence history
 VALUES: dict[tuple[str, str], Iterable[str]] = {
@@ -224,7 +221,7 @@ def _lists() -> dict[str, Schema]:
         "ErrorPage": _page("errors", "ErrorGroup"),
         "AuditPage": _page("audit", "AuditLine"),
         "FindingPage": _page("findings", "Finding"),
-        "Tasks": _object(tasks=_several("Task")),
+        "Tasks": _object(tasks=_several("TaskInfo")),
         "Workers": _object(workers=_several("Worker")),
         "Queues": _object(queues=_several("Queue")),
         "Scaling": {"anyOf": [ref("QueueScaling"), _object(queues=_several("QueueScaling"))]},
@@ -280,11 +277,6 @@ def _sharper(model: str, field: str, kind: Any, shape: Schema) -> Schema:
         return _with(shape, enum=[str(value) for value in VALUES[model, field]])
     if datetime in (kind, *get_args(kind)):
         return _with(shape, format="date-time")
-    if field in IDS:
-        return _with(shape, format="uuid")
-    several = shape.get("items", {}).get("type") == "string"
-    if field in ("run_ids", "workers", "draining_workers") and several:
-        return {**shape, "items": _with(shape["items"], format="uuid")}
     return shape
 
 

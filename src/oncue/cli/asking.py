@@ -184,7 +184,7 @@ def tell_whole_list(client: Client, call: Call[tuple[T, ...]], table: Table[T], 
 def _print_items(table: Table[T], items: Sequence[T], output: Output) -> None:
     if output.form is Form.IDS:
         for one in filter(None, map(table.id_of, items)):
-            say(one)
+            say(str(one))
     elif output.for_people and not items:
         say(f"No {table.title}.", err=True)
     else:

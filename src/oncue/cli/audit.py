@@ -26,7 +26,7 @@ Administrators see what all users did, other users what they did themselves. {ti
 """
 AUDIT: Table[AuditLine] = Table(
     "audit",
-    lambda line: line.object_id or "",
+    lambda line: line.object_id,
     (
         Column("at", 9, lambda line: line.at),
         Column("user", 14, lambda line: line.user_id),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import click
 
@@ -83,13 +84,13 @@ def stop(url: str | None, output: Output, bulk: str) -> None:
         tell(client, calls.stop(_id_of(client, bulk)), say_ended, output)
 
 
-def _id_of(client: Client, given: str) -> str:
+def _id_of(client: Client, given: str) -> UUID | str:
     """Return the id of the bulk that is meant: an id, or the end of one among the newest."""
     from oncue.client import ClientError
 
     if len(given) == WHOLE:
         return given
-    found = [one.bulk_id for one in client.bulk.page(limit=1_000).items if one.bulk_id.endswith(given.lower())]
+    found = [one.bulk_id for one in client.bulk.page(limit=1_000).items if str(one.bulk_id).endswith(given.lower())]
     if len(found) != 1:
         several = "Several bulks match" if found else "No bulk matches"
         raise ClientError(f"{several} {given!r}. Use an id, or its last digits; see `oncue bulk list`.")
@@ -100,7 +101,7 @@ def _show(bulk: Bulk, output: Output) -> None:
     print_fields(
         f"{bulk.action} {bulk.of}",
         [
-            ("bulk", bulk.bulk_id),
+            ("bulk", str(bulk.bulk_id)),
             ("filter", "" if bulk.filter is None else text(bulk.filter, longest=None)),
             ("state", bulk.state),
             ("done", f"{bulk.done:,}" + ("" if bulk.total is None else f" of {bulk.total:,}")),

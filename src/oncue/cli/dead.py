@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import click
 
@@ -88,10 +89,11 @@ def show(url: str | None, output: Output, given_runs: tuple[str, ...]) -> None:
         on_each(given_runs, lambda run: _show(client, run_id_of(client, run, dead=True), output), output)
 
 
-def _show(client: Client, run_id: str, output: Output) -> None:
+def _show(client: Client, run_id: UUID, output: Output) -> None:
     import msgspec
 
-    from oncue.client import ClientError, DeadLetter, dead_letters
+    from oncue.client import ClientError, dead_letters
+    from oncue.shapes.runs import DeadLetter
 
     found = client.ask(dead_letters.show(run_id).plain())
     if found["status"] != "dead":
@@ -177,11 +179,11 @@ def _letters(count: int) -> str:
 def _on_named(
     client: Client,
     which: Which,
-    build: Callable[[list[str]], Any],
+    build: Callable[[list[UUID]], Any],
     show_it: Callable[[Any, Output], None],
     output: Output,
 ) -> None:
-    found: list[str] = []
+    found: list[UUID] = []
     all_found = try_each(which.given, lambda run: found.append(run_id_of(client, run, dead=True)), output)
     if found:
         tell(client, build(found), show_it, output)

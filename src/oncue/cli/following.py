@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import click
 
@@ -47,19 +48,19 @@ def check_wait(wait: bool, timeout: float | None, option: str = "--timeout") -> 
         raise click.UsageError(f"{option} needs --wait: it limits how long the command waits.")
 
 
-def follow(client: Client, run_id: str, timeout: float | None, output: Output) -> bool:
+def follow(client: Client, run_id: UUID, timeout: float | None, output: Output) -> bool:
     """Print the log of a run as it grows, then its outcome. Returns whether it succeeded."""
-    from oncue.client.asking import LogFollowing
+    from oncue.client.waiting import LogFollowing
 
     log = LogFollowing(run_id, None)
 
-    def seen(_: Run) -> None:
+    def seen(_: Run[Any]) -> None:
         say(log.read(client.ask(log.more())), nl=False)
 
     return _waited(client, run_id, timeout, output, None if output.as_data else seen)
 
 
-def wait_for(client: Client, run_id: str, timeout: float | None, output: Output) -> bool:
+def wait_for(client: Client, run_id: UUID, timeout: float | None, output: Output) -> bool:
     """Wait for a run, with a progress bar on terminals, and print its outcome. Returns whether it succeeded."""
     if not sys.stderr.isatty():
         return _waited(client, run_id, timeout, output, None)
@@ -69,7 +70,7 @@ def wait_for(client: Client, run_id: str, timeout: float | None, output: Output)
     with Progress(console=Console(stderr=True), transient=True) as bar:
         shown = bar.add_task("waiting", total=None)
 
-        def show(run: Run) -> None:
+        def show(run: Run[Any]) -> None:
             told: Any = run.progress
             bar.update(shown, description=run.status)
             if told is not None and told.total:
@@ -81,12 +82,12 @@ def wait_for(client: Client, run_id: str, timeout: float | None, output: Output)
 
 
 def _waited(
-    client: Client, run_id: str, timeout: float | None, output: Output, seen: Callable[[Run], None] | None
+    client: Client, run_id: UUID, timeout: float | None, output: Output, seen: Callable[[Run[Any]], None] | None
 ) -> bool:
     from oncue.client import ServerUnreachable, WaitTimeout, runs
 
     try:
-        run = client.runs.wait(run_id, timeout, seen=seen)
+        run = client.runs.wait(run_id, timeout, check=False, seen=seen)
     except WaitTimeout as late:
         refuse(str(late), as_json=output.as_json, title="Not In Time", code=NOT_IN_TIME)
     except KeyboardInterrupt:
@@ -107,7 +108,7 @@ def _waited(
     return run.status == "succeeded"
 
 
-def follow_log(client: Client, run_id: str, tail: int | None = None) -> None:
+def follow_log(client: Client, run_id: UUID, tail: int | None = None) -> None:
     """Print a run's log as it grows, until the run ends."""
     for added in client.runs.follow_logs(run_id, tail=tail):
         say(added, nl=False)

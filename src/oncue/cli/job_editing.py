@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import msgspec
 
@@ -21,7 +22,7 @@ MOST_READS = 3  # of a job that another client keeps changing
 
 def edit_job(
     client: Client,
-    job_id: str,
+    job_id: UUID,
     fields: Mapping[str, Any],
     timezone: str | None,
     if_match: str | None,

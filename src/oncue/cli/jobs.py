@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from typing import Any
+from uuid import UUID
 
 import click
 
@@ -373,7 +374,7 @@ def backfill(url: str | None, output: Output, given_jobs: tuple[str, ...], start
 
     names = {"from": "--from", "to": "--to"}
 
-    def show(run_ids: tuple[str, ...], output: Output) -> None:
+    def show(run_ids: tuple[UUID, ...], output: Output) -> None:
         some = f": {runs_shown(run_ids, output)}" if run_ids else ""
         say_sentence(f"Created {len(run_ids)} run{'' if len(run_ids) == 1 else 's'}{some}.", output)
 

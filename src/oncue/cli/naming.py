@@ -1,13 +1,13 @@
-"""Find the JOB or RUN that an argument means: an id, the end or the beginning of one, a key, or a name.
+"""Find the JOB or RUN that an argument means, by the rule of the client (`client/naming.py`).
 
-The server looks the text up (`GET /v1/lookup`); a full id is not looked up. Arguments may be several, and `-` stands
-for the lines of standard input: `oncue runs list --status dead -q | oncue runs retry -`.
+Arguments may be several, and `-` stands for the lines of standard input: `oncue runs list --status dead -q | oncue runs
+retry -`.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
@@ -17,15 +17,15 @@ from oncue.cli.completing import job_names, run_names
 from oncue.cli.output import Form, Output
 from oncue.cli.printing import say
 from oncue.cli.tables import Column, Kind, Table, lines_of, short_id
-from oncue.shapes.lookup import FoundJob, FoundRun, FoundWorker, Lookup
+from oncue.shapes.lookup import FoundJob, FoundRun, FoundWorker
 
 if TYPE_CHECKING:
     from oncue.client import Client
+    from oncue.client.asking import Exchange
 
-T = TypeVar("T", FoundJob, FoundRun, FoundWorker)
+T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
-ONLY_BEGINS = "prefix"  # a match that helps to complete a name, and names no object
 HELP = """JOB is an id or the last 6 or more digits of one, a key, or a name. Several are accepted; - reads them from
 standard input."""
 RUN_HELP = """RUN is an id or the last 6 or more digits of one, or the key or name of a job: then its newest run.
@@ -91,77 +91,65 @@ def job_option(text: str = "Of this job: an id, the end of one, a key or a name.
     return click.option("--job", "job_id", metavar="JOB", shell_complete=job_names, help=text)
 
 
-def job_id_of(client: Client, given: str) -> str:
+def job_id_of(client: Client, given: str) -> UUID:
     """Return the id of the job that is meant. ClientError: none, or several."""
-    return _full(given) or _only("job", given, _looked_up(client, given, "job").jobs, _JOBS).job_id
+    from oncue.client.naming import find_job, full_id
 
-
-def run_id_of(client: Client, given: str, *, dead: bool = False) -> str:
-    """Return the id of the run that is meant; of a job, its newest run, or its newest dead letter."""
-    from oncue.client import ClientError
-
-    if (full := _full(given)) is not None:
+    if (full := full_id(given)) is not None:
         return full
-    found = _looked_up(client, given, "run,job,task")
-    runs = [run for run in found.runs if run.match != ONLY_BEGINS]
-    if runs:
-        return _only("run", given, runs, _RUNS).run_id
-    if not found.jobs and any(task.name == given for task in found.tasks):
-        raise ClientError(f"{given!r} is a task; see `oncue runs list --task {given}` for the ids of its runs.")
-    job = _only("run", given, found.jobs, _JOBS)
-    newest = client.runs.page(job_id=job.job_id, status="dead" if dead else None, limit=1).items
-    if not newest:
-        raise ClientError(
-            f"Job {short_id(job.job_id)} {named(job.name)} has no {'dead letter' if dead else 'run'} yet."
-        )
-    say(f"Run {short_id(newest[0].run_id)} is the newest of job {short_id(job.job_id)} {named(job.name)}.", err=True)
-    return newest[0].run_id
+    found = _found(client, find_job(client, given), "job")
+    if found.match == "ended_name":
+        say(f"Job {short_id(found.job_id)} {named(given)} has ended: {found.status}.", err=True)
+    return found.job_id
 
 
-def worker_id_of(client: Client, given: str) -> str:
+def run_id_of(client: Client, given: str, *, dead: bool = False) -> UUID:
+    """Return the id of the run that is meant; of a job, its newest run, or its newest dead letter."""
+    from oncue.client.naming import find_run, full_id
+
+    if (full := full_id(given)) is not None:
+        return full
+    found = _found(client, find_run(client, given, dead=dead), "run")
+    if (job := found.job) is not None:
+        if job.match == "ended_name":
+            say(f"Job {short_id(job.job_id)} {named(given)} has ended: {job.status}.", err=True)
+        say(f"Run {short_id(found.run_id)} is the newest of job {short_id(job.job_id)} {named(job.name)}.", err=True)
+    return found.run_id
+
+
+def worker_id_of(client: Client, given: str) -> UUID:
     """Return the id of the worker that is meant: by its id, the end of it, or its name."""
-    return _full(given) or _only("worker", given, _looked_up(client, given, "worker").workers, _WORKERS).worker_id
+    from oncue.client.naming import find_worker, full_id
+
+    return full_id(given) or _found(client, find_worker(client, given), "worker").worker_id
 
 
 def named(name: str | None) -> str:
     return f'"{name}"' if name else "(no name)"
 
 
-def _full(given: str) -> str | None:
-    try:
-        return str(UUID(given))
-    except ValueError:
-        return None
-
-
-def _looked_up(client: Client, given: str, kind: str) -> Lookup:
-    from oncue.client import ClientError, OncueApiError
-    from oncue.client.fleet import lookup
+def _found(client: Client, looking: Exchange[T], what: str) -> T:
+    """Look up what is meant. A refusal names the commands that help, and shows several matches as a table."""
+    from oncue.client import Ambiguous, ClientError, Invalid, NotFound
 
     try:
-        return client.ask(lookup(given, kind=kind))
-    except OncueApiError as no:
-        if no.status != 422:
-            raise
-        raise ClientError(f"{kind.partition(',')[0].upper()}: {no.errors[0].message}") from None
-
-
-def _only(what: str, given: str, found: Sequence[T], table: Table[T]) -> T:
-    """Return the one with the strongest match."""
-    from oncue.client import ClientError
-
-    meant = [one for one in found if one.match != ONLY_BEGINS]
-    if not meant:
-        known = next((one.name or one.key for one in found if isinstance(one, FoundJob)), None)
-        nearest = "" if known is None else f" Did you mean {known!r}?"
+        return client.send(looking)
+    except Invalid as no:
+        raise ClientError(f"{what.upper()}: {no.errors[0].message}") from None
+    except NotFound as no:
+        if task := no.members.get("task"):
+            words = f"{task!r} is a task; see `oncue runs list --task {task}` for the ids of its runs."
+        elif "what" in no.members:
+            words = f"{no.detail.removesuffix('.')}; see `oncue {what}s list`."
+        else:
+            words = no.detail
+        raise ClientError(words) from None
+    except Ambiguous as several:
+        table = _TABLES[type(several.found[0])]
+        shown = click.unstyle("\n".join(lines_of(table, several.found, Output(form=Form.TABLE))))
         raise ClientError(
-            f"No {what} matches {given!r}.{nearest} Use an id, the last 6 or more digits of an id, a key or a name; "
-            f"see `oncue {what}s list`."
-        )
-    best = [one for one in meant if one.match == meant[0].match]
-    if len(best) > 1:
-        shown = click.unstyle("\n".join(lines_of(table, best, Output(form=Form.TABLE))))
-        raise ClientError(f"Several {table.name} match {given!r}. Use the id of one, such as:\n{shown}")
-    if isinstance(best[0], FoundJob) and best[0].match == "ended_name":
-        say(f"Job {short_id(best[0].job_id)} {named(given)} has ended: {best[0].status}.", err=True)
-    return best[0]
+            f"Several {table.name} match {several.given!r}. Use the id of one, such as:\n{shown}"
+        ) from None
+
+
+_TABLES: dict[type, Table[Any]] = {FoundJob: _JOBS, FoundRun: _RUNS, FoundWorker: _WORKERS}

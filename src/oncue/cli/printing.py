@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import click
 import msgspec
@@ -108,7 +109,7 @@ def text(value: Any, longest: int | None = LONGEST_CELL) -> str:
     """Format any value on one printable line: text as it is, other values as JSON, empty values as ''."""
     if value is None or value == () or value == {} or value == []:
         return ""
-    shown = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    shown = str(value) if isinstance(value, str | UUID) else msgspec.json.encode(value).decode()
     line = "".join(letter if letter.isprintable() else " " for letter in shown)
     return line if longest is None or len(line) <= longest else f"{line[: longest - 1]}…"
 

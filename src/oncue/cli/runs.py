@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import click
 
@@ -130,7 +131,7 @@ def logs(url: str | None, as_json: bool, given_runs: tuple[str, ...], following:
         run_id = run_id_of(client, run)
         if as_json:
             if following:
-                client.runs.wait(run_id)
+                client.runs.wait(run_id, check=False)
             print_json({"run_id": run_id, "log": client.runs.logs(run_id, tail=tail)})
         elif following:
             follow_log(client, run_id, tail)
@@ -214,7 +215,7 @@ def retry(url: str | None, output: Output, which: Which, payload: str | None) ->
     def act(run: str) -> None:
         old = run_id_of(client, run)
 
-        def show_new(run_id: str, output: Output) -> None:
+        def show_new(run_id: UUID, output: Output) -> None:
             say(f"Created run {id_shown(run_id, output)}, a retry of {id_shown(old, output)}.")
 
         tell(client, runs.retry(old, payload=other), show_new, output)

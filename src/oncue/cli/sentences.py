@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
@@ -17,9 +18,9 @@ from oncue.shapes.runs import Run
 SHOWN_RUNS = 5
 
 
-def id_shown(full: str, output: Output) -> str:
+def id_shown(full: str | UUID, output: Output) -> str:
     """Return the short id for people, and the full one for programs."""
-    return short_id(full) if output.for_people else full
+    return short_id(full) if output.for_people else str(full)
 
 
 def created(job: Job, output: Output) -> str:
@@ -50,7 +51,7 @@ def ended(run: Run, output: Output) -> str:
     return f"Run {run_id} is dead: {why}\nRequeue it with `oncue dead requeue {run_id}`."
 
 
-def runs_shown(run_ids: tuple[str, ...], output: Output) -> str:
+def runs_shown(run_ids: tuple[UUID, ...], output: Output) -> str:
     """List up to 5 of these runs."""
     some = ", ".join(id_shown(one, output) for one in run_ids[:SHOWN_RUNS])
     return some if len(run_ids) <= SHOWN_RUNS else f"{some} and {len(run_ids) - SHOWN_RUNS} more"

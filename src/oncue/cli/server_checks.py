@@ -115,7 +115,7 @@ def _workers(found: tuple[Worker, ...]) -> Diagnosis:
     taking = [one for one in found if not one.draining]
     if not taking:
         return problem("workers", "no worker takes runs", "Start `oncue worker` or `oncue up`.")
-    return ok("workers", f"{len(taking)} registered: " + named(one.name or one.worker_id for one in taking))
+    return ok("workers", f"{len(taking)} registered: " + named(one.name or str(one.worker_id) for one in taking))
 
 
 def _queues(found: tuple[Queue, ...]) -> Diagnosis:

@@ -102,7 +102,7 @@ DEAD: Table[DeadLetter] = Table(
 
 OCCURRENCES: Table[Occurrence] = Table(
     "occurrences",
-    lambda one: one.run_id or "",
+    lambda one: one.run_id,
     (
         Column("scheduled", 12, lambda one: one.scheduled_for),
         Column("outcome", 9, lambda one: one.outcome, kind=Kind.STATUS),
@@ -188,7 +188,7 @@ def show_run(run: Run, output: Output) -> None:
         [
             ("status", run.status),
             ("task", text(run.task)),
-            ("job", " ".join(filter(None, (text(run.job_name or run.job_key), run.job_id)))),
+            ("job", " ".join(filter(None, (text(run.job_name or run.job_key), text(run.job_id))))),
             ("queue", text(run.queue)),
             ("trigger", text(run.trigger)),
             ("retry of", text(run.parent)),

@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Any, Generic, TypeVar
+from uuid import UUID
 
 import click
 import msgspec
@@ -63,7 +64,7 @@ class Column(msgspec.Struct, Generic[T], frozen=True):
 class Table(msgspec.Struct, Generic[T], frozen=True):
     name: str
     """The member of the API's answer that has the items."""
-    id_of: Callable[[T], str]
+    id_of: Callable[[T], str | UUID | None]
     columns: tuple[Column[T], ...]
     noun: str = ""
     """What the items are called, if not like the member."""
@@ -73,8 +74,9 @@ class Table(msgspec.Struct, Generic[T], frozen=True):
         return self.noun or self.name.replace("_", " ")
 
 
-def short_id(full: str) -> str:
+def short_id(full: str | UUID) -> str:
     """Return the last 8 digits of an id; other texts as they are."""
+    full = str(full)
     return full[-SHORT_ID:] if len(full) == 36 and full.count("-") == 4 else full
 
 

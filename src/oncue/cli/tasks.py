@@ -17,7 +17,7 @@ from oncue.cli.refusing import refusals
 from oncue.cli.roles import options
 from oncue.cli.showing import time
 from oncue.cli.tables import Column, Table
-from oncue.shapes.fleet import Task
+from oncue.shapes.fleet import TaskInfo
 
 if TYPE_CHECKING:
     from oncue.client import Client
@@ -32,11 +32,11 @@ TASK is a name. Several are accepted; - reads them from standard input.
 """
 
 
-def _defaults(task: Task) -> str:
+def _defaults(task: TaskInfo) -> str:
     return " ".join(f"{name}:{text(value)}" for name, value in task.defaults.items())
 
 
-def _parameters(task: Task) -> str:
+def _parameters(task: TaskInfo) -> str:
     """Format as `to, subject, cc?`: optional ones with a question mark."""
     schema: Any = _inside(task.schema)
     required = schema.get("required", ())
@@ -51,7 +51,7 @@ def _inside(schema: Any) -> Any:
     return schema.get("$defs", {}).get(name, schema) if name else schema
 
 
-TASKS: Table[Task] = Table(
+TASKS: Table[TaskInfo] = Table(
     "tasks",
     lambda task: task.name,
     (
@@ -104,7 +104,7 @@ def _show(client: Client, name: str, output: Output) -> None:
     if output.as_data:
         tell_data(found, output)
         return
-    task = msgspec.convert(found, Task)
+    task = msgspec.convert(found, TaskInfo)
     print_fields(
         f"task {text(task.name)}",
         [
@@ -147,5 +147,5 @@ def register(url: str | None, output: Output, sources: tuple[str, ...]) -> None:
         tell(client, fleet.register_tasks(found), _registered, output)
 
 
-def _registered(tasks: tuple[Task, ...], output: Output) -> None:
+def _registered(tasks: tuple[TaskInfo, ...], output: Output) -> None:
     say(f"Registered {', '.join(task.name for task in tasks) or 'no task'}.")

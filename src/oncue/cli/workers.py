@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import click
 
@@ -103,7 +104,7 @@ def show(url: str | None, output: Output, given: tuple[str, ...]) -> None:
     """Show a worker and the runs it holds."""
     from oncue.client import fleet
 
-    def show_one(client: Client, worker_id: str) -> None:
+    def show_one(client: Client, worker_id: UUID) -> None:
         tell(client, fleet.worker(worker_id), _show, output)
         if not output.as_data:
             _show_runs(client, worker_id, output)
@@ -134,7 +135,7 @@ def _show(worker: Worker, output: Output) -> None:
     )
 
 
-def _show_runs(client: Client, worker_id: str, output: Output) -> None:
+def _show_runs(client: Client, worker_id: UUID, output: Output) -> None:
     from oncue.client import fleet
 
     page = client.ask(fleet.worker_runs_page(worker_id, limit=MOST_RUNS))
@@ -192,7 +193,7 @@ def _on_each(
     url: str | None,
     output: Output,
     given: tuple[str, ...],
-    build: Callable[[str], Call[Worker]],
+    build: Callable[[UUID], Call[Worker]],
     show: Callable[[Worker, Output], None],
 ) -> None:
     with asking(url, as_json=output.as_json) as client:
@@ -203,15 +204,15 @@ def _called(worker: Worker) -> str:
     return text(worker.name) or short_id(worker.worker_id)
 
 
-def worker_id_of(client: Client, given: str) -> str:
+def worker_id_of(client: Client, given: str) -> UUID:
     """Return the id of the worker that is meant. ClientError: none, or several."""
     from oncue.client import ClientError
 
     workers = client.workers.list()
     digits = given.replace("-", "").lower()
-    by_id = [one for one in workers if one.worker_id.replace("-", "") == digits]
+    by_id = [one for one in workers if one.worker_id.hex == digits]
     by_name = [one for one in workers if one.name == given]
-    by_end = [one for one in workers if len(digits) >= LEAST_DIGITS and one.worker_id.replace("-", "").endswith(digits)]
+    by_end = [one for one in workers if len(digits) >= LEAST_DIGITS and one.worker_id.hex.endswith(digits)]
     found = by_id or by_name or by_end
     if not found:
         raise ClientError(

@@ -10,6 +10,7 @@ from oncue.client.async_client import AsyncClient
 from oncue.client.call import Page
 from oncue.client.client import Client
 from oncue.client.errors import (
+    Ambiguous,
     BadRequest,
     ClientError,
     Conflict,
@@ -19,6 +20,7 @@ from oncue.client.errors import (
     NotFound,
     NotOncue,
     OncueApiError,
+    RunFailed,
     ServerUnreachable,
     Stale,
     TooLarge,
@@ -28,14 +30,14 @@ from oncue.client.errors import (
     WaitTimeout,
 )
 from oncue.client.events import Event
+from oncue.client.snapshots import AsyncJob, AsyncRun, Job, Run
 from oncue.shapes.accounts import AuditLine, ForgottenUser, Key, Me, NewKey, User
 from oncue.shapes.applied import Applied, AppliedStep, ChangedField
 from oncue.shapes.bulk import Bulk, BulkPreview
 from oncue.shapes.errors import ErrorGroup
-from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
+from oncue.shapes.fleet import Finding, Queue, QueueScaling, TaskInfo, Worker
 from oncue.shapes.jobs import (
     Explanation,
-    Job,
     JobFields,
     JobState,
     JobStats,
@@ -57,14 +59,17 @@ from oncue.shapes.overview import (
     UpcomingDensity,
     UpcomingRun,
 )
-from oncue.shapes.runs import Attempt, DeadLetter, EndedRun, LastRun, Progress, Requeued, Run, ValueLink, WholeRun
+from oncue.shapes.runs import Attempt, EndedRun, LastRun, Progress, Requeued, ValueLink
 from oncue.shapes.server import Process, Server
 from oncue.shapes.versions import EditPreview, JobVersion, WithdrawnRun
 
 __all__ = [
+    "Ambiguous",
     "Applied",
     "AppliedStep",
     "AsyncClient",
+    "AsyncJob",
+    "AsyncRun",
     "Attempt",
     "AuditLine",
     "BadRequest",
@@ -74,7 +79,6 @@ __all__ = [
     "Client",
     "ClientError",
     "Conflict",
-    "DeadLetter",
     "EditPreview",
     "EndedRun",
     "ErrorGroup",
@@ -116,6 +120,7 @@ __all__ = [
     "QueueScaling",
     "Requeued",
     "Run",
+    "RunFailed",
     "Series",
     "SeriesAnswer",
     "SeriesPoint",
@@ -124,7 +129,7 @@ __all__ = [
     "Spread",
     "Stale",
     "Target",
-    "Task",
+    "TaskInfo",
     "TooLarge",
     "TooManyRequests",
     "Unauthorized",
@@ -136,7 +141,6 @@ __all__ = [
     "ValueLink",
     "WaitTimeout",
     "WebhookSecret",
-    "WholeRun",
     "WithdrawnRun",
     "Worker",
 ]

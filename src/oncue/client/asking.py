@@ -1,25 +1,22 @@
 """Send a call, and retry it while that is safe and likely to help.
 
-An exchange is a generator. It yields a call to send, or a pause, and receives the answer. The two clients only send and
-pause, so that both follow the same rules.
+An exchange is a generator. It yields a call to send, or a pause, and receives the answer. A stream is one that also
+yields items. The two clients only send and pause, so that both follow the same rules.
 """
 
 from __future__ import annotations
 
-from codecs import getincrementaldecoder
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from http import HTTPStatus
 from random import random
-from typing import Any, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from oncue.client import runs
-from oncue.client.call import Answer, Call
+from oncue.client.call import Answer, Call, Page, following
 from oncue.client.errors import ServerUnreachable, WaitTimeout
 from oncue.clock import SystemClock
 from oncue.domain.instants import SECOND
-from oncue.shapes.runs import Run
 
 T = TypeVar("T")
 
@@ -27,9 +24,6 @@ NOT_DONE = 429  # the server has not processed the request
 PASSING = frozenset({NOT_DONE, 502, 503, 504})  # temporary refusals, worth a retry
 FIRST_RETRY_DELAY = 0.1  # seconds
 LONGEST_RETRY_DELAY = 5.0  # seconds
-FIRST_POLL_INTERVAL = 0.05  # seconds
-LONGEST_POLL_INTERVAL = 2.0  # seconds
-LOG_POLL_INTERVAL = 0.5  # seconds
 SHORTEST_ANSWER_TIMEOUT = 1.0  # seconds, even if less time is left
 
 
@@ -44,9 +38,16 @@ class Lost(msgspec.Struct, frozen=True):
     sent: bool
 
 
+class Items(msgspec.Struct, Generic[T], frozen=True):
+    """What a stream has for its reader."""
+
+    items: Sequence[T]
+
+
 DONE = Answer(HTTPStatus.OK, {}, b"null")  # replaces a lost answer
 
 Exchange = Generator[Call[Any] | Pause, Answer | Lost | None, T]
+Stream = Generator[Call[Any] | Pause | Items[T], Answer | Lost | None, None]
 
 
 class RetryPolicy(msgspec.Struct, frozen=True):
@@ -66,6 +67,16 @@ class RetryPolicy(msgspec.Struct, frozen=True):
         """Return the delay before the next retry: the server's Retry-After plus a random part, to spread clients."""
         grown = min(FIRST_RETRY_DELAY * (1 << min(failures - 1, 10)), LONGEST_RETRY_DELAY)
         return (at_least or 0) + grown * (0.5 + self.chance() / 2)
+
+
+class Asker(Protocol):
+    """The part of a client that exchanges need."""
+
+    @property
+    def retry_policy(self) -> RetryPolicy: ...
+
+    def bound(self, value: Any) -> Any:
+        """Return data of jobs and runs as snapshots with methods, and other values as they are."""
 
 
 def seconds_now(clock: SystemClock) -> Callable[[], float]:
@@ -105,42 +116,11 @@ def _in_time(call: Call[T], end: float, retry_policy: RetryPolicy) -> Call[T]:
     return msgspec.structs.replace(call, timeout=min(left, retry_policy.timeout))
 
 
-class LogFollowing:
-    """The position in a log that grows. Read the run before the log: the log of a final run is complete."""
-
-    def __init__(self, run_id: str, tail: int | None) -> None:
-        self._run_id = run_id
-        self._tail = tail
-        self._after = 0
-        self._decode = getincrementaldecoder("utf-8")("replace").decode
-
-    def more(self) -> Call[bytes]:
-        return runs.logs_after(self._run_id, self._after)
-
-    def read(self, added: bytes) -> str:
-        """Return the text to show of what was added."""
-        first, self._after = self._after == 0, self._after + len(added)
-        text = self._decode(added)
-        if first and self._tail is not None:
-            return "".join(text.splitlines(keepends=True)[-self._tail :]) if self._tail else ""
-        return text
-
-
-def wait(
-    run_id: str, timeout: float | None, seen: Callable[[Run], None] | None, retry_policy: RetryPolicy
-) -> Exchange[Run]:
-    """Poll a run until it is final, at growing intervals."""
-    end = None if timeout is None else retry_policy.now() + timeout
-    gap = FIRST_POLL_INTERVAL
+def pages(asker: Asker, call: Call[Page[T]]) -> Stream[Any]:
+    """Yield every item of a list, from the page of this call on."""
     while True:
-        run = yield from ask(runs.show(run_id), retry_policy, end)
-        if seen is not None:
-            seen(run)
-        if run.final:
-            return run
-        left = gap if end is None else end - retry_policy.now()
-        if left <= 0:
-            message = f"Run {run_id} is still {run.status} after {timeout:g} s and continues. Wait again or cancel it."
-            raise WaitTimeout(message)
-        yield Pause(min(gap, left))
-        gap = min(gap * 1.5, LONGEST_POLL_INTERVAL)
+        page = yield from ask(call, asker.retry_policy)
+        yield Items(asker.bound(page.items))
+        if page.next_page_token is None:
+            return
+        call = following(call, page.next_page_token)

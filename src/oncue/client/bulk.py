@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from oncue.client.call import Call, Page, change, get, given, make, model, page_of, path
+from oncue.client.call import Call, Id, Page, change, get, given, make, model, page_of, path
 from oncue.shapes.bulk import Bulk, BulkPreview
 
 
@@ -13,7 +13,7 @@ def start(
     action: str,
     *,
     filter: Mapping[str, Any] | None = None,  # noqa: A002 - the field's name
-    ids: Iterable[str] | None = None,
+    ids: Iterable[Id] | None = None,
     of: str | None = None,
     missed: str | None = None,
     idempotency_key: str | None = None,
@@ -27,7 +27,7 @@ def preview(
     action: str,
     *,
     filter: Mapping[str, Any] | None = None,  # noqa: A002 - the field's name
-    ids: Iterable[str] | None = None,
+    ids: Iterable[Id] | None = None,
     of: str | None = None,
 ) -> Call[BulkPreview]:
     """Say how many objects it would act on, counted up to about 1,000, with some of them. Changes nothing."""
@@ -36,7 +36,7 @@ def preview(
     return Call(method=call.method, path=call.path, parse=call.parse, body=call.body, reads=True)
 
 
-def show(bulk_id: str) -> Call[Bulk]:
+def show(bulk_id: Id) -> Call[Bulk]:
     """Get a bulk: how far it is, and what it could not do."""
     return get(path("bulk", bulk_id), model(Bulk))
 
@@ -46,13 +46,13 @@ def page(*, limit: int | None = None, page_token: str | None = None) -> Call[Pag
     return get(path("bulk"), page_of("bulks", Bulk), limit=limit, page_token=page_token)
 
 
-def stop(bulk_id: str) -> Call[Bulk]:
+def stop(bulk_id: Id) -> Call[Bulk]:
     """Stop a bulk. What it has done stays done."""
     return change("DELETE", path("bulk", bulk_id), model(Bulk))
 
 
 def _body(
-    action: str, fitting: Mapping[str, Any] | None, ids: Iterable[str] | None, of: str | None, missed: str | None
+    action: str, fitting: Mapping[str, Any] | None, ids: Iterable[Id] | None, of: str | None, missed: str | None
 ) -> dict[str, Any]:
     if (ids is None) == (fitting is None):
         raise ValueError("pass either ids or filter")

@@ -7,7 +7,8 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
-from uuid import uuid4
+from uuid import UUID, uuid4
+from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -15,6 +16,7 @@ from oncue.client.errors import BY_STATUS, FieldProblem, NotOncue, OncueApiError
 
 T = TypeVar("T")
 Parse = Callable[["Answer"], T]
+Id = UUID | str
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 _REPEATABLE = frozenset({"GET", "PUT", "DELETE"})
@@ -86,12 +88,13 @@ def following(call: Call[Page[T]], token: str) -> Call[Page[T]]:
 # ----------------------------------------------------------------------------------------------------- building calls
 
 
-def path(*parts: str) -> str:
+def path(*parts: Id) -> str:
     """Build a path: `path("jobs", "a/b", "runs")` is `/v1/jobs/a%2Fb/runs`."""
-    for part in parts:
+    texts = [str(part) for part in parts]
+    for part in texts:
         if part in ("", ".", ".."):
             raise ValueError(f"{part!r} is not a valid id or name")
-    return "/".join(["/v1", *(quote(part, safe="") for part in parts)])
+    return "/".join(["/v1", *(quote(part, safe="") for part in texts)])
 
 
 def get(where: str, parse: Parse[T], **params: Any) -> Call[T]:
@@ -107,8 +110,15 @@ def make(where: str, parse: Parse[T], body: Any = None, idempotency_key: str | N
 def change(
     method: str, where: str, parse: Parse[T], body: Any = None, headers: Mapping[str, str] | None = None
 ) -> Call[T]:
-    sent = None if body is None else msgspec.json.encode(body)
+    sent = None if body is None else msgspec.json.encode(body, enc_hook=_plain)
     return Call(method=method, path=where, parse=parse, headers=headers or {}, body=sent)
+
+
+def _plain(value: Any) -> Any:
+    """Encode what JSON has no form for: a time zone, by its name."""
+    if isinstance(value, ZoneInfo) and value.key:
+        return value.key
+    raise TypeError(f"{type(value).__name__} cannot be sent as JSON")
 
 
 def _params(given: Mapping[str, Any]) -> dict[str, str]:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from oncue.client.call import Call, Page, change, field, get, given, make, model, page_of, path
+from oncue.client.call import Call, Id, Page, change, field, get, given, make, model, page_of, path
 from oncue.shapes.runs import DeadLetter, Requeued
 
 
 def page(
     *,
-    job_id: str | None = None,
+    job_id: Id | None = None,
     task: str | None = None,
     queue: str | None = None,
     start_time: datetime | str | None = None,
@@ -37,13 +37,13 @@ def page(
     )
 
 
-def show(run_id: str) -> Call[DeadLetter]:
+def show(run: Id, /) -> Call[DeadLetter]:
     """Get a dead run with its payload, also after it was requeued or discarded. Other runs have no payload."""
-    return get(path("runs", run_id), model(DeadLetter))
+    return get(path("runs", run), model(DeadLetter))
 
 
 def requeue(
-    run_ids: Iterable[str] | None = None,
+    run_ids: Iterable[Id] | None = None,
     *,
     filter: Mapping[str, Any] | None = None,  # noqa: A002 - the field's name
     payload: Mapping[str, Any] | None = None,
@@ -60,7 +60,7 @@ def requeue(
 
 
 def discard(
-    run_ids: Iterable[str] | None = None,
+    run_ids: Iterable[Id] | None = None,
     *,
     filter: Mapping[str, Any] | None = None,  # noqa: A002 - the field's name
 ) -> Call[int]:
@@ -68,7 +68,7 @@ def discard(
     return change("POST", path("dead-letters", "discard"), field("count", int), _which(run_ids, filter))
 
 
-def _which(run_ids: Iterable[str] | None, fitting: Mapping[str, Any] | None) -> dict[str, Any]:
+def _which(run_ids: Iterable[Id] | None, fitting: Mapping[str, Any] | None) -> dict[str, Any]:
     if (run_ids is None) == (fitting is None):
         raise ValueError("pass either run_ids or filter")
     return {"filter": dict(fitting)} if run_ids is None and fitting is not None else {"run_ids": list(run_ids or ())}

@@ -4,6 +4,8 @@ ClientError
 ├── ServerUnreachable      no answer; the request may or may not have been applied
 ├── NotOncue               the answer is not from this API: another server has this address
 ├── WaitTimeout            the run did not end in time; it continues
+├── RunFailed              the run that was waited for is dead, cancelled or expired
+├── Ambiguous              several jobs, runs or workers match a text; `found` lists them
 └── OncueApiError          the server refused; carries the problem from the answer
     ├── BadRequest         the request is not readable                             (400)
     ├── Unauthorized       missing or invalid API key                              (401)
@@ -19,11 +21,14 @@ ClientError
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import msgspec
+
+from oncue.shapes.lookup import FoundJob, FoundRun, FoundWorker
+from oncue.shapes.runs import Run
 
 
 class FieldProblem(msgspec.Struct, frozen=True):
@@ -54,6 +59,39 @@ class NotOncue(ClientError):
 
 class WaitTimeout(ClientError, TimeoutError):
     """The run did not end in time. It continues: wait again, or cancel it."""
+
+
+class RunFailed(ClientError):
+    """A run that was waited for did not succeed. `run` is the run as it ended, with the methods of a snapshot."""
+
+    def __init__(self, run: Any) -> None:
+        ended: Run = run
+        why = ": ".join(filter(None, (ended.error_type, ended.error_message)))
+        super().__init__(f"Run {ended.run_id} is {ended.status}" + (f": {why}" if why else "."))
+        self.run = run
+        self.status = ended.status
+        self.error_type = ended.error_type
+
+
+class Ambiguous(ClientError):
+    """A text matches several jobs, runs or workers equally well. `found` has up to 5 of them: use the id of one."""
+
+    def __init__(self, given: str, found: Sequence[FoundJob | FoundRun | FoundWorker]) -> None:
+        listed = "".join(f"\n{_shown(one)}" for one in found)
+        super().__init__(f"Several objects match {given!r}. Use the id of one, such as:{listed}")
+        self.given = given
+        self.found = tuple(found)
+
+
+def _shown(found: FoundJob | FoundRun | FoundWorker) -> str:
+    match found:
+        case FoundJob():
+            words = (found.job_id, found.name or found.key or found.task, found.status)
+        case FoundRun():
+            words = (found.run_id, found.job_name or found.task, found.status)
+        case FoundWorker():
+            words = (found.worker_id, found.name, None)
+    return "  ".join(str(word) for word in words if word)
 
 
 class OncueApiError(ClientError):

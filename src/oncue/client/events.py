@@ -7,16 +7,21 @@ from typing import Any
 
 import msgspec
 
-from oncue.client.asking import PASSING, RetryPolicy
+from oncue.client.asking import PASSING, Asker, Exchange, RetryPolicy
 from oncue.client.call import Answer, Call, get, nothing, path
 from oncue.client.errors import NotOncue, ServerUnreachable
+from oncue.client.naming import JobRef, RunRef, job_id_of, run_id_of
 
 
 def events(
-    job: str | None = None, run: str | None = None, types: Sequence[str] | None = None, *, pulse: bool = False
-) -> Call[None]:
+    asker: Asker, job: JobRef | None, run: RunRef | None, types: Sequence[str] | None, *, pulse: bool
+) -> Exchange[Call[None]]:
     """Build the call of a stream: of everything, or of one job or run; only of these types of events."""
-    narrowed = {"job_id": job, "run_id": run, "types": None if types is None else ",".join(types)}
+    narrowed = {
+        "job_id": None if job is None else (yield from job_id_of(asker, job)),
+        "run_id": None if run is None else (yield from run_id_of(asker, run)),
+        "types": None if types is None else ",".join(types),
+    }
     return get(path("events"), nothing, **narrowed, pulse="true" if pulse else None)
 
 

@@ -6,22 +6,22 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from oncue.client.call import Call, Page, anything, change, field, get, model, page_of, path
+from oncue.client.call import Call, Id, Page, anything, change, field, get, model, page_of, path
 from oncue.shapes.accounts import AuditLine
-from oncue.shapes.fleet import Finding, Queue, QueueScaling, Task, Worker
+from oncue.shapes.fleet import Finding, Queue, QueueScaling, TaskInfo, Worker
 from oncue.shapes.lookup import Lookup
 from oncue.shapes.runs import Run
 
 
-def tasks() -> Call[tuple[Task, ...]]:
+def tasks() -> Call[tuple[TaskInfo, ...]]:
     """List the tasks that workers have registered."""
-    return get(path("tasks"), field("tasks", tuple[Task, ...]))
+    return get(path("tasks"), field("tasks", tuple[TaskInfo, ...]))
 
 
-def register_tasks(tasks: Iterable[Mapping[str, Any]]) -> Call[tuple[Task, ...]]:
+def register_tasks(tasks: Iterable[Mapping[str, Any]]) -> Call[tuple[TaskInfo, ...]]:
     """Register tasks without a worker, each with its `name`, and perhaps `schema`, `defaults` and `roles`: jobs can be
     created before the first worker that has them starts. For administrators."""
-    return change("PUT", path("tasks"), field("tasks", tuple[Task, ...]), {"tasks": list(tasks)})
+    return change("PUT", path("tasks"), field("tasks", tuple[TaskInfo, ...]), {"tasks": list(tasks)})
 
 
 def workers() -> Call[tuple[Worker, ...]]:
@@ -29,24 +29,24 @@ def workers() -> Call[tuple[Worker, ...]]:
     return get(path("workers"), field("workers", tuple[Worker, ...]))
 
 
-def worker(worker_id: str) -> Call[Worker]:
+def worker(worker: Id, /) -> Call[Worker]:
     """Get one worker."""
-    return get(path("workers", worker_id), model(Worker))
+    return get(path("workers", worker), model(Worker))
 
 
-def worker_runs_page(worker_id: str, *, limit: int | None = None, page_token: str | None = None) -> Call[Page[Run]]:
+def worker_runs_page(worker: Id, /, *, limit: int | None = None, page_token: str | None = None) -> Call[Page[Run]]:
     """List the runs that a worker holds now; administrators see all users' runs."""
-    return get(path("workers", worker_id, "runs"), page_of("runs", Run), limit=limit, page_token=page_token)
+    return get(path("workers", worker, "runs"), page_of("runs", Run), limit=limit, page_token=page_token)
 
 
-def drain_worker(worker_id: str) -> Call[Worker]:
+def drain_worker(worker: Id, /) -> Call[Worker]:
     """Drain a worker: it takes no new runs until it is resumed, and finishes its own. For administrators."""
-    return change("POST", path("workers", worker_id, "drain"), model(Worker))
+    return change("POST", path("workers", worker, "drain"), model(Worker))
 
 
-def resume_worker(worker_id: str) -> Call[Worker]:
+def resume_worker(worker: Id, /) -> Call[Worker]:
     """Resume a drained worker. For administrators."""
-    return change("POST", path("workers", worker_id, "resume"), model(Worker))
+    return change("POST", path("workers", worker, "resume"), model(Worker))
 
 
 def queues() -> Call[tuple[Queue, ...]]:
@@ -94,7 +94,7 @@ def scaling() -> Call[tuple[QueueScaling, ...]]:
 
 def audit_page(
     *,
-    object_id: str | None = None,
+    object_id: Id | None = None,
     action: str | None = None,
     user_id: str | None = None,
     start_time: datetime | str | None = None,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypeVar, Unpack
+from uuid import UUID
 
 import msgspec
 
-from oncue.client.call import Call, Page, Parse, change, field, get, given, make, model, nothing, page_of, path
+from oncue.client.call import Call, Id, Page, Parse, change, field, get, given, make, model, nothing, page_of, path
 from oncue.shapes.applied import Applied
 from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, JobStats, Occurrence, When
 from oncue.shapes.overview import OccurrenceHeat
@@ -20,8 +21,8 @@ T = TypeVar("T")
 APPLIED_WITHIN = 600.0  # seconds: a set may have 10,000 jobs, each changed by itself
 
 _job: Parse[Job] = model(Job)
-_ids: Parse[tuple[str, ...]] = field("job_ids", tuple[str, ...])
-_run_ids: Parse[tuple[str, ...]] = field("run_ids", tuple[str, ...])
+_ids: Parse[tuple[UUID, ...]] = field("job_ids", tuple[UUID, ...])
+_run_ids: Parse[tuple[UUID, ...]] = field("run_ids", tuple[UUID, ...])
 
 
 def create(*, idempotency_key: str | None = None, dry_run: bool = False, **fields: Unpack[JobFields]) -> Call[Job]:
@@ -31,20 +32,20 @@ def create(*, idempotency_key: str | None = None, dry_run: bool = False, **field
     Automatic retries create one job only. With an `idempotency_key` of your own, this also holds when you repeat the
     call yourself, for instance after a crash.
     """
-    return _dry(make(path("jobs"), _job, fields, idempotency_key), dry_run)
+    return _dry(make(path("jobs"), _job, _sent(fields), idempotency_key), dry_run)
 
 
 def create_many(
     jobs: Iterable[JobFields], *, idempotency_key: str | None = None, dry_run: bool = False
-) -> Call[tuple[str, ...]]:
+) -> Call[tuple[UUID, ...]]:
     """Create up to 10,000 jobs in one transaction. Returns their ids in this order; with `dry_run`, which only checks
     them, none."""
-    return _dry(make(path("jobs", "batch"), _ids, {"jobs": list(jobs)}, idempotency_key), dry_run)
+    return _dry(make(path("jobs", "batch"), _ids, {"jobs": [_sent(one) for one in jobs]}, idempotency_key), dry_run)
 
 
 def put(key: str, /, *, dry_run: bool = False, **fields: Unpack[JobFields]) -> Call[Job]:
     """Create or replace the job with this key; with `dry_run`, return only what it would be."""
-    return _dry(change("PUT", path("jobs", "by-key", key), _job, fields), dry_run)
+    return _dry(change("PUT", path("jobs", "by-key", key), _job, _sent(fields)), dry_run)
 
 
 def apply(
@@ -61,7 +62,14 @@ def apply(
     `prune` cancels jobs of the set that are not declared, `adopt` takes jobs with these keys from other sets. A `stamp`
     below that of an earlier call is refused. With `dry_run` nothing changes: the answer tells what would.
     """
-    body = {"set": set, "jobs": list(jobs), "prune": prune, "adopt": adopt, "stamp": stamp, "dry_run": dry_run}
+    body = {
+        "set": set,
+        "jobs": [_sent(one) for one in jobs],
+        "prune": prune,
+        "adopt": adopt,
+        "stamp": stamp,
+        "dry_run": dry_run,
+    }
     call = change("POST", path("jobs", "apply"), model(Applied), body)
     return msgspec.structs.replace(call, timeout=APPLIED_WITHIN)
 
@@ -70,9 +78,9 @@ def _dry(call: Call[T], dry_run: bool) -> Call[T]:
     return msgspec.structs.replace(call, params={"dry_run": "true"}) if dry_run else call
 
 
-def show(job_id: str) -> Call[Job]:
+def show(job: Id, /) -> Call[Job]:
     """Get a job: its definition and status."""
-    return get(path("jobs", job_id), _job)
+    return get(path("jobs", job), _job)
 
 
 def show_by_key(key: str) -> Call[Job]:
@@ -120,69 +128,70 @@ def page(
     )
 
 
-def edit(job_id: str, *, if_match: int | str | None = None, **fields: Unpack[JobFields]) -> Call[Job]:
+def edit(job: Id, /, *, if_match: int | str | None = None, **fields: Unpack[JobFields]) -> Call[Job]:
     """Change fields of a job, for every occurrence that has not started.
 
     Pass the `version` that you read as `if_match` to raise `Stale`, and change nothing, if the job has changed since.
     """
     headers = {} if if_match is None else {"If-Match": _etag(if_match)}
-    return change("PATCH", path("jobs", job_id), _job, fields, headers)
+    return change("PATCH", path("jobs", job), _job, _sent(fields), headers)
 
 
-def preview(job_id: str, *, count: int | None = None, **fields: Unpack[JobFields]) -> Call[EditPreview]:
+def preview(job: Id, /, *, count: int | None = None, **fields: Unpack[JobFields]) -> Call[EditPreview]:
     """Get what `edit` with these fields would do: occurrences before and after, runs withdrawn. Nothing changes."""
-    call = change("POST", path("jobs", job_id, "preview"), model(EditPreview), fields)
+    call = change("POST", path("jobs", job, "preview"), model(EditPreview), _sent(fields))
     params = {} if count is None else {"count": str(count)}
     return msgspec.structs.replace(call, reads=True, params=params)
 
 
-def versions_page(job_id: str, *, limit: int | None = None, page_token: str | None = None) -> Call[Page[JobVersion]]:
+def versions_page(job: Id, /, *, limit: int | None = None, page_token: str | None = None) -> Call[Page[JobVersion]]:
     """List the definitions that a job has and had, the present one first, with who changed it."""
-    return get(path("jobs", job_id, "versions"), page_of("versions", JobVersion), limit=limit, page_token=page_token)
+    return get(path("jobs", job, "versions"), page_of("versions", JobVersion), limit=limit, page_token=page_token)
 
 
-def pause(job_id: str) -> Call[Job]:
+def pause(job: Id, /) -> Call[Job]:
     """Pause a job. Active runs continue, and runs started by hand still start."""
-    return change("POST", path("jobs", job_id, "pause"), _job)
+    return change("POST", path("jobs", job, "pause"), _job)
 
 
-def resume(job_id: str, *, missed: str | None = None) -> Call[Job]:
+def resume(job: Id, /, *, missed: str | None = None) -> Call[Job]:
     """Resume a paused job from now on. `missed` decides which missed occurrences run: "skip", "last" or "all"."""
-    return change("POST", path("jobs", job_id, "resume"), _job, None if missed is None else {"missed": missed})
+    return change("POST", path("jobs", job, "resume"), _job, None if missed is None else {"missed": missed})
 
 
-def cancel(job_id: str) -> Call[Job]:
+def cancel(job: Id, /) -> Call[Job]:
     """Cancel a job and stop its running runs."""
-    return change("DELETE", path("jobs", job_id), _job)
+    return change("DELETE", path("jobs", job), _job)
 
 
-def purge(job_id: str) -> Call[None]:
+def purge(job: Id, /) -> Call[None]:
     """Delete a job with its runs, results and logs. For administrators."""
-    return Call(method="DELETE", path=path("jobs", job_id), parse=nothing, params={"purge": "true"}, removes=True)
+    return Call(method="DELETE", path=path("jobs", job), parse=nothing, params={"purge": "true"}, removes=True)
 
 
-def run_now(job_id: str, *, payload: Mapping[str, Any] | None = None, idempotency_key: str | None = None) -> Call[str]:
+def run_now(job: Id, /, *, payload: Mapping[str, Any] | None = None, idempotency_key: str | None = None) -> Call[UUID]:
     """Run a job now, in addition to its schedule; with a payload, that of this run only. Returns the run's id."""
-    return make(path("jobs", job_id, "runNow"), field("run_id", str), given(payload=payload), idempotency_key)
+    return make(path("jobs", job, "runNow"), field("run_id", UUID), given(payload=payload), idempotency_key)
 
 
-def status(job_id: str) -> Call[JobState]:
+def status(job: Id, /) -> Call[JobState]:
     """Get the status of a job's latest run."""
-    return get(path("jobs", job_id, "status"), model(JobState))
+    return get(path("jobs", job, "status"), model(JobState))
 
 
-def stats(job_id: str, *, last: int | None = None) -> Call[JobStats]:
+def stats(job: Id, /, *, last: int | None = None) -> Call[JobStats]:
     """Get how the last runs of a job ended, how long they took and how late they started."""
-    return get(path("jobs", job_id, "stats"), model(JobStats), last=last)
+    return get(path("jobs", job, "stats"), model(JobStats), last=last)
 
 
-def runs_page(job_id: str, *, limit: int | None = None, page_token: str | None = None) -> Call[Page[Run]]:
+def runs_page(job: Id, /, *, limit: int | None = None, page_token: str | None = None) -> Call[Page[Run]]:
     """List a job's runs, newest first."""
-    return get(path("jobs", job_id, "runs"), page_of("runs", Run), limit=limit, page_token=page_token)
+    return get(path("jobs", job, "runs"), page_of("runs", Run), limit=limit, page_token=page_token)
 
 
 def occurrences_page(
-    job_id: str,
+    job: Id,
+    /,
     *,
     start_time: datetime | None = None,
     end_time: datetime | None = None,
@@ -191,26 +200,32 @@ def occurrences_page(
 ) -> Call[Page[Occurrence]]:
     """List a job's occurrences with their outcomes, newest first; those scheduled from `start_time` to `end_time`."""
     window = {"start_time": start_time, "end_time": end_time, "limit": limit, "page_token": page_token}
-    return get(path("jobs", job_id, "occurrences"), page_of("occurrences", Occurrence), **window)
+    return get(path("jobs", job, "occurrences"), page_of("occurrences", Occurrence), **window)
 
 
 def occurrence_heat(
-    job_id: str, *, start_time: datetime | None = None, end_time: datetime | None = None, step: str | None = None
+    job: Id, /, *, start_time: datetime | None = None, end_time: datetime | None = None, step: str | None = None
 ) -> Call[OccurrenceHeat]:
     """Count a job's occurrences by outcome over time, by default of the last day."""
     window = {"from": start_time, "to": end_time}
-    return get(path("jobs", job_id, "occurrences", "heat"), model(OccurrenceHeat), step=step, **window)
+    return get(path("jobs", job, "occurrences", "heat"), model(OccurrenceHeat), step=step, **window)
 
 
-def explain(job_id: str) -> Call[Explanation]:
+def explain(job: Id, /) -> Call[Explanation]:
     """Explain why a job has or has not run."""
-    return get(path("jobs", job_id, "explain"), model(Explanation))
+    return get(path("jobs", job, "explain"), model(Explanation))
 
 
-def backfill(job_id: str, start: When, end: When, *, idempotency_key: str | None = None) -> Call[tuple[str, ...]]:
+def backfill(job: Id, /, start: When, end: When, *, idempotency_key: str | None = None) -> Call[tuple[UUID, ...]]:
     """Run the occurrences of a time range now, at most 10,000. Returns the ids of the runs."""
     body = {"from": start, "to": end}
-    return make(path("jobs", job_id, "backfill"), _run_ids, body, idempotency_key)
+    return make(path("jobs", job, "backfill"), _run_ids, body, idempotency_key)
+
+
+def _sent(fields: JobFields) -> Mapping[str, Any]:
+    """Return the fields as the API takes them: a task by its name."""
+    task = fields.get("task")
+    return fields if task is None or isinstance(task, str) else {**fields, "task": task.name}
 
 
 def _etag(version: int | str) -> str:

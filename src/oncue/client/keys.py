@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from oncue.client.call import Call, change, field, get, make, model, nothing, path
+from oncue.client.call import Call, Id, change, field, get, make, model, nothing, path
 from oncue.shapes.accounts import Key, Me, NewKey
 
 
@@ -35,6 +35,6 @@ def listed() -> Call[tuple[Key, ...]]:
     return get(path("keys"), field("keys", tuple[Key, ...]))
 
 
-def revoke(key_id: str) -> Call[None]:
+def revoke(key_id: Id) -> Call[None]:
     """Revoke an API key; it takes effect within a second."""
     return change("DELETE", path("keys", key_id), nothing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from oncue.client.call import Call, change, field, get, model, path
 from oncue.shapes.notifications import Notifications, WebhookSecret
@@ -21,9 +22,9 @@ def put(entries: Sequence[Mapping[str, Any]], muted_until: str | datetime | None
     return change("PUT", path("notifications"), model(Notifications), body)
 
 
-def test(entry: Mapping[str, Any]) -> Call[str]:
+def test(entry: Mapping[str, Any]) -> Call[UUID]:
     """Send a test notice; returns the id of its run."""
-    return change("POST", path("notifications", "test"), field("run_id", str), {"entry": dict(entry)})
+    return change("POST", path("notifications", "test"), field("run_id", UUID), {"entry": dict(entry)})
 
 
 def secret(url: str) -> Call[WebhookSecret]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from oncue.client.call import Call, Page, field, get, model, page_of, path
+from oncue.client.call import Call, Id, Page, field, get, model, page_of, path
 from oncue.shapes.overview import KnownProblem, SeriesAnswer, UpcomingDensity, UpcomingRun
 
 
@@ -36,7 +36,7 @@ def upcoming_page(
     end_time: datetime | None = None,
     task: str | None = None,
     queue: str | None = None,
-    job_id: str | None = None,
+    job_id: Id | None = None,
     limit: int | None = None,
     page_token: str | None = None,
 ) -> Call[Page[UpcomingRun]]:
@@ -53,7 +53,7 @@ def upcoming_density(
     step: str | None = None,
     task: str | None = None,
     queue: str | None = None,
-    job_id: str | None = None,
+    job_id: Id | None = None,
 ) -> Call[UpcomingDensity]:
     """Get how many runs come when, by default in the next day."""
     window = {"from": start_time, "to": end_time}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
-from oncue.client.call import Call, Page, anything, change, field, get, given, make, model, page_of, path, text
+from oncue.client.call import Call, Id, Page, anything, change, field, get, given, make, model, page_of, path, text
 from oncue.shapes.jobs import Explanation
 from oncue.shapes.runs import Run, ValueLink, WholeRun
 
@@ -14,7 +15,7 @@ from oncue.shapes.runs import Run, ValueLink, WholeRun
 def page(
     *,
     status: str | None = None,
-    job_id: str | None = None,
+    job_id: Id | None = None,
     task: str | None = None,
     queue: str | None = None,
     start_time: datetime | str | None = None,
@@ -22,7 +23,7 @@ def page(
     ended_after: datetime | str | None = None,
     ended_before: datetime | str | None = None,
     trigger: str | None = None,
-    worker_id: str | None = None,
+    worker_id: Id | None = None,
     error_type: str | None = None,
     limit: int | None = None,
     page_token: str | None = None,
@@ -48,66 +49,67 @@ def page(
     )
 
 
-def show(run_id: str) -> Call[WholeRun]:
+def show(run: Id, /) -> Call[WholeRun]:
     """Get a run with its payload and all its attempts."""
-    return get(path("runs", run_id), model(WholeRun))
+    return get(path("runs", run), model(WholeRun))
 
 
-def logs(run_id: str, *, tail: int | None = None) -> Call[str]:
+def logs(run: Id, /, *, tail: int | None = None) -> Call[str]:
     """Get a run's log so far, or its last `tail` lines."""
-    return get(path("runs", run_id, "logs"), text, tail=tail)
+    return get(path("runs", run, "logs"), text, tail=tail)
 
 
-def logs_after(run_id: str, after: int) -> Call[bytes]:
+def logs_after(run: Id, /, after: int) -> Call[bytes]:
     """Get what was added to a run's log after its first `after` bytes."""
-    return get(path("runs", run_id, "logs"), lambda answer: answer.body, after=after)
+    return get(path("runs", run, "logs"), lambda answer: answer.body, after=after)
 
 
-def log_parts(run_id: str, *, after: int | None = None, limit: int | None = None) -> Call[dict[str, Any]]:
+def log_parts(run: Id, /, *, after: int | None = None, limit: int | None = None) -> Call[dict[str, Any]]:
     """Get parts of a run's log, each with its number and time: those after the number `after`."""
-    return get(path("runs", run_id, "logs"), anything, format="json", after=after, limit=limit)
+    return get(path("runs", run, "logs"), anything, format="json", after=after, limit=limit)
 
 
-def result(run_id: str) -> Call[Any]:
+def result(run: Id, /) -> Call[Any]:
     """Get the task's return value. Raises `Conflict` unless the run succeeded."""
-    return get(path("runs", run_id, "result"), anything)
+    return get(path("runs", run, "result"), anything)
 
 
-def result_link(run_id: str) -> Call[ValueLink]:
+def result_link(run: Id, /) -> Call[ValueLink]:
     """Get a link to a large result, good for 5 minutes. Raises `Conflict` if storage is a folder or it is small."""
-    return get(path("runs", run_id, "result"), model(ValueLink), link="true")
+    return get(path("runs", run, "result"), model(ValueLink), link="true")
 
 
-def payload(run_id: str) -> Call[Any]:
+def payload(run: Id, /) -> Call[Any]:
     """Get a run's payload."""
-    return get(path("runs", run_id, "payload"), anything)
+    return get(path("runs", run, "payload"), anything)
 
 
-def payload_link(run_id: str) -> Call[ValueLink]:
+def payload_link(run: Id, /) -> Call[ValueLink]:
     """Get a link to a large payload, as `result_link` does to a result."""
-    return get(path("runs", run_id, "payload"), model(ValueLink), link="true")
+    return get(path("runs", run, "payload"), model(ValueLink), link="true")
 
 
-def cancel(run_id: str) -> Call[Run]:
+def cancel(run: Id, /) -> Call[Run]:
     """Cancel a run: `cancelling` until its worker has stopped it. Raises `Conflict` if it had already ended."""
-    return change("POST", path("runs", run_id, "cancel"), model(Run))
+    return change("POST", path("runs", run, "cancel"), model(Run))
 
 
 def retry(
-    run_id: str,
+    run: Id,
+    /,
     *,
     payload: Mapping[str, Any] | None = None,
     payload_patch: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
-) -> Call[str]:
+) -> Call[UUID]:
     """Retry an ended run as a new run, with its payload, another one, or its own patched (RFC 7396: null removes).
 
     Returns the id of the new run. A dead run leaves the dead letters.
     """
     body = given(payload=payload, payload_patch=payload_patch)
-    return make(path("runs", run_id, "retry"), field("run_id", str), body, idempotency_key)
+    return make(path("runs", run, "retry"), field("run_id", UUID), body, idempotency_key)
 
 
-def explain(run_id: str) -> Call[Explanation]:
+def explain(run: Id, /) -> Call[Explanation]:
     """Explain why a run has or has not started."""
-    return get(path("runs", run_id, "explain"), model(Explanation))
+    return get(path("runs", run, "explain"), model(Explanation))

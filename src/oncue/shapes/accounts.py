@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
-    key_id: str
+    key_id: UUID
     user_id: str
     """the user it belongs to"""
     role: str
@@ -30,7 +31,7 @@ class Me(msgspec.Struct, frozen=True, kw_only=True):
 
     user_id: str
     role: str
-    key_id: str
+    key_id: UUID
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +39,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
     user_id: str
     role: str
-    key_id: str
+    key_id: UUID
     """the key that was used to sign in; the session ends with the key"""
     created_at: datetime | None = None
     """when the browser signed in; null: the request came with a key"""
@@ -89,11 +90,11 @@ class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     user_id: str | None = None
     """the user who did it"""
-    key_id: str | None = None
+    key_id: UUID | None = None
     """the key that was used"""
     action: str
     """what was done: `job.create`, `run.cancel`, `key.revoke`"""
-    object_id: str | None = None
+    object_id: UUID | None = None
     """the job, run or key it was done to; null: several, or something without an id"""
     detail: dict[str, Any] | None = None
     """details, such as the name of the queue, or the user and role of a new key"""

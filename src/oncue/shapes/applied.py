@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
@@ -21,7 +22,7 @@ class AppliedStep(msgspec.Struct, frozen=True, kw_only=True):
 
     action: str
     key: str
-    job_id: str | None = None
+    job_id: UUID | None = None
     """null: the job would be created"""
     changes: dict[str, ChangedField] = {}
     owners: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
@@ -11,14 +12,14 @@ import msgspec
 class BulkRefusal(msgspec.Struct, frozen=True, kw_only=True):
     """An object that nothing was done with."""
 
-    id: str
+    id: UUID
     reason: str
 
 
 class Bulk(msgspec.Struct, frozen=True, kw_only=True):
     """An action on many objects, and how far it is."""
 
-    bulk_id: str
+    bulk_id: UUID
     action: str
     """`pause`, `resume`, `cancel`, `run`, `retry`, `requeue` or `discard`"""
     of: str
@@ -50,7 +51,7 @@ class Bulk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BulkSample(msgspec.Struct, frozen=True, kw_only=True):
-    id: str
+    id: UUID
     task: str | None = None
     name: str | None = None
 

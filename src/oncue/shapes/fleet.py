@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
 
-class Task(msgspec.Struct, frozen=True, kw_only=True):
+class TaskInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Code that jobs can run, identified by its name. `schema` is the JSON Schema of its payload."""
 
     name: str
@@ -46,14 +47,14 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
     """until all due runs have started at this rate; null: unknown, or never"""
     classes: tuple[dict[str, Any], ...] = ()
     """the classes of its runs: `task`, `priority`, `labels`, `resources`, and `depth` and `due` of each"""
-    workers: tuple[str, ...] = ()
+    workers: tuple[UUID, ...] = ()
     """ids of the live workers that take runs from it, without draining ones"""
-    draining_workers: tuple[str, ...] = ()
+    draining_workers: tuple[UUID, ...] = ()
     """ids of the live workers that would take runs from it, and are draining"""
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):
-    worker_id: str
+    worker_id: UUID
     name: str | None = None
     host: str | None = None
     started_at: datetime | None = None
@@ -106,7 +107,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     check: str
     """`cursor`, `unplannable` and `occurrence` of a job, `lane`, `orphan` and `expiry` of a run, `sums` of all"""
-    object_id: str | None = None
+    object_id: UUID | None = None
     """the job or run; null: all of them"""
     detail: str = ""
     """what is wrong"""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Any, NamedTuple, TypedDict
+from typing import Annotated, Any, NamedTuple, Protocol, TypedDict
+from uuid import UUID
 
 import msgspec
 
@@ -25,13 +26,21 @@ class Range(NamedTuple):
     most: int
 
 
+class Named(Protocol):
+    """A task, which is sent by its name."""
+
+    @property
+    def name(self) -> str: ...
+
+
 class JobFields(TypedDict, total=False):
     """Every field of a job that can be set. Only `task` is required to create one.
 
-    Durations may be text ("30s") or timedeltas, instants text (RFC 3339) or aware datetimes.
+    Durations may be text ("30s") or timedeltas, instants text (RFC 3339) or datetimes: aware, or in a schedule with a
+    `timezone` naive. Time zones may be text ("Europe/Berlin") or ZoneInfo.
     """
 
-    task: str
+    task: str | Named
     """a task that some worker has registered"""
     name: str | None
     """a name for display, up to 200 characters"""
@@ -108,7 +117,7 @@ jobs than the one before, and the same stamp"""
 class Job(PlainFields, frozen=True, kw_only=True):
     """A job: its definition with every default filled in, and its status."""
 
-    job_id: str
+    job_id: UUID
     user_id: str | None = None
     status: str
     task: str
@@ -150,7 +159,7 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
 class JobStats(msgspec.Struct, frozen=True, kw_only=True):
     """Sums over the last runs of a job that ended."""
 
-    job_id: str
+    job_id: UUID
     runs: int = 0
     """how many were looked at"""
     since: datetime | None = None
@@ -168,7 +177,7 @@ class JobStats(msgspec.Struct, frozen=True, kw_only=True):
 class JobState(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to `jobs.status`."""
 
-    job_id: str
+    job_id: UUID
     latest_run: Run | None = None
 
 
@@ -182,7 +191,7 @@ class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
 `missed`"""
     reason: str | None = None
     """why it has no run, or what created the run instead of the schedule: `catch_up`, `backfill`"""
-    run_id: str | None = None
+    run_id: UUID | None = None
     """its run; without one, the run it was coalesced into or that blocked it"""
     lag_ms: int | None = None
     """how late its first attempt started"""
@@ -198,7 +207,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     reason: str
     detail: str = ""
-    holder: str | None = None
+    holder: UUID | None = None
     position: int | None = None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from uuid import UUID
 
 import msgspec
 
@@ -10,7 +11,7 @@ import msgspec
 class FoundJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job that matches, and by what."""
 
-    job_id: str
+    job_id: UUID
     name: str | None = None
     key: str | None = None
     task: str | None = None
@@ -23,8 +24,8 @@ ended last; `prefix` of the name or the key"""
 class FoundRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run that matches by its id."""
 
-    run_id: str
-    job_id: str
+    run_id: UUID
+    job_id: UUID
     job_name: str | None = None
     task: str | None = None
     status: str | None = None
@@ -35,7 +36,7 @@ class FoundRun(msgspec.Struct, frozen=True, kw_only=True):
 class FoundWorker(msgspec.Struct, frozen=True, kw_only=True):
     """A worker that matches by its id or its name."""
 
-    worker_id: str
+    worker_id: UUID
     name: str | None = None
     match: str = "id"
     """`id`, `ending`, `beginning`, `name` or `prefix` of the name"""

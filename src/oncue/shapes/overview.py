@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from uuid import UUID
 
 import msgspec
 
@@ -81,11 +82,11 @@ class UpcomingRun(msgspec.Struct, frozen=True, kw_only=True):
     """the same in the time zone of its schedule"""
     timezone: str | None = None
     """that time zone"""
-    job_id: str
+    job_id: UUID
     job_name: str | None = None
     task: str
     queue: str = "default"
-    run_id: str | None = None
+    run_id: UUID | None = None
     """null: the run does not exist yet"""
     note: str | None = None
     """what daylight saving changes, how much later jitter may start it, or that its queue is paused"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
@@ -14,7 +15,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One try of a run on a worker."""
 
     number: int
-    executor_id: str | None = None
+    executor_id: UUID | None = None
     start_time: datetime | None = None
     end_time: datetime | None = None
     outcome: str | None = None
@@ -34,7 +35,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 class LastRun(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a run that is shown with its job."""
 
-    run_id: str
+    run_id: UUID
     """the run of a one-shot job has the job's id"""
     status: str
     """`scheduled`, `queued`, `running`, `retrying`, `cancelling`, `succeeded`, `dead`, `cancelled`, `expired`: see \
@@ -54,7 +55,7 @@ class LastRun(msgspec.Struct, frozen=True, kw_only=True):
 class EndedRun(msgspec.Struct, frozen=True, kw_only=True):
     """How a run ended, as it is shown with its job."""
 
-    run_id: str
+    run_id: UUID
     status: str
     scheduled_for: datetime | None = None
     start_time: datetime | None = None
@@ -66,7 +67,7 @@ class EndedRun(msgspec.Struct, frozen=True, kw_only=True):
 class Run(LastRun, frozen=True, kw_only=True):
     """One execution of a job."""
 
-    job_id: str
+    job_id: UUID
     job_name: str | None = None
     """the name of its job"""
     job_key: str | None = None
@@ -76,7 +77,7 @@ class Run(LastRun, frozen=True, kw_only=True):
     priority: str | None = None
     trigger: str | None = None
     """what created it: `schedule`, `run_now`, `backfill`, `requeue` (also a retry), `catch_up`"""
-    parent: str | None = None
+    parent: UUID | None = None
     """the run that it runs again"""
     duration_ms: int | None = None
     """how long the last attempt took; null until the run is final"""
@@ -85,7 +86,7 @@ class Run(LastRun, frozen=True, kw_only=True):
     attempt_number: int = 0
     """how many attempts have started; a preempted one counts, one that returned to the queue because its worker \
 stopped does not"""
-    executor_id: str | None = None
+    executor_id: UUID | None = None
     """the worker"""
     executor_name: str | None = None
     """the worker's name; null when the worker is gone for longer than the history is kept"""
@@ -147,7 +148,7 @@ class FieldProblem(msgspec.Struct, frozen=True, kw_only=True):
 class RefusedLetter(msgspec.Struct, frozen=True, kw_only=True):
     """A dead letter that its new payload does not fit. It stays a dead letter."""
 
-    run_id: str
+    run_id: UUID
     errors: tuple[FieldProblem, ...] = ()
 
 
@@ -155,6 +156,6 @@ class Requeued(msgspec.Struct, frozen=True, kw_only=True):
     """How many dead letters were requeued, and the ids of their new runs."""
 
     count: int
-    run_ids: tuple[str, ...] = ()
+    run_ids: tuple[UUID, ...] = ()
     refused: tuple[RefusedLetter, ...] = ()
     """those that the new payload does not fit, up to 1,000"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
@@ -34,7 +35,7 @@ dropped, as set for this process; `notifications`: the channels of notices"""
 class Process(msgspec.Struct, frozen=True, kw_only=True):
     """A process of oncue."""
 
-    process_id: str
+    process_id: UUID
     role: str
     """`api`, `scheduler`, `worker`, or `up`: all of them in one"""
     version: str | None = None

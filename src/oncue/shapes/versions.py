@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
@@ -14,7 +15,7 @@ from oncue.shapes.jobs import Job, Preview
 class WithdrawnRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run that is planned already and would not start."""
 
-    run_id: str
+    run_id: UUID
     scheduled_for: datetime | None = None
 
 
