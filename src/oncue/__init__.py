@@ -7,11 +7,23 @@ if TYPE_CHECKING:
     from oncue.context import Context
     from oncue.domain.errors import NoRetry, OncueError, RetryAfter
     from oncue.secret import Secret
+    from oncue.shapes.schedules import at, cron, every
     from oncue.tasks import Tasks
 
 __version__ = "0.1.0"
 
-__all__ = ["Context", "NoRetry", "OncueError", "RetryAfter", "Secret", "Tasks", "__version__"]
+__all__ = [
+    "Context",
+    "NoRetry",
+    "OncueError",
+    "RetryAfter",
+    "Secret",
+    "Tasks",
+    "__version__",
+    "at",
+    "cron",
+    "every",
+]
 
 _WHERE = {
     "Context": "oncue.context",
@@ -20,6 +32,9 @@ _WHERE = {
     "RetryAfter": "oncue.domain.errors",
     "Secret": "oncue.secret",
     "Tasks": "oncue.tasks",
+    "at": "oncue.shapes.schedules",
+    "cron": "oncue.shapes.schedules",
+    "every": "oncue.shapes.schedules",
 }
 
 if not TYPE_CHECKING:  # type checkers know the names, and that there are no others

@@ -8,10 +8,17 @@
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
-from oncue import Context, Tasks
+from oncue import Context, Tasks, cron, every
+from oncue.client import AsyncClient, AsyncRun, Run
+from oncue.tasks import Call, Failure
+
+
+@dataclass
+class Receipt:
+    order: int
 
 
 @dataclass
@@ -25,6 +32,7 @@ async def resources() -> AsyncIterator[State]:
 
 
 plain_tasks = Tasks()
+tasks = Tasks("shop", lifespan=resources)
 
 
 @plain_tasks.task
@@ -44,6 +52,21 @@ async def greet(ctx: Context, name: str) -> None: ...
 @plain_tasks.task
 def unannotated(ctx, order: int) -> int:  # type: ignore[no-untyped-def]
     return order
+
+
+@tasks.task
+async def stateful(ctx: Context[State], order: int) -> Receipt:
+    assert_type(ctx.state, State)
+    return Receipt(order)
+
+
+@tasks.middleware
+async def timed(ctx: Context[State], call: Call) -> Any:
+    return await call()
+
+
+@tasks.on_failure
+async def report(ctx: Context[State], failure: Failure) -> None: ...
 
 
 @plain_tasks.task(tiemout="30s")  # wrong
@@ -71,3 +94,27 @@ async def direct_calls(ctx: Context) -> None:
     charge(ctx)  # wrong
     charge(order="7")  # wrong
     length: int = charge(7)  # wrong
+
+
+async def handles() -> None:
+    assert_type(await hello.enqueue(name="you"), AsyncRun[str])
+    assert_type(await stateful.run(7), Receipt)
+    assert_type((await (await charge.enqueue_in("10m", order=7)).wait()).result, float)
+    assert_type(hello.sync.enqueue("you"), Run[str])
+    assert_type(charge.sync.run(7), float)
+    await greet.using(queue="mail", key="eu", wait_timeout="5m").schedule(every(timedelta(hours=1)), name="you")
+    await hello.enqueue_at(datetime(2027, 1, 31, 9, tzinfo=UTC), times=2)
+    await tasks.enqueue_many([hello.bind("you"), stateful.bind(order=7)])
+    await charge.using(client=AsyncClient()).run_now()
+    await hello.enqueue(nmae="you")  # wrong
+    await hello.enqueue(7)  # wrong
+    await charge.enqueue()  # wrong
+    await charge.enqueue_in(10, order=7)  # wrong
+    await charge.enqueue_in("10m")  # wrong
+    await charge.using(qeue="mail").enqueue(7)  # wrong
+    await charge.using(max_retries="3").enqueue(7)  # wrong
+    charge.bind(order="7")  # wrong
+    hello.sync.enqueue(times="2")  # wrong
+    await stateful.schedule(cron("0 9 * * *", "Europe/Berlin"))  # wrong
+    number: int = await hello.run()  # wrong
+    await unannotated.enqueue(order="7")  # wrong, pyright

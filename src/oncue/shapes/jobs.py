@@ -7,16 +7,16 @@ A new field goes into `JobFields`, and into `PlainFields` if it is stored and sh
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Any, NamedTuple, Protocol, TypedDict
 from uuid import UUID
 
 import msgspec
 
 from oncue.shapes.runs import EndedRun, LastRun, Run
-
-Length = str | timedelta
-When = str | datetime
+from oncue.shapes.schedules import Length as Length
+from oncue.shapes.schedules import Schedule
+from oncue.shapes.schedules import When as When
 
 
 class Range(NamedTuple):
@@ -44,7 +44,7 @@ class JobFields(TypedDict, total=False):
     """a task that some worker has registered"""
     name: str | None
     """a name for display, up to 200 characters"""
-    schedule: When | Mapping[str, Any]
+    schedule: When | Schedule | Mapping[str, Any]
     """[when it runs](schedules.md): a string or an object"""
     payload: Mapping[str, Any] | None
     """the task's arguments, an object of up to 8 MiB ([large ones](storage.md))"""

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from oncue.context import Context
+from oncue.tasks.clients import Clients
 
 Call = Callable[[], Awaitable[Any]]
 Middleware = Callable[[Context[Any], Call], Awaitable[Any]]
@@ -46,8 +47,9 @@ class Hooks(msgspec.Struct):
 class Shared:
     """What all tasks of a set have in common. Filled while modules are imported, and then only read."""
 
-    def __init__(self, lifespan: Lifespan | None = None) -> None:
+    def __init__(self, lifespan: Lifespan | None = None, clients: Clients | None = None) -> None:
         self.lifespan = lifespan
+        self.clients = clients or Clients(None)
         self.middleware: list[Middleware] = []
         self.hooks = Hooks()
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import msgspec
 
+from oncue.clock import SystemClock
 from oncue.domain.definition import DEFAULTED, define
 from oncue.domain.errors import Invalid, Problem
 from oncue.domain.fields import did_you_mean
 from oncue.domain.instants import Instant, of_timedelta, show_duration
-from oncue.shapes.jobs import Length
+from oncue.shapes.schedules import Length, Schedule, When
+
+if TYPE_CHECKING:
+    from oncue.client import AsyncClient, Client
 
 _RATE = re.compile(r"(\d{1,9})\s*/\s*(\S+)", re.ASCII)
 
@@ -53,6 +57,22 @@ class TaskOptions(JobOptions, total=False):
     """exceptions after which the run is not retried"""
 
 
+class CallOptions(JobOptions, total=False):
+    """What `using` takes: fields of the jobs of these calls, and how the calls are made."""
+
+    name: str | None
+    key: str | None
+    notify: Sequence[Mapping[str, Any]] | None
+    schedule: When | Schedule | Mapping[str, Any]
+    """when it runs, once: "in 10m", `at(…)`"""
+    idempotency_key: str
+    """repeating a call with the same key creates nothing"""
+    wait_timeout: Length | float
+    """how long `run` waits"""
+    client: Client | AsyncClient
+
+
+NOT_SENT = frozenset({"idempotency_key", "wait_timeout", "client"})
 OF_THE_TASK = frozenset(TaskOptions.__annotations__) - frozenset(JobOptions.__annotations__)
 
 
@@ -73,12 +93,26 @@ def defaults(task: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Check the defaults of a task where it is declared, not when its first job is refused. Returns them."""
     unknown = [name for name in options if name not in DEFAULTED]
     if unknown:
-        known = (*DEFAULTED, *OF_THE_TASK)
-        advice = [(name, f"is not an option of tasks; {did_you_mean(name, known)}") for name in unknown]
-        raise Invalid(*(Problem(name, "unknown_field", message) for name, message in advice))
+        raise Invalid(*(_not_an_option(name, (*DEFAULTED, *OF_THE_TASK), "tasks") for name in unknown))
     found = job_fields(task, options)
     define({"task": task, **found}, {}, Instant(0))
     return found
+
+
+def call_options(task: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Check the options of calls, and return them with the fields of jobs in JSON values. Invalid: what is wrong."""
+    unknown = [name for name in options if name not in CallOptions.__annotations__]
+    if unknown:
+        raise Invalid(*(_not_an_option(name, CallOptions.__annotations__, "calls") for name in unknown))
+    fields = job_fields(task, {name: value for name, value in options.items() if name not in NOT_SENT})
+    spec, _ = define({"task": task, **fields}, {}, SystemClock().now())
+    if spec.schedule.recurring:
+        raise Invalid.of("schedule", "recurring", "runs more than once; call `schedule(…)` of the task instead")
+    return {**options, **fields}
+
+
+def _not_an_option(name: str, known: Iterable[str], of: str) -> Problem:
+    return Problem(name, "unknown_field", f"is not an option of {of}; {did_you_mean(name, known)}")
 
 
 def _rate(text: str) -> dict[str, Any]:

@@ -23,6 +23,8 @@ class Parameters(msgspec.Struct, frozen=True):
     payload: type[msgspec.Struct]
     signature: inspect.Signature
     """Without the context."""
+    returns: Any
+    """The type of the result, if results can be read as that; else None."""
 
 
 def read_signature(function: Callable[..., Any]) -> Parameters:
@@ -39,7 +41,8 @@ def read_signature(function: Callable[..., Any]) -> Parameters:
     of_payload = parameters[takes_context:]
     for parameter in of_payload:
         _check(parameter, hints)
-    return Parameters(takes_context, _struct(of_payload, hints), signature.replace(parameters=of_payload))
+    shown = signature.replace(parameters=of_payload)
+    return Parameters(takes_context, _struct(of_payload, hints), shown, _readable(hints.get("return")))
 
 
 def decoder(payload: type[msgspec.Struct]) -> tuple[Callable[[bytes], Any], bytes]:
@@ -48,6 +51,14 @@ def decoder(payload: type[msgspec.Struct]) -> tuple[Callable[[bytes], Any], byte
         return msgspec.json.Decoder(payload).decode, msgspec.json.encode(msgspec.json.schema(payload))
     except TypeError as wrong:
         raise _bad(f"a parameter's type has no JSON Schema: {wrong}") from None
+
+
+def _readable(kind: Any) -> Any:
+    try:
+        msgspec.json.Decoder(Any if kind is None else kind)
+    except TypeError:  # a class of the user's own: results of it are shown as JSON has them
+        return None
+    return None if kind is Any else kind
 
 
 def _is_context(parameter: Parameter, hints: dict[str, Any]) -> bool:

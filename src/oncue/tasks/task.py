@@ -6,14 +6,15 @@ import functools
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from enum import StrEnum
-from typing import Any, Generic, overload
+from typing import Any, overload
 
 import msgspec
 
 from oncue.context import Context
 from oncue.domain.errors import Invalid
 from oncue.domain.secret_refs import filled
-from oncue.secret import secrets_of_run
+from oncue.secret import Asked, RunSecrets, finding, secrets_of_run
+from oncue.tasks.handle import Handle
 from oncue.tasks.hooks import Hooked, Hooks, Shared
 from oncue.tasks.local import local_context
 from oncue.tasks.signature import decoder, read_signature
@@ -30,7 +31,7 @@ class Isolation(StrEnum):
     PROCESS = "process"  # either kind, on request: in a process of its own, which can be killed
 
 
-class Task(Hooked, Generic[P, R]):
+class Task(Hooked, Handle[P, R]):
     """One task: its function, the schema of its payload, and the defaults of its jobs.
 
     `P` are the parameters of the function without the context, `R` is what it returns.
@@ -58,11 +59,15 @@ class Task(Hooked, Generic[P, R]):
         self.roles = roles
         self.no_retry_on = no_retry_on
         self.shared = shared or Shared()
+        self.clients = self.shared.clients
+        self.options: Mapping[str, Any] = {}
         self.hooks = Hooks()
         self.state: Any = None  # what the lifespan of its set has yielded in this process
         self._filled = filled  # parameters of any type, in which {"secret": "name"} stands for a text
         parameters = read_signature(function)
         self.takes_context = parameters.takes_context
+        self.returns = parameters.returns
+        self._signature = parameters.signature
         self._fields = parameters.payload.__struct_fields__
         self._decode, self._schema = decoder(parameters.payload)
 
@@ -88,6 +93,22 @@ class Task(Hooked, Generic[P, R]):
         for field in self._filled:
             arguments[field] = filled(arguments[field], secrets_of_run.get().find)
         return arguments
+
+    def payload(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call as JSON values. TypeError: a name is missing or unknown. Invalid: a value does
+        not fit the signature."""
+        try:
+            given = self._signature.bind(*args, **kwargs).arguments
+        except TypeError as wrong:
+            raise TypeError(f"task {self.name!r}: {wrong}") from None
+        try:
+            plain: dict[str, Any] = msgspec.to_builtins(given, str_keys=True)
+            stored = msgspec.json.encode(plain)
+        except (TypeError, ValueError, RecursionError) as wrong:
+            raise Invalid.of("payload", "wrong_type", f"cannot be written as JSON: {wrong}") from None
+        with finding(RunSecrets(Asked())):
+            self.arguments(stored)
+        return plain
 
     def call(self, ctx: Context[Any], arguments: Mapping[str, Any]) -> Any:
         """Call the function as a run does; the context is passed if the function takes it."""

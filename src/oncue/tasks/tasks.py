@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any, Concatenate, Generic, Protocol, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Protocol, TypeVar, Unpack, overload
+from uuid import UUID
 
 from oncue.context import Context, S_co
 from oncue.domain.errors import Invalid, Problem
+from oncue.tasks.clients import Clients
 from oncue.tasks.declaring import BadDeclaration, declared, place_of
+from oncue.tasks.handle import Bound, SyncTasks, batch
 from oncue.tasks.hooks import Hooked, Lifespan, Middleware, Shared
 from oncue.tasks.options import TaskOptions
 from oncue.tasks.task import AsyncFunctionTask, FunctionTask, Task
 from oncue.tasks.typevars import P, R
+
+if TYPE_CHECKING:
+    from oncue.client import AsyncClient, Client
 
 M = TypeVar("M", bound=Middleware)
 
@@ -39,20 +45,55 @@ class Tasks(Hooked, Generic[S_co]):
     """A set of tasks, for `--tasks file.py` or `--tasks package.module[:attribute]`.
 
     `name` names the set. `lifespan` is entered once in each worker process, before its first run, and left at its end;
-    what it yields is `ctx.state`. Middleware and hooks of the set are for all tasks declared on it.
+    what it yields is `ctx.state`. Middleware and hooks of the set are for all tasks declared on it. `client` sends the
+    calls of its tasks; without one, `connected` does, or a client of the environment (`ONCUE_URL`, `ONCUE_API_KEY`).
     """
 
     @overload
-    def __init__(self: Tasks[object], name: str | None = None) -> None: ...
+    def __init__(
+        self: Tasks[object], name: str | None = None, *, client: Client | AsyncClient | None = None
+    ) -> None: ...
     @overload
     def __init__(
-        self, name: str | None = None, *, lifespan: Callable[[], AbstractAsyncContextManager[S_co]]
+        self,
+        name: str | None = None,
+        *,
+        lifespan: Callable[[], AbstractAsyncContextManager[S_co]],
+        client: Client | AsyncClient | None = None,
     ) -> None: ...
-    def __init__(self, name: str | None = None, *, lifespan: Lifespan | None = None) -> None:
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        lifespan: Lifespan | None = None,
+        client: Client | AsyncClient | None = None,
+    ) -> None:
         self.name = name
+        self.clients = Clients(client)
         self._tasks: dict[str, Task] = {}
-        self._shared = Shared(lifespan)
+        self._shared = Shared(lifespan, self.clients)
         self.hooks = self._shared.hooks
+
+    def connected(self) -> AbstractAsyncContextManager[AsyncClient]:
+        """Use one client for all calls within `async with tasks.connected():`, as in the lifespan of a web server."""
+        return self.clients.connected()
+
+    @property
+    def sync(self) -> SyncTasks:
+        """`enqueue_many` for code without an event loop."""
+        return SyncTasks(self.clients)
+
+    async def enqueue_many(
+        self, calls: Iterable[Bound[Any]], *, idempotency_key: str | None = None
+    ) -> tuple[UUID, ...]:
+        """Run these calls, of any tasks, stored in one transaction, at most 10,000. Returns the ids of their runs.
+
+        `await tasks.enqueue_many(hello.bind(name=name) for name in names)`
+        """
+        if not (found := batch(calls)):
+            return ()
+        client = await self.clients.for_async(None)
+        return await client.jobs.create_many(found, idempotency_key=idempotency_key)
 
     def middleware(self, function: M) -> M:
         """Run this around every attempt of the set's tasks, the first declared outermost.

@@ -1,0 +1,107 @@
+"""Which client a handle uses, decided when it is called. Importing user code connects to nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from threading import Lock
+from typing import TYPE_CHECKING, Protocol
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from oncue.client import AsyncClient, Client
+
+
+class Override(Protocol):
+    """Takes the calls of every handle of a `Tasks`, whatever client it would use: for tests."""
+
+    @property
+    def client(self) -> Client: ...
+
+    @property
+    def async_client(self) -> AsyncClient: ...
+
+
+class Clients:
+    """The clients of one `Tasks`. In this order: an override, the call's own, that of the `Tasks`, the environment's.
+
+    The last is created at first use: one for each process, and one for each event loop, closed at their end.
+    """
+
+    def __init__(self, given: Client | AsyncClient | None) -> None:
+        self.override: Override | None = None
+        self._given = given
+        self._connected: AsyncClient | None = None
+        self._of_process: tuple[int, Client] | None = None
+        self._of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[AsyncClient, None]]
+        self._of_loops = WeakKeyDictionary()
+        self._found: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncClient] = WeakKeyDictionary()
+        self._lock = Lock()
+
+    def for_sync(self, asked: Client | AsyncClient | None) -> Client:
+        """TypeError: the call or the `Tasks` names an AsyncClient, which needs `await`."""
+        from oncue.client import Client
+
+        if self.override is not None:
+            return self.override.client
+        found = asked or self._given
+        if found is None:
+            return self._environments()
+        if not isinstance(found, Client):
+            raise TypeError("an AsyncClient needs await: leave out .sync, or pass a Client")
+        return found
+
+    async def for_async(self, asked: Client | AsyncClient | None) -> AsyncClient:
+        """TypeError: the call or the `Tasks` names a Client, which would block the event loop."""
+        from oncue.client import AsyncClient
+
+        if self.override is not None:
+            return self.override.async_client
+        found = asked or self._connected or self._given
+        if found is None:
+            return await self._environments_of_loop()
+        if not isinstance(found, AsyncClient):
+            raise TypeError("a Client would block the event loop: write .sync before the call, or pass an AsyncClient")
+        return found
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[AsyncClient]:
+        from oncue.client import AsyncClient
+
+        async with AsyncClient() as client:
+            before, self._connected = self._connected, client
+            try:
+                yield client
+            finally:
+                self._connected = before
+
+    def _environments(self) -> Client:
+        from oncue.client import Client
+
+        with self._lock:
+            if self._of_process is None or self._of_process[0] != os.getpid():  # a forked process shares no socket
+                client = Client()
+                atexit.register(client.close)
+                self._of_process = os.getpid(), client
+            return self._of_process[1]
+
+    async def _environments_of_loop(self) -> AsyncClient:
+        loop = asyncio.get_running_loop()
+        if (found := self._found.get(loop)) is None:
+            self._of_loops[loop] = holding = self._holding(loop)
+            found = self._found[loop] = await anext(holding)
+        return found
+
+    async def _holding(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[AsyncClient, None]:
+        """Hold a client until the loop ends: asyncio closes generators that are left before it closes the loop."""
+        from oncue.client import AsyncClient
+
+        client = AsyncClient()
+        try:
+            yield client
+        finally:
+            self._found.pop(loop, None)
+            await client.close()
