@@ -186,17 +186,17 @@ class TestWhatIsAsked:
         assert server.requests[0].headers["Idempotency-Key"] == "mine"
 
     def test_backfill(self, stand_in: StandIn) -> None:
-        server = stand_in(lambda _: (202, {"run_ids": ["r1", "r2"]}))
+        server = stand_in(lambda _: (202, {"run_ids": [R1, R2]}))
 
-        assert command("jobs", "backfill", J1, "--from", T1, "--to", T2).stdout == "Created 2 runs: r1, r2.\n"
+        assert command("jobs", "backfill", J1, "--from", T1, "--to", T2).stdout == f"Created 2 runs: {R1}, {R2}.\n"
         assert server.requests[0].body == {"from": T1, "to": T2}
 
     def test_dead_letters_by_id_or_all_that_fit(self, stand_in: StandIn) -> None:
-        server = stand_in(lambda _: (200, {"count": 2, "run_ids": ["r3", "r4"]}))
+        server = stand_in(lambda _: (200, {"count": 2, "run_ids": [R1, R2]}))
 
         assert command("dead", "discard", R1, R2).stdout == "Discarded 2 dead letters.\n"
         said = command("dead", "requeue", "--all", "--task", "t", "--patch", '{"a": null}', "--yes").stdout
-        assert said == "Requeued 2 dead letters as run r3, r4.\n"
+        assert said == f"Requeued 2 dead letters as run {R1}, {R2}.\n"
         patched = {"filter": {"task": "t"}, "payload_patch": {"a": None}}
         assert [request.body for request in server.requests] == [{"run_ids": [R1, R2]}, patched]
 
@@ -216,7 +216,7 @@ class TestWhatIsAsked:
         assert result.stderr == f"Run {R1} is not a dead letter; see `oncue runs show {R1}`.\n"
 
     def test_keys_over_the_api(self, stand_in: StandIn) -> None:
-        key = {"key_id": "k1", "user_id": "ada", "role": "member", "created_at": "2026-11-16T08:00:00.000Z"}
+        key = {"key_id": J1, "user_id": "ada", "role": "member", "created_at": "2026-11-16T08:00:00.000Z"}
 
         def answer(request: Request) -> Said:
             match request.method:
@@ -232,7 +232,7 @@ class TestWhatIsAsked:
         assert command(*new).stdout.endswith("\n  export ONCUE_API_KEY=oc_secret\n")
         made = command(*new, "--note", "laptop", "--expires", "90d", "--json")
         assert json.loads(made.stdout) == {**key, "key": "oc_secret"}
-        assert command("keys", "list").stdout.splitlines()[-1].split()[:4] == ["k1", "ada", "member", "valid"]
+        assert command("keys", "list").stdout.splitlines()[-1].split()[:4] == [J1, "ada", "member", "valid"]
         assert command("keys", "revoke", "k1").stdout == "revoked k1\n"
         assert server.lines == ["POST /v1/keys", "POST /v1/keys", "GET /v1/keys", "DELETE /v1/keys/k1"]
         assert server.requests[0].body == {"user_id": "ada", "role": "member"}
@@ -249,8 +249,8 @@ class TestWhatIsAsked:
 
 
 class TestTop:
-    QUEUE: ClassVar[Any] = {"name": "default", "depth": 7, "workers": ["w1"], "paused_since": None}
-    WORKER: ClassVar[Any] = {"worker_id": "w1", "name": "box:1", "host": "box", "offer": {"queues": ["default"]}}
+    QUEUE: ClassVar[Any] = {"name": "default", "depth": 7, "workers": [J1], "paused_since": None}
+    WORKER: ClassVar[Any] = {"worker_id": J1, "name": "box:1", "host": "box", "offer": {"queues": ["default"]}}
 
     def answer(self, request: Request) -> Said:
         run = {**RUN, "status": "running", "progress": {"done": 3, "total": 10}}
@@ -296,7 +296,7 @@ class TestTop:
 
 class TestFollowing:
     def test_a_log_is_printed_as_it_grows_and_once(self, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("oncue.client.client.LOG_POLL_INTERVAL", 0)
+        monkeypatch.setattr("oncue.client.waiting.LOG_POLL_INTERVAL", 0)
         states = iter(["running", "running", "succeeded"])
         texts = iter(["zero\none\n", "two\n", "three\n"])
         asked = list[dict[str, str]]()

@@ -32,7 +32,10 @@ def answer(request: Request) -> Said:
         case ["runs"]:
             return 200, {"runs": [{**JOB, "run_id": JOB["job_id"]}], "next_page_token": None}
     names = {"tasks": [{"name": "hello"}], "queues": [{"name": "mail"}]}
-    return 200, {**names, "workers": [{"worker_id": "w1", "name": "box:1"}, {"worker_id": "w2", "name": "box-2"}]}
+    return 200, {
+        **names,
+        "workers": [{"worker_id": JOB["job_id"], "name": "box:1"}, {"worker_id": JOB["job_id"], "name": "box-2"}],
+    }
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from tests.cli.standin import Request, Said, Standin
 
 from oncue.client.address import find_address
 
-ME = {"user_id": "alice", "role": "member", "key_id": "k1"}
+ME = {"user_id": "alice", "role": "member", "key_id": "01990000-0000-7000-8000-0000000000c1"}
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,8 @@ from tests.examples.server import PATIENCE, Up, up
 from oncue import __version__
 
 NOW = "Tue, 17 Nov 2026 08:00:00 GMT"
-ADMIN = {"user_id": "ada", "role": "admin", "key_id": "1"}
+ONE = "01990000-0000-7000-8000-0000000000c1"
+ADMIN = {"user_id": "ada", "role": "admin", "key_id": ONE}
 
 
 def states(said: Result) -> dict[str, str]:
@@ -126,8 +127,8 @@ class Server:
             "readyz": {"status": "ok"},
             "openapi.json": {"info": {"version": __version__}},
             "me": ADMIN,
-            "workers": {"workers": [{"worker_id": "1", "name": "w"}]},
-            "queues": {"queues": [{"name": "q", "depth": 2, "workers": ["1"]}]},
+            "workers": {"workers": [{"worker_id": ONE, "name": "w"}]},
+            "queues": {"queues": [{"name": "q", "depth": 2, "workers": [ONE]}]},
             "scaling": {"queues": [{"queue": "q", "due": 1, "oldest_due_seconds": 60}]},
             "findings": {"findings": [{"check": "lane", "cleared_at": "2027-01-01T00:00:00Z"}]},
         } | answers
@@ -151,12 +152,12 @@ AWAY = (503, {"title": "Unavailable", "detail": "The database is unavailable."})
         ({"readyz": AWAY}, {"ready": "problem"}),
         ({"queues": AWAY}, {"queues": "problem"}),
         ({"workers": {"workers": []}}, {"workers": "problem"}),
-        ({"workers": {"workers": [{"worker_id": "1", "draining": True}]}}, {"workers": "problem"}),
+        ({"workers": {"workers": [{"worker_id": ONE, "draining": True}]}}, {"workers": "problem"}),
         ({"queues": {"queues": [{"name": "q", "depth": 1}]}}, {"queues": "problem"}),
         (
             {
                 "queues": {
-                    "queues": [{"name": "q", "depth": 1, "workers": ["1"], "paused_since": "2027-01-01T00:00:00Z"}]
+                    "queues": [{"name": "q", "depth": 1, "workers": [ONE], "paused_since": "2027-01-01T00:00:00Z"}]
                 }
             },
             {"queues": "warning"},

@@ -12,7 +12,7 @@ from tests.cli.test_apply import DEFINITIONS, write
 from tests.client.server import client_of
 from tests.examples.server import Up
 
-from oncue.cli.job_export import exported_schedule
+from oncue.domain.exported import exported_schedule
 
 ODD: dict[str, Any] = {
     "name": "no",
@@ -59,10 +59,10 @@ def test_a_job_without_a_key_gets_one_in_the_file_and_that_is_said(oncue: Oncue,
     with client_of(oncue_up) as client:
         job = client.jobs.create(task="hello", schedule="every 1h", tags=["loose"], payload={"name": "no"})
         tagged = oncue("export", "--tag", "loose")
-        one = oncue("jobs", "export", job.job_id)
+        one = oncue("jobs", "export", str(job.job_id))
         client.jobs.cancel(job.job_id)
 
-    key = f"hello-{job.job_id[-8:]}"
+    key = f"hello-{str(job.job_id)[-8:]}"
     expected = {"key": key, "task": "hello", "schedule": "every 1h", "payload": {"name": "no"}, "tags": ["loose"]}
     assert yaml.safe_load(tagged.stdout) == {"set": "loose", "jobs": [expected]}
     assert yaml.safe_load(one.stdout) == {"set": key, "jobs": [expected]}

@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from uuid import UUID
 
 import pytest
 from tests.cli.conftest import StandIn, command
@@ -53,7 +54,7 @@ def fleet(request: Request) -> Said:
         case ["workers"]:
             return 200, {"workers": [WORKER, OTHER]}
         case ["workers", _, "runs"]:
-            run = {"run_id": "01990000-0000-7000-8000-0000000000c3", "job_id": "j", "status": "running"}
+            run = {"run_id": "01990000-0000-7000-8000-0000000000c3", "job_id": WORKER["worker_id"], "status": "running"}
             return 200, {"runs": [run], "next_page_token": None}
         case ["workers", worker_id, *act]:
             found = next(one for one in (WORKER, OTHER) if one["worker_id"] == worker_id)
@@ -202,7 +203,7 @@ def test_events_are_lines_of_json_in_pipes_and_of_words_otherwise(
     words = command("events", "-o", "table", "--utc")
     ids = command("events", "-q")
 
-    assert asked[0] == {"job": job, "run": None, "types": ["run", "dead"], "pulse": True}
+    assert asked[0] == {"job": UUID(job), "run": None, "types": ["run", "dead"], "pulse": True}
     assert asked[1] == {"job": None, "run": None, "types": None, "pulse": False}
     assert piped.exit_code == 1
     told = [json.loads(line) for line in piped.stdout.splitlines()]

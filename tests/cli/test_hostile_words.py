@@ -17,8 +17,9 @@ EVIL = "a\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\u202egpj\u2066\u2028b\r\0c"
 SAFE = "\n\té☃"
 RUN_ID = "01990000-0000-7000-8000-000000000001"
 RUN = {
-    "run_id": RUN_ID, "job_id": EVIL, "task": EVIL, "status": "dead", "scheduled_for": "2027-01-01T00:00:00Z",
-    "attempt_number": 1, "attempts": [], "error_type": EVIL, "error_message": EVIL, "executor_id": EVIL,
+    "run_id": RUN_ID, "job_id": RUN_ID, "job_name": EVIL, "task": EVIL, "status": "dead",
+    "scheduled_for": "2027-01-01T00:00:00Z", "attempt_number": 1, "attempts": [],
+    "error_type": EVIL, "error_message": EVIL, "executor_name": EVIL,
     "result": {EVIL: EVIL},
 }  # fmt: skip
 

@@ -26,7 +26,7 @@ PROBLEM = {
 
 def series(request: Request, role: str) -> Said:
     if request.parts == ["me"]:
-        return 200, {"user_id": "ada", "role": role, "key_id": "k"}
+        return 200, {"user_id": "ada", "role": role, "key_id": "01990000-0000-7000-8000-0000000000c1"}
     hour = "2026-11-16T{}:00:00.000Z"
     names: list[str | None] = ["mail", "other"] if "by" in request.query else [None]
     points = [{"at": hour.format("00"), "n": 1}, {"at": hour.format("02"), "n": 8}]

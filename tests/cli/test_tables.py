@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -32,9 +33,11 @@ from oncue.shapes.runs import Run
 from oncue.testing.clock import SOME_DAY, FakeClock
 
 J1 = "01990000-0000-7000-8000-0000abcd0001"
+J2 = "01990000-0000-7000-8000-0000abcd0002"
+ID = UUID(J1)
 NOW = datetime(2030, 1, 1, tzinfo=UTC)  # SOME_DAY
 JOB = Job(
-    job_id=J1,
+    job_id=ID,
     task="send_the_invoices_of_a_month",
     status="cancelled",
     name="日本語の仕事 that has a name which is long",
@@ -42,10 +45,10 @@ JOB = Job(
     next_run_at=NOW + timedelta(days=30),
     tags=("nightly", "billing"),
     user_id="ada",
-    last_run=Run(run_id=J1, job_id=J1, status="cancelling", end_time=NOW - timedelta(minutes=2)),
+    last_run=Run(run_id=ID, job_id=ID, status="cancelling", end_time=NOW - timedelta(minutes=2)),
 )
 RUN = Run(
-    run_id=J1, job_id=J1, task="hello", status="cancelling", attempt_number=12, executor_id=J1, lag_ms=1_500,
+    run_id=ID, job_id=ID, task="hello", status="cancelling", attempt_number=12, executor_id=ID, lag_ms=1_500,
     start_time=NOW - timedelta(hours=3), end_time=NOW - timedelta(hours=2, minutes=55), scheduled_for=NOW,
     error_message="a\tb\nc \x1b[31m" + "long " * 100,
 )  # fmt: skip
@@ -180,13 +183,13 @@ class TestForms:
         assert showable(result.stdout) == result.stdout
 
     def test_ids_are_whole_and_alone(self, stand_in: StandIn) -> None:
-        items = [msgspec.to_builtins(JOB), {**msgspec.to_builtins(JOB), "job_id": "x"}]
+        items = [msgspec.to_builtins(JOB), {**msgspec.to_builtins(JOB), "job_id": J2}]
         stand_in(
             lambda request: (200, {"jobs": items, "next_page_token": "t"} if request.path == "/v1/jobs" else items[0])
         )
 
         listed = command("jobs", "list", "-q", "--limit", "2")
-        assert (listed.stdout, command("jobs", "show", J1, "-o", "ids").stdout) == (f"{J1}\nx\n", f"{J1}\n")
+        assert (listed.stdout, command("jobs", "show", J1, "-o", "ids").stdout) == (f"{J1}\n{J2}\n", f"{J1}\n")
         assert "More jobs exist" in listed.stderr
 
     @pytest.mark.parametrize(

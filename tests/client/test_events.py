@@ -1,6 +1,7 @@
 """The stream of events: read as it comes, made anew where it broke off."""
 
 from collections.abc import AsyncIterator, Iterator
+from uuid import UUID
 
 import httpx2
 import pytest
@@ -9,7 +10,7 @@ from tests.client.conftest import Connect
 
 from oncue.client import NotFound, NotOncue, ServerUnreachable
 
-RAN = f'{{"run_id": "{R1}", "job_id": "{J1}", "status": "running"}}'
+RAN = f'{{"run_id": "{R1}", "job_id": "{J1}", "status": "running", "task": "hello"}}'
 FIRST = f"id: 1\nevent: run\ndata: {RAN}\n\n"
 CHANGED = f'"{J1}", "status": "paused", "task": "hello"}}'
 SECOND = f': still here\n\nid: 2\nevent: job\ndata: {{"job_id":\ndata: {CHANGED}\n\n'
@@ -44,11 +45,24 @@ def test_events_are_read_as_they_are_told(connect: Connect) -> None:
     events = either.first(2, either.client.events())
 
     assert [(one.kind, one.id, one.data) for one in events] == [
-        ("run", "1", {"run_id": R1, "job_id": J1, "status": "running"}),
+        ("run", "1", {"run_id": R1, "job_id": J1, "status": "running", "task": "hello"}),
         ("job", "2", {"job_id": J1, "status": "paused", "task": "hello"}),
     ]
     assert wire.lines == ["GET /v1/events"]
     assert "Last-Event-ID" not in wire.requests[0].headers
+
+
+def test_an_event_has_its_run_or_its_job(connect: Connect) -> None:
+    dead = f'event: dead\nid: 3\ndata: {{"run_id": "{R1}", "job_id": "{J1}", "error_type": "ValueError"}}\n\n'
+    later = "event: run\nid: 4\ndata: 7\n\nevent: worker\nid: 5\ndata: {}\n\n"
+    either = connect(Wire(lambda _: stream(FIRST + SECOND + dead + later)))
+
+    ran, changed, died, newer, worker = either.first(5, either.client.events())
+
+    assert (ran.run.run_id, ran.run.status, ran.job) == (UUID(R1), "running", None)
+    assert (changed.job.job_id, changed.job.status, changed.run) == (UUID(J1), "paused", None)
+    assert (died.run.status, died.run.error_type) == ("dead", "ValueError")
+    assert [(one.run, one.job) for one in (newer, worker)] == [(None, None)] * 2
 
 
 def test_a_stream_is_narrowed_also_when_it_is_made_anew_and_unknown_events_are_passed_on(connect: Connect) -> None:

@@ -63,6 +63,20 @@ def test_a_job_is_put_by_its_key(either: Either) -> None:
     either(client.jobs.cancel(first.job_id))
 
 
+def test_a_job_is_exported_and_applied_again(either: Either) -> None:
+    client, key = either.client, str(uuid4())
+    job = either(client.jobs.put(key, task="hello", schedule="0 9 * * *", payload={"name": "you"}, queue="mail"))
+
+    exported = either(job.export())
+    applied = either(client.jobs.apply(f"set-{key}", [exported], adopt=True))
+
+    assert exported == {
+        **{"key": key, "task": "hello", "schedule": "0 9 * * *", "payload": {"name": "you"}, "queue": "mail"}
+    }
+    assert [(one.action, one.job_id, set(one.changes)) for one in applied.steps] == [("adopt", job.job_id, {"tags"})]
+    either(job.cancel())
+
+
 def test_many_are_made_at_once_or_none(either: Either) -> None:
     client = either.client
 

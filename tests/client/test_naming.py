@@ -61,7 +61,7 @@ def test_several_are_listed(connect: Connect) -> None:
         either(either.client.jobs.cancel("digest"))
 
     assert str(several.value) == (
-        f"Several objects match 'digest'. Use the id of one, such as:\n{J1}  digest  active\n{R2}  hello  paused"
+        f"Several jobs match 'digest'. Use the id of one, such as:\n{J1}  digest  active\n{R2}  hello  paused"
     )
     assert [str(one.job_id) for one in several.value.found] == [J1, R2]
     assert len(wire.requests) == 1

@@ -11,7 +11,7 @@ from tests.client.server import client_of, key_of
 from tests.examples.server import EXAMPLES, PATIENCE, ROOT, Up
 from tests.test_docs import blocks, table
 
-from oncue.client import Client, errors
+from oncue.client import Client, Job, Run, errors
 from oncue.client.resources import Calls, Resource
 
 PAGE = ROOT / "docs" / "client.md"
@@ -28,11 +28,38 @@ def run_python(file: Path, environment: dict[str, str]) -> str:
     return done.stdout
 
 
-def test_the_first_thing_the_page_shows_works(environment: dict[str, str], tmp_path: Path) -> None:
-    script = tmp_path / "shown.py"
-    script.write_text(blocks(PAGE, "python")[0])
+SHOWN = [  # what each program of the page prints, at least
+    r"\Asucceeded Hello, you!\n\Z",
+    r"greeting you\n\Z",
+    r"\AHello, them!\n\Z",
+    r"succeeded\n\Z",
+    r"\AEurope/Berlin 2\npaused active\n\{'key': 'digest-eu'",
+]
 
-    assert run_python(script, environment) == "succeeded Hello, you!\n"
+
+@pytest.mark.parametrize(("place", "shown"), list(enumerate(SHOWN)))
+def test_what_the_page_shows_works(environment: dict[str, str], tmp_path: Path, place: int, shown: str) -> None:
+    script = tmp_path / "shown.py"
+    script.write_text(blocks(PAGE, "python")[place])
+
+    assert re.search(shown, run_python(script, environment))
+
+
+def test_every_program_of_the_page_is_run() -> None:
+    assert len(blocks(PAGE, "python")) == len(SHOWN)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("job", Job), ("run", Run)])
+def test_the_page_lists_every_method_of_a_snapshot(name: str, kind: type) -> None:
+    [listed] = [cells[1] for cells in table(PAGE, "snapshot", "methods") if cells[0] == name]
+    there_are = {
+        one
+        for part in kind.__mro__
+        for one, value in vars(part).items()
+        if part.__module__ == "oncue.client.snapshots" and callable(getattr(value, "__get__", None)) and one[0] != "_"
+    }
+
+    assert set(re.findall(r"`(\w+)`", f"`{listed}`")) == there_are - set(kind.__struct_fields__)
 
 
 def test_the_example_works_and_leaves_nothing_behind(environment: dict[str, str], oncue: Up) -> None:
@@ -43,10 +70,6 @@ def test_the_example_works_and_leaves_nothing_behind(environment: dict[str, str]
     with client_of(oncue) as asking:
         [job_id] = re.findall(r"^made (\S+);", said, re.MULTILINE)
         assert asking.jobs.get(job_id).status == "cancelled"
-
-
-def test_what_the_page_shows_for_asyncio_is_python() -> None:
-    compile(blocks(PAGE, "python")[1], "client.md", "exec")
 
 
 def test_the_page_lists_every_call() -> None:

@@ -1,8 +1,10 @@
 """What answers become: values, pages, errors."""
 
+import contextlib
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import httpx2
 import msgspec
@@ -118,6 +120,43 @@ class TestRequests:
         assert [one.headers.get("If-Match") for one in wire.requests[2:5]] == ['"3"', '"4"', None]
         assert {one.headers["Authorization"] for one in wire.requests} == {"Bearer oc_1"}
         assert wire.requests[0].headers["Content-Type"] == "application/json"
+
+    def test_values_of_python_are_sent_as_the_api_takes_them(self, connect: Connect) -> None:
+        class Task:
+            name = "hello"
+
+        wire = Wire(*[said(JOB)] * 2, said({"job_ids": [J1]}), said({"series": [], "start_time": NOON.isoformat()}))
+        either = connect(wire)
+        client, berlin = either.client, ZoneInfo("Europe/Berlin")
+
+        either(client.jobs.create(task=Task(), schedule={"at": datetime(2027, 1, 31, 9), "timezone": berlin}))
+        either(client.jobs.edit(UUID(J1), schedule={"every": timedelta(minutes=5), "timezone": berlin}))
+        assert either(client.jobs.create_many([{"task": Task()}])) == (UUID(J1),)
+        with contextlib.suppress(NotOncue):
+            either(client.series(step=timedelta(minutes=5)))
+
+        assert wire.bodies[:3] == [
+            {"task": "hello", "schedule": {"at": "2027-01-31T09:00:00", "timezone": "Europe/Berlin"}},
+            {"schedule": {"every": "PT300S", "timezone": "Europe/Berlin"}},
+            {"jobs": [{"task": "hello"}]},
+        ]
+        assert wire.requests[3].url.params["step"] == "PT300S"
+
+    def test_what_json_cannot_have_is_refused_before_it_is_sent(self, connect: Connect) -> None:
+        either = connect(wire := Wire())
+
+        with pytest.raises(TypeError, match="object cannot be sent as JSON"):
+            either(either.client.jobs.create(task="hello", payload={"a": object()}))
+        assert wire.requests == []
+
+    @pytest.mark.parametrize("timeout", [5, "5s", timedelta(seconds=5)])
+    def test_a_time_limit_is_any_length_of_time(self, connect: Connect, timeout: Any) -> None:
+        either = connect(wire := Wire(said(JOB)), timeout=timeout, retry_for="1m")
+
+        either(either.client.jobs.get(J1))
+
+        assert wire.requests[0].extensions["timeout"]["read"] == 5
+        assert either.client.retry_policy.retry_for == 60
 
     def test_the_rest_of_the_calls(self, connect: Connect) -> None:
         empty = {"run_ids": [], "count": 2, "queues": [], "keys": [], "name": "default", "audit": [], "findings": []}

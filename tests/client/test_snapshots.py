@@ -221,3 +221,31 @@ class TestResult:
         found, either, _ = run_of(connect, run("succeeded", large={"result": 20_000_000}))
 
         assert either(found.returning(Receipt).wait()).result is None
+
+
+class TestNotebooks:
+    def test_a_snapshot_is_a_table_and_nothing_in_it_is_markup(self, connect: Connect) -> None:
+        job, either, _ = job_of(connect, said({**JOB, "name": "<script>alert(1)</script>", "payload": {"a": "<b>"}}))
+
+        shown = either(job.refresh())._repr_html_()
+
+        assert "&lt;script&gt;" in shown
+        assert "&lt;b&gt;" in shown
+        assert "<script" not in shown
+        assert "<b>" not in shown
+        assert shown.count("<tr>") == shown.count("</tr>") > 3
+
+    def test_a_page_has_a_row_for_each(self, connect: Connect) -> None:
+        item = {**RUN, "error_message": "<i>", "result": "x" * 1_000}
+        answers = (said({"runs": [item, item]}), said({"runs": []}), said({"users": [{"user_id": "<i>", "number": 1}]}))
+        either = connect(Wire(*answers))
+
+        shown = either(either.client.runs.page())._repr_html_()
+        assert (shown.count("<tr>"), shown.count(R1), shown.count("&lt;i&gt;"), "<i>" in shown) == (3, 2, 2, False)
+        assert either(either.client.runs.page())._repr_html_().count("<tr>") == 1
+        assert "&lt;i&gt;" in either(either.client.users.page())._repr_html_()
+
+    def test_what_is_long_is_cut(self, connect: Connect) -> None:
+        found, either, _ = run_of(connect, run("succeeded", result="x" * 1_000))
+
+        assert len(either(found.refresh())._repr_html_()) < 1_500

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from oncue.domain.definition import STORED_AS
 from oncue.domain.fingerprint import show_fingerprint
 from oncue.domain.ids import ClassId, RunId, WorkerId, created_at
-from oncue.domain.instants import MILLISECOND, NEVER, Duration, Instant, show_duration
-from oncue.domain.job import Job, JobStatus, Rate, Snapshot, Spec
+from oncue.domain.instants import MILLISECOND, NEVER, Instant, show_duration
+from oncue.domain.job import Job, JobStatus, Snapshot
 from oncue.domain.ledger import Entry as LedgerEntry
 from oncue.domain.load import free_slots, read_load
-from oncue.domain.notify import Entry, show_entries
-from oncue.domain.placement import ClassKey, Offer, Priority, Resources, read_offer
+from oncue.domain.placement import ClassKey, Offer, read_offer
 from oncue.domain.planning import GRACE
-from oncue.domain.policy import Retry
 from oncue.domain.reference import MARK, read_reference
 from oncue.domain.run import Attempt, RunView, State, Status, Trigger, shown
-from oncue.domain.schedule import Schedule
+from oncue.domain.shown_definition import show_definition, show_priority, show_resources
 from oncue.domain.tried import attempt_number, attempts_of, lag_ms, last_failure, show_attempt, time_or_none
 from oncue.engines.port import EndedRun, JobName, Task, Worker
-from oncue.shapes.jobs import JobFields
 
 Classes = Mapping[ClassId, ClassKey]
 
@@ -51,7 +46,7 @@ def job(
         "job_id": found.job_id,
         "user_id": user_id,
         "status": found.status,
-        **definition(found.spec),
+        **show_definition(found.spec),
         "payload": json_of(payload or found.payload),
         "large": _large(payload=found.payload),
         "recent": recent,
@@ -88,55 +83,6 @@ def next_run_at(snap: Snapshot) -> Instant | None:
     return min(own, default=None)
 
 
-def definition(spec: Spec) -> dict[str, Any]:
-    """Show every field of a definition but its payload."""
-    found = dict(zip(_DEFINITION, _values(spec), strict=True))
-    for name, show in _SHOWN_OTHERWISE:
-        if found[name] is not None:
-            found[name] = show(found[name])
-    return found
-
-
-def _priority(found: Priority) -> str:
-    return found.name.lower()
-
-
-def _retry(found: Retry) -> dict[str, Any]:
-    return {
-        "backoff": show_duration(found.backoff),
-        "factor": found.factor,
-        "max_backoff": show_duration(found.max_backoff),
-        "jitter": found.jitter,
-    }
-
-
-def _rate(found: Rate) -> dict[str, Any]:
-    shown = {"limit": found.limit, "per": show_duration(found.per)}
-    return shown if found.key is None else {**shown, "key": found.key}
-
-
-NO_SCHEDULE = Schedule()
-
-
-def schedule(found: Schedule) -> dict[str, Any]:
-    """Show a schedule, always as an object, without omitted fields; a calendar with its cron expression."""
-    said = {
-        "at": time_or_none(found.at),
-        "cron": found.cron,
-        "every": None if found.every is None else show_duration(found.every),
-        "calendar": found.calendar,
-        "start_at": time_or_none(found.start_at),
-        "end_at": time_or_none(found.end_at),
-        "jitter": show_duration(found.jitter) if found.jitter else None,
-        "max_runs": found.max_runs,
-    }
-    given = {name: value for name, value in said.items() if value is not None}
-    zoned = {name: getattr(found, name) for name in ("timezone", "dst_gap", "dst_fold")}
-    if found.recurring:
-        return given | zoned
-    return given | {name: value for name, value in zoned.items() if value != getattr(NO_SCHEDULE, name)}
-
-
 class Known(msgspec.Struct, frozen=True):
     """What is shown of runs beside themselves: their classes, what their jobs and their workers are called."""
 
@@ -157,7 +103,7 @@ def run(found: RunView, known: Known, now: Instant, *, whole: bool = False) -> d
         "job_key": named.key,
         "task": class_.task,
         "queue": class_.queue,
-        "priority": _priority(class_.priority),
+        "priority": show_priority(class_.priority),
         "status": status(found, now),
         "trigger": found.trigger.name.lower(),
         "parent": found.parent,
@@ -269,21 +215,17 @@ def _offer(found: Offer | None) -> dict[str, Any] | None:
         "tasks": sorted(found.tasks),
         "queues": sorted(found.queues),
         "labels": sorted(found.labels),
-        "resources": _resources(found.resources),
+        "resources": show_resources(found.resources),
         "slots": dict(found.slots),
     }
-
-
-def _resources(found: Resources) -> dict[str, Any]:
-    return {"cpu": found.cpu_milli / 1_000, "memory_mb": found.memory_mb, "slots": found.slots}
 
 
 def class_(found: ClassKey) -> dict[str, Any]:
     return {
         "task": found.task,
-        "priority": _priority(found.priority),
+        "priority": show_priority(found.priority),
         "labels": found.labels,
-        "resources": _resources(found.size),
+        "resources": show_resources(found.size),
     }
 
 
@@ -350,18 +292,3 @@ def _large(**stored: bytes | None) -> dict[str, int]:
     """The sizes of those values that are in object storage."""
     references = {name: read_reference(value) for name, value in stored.items()}
     return {name: found.size for name, found in references.items() if found is not None and found.key}
-
-
-# How a field of a definition is shown, by the type it is stored as; any other is shown as it is stored.
-_BY_TYPE: dict[Any, Callable[[Any], Any]] = {
-    Schedule: schedule,
-    Priority: _priority,
-    Duration: show_duration,
-    Retry: _retry,
-    Rate: _rate,
-    Resources: _resources,
-    tuple[Entry, ...]: show_entries,
-}
-_DEFINITION = [name for name in JobFields.__annotations__ if name != "payload"]
-_SHOWN_OTHERWISE = [(name, _BY_TYPE[STORED_AS[name]]) for name in _DEFINITION if STORED_AS[name] in _BY_TYPE]
-_values = attrgetter(*_DEFINITION)

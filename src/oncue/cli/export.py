@@ -7,9 +7,10 @@ from typing import Any
 import click
 
 from oncue.cli.asking import CONTEXT, URL, asking
-from oncue.cli.job_export import JSON, export_jobs, key_for
+from oncue.cli.job_export import JSON, export_jobs
 from oncue.cli.roles import options
 from oncue.domain.declared import TAG
+from oncue.domain.exported import key_for
 
 EXAMPLES = """\b
 Examples:

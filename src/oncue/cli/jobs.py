@@ -15,7 +15,7 @@ from oncue.cli.each import on_each
 from oncue.cli.following import END_WITH_THE_RUN, WAIT, check_wait, follow, seconds
 from oncue.cli.groups import Group
 from oncue.cli.job_editing import edit_job
-from oncue.cli.job_export import JSON, export_jobs, key_for
+from oncue.cli.job_export import JSON, export_jobs
 from oncue.cli.job_options import JOB, NAMES, job_fields, payload_of, runs_once
 from oncue.cli.many import JOBS_OR_ALL, Which, act_on_all
 from oncue.cli.many import NAMES as ALL_NAMES
@@ -27,6 +27,7 @@ from oncue.cli.roles import options
 from oncue.cli.sentences import changed, created, id_shown, job_shown, runs_shown
 from oncue.cli.showing import JOBS, OCCURRENCES, show_explanation, show_job
 from oncue.cli.time_option import TIME
+from oncue.domain.exported import key_for
 
 EXAMPLES = f"""\b
 Examples:

@@ -35,6 +35,7 @@ from oncue.shapes.accounts import AuditLine, ForgottenUser, Key, Me, NewKey, Use
 from oncue.shapes.applied import Applied, AppliedStep, ChangedField
 from oncue.shapes.bulk import Bulk, BulkPreview
 from oncue.shapes.errors import ErrorGroup
+from oncue.shapes.events import ChangedJob
 from oncue.shapes.fleet import Finding, Queue, QueueScaling, TaskInfo, Worker
 from oncue.shapes.jobs import (
     Explanation,
@@ -76,6 +77,7 @@ __all__ = [
     "Bulk",
     "BulkPreview",
     "ChangedField",
+    "ChangedJob",
     "Client",
     "ClientError",
     "Conflict",

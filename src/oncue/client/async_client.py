@@ -10,7 +10,7 @@ import httpx2
 
 from oncue.client.address import find_address
 from oncue.client.asking import Exchange, Items, Lost, Pause, RetryPolicy, Stream, ask, seconds_now
-from oncue.client.call import Answer, Call
+from oncue.client.call import Answer, Call, TimeLimit, seconds_of
 from oncue.client.events import LONGEST_SILENCE, Event, Following, events
 from oncue.client.naming import JobRef, RunRef
 from oncue.client.resources import Calls
@@ -25,27 +25,27 @@ T = TypeVar("T")
 class AsyncClient(Calls["AsyncClient"]):
     """Calls a server; belongs to one event loop. Close it, or use it in an `async with` block.
 
-    `timeout` is the time limit of each answer, in seconds. Calls that are safe to repeat are retried when no answer
-    arrives, or a temporary refusal: at most `retries` times and for `retry_for` seconds.
+    `timeout` is the time limit of each answer: seconds, "10s" or a timedelta. Calls that are safe to repeat are retried
+    when no answer arrives, or a temporary refusal: at most `retries` times and for `retry_for`.
     """
 
     def __init__(
         self,
         url: str | None = None,
         key: str | None = None,
-        timeout: float = 10.0,
+        timeout: TimeLimit = 10.0,
         *,
         retries: int = 4,
-        retry_for: float = 30.0,
+        retry_for: TimeLimit = 30.0,
         context: str | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         super().__init__(self)
-        address = find_address(url, key, context)
+        address, seconds = find_address(url, key, context), seconds_of(timeout)
         self.url = address.url
         self._clock = SystemClock()
-        self.retry_policy = RetryPolicy(address.url, timeout, retries, retry_for, seconds_now(self._clock))
-        self._http = httpx2.AsyncClient(**http_options(address, timeout), transport=transport)
+        self.retry_policy = RetryPolicy(address.url, seconds, retries, seconds_of(retry_for), seconds_now(self._clock))
+        self._http = httpx2.AsyncClient(**http_options(address, seconds), transport=transport)
 
     async def ask(self, call: Call[T]) -> T:
         """Send one call and return its result."""

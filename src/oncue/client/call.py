@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
@@ -13,10 +13,14 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from oncue.client.errors import BY_STATUS, FieldProblem, NotOncue, OncueApiError
+from oncue.client.html import table_of_all
+from oncue.domain.errors import Invalid as Refused
+from oncue.domain.instants import SECOND, parse_duration
 
 T = TypeVar("T")
 Parse = Callable[["Answer"], T]
 Id = UUID | str
+TimeLimit = str | timedelta | float
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 _REPEATABLE = frozenset({"GET", "PUT", "DELETE"})
@@ -79,6 +83,9 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
     looked_back_to: datetime | None = None
     """how far a filter looked that left this page short"""
 
+    def _repr_html_(self) -> str:
+        return table_of_all(self.items)
+
 
 def following(call: Call[Page[T]], token: str) -> Call[Page[T]]:
     """Return the call for the next page, after the one that had this token."""
@@ -126,11 +133,27 @@ def _params(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _param(name: str, value: Any) -> str:
+    if isinstance(value, timedelta):
+        return str(msgspec.to_builtins(value))
     if not isinstance(value, datetime):
         return str(value)
     if value.tzinfo is None:
         raise ValueError(f"{name} needs a time zone: datetime(…, tzinfo=UTC)")
     return value.isoformat()
+
+
+def seconds_of(limit: TimeLimit) -> float:
+    """Read a time limit: "5m", a timedelta, or seconds. ValueError: it is none."""
+    match limit:
+        case timedelta():
+            return limit.total_seconds()
+        case str():
+            try:
+                return parse_duration(limit) / SECOND
+            except Refused as wrong:
+                raise ValueError(f"timeout: {wrong.problems[0].message}") from None
+        case _:
+            return limit
 
 
 def given(**fields: Any) -> dict[str, Any] | None:

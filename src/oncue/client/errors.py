@@ -78,7 +78,8 @@ class Ambiguous(ClientError):
 
     def __init__(self, given: str, found: Sequence[FoundJob | FoundRun | FoundWorker]) -> None:
         listed = "".join(f"\n{_shown(one)}" for one in found)
-        super().__init__(f"Several objects match {given!r}. Use the id of one, such as:{listed}")
+        kind = type(found[0]).__name__.removeprefix("Found").lower()
+        super().__init__(f"Several {kind}s match {given!r}. Use the id of one, such as:{listed}")
         self.given = given
         self.found = tuple(found)
 

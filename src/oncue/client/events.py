@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -11,6 +11,10 @@ from oncue.client.asking import PASSING, Asker, Exchange, RetryPolicy
 from oncue.client.call import Answer, Call, get, nothing, path
 from oncue.client.errors import NotOncue, ServerUnreachable
 from oncue.client.naming import JobRef, RunRef, job_id_of, run_id_of
+from oncue.shapes.events import ChangedJob
+from oncue.shapes.runs import Run
+
+T = TypeVar("T")
 
 
 def events(
@@ -32,12 +36,24 @@ LONGEST_SILENCE = 60.0  # seconds; servers send a keep-alive more often than thi
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     """Something changed. `kind` says what about: `run`, `job`, `dead`, `worker`, `queue`, `pulse` or `resync`.
 
-    Later servers may send others: ignore those that you do not know.
+    Later servers may send others: ignore those that you do not know. `data` is the JSON that came with it.
     """
 
     kind: str
     id: str | None = None
     data: Any = None
+
+    @property
+    def run(self) -> Run | None:
+        """The run that it is about, as a list shows it, but without its result and attempts; None: about none."""
+        if self.kind == "dead" and isinstance(self.data, dict):
+            return _read({**self.data, "status": "dead"}, Run)
+        return _read(self.data, Run) if self.kind == "run" else None
+
+    @property
+    def job(self) -> ChangedJob | None:
+        """The job that was created or changed; None: it is about something else."""
+        return _read(self.data, ChangedJob) if self.kind == "job" else None
 
     @property
     def resync(self) -> bool:
@@ -93,6 +109,14 @@ class Following:
         if self._failures > self._retry_policy.retries:
             raise ServerUnreachable(self._retry_policy.url, why, sent=False)
         return self._retry_policy.gap(self._fruitless, at_least)
+
+
+def _read(data: Any, kind: type[T]) -> T | None:
+    """Read the data of an event. None: a server of another version tells it otherwise; `data` has it as it came."""
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError:
+        return None
 
 
 def _decoded(data: str) -> Any:

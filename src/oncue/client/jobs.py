@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import Any, TypeVar, Unpack
 from uuid import UUID
 
@@ -11,7 +10,7 @@ import msgspec
 
 from oncue.client.call import Call, Id, Page, Parse, change, field, get, given, make, model, nothing, page_of, path
 from oncue.shapes.applied import Applied
-from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, JobStats, Occurrence, When
+from oncue.shapes.jobs import Explanation, Job, JobFields, JobState, JobStats, Length, Occurrence, When
 from oncue.shapes.overview import OccurrenceHeat
 from oncue.shapes.runs import Run
 from oncue.shapes.versions import EditPreview, JobVersion
@@ -97,8 +96,8 @@ def page(
     name_prefix: str | None = None,
     tag: str | None = None,
     queue: str | None = None,
-    start_time: datetime | str | None = None,
-    end_time: datetime | str | None = None,
+    start_time: When | None = None,
+    end_time: When | None = None,
     user_id: str | None = None,
     health: str | None = None,
     recent: int | None = None,
@@ -193,8 +192,8 @@ def occurrences_page(
     job: Id,
     /,
     *,
-    start_time: datetime | None = None,
-    end_time: datetime | None = None,
+    start_time: When | None = None,
+    end_time: When | None = None,
     limit: int | None = None,
     page_token: str | None = None,
 ) -> Call[Page[Occurrence]]:
@@ -204,7 +203,7 @@ def occurrences_page(
 
 
 def occurrence_heat(
-    job: Id, /, *, start_time: datetime | None = None, end_time: datetime | None = None, step: str | None = None
+    job: Id, /, *, start_time: When | None = None, end_time: When | None = None, step: Length | None = None
 ) -> Call[OccurrenceHeat]:
     """Count a job's occurrences by outcome over time, by default of the last day."""
     window = {"from": start_time, "to": end_time}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from oncue.client.call import Call, Id, Page, field, get, model, page_of, path
+from oncue.shapes.jobs import Length, When
 from oncue.shapes.overview import KnownProblem, SeriesAnswer, UpcomingDensity, UpcomingRun
 
 
@@ -12,9 +11,9 @@ def series(
     what: str | None = None,
     *,
     by: str | None = None,
-    start_time: datetime | None = None,
-    end_time: datetime | None = None,
-    step: str | None = None,
+    start_time: When | None = None,
+    end_time: When | None = None,
+    step: Length | None = None,
 ) -> Call[SeriesAnswer]:
     """Get counts, or `lag` and `run_time`, over time; `what` may name several, like `succeeded,dead`.
 
@@ -32,8 +31,8 @@ def problems() -> Call[tuple[KnownProblem, ...]]:
 
 def upcoming_page(
     *,
-    start_time: datetime | None = None,
-    end_time: datetime | None = None,
+    start_time: When | None = None,
+    end_time: When | None = None,
     task: str | None = None,
     queue: str | None = None,
     job_id: Id | None = None,
@@ -48,9 +47,9 @@ def upcoming_page(
 
 def upcoming_density(
     *,
-    start_time: datetime | None = None,
-    end_time: datetime | None = None,
-    step: str | None = None,
+    start_time: When | None = None,
+    end_time: When | None = None,
+    step: Length | None = None,
     task: str | None = None,
     queue: str | None = None,
     job_id: Id | None = None,

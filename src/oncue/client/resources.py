@@ -9,6 +9,7 @@ from oncue.client import (
     bulk,
     dead_letters,
     error_groups,
+    exporting,
     fleet,
     jobs,
     keys,
@@ -33,6 +34,7 @@ from oncue.client.methods import (
     of_worker,
     starts_run,
     streams,
+    takes,
     takes_to_run,
 )
 
@@ -70,6 +72,7 @@ class Jobs(Resource[C]):
     occurrence_heat = of_job(asks(jobs.occurrence_heat))
     explain = of_job(asks(jobs.explain))
     backfill = of_job(asks(jobs.backfill))
+    export = of_job(takes(exporting.export))
 
 
 class Runs(Resource[C]):

@@ -13,6 +13,7 @@ import msgspec
 from oncue.client import jobs
 from oncue.client.asking import Asker, Exchange
 from oncue.client.call import Call, Page
+from oncue.client.html import table_of
 from oncue.client.methods import Method, asks_job, own
 from oncue.client.resources import Jobs, Runs
 from oncue.shapes.jobs import Job as JobData
@@ -59,10 +60,14 @@ class JobSnapshot(JobData, Generic[C], frozen=True, kw_only=True, dict=True):
     occurrences = own(Jobs.occurrences)
     explain = own(Jobs.explain)
     refresh = own(Jobs.get)
+    export = own(Jobs.export)
 
     @property
     def _client(self) -> C:
         return _client_of(self)  # type: ignore[no-any-return]  # what the dict has is not typed
+
+    def _repr_html_(self) -> str:
+        return table_of(self)
 
 
 class Job(JobSnapshot["Client"], frozen=True, kw_only=True, dict=True):
@@ -112,6 +117,9 @@ class RunSnapshot(WholeRun, Generic[C, R], frozen=True, kw_only=True, dict=True)
     @property
     def _client(self) -> C:
         return _client_of(self)  # type: ignore[no-any-return]  # what the dict has is not typed
+
+    def _repr_html_(self) -> str:
+        return table_of(self)
 
 
 class Run(RunSnapshot["Client", R], Generic[R], frozen=True, kw_only=True, dict=True):

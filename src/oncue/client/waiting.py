@@ -4,42 +4,23 @@ from __future__ import annotations
 
 from codecs import getincrementaldecoder
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 from oncue.client import runs
 from oncue.client.asking import Asker, Exchange, Items, Pause, Stream, ask
-from oncue.client.call import Call, Id
+from oncue.client.call import Call, Id, TimeLimit, seconds_of
 from oncue.client.errors import RunFailed, WaitTimeout
-from oncue.domain.errors import Invalid
-from oncue.domain.instants import SECOND, parse_duration
 
 FIRST_POLL_INTERVAL = 0.05  # seconds
 LONGEST_POLL_INTERVAL = 2.0  # seconds
 LOG_POLL_INTERVAL = 0.5  # seconds
-
-TimeLimit = str | timedelta | float | None
-
-
-def seconds_of(limit: TimeLimit) -> float | None:
-    """Read a time limit: "5m", a timedelta, or seconds. ValueError: it is none."""
-    match limit:
-        case timedelta():
-            return limit.total_seconds()
-        case str():
-            try:
-                return parse_duration(limit) / SECOND
-            except Invalid as wrong:
-                raise ValueError(f"timeout: {wrong.problems[0].message}") from None
-        case _:
-            return limit
 
 
 def wait(
     asker: Asker,
     run: Id,
     /,
-    timeout: TimeLimit = None,
+    timeout: TimeLimit | None = None,
     *,
     check: bool = True,
     seen: Callable[[Any], object] | None = None,
@@ -49,7 +30,7 @@ def wait(
 
     `seen` is called with the run at each poll, for instance to show progress.
     """
-    limit, policy = seconds_of(timeout), asker.retry_policy
+    limit, policy = None if timeout is None else seconds_of(timeout), asker.retry_policy
     end = None if limit is None else policy.now() + limit
     gap = FIRST_POLL_INTERVAL
     while True:

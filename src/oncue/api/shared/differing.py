@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from oncue.api import views
 from oncue.domain.declared import FieldChange, differences, same_payload
 from oncue.domain.job import Spec
 from oncue.domain.reference import size_of
+from oncue.domain.shown_definition import show_definition
 
 LONGEST_VALUE = 4 * 1024  # bytes of a payload in a comparison
 
@@ -26,7 +26,7 @@ def definition_changes(
 
 def as_sent(spec: Spec) -> dict[str, Any]:
     """Return a definition as JSON has it: enums as text, tuples as lists."""
-    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(views.definition(spec)))
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(show_definition(spec)))
     return found
 
 
